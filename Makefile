@@ -1,0 +1,39 @@
+# custream. Products: build/libcustream_shim.so, build/libcustream_shim_dlsym.so, build/custream, build/fakecuda/lib{cuda.so.1,cudart.so.13}.
+# `make` builds them without network; `make deps` installs what building and testing need; demo, check and bench run deps first.
+
+B       := build
+CC      ?= gcc
+PYTHON  ?= python3
+PREFIX  ?= /usr/local
+VENV    := $(B)/venv
+VERSION := $(shell cat VERSION)
+
+# CUDA headers: CUDA_INC if given, an installed toolkit, else what `make deps` unpacked from the PyPI wheel.
+CUDA_INC ?= $(firstword $(wildcard $(CUDA_HOME)/include/cuda.h /usr/local/cuda/include/cuda.h /usr/include/cuda.h \
+              $(B)/cuda-headers/default/cuda.h))
+CUDA_INC_DIR = $(patsubst %/cuda.h,%,$(CUDA_INC))
+
+WARN   := -Wall -Wextra -Werror
+CFLAGS ?= -O2 -g
+ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
+
+.DEFAULT_GOAL := all
+.PHONY: all deps demo check check-gpu bench install clean format
+all:
+
+# Compiling one C or assembly file anywhere in the tree; dependencies are tracked.
+$(B)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c $< -o $@
+$(B)/obj/%.o: %.S Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+
+include shim/module.mk
+include tools/custream/module.mk
+include tests/fakecuda/module.mk
+include tests/module.mk
+
+clean:
+	rm -rf $(B)/obj $(B)/*.so $(B)/custream $(B)/fakecuda $(B)/tests

@@ -1,0 +1,47 @@
+/*
+ * Time stamps for records, and what they mean.
+ *
+ * cs_ticks() is the processor's constant-rate counter (TSC; cntvct on aarch64), or CLOCK_MONOTONIC in nanoseconds where the TSC is not
+ * invariant. The writer thread converts ticks to nanoseconds on a piecewise linear scale: at each of its rounds it reads both clocks and bends the
+ * scale, so that it stays continuous and monotone and follows CLOCK_MONOTONIC, however long the process runs.
+ */
+#ifndef CS_BASE_CLOCK_H
+#define CS_BASE_CLOCK_H
+
+#include <time.h>
+
+#include "shim/base/compiler.h"
+
+extern bool cs_clock_is_counter; /* constant after cs_clock_init */
+
+static inline cs_u64 cs_monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (cs_u64)now.tv_sec * 1000000000u + (cs_u64)now.tv_nsec;
+}
+
+static inline cs_u64 cs_ticks(void)
+{
+#if defined(__x86_64__)
+    if (CS_LIKELY(cs_clock_is_counter)) return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    if (CS_LIKELY(cs_clock_is_counter)) {
+        cs_u64 ticks;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+        return ticks;
+    }
+#endif
+    return cs_monotonic_ns();
+}
+
+/* Decides on the counter and takes the zero point of the scale. Once, before the first record. */
+void cs_clock_init(void);
+
+/* One thread at a time (the writer), from here on. */
+void cs_clock_sync(void);                 /* reads both clocks and extends the scale to now */
+cs_u64 cs_clock_ns(cs_u64 ticks);         /* nanoseconds since the zero point; 0 for anything before it */
+cs_u64 cs_clock_wall_base_ns(void);       /* CLOCK_REALTIME at the zero point */
+cs_u64 cs_clock_error_ns(void);           /* half the widest window in which both clocks were read */
+
+#endif

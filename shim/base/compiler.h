@@ -1,0 +1,33 @@
+/* Compiler vocabulary shared by all layers: short integer names, branch hints, exported symbols, relaxed atomics. */
+#ifndef CS_BASE_COMPILER_H
+#define CS_BASE_COMPILER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t cs_u64;
+typedef int64_t cs_i64;
+typedef uint32_t cs_u32;
+typedef uint16_t cs_u16;
+
+#define CS_CACHE_LINE    64
+#define CS_LIKELY(x)     __builtin_expect(!!(x), 1)
+#define CS_UNLIKELY(x)   __builtin_expect(!!(x), 0)
+#define CS_EXPORT        __attribute__((visibility("default")))
+#define CS_COLD          __attribute__((cold, noinline))
+#define CS_PRINTF(f, a)  __attribute__((format(printf, f, a)))
+#define CS_COUNT(array)  (sizeof(array) / sizeof((array)[0]))
+
+/* Initial-exec TLS: one load from the thread register, and no call that could allocate. It takes its bytes from the static TLS block, which is
+ * small where the library is dlopened, so all of the shim together takes at most 64 of them (tests/cases/test_product.py). */
+#define CS_TLS           __thread __attribute__((tls_model("initial-exec")))
+
+#define cs_load(p)         atomic_load_explicit(p, memory_order_relaxed)
+#define cs_load_acq(p)     atomic_load_explicit(p, memory_order_acquire)
+#define cs_store(p, v)     atomic_store_explicit(p, v, memory_order_relaxed)
+#define cs_store_rel(p, v) atomic_store_explicit(p, v, memory_order_release)
+#define cs_add(p, v)       atomic_fetch_add_explicit(p, v, memory_order_relaxed)
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * JSON text, appended to a buffer. The caller has made room: each function says how many bytes it may take.
+ */
+#ifndef CS_BASE_JSON_H
+#define CS_BASE_JSON_H
+
+#include <string.h>
+
+#include "shim/base/compiler.h"
+
+extern const char cs_digits2[200]; /* "00" "01" ... "99" */
+
+static inline char *cs_put(char *at, const char *text, size_t n) { return (char *)memcpy(at, text, n) + n; }
+#define cs_put_literal(at, text) cs_put(at, text, sizeof(text) - 1)
+static inline char *cs_put_text(char *at, const char *text) { return cs_put(at, text, strlen(text)); } /* no escapes */
+
+/* Decimal; at most 20 bytes. */
+static inline char *cs_put_uint(char *at, cs_u64 n)
+{
+    char digits[20], *p = digits + sizeof digits;
+    while (n >= 100) p -= 2, memcpy(p, cs_digits2 + n % 100 * 2, 2), n /= 100;
+    if (n >= 10) p -= 2, memcpy(p, cs_digits2 + n * 2, 2);
+    else *--p = (char)('0' + n);
+    return cs_put(at, p, (size_t)(digits + sizeof digits - p));
+}
+
+static inline char *cs_put_int(char *at, cs_i64 n) /* at most 20 bytes */
+{
+    if (n < 0) *at++ = '-';
+    return cs_put_uint(at, n < 0 ? 0 - (cs_u64)n : (cs_u64)n);
+}
+
+/* Nanoseconds as microseconds with three decimals, "10.125"; at most 22 bytes. */
+static inline char *cs_put_us(char *at, cs_u64 ns)
+{
+    at = cs_put_uint(at, ns / 1000);
+    unsigned rest = (unsigned)(ns % 1000);
+    *at++ = '.';
+    *at++ = (char)('0' + rest / 100);
+    memcpy(at, cs_digits2 + rest % 100 * 2, 2);
+    return at + 2;
+}
+
+char *cs_put_hex(char *at, cs_u64 n); /* "0x1f" with its quotes; at most 20 bytes */
+
+/* A string with its quotes: control characters, quotes and backslashes escaped, bytes that are not UTF-8 replaced by U+FFFD, cut after
+ * `text_max` bytes of input. At most 6 * text_max + 2 bytes. */
+char *cs_put_string(char *at, const char *text, size_t text_max);
+
+#endif

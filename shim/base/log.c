@@ -1,0 +1,28 @@
+#include "shim/base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static _Atomic int level_max = CS_LOG_WARN;
+
+void cs_log_set_level(enum cs_log_level level) { cs_store(&level_max, (int)level); }
+
+void cs_log(enum cs_log_level level, const char *format, ...)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    if ((int)level > cs_load(&level_max)) return;
+    int saved = errno;
+    char line[1024];
+    int n = snprintf(line, sizeof line, "custream: %s: ", names[level]);
+    va_list args;
+    va_start(args, format);
+    n += vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
+    va_end(args);
+    if (n > (int)sizeof line - 2) n = (int)sizeof line - 2;
+    line[n++] = '\n';
+    ssize_t ignored = write(STDERR_FILENO, line, (size_t)n);
+    (void)ignored;
+    errno = saved;
+}

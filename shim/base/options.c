@@ -1,0 +1,152 @@
+#include "shim/base/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "shim/base/log.h"
+
+#define ENV_PREFIX "CUSTREAM_"
+
+const struct cs_option_info cs_option_info[CS_OPTION_COUNT] = {
+#define OPTION(id, type, preset, allowed, help) {#id, ENV_PREFIX #id, preset, allowed, help, CS_OPTION_##type},
+#include "shim/base/options.def"
+#undef OPTION
+};
+
+static struct {
+    char text[4096];
+    cs_u64 size;
+} value_of[CS_OPTION_COUNT];
+
+/* "4M" -> 4194304. false for anything but digits and one unit. */
+static bool parse_size(const char *text, cs_u64 *out)
+{
+    if (*text < '0' || *text > '9') return false;
+    char *end;
+    unsigned long long n = strtoull(text, &end, 10);
+    int shift = 0;
+    switch (*end) {
+    case 0: break;
+    case 'K': case 'k': shift = 10; break;
+    case 'M': case 'm': shift = 20; break;
+    case 'G': case 'g': shift = 30; break;
+    default: return false;
+    }
+    if (*end && end[1]) return false;
+    if (n > UINT64_MAX >> shift) return false;
+    *out = (cs_u64)n << shift;
+    return true;
+}
+
+static bool in_range(enum cs_option id, cs_u64 size)
+{
+    switch (id) {
+    case CS_OPTION_BUFFER: return size >= 64 << 10 && size <= 1 << 30;
+    case CS_OPTION_TRACE_MAX: return size >= 1 << 20 && size <= (cs_u64)1 << 40;
+    default: return true;
+    }
+}
+
+static bool is_word_of(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = list; n && p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
+        if (!strncmp(p, word, n) && (p[n] == '|' || !p[n])) return true;
+    return false;
+}
+
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t n = strlen(text), k = strlen(tail);
+    return n >= k && !strcmp(text + n - k, tail);
+}
+
+static bool is_trace_path(const char *text)
+{
+    if (!strcmp(text, "off")) return true;
+    for (const char *p = strchr(text, '%'); p; p = strchr(p + 2, '%'))
+        if (!p[1] || !strchr("pehr%", p[1])) return false;
+    return ends_with(text, ".json") || ends_with(text, ".json.gz");
+}
+
+const char *cs_option_check(enum cs_option id, const char *value)
+{
+    const struct cs_option_info *info = &cs_option_info[id];
+    cs_u64 size;
+    bool ok = strlen(value) < sizeof value_of[0].text;
+    switch (info->type) {
+    case CS_OPTION_CHOICE: ok = ok && is_word_of(info->allowed, value); break;
+    case CS_OPTION_SIZE: ok = ok && parse_size(value, &size) && in_range(id, size); break;
+    case CS_OPTION_PATH: ok = ok && is_trace_path(value); break;
+    }
+    return ok ? NULL : info->allowed;
+}
+
+static void option_set(enum cs_option id, const char *value)
+{
+    strcpy(value_of[id].text, value);
+    if (cs_option_info[id].type == CS_OPTION_SIZE) parse_size(value, &value_of[id].size);
+}
+
+/* How many single-character edits lie between two names, for "did you mean". Short strings only. */
+static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
+{
+    size_t row[64];
+    if (m >= CS_COUNT(row)) return m;
+    for (size_t j = 0; j <= m; j++) row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best) best = row[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[m];
+}
+
+static void warn_unknown(const char *entry)
+{
+    const char *name = entry + strlen(ENV_PREFIX);
+    size_t n = strcspn(name, "="), best = 0, best_distance = SIZE_MAX;
+    if (!strncmp(name, "FAKE_", 5)) return; /* the simulated GPU's own */
+    for (size_t i = 0; i < CS_OPTION_COUNT; i++) {
+        const char *id = cs_option_info[i].id;
+        size_t distance = edit_distance(name, n, id, strlen(id));
+        if (!distance) return;
+        if (distance < best_distance) best = i, best_distance = distance;
+    }
+    if (best_distance <= 3)
+        cs_log(CS_LOG_WARN, "%.*s is not an option; did you mean %s?", (int)(n + strlen(ENV_PREFIX)), entry, cs_option_info[best].env);
+    else
+        cs_log(CS_LOG_WARN, "%.*s is not an option of this version", (int)(n + strlen(ENV_PREFIX)), entry);
+}
+
+void cs_options_read(void)
+{
+    for (int id = 0; id < CS_OPTION_COUNT; id++) {
+        const struct cs_option_info *info = &cs_option_info[id];
+        const char *given = getenv(info->env);
+        option_set(id, info->preset);
+        if (!given || !*given) continue;
+        const char *allowed = cs_option_check(id, given);
+        if (allowed)
+            cs_log(CS_LOG_WARN, "%s=%.200s is not valid: allowed is %s; using %s", info->env, given, allowed, info->preset);
+        else
+            option_set(id, given);
+    }
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    for (int i = 0; i < 4; i++)
+        if (cs_option_is(CS_OPTION_LOG, levels[i])) cs_log_set_level((enum cs_log_level)i);
+    extern char **environ;
+    for (char **e = environ; e && *e; e++)
+        if (!strncmp(*e, ENV_PREFIX, strlen(ENV_PREFIX))) warn_unknown(*e);
+}
+
+const char *cs_option_text(enum cs_option id) { return value_of[id].text; }
+cs_u64 cs_option_size(enum cs_option id) { return value_of[id].size; }
+bool cs_option_is(enum cs_option id, const char *word) { return !strcmp(value_of[id].text, word); }

@@ -1,0 +1,41 @@
+/*
+ * Symbols of loaded libraries, found without the loader's look-up functions.
+ *
+ * The shim defines dlsym, so its own reference to that name would come back to itself, and so would dlvsym's; and any look-up through them replaces the
+ * error text that the application may still want from dlerror. Symbols are therefore read from a library's own symbol table, through
+ * the public dl_iterate_phdr and the ELF format. No allocation, no look-up that could re-enter, nothing loaded.
+ */
+#ifndef CS_BASE_REALDL_H
+#define CS_BASE_REALDL_H
+
+#include "shim/base/compiler.h"
+
+typedef void *cs_dlsym_fn(void *handle, const char *name);
+typedef void *cs_dlvsym_fn(void *handle, const char *name, const char *version);
+
+/* The C library's own. Never NULL after cs_realdl_init() returned true; written once, before the first use. The assembly stubs read them too. */
+extern cs_dlsym_fn *cs_real_dlsym;
+extern cs_dlvsym_fn *cs_real_dlvsym;
+
+/* Finds both. Any thread, any number of times, also before constructors have run. False where the C library has no such symbols. */
+bool cs_realdl_init(void);
+
+/* The dynamic section of a loaded library, as far as look-ups need it. Valid while the library is loaded. */
+struct cs_image {
+    uintptr_t base;
+    const void *symbols;
+    const char *strings, *soname;
+    const void *versions;
+    const void *gnu_hash, *sysv_hash;
+};
+
+/* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. */
+bool cs_image_find(const char *soname, struct cs_image *image);
+
+/* The address of a defined symbol: its default version, or an old one where there is only that. NULL if the library does not define it. */
+void *cs_image_symbol(const struct cs_image *image, const char *name);
+
+/* The module that holds an address: file name (the loader's string, valid while it is loaded) and load base. False if none does. */
+bool cs_module_of(const void *address, const char **file, const void **base);
+
+#endif

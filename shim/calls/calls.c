@@ -1,0 +1,18 @@
+#include "shim/calls/calls.h"
+
+#include "shim/calls/shown.h"
+
+const struct cs_call_info cs_call_info[CS_CALL_COUNT] = {
+    [CS_CALL_CALLBACK] = {"callback", CS_KIND_NONE, false, {{"function", CS_FORMAT_FUNCTION}}},
+    [CS_CALL_LOSS] = {"lost", CS_KIND_NONE, false, {{"count", CS_FORMAT_UINT}}},
+#define SHOWN(label, format, value) {#label, CS_FORMAT_##format},
+#define DESCRIBED(symbol, per_thread, kind, ...) [CS_CALL_##symbol] = {#symbol, CS_KIND_##kind, per_thread, {CS_SHOWN(SHOWN, ##__VA_ARGS__)}},
+#define CALL(name, sibling, kind, stream, effect, parameters, arguments, ...) CS_SIBLINGS_##sibling(DESCRIBED, name, kind, ##__VA_ARGS__)
+#include "shim/calls/calls.def"
+#undef CALL
+#undef DESCRIBED
+#undef SHOWN
+};
+
+const char *const cs_kind_name[CS_KIND_COUNT] = {"none",   "launch", "copy",  "set",    "event", "wait",   "sync",     "query",  "stream",
+                                                 "capture", "graph", "hostfn", "memory", "memop", "external", "context", "module"};

@@ -1,0 +1,66 @@
+/*
+ * What the call table says, as C: an enumerator and a description a symbol.
+ *
+ * Every row of calls.def and its _ptds or _ptsz sibling is one enum cs_call. Nothing here depends on a driver being present.
+ */
+#ifndef CS_CALLS_CALLS_H
+#define CS_CALLS_CALLS_H
+
+#include "shim/base/compiler.h"
+#include "shim/calls/cuda_api.h"
+
+/* CS_ENTRY_(name, sibling, ...) applies CS_ENTRY(symbol, per_thread, ...) to the row's symbol and to its sibling's. Used by the includers of
+ * calls.def that treat siblings like calls of their own, which all of them do. */
+#define CS_SIBLINGS_ONE(entry, name, ...)  entry(name, 0, __VA_ARGS__)
+#define CS_SIBLINGS_PTDS(entry, name, ...) entry(name, 0, __VA_ARGS__) entry(name##_ptds, 1, __VA_ARGS__)
+#define CS_SIBLINGS_PTSZ(entry, name, ...) entry(name, 0, __VA_ARGS__) entry(name##_ptsz, 1, __VA_ARGS__)
+
+enum cs_call {
+    CS_CALL_NONE,
+#define ENUMERATOR(symbol, ...)  CS_CALL_##symbol,
+#define CALL(name, sibling, ...) CS_SIBLINGS_##sibling(ENUMERATOR, name, )
+#include "shim/calls/calls.def"
+#undef CALL
+#undef ENUMERATOR
+    /* Rows of the recording's own, in the same numbering so that one field of a record tells what it is. */
+    CS_CALL_CALLBACK, /* a host function or stream callback ran */
+    CS_CALL_LOSS,     /* calls that found the ring full */
+    CS_CALL_COUNT
+};
+
+enum cs_kind {
+    CS_KIND_NONE, CS_KIND_LAUNCH, CS_KIND_COPY, CS_KIND_SET, CS_KIND_EVENT, CS_KIND_WAIT, CS_KIND_SYNC, CS_KIND_QUERY, CS_KIND_STREAM, CS_KIND_CAPTURE,
+    CS_KIND_GRAPH, CS_KIND_HOSTFN, CS_KIND_MEMORY, CS_KIND_MEMOP, CS_KIND_EXTERNAL, CS_KIND_CONTEXT, CS_KIND_MODULE, CS_KIND_COUNT
+};
+
+/* How the trace shows a value. */
+enum cs_format {
+    CS_FORMAT_NONE,
+    CS_FORMAT_SIZE, CS_FORMAT_UINT, /* decimal */
+    CS_FORMAT_INT,                  /* decimal, signed 32 bits */
+    CS_FORMAT_HEX, CS_FORMAT_PTR,   /* "0x..." */
+    CS_FORMAT_EVENT,                /* our number of an event */
+    CS_FORMAT_KERNEL,               /* name in the low half, dynamic shared memory in the high half */
+    CS_FORMAT_GRID,                 /* takes this value and the next two: grid x, y | grid z, block x | block y, z */
+    CS_FORMAT_MEMTYPE,              /* CUmemorytype */
+    CS_FORMAT_CAPTURE_MODE,         /* CUstreamCaptureMode */
+    CS_FORMAT_CAUSE,                /* takes this value and the next: ticks of the event's last record | thread, stream that recorded it */
+    CS_FORMAT_CAPTURE,              /* ticks at which the stream's capture began */
+    CS_FORMAT_FUNCTION,             /* address of a host function */
+};
+
+enum { CS_VALUES = 4 };
+
+struct cs_call_info {
+    const char *name; /* the symbol */
+    enum cs_kind kind;
+    bool per_thread; /* a _ptds or _ptsz sibling: handle 0 is the per-thread default stream */
+    struct {
+        const char *label;
+        enum cs_format format;
+    } shown[CS_VALUES];
+};
+extern const struct cs_call_info cs_call_info[CS_CALL_COUNT];
+extern const char *const cs_kind_name[CS_KIND_COUNT];
+
+#endif

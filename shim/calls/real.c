@@ -1,0 +1,64 @@
+#include "shim/calls/real.h"
+
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/realdl.h"
+
+static CUresult no_driver(void) { return CUDA_ERROR_NO_DEVICE; }
+
+CUresult cs_real_missing(void)
+{
+    cs_log_once(CS_LOG_WARN, "the program called an entry point that this CUDA driver does not have; it got CUDA_ERROR_NOT_SUPPORTED");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+struct cs_real cs_real = {
+#define POINTER(symbol, ...)     .symbol = (void *)no_driver,
+#define CALL(name, sibling, ...) CS_SIBLINGS_##sibling(POINTER, name, )
+#include "shim/calls/calls.def"
+#undef CALL
+#undef POINTER
+    .cuGetProcAddress = (void *)no_driver,
+    .cuGetProcAddress_v2 = (void *)no_driver,
+};
+
+static const struct entry {
+    const char *name;
+    size_t offset;
+    bool required; /* a missing one becomes cs_real_missing */
+} entries[] = {
+#define ENTRY(symbol, ...)       {#symbol, offsetof(struct cs_real, symbol), true},
+#define CALL(name, sibling, ...) CS_SIBLINGS_##sibling(ENTRY, name, )
+#include "shim/calls/calls.def"
+#undef CALL
+#undef ENTRY
+    {"cuGetProcAddress", offsetof(struct cs_real, cuGetProcAddress), true},
+    {"cuGetProcAddress_v2", offsetof(struct cs_real, cuGetProcAddress_v2), true},
+#define USED(name) {#name, offsetof(struct cs_real, name), false},
+#include "shim/calls/used.def"
+#undef USED
+};
+
+bool cs_real_init(void)
+{
+    struct cs_image driver;
+    if (!cs_image_find("libcuda.so.1", &driver)) return false;
+    for (size_t i = 0; i < CS_COUNT(entries); i++) {
+        void *found = cs_image_symbol(&driver, entries[i].name);
+        if (!found && entries[i].required) found = (void *)cs_real_missing;
+        *(void **)((char *)&cs_real + entries[i].offset) = found;
+    }
+    return true;
+}
+
+static const char *_Atomic result_names[1024]; /* CUDA's codes end at CUDA_ERROR_UNKNOWN, 999 */
+
+void cs_result_seen(CUresult result)
+{
+    CS_KEEP_ERRNO;
+    const char *name = NULL;
+    if ((unsigned)result >= CS_COUNT(result_names) || cs_load(&result_names[result]) || !cs_real.cuGetErrorName) return;
+    if (cs_real.cuGetErrorName(result, &name) == CUDA_SUCCESS && name) cs_store_rel(&result_names[result], name);
+}
+
+const char *cs_result_name(CUresult result) { return (unsigned)result < CS_COUNT(result_names) ? cs_load_acq(&result_names[result]) : NULL; }

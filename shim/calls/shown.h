@@ -1,0 +1,32 @@
+/*
+ * Taking the tail of a row apart: its (label, format, value) tuples. For the includers of calls.def that care about shown values.
+ *
+ * CS_SHOWN(m, tuples...) applies m(label, format, value) to each tuple. The names below stand for the tuples that several rows share; the locals
+ * that they mention (cause_, capture_began_) are declared by the row's effect, shim/hook/effects.h.
+ */
+#ifndef CS_CALLS_SHOWN_H
+#define CS_CALLS_SHOWN_H
+
+#define CS_SHOWN(...)                            CS_SHOWN_EXPANDED_(__VA_ARGS__)
+#define CS_SHOWN_EXPANDED_(...)                  CS_SHOWN_PICK_(__VA_ARGS__, 4, 3, 2, 1, 0)(__VA_ARGS__)
+#define CS_SHOWN_PICK_(m, a, b, c, d, n, ...)    CS_SHOWN_##n##_
+#define CS_SHOWN_0_(m)
+#define CS_SHOWN_1_(m, a)                        m a
+#define CS_SHOWN_2_(m, a, b)                     m a m b
+#define CS_SHOWN_3_(m, a, b, c)                  m a m b m c
+#define CS_SHOWN_4_(m, a, b, c, d)               m a m b m c m d
+
+#define CS_PACK(low, high) ((cs_u64)(cs_u32)(low) | (cs_u64)(cs_u32)(high) << 32)
+
+/* A kernel with its launch shape: CS_FORMAT_KERNEL, then CS_FORMAT_GRID over three values. */
+#define LAUNCHED(f, gx, gy, gz, bx, by, bz, shared)                                                                                                  \
+    (kernel, KERNEL, CS_PACK(KERNEL_ID(f), shared)), (grid, GRID, CS_PACK(gx, gy)), (, NONE, CS_PACK(gz, bx)), (, NONE, CS_PACK(by, bz))
+#define LAUNCHED_CONFIG(f, c)                                                                                                                        \
+    (kernel, KERNEL, CS_PACK(KERNEL_ID(f), GIVEN((c)->sharedMemBytes))), (grid, GRID, GIVEN(CS_PACK((c)->gridDimX, (c)->gridDimY))),                  \
+        (, NONE, GIVEN(CS_PACK((c)->gridDimZ, (c)->blockDimX))), (, NONE, GIVEN(CS_PACK((c)->blockDimY, (c)->blockDimZ)))
+
+/* What a wait on an event waits for, and since when a capture has been running. */
+#define CAUSED   (cause, CAUSE, cause_.ticks), (, NONE, cause_.where)
+#define CAPTURED (capture, CAPTURE, capture_began_)
+
+#endif

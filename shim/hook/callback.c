@@ -1,0 +1,85 @@
+#include "shim/hook/callback.h"
+
+#include "shim/base/keep.h"
+#include "shim/base/clock.h"
+#include "shim/calls/real.h"
+#include "shim/hook/mode.h"
+#include "shim/trace/record.h"
+
+struct cs_callback {
+    struct cs_object object;
+    void *function, *data;
+    cs_u64 enqueued; /* ticks */
+    cs_ref stream;
+    cs_u16 call; /* that enqueued it */
+};
+
+static struct cs_pool callbacks;
+
+bool cs_callbacks_init(void) { return cs_pool_init(&callbacks, sizeof(struct cs_callback), 1 << 16); }
+
+static bool captures(CUstream stream, bool per_thread)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!stream && per_thread) stream = CU_STREAM_PER_THREAD;
+    /* Where it can't be told (a capture elsewhere forbids touching the legacy stream) the driver refuses the call anyway. */
+    return cs_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+struct cs_callback *cs_callback_new(struct cs_thread *thread, CUstream stream, bool per_thread, void *function, void *data, cs_u16 call)
+{
+    CS_KEEP_ERRNO;
+    if (!function || captures(stream, per_thread)) return NULL;
+    struct cs_callback *callback = cs_pool_new(&callbacks);
+    if (!callback) return NULL;
+    callback->function = function;
+    callback->data = data;
+    callback->stream = cs_stream_of(thread, stream, per_thread, false, 0);
+    callback->call = call;
+    callback->enqueued = cs_ticks();
+    return callback;
+}
+
+void cs_callback_refused(struct cs_callback *callback)
+{
+    if (callback) cs_pool_release(&callbacks, &callback->object);
+}
+
+static struct cs_callback take(void *node)
+{
+    struct cs_callback copy = *(struct cs_callback *)node;
+    cs_pool_release(&callbacks, &((struct cs_callback *)node)->object);
+    return copy;
+}
+
+static void record(const struct cs_callback *callback, cs_u64 begin)
+{
+    CS_KEEP_ERRNO;
+    cs_u64 end = cs_ticks();
+    struct cs_thread *thread = cs_self && !cs_self->inside ? cs_self : cs_enter_slowly();
+    if (!thread || cs_load(&cs_mode) != CS_MODE_RECORD) return;
+    struct cs_record *r = cs_record_claim(thread, begin, end);
+    if (!r) return;
+    *r = (struct cs_record){.begin = begin,
+                            .end = end,
+                            .call = CS_CALL_CALLBACK,
+                            .stream = callback->stream,
+                            .value = {(uintptr_t)callback->function, callback->enqueued, callback->call}};
+    cs_ring_publish(&thread->ring);
+}
+
+void CUDA_CB cs_callback_host(void *node)
+{
+    struct cs_callback callback = take(node);
+    cs_u64 begin = cs_ticks();
+    ((CUhostFn)callback.function)(callback.data);
+    record(&callback, begin);
+}
+
+void CUDA_CB cs_callback_stream(CUstream stream, CUresult status, void *node)
+{
+    struct cs_callback callback = take(node);
+    cs_u64 begin = cs_ticks();
+    ((CUstreamCallback)callback.function)(stream, status, callback.data);
+    record(&callback, begin);
+}

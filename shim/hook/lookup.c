@@ -1,0 +1,151 @@
+#define _GNU_SOURCE
+#include "shim/hook/lookup.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "shim/base/realdl.h"
+#include "shim/calls/real.h"
+#include "shim/hook/mode.h"
+#include "shim/hook/wrappers.h"
+
+/* Symbol, wrapper, and where the real pointer will stand. The two look-up functions of the driver are wrapped like calls. */
+static const struct known {
+    const char *name;
+    void *wrapper;
+    size_t offset;
+} known[] = {
+#define KNOWN(symbol, ...)       {#symbol, (void *)cs_wrap_##symbol, offsetof(struct cs_real, symbol)},
+#define CALL(name, sibling, ...) CS_SIBLINGS_##sibling(KNOWN, name, )
+#include "shim/calls/calls.def"
+#undef CALL
+    KNOWN(cuGetProcAddress) KNOWN(cuGetProcAddress_v2)
+#undef KNOWN
+};
+
+/* Name -> index in `known` + 1, by hash; filled at first use, since names are asked before any driver is there. */
+enum { BUCKETS = 2048 };
+_Static_assert(CS_COUNT(known) < BUCKETS / 2, "the tables of names and pointers stay at most half full");
+static _Atomic cs_u16 by_name[BUCKETS];
+static _Atomic bool by_name_ready;
+
+/* Real pointer -> wrapper. Written once by cs_lookup_init, which happens before the mode leaves COLD. */
+static struct {
+    void *real, *wrapper;
+} swaps[BUCKETS];
+
+static cs_u32 name_hash(const char *name)
+{
+    cs_u32 h = 0;
+    while (*name) h = h * 31 + (unsigned char)*name++;
+    return (h ^ h >> 15) % BUCKETS;
+}
+
+static const struct known *known_name(const char *name)
+{
+    if (!cs_load_acq(&by_name_ready)) { /* two threads may fill it at once: each slot gets one of equal or equally good answers */
+        for (size_t i = 0; i < CS_COUNT(known); i++) {
+            cs_u32 b = name_hash(known[i].name);
+            cs_u16 empty = 0;
+            while (!atomic_compare_exchange_strong(&by_name[b], &empty, (cs_u16)(i + 1)) && empty != i + 1) b = (b + 1) % BUCKETS, empty = 0;
+        }
+        cs_store_rel(&by_name_ready, true);
+    }
+    for (cs_u32 b = name_hash(name); cs_load(&by_name[b]); b = (b + 1) % BUCKETS) {
+        const struct known *k = &known[cs_load(&by_name[b]) - 1];
+        if (!strcmp(k->name, name)) return k;
+    }
+    return NULL;
+}
+
+static cs_u32 pointer_bucket(const void *p) { return (cs_u32)((uintptr_t)p * 0x9e3779b97f4a7c15u >> 53) % BUCKETS; }
+
+void cs_lookup_init(void)
+{
+    for (size_t i = 0; i < CS_COUNT(known); i++) {
+        void *real = *(void **)((char *)&cs_real + known[i].offset);
+        if (real == (void *)cs_real_missing) continue;
+        cs_u32 b = pointer_bucket(real);
+        while (swaps[b].real && swaps[b].real != real) b = (b + 1) % BUCKETS;
+        if (!swaps[b].real) swaps[b].wrapper = known[i].wrapper;
+        swaps[b].real = real;
+    }
+}
+
+static void *swap_of(const void *real)
+{
+    for (cs_u32 b = pointer_bucket(real); swaps[b].real; b = (b + 1) % BUCKETS)
+        if (swaps[b].real == real) return swaps[b].wrapper;
+    return NULL;
+}
+
+/* Libraries of NVIDIA's whose driver calls are not the application's. */
+static bool is_tool(const void *caller)
+{
+    static const char *const tools[] = {"libcuda.so",      "libcupti.so", "libnvidia-",       "libnvperf_",
+                                        "libcudadebugger", "libcheckpoint.so", "libpcsampling", "libToolsInjection"};
+    const char *file;
+    if (!cs_module_of(caller, &file, NULL)) return false;
+    const char *slash = strrchr(file, '/');
+    file = slash ? slash + 1 : file;
+    for (size_t i = 0; i < CS_COUNT(tools); i++)
+        if (!strncmp(file, tools[i], strlen(tools[i]))) return true;
+    return false;
+}
+
+void *cs_lookup_swap(void *real, const void *caller)
+{
+    if (!real || (cs_load_acq(&cs_mode) == CS_MODE_COLD && !cs_activate())) return real;
+    void *wrapper = swap_of(real);
+    return wrapper && !is_tool(caller) ? wrapper : real;
+}
+
+static bool same_module(const void *a, const void *b)
+{
+    const void *base_a, *base_b;
+    return cs_module_of(a, NULL, &base_a) && cs_module_of(b, NULL, &base_b) && base_a == base_b;
+}
+
+/* Whether a pointer that a look-up found is this library's own export of a wrapper, which is there whether or not a driver is. */
+static bool is_ours(const void *found) { return found && same_module(found, (const void *)&cs_route); }
+
+/* A name that only our export answered in the global scope: what would the program have found without us? Behind us in the global scope, then
+ * among the caller's own dependencies. NULL leaves the loader's error for dlerror, as the program expects. */
+static void *behind_us(const char *name, const void *caller)
+{
+    void *found = cs_real_dlsym(RTLD_NEXT, name); /* relative to this library, since the call comes from it */
+    const char *file;
+    if (found || !cs_module_of(caller, &file, NULL)) return found;
+    void *module = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+    if (!module) return cs_real_dlsym(RTLD_NEXT, name);
+    found = cs_real_dlsym(module, name);
+    if (is_ours(found)) found = cs_real_dlsym(RTLD_NEXT, name);
+    if (found) dlclose(module); /* not after a failure: it would take the error away; one reference more to a loaded library harms nobody */
+    return found;
+}
+
+static struct cs_routed route_pseudo(void *handle, const char *name, const void *caller)
+{
+    static const struct cs_routed undecided = {NULL, 0};
+    if (handle == RTLD_DEFAULT) {
+        void *first = cs_real_dlsym(RTLD_DEFAULT, name);
+        if (is_ours(first)) return (struct cs_routed){cs_lookup_swap(behind_us(name, caller), caller), 1};
+        if (first && cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
+        return first && swap_of(first) ? (struct cs_routed){cs_lookup_swap(first, caller), 1} : undecided;
+    }
+    /* RTLD_NEXT: from the program itself our export would be the next one; libraries come behind us and never meet it. */
+    if (same_module(caller, (const void *)getauxval(AT_ENTRY)))
+        return (struct cs_routed){cs_lookup_swap(cs_real_dlsym(RTLD_NEXT, name), caller), 1};
+    return undecided;
+}
+
+struct cs_routed cs_route(void *handle, const char *name, const char *version, const void *caller)
+{
+    if (!cs_realdl_init()) return (struct cs_routed){NULL, 1};
+    if (!name || name[0] != 'c' || name[1] != 'u' || !known_name(name)) return (struct cs_routed){NULL, 0};
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return version ? (struct cs_routed){NULL, 0} : route_pseudo(handle, name, caller);
+    void *found = version ? cs_real_dlvsym(handle, name, version) : cs_real_dlsym(handle, name);
+    if (is_ours(found)) found = behind_us(name, caller); /* the handle of the program itself: its scope is the global one */
+    return (struct cs_routed){cs_lookup_swap(found, caller), 1};
+}

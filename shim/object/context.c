@@ -1,0 +1,144 @@
+#include "shim/object/context.h"
+
+#include "shim/base/keep.h"
+#include "shim/base/realdl.h"
+#include "shim/calls/real.h"
+#include "shim/object/event.h"
+#include "shim/object/stream.h"
+
+enum { CONTEXTS = 1 << 12, DEVICES = 64 };
+
+struct cs_pool cs_contexts;
+_Atomic cs_u32 cs_context_epoch;
+static struct cs_map handles;
+
+bool cs_contexts_init(void) { return cs_pool_init(&cs_contexts, sizeof(struct cs_context), CONTEXTS) && cs_map_init(&handles, 13); }
+
+/* Filled by the first thread that meets a device, on that thread: the writer calls nothing of CUDA. */
+static struct {
+    _Atomic int state; /* 0 unknown, 1 being filled, 2 there */
+    char name[128];
+    int sms;
+} devices[DEVICES];
+
+static void device_meet(int device)
+{
+    int unknown = 0;
+    if (device < 0 || device >= DEVICES || cs_load_acq(&devices[device].state)) return;
+    if (!atomic_compare_exchange_strong(&devices[device].state, &unknown, 1)) return;
+    if (cs_real.cuDeviceGetName) cs_real.cuDeviceGetName(devices[device].name, sizeof devices[device].name, device);
+    if (cs_real.cuDeviceGetAttribute)
+        cs_real.cuDeviceGetAttribute(&devices[device].sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    cs_store_rel(&devices[device].state, 2);
+}
+
+static bool is_met(int device) { return device >= 0 && device < DEVICES && cs_load_acq(&devices[device].state) == 2; }
+const char *cs_device_name(int device) { return is_met(device) ? devices[device].name : ""; }
+int cs_device_sms(int device) { return is_met(device) ? devices[device].sms : 0; }
+
+bool cs_device_is_simulated(void)
+{
+    struct cs_image driver;
+    return cs_image_find("libcuda.so.1", &driver) && cs_image_symbol(&driver, "custream_fakecuda_version");
+}
+
+static int current_device(void)
+{
+    CUdevice device = 0;
+    if (!cs_real.cuCtxGetDevice || cs_real.cuCtxGetDevice(&device) != CUDA_SUCCESS) return 0;
+    return device;
+}
+
+cs_ref cs_context_of(CUcontext handle, int device)
+{
+    CS_KEEP_ERRNO;
+    if (!handle) return 0;
+    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)handle, true);
+    if (!slot) return 0;
+    cs_u64 value = cs_load_acq(&slot->value);
+    if (value && !(value & CS_MAP_DEAD)) return (cs_ref)value;
+    struct cs_context *context = cs_pool_new(&cs_contexts);
+    if (!context) return 0;
+    context->handle = handle;
+    context->device = device >= 0 ? device : current_device();
+    device_meet(context->device);
+    if (!atomic_compare_exchange_strong(&slot->value, &value, cs_load(&context->object.ref))) { /* another thread met it first */
+        cs_pool_release(&cs_contexts, &context->object);
+        return (cs_ref)value;
+    }
+    return cs_load(&context->object.ref);
+}
+
+void cs_context_set(struct cs_thread *thread, CUcontext handle)
+{
+    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)handle, false);
+    cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
+    thread->context = (cs_ref)value;
+    thread->context_known = !handle || (value && !(value & CS_MAP_DEAD));
+    thread->context_epoch = cs_load_acq(&cs_context_epoch);
+    thread->default_stream[0] = thread->default_stream[1] = 0;
+}
+
+void cs_context_forget(struct cs_thread *thread)
+{
+    thread->context_known = 0;
+    thread->default_stream[0] = thread->default_stream[1] = 0;
+}
+
+cs_ref cs_context_current(struct cs_thread *thread)
+{
+    CS_KEEP_ERRNO;
+    cs_u32 epoch = cs_load_acq(&cs_context_epoch);
+    if (CS_LIKELY(thread->context_known && thread->context_epoch == epoch)) return thread->context;
+    CUcontext handle = NULL;
+    if (!cs_real.cuCtxGetCurrent || cs_real.cuCtxGetCurrent(&handle) != CUDA_SUCCESS) return 0;
+    thread->context = cs_context_of(handle, -1);
+    thread->context_known = 1;
+    thread->context_epoch = epoch;
+    thread->default_stream[0] = thread->default_stream[1] = 0;
+    return thread->context;
+}
+
+static void end(struct cs_context *context)
+{
+    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)context->handle, false);
+    cs_u64 value = cs_load(&context->object.ref);
+    if (!slot || !atomic_compare_exchange_strong(&slot->value, &value, value | CS_MAP_DEAD)) return;
+    cs_streams_end_with(cs_load(&context->object.ref));
+    cs_events_end_with(cs_load(&context->object.ref));
+    cs_add(&cs_context_epoch, 1);
+    cs_pool_end(&cs_contexts, &context->object);
+}
+
+void cs_context_ended(CUcontext handle)
+{
+    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)handle, false);
+    cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
+    struct cs_context *context = value & CS_MAP_DEAD ? NULL : cs_pool_get(&cs_contexts, (cs_ref)value);
+    if (context) end(context);
+    cs_add(&cs_context_epoch, 1);
+}
+
+void cs_context_is_primary(CUcontext handle, int device)
+{
+    struct cs_context *context = cs_pool_get(&cs_contexts, cs_context_of(handle, device));
+    if (context) context->primary = true;
+}
+
+void cs_context_primary_ended(int device)
+{
+    cs_u32 high = cs_load_acq(&cs_contexts.high);
+    for (cs_u32 i = 0; i < high && i < cs_contexts.capacity; i++) {
+        struct cs_context *context = (struct cs_context *)cs_pool_slot(&cs_contexts, i);
+        if (!cs_load_acq(&context->object.ref) || cs_load(&context->object.ended) || context->device != device) continue;
+        if (context->primary) end(context);
+    }
+    cs_add(&cs_context_epoch, 1);
+}
+
+bool cs_context_primary_active(int device)
+{
+    unsigned flags;
+    int active = 1;
+    return !cs_real.cuDevicePrimaryCtxGetState || cs_real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active;
+}

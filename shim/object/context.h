@@ -1,0 +1,44 @@
+/*
+ * Contexts: which one is current on a thread, without asking the driver on every call.
+ *
+ * The wrapped context calls keep each thread's view; a thread that was never seen to set one asks once. When a context ends, its streams and
+ * events end with it, and cs_context_epoch moves so that other threads look again.
+ */
+#ifndef CS_OBJECT_CONTEXT_H
+#define CS_OBJECT_CONTEXT_H
+
+#include "shim/object/map.h"
+#include "shim/object/thread.h"
+
+struct cs_context {
+    struct cs_object object;
+    CUcontext handle;
+    int device;
+    bool primary; /* the device's primary context: ends with cuDevicePrimaryCtxReset or the last Release, not by its handle */
+};
+
+extern struct cs_pool cs_contexts;
+extern _Atomic cs_u32 cs_context_epoch;
+
+bool cs_contexts_init(void);
+
+/* Devices as their first context found them; "" and 0 before that. Any thread. */
+const char *cs_device_name(int device);
+int cs_device_sms(int device);
+bool cs_device_is_simulated(void); /* the driver is the test double of this project */
+
+/* The thread's current context, 0 if none. Asks the driver (cuCtxGetCurrent) only where the wrapped calls do not tell. */
+cs_ref cs_context_current(struct cs_thread *thread);
+
+/* The context of a handle, made when it is new. `device` -1: ask, which needs the context to be current on this thread. */
+cs_ref cs_context_of(CUcontext handle, int device);
+
+/* What the wrapped calls saw. */
+void cs_context_set(struct cs_thread *thread, CUcontext handle); /* now current on this thread */
+void cs_context_forget(struct cs_thread *thread);                /* something else is current: ask at the next need */
+void cs_context_is_primary(CUcontext handle, int device);
+void cs_context_ended(CUcontext handle);                         /* destroyed, with its streams and events */
+bool cs_context_primary_active(int device);
+void cs_context_primary_ended(int device);                       /* the device's primary context was reset or released for the last time */
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * Who made an object: the library of the first caller outside the CUDA runtime.
+ *
+ * A program with a static cudart, or of the driver API, calls the wrapper itself, and the return address tells. Behind a shared libcudart the stack
+ * is unwound with libgcc's unwinder, opened at run time, and only at creations; where it is missing the runtime itself is named.
+ */
+#ifndef CS_OBJECT_CREATOR_H
+#define CS_OBJECT_CREATOR_H
+
+#include "shim/object/names.h"
+
+bool cs_creator_init(void);
+
+/* File name without directories, as an interned name; 0 if it can't be told. Call it from the thread that makes the object. */
+cs_name cs_creator_of(const void *return_address);
+
+#endif

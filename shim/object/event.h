@@ -1,0 +1,51 @@
+/*
+ * Our object for each CUDA event: who made it, and where it was last recorded, so that a wait can point back at its cause.
+ *
+ * Lives like a stream object (stream.h). The last record is three words behind a sequence number: one recorder writes at a time, a second one that comes
+ * at the same moment leaves the field to the first, and readers that meet a writer try again. Nobody waits.
+ */
+#ifndef CS_OBJECT_EVENT_H
+#define CS_OBJECT_EVENT_H
+
+#include "shim/object/context.h"
+#include "shim/object/names.h"
+
+struct cs_event {
+    struct cs_object object;
+    cs_u64 handle;
+    cs_ref context;
+    unsigned flags;
+    cs_u32 number; /* of this event among all of the process, from 1, never reused: what the trace shows */
+    cs_u32 tid;
+    cs_u16 call; /* enum cs_call; 0 if adopted */
+    cs_name library;
+    cs_u64 created;
+    _Atomic cs_u64 ended;
+
+    _Atomic cs_u32 sequence; /* odd while the three below are being written */
+    _Atomic cs_u32 recorded_tid;
+    _Atomic cs_u32 recorded_stream;
+    _Atomic cs_u64 recorded; /* ticks at which that record call began; 0: never recorded */
+};
+
+/* The record that a wait waits for, in the form of the two values a record of the ring carries. */
+struct cs_cause {
+    cs_u64 ticks; /* 0: none known */
+    cs_u64 where; /* thread id | stream reference << 32 */
+};
+
+extern struct cs_pool cs_events;
+
+bool cs_events_init(void);
+cs_ref cs_event_created(struct cs_thread *thread, CUevent handle, unsigned flags, cs_u16 call, const void *caller, cs_u64 ticks);
+cs_ref cs_event_destroying(CUevent handle);
+void cs_event_destroyed(cs_ref event, bool done, cs_u64 ticks);
+void cs_events_end_with(cs_ref context);
+
+/* The event a handle means; made (adopted) where the driver accepted a call with a handle we did not see created. */
+cs_ref cs_event_of(struct cs_thread *thread, CUevent handle, bool accepted, cs_u64 begin);
+
+void cs_event_recorded(cs_ref event, cs_u64 begin, cs_u32 tid, cs_ref stream); /* after the record of that call is in the ring */
+struct cs_cause cs_event_cause(CUevent handle);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * Kernels: from a CUfunction (or a CUkernel passed as one) to the number of its name.
+ *
+ * The name is asked from the driver (cuFuncGetName, from CUDA 12.3 on) at a kernel's first launch, or was learnt from cuModuleGetFunction, and then
+ * found without a lock. When a module or library is unloaded the driver may reuse its handles, so all of them are asked once more.
+ */
+#ifndef CS_OBJECT_KERNEL_H
+#define CS_OBJECT_KERNEL_H
+
+#include "shim/calls/cuda_api.h"
+#include "shim/object/map.h"
+#include "shim/object/names.h"
+
+extern struct cs_map cs_kernel_handles;
+extern _Atomic cs_u32 cs_kernel_epoch; /* moves at every unload */
+
+bool cs_kernels_init(void);
+cs_name cs_kernel_ask(CUfunction function); /* the slow half of cs_kernel_of */
+void cs_kernel_named(CUfunction function, const char *name);
+void cs_kernels_unloaded(void);
+
+/* The kernel's name (mangled, as the driver has it), 0 if it can't be told. `accepted`: the driver took the launch, so the handle is good. */
+static inline cs_name cs_kernel_of(CUfunction function, bool accepted)
+{
+    cs_u64 value = cs_map_get(&cs_kernel_handles, (uintptr_t)function);
+    if (CS_LIKELY(value && value >> 32 == cs_load(&cs_kernel_epoch))) return (cs_name)value;
+    return accepted ? cs_kernel_ask(function) : 0;
+}
+
+#endif

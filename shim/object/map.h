@@ -1,0 +1,41 @@
+/*
+ * From a CUDA handle to our reference, read and written without locks.
+ *
+ * Open addressing with linear probing over a fixed, virtual table. A handle once seen keeps its slot for the life of the process, because the driver
+ * hands the same addresses out again; only the value changes, so readers never meet a moved key. A value is a reference with a mark that says that
+ * its object is being destroyed or is gone: a late call on a dead handle still finds which object it meant.
+ */
+#ifndef CS_OBJECT_MAP_H
+#define CS_OBJECT_MAP_H
+
+#include "shim/object/pool.h"
+
+#define CS_MAP_DEAD ((cs_u64)1 << 32)
+
+struct cs_map {
+    struct cs_map_slot {
+        _Atomic cs_u64 key;   /* 0: never used */
+        _Atomic cs_u64 value; /* reference, CS_MAP_DEAD */
+    } *slots;
+    unsigned shift; /* 64 - log2(slots) */
+    cs_u64 mask;
+    _Atomic cs_u64 used; /* keys; at most three quarters of the slots, so that every walk meets an empty one */
+};
+
+bool cs_map_init(struct cs_map *map, unsigned log2_slots);
+
+/* The slot of a key; made if `insert`, else NULL when the key was never seen. NULL when the table is full. Any thread. */
+struct cs_map_slot *cs_map_slot(struct cs_map *map, cs_u64 key, bool insert);
+
+/* The value under a key, 0 if none. */
+static inline cs_u64 cs_map_get(const struct cs_map *map, cs_u64 key)
+{
+    if (CS_UNLIKELY(!map->slots)) return 0;
+    for (cs_u64 i = (key * 0x9e3779b97f4a7c15u) >> map->shift;; i = (i + 1) & map->mask) {
+        cs_u64 at = cs_load(&map->slots[i].key);
+        if (CS_LIKELY(at == key)) return cs_load_acq(&map->slots[i].value);
+        if (!at) return 0;
+    }
+}
+
+#endif

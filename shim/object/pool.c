@@ -1,0 +1,72 @@
+#include "shim/object/pool.h"
+
+#include <string.h>
+
+#include "shim/base/memory.h"
+
+bool cs_pool_init(struct cs_pool *pool, size_t object_size, cs_u32 capacity)
+{
+    *pool = (struct cs_pool){.object_size = object_size, .capacity = capacity, .base = cs_memory_map(object_size * capacity)};
+    return pool->base;
+}
+
+static void list_push(struct cs_pool *pool, _Atomic cs_u64 *list, struct cs_object *object)
+{
+    cs_u32 slot = (cs_u32)(((unsigned char *)object - pool->base) / pool->object_size);
+    cs_u64 head = cs_load(list), next;
+    do {
+        object->next = (cs_u32)head;
+        next = ((head >> 32) + 1) << 32 | (slot + 1);
+    } while (!atomic_compare_exchange_weak_explicit(list, &head, next, memory_order_release, memory_order_relaxed));
+}
+
+static struct cs_object *free_pop(struct cs_pool *pool)
+{
+    cs_u64 head = cs_load_acq(&pool->free), next;
+    struct cs_object *object;
+    do {
+        if (!(cs_u32)head) return NULL;
+        object = cs_pool_slot(pool, (cs_u32)head - 1);
+        next = ((head >> 32) + 1) << 32 | object->next;
+    } while (!atomic_compare_exchange_weak_explicit(&pool->free, &head, next, memory_order_acquire, memory_order_acquire));
+    return object;
+}
+
+void *cs_pool_new(struct cs_pool *pool)
+{
+    if (!pool->base) return NULL;
+    struct cs_object *object = free_pop(pool);
+    if (!object) {
+        if (cs_load(&pool->high) >= pool->capacity) goto full;
+        cs_u32 slot = cs_add(&pool->high, 1);
+        if (slot >= pool->capacity) goto full;
+        object = cs_pool_slot(pool, slot);
+    }
+    memset((unsigned char *)object + sizeof *object, 0, pool->object_size - sizeof *object);
+    cs_store(&object->ended, 0);
+    if (!(++object->generation & 0xfff)) object->generation = 1;
+    cs_u32 index = (cs_u32)(((unsigned char *)object - pool->base) / pool->object_size);
+    cs_store_rel(&object->ref, (object->generation & 0xfff) << CS_REF_INDEX_BITS | index);
+    return object;
+full:
+    cs_add(&pool->refused, 1);
+    return NULL;
+}
+
+void cs_pool_end(struct cs_pool *pool, struct cs_object *object)
+{
+    if (!atomic_exchange(&object->ended, 1)) list_push(pool, &pool->ended, object);
+}
+
+cs_u32 cs_pool_take_ended(struct cs_pool *pool)
+{
+    cs_u64 head = cs_load_acq(&pool->ended);
+    while (!atomic_compare_exchange_weak_explicit(&pool->ended, &head, ((head >> 32) + 1) << 32, memory_order_acquire, memory_order_acquire)) {}
+    return (cs_u32)head;
+}
+
+void cs_pool_release(struct cs_pool *pool, struct cs_object *object)
+{
+    cs_store_rel(&object->ref, 0);
+    list_push(pool, &pool->free, object);
+}

@@ -1,0 +1,182 @@
+#include "shim/object/stream.h"
+
+#include "shim/base/keep.h"
+#include "shim/base/clock.h"
+#include "shim/calls/real.h"
+#include "shim/object/creator.h"
+
+enum { STREAMS = 1 << 16, DEVICES = 64, FIRST_LANE = 13, LEGACY_LANE = 7 };
+
+struct cs_pool cs_streams;
+struct cs_map cs_stream_handles;
+
+/* Lanes given out, per device. */
+static struct {
+    _Atomic cs_u32 next;
+    _Atomic bool legacy_taken;
+} lanes[DEVICES];
+
+bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), STREAMS) && cs_map_init(&cs_stream_handles, 17); }
+
+static cs_u32 lane_new(int device, bool legacy)
+{
+    int d = device >= 0 && device < DEVICES ? device : DEVICES - 1;
+    if (legacy && !atomic_exchange(&lanes[d].legacy_taken, true)) return LEGACY_LANE;
+    return FIRST_LANE + cs_add(&lanes[d].next, 1);
+}
+
+/* Keys of default streams lie where no pointer can: the top byte tells the kind. */
+static cs_u64 default_key(cs_ref context, const struct cs_thread *thread, bool per_thread)
+{
+    return per_thread ? (cs_u64)0xf0 << 56 | (cs_u64)thread->number << 32 | context : (cs_u64)0xe0 << 56 | context;
+}
+
+/* Puts a filled object under its key. A dead or missing value gives way; a live one is kept where `keep_live` and the object is given back. */
+static cs_ref enter(struct cs_stream *stream, bool keep_live)
+{
+    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, true);
+    cs_ref ref = cs_load(&stream->object.ref);
+    cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
+    if (!slot) {
+        cs_add(&cs_streams.refused, 1);
+        cs_pool_release(&cs_streams, &stream->object);
+        return 0;
+    }
+    do {
+        if (keep_live && value && !(value & CS_MAP_DEAD)) {
+            cs_pool_release(&cs_streams, &stream->object);
+            return (cs_ref)value;
+        }
+    } while (!atomic_compare_exchange_weak(&slot->value, &value, ref));
+    if (value && !(value & CS_MAP_DEAD)) { /* the driver reuses the handle of a stream whose end we did not see */
+        struct cs_stream *gone = cs_pool_get(&cs_streams, (cs_ref)value);
+        if (gone) {
+            cs_store(&gone->ended, stream->created);
+            cs_pool_end(&cs_streams, &gone->object);
+        }
+    }
+    return ref;
+}
+
+static int device_of(cs_ref context)
+{
+    struct cs_context *c = cs_pool_get(&cs_contexts, context);
+    return c ? c->device : 0;
+}
+
+static struct cs_stream *stream_new(struct cs_thread *thread, cs_u64 key, cs_ref context, enum cs_stream_origin origin, cs_u64 ticks)
+{
+    struct cs_stream *stream = cs_pool_new(&cs_streams);
+    if (!stream) return NULL;
+    stream->key = key;
+    stream->context = context;
+    stream->device = device_of(context);
+    stream->lane = lane_new(stream->device, origin == CS_STREAM_LEGACY);
+    stream->origin = origin;
+    stream->tid = thread->tid;
+    stream->created = ticks;
+    return stream;
+}
+
+cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned flags, int priority_asked, cs_u16 call, const void *caller, cs_u64 ticks)
+{
+    CS_KEEP_ERRNO;
+    CUcontext context = NULL; /* of a green context's stream it is not the current one */
+    bool known = cs_real.cuStreamGetCtx(handle, &context) == CUDA_SUCCESS && context;
+    struct cs_stream *stream =
+        stream_new(thread, (uintptr_t)handle, known ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_CREATED, ticks);
+    if (!stream) return 0;
+    stream->flags = flags;
+    stream->priority_asked = stream->priority = priority_asked;
+    if (priority_asked) cs_real.cuStreamGetPriority(handle, &stream->priority);
+    stream->call = call;
+    stream->library = cs_creator_of(caller);
+    return enter(stream, false);
+}
+
+cs_ref cs_stream_default(struct cs_thread *thread, bool per_thread)
+{
+    CS_KEEP_ERRNO;
+    cs_ref context = cs_context_current(thread);
+    if (!context) return 0;
+    if (thread->default_stream[per_thread]) return thread->default_stream[per_thread];
+    cs_u64 key = default_key(context, thread, per_thread), value = cs_map_get(&cs_stream_handles, key);
+    cs_ref ref = value & CS_MAP_DEAD ? 0 : (cs_ref)value;
+    if (!ref) {
+        struct cs_stream *stream = stream_new(thread, key, context, per_thread ? CS_STREAM_PER_THREAD : CS_STREAM_LEGACY, cs_ticks());
+        ref = stream ? enter(stream, true) : 0;
+    }
+    return thread->default_stream[per_thread] = ref;
+}
+
+static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
+{
+    CUcontext context = NULL;
+    cs_real.cuStreamGetCtx(handle, &context);
+    struct cs_stream *stream =
+        stream_new(thread, (uintptr_t)handle, context ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_ADOPTED, begin);
+    if (!stream) return 0;
+    cs_real.cuStreamGetFlags(handle, &stream->flags);
+    cs_real.cuStreamGetPriority(handle, &stream->priority);
+    stream->priority_asked = stream->priority;
+    return enter(stream, true);
+}
+
+cs_ref cs_stream_unknown(struct cs_thread *thread, CUstream handle, cs_u64 value, bool accepted, cs_u64 begin)
+{
+    CS_KEEP_ERRNO;
+    if (value & CS_MAP_DEAD) {
+        struct cs_stream *dead = cs_pool_get(&cs_streams, (cs_ref)value);
+        cs_u64 ended = dead ? cs_load_acq(&dead->ended) : 0;
+        /* The call was under way when the stream was destroyed, or the driver refused it: it meant the dead one. */
+        if (dead && (!accepted || !ended || begin <= ended)) return (cs_ref)value;
+    }
+    return accepted ? adopt(thread, handle, begin) : 0;
+}
+
+cs_ref cs_stream_destroying(struct cs_thread *thread, CUstream handle, bool per_thread)
+{
+    cs_u64 key = (uintptr_t)handle;
+    if (key <= (uintptr_t)CU_STREAM_PER_THREAD) return cs_stream_of(thread, handle, per_thread, false, 0);
+    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, key, false);
+    cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
+    if (!value || value & CS_MAP_DEAD) return (cs_ref)value;
+    atomic_compare_exchange_strong(&slot->value, &value, value | CS_MAP_DEAD);
+    return (cs_ref)value;
+}
+
+void cs_stream_destroyed(cs_ref ref, bool done, cs_u64 ticks)
+{
+    struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    if (!stream || stream->origin >= CS_STREAM_LEGACY || cs_load(&stream->object.ended)) return;
+    if (done) {
+        cs_store_rel(&stream->ended, ticks);
+        cs_pool_end(&cs_streams, &stream->object);
+        return;
+    }
+    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
+    cs_u64 dead = ref | CS_MAP_DEAD;
+    if (slot) atomic_compare_exchange_strong(&slot->value, &dead, ref);
+}
+
+void cs_streams_end_with(cs_ref context)
+{
+    cs_u32 high = cs_load_acq(&cs_streams.high);
+    cs_u64 now = cs_ticks();
+    for (cs_u32 i = 0; i < high && i < cs_streams.capacity; i++) {
+        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        cs_ref ref = cs_load_acq(&stream->object.ref);
+        if (!ref || stream->context != context || cs_load(&stream->object.ended)) continue;
+        struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
+        cs_u64 value = ref;
+        if (slot) atomic_compare_exchange_strong(&slot->value, &value, ref | CS_MAP_DEAD);
+        cs_store_rel(&stream->ended, now);
+        cs_pool_end(&cs_streams, &stream->object);
+    }
+}
+
+cs_u64 cs_stream_capture(cs_ref ref, cs_u64 began)
+{
+    struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    return stream ? atomic_exchange(&stream->capture_began, began) : 0;
+}

@@ -1,0 +1,98 @@
+#define _GNU_SOURCE
+#include "shim/object/thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/base/log.h"
+#include "shim/base/memory.h"
+
+CS_TLS struct cs_thread *cs_self;
+struct cs_thread *_Atomic cs_threads;
+
+static size_t ring_bytes = 4 << 20;
+static _Atomic cs_u32 thread_count;
+
+/* The key's destructor tells that a thread ends. pthread_once is safe here: nothing in its function looks a symbol up. */
+static pthread_key_t end_key;
+static pthread_once_t end_once = PTHREAD_ONCE_INIT;
+static bool end_known;
+
+static void thread_ends(void *thread)
+{
+    cs_self = NULL; /* a CUDA call from a later destructor starts a new state */
+    cs_store_rel(&((struct cs_thread *)thread)->state, CS_THREAD_DONE);
+}
+
+static void end_init(void) { end_known = pthread_key_create(&end_key, thread_ends) == 0; }
+
+void cs_thread_set_ring_size(size_t bytes)
+{
+    size_t size = CS_SLOT;
+    while (size * 2 <= bytes) size *= 2;
+    ring_bytes = size;
+}
+
+static struct cs_thread *take_free(void)
+{
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
+        cs_u32 free = CS_THREAD_FREE;
+        if (cs_load(&t->state) == free && atomic_compare_exchange_strong(&t->state, &free, CS_THREAD_LIVE)) return t;
+    }
+    return NULL;
+}
+
+static struct cs_thread *make_new(void)
+{
+    struct cs_thread *t = cs_memory_map(sizeof *t);
+    void *slots = t ? cs_memory_map(ring_bytes) : NULL;
+    if (!slots) {
+        cs_log_once(CS_LOG_ERROR, "no memory for a thread's ring of %zu bytes; its calls are not recorded", ring_bytes);
+        cs_memory_unmap(t, sizeof *t);
+        return NULL;
+    }
+    t->ring.slots = slots;
+    t->ring.mask = ring_bytes / CS_SLOT - 1;
+    cs_store(&t->state, CS_THREAD_LIVE);
+    struct cs_thread *head = cs_load(&cs_threads);
+    do t->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&cs_threads, &head, t, memory_order_release, memory_order_relaxed));
+    return t;
+}
+
+struct cs_thread *cs_thread_start(void)
+{
+    int saved = errno;
+    pthread_once(&end_once, end_init);
+    struct cs_thread *t = take_free();
+    if (!t) t = make_new();
+    if (t) {
+        t->tid = (cs_u32)syscall(SYS_gettid);
+        t->number = cs_add(&thread_count, 1) + 1;
+        t->inside = t->context_known = 0;
+        t->context = t->default_stream[0] = t->default_stream[1] = 0;
+        if (end_known) pthread_setspecific(end_key, t);
+        cs_self = t;
+    }
+    errno = saved;
+    return t;
+}
+
+void cs_thread_recycle(struct cs_thread *t)
+{
+    t->last_end_ns = 0;
+    t->announced = t->is_driver = false;
+    cs_store(&t->lost, 0);
+    cs_memory_forget(t->ring.slots, (t->ring.mask + 1) * CS_SLOT);
+    cs_store_rel(&t->state, CS_THREAD_FREE);
+}
+
+void cs_threads_forget(void)
+{
+    cs_store(&cs_threads, NULL); /* their memory stays mapped, untouched and shared with the parent */
+    cs_self = NULL;
+    if (end_known) pthread_setspecific(end_key, NULL);
+}

@@ -1,0 +1,55 @@
+/*
+ * What the shim keeps for each application thread: its ring of records and its view of the current context.
+ *
+ * A thread's state is made at its first recorded call, found through one initial-exec TLS pointer, and only ever written by its own thread but for
+ * the fields that say otherwise. When the thread ends, the writer drains the ring to the end and the state is used again for a later thread.
+ */
+#ifndef CS_OBJECT_THREAD_H
+#define CS_OBJECT_THREAD_H
+
+#include "shim/base/ring.h"
+#include "shim/calls/cuda_api.h"
+#include "shim/object/pool.h"
+
+struct cs_thread {
+    struct cs_ring ring;
+
+    _Alignas(CS_CACHE_LINE) cs_u32 inside; /* in a driver call of ours: calls made by the driver itself or by a tool in it are not the application's */
+    cs_u32 tid;                            /* of the kernel */
+    cs_u32 number;                         /* of this thread among all of the process, from 1, never reused */
+    cs_u32 context_known;                  /* 0: ask the driver at the next need */
+    cs_ref context;                        /* the current context; 0 none */
+    cs_ref default_stream[2];              /* of the current context: legacy, per-thread; 0 not looked up yet */
+    cs_u32 context_epoch;                  /* cs_context_epoch when they were looked up */
+
+    /* Calls that found the ring full since the last record that got in. The writer reads them at the end of the process. */
+    _Atomic cs_u64 lost;
+    _Atomic cs_u64 lost_begin, lost_end; /* ticks of the first and last of them */
+
+    struct cs_thread *next;                                                     /* in the list of all; constant once linked */
+    _Atomic cs_u32 state;                                                       /* enum cs_thread_state */
+    /* the writer's */
+    cs_u64 last_end_ns; /* where this thread's lane is filled up to */
+    char name[16];      /* as last announced in the trace */
+    bool announced;
+    bool is_driver;     /* ran nothing but callbacks so far: a thread of the driver's */
+};
+
+enum cs_thread_state { CS_THREAD_FREE, CS_THREAD_LIVE, CS_THREAD_DONE };
+
+extern CS_TLS struct cs_thread *cs_self;
+extern struct cs_thread *_Atomic cs_threads; /* the list, newest first; entries are never taken out */
+
+/* Makes cs_self for this thread; NULL when there is no memory. Keeps errno. */
+struct cs_thread *cs_thread_start(void);
+
+/* Bytes of ring each thread gets, a power of two; before the first cs_thread_start. */
+void cs_thread_set_ring_size(size_t bytes);
+
+/* The writer's: a thread that is done and drained may be used again. */
+void cs_thread_recycle(struct cs_thread *thread);
+
+/* In the child of a fork: forget all threads but leave the caller able to start afresh. */
+void cs_threads_forget(void);
+
+#endif

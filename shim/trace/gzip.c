@@ -1,0 +1,42 @@
+#include "shim/trace/gzip.h"
+
+#include <dlfcn.h>
+#include <zlib.h>
+
+#include "shim/base/log.h"
+#include "shim/base/realdl.h"
+
+enum { LEVEL = 1, GZIP_WINDOW = 15 + 16 };
+
+static __typeof__(&deflateInit2_) deflate_init;
+static __typeof__(&deflate) deflate_run;
+static __typeof__(&deflateReset) deflate_reset;
+static z_stream stream;
+static bool ready;
+
+bool cs_gzip_init(void)
+{
+    if (ready) return true;
+    void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (zlib) {
+        deflate_init = (__typeof__(deflate_init))cs_real_dlsym(zlib, "deflateInit2_");
+        deflate_run = (__typeof__(deflate_run))cs_real_dlsym(zlib, "deflate");
+        deflate_reset = (__typeof__(deflate_reset))cs_real_dlsym(zlib, "deflateReset");
+    }
+    ready = deflate_init && deflate_run && deflate_reset &&
+            deflate_init(&stream, LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof stream) == Z_OK;
+    if (!ready) cs_log(CS_LOG_ERROR, "libz.so.1 is missing, which a trace ending in .gz needs; nothing is recorded");
+    return ready;
+}
+
+size_t cs_gzip_bound(size_t n) { return n + n / 1000 + 128; }
+
+size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n)
+{
+    if (deflate_reset(&stream) != Z_OK) return 0;
+    stream.next_in = (Bytef *)data;
+    stream.avail_in = (uInt)n;
+    stream.next_out = out;
+    stream.avail_out = (uInt)out_size;
+    return deflate_run(&stream, Z_FINISH) == Z_STREAM_END ? out_size - stream.avail_out : 0;
+}

@@ -1,0 +1,15 @@
+/*
+ * gzip members, through zlib opened at run time (RTLD_LOCAL, never NEEDED): used only where the trace's name ends in .gz.
+ */
+#ifndef CS_TRACE_GZIP_H
+#define CS_TRACE_GZIP_H
+
+#include "shim/base/compiler.h"
+
+bool cs_gzip_init(void); /* false after one line on stderr: zlib is missing */
+
+/* Compresses `n` bytes as one complete member; returns its size, 0 on failure. cs_gzip_bound bytes are always enough. */
+size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n);
+size_t cs_gzip_bound(size_t n);
+
+#endif

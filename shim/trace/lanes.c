@@ -1,0 +1,164 @@
+#define _GNU_SOURCE
+#include "shim/trace/lanes.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/json.h"
+#include "shim/calls/calls.h"
+#include "shim/trace/output.h"
+#include "shim/trace/path.h"
+
+static cs_u32 host_pid;
+static bool device_announced[CS_GPU_PIDS];
+
+cs_u32 cs_host_pid(void) { return host_pid; }
+
+void cs_lanes_begin(void)
+{
+    host_pid = (cs_u32)getpid();
+    if (host_pid < CS_GPU_PIDS) host_pid += CS_HOST_PID_SHIFT;
+    memset(device_announced, 0, sizeof device_announced);
+    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) ((struct cs_stream *)cs_pool_slot(&cs_streams, i))->announced = false;
+}
+
+/* ,\n{"ph":"M","name":KIND,"pid":P,"tid":T,"args":{ ... and the caller ends it with }} */
+static char *metadata(char *at, const char *kind, cs_u32 pid, cs_u32 tid)
+{
+    at = cs_put_literal(at, ",\n{\"ph\":\"M\",\"name\":\"");
+    at = cs_put_text(at, kind);
+    at = cs_put_literal(at, "\",\"pid\":");
+    at = cs_put_uint(at, pid);
+    at = cs_put_literal(at, ",\"tid\":");
+    at = cs_put_uint(at, tid);
+    return cs_put_literal(at, ",\"args\":{");
+}
+
+static void named(const char *kind, cs_u32 pid, cs_u32 tid, const char *name)
+{
+    char *at = metadata(cs_output_room(), kind, pid, tid);
+    at = cs_put_literal(at, "\"name\":");
+    at = cs_put_string(at, name, 512);
+    cs_output_commit(cs_put_literal(at, "}}"));
+}
+
+static void sorted(const char *kind, cs_u32 pid, cs_u32 tid, cs_u32 index)
+{
+    char *at = metadata(cs_output_room(), kind, pid, tid);
+    at = cs_put_literal(at, "\"sort_index\":");
+    at = cs_put_uint(at, index);
+    cs_output_commit(cs_put_literal(at, "}}"));
+}
+
+void cs_lane_process(void)
+{
+    char name[256], label[300];
+    cs_process_name(name);
+    named("process_name", host_pid, host_pid, name);
+    if (host_pid == (cs_u32)getpid()) return;
+    snprintf(label, sizeof label, "pid %d", (int)getpid()); /* the real one, in a container where it is small */
+    char *at = metadata(cs_output_room(), "process_labels", host_pid, host_pid);
+    at = cs_put_literal(at, "\"labels\":");
+    at = cs_put_string(at, label, sizeof label);
+    cs_output_commit(cs_put_literal(at, "}}"));
+}
+
+static void comm_of(cs_u32 tid, char name[16])
+{
+    char file[64], text[32] = "";
+    snprintf(file, sizeof file, "/proc/self/task/%u/comm", tid);
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    if (fd >= 0) close(fd);
+    if (n > 0 && text[n - 1] == '\n') text[n - 1] = 0;
+    memcpy(name, text, 15);
+    name[15] = 0;
+}
+
+void cs_lane_thread(struct cs_thread *thread, bool again)
+{
+    char name[16], shown[64];
+    if (thread->announced && !again) return;
+    comm_of(thread->tid, name);
+    if (thread->announced && (!*name || !strcmp(name, thread->name))) return;
+    memcpy(thread->name, name, sizeof name);
+    thread->announced = true;
+    snprintf(shown, sizeof shown, "%s%s", *name ? name : "thread", thread->is_driver ? " (CUDA callbacks)" : "");
+    named("thread_name", host_pid, thread->tid, shown);
+}
+
+static void stream_name(const struct cs_stream *stream, char *name, size_t size)
+{
+    char owner[16] = "";
+    int n = snprintf(name, size, "stream %u", stream->lane);
+    switch (stream->origin) {
+    case CS_STREAM_LEGACY: snprintf(name + n, size - (size_t)n, " default (legacy)"); return;
+    case CS_STREAM_PER_THREAD:
+        comm_of(stream->tid, owner);
+        snprintf(name + n, size - (size_t)n, " default (per-thread, thread %s)", *owner ? owner : "that ended");
+        return;
+    default: break;
+    }
+    if (stream->priority) n += snprintf(name + n, size - (size_t)n, " prio %d", stream->priority);
+    if (stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " non-blocking");
+    if (stream->library) n += snprintf(name + n, size - (size_t)n, " (%.100s)", cs_name_text(stream->library));
+    if (stream->origin == CS_STREAM_ADOPTED) snprintf(name + n, size - (size_t)n, " adopted");
+}
+
+static void device_lane(int device)
+{
+    char name[300];
+    if (device < 0 || device >= CS_GPU_PIDS || device_announced[device]) return;
+    device_announced[device] = true;
+    snprintf(name, sizeof name, "GPU %d %s", device, cs_device_name(device));
+    named("process_name", (cs_u32)device, 7, name);
+    sorted("process_sort_index", (cs_u32)device, 7, 5000000 + (cs_u32)device);
+}
+
+static const char *const origins[] = {"created", "adopted: first seen in use", "legacy default", "per-thread default"};
+
+void cs_lane_stream(struct cs_stream *stream)
+{
+    char name[256];
+    if (stream->announced) return;
+    stream->announced = true;
+    device_lane(stream->device);
+    stream_name(stream, name, sizeof name);
+    named("thread_name", (cs_u32)stream->device, stream->lane, name);
+    sorted("thread_sort_index", (cs_u32)stream->device, stream->lane, stream->lane);
+
+    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"B\",\"cat\":\"cs_stream\",\"name\":");
+    at = cs_put_string(at, name, sizeof name);
+    at = cs_put_literal(at, ",\"pid\":");
+    at = cs_put_uint(at, (cs_u32)stream->device);
+    at = cs_put_literal(at, ",\"tid\":");
+    at = cs_put_uint(at, stream->lane);
+    at = cs_put_literal(at, ",\"ts\":");
+    at = cs_put_us(at, cs_clock_ns(stream->created));
+    at = cs_put_literal(at, ",\"args\":{\"cs.stream\":");
+    at = cs_put_uint(at, stream->lane);
+    at = cs_put_literal(at, ",\"origin\":");
+    at = cs_put_string(at, origins[stream->origin], 64);
+    if (stream->origin <= CS_STREAM_ADOPTED) {
+        at = cs_put_literal(at, ",\"handle\":");
+        at = cs_put_hex(at, stream->key);
+        at = cs_put_literal(at, ",\"flags\":");
+        at = cs_put_uint(at, stream->flags);
+        at = cs_put_literal(at, ",\"priority\":");
+        at = cs_put_int(at, stream->priority);
+        at = cs_put_literal(at, ",\"requested priority\":");
+        at = cs_put_int(at, stream->priority_asked);
+    }
+    if (stream->call) {
+        at = cs_put_literal(at, ",\"created by\":");
+        at = cs_put_string(at, cs_call_info[stream->call].name, 128);
+        at = cs_put_literal(at, ",\"library\":");
+        at = cs_put_string(at, cs_name_text(stream->library), 256);
+    }
+    at = cs_put_literal(at, ",\"thread\":");
+    at = cs_put_uint(at, stream->tid);
+    cs_output_commit(cs_put_literal(at, "}}"));
+}

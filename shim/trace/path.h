@@ -1,0 +1,17 @@
+/*
+ * From CUSTREAM_TRACE to an open file that no other process of the run writes to.
+ */
+#ifndef CS_TRACE_PATH_H
+#define CS_TRACE_PATH_H
+
+#include "shim/base/compiler.h"
+
+/* Executable's file name, at most 255 bytes; rank of a distributed run from the launcher's environment, -1 if there is none. */
+void cs_process_name(char name[256]);
+int cs_process_rank(int *world_size);
+
+/* Expands %p %e %h %r and opens the file for writing, empty and locked. Of several processes of one run that are given one path the first has it; the
+ * others get "-PID" before the extension. The descriptor, or -1 with errno set. `path` gets the name in either case. */
+int cs_path_open(const char *pattern, char *path, size_t size);
+
+#endif

@@ -1,0 +1,40 @@
+#include "shim/trace/record.h"
+
+#include <time.h>
+
+#include "shim/base/keep.h"
+#include "shim/trace/writer.h"
+
+/* The gap, as a record of its own, as soon as there is room for it and for the call after it. */
+static bool tell_loss(struct cs_thread *thread)
+{
+    cs_u64 count = cs_load(&thread->lost);
+    if (!count) return true;
+    struct cs_record *record = cs_ring_claim(&thread->ring);
+    if (!record) return false;
+    *record = (struct cs_record){
+        .begin = cs_load(&thread->lost_begin), .end = cs_load(&thread->lost_end), .call = CS_CALL_LOSS, .value = {count}};
+    cs_store(&thread->lost, 0); /* before the record is seen: the writer adds up both */
+    cs_ring_publish(&thread->ring);
+    return true;
+}
+
+static struct cs_record *wait_for_room(struct cs_thread *thread)
+{
+    CS_KEEP_ERRNO;
+    struct cs_record *record;
+    while (!(record = cs_ring_claim(&thread->ring)) && cs_writer_alive()) nanosleep(&(struct timespec){0, 50000}, NULL);
+    return record;
+}
+
+CS_COLD struct cs_record *cs_record_claim_slowly(struct cs_thread *thread, cs_u64 begin, cs_u64 end)
+{
+    struct cs_record *record = NULL;
+    if (tell_loss(thread)) record = cs_ring_claim(&thread->ring);
+    if (!record && cs_writer_blocks()) record = wait_for_room(thread);
+    if (record) return record;
+    if (!cs_load(&thread->lost)) cs_store(&thread->lost_begin, begin);
+    cs_store(&thread->lost_end, end);
+    cs_store_rel(&thread->lost, cs_load(&thread->lost) + 1);
+    return NULL;
+}

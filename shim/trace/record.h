@@ -1,0 +1,36 @@
+/*
+ * The record of one call: 64 bytes, written once by the thread that made the call, read once by the writer thread.
+ *
+ * Numbers only; every text is a number of shim/object/names.h, every object a reference. What the four values mean is told by the call's
+ * row in the table (cs_call_info).
+ */
+#ifndef CS_TRACE_RECORD_H
+#define CS_TRACE_RECORD_H
+
+#include "shim/calls/calls.h"
+#include "shim/object/thread.h"
+
+struct cs_record {
+    cs_u64 begin, end;  /* ticks around the driver's call */
+    cs_u16 call;        /* enum cs_call */
+    int16_t result;     /* CUresult */
+    cs_ref stream;      /* where the work went; 0 none or unknown */
+    cs_u64 correlation; /* kept for the GPU side of the call; 0 so far */
+    cs_u64 value[CS_VALUES];
+};
+_Static_assert(sizeof(struct cs_record) == CS_SLOT, "a record is one slot of the ring, one cache line");
+
+struct cs_record *cs_record_claim_slowly(struct cs_thread *thread, cs_u64 begin, cs_u64 end);
+
+/* A slot for the record of a call with these times, or NULL: the ring is full and the call is counted as lost (CUSTREAM_FULL=block waits
+ * instead). Fill it, then cs_ring_publish(&thread->ring). */
+static inline struct cs_record *cs_record_claim(struct cs_thread *thread, cs_u64 begin, cs_u64 end)
+{
+    if (CS_LIKELY(!cs_load(&thread->lost))) {
+        struct cs_record *record = cs_ring_claim(&thread->ring);
+        if (CS_LIKELY(record)) return record;
+    }
+    return cs_record_claim_slowly(thread, begin, end);
+}
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * From records and objects to events of the timeline, in the Chrome trace event format as Kineto lays it out (docs/trace.md).
+ *
+ * The writer thread's alone. One function a kind of event; each appends whole lines to the output, or counts what no longer fits.
+ */
+#ifndef CS_TRACE_TIMELINE_H
+#define CS_TRACE_TIMELINE_H
+
+#include "shim/object/event.h"
+#include "shim/object/stream.h"
+#include "shim/trace/record.h"
+
+/* The head of the file and the metadata of the process. */
+void cs_timeline_begin(void);
+
+/* One record of a thread's ring: the slice of the call, and what the call says of streams and causes. */
+void cs_timeline_record(struct cs_thread *thread, const struct cs_record *record);
+
+/* Arrows whose both ends are certain to be in the file: those found in the round before this one. Once a round. */
+void cs_timeline_arrows(bool all);
+
+/* A stream that is over: what went through it, and the end of its life on its lane. `ended` in ticks. */
+void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended);
+
+/* A thread that ended, or the process: its name once more if it changed, and calls lost at its end. */
+void cs_timeline_thread_end(struct cs_thread *thread);
+
+#endif

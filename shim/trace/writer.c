@@ -1,0 +1,178 @@
+#define _GNU_SOURCE
+#include "shim/trace/writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/keep.h"
+#include "shim/base/lock.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/gpu/backend.h"
+#include "shim/trace/output.h"
+#include "shim/trace/timeline.h"
+#include "shim/trace/totals.h"
+
+enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, STACK = 512 << 10 };
+
+/* IDLE: none. RUNNING: drains. FINISHING: asked to write everything and end. FINISHED: has done so. FAILED: could not be started, for good. */
+enum state { IDLE, RUNNING, FINISHING, FINISHED, FAILED };
+static _Atomic int state = IDLE; /* also the futex that the asker and the writer wait on */
+static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_WRITER, "writer");
+static bool blocks;
+
+bool cs_writer_alive(void) { return cs_load_acq(&state) == RUNNING; }
+bool cs_writer_blocks(void) { return blocks; }
+
+static long futex(int op, int value, const struct timespec *timeout) { return syscall(SYS_futex, &state, op | FUTEX_PRIVATE_FLAG, value, timeout); }
+
+/* --- one round --- */
+
+static size_t drain(struct cs_thread *thread)
+{
+    cs_u64 tail = cs_load(&thread->ring.tail), head = cs_load_acq(&thread->ring.head);
+    for (cs_u64 i = tail; i < head; i++) {
+        cs_timeline_record(thread, (const struct cs_record *)thread->ring.slots[i & thread->ring.mask]);
+        if (!((i + 1) & 1023)) cs_store_rel(&thread->ring.tail, i + 1); /* room for the application while we go on */
+    }
+    cs_store_rel(&thread->ring.tail, head);
+    return head - tail;
+}
+
+/* Objects that ended: taken in one round, given back after the next, when no ring can hold a record from before. */
+static cs_u32 ended_streams, ended_events, ended_contexts;
+
+static void release_ended(struct cs_pool *pool, cs_u32 first)
+{
+    while (first) {
+        struct cs_object *object = cs_pool_slot(pool, first - 1);
+        first = object->next;
+        if (pool == &cs_streams) cs_timeline_stream_end((struct cs_stream *)object, cs_load(&((struct cs_stream *)object)->ended));
+        cs_pool_release(pool, object);
+    }
+}
+
+static size_t round_once(void)
+{
+    size_t records = 0;
+    cs_clock_sync();
+    cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
+        bool done = cs_load_acq(&t->state) == CS_THREAD_DONE; /* read before the ring: nothing comes after it */
+        if (cs_load(&t->state) == CS_THREAD_FREE) continue;
+        records += drain(t);
+        if (!done) continue;
+        cs_timeline_thread_end(t);
+        cs_thread_recycle(t);
+    }
+    cs_gpu->drain();
+    cs_timeline_arrows(false);
+    release_ended(&cs_streams, ended_streams);
+    release_ended(&cs_events, ended_events);
+    release_ended(&cs_contexts, ended_contexts);
+    ended_streams = streams, ended_events = events, ended_contexts = contexts;
+    return records;
+}
+
+/* --- the thread --- */
+
+static void finish(void)
+{
+    for (int quiet = 0; quiet < 3;) quiet = round_once() ? 0 : quiet + 1; /* ended objects and arrows need two rounds */
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
+        if (cs_load_acq(&t->state) != CS_THREAD_FREE) cs_timeline_thread_end(t);
+    cs_timeline_arrows(true);
+    cs_u64 now = cs_ticks();
+    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
+        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        if (cs_load_acq(&stream->object.ref)) cs_timeline_stream_end(stream, cs_load(&stream->ended) ? cs_load(&stream->ended) : now);
+    }
+    cs_gpu->stop();
+    cs_totals.final = true;
+    cs_output_flush(cs_totals_trailer);
+    cs_output_close();
+}
+
+static void *run(void *unused)
+{
+    (void)unused;
+    pthread_setname_np(pthread_self(), "custream");
+    cs_u64 flushed = cs_monotonic_ns();
+    cs_clock_sync();
+    cs_timeline_begin();
+    cs_output_flush(cs_totals_trailer);
+    while (cs_load_acq(&state) == RUNNING) {
+        bool busy = round_once() > 1000;
+        cs_u64 now = cs_monotonic_ns();
+        if (now - flushed >= FLUSH_NS) cs_output_flush(cs_totals_trailer), flushed = now;
+        struct timespec pause = {0, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS};
+        futex(FUTEX_WAIT, RUNNING, &pause);
+    }
+    finish();
+    cs_store_rel(&state, FINISHED);
+    futex(FUTEX_WAKE, INT_MAX, NULL);
+    return NULL;
+}
+
+static bool start_locked(void)
+{
+    if (cs_load(&state) != IDLE) return cs_load(&state) == RUNNING;
+    cs_totals_reset();
+    blocks = cs_option_is(CS_OPTION_FULL, "block");
+    bool ok = cs_output_open();
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the application's signals go to its own threads */
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK);
+    cs_store_rel(&state, RUNNING);
+    if (ok && pthread_create(&thread, &attributes, run, NULL)) {
+        cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
+        cs_output_close();
+        ok = false;
+    }
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!ok) cs_store_rel(&state, FAILED);
+    return ok;
+}
+
+bool cs_writer_start(void)
+{
+    CS_KEEP_ERRNO;
+    if (CS_LIKELY(cs_load_acq(&state) == RUNNING)) return true;
+    cs_lock_take(&start_lock);
+    bool ok = start_locked();
+    cs_lock_drop(&start_lock);
+    return ok;
+}
+
+void cs_writer_finish(unsigned timeout_ms)
+{
+    int running = RUNNING;
+    if (!atomic_compare_exchange_strong(&state, &running, FINISHING) && running != FINISHING) return;
+    futex(FUTEX_WAKE, INT_MAX, NULL);
+    cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
+    while (cs_load_acq(&state) == FINISHING && cs_monotonic_ns() < until) futex(FUTEX_WAIT, FINISHING, &(struct timespec){0, 100000000});
+}
+
+void cs_writer_before_fork(void) { cs_lock_take(&start_lock); }
+void cs_writer_after_fork_in_parent(void) { cs_lock_drop(&start_lock); }
+
+void cs_writer_after_fork_in_child(void)
+{
+    cs_lock_drop(&start_lock);
+    if (cs_load(&state) == RUNNING || cs_load(&state) == FINISHING) cs_store(&state, IDLE);
+    cs_output_forget();
+    ended_streams = ended_events = ended_contexts = 0;
+}

@@ -1,0 +1,26 @@
+/*
+ * The writer: the one thread of the shim, which turns records into the timeline.
+ *
+ * It starts with the first record of the process, wakes every few milliseconds, drains every thread's ring, and at least every half second brings
+ * the file to a valid end. It holds no lock that an application thread takes on a recorded call, and calls nothing of CUDA.
+ */
+#ifndef CS_TRACE_WRITER_H
+#define CS_TRACE_WRITER_H
+
+#include "shim/base/compiler.h"
+
+/* Starts the thread unless it runs. From any application thread; keeps errno. False where it can't be started: nothing is recorded then. */
+bool cs_writer_start(void);
+
+/* Has everything recorded so far written and the file ended. Waits for the writer with a futex, takes no lock and allocates nothing, so that it
+ * may be called while the process exits, from a signal handler too. At most `timeout_ms`. */
+void cs_writer_finish(unsigned timeout_ms);
+
+bool cs_writer_alive(void);
+bool cs_writer_blocks(void); /* CUSTREAM_FULL=block */
+
+void cs_writer_before_fork(void);
+void cs_writer_after_fork_in_parent(void);
+void cs_writer_after_fork_in_child(void); /* nothing of the parent's trace is touched; the child starts a writer of its own when it records */
+
+#endif

@@ -1,0 +1,115 @@
+"""The call table against cuda.h itself: the build's header, CUDA 12.0 (the oldest driver supported) and a newer one than the build's.
+
+Wrappers and the simulated driver come from the same table, so that a wrong row would make both wrong together; here the header is the judge.
+"""
+import copy
+import pathlib
+
+import pytest
+
+from tests import calltable
+from tests.cudaheader import Header, exported
+
+VERSIONS = {"build": None, "12.0": 12000, "13.5": 13050}
+
+
+class Table:
+    """One header and the rows that the table has under it."""
+
+    def __init__(self, root, include, program):
+        self.header = Header(include)
+        self.version, self.rows = calltable.compile_rows(root, include, program)
+
+
+@pytest.fixture(scope="module")
+def tables(root, build, cuda_include):
+    folder = build / "tests"
+    folder.mkdir(parents=True, exist_ok=True)
+    folders = {name: cuda_include if name == "build" else build / "cuda-headers" / name for name in VERSIONS}
+    return {name: Table(root, include, folder / f"dump_calls-{name}") for name, include in folders.items()}
+
+
+def report(wrong):
+    if wrong:
+        pytest.fail("\n".join(wrong), pytrace=False)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_header_is_read(tables, version):
+    """The header was understood: its version, and calls that every version has, old ones, siblings and nested structures among them."""
+    header = tables[version].header
+    assert tables[version].version == header.version == (VERSIONS[version] or header.version)
+    assert {"cuMemcpyHtoD", "cuMemcpyHtoD_v2", "cuMemcpyHtoD_v2_ptds", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuEventRecord"} <= set(header.functions)
+    assert len(header.calls) > 400 and len(tables[version].rows) > 150
+    config = header.calls["cuLaunchKernelEx"][0]
+    assert header.reaches(config.node, {"CUstream"}) == "hStream"
+    assert header.reaches(config.node, {"CUevent"}) == "attrs.value.programmaticEvent.event"
+    assert header.reaches(header.calls["cuMemAlloc_v2"][0].node, calltable.HANDLES) is None
+    assert header.sibling("cuMemcpy") == "PTDS" and header.sibling("cuStreamQuery") == "PTSZ" and header.sibling("cuEventQuery") == "ONE"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("check", calltable.CHECKS, ids=lambda check: check.__name__)
+def test_table(tables, version, check):
+    report(check(tables[version].header, tables[version].rows))
+
+
+def test_exports(tables, cuda_include):
+    """The toolkit's stub of libcuda exports the siblings that the table has; without a toolkit the headers alone are the judge."""
+    stubs = [p for p in (pathlib.Path(cuda_include).resolve().parent / "lib64/stubs/libcuda.so", pathlib.Path("/usr/local/cuda/lib64/stubs/libcuda.so"))
+             if p.exists()]
+    for stub in stubs[:1]:
+        symbols = exported(stub)
+        assert len(symbols) > 400
+        wrong = [line for table in tables.values() for line in calltable.check_exports(symbols, table.rows)
+                 if table.version >= tables["build"].version or "has no row" not in line]
+        report(wrong)
+
+
+def test_excluded_calls_exist(tables):
+    """A call that no header has any more leaves the list."""
+    everything = set().union(*(table.header.calls for table in tables.values()))
+    assert set(calltable.EXCLUDED) <= everything
+
+
+# Errors that the checks must find: what to change in which row, and which check names the call then.
+MISTAKES = [
+    ("cuLaunchKernelEx", "check_complete", None),
+    ("cuMemcpyHtoD_v2", "check_complete", None),
+    ("cuGraphAddEventWaitNode", "check_complete", None),
+    ("cuMemcpyAsync", "check_siblings", {"sibling": "PTDS"}),
+    ("cuMemcpy", "check_siblings", {"sibling": "ONE"}),
+    ("cuEventRecord", "check_parameters", {"arguments": ["hStream", "hEvent"]}),
+    ("cuMemcpyDtoDAsync_v2", "check_parameters",
+     {"parameters": "(CUdeviceptr srcDevice, CUdeviceptr dstDevice, size_t ByteCount, CUstream hStream)"}),
+    ("cuMemcpyHtoD", "check_parameters", {"parameters": "(CUdeviceptr_v1 dstDevice, const void *srcHost, size_t ByteCount)"}),
+    ("cuStreamCopyAttributes", "check_streams", {"stream": "ON(srcStream)"}),
+    ("cuLaunchKernelEx", "check_streams", {"stream": "NO_STREAM"}),
+    ("cuMemcpyHtoD", "check_streams", {"stream": "NO_STREAM"}),
+    ("cuEventElapsedTime", "check_events", {"values": [("start", "EVENT", "EVENT_ID(hEnd)"), ("end", "EVENT", "EVENT_ID(hStart)")]}),
+    ("cuStreamWaitEvent", "check_events", {"values": []}),
+    ("cuMemsetD32Async", "check_bytes", {"values": [("bytes", "SIZE", "(cs_u64)N * 2")]}),
+    ("cuMemsetD2D16_v2", "check_bytes", {"values": [("bytes", "SIZE", "(cs_u64)Width * 2")]}),
+    ("cuMemcpy3D_v2", "check_bytes", {"values": [("bytes", "SIZE", "GIVEN((cs_u64)pCopy->WidthInBytes * pCopy->Height)")]}),
+    ("cuMemcpyDtoA_v2", "check_bytes", {"values": [("bytes", "SIZE", "dstOffset")]}),
+    ("cuMemPrefetchAsync", "check_bytes", {"values": []}),
+    ("cuLaunchKernel", "check_launches",
+     {"launch": ("LAUNCHED", "f", "gridDimY", "gridDimX", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes")}),
+    ("cuMemAllocAsync", "check_values", {"values": [("address", "PTR", "*dptr")]}),
+    ("cuGraphLaunch", "check_values", {"values": [("graph_exec", "INT", "hGraph")]}),
+]
+
+
+@pytest.mark.parametrize("name, check, change", MISTAKES, ids=[f"{m[1][6:]}-{m[0]}-{i}" for i, m in enumerate(MISTAKES)])
+def test_mistakes_are_found(tables, name, check, change):
+    """Each check names the call when its row is missing (None) or changed for the worse, and says no more than before about the others."""
+    table = tables["build"]
+    rows = copy.deepcopy(table.rows)
+    if change is None:
+        del rows[name]
+    else:
+        for column, value in change.items():
+            setattr(rows[name], column, value)
+    before, after = (getattr(calltable, check)(table.header, r) for r in (table.rows, rows))
+    new = set(after) - set(before)
+    assert new and all(line.startswith(f"{name}:") for line in new)

@@ -1,0 +1,141 @@
+/*
+ * What every call passes on its way in: not initialised, a child of fork, errors on demand, counting. Also the settings.
+ *
+ * In the common case (initialised, nothing to inject or count) a call reads `fake_ready` and comes no further.
+ */
+#include "tests/fakecuda/driver/fake.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+
+int fake_ready;
+bool fake_direct;
+pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Marks this library for what it is: nothing else exports this name. */
+EXPORT const char custream_fakecuda_version[] = CUSTREAM_VERSION_STRING;
+
+static enum { NOT_INITIALIZED, INITIALIZED, FORKED } state;
+static pthread_mutex_t rules_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the rules' and calls' counts and the list; taken alone */
+static struct fake_call *called;
+
+struct rule {
+    char pattern[64];
+    unsigned long nth, seen; /* nth 0: every call */
+    CUresult result;
+};
+static struct rule rules[32];
+static unsigned rule_count;
+static const char *counts_path;
+
+long fake_setting(const char *name, long otherwise) {
+    const char *text = getenv(name);
+    return text && *text ? strtol(text, NULL, 0) : otherwise;
+}
+
+/* CUSTREAM_FAKE_FAIL: "pattern[:nth]=code[,...]". */
+static void read_rules(const char *text) {
+    while (text && *text && rule_count < COUNT_OF(rules)) {
+        struct rule *rule = &rules[rule_count];
+        int length = 0;
+        int code = 0;
+
+        if (sscanf(text, "%63[^:=,]:%lu=%d%n", rule->pattern, &rule->nth, &code, &length) < 3 || !length) {
+            rule->nth = 0;
+            length = 0;
+            if (sscanf(text, "%63[^:=,]=%d%n", rule->pattern, &code, &length) < 2 || !length) {
+                fprintf(stderr, "custream simulated GPU: CUSTREAM_FAKE_FAIL: cannot read '%s'\n", text);
+                return;
+            }
+        }
+        rule->result = (CUresult)code;
+        rule_count++;
+        text += length;
+        if (*text == ',') text++;
+    }
+}
+
+static void write_counts(void) {
+    FILE *out = fopen(counts_path, "w");
+    if (!out) return;
+    for (struct fake_call *call = called; call; call = call->next) fprintf(out, "%s %lu\n", call->name, call->count);
+    fclose(out);
+}
+
+__attribute__((constructor)) static void read_settings(void) {
+    read_rules(getenv("CUSTREAM_FAKE_FAIL"));
+    fake_direct = fake_setting("CUSTREAM_FAKE_DIRECT", 0) != 0;
+    counts_path = getenv("CUSTREAM_FAKE_COUNTS");
+    if (counts_path) atexit(write_counts);
+}
+
+static CUresult injected(struct fake_call *call) {
+    CUresult result = CUDA_SUCCESS;
+
+    pthread_mutex_lock(&rules_lock);
+    if (!call->listed) {
+        call->listed = true;
+        call->next = called;
+        called = call;
+    }
+    call->count++;
+    for (unsigned i = 0; i < rule_count && !result; i++) {
+        struct rule *rule = &rules[i];
+        if (fnmatch(rule->pattern, call->name, 0) != 0) continue;
+        rule->seen++;
+        if (!rule->nth || rule->nth == rule->seen) result = rule->result;
+    }
+    pthread_mutex_unlock(&rules_lock);
+    return result;
+}
+
+CUresult fake_enter(struct fake_call *call) {
+    if (state == FORKED) return call->early ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    if (rule_count || counts_path) {
+        CUresult result = injected(call);
+        if (result) return result;
+    }
+    return state == INITIALIZED || call->early ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+int fake_fallback(const char *name) {
+    if (fake_setting("CUSTREAM_FAKE_LOG", 0)) fprintf(stderr, "custream simulated GPU: %s is not simulated\n", name);
+    return state == INITIALIZED ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* The child of a process that had initialised the driver can do nothing with it; its copy of the lock may be held by nobody. */
+static void in_child(void) {
+    if (state != INITIALIZED) return;
+    state = FORKED;
+    fake_ready = 0;
+}
+
+API_EARLY(cuInit, (unsigned flags), (flags)) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    extern void fake_devices_init(void);
+
+    if (state == FORKED) return CUDA_ERROR_NOT_INITIALIZED;
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    if (fake_setting("CUSTREAM_FAKE_NO_DEVICE", 0)) return CUDA_ERROR_NO_DEVICE;
+    pthread_once(&once, fake_devices_init);
+    FAKE_LOCKED;
+    if (state == INITIALIZED) return CUDA_SUCCESS;
+    pthread_atfork(NULL, NULL, in_child);
+    state = INITIALIZED;
+    if (!rule_count && !counts_path) __atomic_store_n(&fake_ready, 1, __ATOMIC_RELEASE);
+    return CUDA_SUCCESS;
+}
+
+API_EARLY(cuDriverGetVersion, (int *version), (version)) {
+    if (!version) return CUDA_ERROR_INVALID_VALUE;
+    *version = fake_driver_version();
+    return CUDA_SUCCESS;
+}
+
+API_EARLY(cuGetExportTable, (const void **table, const CUuuid *id), (table, id)) {
+    (void)id;
+    if (!table) return CUDA_ERROR_INVALID_VALUE;
+    *table = NULL;
+    return CUDA_ERROR_NOT_FOUND;
+}

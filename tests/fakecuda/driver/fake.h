@@ -1,0 +1,368 @@
+/*
+ * The simulated GPU's own header: objects, the scheduler, and how a driver call is defined.
+ *
+ * One lock, `fake_lock`, guards everything below that is not said to be per thread. Public calls take it in their body (FAKE_LOCKED); functions
+ * named fake_* expect it held unless their comment says otherwise. Time is CLOCK_MONOTONIC in nanoseconds.
+ */
+#ifndef FAKECUDA_FAKE_H
+#define FAKECUDA_FAKE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/calls/cuda_api.h"
+
+#define EXPORT          __attribute__((visibility("default")))
+#define UNLIKELY(x)     __builtin_expect(!!(x), 0)
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define TLS             __thread __attribute__((tls_model("initial-exec")))
+
+/* ---- Entering a call (enter.c) ---- */
+
+/* One exported symbol: its name and how often it was called, kept only where CUSTREAM_FAKE_COUNTS or _FAIL asks. */
+struct fake_call {
+    const char *name;
+    struct fake_call *next;
+    unsigned long count;
+    bool listed, early; /* early: may be called before cuInit */
+};
+extern int fake_ready;   /* 1 once initialised with nothing to inject or count; anything else takes the slow path of fake_enter */
+extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
+CUresult fake_enter(struct fake_call *call); /* any thread, lock not held */
+int fake_fallback(const char *name);         /* a call that is not simulated */
+int fake_driver_version(void);
+long fake_setting(const char *name, long otherwise); /* an integer from the environment */
+
+#define FAKE_CALL(symbol, arguments, is_early)                                                                                                       \
+    static struct fake_call call_ = {.name = #symbol, .early = is_early};                                                                            \
+    if (UNLIKELY(fake_ready != 1)) {                                                                                                                 \
+        CUresult refused_ = fake_enter(&call_);                                                                                                      \
+        if (refused_) return refused_;                                                                                                               \
+    }                                                                                                                                                \
+    return arguments
+
+/* A driver call outside the call table: API(name, (parameters), (arguments)) { body }. API_EARLY may run before cuInit. */
+#define API_(name, parameters, arguments, is_early)                                                                                                  \
+    static CUresult body_##name parameters;                                                                                                          \
+    EXPORT CUresult CUDAAPI name parameters { FAKE_CALL(name, body_##name arguments, is_early); }                                                    \
+    static CUresult body_##name parameters
+#define API(name, parameters, arguments)       API_(name, parameters, arguments, false)
+#define API_EARLY(name, parameters, arguments) API_(name, parameters, arguments, true)
+
+/* A driver call of the table: IMPL(name)(parameters) { body }; where the row has a sibling there is `bool per_thread` before its parameters, and
+ * the body serves both. The exported symbols, and weak defaults for the rows without a body, are made from the table (export.c, default.c). */
+#define IMPL(name) CUresult impl_##name
+
+/* ---- Lock ---- */
+extern pthread_mutex_t fake_lock;
+static inline void fake_unlock(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
+/* Takes the lock until the end of the scope. */
+#define FAKE_LOCKED                                                                                                                                  \
+    __attribute__((cleanup(fake_unlock), unused)) pthread_mutex_t *held_ = &fake_lock;                                                               \
+    pthread_mutex_lock(&fake_lock)
+#define FAKE_TRY(expression)                                                                                                                         \
+    do {                                                                                                                                             \
+        CUresult failed_ = (expression);                                                                                                             \
+        if (failed_) return failed_;                                                                                                                 \
+    } while (0)
+
+/* ---- Handles (handle.c) ---- */
+
+/* Handles of one kind are addresses inside one reserved range, so that any value can be checked; the last one given back is given out first, as
+ * the real driver does. */
+struct fake_handles {
+    char *base;
+    uint32_t used, free;
+};
+void *fake_handle_new(struct fake_handles *handles, void *object);
+void *fake_handle_get(const struct fake_handles *handles, const void *handle); /* NULL: not one of ours, or given back */
+void fake_handle_free(struct fake_handles *handles, void *handle);
+
+/* ---- Work: what a stream or a graph node does (work.c) ---- */
+
+enum fake_work_type {
+    WORK_EMPTY, WORK_KERNEL, WORK_COPY, WORK_SET, WORK_HOST, WORK_RECORD, WORK_WAIT, WORK_VALUES, WORK_FREE, WORK_ALLOC, WORK_GRAPH, WORK_CHILD
+};
+
+/* One recording of an event, or the end of an operation: shared by whoever waits for it. */
+struct fake_record {
+    int references;
+    bool done;
+    uint64_t time;
+};
+
+/* One end of a copy: bytes at base + z * slice + y * pitch + x. */
+struct fake_place {
+    char *base;
+    size_t pitch, slice;
+};
+
+struct fake_values_op {
+    bool wait;
+    uint64_t address, value;
+    unsigned flags, bytes;
+};
+
+struct fake_graph;
+struct fake_exec;
+struct fake_event;
+struct fake_stream;
+
+struct fake_work {
+    enum fake_work_type type;
+    void *owned;        /* freed with the work: staged bytes, parameters */
+    size_t owned_bytes; /* its size, so that a graph can copy it */
+    union {
+        struct {
+            uint64_t duration;
+            CUDA_KERNEL_NODE_PARAMS params;
+            void (*effect)(void **parameters);
+            void *parameters[8]; /* where the effect reads them: into `values` */
+            uint64_t values[8];
+        } kernel;
+        struct {
+            struct fake_place to, from;
+            size_t width, height, depth;
+            CUDA_MEMCPY3D shape; /* as asked for, for cuGraphMemcpyNodeGetParams */
+        } copy;
+        struct {
+            CUdeviceptr address;
+            size_t pitch, width, height; /* width in elements */
+            unsigned value, element;
+        } set;
+        struct {
+            CUhostFn function;
+            CUstreamCallback callback;
+            CUstream hstream;
+            void *data;
+        } host;
+        struct {
+            CUevent handle;            /* in a graph: which event */
+            struct fake_record *record; /* in a stream: which recording */
+        } event;
+        struct { unsigned count; } values; /* owned: that many fake_values_op */
+        CUdeviceptr memory;
+        struct {
+            struct fake_exec *exec;
+            struct fake_record *before, *done;
+        } graph;
+        struct fake_graph *child;
+    };
+};
+
+/* A work being carried out. */
+struct fake_running {
+    enum { RUN_FRESH, RUN_STARTED, RUN_DONE } state;
+    uint64_t start, end;
+    unsigned index; /* WORK_VALUES: the next one */
+    struct fake_graph_run *graph;
+};
+
+struct fake_op {
+    struct fake_op *next;
+    struct fake_stream *stream;
+    struct fake_work work;
+    struct fake_running running;
+    struct fake_record *done; /* or NULL, when nobody waits */
+    uint64_t sequence, issued;
+};
+
+/* Carries `work` on as far as it can: true once done, at running->end. `ready`: when its predecessors ended. */
+bool fake_work_step(struct fake_work *work, struct fake_running *running, uint64_t ready);
+void fake_work_drop(struct fake_work *work); /* frees what it owns */
+void fake_work_copy(struct fake_work *to, const struct fake_work *from);
+struct fake_record *fake_record_new(void);
+struct fake_record *fake_record_hold(struct fake_record *record);
+void fake_record_drop(struct fake_record *record); /* takes NULL */
+
+/* ---- Contexts (context.c) ---- */
+
+struct fake_context {
+    CUcontext handle;
+    int device, references;
+    bool primary, alive;
+    unsigned flags, generation;
+    unsigned long long id;
+    uint64_t sequence;             /* of operations, across its streams */
+    struct fake_stream *legacy, *streams;
+    unsigned busy_blocking;        /* blocking streams with operations pending */
+    unsigned capturing_blocking;   /* blocking streams that are being captured */
+    uint64_t blocking_end;         /* latest end on any blocking stream */
+    struct fake_context *next;
+    int api_version;
+    struct fake_green *green;
+};
+
+enum { FAKE_STACK = 32, FAKE_MAX_DEVICES = 16 };
+struct fake_thread {
+    struct fake_context *stack[FAKE_STACK];
+    int depth;
+    CUstreamCaptureMode mode;
+    struct { struct fake_context *context; unsigned generation; struct fake_stream *stream; } own[FAKE_MAX_DEVICES];
+    bool registered;
+};
+extern TLS struct fake_thread fake_thread;
+extern struct fake_context *fake_contexts;
+extern int fake_device_count;
+
+CUresult fake_current(struct fake_context **context); /* the calling thread's context, or why there is none */
+struct fake_context *fake_context_get(CUcontext handle);
+CUresult fake_context_of(CUcontext handle, struct fake_context **context); /* 0: the current one */
+void fake_context_wait(struct fake_context *context);
+
+/* ---- Streams (stream.c) ---- */
+
+struct fake_stream {
+    struct fake_context *context;
+    CUstream handle;
+    unsigned flags;
+    int priority;
+    unsigned long long id;
+    bool legacy, per_thread, destroyed;
+    struct fake_op *head, *tail;
+    uint64_t last_end;
+    struct fake_stream *next;        /* in the context */
+    struct fake_stream *next_busy;   /* in the scheduler */
+    struct fake_capture *capture;
+    struct fake_node **last;         /* capturing: what the next node depends on */
+    size_t last_count;
+    void *green;
+    CUstreamAttrValue window;
+    int sync_policy, sync_domain;
+};
+
+CUresult fake_stream_get(CUstream handle, bool per_thread, struct fake_stream **stream);
+CUresult fake_stream_new(struct fake_context *context, unsigned flags, int priority, struct fake_stream **stream);
+struct fake_stream *fake_stream_alloc(struct fake_context *context);
+void fake_stream_release(struct fake_stream *stream);
+static inline bool fake_blocking(const struct fake_stream *s) { return !s->legacy && !(s->flags & CU_STREAM_NON_BLOCKING); }
+unsigned long long fake_next_id(void);
+void fake_priority_range(int *least, int *greatest);
+
+/* ---- Scheduler (sched.c) ---- */
+
+uint64_t fake_now(void);
+/* Appends work to a stream and takes it over; runs it at once where nothing is in its way. wait: returns only when it is done. Never captures. */
+void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait);
+/* True where the stream is idle and nothing implicit stands in its way either. */
+bool fake_idle(const struct fake_stream *stream);
+bool fake_stream_done(const struct fake_stream *stream);
+struct fake_record *fake_stream_tail(struct fake_stream *stream); /* held; of its last operation, NULL if idle */
+void fake_wait(struct fake_record *record);                       /* releases the lock meanwhile */
+void fake_advance(void);                                          /* runs whatever can run */
+void fake_deadline(uint64_t time);                                /* called by steps: look again then */
+void fake_host_submit(struct fake_work *work, struct fake_running *running);
+
+/* ---- The one door for asynchronous work (capture.c) ---- */
+
+/* Puts work on the stream, or into the graph where the stream is being captured. Takes the work over. */
+CUresult fake_submit(struct fake_stream *stream, struct fake_work *work, bool wait);
+/* The errors that a stream's capture makes of a synchronising or querying call; breaks the capture. */
+CUresult fake_capture_forbids(struct fake_stream *stream);
+CUresult fake_capture_forbids_context(struct fake_context *context);
+/* Calls that the capture modes forbid ("potentially unsafe"): allocation, event query, ... */
+CUresult fake_unsafe(void);
+void fake_capture_leave(struct fake_stream *stream); /* a stream that is going away */
+
+/* ---- Events (event.c) ---- */
+
+struct fake_event {
+    struct fake_context *context;
+    CUevent handle;
+    unsigned flags;
+    struct fake_record *record;
+    struct fake_capture *capture; /* last recorded in a capture, which holds it by id */
+    unsigned long long capture_id;
+    struct fake_node **last;
+    size_t last_count;
+};
+struct fake_event *fake_event_get(CUevent handle);
+void fake_event_record(struct fake_event *event, struct fake_record *record); /* takes the record over */
+
+/* ---- Memory (memory.c) ---- */
+
+struct fake_memory {
+    CUdeviceptr base;
+    size_t bytes;
+    CUmemorytype type; /* HOST, DEVICE or UNIFIED (managed) */
+    struct fake_context *context;
+    int device;
+    void *pool;
+    bool registered;
+    unsigned flags;
+    unsigned long long id;
+};
+struct fake_memory *fake_memory_find(uint64_t address); /* NULL: ordinary host memory */
+CUresult fake_memory_new(size_t bytes, CUmemorytype type, unsigned flags, CUdeviceptr *address);
+CUresult fake_memory_free(CUdeviceptr address);
+
+struct fake_array {
+    CUDA_ARRAY3D_DESCRIPTOR shape;
+    size_t element, pitch, slice;
+    char *bytes;
+};
+struct fake_array *fake_array_get(CUarray handle);
+
+/* ---- Functions (module.c) ---- */
+
+struct fake_function {
+    CUfunction handle;
+    char *name;
+    uint64_t duration;
+    bool sleeps;                        /* duration is the first parameter, in microseconds */
+    void (*effect)(void **parameters);  /* or NULL */
+    unsigned parameters;                /* how many of 8 bytes the effect reads */
+    struct fake_module *module;
+    struct fake_function *next;
+};
+struct fake_function *fake_function_get(CUfunction handle);
+
+/* ---- Graphs (graph.c, graph_run.c) ---- */
+
+struct fake_node {
+    CUgraphNode handle;
+    struct fake_graph *graph;
+    CUgraphNodeType type;
+    struct fake_work work;
+    struct fake_node **before;
+    size_t before_count;
+    struct fake_node *next;
+    unsigned index; /* position, while a copy or a run is being made */
+    bool marked;
+    bool disabled;
+};
+struct fake_graph {
+    CUgraph handle;
+    struct fake_node *first, *tail;
+    size_t count;
+    bool child; /* belongs to a node */
+    unsigned id;
+};
+struct fake_graph *fake_graph_new(bool child);
+struct fake_graph *fake_graph_get(CUgraph handle);
+struct fake_node *fake_node_get(CUgraphNode handle);
+struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, struct fake_work *work, struct fake_node **before, size_t count);
+struct fake_graph *fake_graph_clone(const struct fake_graph *graph, bool child);
+void fake_graph_destroy(struct fake_graph *graph);
+struct fake_exec *fake_exec_get(CUgraphExec handle);
+CUresult fake_exec_launch(struct fake_exec *exec, struct fake_stream *stream);
+/* Used by work.c for WORK_GRAPH and WORK_CHILD. */
+bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uint64_t ready);
+struct fake_graph *fake_exec_graph(struct fake_exec *exec);
+void fake_exec_hold(struct fake_exec *exec);
+void fake_exec_drop(struct fake_exec *exec);
+
+/* The prototype of each body, from the table, so that a body that differs from its row does not compile. */
+#define WITH_FLAG_(...)          (bool per_thread, __VA_ARGS__)
+#define BODY_ONE_(name, parameters)  CUresult impl_##name parameters;
+#define BODY_PTDS_(name, parameters) CUresult impl_##name WITH_FLAG_ parameters;
+#define BODY_PTSZ_(name, parameters) CUresult impl_##name WITH_FLAG_ parameters;
+#define CALL(name, sibling, kind, stream, effect, parameters, ...) BODY_##sibling##_(name, parameters)
+#include "shim/calls/calls.def"
+#undef CALL
+
+#endif

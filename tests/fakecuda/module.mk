@@ -1,0 +1,62 @@
+# The simulated GPU: build/fakecuda/libcuda.so.1, the same as a CUDA 12.0 driver in build/fakecuda12.0, and the stand-in build/fakecuda/libcudart.so.13.
+
+FAKE      := $(B)/fakecuda
+FAKE12    := $(B)/fakecuda12.0
+FAKE_DIR  := tests/fakecuda
+FAKE_SRC  := $(wildcard $(FAKE_DIR)/driver/*.c)
+FAKE_OBJ  := $(patsubst %.c,$(B)/obj/%.o,$(filter-out %/version.c,$(FAKE_SRC)))
+FAKE_RT_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(FAKE_DIR)/cudart/*.c))
+FAKE_INC  := $(FAKE)/versions.inc $(FAKE)/symbols.inc $(FAKE)/errors.inc
+FAKE_TEST := $(patsubst $(FAKE_DIR)/test/%.c,$(B)/tests/fakecuda_%,$(wildcard $(FAKE_DIR)/test/*.c))
+
+all: $(FAKE)/libcuda.so.1 $(FAKE12)/libcuda.so.1 $(FAKE)/libcudart.so.13
+
+# Lists made from NVIDIA's headers: the declared symbols, which version each is, the error codes.
+$(FAKE)/cuda_api.i: $(CUDA_INC_DIR)/cuda.h Makefile
+	@mkdir -p $(@D)
+	$(CC) -E -P -D__CUDA_API_VERSION_INTERNAL $< -o $@
+$(FAKE)/versions.txt: $(FAKE_DIR)/gen/versions.awk $(FAKE)/cuda_api.i
+	LC_ALL=C awk -f $^ $(CUDA_INC_DIR)/cudaTypedefs.h | LC_ALL=C sort -k1,1 -k3,3n -k2,2n >$@.new && test -s $@.new && mv $@.new $@
+$(FAKE)/versions.inc: $(FAKE)/versions.txt
+	awk '{print "VERSION(" $$1 ", " $$2 ", " $$3 ", " $$4 ")"}' $< >$@
+$(FAKE)/symbols.inc: $(FAKE)/versions.txt
+	awk '{print "SYMBOL(" $$4 ")"}' $< | LC_ALL=C sort -u >$@
+$(FAKE)/errors.inc: $(FAKE_DIR)/gen/errors.awk
+	@mkdir -p $(@D)
+	LC_ALL=C awk -f $< $(CUDA_INC_DIR)/cuda.h >$@
+
+# What a library exports: all cu* but what came after the version that it plays.
+$(FAKE)/exports.map: $(FAKE)/versions.txt
+	echo '{ global: cu[A-Z]*; custream_fakecuda_version; local: *; };' >$@
+$(FAKE12)/exports.map: $(FAKE)/versions.txt
+	@mkdir -p $(@D)
+	(echo '{ global: custream_fakecuda_version;'; awk '$$2 <= 12000 {print $$4 ";"}' $<; echo 'local: *; };') >$@
+
+$(B)/obj/$(FAKE_DIR)/driver/symbol.o $(B)/obj/$(FAKE_DIR)/driver/fallback.o: EXTRA_CFLAGS = -I$(FAKE)
+$(B)/obj/$(FAKE_DIR)/driver/symbol.o $(B)/obj/$(FAKE_DIR)/driver/fallback.o: | $(FAKE_INC)
+$(B)/obj/$(FAKE_DIR)/driver/version12.o: $(FAKE_DIR)/driver/version.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DFAKE_VERSION_CAP=12000 -c $< -o $@
+
+FAKE_LINK = $(CC) $(CFLAGS) -shared -Wl,-Bsymbolic -Wl,-z,defs -Wl,--version-script=$(filter %.map,$^)
+
+$(FAKE)/libcuda.so.1: $(FAKE_OBJ) $(B)/obj/$(FAKE_DIR)/driver/version.o $(FAKE)/exports.map
+	$(FAKE_LINK) -Wl,-soname,libcuda.so.1 -o $@ $(filter %.o,$^) -pthread
+	ln -sf libcuda.so.1 $(FAKE)/libcuda.so
+$(FAKE12)/libcuda.so.1: $(FAKE_OBJ) $(B)/obj/$(FAKE_DIR)/driver/version12.o $(FAKE12)/exports.map
+	$(FAKE_LINK) -Wl,-soname,libcuda.so.1 -o $@ $(filter %.o,$^) -pthread
+	ln -sf libcuda.so.1 $(FAKE12)/libcuda.so
+
+$(FAKE)/exports_rt.map:
+	@mkdir -p $(@D)
+	echo '{ global: cuda[A-Z]*; __cuda*; local: *; };' >$@
+$(FAKE)/libcudart.so.13: $(FAKE_RT_OBJ) $(FAKE)/exports_rt.map
+	$(FAKE_LINK) -Wl,-soname,libcudart.so.13 -o $@ $(filter %.o,$^) -ldl
+	ln -sf libcudart.so.13 $(FAKE)/libcudart.so
+
+# Its own tests: programs that link it and run without the shim.
+fakecuda-tests: $(FAKE_TEST)
+.PHONY: fakecuda-tests
+$(B)/tests/fakecuda_%: $(FAKE_DIR)/test/%.c $(FAKE_DIR)/test/check.h $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.13
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) $< -o $@ -L$(FAKE) $(if $(findstring runtime,$*),-lcudart,-lcuda) -pthread -ldl -lm

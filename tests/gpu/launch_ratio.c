@@ -1,0 +1,156 @@
+/*
+ * What recording adds to a kernel launch on a real GPU: gpu_launch_ratio_host.
+ *
+ * One process under the shim launches an empty kernel both ways, in turns: through the symbol as every program reaches it (the shim's wrapper)
+ * and through libcuda's own entry point, read from libcuda's symbol table in memory, where no preload can put itself in front.
+ * Short turns of both kinds alternate and each round starts with the other kind, so that clocks, caches and the GPU's state change for both
+ * alike; each round gives one ratio, and the median of the rounds is printed.
+ *
+ *     LD_PRELOAD=build/libcustream_shim.so CUSTREAM_GPU=off build/gpu/launch_ratio [ROUNDS [LAUNCHES]]
+ *
+ * Without the shim both ways are the same address; it says so and measures all the same, which shows the noise. `linked` as first argument
+ * times the linked symbol alone, for comparisons across processes (CUPTI slows both ways, so launch_full.py compares processes).
+ */
+#define _GNU_SOURCE /* dl_iterate_phdr */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TURN = 500, MAX_ROUNDS = 101 }; /* a turn stays below the 1024 launches that the driver queues before it blocks */
+
+typedef __typeof__(&cuLaunchKernel) launch_fn;
+
+static void must(const char *what, CUresult rc) {
+    if (rc == CUDA_SUCCESS) return;
+    fprintf(stderr, "launch_ratio: %s: %d\n", what, (int)rc);
+    exit(1);
+}
+
+struct search {
+    const char *name;
+    void *found;
+};
+
+static uintptr_t table_address(const struct dl_phdr_info *info, uintptr_t value) {
+    return value < info->dlpi_addr ? info->dlpi_addr + value : value; /* glibc relocates these entries in place, other loaders do not */
+}
+
+static uint32_t symbols_in_gnu_hash(const uint32_t *table) {
+    uint32_t buckets = table[0], offset = table[1], bloom = table[2], last = 0;
+    const uint32_t *bucket = table + 4 + bloom * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
+    for (uint32_t i = 0; i < buckets; i++)
+        if (bucket[i] > last) last = bucket[i];
+    if (last < offset) return offset;
+    while (!(chain[last - offset] & 1)) last++;
+    return last + 1;
+}
+
+static int look_into(struct dl_phdr_info *info, size_t size, void *data) {
+    struct search *s = data;
+    const ElfW(Dyn) *dyn = NULL;
+    const ElfW(Sym) *symbols = NULL;
+    const char *strings = NULL;
+    uint32_t count = 0;
+    const char *base = strrchr(info->dlpi_name, '/');
+    (void)size;
+    if (strncmp(base ? base + 1 : info->dlpi_name, "libcuda.so", 10)) return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dyn = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
+        uintptr_t at = table_address(info, dyn->d_un.d_ptr);
+        if (dyn->d_tag == DT_SYMTAB) symbols = (const ElfW(Sym) *)at;
+        if (dyn->d_tag == DT_STRTAB) strings = (const char *)at;
+        if (dyn->d_tag == DT_GNU_HASH) count = symbols_in_gnu_hash((const uint32_t *)at);
+        if (dyn->d_tag == DT_HASH && !count) count = ((const uint32_t *)at)[1];
+    }
+    for (uint32_t i = 1; symbols && strings && i < count; i++)
+        if (symbols[i].st_shndx != SHN_UNDEF && !strcmp(strings + symbols[i].st_name, s->name))
+            s->found = (void *)(info->dlpi_addr + symbols[i].st_value);
+    return s->found != NULL;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static CUfunction empty;
+static CUstream stream;
+
+/* Nanoseconds of one turn; the synchronisation stays outside. */
+static double turn(launch_fn launch) {
+    double start = now();
+    for (int i = 0; i < TURN; i++) must("launch", launch(empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    double end = now();
+    must("synchronise", cuStreamSynchronize(stream));
+    return end - start;
+}
+
+static int ascending(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+
+static double median(double *v, int n) {
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static void set_up(void) {
+    static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry empty() { ret; }\n";
+    CUdevice dev;
+    CUcontext ctx;
+    CUmodule mod;
+    must("cuInit", cuInit(0));
+    must("cuDeviceGet", cuDeviceGet(&dev, 0));
+    must("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&ctx, dev));
+    must("cuCtxSetCurrent", cuCtxSetCurrent(ctx));
+    must("cuModuleLoadData", cuModuleLoadData(&mod, ptx));
+    must("cuModuleGetFunction", cuModuleGetFunction(&empty, mod, "empty"));
+    must("cuStreamCreate", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+}
+
+int main(int argc, char **argv) {
+    int linked_only = argc > 1 && !strcmp(argv[1], "linked"), shift = linked_only;
+    int rounds = argc > 1 + shift ? atoi(argv[1 + shift]) : 15, turns = (argc > 2 + shift ? atoi(argv[2 + shift]) : 20000) / TURN;
+    double ratio[MAX_ROUNDS], ns[2][MAX_ROUNDS];
+    if (rounds < 1 || rounds > MAX_ROUNDS || turns < 1) return fprintf(stderr, "usage: launch_ratio [linked] [ROUNDS [LAUNCHES]]\n"), 2;
+    set_up();
+    struct search s = {"cuLaunchKernel", NULL};
+    dl_iterate_phdr(look_into, &s);
+    if (!s.found) return fprintf(stderr, "launch_ratio: libcuda's symbol table not found\n"), 1;
+    /* By dlsym, as cudart and the frameworks find it: right for both products, also the one that exports no cu* symbols. */
+    launch_fn way[2] = {(launch_fn)s.found, (launch_fn)dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernel")};
+    if (!way[1]) return fprintf(stderr, "launch_ratio: no cuLaunchKernel\n"), 1;
+    if (linked_only) way[0] = way[1];
+    else if (way[0] == way[1]) fprintf(stderr, "launch_ratio: both ways are the same address: the shim is not loaded\n");
+
+    for (int i = 0; i < 20; i++) turn(way[i & 1]); /* warm up: clocks, page faults, the shim's ring */
+    for (int r = 0; r < rounds; r++) {
+        double sum[2] = {0, 0};
+        for (int t = 0; t < turns; t++)
+            for (int k = 0; k < 2; k++) {
+                int which = (k + r) & 1;
+                sum[which] += turn(way[which]);
+            }
+        for (int k = 0; k < 2; k++) ns[k][r] = sum[k] / ((double)turns * TURN);
+        ratio[r] = sum[1] / sum[0];
+    }
+    if (linked_only) {
+        printf("gpu_launch_ns_linked %.1f ns\n", median(ns[1], rounds));
+        return 0;
+    }
+    double mid = median(ratio, rounds); /* sorts: the ends are the spread */
+    printf("gpu_launch_ratio_host %.4f ratio\n", mid);
+    printf("gpu_launch_ratio_host_low %.4f ratio\n", ratio[0]);
+    printf("gpu_launch_ratio_host_high %.4f ratio\n", ratio[rounds - 1]);
+    printf("gpu_launch_ns_direct %.1f ns\n", median(ns[0], rounds));
+    printf("gpu_launch_ns_recorded %.1f ns\n", median(ns[1], rounds));
+    return 0;
+}

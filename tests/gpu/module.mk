@@ -1,0 +1,48 @@
+# What runs on a real GPU. Nothing here is part of `all`: `make gpu-programs` needs nvcc, `make check-gpu` a GPU too.
+# The programs can be built on a machine without a GPU and carried, with the rest of build/, to one that has it.
+
+G    := $(B)/gpu
+NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) nvcc)
+# Code for Hopper, and PTX that any later or other GPU compiles for itself.
+GPU_ARCH ?= -gencode arch=compute_90,code=sm_90 -gencode arch=compute_75,code=compute_75
+# The linker needs a libcuda; the toolkit's stub serves where no driver is installed. No rpath: at run time the system's libcuda is found.
+CUDA_STUBS = $(firstword $(wildcard $(CUDA_INC_DIR)/../lib64/stubs $(CUDA_INC_DIR)/../lib/stubs /usr/local/cuda/lib64/stubs))
+CUPTI_INC  = $(firstword $(patsubst %/cupti.h,%,$(wildcard $(CUDA_INC_DIR)/cupti.h $(CUDA_INC_DIR)/../extras/CUPTI/include/cupti.h)))
+GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
+
+GPU_PROGRAMS := $(addprefix $(G)/,driver launch_ratio libcupti_count.so streams-static streams-shared streams-static-ptds streams-shared-ptds)
+
+.PHONY: gpu-programs check-gpu
+gpu-programs: $(GPU_PROGRAMS)
+
+$(G)/driver: $(wildcard tests/gpu/driver/*.c) tests/gpu/driver/driver.h
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) $(filter %.c,$^) -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
+
+$(G)/launch_ratio: tests/gpu/launch_ratio.c
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -O2 $< -o $@ -L$(CUDA_STUBS) -lcuda -ldl
+
+$(G)/libcupti_count.so: tests/gpu/cupti_count.c
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -isystem $(CUPTI_INC) -fPIC -shared $< -o $@ -ldl
+
+$(G)/streams.o: tests/gpu/streams.cu
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -c $< -o $@
+$(G)/streams-ptds.o: tests/gpu/streams.cu
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) --default-stream per-thread -c $< -o $@
+$(G)/streams-static: $(G)/streams.o
+	$(NVCC) $(GPU_ARCH) -cudart static $< -o $@
+$(G)/streams-shared: $(G)/streams.o
+	$(NVCC) $(GPU_ARCH) -cudart shared $< -o $@
+$(G)/streams-static-ptds: $(G)/streams-ptds.o
+	$(NVCC) $(GPU_ARCH) -cudart static $< -o $@
+$(G)/streams-shared-ptds: $(G)/streams-ptds.o
+	$(NVCC) $(GPU_ARCH) -cudart shared $< -o $@
+
+# A real GPU's tests. PYTEST_ARGS=-k=torch picks some.
+check-gpu: all gpu-programs
+	$(PYTHON) -m pytest -q tests/gpu/test_gpu.py $(PYTEST_ARGS)
+	CUSTREAM_GPU=off CUSTREAM_TRACE=$(G)/launch.json LD_PRELOAD=$(abspath $(B))/libcustream_shim.so $(G)/launch_ratio

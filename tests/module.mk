@@ -1,0 +1,30 @@
+# Installing what is missing, and the tests. `make check` is everything that needs no GPU; .ci/run calls it.
+#
+# Programs that the test cases run are built by `make test-programs`, before pytest starts; a folder of tests adds its own to TEST_PROGRAMS.
+
+PYTEST       := $(VENV)/bin/python -m pytest -c tests/pytest.ini
+PYTEST_ARGS  ?=
+TEST_PROGRAMS += $(B)/tests/dump_calls
+
+# Recipes are steps of their own make: what deps installs (headers, compilers) changes what the next step's makefiles see.
+deps:
+	@B=$(B) PYTHON=$(PYTHON) CUDA_HOME=$(CUDA_HOME) tools/deps.sh
+
+check:
+	+$(MAKE) deps
+	+$(MAKE) all test-programs
+	$(PYTEST) tests/cases $(PYTEST_ARGS)
+
+.PHONY: test-programs check-layers print-cuda-include
+test-programs: $(TEST_PROGRAMS)
+
+# The call table as JSON lines.
+$(B)/tests/dump_calls: $(B)/obj/tests/dump_calls.o
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^
+
+check-layers:
+	tools/check-layers
+
+print-cuda-include:
+	@echo $(CUDA_INC_DIR)

@@ -1,0 +1,290 @@
+/*
+ * custream check: applies the rules of the trace format to files and names the first line that breaks one.
+ *
+ * A trace is three parts: a header up to the line that ends in "traceEvents":[, one event a line, and a trailer from the line that begins with
+ * ]. The parts are parsed apart, so that memory depends on the number of slices and flows and not on the size of the file.
+ */
+#include "tools/custream/check.h"
+#include "tools/custream/command.h"
+#include "tools/custream/reader.h"
+#include "tools/custream/text.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Header and trailer each; a policy may stand in the header. */
+enum { PART_MAX_BYTES = 32 * 1024 * 1024 };
+
+/* Lines put together. */
+struct part {
+    char *text;
+    size_t length, capacity;
+};
+
+static void part_add(struct part *part, const char *text, size_t length)
+{
+    while (part->length + length >= part->capacity) part->text = array_room(part->text, part->capacity, &part->capacity, 1);
+    memcpy(part->text + part->length, text, length);
+    part->length += length;
+    part->text[part->length] = 0;
+}
+
+/* How reading a trace went on or ended. */
+enum progress {
+    GOING,
+    BROKEN,  /* check->breach says which line */
+    USELESS, /* unreadable: a line on stderr was written */
+    DONE,
+};
+
+bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...)
+{
+    if (check->breach.line && check->breach.line <= line) return false;
+    check->breach.line = line;
+    check->breach.rule = rule;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(check->breach.what, sizeof check->breach.what, format, args);
+    va_end(args);
+    /* Names from the file end up here: one breach, one line. */
+    for (char *c = check->breach.what; *c; c++)
+        if (iscntrl((unsigned char)*c)) *c = '?';
+    return false;
+}
+
+static enum progress useless(const struct check *check, const char *what)
+{
+    fprintf(stderr, "custream check: %s: %s\n", check->path, what);
+    return USELESS;
+}
+
+/* The next line that holds more than blanks, its characters judged. The text is in reader->line, blanks around it cut off. */
+static enum progress next_line(struct check *check, struct reader *reader, char **text, size_t *length)
+{
+    int got;
+    do {
+        got = reader_next(reader);
+        if (got < 0) return useless(check, reader->error);
+        if (!got) return DONE;
+        *text = reader->line;
+        *length = reader->length;
+        while (*length && isspace((unsigned char)(*text)[*length - 1])) --*length;
+        while (*length && isspace((unsigned char)**text)) ++*text, --*length;
+    } while (!*length);
+    (*text)[*length] = 0;
+    return GOING;
+}
+
+static bool line_judge(struct check *check, const struct reader *reader, const char *text, size_t length)
+{
+    struct text_fault fault;
+    if (text_check(text, length, &fault)) return true;
+    return check_breach(check, reader->number, fault.rule, "%s (byte %zu)", fault.what, (size_t)(text - reader->line) + fault.at + 1);
+}
+
+/* "rank":1 is valid JSON, and HTA, which looks for "rank":\s+(\d+), does not find it. */
+static bool rank_judge(struct check *check, uint64_t line, const char *text)
+{
+    const char *info = strstr(text, "\"distributedInfo\""), *rank = info ? strstr(info, "\"rank\":") : NULL;
+    if (rank && !isspace((unsigned char)rank[7])) return check_breach(check, line, 7, "\"rank\": needs a space behind it, for HTA");
+    return true;
+}
+
+static bool header_judge(struct check *check, uint64_t line, struct part *part)
+{
+    part_add(part, "]}", 2);
+    cJSON *header = cJSON_ParseWithOpts(part->text, NULL, true);
+    const cJSON *base = cJSON_GetObjectItemCaseSensitive(header, "baseTimeNanoseconds");
+    bool good = true;
+    if (!header) good = check_breach(check, line, 9, "not JSON: the header up to this line");
+    else if (!cJSON_IsNumber(base) || base->valuedouble < 0) good = check_breach(check, line, 1, "the header has no baseTimeNanoseconds");
+    cJSON_Delete(header);
+    return good;
+}
+
+/* Whether the line ends in "traceEvents":[, blanks allowed between the three. */
+static bool opens_events(const char *text, size_t length)
+{
+    static const char key[] = "\"traceEvents\"";
+    const char *tail = "[:";
+    for (; *tail; tail++) {
+        if (!length || text[length - 1] != *tail) return false;
+        length--;
+        while (length && isspace((unsigned char)text[length - 1])) length--;
+    }
+    return length >= sizeof key - 1 && !memcmp(text + length - (sizeof key - 1), key, sizeof key - 1);
+}
+
+static enum progress read_header(struct check *check, struct reader *reader)
+{
+    struct part part = {0};
+    enum progress progress;
+    char *text;
+    size_t length;
+    while ((progress = next_line(check, reader, &text, &length)) == GOING) {
+        if (!part.length && *text != '{') {
+            progress = useless(check, "not a trace: it does not begin with {");
+            break;
+        }
+        /* A line cut short has a string that does not end: that is told as what it is. */
+        if (reader->newline && !(line_judge(check, reader, text, length) && rank_judge(check, reader->number, text))) {
+            progress = BROKEN;
+            break;
+        }
+        part_add(&part, text, length);
+        part_add(&part, "\n", 1);
+        if (opens_events(text, length)) {
+            progress = header_judge(check, reader->number, &part) ? GOING : BROKEN;
+            break;
+        }
+        if (part.length > PART_MAX_BYTES) {
+            progress = useless(check, "not a trace: no line ends in \"traceEvents\":[");
+            break;
+        }
+    }
+    if (progress == DONE) {
+        cJSON *whole = part.length ? cJSON_ParseWithOpts(part.text, NULL, true) : NULL;
+        progress = useless(check, !reader->number ? "empty"
+                                  : !part.length  ? "nothing but blank lines"
+                                  : whole         ? "not a trace: no line ends in \"traceEvents\":["
+                                                  : "truncated, or not JSON: it ends before a line that ends in \"traceEvents\":[");
+        cJSON_Delete(whole);
+    }
+    free(part.text);
+    return progress;
+}
+
+/* Event lines. On GOING, *text is the first line of the trailer. */
+static enum progress read_events(struct check *check, struct reader *reader, char **text, size_t *length)
+{
+    bool comma = true; /* the line before ends as an event that another follows; true before the first */
+    uint64_t before = 0;
+    enum progress progress;
+    while ((progress = next_line(check, reader, text, length)) == GOING) {
+        bool trailer = **text == ']';
+        if (!reader->newline && !trailer) return useless(check, "truncated: it ends inside an event");
+        if (before && comma == trailer) {
+            check_breach(check, before, 9, trailer ? "a comma behind the last event" : "no comma between this event and the next");
+            return BROKEN;
+        }
+        if (trailer) return GOING;
+        if (!line_judge(check, reader, *text, *length)) return BROKEN;
+        comma = (*text)[*length - 1] == ',';
+        if (comma) (*text)[--*length] = 0;
+        if (!check_event(check, reader->number, *text)) return BROKEN;
+        before = reader->number;
+    }
+    return progress == DONE ? useless(check, "truncated: the list of events does not end") : progress;
+}
+
+static enum progress trailer_judge(struct check *check, uint64_t line, const char *json, bool newline)
+{
+    cJSON *trailer = cJSON_ParseWithOpts(json, NULL, true);
+    const cJSON *lost = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "lost_records");
+    if (!trailer && !newline) return useless(check, "truncated: it ends inside the trailer");
+    bool good = true;
+    if (!trailer) good = check_breach(check, line, 9, "not JSON: the trailer that begins on this line");
+    else if (!cJSON_IsNumber(lost)) good = check_breach(check, line, 10, "the trailer has no totals.lost_records");
+    else if (lost->valuedouble != (double)check->lost)
+        good = check_breach(check, line, 10, "totals.lost_records is %.15g, and the cs_loss slices have %llu", lost->valuedouble,
+                            (unsigned long long)check->lost);
+    cJSON_Delete(trailer);
+    return good ? DONE : BROKEN;
+}
+
+/* The last line needs no newline. Without one it may have been cut short, and then what is wrong with it is just that. */
+static enum progress read_trailer(struct check *check, struct reader *reader, char *text, size_t length)
+{
+    static const char before[] = "{\"traceEvents\":[";
+    uint64_t first = reader->number;
+    struct part part = {0};
+    enum progress progress = GOING;
+    bool whole = true;
+    part_add(&part, before, sizeof before - 1);
+    while (progress == GOING) {
+        part_add(&part, text, length);
+        part_add(&part, "\n", 1);
+        whole = reader->newline || text[length - 1] == '}';
+        if (whole && !line_judge(check, reader, text, length)) progress = BROKEN;
+        else if (part.length > PART_MAX_BYTES) progress = useless(check, "a trailer of more than 32 MiB");
+        else whole = reader->newline, progress = next_line(check, reader, &text, &length);
+    }
+    if (progress == DONE) progress = trailer_judge(check, first, part.text, whole);
+    free(part.text);
+    return progress;
+}
+
+static enum progress read_trace(struct check *check, struct reader *reader)
+{
+    char *text;
+    size_t length;
+    if (!reader_open(reader, check->path)) return useless(check, reader->error);
+    enum progress progress = read_header(check, reader);
+    if (progress == GOING) progress = read_events(check, reader, &text, &length);
+    if (progress == GOING) progress = read_trailer(check, reader, text, length);
+    return progress;
+}
+
+static void summary(const struct check *check)
+{
+    uint64_t threads = 0, lanes = 0;
+    for (const struct lane *lane = check->lanes; lane; lane = lane->next)
+        if (lane->first_event) *(lane->pid < GPU_PIDS ? &lanes : &threads) += 1;
+    printf("%s: ok: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, lost records %llu\n", check->path,
+           (unsigned long long)check->events, (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
+           (unsigned long long)threads, (unsigned long long)lanes, (unsigned long long)check->lost);
+}
+
+static int check_file(const char *path)
+{
+    struct check check = {.path = path};
+    struct reader reader;
+    check.lanes_end = &check.lanes;
+    enum progress progress = read_trace(&check, &reader);
+    reader_close(&reader);
+    if (progress != USELESS) {
+        /* Also after a breach: slices that overlap may lie on lower lines than the one that reading stopped at. */
+        lanes_sort(&check);
+        lanes_judge(&check, progress == DONE);
+        flows_judge(&check, progress == DONE);
+        if (check.breach.line) printf("%s:%llu: rule %d: %s\n", path, (unsigned long long)check.breach.line, check.breach.rule, check.breach.what);
+        else summary(&check);
+    }
+    lanes_free(&check);
+    free(check.flows);
+    return progress == USELESS ? STATUS_UNUSABLE : check.breach.line ? STATUS_BROKEN : STATUS_OK;
+}
+
+void check_usage(void)
+{
+    puts("usage: custream check FILE...\n\n"
+         "Reads traces (.json or .json.gz) and says of each in one line that it is ok, or which line is the first to break which\n"
+         "rule of the trace format, as FILE:LINE: rule N: WHAT. custream(1) lists the rules.\n\n"
+         "Exit status: 0 all are ok, 1 one breaks a rule, 2 one cannot be read, is truncated or is no trace.");
+}
+
+int command_check(int argc, char **argv)
+{
+    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+    int option, status = STATUS_OK;
+    argv[0] = (char[]){"custream check"};
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (option != 'h') return STATUS_UNUSABLE;
+        check_usage();
+        return STATUS_OK;
+    }
+    if (optind == argc) {
+        fputs("custream check: which file? 'custream help check' says more\n", stderr);
+        return STATUS_UNUSABLE;
+    }
+    for (int i = optind; i < argc; i++) {
+        int one = check_file(argv[i]);
+        if (one > status) status = one;
+    }
+    return status;
+}

@@ -1,0 +1,87 @@
+/*
+ * custream check, inside: what is remembered of a trace while its lines go by.
+ *
+ * Each event is judged alone as its line is read (check_event.c). What takes several lines to judge is kept in short form, 24 bytes a slice and
+ * 40 a flow's end, and judged after the last line: slices that do not nest (check_lane.c), flows (check_flow.c). A trace of 1 GiB needs some
+ * 300 MiB.
+ *
+ * Rule numbers are those of the trace format; 0 stands for its layout.
+ */
+#ifndef CS_TOOLS_CHECK_H
+#define CS_TOOLS_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Distances between a stream's lane and its further ones: where two slices of it overlap partly, and for its synchronisation rows. */
+enum { LANE_OVERLAP = 10000000, LANE_SYNC = 1000000 };
+/* A pid below this is a device's ordinal (Kineto's and HTA's convention). */
+enum { GPU_PIDS = 64 };
+
+struct slice {
+    int64_t ts, end; /* nanoseconds; end is SLICE_OPEN between its B and its E */
+    uint64_t line;
+};
+#define SLICE_OPEN INT64_MIN
+
+struct lane {
+    struct lane *next; /* in order of appearance */
+    uint32_t pid, tid;
+    bool named;
+    uint64_t first_event; /* line; 0: only metadata so far */
+    struct slice *slices; /* in order of lines until lanes_sort() */
+    size_t count, capacity;
+    size_t *open; /* indices of slices between B and E, innermost last */
+    size_t open_count, open_capacity;
+};
+
+struct flow_end {
+    int64_t ts;
+    uint64_t id, line;
+    const struct lane *lane;
+    char phase; /* s, t or f */
+};
+
+struct check {
+    const char *path;
+    struct breach {
+        uint64_t line; /* 0: none */
+        int rule;
+        char what[300];
+    } breach; /* the one on the lowest line so far */
+    struct lane *lanes, **lanes_end, *lane_last;
+    void *lane_tree; /* tsearch(3) */
+    struct flow_end *flows;
+    size_t flow_count, flow_capacity;
+    uint64_t events, slices, lost;
+    bool base_seen; /* the header has baseTimeNanoseconds */
+};
+
+/* Remembers the breach if no lower line has one. Returns false, so that a judge can end with it. */
+bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* One event, its JSON text without the comma behind it. False if it breaks a rule. */
+bool check_event(struct check *check, uint64_t line, const char *json);
+
+struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid);
+void lane_add(struct lane *lane, struct slice slice);
+void lane_open(struct lane *lane, struct slice slice);
+/* The slice that an E ends; NULL if none is open. It is out of the stack of open ones then. */
+struct slice *lane_close(struct lane *lane);
+void lanes_free(struct check *check);
+
+/* By ts, the longer first, then by line: the order in which the later judges want slices. Nothing can be opened or closed afterwards. */
+void lanes_sort(struct check *check);
+/* Rule 4. `complete`: the last event was read, so what is open now stays open. */
+void lanes_judge(struct check *check, bool complete);
+/* The slice that starts at ts on the lane and has the lowest line; NULL if none starts there. After lanes_sort(). */
+const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
+
+void flow_add(struct check *check, struct flow_end end);
+/* Rule 6. After lanes_sort(). */
+void flows_judge(struct check *check, bool complete);
+/* Flows with both a start and an end. After flows_judge(). */
+uint64_t flows_complete(const struct check *check);
+
+#endif

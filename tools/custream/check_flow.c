@@ -1,0 +1,70 @@
+/* Flows: the arrows of a trace. Perfetto draws one from the slice that its `s` starts with to the slice that its `f` starts with. */
+#include "tools/custream/check.h"
+#include "tools/custream/command.h"
+
+#include <stdlib.h>
+
+#define LINE(number) ((unsigned long long)(number))
+
+void flow_add(struct check *check, struct flow_end end)
+{
+    check->flows = array_room(check->flows, check->flow_count, &check->flow_capacity, sizeof *check->flows);
+    check->flows[check->flow_count++] = end;
+}
+
+/* By id, then s, t, f, then by line. */
+static int flow_compare(const void *left, const void *right)
+{
+    static const char order[128] = {['s'] = 0, ['t'] = 1, ['f'] = 2};
+    const struct flow_end *a = left, *b = right;
+    if (a->id != b->id) return a->id < b->id ? -1 : 1;
+    if (a->phase != b->phase) return order[(unsigned char)a->phase] - order[(unsigned char)b->phase];
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+static void flow_judge_place(struct check *check, const struct flow_end *end)
+{
+    const struct slice *slice = lane_slice_at(end->lane, end->ts);
+    if (!slice)
+        check_breach(check, end->line, 6, "no slice of pid %u tid %u starts at the flow's ts", end->lane->pid, end->lane->tid);
+    else if (slice->line > end->line)
+        check_breach(check, end->line, 6, "comes before its slice, which is on line %llu", LINE(slice->line));
+}
+
+/* What comes after the s of its own flow; `start` is NULL where there is none. */
+static void flow_judge_order(struct check *check, const struct flow_end *start, const struct flow_end *end, bool complete)
+{
+    if (!start) {
+        if (complete) check_breach(check, end->line, 6, "flow %llu has no s", LINE(end->id));
+    } else if (end->ts < start->ts) {
+        check_breach(check, end->line > start->line ? end->line : start->line, 6, "flow %llu: the %c lies before its s in time (lines %llu and %llu)",
+                     LINE(end->id), end->phase, LINE(end->line), LINE(start->line));
+    } else if (end->ts == start->ts && end->line < start->line) {
+        check_breach(check, start->line, 6, "flow %llu: at one ts the s comes first, and its %c is on line %llu", LINE(end->id), end->phase,
+                     LINE(end->line));
+    }
+}
+
+void flows_judge(struct check *check, bool complete)
+{
+    if (!check->flow_count) return;
+    qsort(check->flows, check->flow_count, sizeof *check->flows, flow_compare);
+    const struct flow_end *start = NULL;
+    for (size_t i = 0; i < check->flow_count; i++) {
+        const struct flow_end *end = &check->flows[i], *before = i ? end - 1 : NULL;
+        bool same = before && before->id == end->id;
+        if (!same) start = end->phase == 's' ? end : NULL;
+        if (same && before->phase == end->phase && end->phase != 't')
+            check_breach(check, end->line, 6, "flow %llu has an %c on line %llu already: ids are unique in the file", LINE(end->id), end->phase,
+                         LINE(before->line));
+        if (end->phase != 's') flow_judge_order(check, start, end, complete);
+        flow_judge_place(check, end);
+    }
+}
+
+uint64_t flows_complete(const struct check *check)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < check->flow_count; i++) count += check->flows[i].phase == 'f';
+    return count;
+}

@@ -1,0 +1,158 @@
+/* Lanes: their slices, and whether they nest. */
+#include "tools/custream/check.h"
+#include "tools/custream/command.h"
+
+#include <search.h>
+#include <stdlib.h>
+
+static int lane_compare(const void *left, const void *right)
+{
+    const struct lane *a = left, *b = right;
+    if (a->pid != b->pid) return a->pid < b->pid ? -1 : 1;
+    return a->tid == b->tid ? 0 : a->tid < b->tid ? -1 : 1;
+}
+
+static struct lane *lane_create(struct check *check, const struct lane *key)
+{
+    /* array_room for one element: the allocation that exits when memory is gone. */
+    size_t capacity = 0;
+    struct lane *lane = array_room(NULL, 0, &capacity, sizeof *lane);
+    *lane = *key;
+    if (!tsearch(lane, &check->lane_tree, lane_compare)) abort();
+    *check->lanes_end = lane;
+    check->lanes_end = &lane->next;
+    return lane;
+}
+
+struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid)
+{
+    struct lane key = {.pid = pid, .tid = tid};
+    /* Events of one thread come in runs. */
+    if (check->lane_last && !lane_compare(check->lane_last, &key)) return check->lane_last;
+    struct lane **found = tfind(&key, &check->lane_tree, lane_compare);
+    return check->lane_last = found ? *found : lane_create(check, &key);
+}
+
+void lane_add(struct lane *lane, struct slice slice)
+{
+    lane->slices = array_room(lane->slices, lane->count, &lane->capacity, sizeof *lane->slices);
+    lane->slices[lane->count++] = slice;
+}
+
+void lane_open(struct lane *lane, struct slice slice)
+{
+    lane->open = array_room(lane->open, lane->open_count, &lane->open_capacity, sizeof *lane->open);
+    lane->open[lane->open_count++] = lane->count;
+    slice.end = SLICE_OPEN;
+    lane_add(lane, slice);
+}
+
+struct slice *lane_close(struct lane *lane) { return lane->open_count ? &lane->slices[lane->open[--lane->open_count]] : NULL; }
+
+void lanes_free(struct check *check)
+{
+    while (check->lanes) {
+        struct lane *lane = check->lanes;
+        check->lanes = lane->next;
+        tdelete(lane, &check->lane_tree, lane_compare);
+        free(lane->slices);
+        free(lane->open);
+        free(lane);
+    }
+}
+
+static int slice_compare(const void *left, const void *right)
+{
+    const struct slice *a = left, *b = right;
+    if (a->ts != b->ts) return a->ts < b->ts ? -1 : 1;
+    if (a->end != b->end) return a->end > b->end ? -1 : 1;
+    return a->line < b->line ? -1 : a->line > b->line;
+}
+
+void lanes_sort(struct check *check)
+{
+    for (struct lane *lane = check->lanes; lane; lane = lane->next)
+        if (lane->count) qsort(lane->slices, lane->count, sizeof *lane->slices, slice_compare);
+}
+
+/* Two slices that overlap partly, looking at lines up to `limit` alone; false if there are none. `stack` has room for all slices. */
+static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct slice **stack, const struct slice *pair[2])
+{
+    size_t depth = 0;
+    for (const struct slice *slice = lane->slices; slice < lane->slices + lane->count; slice++) {
+        if (slice->line > limit || slice->end == SLICE_OPEN) continue;
+        while (depth && stack[depth - 1]->end <= slice->ts) depth--;
+        if (depth && slice->end > stack[depth - 1]->end) {
+            pair[0] = stack[depth - 1];
+            pair[1] = slice;
+            return true;
+        }
+        stack[depth++] = slice;
+    }
+    return false;
+}
+
+/* The sweep finds some pair, not the one on the lowest line. Without the lines from there on there is no overlap: so bisect over lines. */
+static void lane_judge_overlap(struct check *check, const struct lane *lane)
+{
+    size_t capacity = lane->count; /* full: array_room makes it twice that */
+    const struct slice **stack = array_room(NULL, lane->count, &capacity, sizeof *stack), *pair[2];
+    if (lane_overlap(lane, UINT64_MAX, stack, pair)) {
+        uint64_t good = 0, bad = pair[0]->line > pair[1]->line ? pair[0]->line : pair[1]->line;
+        while (bad - good > 1) {
+            uint64_t middle = good + (bad - good) / 2;
+            if (lane_overlap(lane, middle, stack, pair)) bad = middle;
+            else good = middle;
+        }
+        lane_overlap(lane, bad, stack, pair);
+        uint64_t other = pair[0]->line == bad ? pair[1]->line : pair[0]->line;
+        check_breach(check, bad, 4, "overlaps the slice on line %llu partly: slices of pid %u tid %u must nest", (unsigned long long)other, lane->pid,
+                     lane->tid);
+    }
+    free(stack);
+}
+
+/* Sorted, the longer of two stands first; where its line is the higher one, the file has them the wrong way round. */
+static void lane_judge_order(struct check *check, const struct lane *lane)
+{
+    uint64_t lowest_shorter = 0; /* among the slices at this ts that are shorter than the current one: so go backwards */
+    int64_t ts = 0, end = 0;
+    uint64_t lowest = 0; /* among those as short as the current one, and the shorter ones */
+    for (size_t i = lane->count; i-- > 0;) {
+        const struct slice *slice = &lane->slices[i];
+        if (slice->end == SLICE_OPEN) continue;
+        if (slice->ts != ts || !lowest) lowest_shorter = lowest = 0;
+        else if (slice->end != end) lowest_shorter = lowest;
+        ts = slice->ts;
+        end = slice->end;
+        if (lowest_shorter && lowest_shorter < slice->line)
+            check_breach(check, slice->line, 4, "comes after the slice on line %llu, which starts at the same ts and is shorter",
+                         (unsigned long long)lowest_shorter);
+        if (!lowest || slice->line < lowest) lowest = slice->line;
+    }
+}
+
+void lanes_judge(struct check *check, bool complete)
+{
+    for (struct lane *lane = check->lanes; lane; lane = lane->next) {
+        if (!lane->count) continue;
+        lane_judge_overlap(check, lane);
+        lane_judge_order(check, lane);
+        for (size_t i = 0; complete && i < lane->count; i++)
+            if (lane->slices[i].end == SLICE_OPEN) check_breach(check, lane->slices[i].line, 4, "B without its E");
+    }
+}
+
+const struct slice *lane_slice_at(const struct lane *lane, int64_t ts)
+{
+    size_t low = 0, high = lane->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (lane->slices[middle].ts < ts) low = middle + 1;
+        else high = middle;
+    }
+    const struct slice *first = NULL;
+    for (; low < lane->count && lane->slices[low].ts == ts; low++)
+        if (!first || lane->slices[low].line < first->line) first = &lane->slices[low];
+    return first;
+}

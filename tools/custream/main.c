@@ -1,0 +1,94 @@
+/* The custream command: picks the subcommand, and notices when what it printed did not arrive. */
+#include "tools/custream/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int command_help(int argc, char **argv);
+static int command_version(int argc, char **argv);
+
+/* The one list of subcommands. */
+static const struct subcommand {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+    void (*usage)(void);
+} subcommands[] = {
+    {"run", "start a program with the preload library in it", command_run, run_usage},
+    {"check", "say whether a trace keeps the rules of the format", command_check, check_usage},
+    {"help", "show this text, or that of one command", command_help, NULL},
+    {"version", "show the version", command_version, NULL},
+};
+enum { SUBCOMMAND_COUNT = sizeof subcommands / sizeof *subcommands };
+
+static const struct subcommand *subcommand_find(const char *name)
+{
+    if (!strcmp(name, "--version") || !strcmp(name, "-V")) name = "version";
+    if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
+    for (size_t i = 0; i < SUBCOMMAND_COUNT; i++)
+        if (!strcmp(subcommands[i].name, name)) return &subcommands[i];
+    return NULL;
+}
+
+static int command_version(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    puts("custream " CUSTREAM_VERSION_STRING);
+    return STATUS_OK;
+}
+
+static int unknown(const char *name)
+{
+    fprintf(stderr, "custream: no command '%s'; 'custream help' lists them\n", name);
+    return STATUS_UNUSABLE;
+}
+
+static int command_help(int argc, char **argv)
+{
+    if (argc > 1) {
+        const struct subcommand *asked = subcommand_find(argv[1]);
+        if (!asked) return unknown(argv[1]);
+        if (asked->usage) {
+            asked->usage();
+            return STATUS_OK;
+        }
+    }
+    puts("usage: custream COMMAND ...\n");
+    for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) printf("  %-8s %s\n", subcommands[i].name, subcommands[i].summary);
+    puts("\n'custream help COMMAND' says more; so does custream(1).");
+    return STATUS_OK;
+}
+
+void *array_room(void *array, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity) return array;
+    size_t wanted = *capacity ? *capacity * 2 : 16;
+    void *moved = reallocarray(array, wanted, size);
+    if (!moved) {
+        fputs("custream: out of memory\n", stderr);
+        exit(STATUS_UNUSABLE);
+    }
+    *capacity = wanted;
+    return moved;
+}
+
+/* A summary that a full disk or a closed pipe swallowed must not look like success to a script. */
+static int close_stdout(int status)
+{
+    int failed = ferror(stdout);
+    errno = 0;
+    if (!fclose(stdout) && !failed) return status;
+    fprintf(stderr, "custream: cannot write the output: %s\n", errno ? strerror(errno) : "write error");
+    return status ? status : STATUS_UNUSABLE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fputs("custream: which command? 'custream help' lists them\n", stderr);
+        return STATUS_UNUSABLE;
+    }
+    const struct subcommand *chosen = subcommand_find(argv[1]);
+    return chosen ? close_stdout(chosen->run(argc - 1, argv + 1)) : unknown(argv[1]);
+}

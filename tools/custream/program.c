@@ -1,0 +1,112 @@
+#include "tools/custream/program.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static bool is_program(const char *path)
+{
+    struct stat about;
+    return !stat(path, &about) && S_ISREG(about.st_mode) && !access(path, X_OK);
+}
+
+bool program_find(const char *name, char *path, size_t size)
+{
+    if (strchr(name, '/')) {
+        snprintf(path, size, "%s", name);
+        return true;
+    }
+    const char *list = getenv("PATH");
+    if (!list) list = "/bin:/usr/bin"; /* execvp's own default */
+    for (;;) {
+        int length = (int)strcspn(list, ":");
+        /* An empty element means the current directory. */
+        snprintf(path, size, "%.*s%s%s", length, list, length ? "/" : "./", name);
+        if (is_program(path)) return true;
+        if (!list[length]) return false;
+        list += length + 1;
+    }
+}
+
+struct elf_facts {
+    unsigned char class;
+    Elf64_Half machine;
+    bool interpreted; /* has PT_INTERP: a dynamic loader runs first, and that is what reads LD_PRELOAD */
+};
+
+/* The two layouts differ in the place of the fields only, so one body serves both. */
+#define READ_FACTS(bits)                                                                                                                             \
+    static bool elf##bits##_facts(int fd, struct elf_facts *facts)                                                                                   \
+    {                                                                                                                                                \
+        Elf##bits##_Ehdr header;                                                                                                                     \
+        if (pread(fd, &header, sizeof header, 0) != sizeof header || header.e_phentsize != sizeof(Elf##bits##_Phdr)) return false;                  \
+        facts->machine = header.e_machine;                                                                                                           \
+        facts->interpreted = false;                                                                                                                  \
+        for (unsigned i = 0; i < header.e_phnum; i++) {                                                                                              \
+            Elf##bits##_Phdr segment;                                                                                                                \
+            if (pread(fd, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) != sizeof segment) return false;                   \
+            facts->interpreted |= segment.p_type == PT_INTERP;                                                                                       \
+        }                                                                                                                                            \
+        return true;                                                                                                                                 \
+    }
+READ_FACTS(32)
+READ_FACTS(64)
+#undef READ_FACTS
+
+/* False for what is no ELF file of this byte order. */
+static bool elf_read(const char *path, struct elf_facts *facts)
+{
+    unsigned char ident[EI_NIDENT];
+    const unsigned char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    bool ok = pread(fd, ident, sizeof ident, 0) == sizeof ident && !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_DATA] == native;
+    facts->class = ident[EI_CLASS];
+    if (ok) ok = facts->class == ELFCLASS64 ? elf64_facts(fd, facts) : elf32_facts(fd, facts);
+    close(fd);
+    return ok;
+}
+
+/* What makes the kernel set AT_SECURE, under which the loader ignores an LD_PRELOAD with a slash in it (ld.so(8)). */
+static bool raises_privileges(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about)) return false;
+    if ((about.st_mode & S_ISUID) && about.st_uid != getuid()) return true;
+    if ((about.st_mode & S_ISGID) && (about.st_mode & S_IXGRP) && about.st_gid != getgid()) return true;
+    return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+/* The file behind "#!", or false. The kernel itself looks at the first 256 bytes. */
+static bool script_interpreter(const char *path, char *interpreter, size_t size)
+{
+    char line[256] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    ssize_t got = read(fd, line, sizeof line - 1);
+    close(fd);
+    if (got < 3 || memcmp(line, "#!", 2)) return false;
+    const char *start = line + 2 + strspn(line + 2, " \t");
+    snprintf(interpreter, size, "%.*s", (int)strcspn(start, " \t\n"), start);
+    return true;
+}
+
+const char *program_obstacle(const char *path)
+{
+    char interpreter[PATH_MAX];
+    struct elf_facts own, facts;
+    /* A script's own setuid bit has no effect on Linux. */
+    if (script_interpreter(path, interpreter, sizeof interpreter)) path = interpreter;
+    if (raises_privileges(path)) return "runs with raised privileges (setuid, setgid or capabilities), so the loader ignores LD_PRELOAD";
+    if (!elf_read(path, &facts)) return NULL;
+    if (!facts.interpreted) return "is statically linked, so no loader reads LD_PRELOAD";
+    if (elf_read("/proc/self/exe", &own) && (own.class != facts.class || own.machine != facts.machine))
+        return "is built for another architecture than the preload library";
+    return NULL;
+}

@@ -1,0 +1,17 @@
+/* The program that `custream run` is to start: where it is, and whether the loader will honour LD_PRELOAD for it. */
+#ifndef CS_TOOLS_PROGRAM_H
+#define CS_TOOLS_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The file that execvp(name) would run. False if there is none on PATH; what is wrong with a file that is there, exec itself says best. */
+bool program_find(const char *name, char *path, size_t size);
+
+/*
+ * Why the preload library will not get into this program, as the rest of a sentence that begins with its name; NULL if nothing speaks
+ * against it. Follows one "#!" line, since the interpreter is what the loader loads. Static text.
+ */
+const char *program_obstacle(const char *path);
+
+#endif

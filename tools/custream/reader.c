@@ -1,0 +1,99 @@
+#include "tools/custream/reader.h"
+#include "tools/custream/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    CHUNK = 256 * 1024,
+    LINE_MAX_BYTES = 16 * 1024 * 1024, /* an event takes some hundred bytes; more is another tool's trace on a single line */
+};
+
+static int fail(struct reader *reader, const char *why)
+{
+    snprintf(reader->error, sizeof reader->error, "%s", why);
+    return -1;
+}
+
+bool reader_open(struct reader *reader, const char *path)
+{
+    *reader = (struct reader){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat about;
+    /* gzopen() opens a directory gladly and fails at the first read, with a text that does not say so. */
+    if (fd >= 0 && !fstat(fd, &about) && S_ISDIR(about.st_mode)) errno = EISDIR;
+    else if (fd >= 0 && (reader->file = gzdopen(fd, "rb"))) {
+        gzbuffer(reader->file, CHUNK);
+        reader->chunk = malloc(CHUNK);
+        if (reader->chunk) return true;
+        fail(reader, "out of memory");
+        return false;
+    }
+    fail(reader, strerror(errno));
+    if (fd >= 0) close(fd);
+    return false;
+}
+
+static int reader_fill(struct reader *reader)
+{
+    int got = gzread(reader->file, reader->chunk, CHUNK);
+    int code;
+    const char *text = gzerror(reader->file, &code);
+    if (code == Z_ERRNO) return fail(reader, strerror(errno));
+    /* A gzip stream cut short still yields what it held. Hand that out first: a line in it may break a rule. */
+    if (got <= 0 && code == Z_BUF_ERROR) return fail(reader, "truncated: the gzip data ends too early");
+    if (got < 0) {
+        snprintf(reader->error, sizeof reader->error, "damaged gzip data: %.100s", text);
+        return -1;
+    }
+    reader->start = 0;
+    reader->end = (size_t)got;
+    return got > 0;
+}
+
+static void line_append(struct reader *reader, size_t bytes)
+{
+    /* One byte more than the line, for its terminator. */
+    while (reader->length + bytes >= reader->capacity) reader->line = array_room(reader->line, reader->capacity, &reader->capacity, 1);
+    memcpy(reader->line + reader->length, reader->chunk + reader->start, bytes);
+    reader->length += bytes;
+    reader->start += bytes;
+    reader->line[reader->length] = 0;
+}
+
+int reader_next(struct reader *reader)
+{
+    reader->length = 0;
+    reader->newline = false;
+    for (;;) {
+        if (reader->start == reader->end) {
+            int got = reader_fill(reader);
+            if (got < 0) return -1;
+            if (!got) break;
+        }
+        const char *from = reader->chunk + reader->start;
+        const char *newline = memchr(from, '\n', reader->end - reader->start);
+        line_append(reader, newline ? (size_t)(newline - from) : reader->end - reader->start);
+        if (newline) {
+            reader->start++;
+            reader->newline = true;
+            break;
+        }
+        if (reader->length > LINE_MAX_BYTES) return fail(reader, "a line of more than 16 MiB: not one event a line");
+    }
+    if (!reader->length && !reader->newline) return 0;
+    reader->number++;
+    return 1;
+}
+
+void reader_close(struct reader *reader)
+{
+    if (reader->file) gzclose(reader->file);
+    free(reader->chunk);
+    free(reader->line);
+}

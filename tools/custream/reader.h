@@ -1,0 +1,31 @@
+/*
+ * Lines of a trace, plain or gzip (zlib reads both, and several gzip members as one). One line is held at a time, whatever the file's size.
+ */
+#ifndef CS_TOOLS_READER_H
+#define CS_TOOLS_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zlib.h>
+
+struct reader {
+    gzFile file;
+    char *chunk;           /* what was read and not yet handed out: chunk[start..end) */
+    size_t start, end;
+    char *line;            /* the current line without its newline, 0-terminated; may hold further zero bytes */
+    size_t length, capacity;
+    uint64_t number;       /* of the current line, from 1 */
+    bool newline;          /* the current line ended in one: false only for the last */
+    char error[160];       /* why open or next failed; no file name, no newline */
+};
+
+/* False, with reader->error set, when the file cannot be read at all. reader_close() is to be called in either case. */
+bool reader_open(struct reader *reader, const char *path);
+
+/* 1: a line; 0: the end; -1: reader->error says why. */
+int reader_next(struct reader *reader);
+
+void reader_close(struct reader *reader);
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * custream run: puts the preload library and its options into the environment and becomes the program. Nothing stays behind: the process id,
+ * the signals and the exit status are the program's own, and children inherit the environment.
+ */
+#define _GNU_SOURCE /* asprintf, memrchr */
+#include "tools/custream/command.h"
+#include "tools/custream/program.h"
+
+#include "shim/base/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SHIM "libcustream_shim.so"
+
+/* Where `make install` puts libraries; asked last, so that a tree that was moved finds its own. */
+#ifndef CUSTREAM_LIBDIR
+#define CUSTREAM_LIBDIR "/usr/local/lib"
+#endif
+
+enum { FLAG_ROOM = 64, FIRST_OPTION = 256 /* getopt's value of the first row: above every character, so below are short flags */ };
+
+/* getopt's table: a row for each row of options.def, in its order, then --help and the end. */
+struct flags {
+    char name[CS_OPTION_COUNT][FLAG_ROOM];
+    struct option table[CS_OPTION_COUNT + 2];
+};
+
+/* TRACE_MAX becomes trace-max. */
+static void flag_spell(char *flag, const char *id)
+{
+    size_t i = 0;
+    for (; id[i] && i < FLAG_ROOM - 1; i++) flag[i] = id[i] == '_' ? '-' : (char)(id[i] | 32);
+    flag[i] = 0;
+}
+
+static void flags_init(struct flags *flags)
+{
+    *flags = (struct flags){0};
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        flag_spell(flags->name[i], cs_option_info[i].id);
+        flags->table[i] = (struct option){flags->name[i], required_argument, NULL, FIRST_OPTION + i};
+    }
+    flags->table[CS_OPTION_COUNT] = (struct option){"help", no_argument, NULL, 'h'};
+}
+
+void run_usage(void)
+{
+    struct flags flags;
+    flags_init(&flags);
+    puts("usage: custream run [-o FILE] [options] [--] PROGRAM [ARGUMENTS]\n\n"
+         "Starts PROGRAM with " SHIM " preloaded, children included. An option beats the environment variable\n"
+         "that is named with it; a wrong value of either, and PROGRAM is not started.\n");
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const struct cs_option_info *info = &cs_option_info[i];
+        const char *value = info->type == CS_OPTION_CHOICE ? info->allowed : info->type == CS_OPTION_SIZE ? "BYTES" : "FILE";
+        printf("  %s--%s=%s   (%s)\n        %s\n", i == CS_OPTION_TRACE ? "-o, " : "", flags.name[i], value, info->env, info->help);
+        if (info->type != CS_OPTION_CHOICE) printf("        %s\n", info->allowed);
+        printf("        default: %s\n", info->preset);
+    }
+    puts("  -h, --help\n\n"
+         "Exit status: that of PROGRAM; 2 wrong usage, 126 PROGRAM cannot be executed, 127 PROGRAM not found.");
+}
+
+/* The program would start with the wrong value at its default; the one who typed it is here to be told instead. */
+static bool value_ok(enum cs_option id, const char *prefix, const char *name, const char *separator, const char *value)
+{
+    const char *allowed = cs_option_check(id, value);
+    if (allowed) fprintf(stderr, "custream run: %s%s%s%s is not valid: allowed is %s\n", prefix, name, separator, value, allowed);
+    return !allowed;
+}
+
+static bool option_give(const struct flags *flags, enum cs_option id, const char *value)
+{
+    if (!value_ok(id, "--", flags->name[id], "=", value)) return false;
+    if (!setenv(cs_option_info[id].env, value, 1)) return true;
+    perror("custream run");
+    return false;
+}
+
+/* After the flags, so that a flag mends a wrong variable. An empty variable is as good as none to the shim. */
+static bool environment_ok(void)
+{
+    bool ok = true;
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const char *value = getenv(cs_option_info[i].env);
+        if (value && *value) ok &= value_ok(i, "", cs_option_info[i].env, "=", value);
+    }
+    return ok;
+}
+
+/* Beside the command, as in the build folder; then in lib/ beside its bin/, as installed; then where this build was to be installed. */
+static bool shim_find(char *path)
+{
+    char self[PATH_MAX], candidate[2 * PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    char *slash = length > 0 ? memrchr(self, '/', (size_t)length) : NULL;
+    if (!slash) length = 0;
+    else length = slash - self;
+    static const char *const places[] = {"/" SHIM, "/../lib/" SHIM, CUSTREAM_LIBDIR "/" SHIM};
+    for (size_t i = 0; i < CS_COUNT(places); i++) {
+        int prefix = i < 2 ? (int)length : 0;
+        if (i < 2 && !prefix) continue;
+        snprintf(candidate, sizeof candidate, "%.*s%s", prefix, self, places[i]);
+        if (!access(candidate, R_OK) && realpath(candidate, path)) return true;
+    }
+    fprintf(stderr, "custream run: " SHIM " is neither beside this command, nor in ../lib, nor in " CUSTREAM_LIBDIR "\n");
+    return false;
+}
+
+/* In front of what the caller preloads already, and only once: `custream run` inside `custream run` is the same run. */
+static bool shim_preload(void)
+{
+    char path[PATH_MAX], *value;
+    if (!shim_find(path)) return false;
+    if (strpbrk(path, ": \t")) {
+        fprintf(stderr, "custream run: %s: a path with a colon or a space cannot be preloaded\n", path);
+        return false;
+    }
+    const char *before = getenv("LD_PRELOAD");
+    size_t length = strlen(path);
+    if (before && !strncmp(before, path, length) && (!before[length] || strchr(": ", before[length]))) return true;
+    if (asprintf(&value, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0) value = NULL;
+    bool ok = value && !setenv("LD_PRELOAD", value, 1);
+    if (!ok) perror("custream run");
+    free(value);
+    return ok;
+}
+
+/* Returns only when exec failed, with the status that env(1) gives. */
+static int program_become(char **argv)
+{
+    char path[PATH_MAX];
+    const char *obstacle = program_find(argv[0], path, sizeof path) ? program_obstacle(path) : NULL;
+    if (obstacle) fprintf(stderr, "custream run: warning: %s %s: it will not be traced\n", argv[0], obstacle);
+    execvp(argv[0], argv);
+    int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+    fprintf(stderr, "custream run: %s: %s\n", argv[0], strerror(errno));
+    return status;
+}
+
+int command_run(int argc, char **argv)
+{
+    struct flags flags;
+    int flag;
+    flags_init(&flags);
+    argv[0] = (char[]){"custream run"}; /* what getopt's own messages begin with */
+    /* '+': the first word that is no option is the program, and what follows is the program's. */
+    while ((flag = getopt_long(argc, argv, "+o:h", flags.table, NULL)) != -1) {
+        if (flag == 'h') {
+            run_usage();
+            return STATUS_OK;
+        }
+        if (flag == '?') return STATUS_UNUSABLE;
+        if (!option_give(&flags, flag == 'o' ? CS_OPTION_TRACE : (enum cs_option)(flag - FIRST_OPTION), optarg)) return STATUS_UNUSABLE;
+    }
+    if (!environment_ok()) return STATUS_UNUSABLE;
+    if (optind == argc) {
+        fputs("custream run: which program? 'custream help run' says more\n", stderr);
+        return STATUS_UNUSABLE;
+    }
+    return shim_preload() ? program_become(argv + optind) : STATUS_UNUSABLE;
+}

@@ -1,0 +1,111 @@
+#!/bin/bash
+# Installs what building and testing custream needs and the machine lacks, and nothing else: Debian packages, PyPI packages into build/venv,
+# CUDA headers into build/cuda-headers. With everything there it returns at once. Run as `make deps`.
+#
+#   PYTHON    the interpreter that build/venv is made from (default: python3)
+#   B         the build folder (default: build)
+#   CUDA_HOME an installed CUDA toolkit, if it is not in /usr/local/cuda
+set -euo pipefail
+cd "$(dirname "$0")/.."
+B=${B:-build}
+PYTHON=${PYTHON:-python3}
+REQUIREMENTS=tests/requirements.txt
+# CUDA headers that the table tests compile against, as folder and wheels; "default" is what `make` uses where no toolkit is installed.
+HEADERS_DEFAULT="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88"
+HEADERS_12_0="nvidia-cuda-runtime-cu12==12.0.146"
+HEADERS_13_5="nvidia-cuda-runtime==13.5.37"
+
+say() { echo "deps: $*"; }
+die() { echo "deps: $*" >&2; exit 1; }
+
+# Debian packages: the build, then the tests. qemu and the aarch64 compiler show on x86-64 that the other architecture works.
+packages() {
+    echo gcc make binutils libc6-dev libcjson-dev zlib1g-dev libelf-dev
+    echo python3 python3-venv clang chromium chromium-driver fonts-dejavu-core
+    if [ "$(uname -m)" = x86_64 ]; then
+        echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+    fi
+}
+
+missing_packages() {
+    local wanted installed
+    wanted=$(packages | tr ' ' '\n' | sort -u)
+    # dpkg-query fails on a name that it has never heard of and still lists the others.
+    # shellcheck disable=SC2086
+    installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' $wanted 2>/dev/null | sed -n 's/^ii *//p' | sort -u || true)
+    comm -23 <(echo "$wanted") <(echo "$installed") | paste -sd ' '
+}
+
+install_packages() {
+    local missing sudo=
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        say "not a Debian system: taking for granted what these packages hold: $(packages | paste -sd ' ')"
+        return
+    fi
+    missing=$(missing_packages)
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" != 0 ]; then
+        sudo="sudo -n"
+        sudo -n true 2>/dev/null || die "these packages are missing; as root: apt-get update && apt-get install -y --no-install-recommends $missing"
+    fi
+    say "installing $missing"
+    $sudo apt-get -qq update
+    # shellcheck disable=SC2086
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends $missing >"$B/deps-apt.log" 2>&1 ||
+        { tail -n 20 "$B/deps-apt.log" >&2; die "apt-get failed; its output is in $B/deps-apt.log"; }
+}
+
+# build/venv, made anew whenever the pinned list or the interpreter behind it changes.
+install_python() {
+    local stamp="$B/venv/requirements.sha256" wanted
+    wanted=$(sha256sum <"$REQUIREMENTS")
+    if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && "$B/venv/bin/python" -c '' 2>/dev/null; then
+        return
+    fi
+    "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null || PYTHON=/usr/bin/python3
+    say "making $B/venv with $("$PYTHON" --version)"
+    rm -rf "$B/venv"
+    "$PYTHON" -m venv "$B/venv"
+    "$B/venv/bin/python" -m pip --disable-pip-version-check install --quiet --requirement "$REQUIREMENTS"
+    echo "$wanted" >"$stamp"
+}
+
+# The headers of one CUDA version, flat: install_headers FOLDER WHEEL...
+install_headers() {
+    local folder="$B/cuda-headers/$1" stamp="$B/cuda-headers/$1/wheels.txt" work wheel
+    shift
+    [ "$(cat "$stamp" 2>/dev/null)" != "$*" ] || return 0
+    say "CUDA headers from $*"
+    mkdir -p "$B/cuda-headers"
+    work=$(mktemp -d "$B/cuda-headers/tmp.XXXXXX")
+    # Headers are the same for every architecture, so one platform's wheels serve all.
+    "$B/venv/bin/python" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary :all: --platform manylinux2014_x86_64 \
+        --platform manylinux1_x86_64 --dest "$work" "$@"
+    for wheel in "$work"/*.whl; do
+        "$B/venv/bin/python" -m zipfile -e "$wheel" "$work/unpacked"
+    done
+    rm -rf "$folder"
+    mkdir "$folder"
+    cp -r "$work"/unpacked/nvidia/*/include/. "$folder/"
+    [ -e "$folder/cuda.h" ] || die "no cuda.h in $*"
+    echo "$*" >"$stamp"
+    rm -rf "$work"
+}
+
+have_toolkit() {
+    local candidate
+    for candidate in "${CUDA_HOME:-/nonexistent}/include/cuda.h" /usr/local/cuda/include/cuda.h /usr/include/cuda.h; do
+        [ ! -e "$candidate" ] || return 0
+    done
+    return 1
+}
+
+mkdir -p "$B"
+install_packages
+install_python
+# shellcheck disable=SC2086
+have_toolkit || install_headers default $HEADERS_DEFAULT
+# shellcheck disable=SC2086
+install_headers 12.0 $HEADERS_12_0
+# shellcheck disable=SC2086
+install_headers 13.5 $HEADERS_13_5
