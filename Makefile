@@ -2,7 +2,9 @@
 # `make` builds them without network; `make deps` installs what building and testing need; demo, check and bench run deps first.
 
 B       := build
-CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
 PYTHON  ?= python3
 PREFIX  ?= /usr/local
 VENV    := $(B)/venv
@@ -15,7 +17,7 @@ CUDA_INC_DIR = $(patsubst %/cuda.h,%,$(CUDA_INC))
 
 WARN   := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
+ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude $(if $(CUDA_INC_DIR),-isystem $(CUDA_INC_DIR)) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
 .PHONY: all deps demo check check-gpu bench install clean format
@@ -33,6 +35,10 @@ $(B)/obj/%.o: %.S Makefile
 include shim/module.mk
 include tools/custream/module.mk
 include tests/fakecuda/module.mk
+-include tests/apps/module.mk
+-include tests/unit/module.mk
+include tests/bench/module.mk
+include tests/gpu/module.mk
 include tests/module.mk
 
 clean:

@@ -25,7 +25,7 @@ DEFAULT_STREAM_WITHOUT_SIBLING = {"cuLaunch", "cuLaunchGrid"}
 # One launch on many streams has no stream of its own: CUDA_LAUNCH_PARAMS is an array, an entry a device.
 MANY_STREAMS = {"cuLaunchCooperativeKernelMultiDevice"}
 
-INTEGERS = re.compile(r"^(const )?(size_t|int|char|(unsigned )?(int|char|short|long long|long)|cuuint(32|64)_t|CUdevice|CU\w+(Mode|AttrID|Type|_enum))$")
+INTEGERS = re.compile(r"^(const )?(size_t|(unsigned )?(int|char|short|long long|long)|cuuint(32|64)_t|CUdevice|CU\w+(Mode|AttrID|Type|_enum))$")
 ADDRESSES = re.compile(r"\*|^CUdeviceptr|^CU(array|context|graph|graphExec|greenCtx|mipmappedArray|memoryPool|module|function|kernel|\w*Ctx)$")
 WIDTHS = {"unsigned char": 1, "unsigned short": 2, "unsigned int": 4}
 

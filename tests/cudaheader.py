@@ -77,7 +77,7 @@ class Header:
     def parameters(self, text):
         """Parses a parameter list written with the header's types."""
         # The types' names are enough for parsing; what they stand for does not matter here.
-        types = "\n".join(f"typedef int {name};" for name in self.typedefs)
+        types = "\n".join(f"typedef int {name};" for name in set(re.findall(r"\w+", text)) & set(self.typedefs))
         tree = c_parser.CParser().parse(f"{types}\nint f{text};")
         return parameters_of(tree.ext[-1].type)
 

@@ -8,7 +8,7 @@ TEST_PROGRAMS += $(B)/tests/dump_calls
 
 # Recipes are steps of their own make: what deps installs (headers, compilers) changes what the next step's makefiles see.
 deps:
-	@B=$(B) PYTHON=$(PYTHON) CUDA_HOME=$(CUDA_HOME) tools/deps.sh
+	@B=$(B) PYTHON=$(PYTHON) CUDA_HOME=$(CUDA_HOME) CUDA_INC=$(filter-out $(B)/%,$(CUDA_INC)) tools/deps.sh
 
 check:
 	+$(MAKE) deps

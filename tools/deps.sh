@@ -2,9 +2,9 @@
 # Installs what building and testing custream needs and the machine lacks, and nothing else: Debian packages, PyPI packages into build/venv,
 # CUDA headers into build/cuda-headers. With everything there it returns at once. Run as `make deps`.
 #
-#   PYTHON    the interpreter that build/venv is made from (default: python3)
-#   B         the build folder (default: build)
-#   CUDA_HOME an installed CUDA toolkit, if it is not in /usr/local/cuda
+#   PYTHON  the interpreter that build/venv is made from (default: python3)
+#   B       the build folder (default: build)
+#   CUDA_HOME, CUDA_INC  an installed CUDA toolkit or its cuda.h, if it is not in /usr/local/cuda
 set -euo pipefail
 cd "$(dirname "$0")/.."
 B=${B:-build}
@@ -94,7 +94,7 @@ install_headers() {
 
 have_toolkit() {
     local candidate
-    for candidate in "${CUDA_HOME:-/nonexistent}/include/cuda.h" /usr/local/cuda/include/cuda.h /usr/include/cuda.h; do
+    for candidate in "${CUDA_INC:-/nonexistent}" "${CUDA_HOME:-/nonexistent}/include/cuda.h" /usr/local/cuda/include/cuda.h /usr/include/cuda.h; do
         [ ! -e "$candidate" ] || return 0
     done
     return 1

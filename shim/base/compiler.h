@@ -16,6 +16,7 @@ typedef uint16_t cs_u16;
 #define CS_LIKELY(x)     __builtin_expect(!!(x), 1)
 #define CS_UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define CS_EXPORT        __attribute__((visibility("default")))
+#define CS_HOT           static inline __attribute__((always_inline))
 #define CS_COLD          __attribute__((cold, noinline))
 #define CS_PRINTF(f, a)  __attribute__((format(printf, f, a)))
 #define CS_COUNT(array)  (sizeof(array) / sizeof((array)[0]))

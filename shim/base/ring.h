@@ -22,7 +22,7 @@ struct cs_ring {
 };
 
 /* Producer: the next slot, or NULL when the ring is full. */
-static inline void *cs_ring_claim(struct cs_ring *ring)
+CS_HOT void *cs_ring_claim(struct cs_ring *ring)
 {
     cs_u64 head = cs_load(&ring->head);
     if (CS_UNLIKELY(head - ring->tail_seen > ring->mask)) {
@@ -32,6 +32,11 @@ static inline void *cs_ring_claim(struct cs_ring *ring)
     return ring->slots[head & ring->mask];
 }
 
-static inline void cs_ring_publish(struct cs_ring *ring) { cs_store_rel(&ring->head, cs_load(&ring->head) + 1); }
+/* Producer: the claimed slot is filled. */
+CS_HOT void cs_ring_publish(struct cs_ring *ring)
+{
+    cs_u64 head = cs_load(&ring->head) + 1;
+    cs_store_rel(&ring->head, head);
+}
 
 #endif

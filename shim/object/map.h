@@ -28,7 +28,7 @@ bool cs_map_init(struct cs_map *map, unsigned log2_slots);
 struct cs_map_slot *cs_map_slot(struct cs_map *map, cs_u64 key, bool insert);
 
 /* The value under a key, 0 if none. */
-static inline cs_u64 cs_map_get(const struct cs_map *map, cs_u64 key)
+CS_HOT cs_u64 cs_map_get(const struct cs_map *map, cs_u64 key)
 {
     if (CS_UNLIKELY(!map->slots)) return 0;
     for (cs_u64 i = (key * 0x9e3779b97f4a7c15u) >> map->shift;; i = (i + 1) & map->mask) {

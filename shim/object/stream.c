@@ -94,7 +94,7 @@ cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned fla
     return enter(stream, false);
 }
 
-cs_ref cs_stream_default(struct cs_thread *thread, bool per_thread)
+cs_ref cs_stream_default(struct cs_thread *thread, bool per_thread, cs_u64 begin)
 {
     CS_KEEP_ERRNO;
     cs_ref context = cs_context_current(thread);
@@ -103,7 +103,7 @@ cs_ref cs_stream_default(struct cs_thread *thread, bool per_thread)
     cs_u64 key = default_key(context, thread, per_thread), value = cs_map_get(&cs_stream_handles, key);
     cs_ref ref = value & CS_MAP_DEAD ? 0 : (cs_ref)value;
     if (!ref) {
-        struct cs_stream *stream = stream_new(thread, key, context, per_thread ? CS_STREAM_PER_THREAD : CS_STREAM_LEGACY, cs_ticks());
+        struct cs_stream *stream = stream_new(thread, key, context, per_thread ? CS_STREAM_PER_THREAD : CS_STREAM_LEGACY, begin ? begin : cs_ticks());
         ref = stream ? enter(stream, true) : 0;
     }
     return thread->default_stream[per_thread] = ref;

@@ -59,12 +59,12 @@ void cs_streams_end_with(cs_ref context);
 cs_u64 cs_stream_capture(cs_ref stream, cs_u64 began);
 
 /* The slow halves of cs_stream_of. */
-cs_ref cs_stream_default(struct cs_thread *thread, bool per_thread);
-cs_ref cs_stream_unknown(struct cs_thread *thread, CUstream handle, cs_u64 value, bool accepted, cs_u64 begin);
+CS_COLD cs_ref cs_stream_default(struct cs_thread *thread, bool per_thread, cs_u64 begin);
+CS_COLD cs_ref cs_stream_unknown(struct cs_thread *thread, CUstream handle, cs_u64 value, bool accepted, cs_u64 begin);
 
 /* The stream a handle means in a call that began at `begin`: 0 and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (and 0 in a _ptds or _ptsz call), a
  * stream of the registry, or one to adopt if the driver accepted the call. 0 where there is none. */
-static inline cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, bool per_thread, bool accepted, cs_u64 begin)
+CS_HOT cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, bool per_thread, bool accepted, cs_u64 begin)
 {
     cs_u64 key = (uintptr_t)handle;
     if (CS_LIKELY(key > (uintptr_t)CU_STREAM_PER_THREAD)) {
@@ -75,7 +75,7 @@ static inline cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, boo
     bool own = key == (uintptr_t)CU_STREAM_PER_THREAD || (!key && per_thread);
     cs_ref stream = thread->default_stream[own];
     if (CS_LIKELY(stream && thread->context_epoch == cs_load(&cs_context_epoch))) return stream;
-    return cs_stream_default(thread, own);
+    return cs_stream_default(thread, own, begin);
 }
 
 #endif

@@ -1,12 +1,13 @@
 #define _GNU_SOURCE
 #include "shim/object/thread.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 
@@ -23,6 +24,8 @@ static bool end_known;
 
 static void thread_ends(void *thread)
 {
+    CS_KEEP_ERRNO;
+    prctl(PR_GET_NAME, ((struct cs_thread *)thread)->comm);
     cs_self = NULL; /* a CUDA call from a later destructor starts a new state */
     cs_store_rel(&((struct cs_thread *)thread)->state, CS_THREAD_DONE);
 }
@@ -65,7 +68,7 @@ static struct cs_thread *make_new(void)
 
 struct cs_thread *cs_thread_start(void)
 {
-    int saved = errno;
+    CS_KEEP_ERRNO;
     pthread_once(&end_once, end_init);
     struct cs_thread *t = take_free();
     if (!t) t = make_new();
@@ -75,9 +78,9 @@ struct cs_thread *cs_thread_start(void)
         t->inside = t->context_known = 0;
         t->context = t->default_stream[0] = t->default_stream[1] = 0;
         if (end_known) pthread_setspecific(end_key, t);
+        prctl(PR_GET_NAME, t->comm);
         cs_self = t;
     }
-    errno = saved;
     return t;
 }
 

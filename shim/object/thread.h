@@ -28,6 +28,7 @@ struct cs_thread {
 
     struct cs_thread *next;                                                     /* in the list of all; constant once linked */
     _Atomic cs_u32 state;                                                       /* enum cs_thread_state */
+    char comm[16];      /* its name as it started, and again as it ended: by then /proc has it no more */
     /* the writer's */
     cs_u64 last_end_ns; /* where this thread's lane is filled up to */
     char name[16];      /* as last announced in the trace */

@@ -83,6 +83,7 @@ void cs_lane_thread(struct cs_thread *thread, bool again)
     char name[16], shown[64];
     if (thread->announced && !again) return;
     comm_of(thread->tid, name);
+    if (!*name || cs_load_acq(&thread->state) == CS_THREAD_DONE) memcpy(name, thread->comm, sizeof name);
     if (thread->announced && (!*name || !strcmp(name, thread->name))) return;
     memcpy(thread->name, name, sizeof name);
     thread->announced = true;

@@ -20,11 +20,11 @@ struct cs_record {
 };
 _Static_assert(sizeof(struct cs_record) == CS_SLOT, "a record is one slot of the ring, one cache line");
 
-struct cs_record *cs_record_claim_slowly(struct cs_thread *thread, cs_u64 begin, cs_u64 end);
+CS_COLD struct cs_record *cs_record_claim_slowly(struct cs_thread *thread, cs_u64 begin, cs_u64 end);
 
 /* A slot for the record of a call with these times, or NULL: the ring is full and the call is counted as lost (CUSTREAM_FULL=block waits
  * instead). Fill it, then cs_ring_publish(&thread->ring). */
-static inline struct cs_record *cs_record_claim(struct cs_thread *thread, cs_u64 begin, cs_u64 end)
+CS_HOT struct cs_record *cs_record_claim(struct cs_thread *thread, cs_u64 begin, cs_u64 end)
 {
     if (CS_LIKELY(!cs_load(&thread->lost))) {
         struct cs_record *record = cs_ring_claim(&thread->ring);

@@ -142,7 +142,7 @@ static char *put_leaks(char *at, const char *end)
         at = cs_put_literal(at, ",\"library\":");
         at = cs_put_string(at, cs_name_text(groups[i].library), 256);
         at = cs_put_literal(at, ",\"call\":");
-        at = cs_put_string(at, cs_call_info[groups[i].call].name, 128);
+        at = cs_put_string(at, cs_call_info[groups[i].call].name ?: "", 128);
         at = cs_put_literal(at, ",\"count\":");
         at = cs_put_uint(at, groups[i].count);
         *at++ = '}';

@@ -1,8 +1,13 @@
 """Fixtures of the test cases: the build, programs run on the simulated GPU with and without the shim, traces as data, Perfetto."""
+import dataclasses
+import os
 import pathlib
 import subprocess
 
 import pytest
+
+from tests.perfetto import TraceProcessor
+from tests.trace import Trace
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -24,3 +29,70 @@ def cuda_include():
     """The folder with the cuda.h that the build uses."""
     printed = subprocess.run(["make", "-s", "--no-print-directory", "print-cuda-include"], cwd=ROOT, capture_output=True, text=True, check=True)
     return ROOT / printed.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def trace_processor():
+    """Perfetto's trace processor, version 52; one browser for the whole session."""
+    with TraceProcessor() as processor:
+        yield processor
+
+
+@pytest.fixture
+def load_trace():
+    """Reads a trace strictly: load_trace(path) is a tests.trace.Trace."""
+    return Trace
+
+
+@dataclasses.dataclass
+class Run:
+    """What a program did. `trace` is where its trace belongs, whether or not it wrote one."""
+    argv: list
+    rc: int
+    stdout: str
+    stderr: str
+    trace: pathlib.Path
+
+    def check(self):
+        """Fails, showing the output, unless the program ended well."""
+        assert self.rc == 0, f"{self.argv} ended with {self.rc}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
+        return self
+
+    def load(self):
+        return Trace(self.trace)
+
+
+def app_environment(build, trace, shim, env):
+    """The child's environment: the simulated GPU, the shim if wanted, and nothing of custream's that pytest itself was started with."""
+    child = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("CUSTREAM_")}
+    child["LD_LIBRARY_PATH"] = str(build / "fakecuda")
+    child["CUSTREAM_TRACE"] = str(trace)
+    if shim:
+        child["LD_PRELOAD"] = str(build / "libcustream_shim.so" if shim is True else shim)
+    for name, value in (env or {}).items():
+        if value is None:
+            child.pop(name, None)
+        else:
+            child[name] = str(value)
+    return child
+
+
+@pytest.fixture
+def run_app(build, tmp_path):
+    """Runs a program on the simulated GPU: run_app([name, argument...], shim=True, env={}, timeout=60) is a Run.
+
+    A name without a slash is a program of build/tests. `shim` is True, False or the path of another library to preload; a variable of `env`
+    that is None is taken out of the environment. The trace goes to a file of its own in tmp_path, trace-0.json for the first run.
+    """
+    runs = []
+
+    def run(argv, shim=True, env=None, timeout=60, trace=None, cwd=None):
+        argv = [str(a) for a in ([argv] if isinstance(argv, str) else argv)]
+        if "/" not in argv[0]:
+            argv[0] = str(build / "tests" / argv[0])
+        trace = pathlib.Path(trace) if trace else tmp_path / f"trace-{len(runs)}.json"
+        done = subprocess.run(argv, env=app_environment(build, trace, shim, env), cwd=cwd or tmp_path, timeout=timeout, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", check=False)
+        runs.append(Run(argv, done.returncode, done.stdout, done.stderr, trace))
+        return runs[-1]
+    return run

@@ -10,7 +10,8 @@ CUDA_STUBS = $(firstword $(wildcard $(CUDA_INC_DIR)/../lib64/stubs $(CUDA_INC_DI
 CUPTI_INC  = $(firstword $(patsubst %/cupti.h,%,$(wildcard $(CUDA_INC_DIR)/cupti.h $(CUDA_INC_DIR)/../extras/CUPTI/include/cupti.h)))
 GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
 
-GPU_PROGRAMS := $(addprefix $(G)/,driver launch_ratio libcupti_count.so streams-static streams-shared streams-static-ptds streams-shared-ptds)
+GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so \
+                                  streams-static streams-shared streams-static-ptds streams-shared-ptds)
 
 .PHONY: gpu-programs check-gpu
 gpu-programs: $(GPU_PROGRAMS)
@@ -18,6 +19,13 @@ gpu-programs: $(GPU_PROGRAMS)
 $(G)/driver: $(wildcard tests/gpu/driver/*.c) tests/gpu/driver/driver.h
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $(filter %.c,$^) -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
+
+# The same with the per-thread sibling of each call that has one, by the table.
+$(G)/siblings.h: $(wildcard shim/calls/table/*.def)
+	@mkdir -p $(@D)
+	sed -nE 's/^CALL\((\w+), PT(DS|SZ),.*/#define \1 \1_pt\L\2/p' $^ > $@
+$(G)/driver-ptds: $(wildcard tests/gpu/driver/*.c) tests/gpu/driver/driver.h $(G)/siblings.h
+	$(CC) $(GPU_CFLAGS) -DDRIVER_SIBLINGS='"$(abspath $(G))/siblings.h"' $(filter %.c,$^) -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 
 $(G)/launch_ratio: tests/gpu/launch_ratio.c
 	@mkdir -p $(@D)

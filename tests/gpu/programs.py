@@ -18,8 +18,8 @@ class Program:
     env: dict = field(default_factory=dict)
 
 
-def driver(name, *sections):
-    return Program(f"driver-{name}", [os.path.join(GPU, "driver"), *sections])
+def driver(name, *sections, build="driver"):
+    return Program(f"{build}-{name}", [os.path.join(GPU, build), *sections])
 
 
 def streams(build):
@@ -38,6 +38,11 @@ PROGRAMS = [
     driver("lookup", "lookup"),
     driver("odd", "before", "odd"),
     driver("legacy", "legacy"),
+    # The same with every call replaced by its per-thread sibling.
+    driver("streams", "stream", "launch", "memop", build="driver-ptds"),
+    driver("memory", "copy", "set", "memory", "batch", build="driver-ptds"),
+    driver("graphs", "capture", "graph", build="driver-ptds"),
+    driver("rest", "context", "green", "odd", build="driver-ptds"),
     streams("static"),
     streams("shared"),
     streams("static-ptds"),

@@ -309,7 +309,7 @@ IMPL(cuStreamEndCapture)(bool per_thread, CUstream handle, CUgraph *hgraph) {
         return break_capture(capture, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     if (capture->broken) result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (!joined(capture)) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-    if (!result && hgraph) *hgraph = capture->graph->handle;
+    if (!result && hgraph) *hgraph = fake_graph_handle(capture->graph);
     if ((result || !hgraph) && !capture->to_graph) fake_graph_destroy(capture->graph);
     end_capture(capture);
     return result;
@@ -344,11 +344,11 @@ static CUresult info(CUstream handle, bool per_thread, CUstreamCaptureStatus *st
     }
     if (id) *id = stream->capture->id;
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
-    if (graph) *graph = stream->capture->graph->handle;
+    if (graph) *graph = fake_graph_handle(stream->capture->graph);
     if (count) *count = stream->last_count;
     if (!nodes) return CUDA_SUCCESS;
     answer = realloc(answer, (stream->last_count + 1) * sizeof *answer);
-    for (size_t i = 0; i < stream->last_count; i++) answer[i] = stream->last[i]->handle;
+    for (size_t i = 0; i < stream->last_count; i++) answer[i] = fake_node_handle(stream->last[i]);
     *nodes = answer;
     return CUDA_SUCCESS;
 }

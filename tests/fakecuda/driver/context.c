@@ -50,7 +50,6 @@ static bool start(struct fake_context *context, unsigned flags) {
     context->flags = flags;
     context->alive = true;
     context->generation++;
-    context->api_version = 3020;
     context->legacy = fake_stream_alloc(context);
     context->legacy->legacy = true;
     context->legacy->id = context->id == 1 ? 7 : fake_next_id();
@@ -292,7 +291,7 @@ API(cuCtxGetApiVersion, (CUcontext ctx, unsigned *version), (ctx, version)) {
     if (!version) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
     FAKE_TRY(fake_context_of(ctx, &context));
-    *version = (unsigned)context->api_version;
+    *version = 3020;
     return CUDA_SUCCESS;
 }
 

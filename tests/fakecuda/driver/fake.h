@@ -193,8 +193,6 @@ struct fake_context {
     unsigned capturing_blocking;   /* blocking streams that are being captured */
     uint64_t blocking_end;         /* latest end on any blocking stream */
     struct fake_context *next;
-    int api_version;
-    struct fake_green *green;
 };
 
 enum { FAKE_STACK = 32, FAKE_MAX_DEVICES = 16 };
@@ -345,11 +343,12 @@ struct fake_graph {
 struct fake_graph *fake_graph_new(bool child);
 struct fake_graph *fake_graph_get(CUgraph handle);
 struct fake_node *fake_node_get(CUgraphNode handle);
+CUgraphNode fake_node_handle(struct fake_node *node);    /* made when first asked for: copies of graphs have none */
+CUgraph fake_graph_handle(struct fake_graph *graph);
 struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, struct fake_work *work, struct fake_node **before, size_t count);
 struct fake_graph *fake_graph_clone(const struct fake_graph *graph, bool child);
 void fake_graph_destroy(struct fake_graph *graph);
 struct fake_exec *fake_exec_get(CUgraphExec handle);
-CUresult fake_exec_launch(struct fake_exec *exec, struct fake_stream *stream);
 /* Used by work.c for WORK_GRAPH and WORK_CHILD. */
 bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uint64_t ready);
 struct fake_graph *fake_exec_graph(struct fake_exec *exec);

@@ -14,7 +14,7 @@ static void use_current(const char *what) {
     CUstream s = NULL;
     CUdeviceptr p = 0;
     fprintf(out, " %s\n", what);
-    if (RUN(cuModuleLoadData, &mod, kernels_ptx) || RUN(cuModuleGetFunction, &add, mod, "add")) return;
+    if (RUN(cuModuleLoadData, &mod, kernels_ptx) || RUN(cuModuleGetFunction, &add, mod, "raise")) return;
     RUN(cuStreamCreate, &s, CU_STREAM_NON_BLOCKING);
     if (RUN(cuMemAlloc_v2, &p, N * 4)) return;
     RUN(cuMemsetD32Async, p, 8, N, s);
@@ -37,7 +37,7 @@ static void library(void) {
     RUN(cuMemAlloc_v2, &p, N * 4);
     RUN(cuMemsetD32_v2, p, 8, N);
     /* A CUkernel may stand where a CUfunction is asked for. */
-    if (FOUND(cuLibraryGetKernel, &kernel, lib, "add") == CUDA_SUCCESS)
+    if (FOUND(cuLibraryGetKernel, &kernel, lib, "raise") == CUDA_SUCCESS)
         RUN(cuLaunchKernel, (CUfunction)kernel, N / 256, 1, 1, 256, 1, 1, 0, NULL, ADD_ARGS(p, N, 3), NULL);
     print_sum("library", p, N);
     RUN(cuMemFree_v2, p);
@@ -152,8 +152,11 @@ void section_lookup(struct gpu *g) {
     ASKED(cuMemcpyHtoD_v2, "cuMemcpyHtoD", 3020, LEGACY, p, host, sizeof host);
     ASKED(cuMemcpyHtoD_v2_ptds, "cuMemcpyHtoD", 7000, PER_THREAD, p, host, sizeof host);
     ASKED(cuMemsetD32Async, "cuMemsetD32Async", 3020, 0, p, 3, N, s);
+    RUN(cuStreamSynchronize, s);
     ASKED(cuMemsetD32Async_ptsz, "cuMemsetD32Async", 12000, PER_THREAD, p, 4, N, NULL);
+    RUN(cuCtxSynchronize);
     ASKED(cuLaunchKernel, "cuLaunchKernel", 4000, 0, g->add, 1, 1, 1, 256, 1, 1, 0, s, ADD_ARGS(p, 256, 1), NULL);
+    RUN(cuStreamSynchronize, s);
     ASKED(cuLaunchKernel_ptsz, "cuLaunchKernel", 7000, PER_THREAD, g->add, 1, 1, 1, 256, 1, 1, 0, NULL, ADD_ARGS(p, 256, 1), NULL);
     ask("cuLaunchKernelEx", 99999, 0); /* no such version yet */
     ASKED(cuStreamSynchronize, "cuStreamSynchronize", 2000, PER_THREAD, s); /* per-thread did not exist then: NULL */

@@ -96,7 +96,7 @@ static void broken(struct gpu *g, CUdeviceptr p, CUstream *s) {
     CUgraph graph = NULL;
     fprintf(out, " broken\n");
     RUN(cuStreamEndCapture, s[0], &graph);
-    RUN(cuStreamBeginCapture_v2, NULL, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    RUN(cuStreamBeginCapture_v2, CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL);
     RUN(cuStreamBeginCapture_v2, s[0], CU_STREAM_CAPTURE_MODE_GLOBAL);
     RUN(cuStreamBeginCapture_v2, s[0], CU_STREAM_CAPTURE_MODE_GLOBAL);
     RUN(cuStreamSynchronize, s[0]);

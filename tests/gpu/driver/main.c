@@ -7,12 +7,13 @@
 
 _Thread_local FILE *out;
 
-/* PTX for an old target, so that any driver from 12.0 on compiles it for any GPU. */
+/* PTX for an old target, so that any driver from 12.0 on compiles it for any GPU. No kernel has a name to which the
+   simulated GPU gives a meaning of its own (add, fill, sleep). */
 const char *const kernels_ptx = ".version 7.0\n"
                                 ".target sm_70\n"
                                 ".address_size 64\n"
                                 ".visible .entry empty() { ret; }\n"
-                                ".visible .entry add(.param .u64 a0, .param .u32 a1, .param .u32 a2) {\n"
+                                ".visible .entry raise(.param .u64 a0, .param .u32 a1, .param .u32 a2) {\n"
                                 "    .reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<5>;\n"
                                 "    ld.param.u64 %rd1, [a0]; ld.param.u32 %r3, [a1]; ld.param.u32 %r2, [a2];\n"
                                 "    mov.u32 %r4, %ctaid.x; mov.u32 %r5, %ntid.x; mov.u32 %r6, %tid.x;\n"
@@ -82,7 +83,7 @@ static const struct {
 int load_kernels(struct gpu *g) {
     if (RUN(cuModuleLoadData, &g->mod, kernels_ptx)) return -1;
     if (RUN(cuModuleGetFunction, &g->empty, g->mod, "empty")) return -1;
-    if (RUN(cuModuleGetFunction, &g->add, g->mod, "add")) return -1;
+    if (RUN(cuModuleGetFunction, &g->add, g->mod, "raise")) return -1;
     return RUN(cuModuleGetFunction, &g->spin, g->mod, "spin") ? -1 : 0;
 }
 

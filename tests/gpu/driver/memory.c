@@ -150,9 +150,12 @@ void section_set(struct gpu *g) {
     RUN(cuMemsetD2D8_v2, p, W * 4, 7, W, H);
     RUN(cuMemsetD2D16_v2, p, W * 4, 0x77, W / 2, H);
     RUN(cuMemsetD2D32_v2, p, W * 4, 0x777, W / 4, H);
+    RUN(cuCtxSynchronize);
     RUN(cuMemsetD8Async, p + 8192, 9, 100, s);
     RUN(cuMemsetD16Async, p + 9000, 0x99, 100, s);
+    RUN(cuStreamSynchronize, s);
     RUN(cuMemsetD32Async, p + 10000, 0x999, 100, NULL);
+    RUN(cuStreamSynchronize, NULL);
     RUN(cuMemsetD2D8Async, p + 8192, W * 4, 1, W, H / 2, s);
     RUN(cuMemsetD2D16Async, p + 8192, W * 4, 2, W / 2, H / 2, s);
     RUN(cuMemsetD2D32Async, p + 8192, W * 4, 3, W / 4, H / 2, s);

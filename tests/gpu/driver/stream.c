@@ -115,7 +115,9 @@ void section_launch(struct gpu *g) {
     RUN(cuStreamCreate, &s[0], CU_STREAM_DEFAULT);
     RUN(cuStreamCreateWithPriority, &s[1], CU_STREAM_NON_BLOCKING, -1);
     RUN(cuMemsetD32_v2, p, 5, N);
+    RUN(cuCtxSynchronize);
     LAUNCH_ADD(g, p, N, 1, s[0]);
+    RUN(cuStreamSynchronize, s[0]);
     LAUNCH_ADD(g, p, N, 2, NULL);
     RUN(cuStreamSynchronize, NULL);
     LAUNCH_ADD(g, p, N, 3, CU_STREAM_LEGACY);
@@ -139,7 +141,9 @@ void section_launch(struct gpu *g) {
     config.attrs = NULL;
     config.numAttrs = 0;
     config.hStream = NULL;
+    RUN(cuStreamSynchronize, s[0]);
     RUN(cuLaunchKernelEx, &config, g->add, ADD_ARGS(p, N, 7), NULL);
+    RUN(cuCtxSynchronize);
     RUN(cuLaunchCooperativeKernel, g->add, N / 256, 1, 1, 256, 1, 1, 0, s[0], ADD_ARGS(p, N, 8));
     RUN(cuStreamSynchronize, s[0]);
     print_sum("added", p, N);
@@ -160,7 +164,7 @@ void section_launch(struct gpu *g) {
     RUN(cuStreamAddCallback, s[0], callback, NULL, 7);
     RUN(cuStreamSynchronize, s[0]);
     RUN(cuLaunchHostFunc, NULL, host_func, (void *)4);
-    RUN(cuStreamSynchronize, CU_STREAM_LEGACY);
+    RUN(cuStreamSynchronize, NULL);
     fprintf(out, "  called %d: %d %d %d %d\n", host_count, host_calls[0], host_calls[1], host_calls[2], host_calls[3]);
 
     fprintf(out, " spin on two streams\n");

@@ -1,0 +1,160 @@
+/*
+ * What a wrapped call costs, on a driver whose launch is an empty function (the simulated GPU with CUSTREAM_FAKE_DIRECT=1), under the preload.
+ *
+ *   calls pass     tracing off: wrapper over direct call          -> passthrough_ns
+ *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio
+ *   calls threads  recorded calls on two threads and on one       -> thread_ratio
+ *   calls rate     a million calls a second for ten seconds; the trace's trailer then tells what was lost
+ *
+ * The direct pointer is read from the driver's symbol table, where no preload can change it.
+ */
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/realdl.h"
+#include "tests/bench/bench.h"
+
+enum { CALLS = 20000, ROUNDS = 41 };
+
+typedef __typeof__(&cuLaunchKernel) launch_fn;
+typedef __typeof__(&cuStreamQuery) query_fn;
+static launch_fn wrapper, direct;
+static query_fn query;
+static CUfunction kernel;
+static CUstream streams[2];
+static CUcontext context;
+
+static double launches(launch_fn launch, CUstream stream, clockid_t clock)
+{
+    double start = seconds(clock);
+    for (int i = 0; i < CALLS; i++) launch(kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+    return (seconds(clock) - start) / CALLS * 1e9;
+}
+
+static double queries(CUstream stream)
+{
+    double start = seconds(CLOCK_MONOTONIC);
+    for (int i = 0; i < CALLS; i++) query(stream);
+    return (seconds(CLOCK_MONOTONIC) - start) / CALLS * 1e9;
+}
+
+/* Two time stamps and one 64-byte store to a ring as large as a thread's: what recording costs at the least. */
+static double floor_ns(void)
+{
+    struct slot {
+        cs_u64 word[8];
+    } __attribute__((aligned(64)));
+    enum { SLOTS = (4 << 20) / 64 };
+    static struct slot ring[SLOTS];
+    static cs_u64 head;
+    double start = seconds(CLOCK_MONOTONIC);
+    for (int i = 0; i < CALLS; i++) {
+        cs_u64 begin = cs_ticks(), end = cs_ticks();
+        struct slot *slot = &ring[head++ % SLOTS];
+        *slot = (struct slot){{begin, end, (cs_u64)i, 4, 5, 6, 7, 8}};
+        __asm__ volatile("" ::: "memory");
+    }
+    return (seconds(CLOCK_MONOTONIC) - start) / CALLS * 1e9;
+}
+
+static void rest(void) { usleep(30000); } /* the writer empties the ring: its work is not the caller's */
+
+static void bench_pass(void)
+{
+    double over[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) {
+        double a = launches(direct, streams[0], CLOCK_MONOTONIC), b = launches(wrapper, streams[0], CLOCK_MONOTONIC);
+        over[i] = b - a;
+    }
+    line("passthrough_ns", median(over, ROUNDS), "ns");
+}
+
+static void bench_record(void)
+{
+    double call[ROUNDS], bare[ROUNDS], ratio[ROUNDS];
+    for (int i = 0; i < 4; i++) launches(wrapper, streams[0], CLOCK_MONOTONIC), floor_ns(), rest(); /* both rings touched once round */
+    for (int i = 0; i < ROUNDS; i++) {
+        rest();
+        bare[i] = floor_ns();
+        call[i] = launches(wrapper, streams[0], CLOCK_MONOTONIC);
+        ratio[i] = call[i] / bare[i];
+    }
+    line("record_ns", median(call, ROUNDS), "ns");
+    line("record_floor_ns", median(bare, ROUNDS), "ns");
+    for (int i = 0; i < ROUNDS; i++) rest(), call[i] = queries(streams[0]);
+    line("record_query_ns", median(call, ROUNDS), "ns");
+    line("record_ratio", median(ratio, ROUNDS), "ratio");
+    line("direct_ns", launches(direct, streams[0], CLOCK_MONOTONIC), "ns");
+}
+
+static pthread_barrier_t together;
+static double per_call[2];
+
+static void *one_thread(void *index)
+{
+    long i = (long)index;
+    ((__typeof__(&cuCtxSetCurrent))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxSetCurrent"))(context);
+    launches(wrapper, streams[i], CLOCK_THREAD_CPUTIME_ID);
+    rest();
+    pthread_barrier_wait(&together);
+    per_call[i] = launches(wrapper, streams[i], CLOCK_THREAD_CPUTIME_ID);
+    return NULL;
+}
+
+static double on_threads(int n)
+{
+    pthread_t threads[2];
+    pthread_barrier_init(&together, NULL, (unsigned)n);
+    for (long i = 0; i < n; i++) pthread_create(&threads[i], NULL, one_thread, (void *)i);
+    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
+    rest();
+    return n == 1 ? per_call[0] : (per_call[0] + per_call[1]) / 2;
+}
+
+static void bench_threads(void)
+{
+    enum { N = 15 };
+    double ratio[N];
+    for (int i = 0; i < N; i++) {
+        double one = on_threads(1);
+        ratio[i] = on_threads(2) / one;
+    }
+    line("thread_ratio", median(ratio, N), "ratio");
+}
+
+static void bench_rate(void)
+{
+    double start = seconds(CLOCK_MONOTONIC);
+    for (long done = 0; done < 10000000;) {
+        long due = (long)((seconds(CLOCK_MONOTONIC) - start) * 1e6);
+        for (; done < due && done < 10000000; done++) wrapper(kernel, 1, 1, 1, 32, 1, 1, 0, streams[0], NULL, NULL);
+        if (done >= due) usleep(100);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    struct cs_image image;
+    CUmodule module;
+    if (argc < 2 || !driver || !cs_image_find("libcuda.so.1", &image)) return 2;
+    direct = (launch_fn)cs_image_symbol(&image, "cuLaunchKernel");
+    wrapper = (launch_fn)dlsym(driver, "cuLaunchKernel");
+    query = (query_fn)dlsym(driver, "cuStreamQuery");
+    if (direct == wrapper) return fprintf(stderr, "calls: not under the preload\n"), 2;
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context) || cuModuleLoadData(&module, "") ||
+        cuModuleGetFunction(&kernel, module, "bench") || cuStreamCreate(&streams[0], CU_STREAM_NON_BLOCKING) ||
+        cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING))
+        return fprintf(stderr, "calls: no driver\n"), 2;
+    cs_clock_is_counter = true;
+    if (!strcmp(argv[1], "pass")) bench_pass();
+    if (!strcmp(argv[1], "record")) bench_record();
+    if (!strcmp(argv[1], "threads")) bench_threads();
+    if (!strcmp(argv[1], "rate")) bench_rate();
+    return 0;
+}

@@ -1,0 +1,31 @@
+# Speed, as ratios from one run, in lines `name value unit` (docs/measurements.md keeps those of a GPU). Never a test.
+
+BENCH       := $(B)/bench
+BENCH_CALLS := CUSTREAM_FAKE_DIRECT=1 LD_LIBRARY_PATH=$(FAKE) LD_PRELOAD=$(abspath $(B))/libcustream_shim.so
+
+$(BENCH)/calls: tests/bench/calls.c $(B)/obj/shim/base/clock.o $(B)/obj/shim/base/realdl.o $(FAKE)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(filter %.c %.o,$^) -o $@ -L$(FAKE) -lcuda -lpthread
+$(BENCH)/parts: tests/bench/parts.c $(SHIM_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $< $(filter $(B)/obj/shim/base/% $(B)/obj/shim/calls/% $(B)/obj/shim/object/% $(B)/obj/shim/gpu/% $(B)/obj/shim/trace/%,$(SHIM_OBJ)) -o $@ -lpthread
+$(BENCH)/load: tests/bench/load.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $< -o $@
+
+.PHONY: bench bench-run
+bench:
+	+$(MAKE) deps
+	+$(MAKE) all $(BENCH)/calls $(BENCH)/parts $(BENCH)/load
+	@$(MAKE) --no-print-directory -s bench-run
+bench-run:
+	@CUSTREAM_TRACE=off $(BENCH_CALLS) $(BENCH)/calls pass
+	@CUSTREAM_TRACE=$(BENCH)/record.json $(BENCH_CALLS) $(BENCH)/calls record
+	@$(BENCH)/parts lookup
+	@CUSTREAM_TRACE=$(BENCH)/threads.json $(BENCH_CALLS) $(BENCH)/calls threads
+	@$(BENCH)/parts writer $(BENCH)/writer.json
+	@$(BENCH)/parts writer $(BENCH)/writer.json.gz
+	@CUSTREAM_TRACE=$(BENCH)/rate.json CUSTREAM_TRACE_MAX=16G $(BENCH_CALLS) $(BENCH)/calls rate
+	@tail -c 2000 $(BENCH)/rate.json | sed -n 's/.*"lost_records":\([0-9]*\).*/lost_at_1m \1 records/p'
+	@$(BENCH)/load $(abspath $(B))/libcustream_shim.so /bin/true
+	@rm -f $(BENCH)/*.json $(BENCH)/*.json.gz

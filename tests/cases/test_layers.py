@@ -1,0 +1,58 @@
+"""Includes point down the layers (tools/check-layers), and the script sees it when one does not."""
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+
+def check(root, tree):
+    done = subprocess.run([sys.executable, root / "tools/check-layers", tree], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1) and not done.stderr, done.stderr
+    assert (done.returncode == 1) == bool(done.stdout)
+    return done.stdout.splitlines()
+
+
+def test_tree_keeps_its_layers(root):
+    assert check(root, root) == []
+
+
+@pytest.fixture
+def tree(root, tmp_path):
+    """A copy of the sources, to plant violations in."""
+    for folder in ("include", "shim", "tools", "tests"):
+        shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+# What is planted: the file, its text, and the file:line that must be named; None where nothing must be.
+PLANTED = [
+    ("shim/base/planted.c", '#include <stdio.h>\n#include "shim/trace/ring.h"\n', "shim/base/planted.c:2"),
+    ("shim/calls/planted.h", '  #  include "shim/object/vstream.h" /* spaces */\n', "shim/calls/planted.h:1"),
+    ("shim/policy/planted.c", '#include "shim/hook/effects.h"\n', "shim/policy/planted.c:1"),
+    ("shim/trace/planted.c", '#include <shim/api/api.h>\n', "shim/trace/planted.c:1"),
+    ("shim/calls/table/planted.def", '#include "shim/gpu/gpu.h"\n', "shim/calls/table/planted.def:1"),
+    ("shim/base/planted.c", '#include "../hook/effects.h"\n', "shim/base/planted.c:1"),
+    ("shim/api/planted.c", '#include "tests/fakecuda/fake.h"\n', "shim/api/planted.c:1"),
+    ("shim/api/planted.c", '#include "tools/custream/command.h"\n', "shim/api/planted.c:1"),
+    ("shim/other/planted.c", "int planted;\n", "shim/other/planted.c:1"),
+    ("tools/custream/planted.c", '#include "shim/trace/ring.h"\n', "tools/custream/planted.c:1"),
+    ("tests/fakecuda/planted.c", '#include "shim/object/vstream.h"\n', "tests/fakecuda/planted.c:1"),
+    ("tests/apps/planted.c", '#include "shim/base/log.h"\n', "tests/apps/planted.c:1"),
+    ("include/planted.h", '#include "shim/base/log.h"\n', "include/planted.h:1"),
+    ("shim/api/planted.c", '#include "custream.h"\n#include "shim/base/compiler.h"\n#include <cuda.h>\n', None),
+    ("shim/base/planted.c", '// #include "shim/api/api.h"\n', None),
+    ("tools/custream/planted.c", '#include "shim/base/options.h"\n', None),
+]
+
+
+@pytest.mark.parametrize("path, text, named", PLANTED, ids=[f"{i}-{p[0]}" for i, p in enumerate(PLANTED)])
+def test_planted_violation(root, tree, path, text, named):
+    (tree / "shim/hook").mkdir(parents=True, exist_ok=True)
+    (tree / "shim/hook/effects.h").touch()
+    file = tree / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    found = [line for line in check(root, tree) if "planted" in line]
+    assert len(found) == bool(named)
+    assert all(line.startswith(f"{named}: ") for line in found)

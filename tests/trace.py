@@ -1,0 +1,151 @@
+"""A trace file as data, for tests: read strictly, with the views that tests ask for. The layout is docs/trace-format.md."""
+import bisect
+import collections
+import dataclasses
+import functools
+import gzip
+import json
+import math
+import pathlib
+
+
+def _no_duplicates(pairs):
+    keys = [key for key, _ in pairs]
+    assert len(keys) == len(set(keys)), f"an object gives a key twice: {keys}"
+    return dict(pairs)
+
+
+def _no_constant(text):
+    raise AssertionError(f"{text} is no JSON")
+
+
+def parse(data):
+    """JSON as the standard has it: UTF-8, no NaN, no control characters in strings, no key twice, nothing after the end."""
+    return json.loads(data.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+
+
+@dataclasses.dataclass(frozen=True)
+class Flow:
+    """An arrow: category, id and the slices that it leaves and enters (None where no slice encloses the point)."""
+    cat: str
+    id: int
+    start: dict
+    finish: dict
+
+
+def _duration(event):
+    return math.inf if event["dur"] is None else event["dur"]
+
+
+def _end(event):
+    return math.inf if event["dur"] is None else round(event["ts"] + event["dur"], 3)
+
+
+class Trace:
+    """One trace. Events stay the dicts that the file has; times are in microseconds, as in the file."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        data = self.path.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        self.size = len(data)
+        self.json = parse(data)
+        self.events = self.json["traceEvents"]
+        self.metadata = self.json.get("metadata", {})
+        self.totals = self.json.get("totals", {})
+        self.process_names = {e["pid"]: e["args"]["name"] for e in self.events if e["ph"] == "M" and e["name"] == "process_name"}
+        self.thread_names = {(e["pid"], e["tid"]): e["args"]["name"] for e in self.events if e["ph"] == "M" and e["name"] == "thread_name"}
+
+    @property
+    def gpus(self):
+        """The pids that are GPUs."""
+        return {pid for pid, name in self.process_names.items() if name.startswith("GPU ")}
+
+    @property
+    def lanes(self):
+        """GPU lanes: (device, tid) to name."""
+        return {key: name for key, name in self.thread_names.items() if key[0] in self.gpus}
+
+    @property
+    def threads(self):
+        """Host threads: tid to name."""
+        return {tid: name for (pid, tid), name in self.thread_names.items() if pid not in self.gpus}
+
+    @property
+    def slices(self):
+        """Every X slice, in the order of the file."""
+        return [e for e in self.events if e["ph"] == "X"]
+
+    def host(self, name=None, cat=None):
+        """X slices of host threads, of that name and category."""
+        return [e for e in self.slices if e["pid"] not in self.gpus and name in (None, e["name"]) and cat in (None, e.get("cat"))]
+
+    def gpu(self, name=None, cat=None):
+        """X slices of GPU lanes, of that name and category."""
+        return [e for e in self.slices if e["pid"] in self.gpus and name in (None, e["name"]) and cat in (None, e.get("cat"))]
+
+    def count(self, **where):
+        """How many host slices there are by name."""
+        return collections.Counter(e["name"] for e in self.host(**where))
+
+    def spans(self, name=None):
+        """Async spans (b and e) as (name, id, start, end), end None where it never came."""
+        open_spans, found = {}, []
+        for e in sorted((e for e in self.events if e["ph"] in "be"), key=lambda e: e["ts"]):
+            key = (e.get("cat"), json.dumps(e.get("id2", e.get("id"))), e["pid"], e["name"])
+            if e["ph"] == "b":
+                open_spans[key] = len(found)
+                found.append([e["name"], e.get("id2", e.get("id")), e["ts"], None])
+            elif key in open_spans:
+                found[open_spans.pop(key)][3] = e["ts"]
+        return [tuple(span) for span in found if name in (None, span[0])]
+
+    def counters(self, name):
+        """The values of a counter as (ts, args)."""
+        return [(e["ts"], e["args"]) for e in self.events if e["ph"] == "C" and e["name"] == name]
+
+    @functools.cached_property
+    def pairs(self):
+        """B and E events of a lane, paired: slices like those of X events, the args of both together, `dur` None where no E came."""
+        found, stacks = [], {}
+        for e in sorted((e for e in self.events if e["ph"] in "BE"), key=lambda e: e["ts"]):
+            stack = stacks.setdefault((e["pid"], e["tid"]), [])
+            if e["ph"] == "B":
+                stack.append(dict(e, dur=None, args=dict(e.get("args", {}))))
+                found.append(stack[-1])
+            elif stack:
+                begun = stack.pop()
+                begun["dur"] = round(e["ts"] - begun["ts"], 3)
+                begun["args"].update(e.get("args", {}))
+        return found
+
+    @functools.cached_property
+    def _by_lane(self):
+        """Lane to its slices, the outer one first, and their starts."""
+        lanes = collections.defaultdict(list)
+        for e in self.slices + self.pairs:
+            lanes[e["pid"], e["tid"]].append(e)
+        for lane in lanes.values():
+            lane.sort(key=lambda e: (e["ts"], -_duration(e)))
+        return {key: (lane, [e["ts"] for e in lane]) for key, lane in lanes.items()}
+
+    def slice_at(self, event):
+        """The innermost slice of the event's lane that covers its time, both ends included, as Perfetto binds a flow with bp:e."""
+        lane, starts = self._by_lane.get((event["pid"], event["tid"]), ((), ()))
+        for at in range(bisect.bisect_right(starts, event["ts"]) - 1, -1, -1):
+            if event["ts"] <= _end(lane[at]):
+                return lane[at]
+        return None
+
+    def flows(self, cat=None):
+        """Every complete flow. A start without end, or an end without start, is an error here: Perfetto drops both without a word."""
+        ends = {}
+        for e in self.events:
+            if e["ph"] in "sf" and cat in (None, e["cat"]):
+                points = ends.setdefault((e["cat"], e["id"]), {})
+                assert e["ph"] not in points, f"flow {e['cat']} {e['id']} has two {e['ph']}"
+                points[e["ph"]] = e
+        halves = [key for key, points in ends.items() if len(points) != 2]
+        assert not halves, f"flows with one end only: {halves[:5]}"
+        return [Flow(cat, number, self.slice_at(p["s"]), self.slice_at(p["f"])) for (cat, number), p in ends.items()]
