@@ -36,10 +36,30 @@ include shim/module.mk
 include tools/custream/module.mk
 include tests/fakecuda/module.mk
 -include tests/apps/module.mk
+-include tests/apps/dlsym/module.mk
 -include tests/unit/module.mk
 include tests/bench/module.mk
 include tests/gpu/module.mk
 include tests/module.mk
 
+# The sample program under the shim, on this machine's GPU or the simulated one.
+demo:
+	+@$(MAKE) --no-print-directory deps
+	+@$(MAKE) --no-print-directory -s all $(B)/tests/demo
+	@tools/demo.sh $(B)
+
+# make install PREFIX=/usr/local [DESTDIR=...]
+INSTALL := $(DESTDIR)$(PREFIX)
+install: all
+	install -d $(INSTALL)/lib/pkgconfig $(INSTALL)/bin $(INSTALL)/include $(INSTALL)/share/man/man1
+	install -m 755 $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(INSTALL)/lib
+	install -m 755 $(B)/custream $(INSTALL)/bin
+	install -m 644 include/custream.h $(INSTALL)/include
+	install -m 644 tools/custream/custream.1 $(INSTALL)/share/man/man1
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/custream.pc.in > $(INSTALL)/lib/pkgconfig/custream.pc
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
 clean:
-	rm -rf $(B)/obj $(B)/*.so $(B)/custream $(B)/fakecuda $(B)/tests
+	rm -rf $(B)/obj $(B)/*.so $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu

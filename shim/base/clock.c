@@ -5,7 +5,7 @@
 #include <cpuid.h>
 #endif
 
-bool cs_clock_is_counter;
+CS_READ_MOSTLY bool cs_clock_is_counter;
 
 /* The scale: segment i starts at ticks[i] and ns[i] and rises by rate[i]. Only the writer reads and extends it after cs_clock_init. When the table
  * is full every second inner anchor goes, so that it stays bounded; conversions that begin long ago then move by nanoseconds. */

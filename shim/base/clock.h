@@ -12,7 +12,7 @@
 
 #include "shim/base/compiler.h"
 
-extern bool cs_clock_is_counter; /* constant after cs_clock_init */
+CS_HIDDEN extern bool cs_clock_is_counter; /* constant after cs_clock_init */
 
 static inline cs_u64 cs_monotonic_ns(void)
 {

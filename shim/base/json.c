@@ -16,8 +16,8 @@ char *cs_put_hex(char *at, cs_u64 n)
     return at;
 }
 
-/* Length of the UTF-8 sequence at p (shortest form, no surrogates, at most U+10FFFF), 0 if it is not one. Reads no further than a NUL. */
-static int utf8_length(const unsigned char *p)
+/* Length of the UTF-8 sequence at p (shortest form, no surrogates, at most U+10FFFF), 0 if it is not one or does not end before `end`. */
+static int utf8_length(const unsigned char *p, const unsigned char *end)
 {
     unsigned c = p[0], low = 0x80, high = 0xbf;
     int n;
@@ -26,6 +26,7 @@ static int utf8_length(const unsigned char *p)
     else if (c >= 0xe0 && c <= 0xef) n = 3;
     else if (c >= 0xf0 && c <= 0xf4) n = 4;
     else return 0;
+    if (n > end - p) return 0; /* cut inside a character */
     if (c == 0xe0) low = 0xa0;
     if (c == 0xed) high = 0x9f;
     if (c == 0xf0) low = 0x90;
@@ -40,8 +41,7 @@ char *cs_put_string(char *at, const char *text, size_t text_max)
     const unsigned char *p = (const unsigned char *)text, *end = p + strnlen(text, text_max);
     *at++ = '"';
     while (p < end) {
-        int n = utf8_length(p);
-        if (p + n > end) n = 0; /* cut inside a character */
+        int n = utf8_length(p, end);
         if (n > 1) {
             at = cs_put(at, (const char *)p, (size_t)n);
         } else if (n == 0) {

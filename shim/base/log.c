@@ -21,6 +21,8 @@ void cs_log(enum cs_log_level level, const char *format, ...)
     n += vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
     va_end(args);
     if (n > (int)sizeof line - 2) n = (int)sizeof line - 2;
+    for (int i = 0; i < n; i++) /* values may hold anything: one line stays one line */
+        if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
     line[n++] = '\n';
     ssize_t ignored = write(STDERR_FILENO, line, (size_t)n);
     (void)ignored;

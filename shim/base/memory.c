@@ -16,6 +16,16 @@ void cs_memory_unmap(void *at, size_t bytes)
     if (at) munmap(at, bytes);
 }
 
+void cs_memory_populate(void *at, size_t bytes)
+{
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; an older kernel refuses, and pages are made as they are touched */
+#endif
+    int saved = errno;
+    if (at) madvise(at, bytes, MADV_POPULATE_WRITE);
+    errno = saved;
+}
+
 void cs_memory_forget(void *at, size_t bytes)
 {
     int saved = errno;

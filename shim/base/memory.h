@@ -9,6 +9,7 @@
 
 void *cs_memory_map(size_t bytes); /* NULL where the system has none; errno is kept */
 void cs_memory_unmap(void *at, size_t bytes);
+void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
 void cs_memory_forget(void *at, size_t bytes); /* gives the pages back; they read as zero again */
 
 #endif

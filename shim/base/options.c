@@ -1,5 +1,6 @@
 #include "shim/base/options.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -50,8 +51,8 @@ static bool in_range(enum cs_option id, cs_u64 size)
 
 static bool is_word_of(const char *list, const char *word)
 {
-    size_t n = strlen(word);
-    for (const char *p = list; n && p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
+    size_t n = strcspn(word, "|");
+    for (const char *p = list; n && !word[n] && p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
         if (!strncmp(p, word, n) && (p[n] == '|' || !p[n])) return true;
     return false;
 }
@@ -89,7 +90,7 @@ static void option_set(enum cs_option id, const char *value)
     if (cs_option_info[id].type == CS_OPTION_SIZE) parse_size(value, &value_of[id].size);
 }
 
-/* How many single-character edits lie between two names, for "did you mean". Short strings only. */
+/* How many single-character edits lie between a name, in any case of letters, and an option's, for "did you mean". Short strings only. */
 static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
 {
     size_t row[64];
@@ -99,7 +100,7 @@ static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            size_t best = diagonal + (toupper((unsigned char)a[i - 1]) != b[j - 1]);
             if (row[j] + 1 < best) best = row[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
             diagonal = row[j];
@@ -117,7 +118,7 @@ static void warn_unknown(const char *entry)
     for (size_t i = 0; i < CS_OPTION_COUNT; i++) {
         const char *id = cs_option_info[i].id;
         size_t distance = edit_distance(name, n, id, strlen(id));
-        if (!distance) return;
+        if (n == strlen(id) && !strncmp(name, id, n)) return;
         if (distance < best_distance) best = i, best_distance = distance;
     }
     if (best_distance <= 3)

@@ -57,11 +57,13 @@ bool cs_image_find(const char *soname, struct cs_image *image)
     return dl_iterate_phdr(visit, &wanted) == 1;
 }
 
-/* Symbol `i` if it is a definition of `name`; *hidden tells an old version, kept for old binaries. */
+/* Symbol `i` if it defines `name` with an address of its own, neither a thread's variable nor a resolver; *hidden tells an old version, kept for old
+ * binaries. */
 static void *symbol_at(const struct cs_image *image, cs_u32 i, const char *name, bool *hidden)
 {
     const ElfW(Sym) *symbol = (const ElfW(Sym) *)image->symbols + i;
-    if (symbol->st_shndx == SHN_UNDEF || strcmp(image->strings + symbol->st_name, name)) return NULL;
+    unsigned type = symbol->st_info & 15;
+    if (symbol->st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_GNU_IFUNC || strcmp(image->strings + symbol->st_name, name)) return NULL;
     *hidden = image->versions && ((const ElfW(Half) *)image->versions)[i] & 0x8000;
     return (void *)(image->base + symbol->st_value);
 }

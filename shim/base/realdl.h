@@ -32,7 +32,8 @@ struct cs_image {
 /* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. */
 bool cs_image_find(const char *soname, struct cs_image *image);
 
-/* The address of a defined symbol: its default version, or an old one where there is only that. NULL if the library does not define it. */
+/* The address of a defined function or variable: its default version, or an old one where there is only that. NULL if the library does not define it,
+ * or not by an address (thread-local variables, functions chosen by a resolver). */
 void *cs_image_symbol(const struct cs_image *image, const char *name);
 
 /* The module that holds an address: file name (the loader's string, valid while it is loaded) and load base. False if none does. */

@@ -15,21 +15,24 @@ struct cs_ring {
     /* producer's line; head is also read by the consumer */
     unsigned char (*slots)[CS_SLOT];
     cs_u64 mask;      /* slots - 1; the count is a power of two */
-    cs_u64 tail_seen; /* producer's last look at tail */
+    cs_u64 limit;     /* head may rise to here before the producer looks at tail again */
     _Atomic cs_u64 head;
     /* consumer's line; read by the producer when full */
     _Alignas(CS_CACHE_LINE) _Atomic cs_u64 tail;
 };
 
-/* Producer: the next slot, or NULL when the ring is full. */
-CS_HOT void *cs_ring_claim(struct cs_ring *ring)
+/* Producer: the next slot as far as the last look at the tail tells, else NULL. */
+CS_HOT void *cs_ring_claim_fast(struct cs_ring *ring)
 {
     cs_u64 head = cs_load(&ring->head);
-    if (CS_UNLIKELY(head - ring->tail_seen > ring->mask)) {
-        ring->tail_seen = cs_load_acq(&ring->tail);
-        if (head - ring->tail_seen > ring->mask) return NULL;
-    }
-    return ring->slots[head & ring->mask];
+    return CS_LIKELY(head != ring->limit) ? ring->slots[head & ring->mask] : NULL;
+}
+
+/* Producer: the next slot, or NULL when the ring is full. */
+static inline void *cs_ring_claim(struct cs_ring *ring)
+{
+    ring->limit = cs_load_acq(&ring->tail) + ring->mask + 1;
+    return cs_ring_claim_fast(ring);
 }
 
 /* Producer: the claimed slot is filled. */

@@ -12,7 +12,7 @@ CUresult cs_real_missing(void)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-struct cs_real cs_real = {
+CS_READ_MOSTLY struct cs_real cs_real = {
 #define POINTER(symbol, ...)     .symbol = (void *)no_driver,
 #define CALL(name, sibling, ...) CS_SIBLINGS_##sibling(POINTER, name, )
 #include "shim/calls/calls.def"

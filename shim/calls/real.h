@@ -21,7 +21,7 @@ struct cs_real {
 #include "shim/calls/used.def"
 #undef USED
 };
-extern struct cs_real cs_real;
+CS_HIDDEN extern struct cs_real cs_real;
 
 /* What stands for a call that the driver lacks. */
 CUresult cs_real_missing(void);

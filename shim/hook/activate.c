@@ -24,7 +24,7 @@
 #include "shim/object/stream.h"
 #include "shim/trace/writer.h"
 
-_Atomic unsigned cs_mode = CS_MODE_COLD;
+CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
 static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
 
 static void before_fork(void)

@@ -58,14 +58,13 @@ static void record(const struct cs_callback *callback, cs_u64 begin)
     cs_u64 end = cs_ticks();
     struct cs_thread *thread = cs_self && !cs_self->inside ? cs_self : cs_enter_slowly();
     if (!thread || cs_load(&cs_mode) != CS_MODE_RECORD) return;
-    struct cs_record *r = cs_record_claim(thread, begin, end);
-    if (!r) return;
+    struct cs_record *r = cs_record_claim(thread);
     *r = (struct cs_record){.begin = begin,
                             .end = end,
                             .call = CS_CALL_CALLBACK,
                             .stream = callback->stream,
                             .value = {(uintptr_t)callback->function, callback->enqueued, callback->call}};
-    cs_ring_publish(&thread->ring);
+    cs_record_publish(thread, r);
 }
 
 void CUDA_CB cs_callback_host(void *node)

@@ -2,7 +2,7 @@
  * What a call changes in our objects: the effects that rows of the call table name.
  *
  * Each effect is three statements inside the wrapper of its row: BEFORE the real call, AFTER it, and once the record is in the ring (PUBLISHED). They see
- * the wrapper's locals: thread_, call_, per_thread_, r_ (the driver's answer), begin_, end_, stream_ (where the record says the work went), and the
+ * the wrapper's locals: thread_, call_, per_thread_, r_ (the driver's answer), begin_, end_, stream_ (where the record says that the work went), and the
  * parameters of the call. A new effect is three macros here and its name in a row.
  */
 #ifndef CS_HOOK_EFFECTS_H
@@ -52,17 +52,19 @@
 #define PUBLISHED_event_record(handle)                                                                                                               \
     if (CS_DONE) cs_event_recorded(cs_event_of(thread_, handle, true, begin_), begin_, thread_->tid, stream_);
 
-#define BEFORE_event_wait(handle)        struct cs_cause cause_ = cs_event_cause(handle);
-#define AFTER_event_wait(handle)                                                                                                                     \
-    if (!CS_DONE) cause_.ticks = 0;
+#define BEFORE_event_wait(handle)        const struct cs_cause cause_ = cs_event_cause(handle);
+#define AFTER_event_wait(handle)
 #define PUBLISHED_event_wait(handle)
 
 #define BEFORE_capture_begin(handle)
-#define AFTER_capture_begin(handle)      cs_stream_capture(stream_, CS_DONE ? end_ : 0);
+#define AFTER_capture_begin(handle)                                                                                                                  \
+    if (CS_DONE) cs_stream_capture(stream_, end_);
 #define PUBLISHED_capture_begin(handle)
 
-#define BEFORE_capture_end(handle)       cs_u64 capture_began_ = 0;
-#define AFTER_capture_end(handle)        capture_began_ = cs_stream_capture(stream_, 0);
+/* A capture that was invalidated ends too, with an error; refusals of the end call itself leave it running. */
+#define BEFORE_capture_end(handle)       const cs_u64 capture_began_ = cs_stream_captures(cs_stream_find(thread_, handle, per_thread_));
+#define AFTER_capture_end(handle)                                                                                                                    \
+    if (cs_capture_is_over(r_)) cs_stream_capture(stream_, 0);
 #define PUBLISHED_capture_end(handle)
 
 #define BEFORE_host_func(fn, data)                                                                                                                   \

@@ -11,7 +11,7 @@ enum cs_mode {
     CS_MODE_PASS,   /* tracing is off: wrappers go straight on */
     CS_MODE_RECORD,
 };
-extern _Atomic unsigned cs_mode;
+CS_HIDDEN extern _Atomic unsigned cs_mode;
 
 /* Meets the driver: entry points, options, objects, clock. Starts no thread, opens no file. False while no driver is loaded. Any thread, any number
  * of times; a re-entering thread is answered false. */

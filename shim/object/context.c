@@ -9,7 +9,7 @@
 enum { CONTEXTS = 1 << 12, DEVICES = 64 };
 
 struct cs_pool cs_contexts;
-_Atomic cs_u32 cs_context_epoch;
+CS_READ_MOSTLY _Atomic cs_u32 cs_context_epoch;
 static struct cs_map handles;
 
 bool cs_contexts_init(void) { return cs_pool_init(&cs_contexts, sizeof(struct cs_context), CONTEXTS) && cs_map_init(&handles, 13); }
@@ -74,7 +74,7 @@ void cs_context_set(struct cs_thread *thread, CUcontext handle)
     struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)handle, false);
     cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
     thread->context = (cs_ref)value;
-    thread->context_known = !handle || (value && !(value & CS_MAP_DEAD));
+    thread->context_known = value && !(value & CS_MAP_DEAD); /* setting NULL pops: what lies below is asked for at the next need */
     thread->context_epoch = cs_load_acq(&cs_context_epoch);
     thread->default_stream[0] = thread->default_stream[1] = 0;
 }

@@ -18,7 +18,7 @@ struct cs_context {
 };
 
 extern struct cs_pool cs_contexts;
-extern _Atomic cs_u32 cs_context_epoch;
+CS_HIDDEN extern _Atomic cs_u32 cs_context_epoch;
 
 bool cs_contexts_init(void);
 

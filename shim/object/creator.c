@@ -1,9 +1,8 @@
 #define _GNU_SOURCE
 #include "shim/object/creator.h"
 
-#include <dlfcn.h>
+#include <execinfo.h>
 #include <string.h>
-#include <unwind.h>
 
 #include "shim/base/realdl.h"
 #include "shim/object/map.h"
@@ -42,37 +41,25 @@ static cs_u64 library_of(const void *address)
     return value;
 }
 
-static _Unwind_Reason_Code (*unwind)(_Unwind_Trace_Fn, void *);
-static __typeof__(&_Unwind_GetIP) frame_ip;
-
-static bool unwinder_ready(void)
+/* The library of the first frame that is neither ours nor the runtime's; 0 if there is none. backtrace() finds libgcc's unwinder by itself, and
+ * unlike dlopen() it leaves the caller's dlerror() alone. */
+static cs_u64 library_behind_runtime(void)
 {
-    static _Atomic int state; /* 0 not looked for, 1 there, 2 missing */
-    if (!cs_load_acq(&state)) {
-        struct cs_image lib;
-        bool there = cs_image_find("libgcc_s.so.1", &lib);
-        if (!there && dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL)) there = cs_image_find("libgcc_s.so.1", &lib);
-        if (there) frame_ip = (__typeof__(frame_ip))cs_image_symbol(&lib, "_Unwind_GetIP");
-        if (there) unwind = (__typeof__(unwind))cs_image_symbol(&lib, "_Unwind_Backtrace");
-        cs_store_rel(&state, unwind && frame_ip ? 1 : 2);
+    enum { FRAMES = 48 };
+    void *frames[FRAMES];
+    int n = backtrace(frames, FRAMES);
+    for (int i = 0; i < n; i++) {
+        cs_u64 library = library_of(frames[i]);
+        if (library && !(library & IS_RUNTIME)) return library;
     }
-    return cs_load_acq(&state) == 1;
-}
-
-static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *found)
-{
-    cs_u64 library = library_of((const void *)frame_ip(frame));
-    if (library & IS_RUNTIME) return _URC_NO_REASON;
-    *(cs_u64 *)found = library;
-    return _URC_END_OF_STACK;
+    return 0;
 }
 
 cs_name cs_creator_of(const void *return_address)
 {
     cs_u64 library = library_of(return_address);
-    if (library & IS_RUNTIME && unwinder_ready()) {
-        cs_u64 found = 0;
-        unwind(visit, &found);
+    if (library & IS_RUNTIME) {
+        cs_u64 found = library_behind_runtime();
         if (found) library = found;
     }
     return (cs_name)library;

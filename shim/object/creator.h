@@ -2,7 +2,7 @@
  * Who made an object: the library of the first caller outside the CUDA runtime.
  *
  * A program with a static cudart, or of the driver API, calls the wrapper itself, and the return address tells. Behind a shared libcudart the stack
- * is unwound with libgcc's unwinder, opened at run time, and only at creations; where it is missing the runtime itself is named.
+ * is unwound by libc's backtrace(), which opens libgcc's unwinder at run time, only at creations; where that is missing the runtime is named.
  */
 #ifndef CS_OBJECT_CREATOR_H
 #define CS_OBJECT_CREATOR_H

@@ -7,22 +7,22 @@
 enum { EVENTS = 1 << 17 };
 
 struct cs_pool cs_events;
-static struct cs_map handles;
+CS_READ_MOSTLY struct cs_map cs_event_handles;
 static _Atomic cs_u32 event_count;
 
-bool cs_events_init(void) { return cs_pool_init(&cs_events, sizeof(struct cs_event), EVENTS) && cs_map_init(&handles, 19); }
+bool cs_events_init(void) { return cs_pool_init(&cs_events, sizeof(struct cs_event), EVENTS) && cs_map_init(&cs_event_handles, 19); }
 
 static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs_u16 call, cs_name library, cs_u64 ticks)
 {
     CS_KEEP_ERRNO;
     struct cs_event *event = cs_pool_new(&cs_events);
-    struct cs_map_slot *slot = event ? cs_map_slot(&handles, (uintptr_t)handle, true) : NULL;
+    struct cs_map_slot *slot = event ? cs_map_slot(&cs_event_handles, (uintptr_t)handle, true) : NULL;
     if (!slot) {
         if (event) cs_pool_release(&cs_events, &event->object), cs_add(&cs_events.refused, 1);
         return 0;
     }
     event->handle = (uintptr_t)handle;
-    event->context = cs_context_current(thread);
+    cs_store_rel(&event->context, cs_context_current(thread));
     event->flags = flags;
     event->number = cs_add(&event_count, 1) + 1;
     event->tid = thread->tid;
@@ -47,7 +47,7 @@ cs_ref cs_event_created(struct cs_thread *thread, CUevent handle, unsigned flags
 cs_ref cs_event_of(struct cs_thread *thread, CUevent handle, bool accepted, cs_u64 begin)
 {
     if (!handle) return 0;
-    cs_u64 value = cs_map_get(&handles, (uintptr_t)handle);
+    cs_u64 value = cs_map_get(&cs_event_handles, (uintptr_t)handle);
     if (CS_LIKELY(value && !(value & CS_MAP_DEAD))) return (cs_ref)value;
     if (value) {
         struct cs_event *dead = cs_pool_get(&cs_events, (cs_ref)value);
@@ -59,9 +59,9 @@ cs_ref cs_event_of(struct cs_thread *thread, CUevent handle, bool accepted, cs_u
 
 cs_ref cs_event_destroying(CUevent handle)
 {
-    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)handle, false);
+    struct cs_map_slot *slot = cs_map_slot(&cs_event_handles, (uintptr_t)handle, false);
     cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
-    if (value && !(value & CS_MAP_DEAD)) atomic_compare_exchange_strong(&slot->value, &value, value | CS_MAP_DEAD);
+    while (value && !(value & CS_MAP_DEAD) && !atomic_compare_exchange_weak(&slot->value, &value, value | CS_MAP_DEAD)) {}
     return (cs_ref)value;
 }
 
@@ -69,14 +69,16 @@ void cs_event_destroyed(cs_ref ref, bool done, cs_u64 ticks)
 {
     struct cs_event *event = cs_pool_get(&cs_events, ref);
     if (!event || cs_load(&event->object.ended)) return;
+    struct cs_map_slot *slot = cs_map_slot(&cs_event_handles, event->handle, false);
+    cs_u64 alive = ref, dead = ref | CS_MAP_DEAD;
     if (done) {
         cs_store_rel(&event->ended, ticks);
         cs_pool_end(&cs_events, &event->object);
+    } else if (!slot || !atomic_compare_exchange_strong(&slot->value, &dead, alive) || !atomic_load(&event->object.ended)) {
         return;
     }
-    struct cs_map_slot *slot = cs_map_slot(&handles, event->handle, false);
-    cs_u64 dead = ref | CS_MAP_DEAD;
-    if (slot) atomic_compare_exchange_strong(&slot->value, &dead, ref);
+    dead = ref | CS_MAP_DEAD; /* of two destroys at once the refused one had taken the mark off */
+    if (slot) atomic_compare_exchange_strong(&slot->value, &alive, dead);
 }
 
 void cs_events_end_with(cs_ref context)
@@ -86,7 +88,7 @@ void cs_events_end_with(cs_ref context)
     for (cs_u32 i = 0; i < high && i < cs_events.capacity; i++) {
         struct cs_event *event = (struct cs_event *)cs_pool_slot(&cs_events, i);
         cs_ref ref = cs_load_acq(&event->object.ref);
-        if (!ref || event->context != context || cs_load(&event->object.ended)) continue;
+        if (!ref || cs_load_acq(&event->context) != context || cs_load(&event->object.ended) || cs_load(&event->object.ref) != ref) continue;
         cs_event_destroying((CUevent)(uintptr_t)event->handle);
         cs_event_destroyed(ref, true, now);
     }
@@ -98,15 +100,16 @@ void cs_event_recorded(cs_ref ref, cs_u64 begin, cs_u32 tid, cs_ref stream)
     if (!event) return;
     cs_u32 sequence = cs_load(&event->sequence);
     if (sequence & 1 || !atomic_compare_exchange_strong(&event->sequence, &sequence, sequence + 1)) return;
-    cs_store(&event->recorded_tid, tid);
-    cs_store(&event->recorded_stream, stream);
-    cs_store(&event->recorded, begin);
+    /* Each with release: who reads one of them then reads the odd number too. */
+    cs_store_rel(&event->recorded_tid, tid);
+    cs_store_rel(&event->recorded_stream, stream);
+    cs_store_rel(&event->recorded, begin);
     cs_store_rel(&event->sequence, sequence + 2);
 }
 
 struct cs_cause cs_event_cause(CUevent handle)
 {
-    cs_u64 value = handle ? cs_map_get(&handles, (uintptr_t)handle) : 0;
+    cs_u64 value = handle ? cs_map_get(&cs_event_handles, (uintptr_t)handle) : 0;
     struct cs_event *event = cs_pool_get(&cs_events, (cs_ref)value);
     for (int tries = 0; event && tries < 8; tries++) {
         cs_u32 sequence = cs_load_acq(&event->sequence);

@@ -13,7 +13,7 @@
 struct cs_event {
     struct cs_object object;
     cs_u64 handle;
-    cs_ref context;
+    _Atomic cs_ref context; /* stored after what stands above, for the walk over all events when a context ends */
     unsigned flags;
     cs_u32 number; /* of this event among all of the process, from 1, never reused: what the trace shows */
     cs_u32 tid;
@@ -35,6 +35,7 @@ struct cs_cause {
 };
 
 extern struct cs_pool cs_events;
+CS_HIDDEN extern struct cs_map cs_event_handles;
 
 bool cs_events_init(void);
 cs_ref cs_event_created(struct cs_thread *thread, CUevent handle, unsigned flags, cs_u16 call, const void *caller, cs_u64 ticks);
@@ -42,7 +43,15 @@ cs_ref cs_event_destroying(CUevent handle);
 void cs_event_destroyed(cs_ref event, bool done, cs_u64 ticks);
 void cs_events_end_with(cs_ref context);
 
-/* The event a handle means; made (adopted) where the driver accepted a call with a handle we did not see created. */
+/* The event a handle means, where a live one is known. */
+CS_HOT cs_ref cs_event_find(CUevent handle)
+{
+    cs_u64 value = cs_map_get(&cs_event_handles, (uintptr_t)handle);
+    return CS_LIKELY(!(value & CS_MAP_DEAD)) ? (cs_ref)value : 0;
+}
+
+/* The event that a call which began at `begin` meant: also the dead one that the handle last stood for, and, if the driver accepted the call, one
+ * that we did not see created. 0 where there is none. */
 cs_ref cs_event_of(struct cs_thread *thread, CUevent handle, bool accepted, cs_u64 begin);
 
 void cs_event_recorded(cs_ref event, cs_u64 begin, cs_u32 tid, cs_ref stream); /* after the record of that call is in the ring */

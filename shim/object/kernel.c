@@ -3,8 +3,8 @@
 #include "shim/base/keep.h"
 #include "shim/calls/real.h"
 
-struct cs_map cs_kernel_handles;
-_Atomic cs_u32 cs_kernel_epoch;
+CS_READ_MOSTLY struct cs_map cs_kernel_handles;
+CS_READ_MOSTLY _Atomic cs_u32 cs_kernel_epoch;
 
 bool cs_kernels_init(void) { return cs_map_init(&cs_kernel_handles, 17); }
 

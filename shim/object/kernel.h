@@ -11,15 +11,16 @@
 #include "shim/object/map.h"
 #include "shim/object/names.h"
 
-extern struct cs_map cs_kernel_handles;
-extern _Atomic cs_u32 cs_kernel_epoch; /* moves at every unload */
+CS_HIDDEN extern struct cs_map cs_kernel_handles;
+CS_HIDDEN extern _Atomic cs_u32 cs_kernel_epoch; /* moves at every unload */
 
 bool cs_kernels_init(void);
 CS_COLD cs_name cs_kernel_ask(CUfunction function); /* the slow half of cs_kernel_of */
 void cs_kernel_named(CUfunction function, const char *name);
 void cs_kernels_unloaded(void);
 
-/* The kernel's name (mangled, as the driver has it), 0 if it can't be told. `accepted`: the driver took the launch, so the handle is good. */
+/* The kernel's name (mangled, as the driver has it), 0 if it is not known. `accepted`: the driver took the launch, so the handle is good and may be
+ * asked about. */
 CS_HOT cs_name cs_kernel_of(CUfunction function, bool accepted)
 {
     cs_u64 value = cs_map_get(&cs_kernel_handles, (uintptr_t)function);

@@ -4,7 +4,7 @@
 
 bool cs_map_init(struct cs_map *map, unsigned log2_slots)
 {
-    *map = (struct cs_map){.shift = 64 - log2_slots, .mask = ((cs_u64)1 << log2_slots) - 1};
+    *map = (struct cs_map){.mask = ((cs_u64)1 << log2_slots) - 1};
     map->slots = cs_memory_map(sizeof *map->slots << log2_slots);
     return map->slots;
 }
@@ -12,7 +12,7 @@ bool cs_map_init(struct cs_map *map, unsigned log2_slots)
 struct cs_map_slot *cs_map_slot(struct cs_map *map, cs_u64 key, bool insert)
 {
     if (!map->slots || !key) return NULL;
-    for (cs_u64 i = (key * 0x9e3779b97f4a7c15u) >> map->shift;; i = (i + 1) & map->mask) {
+    for (cs_u64 i = cs_map_start(map, key);; i = (i + 1) & map->mask) {
         cs_u64 at = cs_load(&map->slots[i].key);
         if (at == key) return &map->slots[i];
         if (at) continue;

@@ -17,8 +17,7 @@ struct cs_map {
         _Atomic cs_u64 key;   /* 0: never used */
         _Atomic cs_u64 value; /* reference, CS_MAP_DEAD */
     } *slots;
-    unsigned shift; /* 64 - log2(slots) */
-    cs_u64 mask;
+    cs_u64 mask; /* slots - 1 */
     _Atomic cs_u64 used; /* keys; at most three quarters of the slots, so that every walk meets an empty one */
 };
 
@@ -27,11 +26,17 @@ bool cs_map_init(struct cs_map *map, unsigned log2_slots);
 /* The slot of a key; made if `insert`, else NULL when the key was never seen. NULL when the table is full. Any thread. */
 struct cs_map_slot *cs_map_slot(struct cs_map *map, cs_u64 key, bool insert);
 
-/* The value under a key, 0 if none. */
+/* Where a key's walk starts. Handles are addresses, and those of one megabyte stay near each other in the table, since a walk through pages that are
+ * in no TLB costs more than all the rest (16 ns a look-up against 2, with 10,000 streams in a virtual machine); each megabyte starts anywhere. */
+CS_HOT cs_u64 cs_map_start(const struct cs_map *map, cs_u64 key)
+{
+    return ((key >> 8) + ((key >> 20) * 0x9e3779b97f4a7c15u >> 40)) & map->mask;
+}
+
+/* The value under a key, 0 if none. The table has been made. */
 CS_HOT cs_u64 cs_map_get(const struct cs_map *map, cs_u64 key)
 {
-    if (CS_UNLIKELY(!map->slots)) return 0;
-    for (cs_u64 i = (key * 0x9e3779b97f4a7c15u) >> map->shift;; i = (i + 1) & map->mask) {
+    for (cs_u64 i = cs_map_start(map, key);; i = (i + 1) & map->mask) {
         cs_u64 at = cs_load(&map->slots[i].key);
         if (CS_LIKELY(at == key)) return cs_load_acq(&map->slots[i].value);
         if (!at) return 0;

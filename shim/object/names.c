@@ -10,7 +10,7 @@ enum { NAMES_MAX = 1 << 16, CHUNK = 1 << 18, TEXT_MAX = 4096 };
 static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_NAMES, "names");
 
 /* Both arrays are written under the lock; text_of is read without it (a number is given out after its text is in place). */
-static const char *_Atomic *text_of;
+static const char *_Atomic *_Atomic text_of;
 static cs_u32 *hashed; /* open addressing, name numbers */
 static cs_u32 count = 1;
 static char *chunk;
@@ -25,9 +25,9 @@ static cs_u64 hash_of(const char *text)
 
 static bool ready(void)
 {
-    if (!text_of) text_of = cs_memory_map(NAMES_MAX * sizeof *text_of);
+    if (!cs_load(&text_of)) cs_store_rel(&text_of, cs_memory_map(NAMES_MAX * sizeof *text_of));
     if (!hashed) hashed = cs_memory_map(2 * NAMES_MAX * sizeof *hashed);
-    return text_of && hashed;
+    return cs_load(&text_of) && hashed;
 }
 
 static const char *keep(const char *text, size_t n)
@@ -74,7 +74,8 @@ cs_name cs_name_add(const char *text)
 
 const char *cs_name_text(cs_name name)
 {
-    const char *text = text_of && name < NAMES_MAX ? cs_load_acq(&text_of[name]) : NULL;
+    const char *_Atomic *texts = cs_load_acq(&text_of);
+    const char *text = texts && name < NAMES_MAX ? cs_load_acq(&texts[name]) : NULL;
     return text ? text : "";
 }
 

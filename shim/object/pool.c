@@ -1,7 +1,5 @@
 #include "shim/object/pool.h"
 
-#include <string.h>
-
 #include "shim/base/memory.h"
 
 bool cs_pool_init(struct cs_pool *pool, size_t object_size, cs_u32 capacity)
@@ -15,7 +13,7 @@ static void list_push(struct cs_pool *pool, _Atomic cs_u64 *list, struct cs_obje
     cs_u32 slot = (cs_u32)(((unsigned char *)object - pool->base) / pool->object_size);
     cs_u64 head = cs_load(list), next;
     do {
-        object->next = (cs_u32)head;
+        cs_store(&object->next, (cs_u32)head);
         next = ((head >> 32) + 1) << 32 | (slot + 1);
     } while (!atomic_compare_exchange_weak_explicit(list, &head, next, memory_order_release, memory_order_relaxed));
 }
@@ -27,7 +25,7 @@ static struct cs_object *free_pop(struct cs_pool *pool)
     do {
         if (!(cs_u32)head) return NULL;
         object = cs_pool_slot(pool, (cs_u32)head - 1);
-        next = ((head >> 32) + 1) << 32 | object->next;
+        next = ((head >> 32) + 1) << 32 | cs_load(&object->next);
     } while (!atomic_compare_exchange_weak_explicit(&pool->free, &head, next, memory_order_acquire, memory_order_acquire));
     return object;
 }
@@ -42,7 +40,8 @@ void *cs_pool_new(struct cs_pool *pool)
         if (slot >= pool->capacity) goto full;
         object = cs_pool_slot(pool, slot);
     }
-    memset((unsigned char *)object + sizeof *object, 0, pool->object_size - sizeof *object);
+    _Atomic cs_u64 *words = (_Atomic cs_u64 *)(object + 1); /* one by one: who walks over all slots may look at them meanwhile */
+    for (size_t i = 0; i < (pool->object_size - sizeof *object) / sizeof *words; i++) cs_store(&words[i], 0);
     cs_store(&object->ended, 0);
     if (!(++object->generation & 0xfff)) object->generation = 1;
     cs_u32 index = (cs_u32)(((unsigned char *)object - pool->base) / pool->object_size);

@@ -18,7 +18,7 @@ enum { CS_REF_INDEX_BITS = 20 };
 struct cs_object {
     _Atomic cs_ref ref; /* 0 while the slot is free */
     cs_u32 generation;
-    cs_u32 next;             /* in the free list or the ended list: slot + 1 */
+    _Atomic cs_u32 next;     /* in the free list or the ended list: slot + 1; read by who loses the race for the slot, too */
     _Atomic cs_u32 ended;    /* 1 from the end of its life on */
 };
 
@@ -32,7 +32,7 @@ struct cs_pool {
     _Atomic cs_u64 refused;  /* objects that found no slot */
 };
 
-bool cs_pool_init(struct cs_pool *pool, size_t object_size, cs_u32 capacity);
+bool cs_pool_init(struct cs_pool *pool, size_t object_size, cs_u32 capacity); /* the size is a multiple of 8 */
 
 /* A zeroed object but for its head, or NULL when the pool is full (counted). Its reference is in force at once. Any thread. */
 void *cs_pool_new(struct cs_pool *pool);

@@ -8,7 +8,7 @@
 enum { STREAMS = 1 << 16, DEVICES = 64, FIRST_LANE = 13, LEGACY_LANE = 7 };
 
 struct cs_pool cs_streams;
-struct cs_map cs_stream_handles;
+CS_READ_MOSTLY struct cs_map cs_stream_handles;
 
 /* Lanes given out, per device. */
 static struct {
@@ -69,7 +69,7 @@ static struct cs_stream *stream_new(struct cs_thread *thread, cs_u64 key, cs_ref
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     if (!stream) return NULL;
     stream->key = key;
-    stream->context = context;
+    cs_store_rel(&stream->context, context);
     stream->device = device_of(context);
     stream->lane = lane_new(stream->device, origin == CS_STREAM_LEGACY);
     stream->origin = origin;
@@ -94,9 +94,8 @@ cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned fla
     return enter(stream, false);
 }
 
-cs_ref cs_stream_default(struct cs_thread *thread, bool per_thread, cs_u64 begin)
+static cs_ref default_stream(struct cs_thread *thread, bool per_thread, cs_u64 begin)
 {
-    CS_KEEP_ERRNO;
     cs_ref context = cs_context_current(thread);
     if (!context) return 0;
     if (thread->default_stream[per_thread]) return thread->default_stream[per_thread];
@@ -122,10 +121,14 @@ static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
     return enter(stream, true);
 }
 
-cs_ref cs_stream_unknown(struct cs_thread *thread, CUstream handle, cs_u64 value, bool accepted, cs_u64 begin)
+cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, bool per_thread, bool accepted, cs_u64 begin)
 {
     CS_KEEP_ERRNO;
-    if (value & CS_MAP_DEAD) {
+    cs_u64 key = (uintptr_t)handle;
+    if (key <= (uintptr_t)CU_STREAM_PER_THREAD) return default_stream(thread, key == (uintptr_t)CU_STREAM_PER_THREAD || (!key && per_thread), begin);
+    cs_u64 value = cs_map_get(&cs_stream_handles, key);
+    if (value && !(value & CS_MAP_DEAD)) return (cs_ref)value;
+    if (value) {
         struct cs_stream *dead = cs_pool_get(&cs_streams, (cs_ref)value);
         cs_u64 ended = dead ? cs_load_acq(&dead->ended) : 0;
         /* The call was under way when the stream was destroyed, or the driver refused it: it meant the dead one. */
@@ -140,8 +143,7 @@ cs_ref cs_stream_destroying(struct cs_thread *thread, CUstream handle, bool per_
     if (key <= (uintptr_t)CU_STREAM_PER_THREAD) return cs_stream_of(thread, handle, per_thread, false, 0);
     struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, key, false);
     cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
-    if (!value || value & CS_MAP_DEAD) return (cs_ref)value;
-    atomic_compare_exchange_strong(&slot->value, &value, value | CS_MAP_DEAD);
+    while (value && !(value & CS_MAP_DEAD) && !atomic_compare_exchange_weak(&slot->value, &value, value | CS_MAP_DEAD)) {}
     return (cs_ref)value;
 }
 
@@ -149,14 +151,16 @@ void cs_stream_destroyed(cs_ref ref, bool done, cs_u64 ticks)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
     if (!stream || stream->origin >= CS_STREAM_LEGACY || cs_load(&stream->object.ended)) return;
+    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
+    cs_u64 alive = ref, dead = ref | CS_MAP_DEAD;
     if (done) {
         cs_store_rel(&stream->ended, ticks);
         cs_pool_end(&cs_streams, &stream->object);
+    } else if (!slot || !atomic_compare_exchange_strong(&slot->value, &dead, alive) || !atomic_load(&stream->object.ended)) {
         return;
     }
-    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
-    cs_u64 dead = ref | CS_MAP_DEAD;
-    if (slot) atomic_compare_exchange_strong(&slot->value, &dead, ref);
+    dead = ref | CS_MAP_DEAD; /* of two destroys at once the refused one had taken the mark off */
+    if (slot) atomic_compare_exchange_strong(&slot->value, &alive, dead);
 }
 
 void cs_streams_end_with(cs_ref context)
@@ -166,7 +170,7 @@ void cs_streams_end_with(cs_ref context)
     for (cs_u32 i = 0; i < high && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
         cs_ref ref = cs_load_acq(&stream->object.ref);
-        if (!ref || stream->context != context || cs_load(&stream->object.ended)) continue;
+        if (!ref || cs_load_acq(&stream->context) != context || cs_load(&stream->object.ended) || cs_load(&stream->object.ref) != ref) continue;
         struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
         cs_u64 value = ref;
         if (slot) atomic_compare_exchange_strong(&slot->value, &value, ref | CS_MAP_DEAD);
@@ -175,8 +179,20 @@ void cs_streams_end_with(cs_ref context)
     }
 }
 
-cs_u64 cs_stream_capture(cs_ref ref, cs_u64 began)
+cs_u64 cs_stream_captures(cs_ref ref)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
-    return stream ? atomic_exchange(&stream->capture_began, began) : 0;
+    return stream ? cs_load(&stream->capture_began) : 0;
+}
+
+void cs_stream_capture(cs_ref ref, cs_u64 began)
+{
+    struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    if (stream) cs_store(&stream->capture_began, began);
+}
+
+bool cs_capture_is_over(CUresult of_end)
+{
+    return of_end == CUDA_SUCCESS ||
+           (of_end >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && of_end <= CUDA_ERROR_STREAM_CAPTURE_IMPLICIT && of_end != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
 }

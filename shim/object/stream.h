@@ -17,7 +17,7 @@ struct cs_stream {
     struct cs_object object;
     /* constant once the object is in the map */
     cs_u64 key; /* the handle; synthetic for default streams */
-    cs_ref context;
+    _Atomic cs_ref context; /* stored after the key, for the walk over all streams when a context ends */
     int device;
     cs_u32 lane; /* of the timeline: 7 for a device's first legacy stream, others from 13; never reused */
     enum cs_stream_origin origin;
@@ -42,7 +42,7 @@ enum cs_stream_work {
 };
 
 extern struct cs_pool cs_streams;
-extern struct cs_map cs_stream_handles;
+CS_HIDDEN extern struct cs_map cs_stream_handles;
 
 bool cs_streams_init(void);
 
@@ -55,27 +55,26 @@ cs_ref cs_stream_destroying(struct cs_thread *thread, CUstream handle, bool per_
 void cs_stream_destroyed(cs_ref stream, bool done, cs_u64 ticks);
 void cs_streams_end_with(cs_ref context);
 
-/* Notes that the stream captures since `began` (ticks), 0: no longer. Returns what was noted before. */
-cs_u64 cs_stream_capture(cs_ref stream, cs_u64 began);
+/* Since when the stream captures (ticks), 0: it does not; and whether an answer of an end-capture call ended it. */
+cs_u64 cs_stream_captures(cs_ref stream);
+void cs_stream_capture(cs_ref stream, cs_u64 began);
+bool cs_capture_is_over(CUresult of_end);
 
-/* The slow halves of cs_stream_of. */
-CS_COLD cs_ref cs_stream_default(struct cs_thread *thread, bool per_thread, cs_u64 begin);
-CS_COLD cs_ref cs_stream_unknown(struct cs_thread *thread, CUstream handle, cs_u64 value, bool accepted, cs_u64 begin);
-
-/* The stream a handle means in a call that began at `begin`: 0 and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (and 0 in a _ptds or _ptsz call), a
- * stream of the registry, or one to adopt if the driver accepted the call. 0 where there is none. */
-CS_HOT cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, bool per_thread, bool accepted, cs_u64 begin)
+/* The stream a handle means, where it is known: 0 and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (and 0 in a _ptds or _ptsz call), a live stream of
+ * the registry. 0 where it takes cs_stream_of to tell. */
+CS_HOT cs_ref cs_stream_find(struct cs_thread *thread, CUstream handle, bool per_thread)
 {
     cs_u64 key = (uintptr_t)handle;
     if (CS_LIKELY(key > (uintptr_t)CU_STREAM_PER_THREAD)) {
         cs_u64 value = cs_map_get(&cs_stream_handles, key);
-        if (CS_LIKELY(value && !(value & CS_MAP_DEAD))) return (cs_ref)value;
-        return cs_stream_unknown(thread, handle, value, accepted, begin);
+        return CS_LIKELY(!(value & CS_MAP_DEAD)) ? (cs_ref)value : 0;
     }
     bool own = key == (uintptr_t)CU_STREAM_PER_THREAD || (!key && per_thread);
-    cs_ref stream = thread->default_stream[own];
-    if (CS_LIKELY(stream && thread->context_epoch == cs_load(&cs_context_epoch))) return stream;
-    return cs_stream_default(thread, own, begin);
+    return CS_LIKELY(thread->context_epoch == cs_load(&cs_context_epoch)) ? thread->default_stream[own] : 0;
 }
+
+/* The stream that a call which began at `begin` meant: one that cs_stream_find knows, a default stream not met before, the dead one that the handle
+ * last stood for, or, if the driver accepted the call, one to adopt. 0 where there is none. Keeps errno. */
+CS_COLD cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, bool per_thread, bool accepted, cs_u64 begin);
 
 #endif

@@ -87,7 +87,7 @@ struct cs_thread *cs_thread_start(void)
 void cs_thread_recycle(struct cs_thread *t)
 {
     t->last_end_ns = 0;
-    t->announced = t->is_driver = false;
+    t->announced = t->populated = t->is_driver = false;
     cs_store(&t->lost, 0);
     cs_memory_forget(t->ring.slots, (t->ring.mask + 1) * CS_SLOT);
     cs_store_rel(&t->state, CS_THREAD_FREE);

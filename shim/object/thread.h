@@ -22,6 +22,8 @@ struct cs_thread {
     cs_ref default_stream[2];              /* of the current context: legacy, per-thread; 0 not looked up yet */
     cs_u32 context_epoch;                  /* cs_context_epoch when they were looked up */
 
+    unsigned char spare[CS_SLOT] __attribute__((aligned(CS_SLOT))); /* takes the record of a call that found the ring full */
+
     /* Calls that found the ring full since the last record that got in. The writer reads them at the end of the process. */
     _Atomic cs_u64 lost;
     _Atomic cs_u64 lost_begin, lost_end; /* ticks of the first and last of them */
@@ -33,12 +35,13 @@ struct cs_thread {
     cs_u64 last_end_ns; /* where this thread's lane is filled up to */
     char name[16];      /* as last announced in the trace */
     bool announced;
+    bool populated;     /* the ring's pages have been made */
     bool is_driver;     /* ran nothing but callbacks so far: a thread of the driver's */
 };
 
 enum cs_thread_state { CS_THREAD_FREE, CS_THREAD_LIVE, CS_THREAD_DONE };
 
-extern CS_TLS struct cs_thread *cs_self;
+CS_HIDDEN extern CS_TLS struct cs_thread *cs_self;
 extern struct cs_thread *_Atomic cs_threads; /* the list, newest first; entries are never taken out */
 
 /* Makes cs_self for this thread; NULL when there is no memory. Keeps errno. */

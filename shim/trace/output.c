@@ -34,8 +34,9 @@ const char *cs_output_full_cause(void) { return out.full_cause; }
 
 static bool open_failed(void)
 {
+    const int error = errno; /* of the open; stat has its own */
     struct stat st;
-    const char *why = !stat(out.path, &st) && S_ISDIR(st.st_mode) ? "it is a directory" : strerror(errno);
+    const char *why = !stat(out.path, &st) && S_ISDIR(st.st_mode) ? "it is a directory" : strerror(error);
     cs_log(CS_LOG_ERROR, "cannot write the trace %s (CUSTREAM_TRACE): %s; nothing is recorded", out.path, why);
     return false;
 }

@@ -90,12 +90,15 @@ static bool is_preloaded(pid_t pid)
     return false;
 }
 
-/* Seconds since the epoch at which this run began: the start of the eldest ancestor that has the preload too, else of this process. */
+/* Seconds since the epoch at which this run began: the start of the eldest ancestor that has the preload too, else of this process. Starts are known in
+ * clock ticks. An ancestor's counts from the tick's begin, so that no file of the run is taken for an older one; our own from its end, since nobody
+ * of our run can have written a file yet, but the run before may just have ended. */
 static double run_start(void)
 {
     unsigned long long start = 0, s;
     pid_t pid = getpid(), parent;
     if (!process_stat(pid, &parent, &start)) return 0;
+    start++;
     for (int depth = 0; depth < 64 && parent > 1 && is_preloaded(parent); depth++) {
         pid = parent;
         if (!process_stat(pid, &parent, &s)) break;
@@ -106,6 +109,12 @@ static double run_start(void)
     clock_gettime(CLOCK_BOOTTIME, &boot);
     double booted = (double)(wall.tv_sec - boot.tv_sec) + (double)(wall.tv_nsec - boot.tv_nsec) * 1e-9;
     return booted + (double)start / (double)sysconf(_SC_CLK_TCK);
+}
+
+static bool ends_with(const char *text, const char *tail)
+{
+    size_t n = strlen(text), k = strlen(tail);
+    return n >= k && !strcmp(text + n - k, tail);
 }
 
 /* A file of another process of this run: it is locked by one that lives, or was written since the run began. */
@@ -122,8 +131,7 @@ int cs_path_open(const char *pattern, char *path, size_t size)
     char plain[PATH_MAX];
     expand(pattern, plain, sizeof plain);
     snprintf(path, size, "%s", plain);
-    const char *dot = strstr(strrchr(plain, '/') ? strrchr(plain, '/') : plain, ".json");
-    int stem = dot ? (int)(dot - plain) : (int)strlen(plain);
+    int stem = (int)strlen(plain) - (ends_with(plain, ".json.gz") ? 8 : ends_with(plain, ".json") ? 5 : 0);
     for (int attempt = 0; attempt < 1000; attempt++) {
         if (attempt == 1) snprintf(path, size, "%.*s-%d%s", stem, plain, (int)getpid(), plain + stem);
         if (attempt > 1) snprintf(path, size, "%.*s-%d-%d%s", stem, plain, (int)getpid(), attempt, plain + stem);

@@ -27,14 +27,19 @@ static struct cs_record *wait_for_room(struct cs_thread *thread)
     return record;
 }
 
-CS_COLD struct cs_record *cs_record_claim_slowly(struct cs_thread *thread, cs_u64 begin, cs_u64 end)
+struct cs_record *cs_record_claim_slowly(struct cs_thread *thread)
 {
     struct cs_record *record = NULL;
     if (tell_loss(thread)) record = cs_ring_claim(&thread->ring);
     if (!record && cs_writer_blocks()) record = wait_for_room(thread);
     if (record) return record;
+    thread->ring.limit = cs_load(&thread->ring.head); /* the next call looks again, and tells of the loss first */
+    return (struct cs_record *)thread->spare;
+}
+
+void cs_record_lost(struct cs_thread *thread, cs_u64 begin, cs_u64 end)
+{
     if (!cs_load(&thread->lost)) cs_store(&thread->lost_begin, begin);
     cs_store(&thread->lost_end, end);
     cs_store_rel(&thread->lost, cs_load(&thread->lost) + 1);
-    return NULL;
 }

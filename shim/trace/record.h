@@ -20,17 +20,22 @@ struct cs_record {
 };
 _Static_assert(sizeof(struct cs_record) == CS_SLOT, "a record is one slot of the ring, one cache line");
 
-CS_COLD struct cs_record *cs_record_claim_slowly(struct cs_thread *thread, cs_u64 begin, cs_u64 end);
+CS_COLD struct cs_record *cs_record_claim_slowly(struct cs_thread *thread);
+CS_COLD void cs_record_lost(struct cs_thread *thread, cs_u64 begin, cs_u64 end);
 
-/* A slot for the record of a call with these times, or NULL: the ring is full and the call is counted as lost (CUSTREAM_FULL=block waits
- * instead). Fill it, then cs_ring_publish(&thread->ring). */
-CS_HOT struct cs_record *cs_record_claim(struct cs_thread *thread, cs_u64 begin, cs_u64 end)
+/* Room for the record of a call that is about to be made. Never NULL: where the ring is full (and CUSTREAM_FULL is not block) it is the
+ * thread's spare slot, and publishing that counts the call as lost. */
+CS_HOT struct cs_record *cs_record_claim(struct cs_thread *thread)
 {
-    if (CS_LIKELY(!cs_load(&thread->lost))) {
-        struct cs_record *record = cs_ring_claim(&thread->ring);
-        if (CS_LIKELY(record)) return record;
-    }
-    return cs_record_claim_slowly(thread, begin, end);
+    struct cs_record *record = cs_ring_claim_fast(&thread->ring);
+    return CS_LIKELY(record) ? record : cs_record_claim_slowly(thread);
+}
+
+/* The record is filled. */
+CS_HOT void cs_record_publish(struct cs_thread *thread, struct cs_record *record)
+{
+    if (CS_LIKELY((unsigned char *)record != thread->spare)) cs_ring_publish(&thread->ring);
+    else cs_record_lost(thread, record->begin, record->end);
 }
 
 #endif

@@ -16,6 +16,10 @@ static struct head {
     const char *direction; /* of a copy, where the symbol's name tells */
     cs_u16 length;
     char text[118];
+    struct {
+        unsigned char length;
+        char text[31];
+    } label[CS_VALUES]; /* "bytes": */
 } heads[CS_CALL_COUNT];
 
 static cs_u64 next_flow;
@@ -36,6 +40,9 @@ static void heads_make(void)
         heads[call].length = (cs_u16)snprintf(heads[call].text, sizeof heads[call].text, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":",
                                               cat, cs_call_info[call].name, cs_host_pid());
         heads[call].direction = direction_of(&cs_call_info[call]);
+        for (int i = 0; i < CS_VALUES && cs_call_info[call].shown[i].label; i++)
+            heads[call].label[i].length =
+                (unsigned char)snprintf(heads[call].label[i].text, sizeof heads[call].label[i].text, "\"%s\":", cs_call_info[call].shown[i].label);
     }
 }
 
@@ -109,6 +116,31 @@ void cs_timeline_arrows(bool all)
 
 static const char *word_of(const char *const *words, size_t n, cs_u64 i) { return i < n ? words[i] : "unknown"; }
 
+/* A name as a JSON string; each is made once and kept. */
+static char *put_name(char *at, cs_name name)
+{
+    static struct {
+        const char *json;
+        cs_u32 length;
+    } *kept;
+    static char *chunk, *chunk_end;
+    enum { NAMES = 1 << 16, CHUNK = 1 << 18, JSON_MAX = 6 * 4096 + 2 };
+    if (!kept && !(kept = cs_memory_map(NAMES * sizeof *kept))) return cs_put_literal(at, "\"\"");
+    if (name >= NAMES) name = 0;
+    if (!kept[name].json) {
+        if (chunk_end - chunk < JSON_MAX) {
+            chunk = cs_memory_map(CHUNK);
+            chunk_end = chunk ? chunk + CHUNK : NULL;
+        }
+        if (!chunk) return cs_put_literal(at, "\"\"");
+        char *end = cs_put_string(chunk, cs_name_text(name), 4096);
+        kept[name].json = chunk;
+        kept[name].length = (cs_u32)(end - chunk);
+        chunk = end;
+    }
+    return cs_put(at, kept[name].json, kept[name].length);
+}
+
 /* One shown value and those that belong to it; `v` points at the first. */
 static char *put_value(char *at, enum cs_format format, const cs_u64 *v)
 {
@@ -124,7 +156,7 @@ static char *put_value(char *at, enum cs_format format, const cs_u64 *v)
     case CS_FORMAT_MEMTYPE: return cs_put_string(at, word_of(memory, CS_COUNT(memory), *v), 16);
     case CS_FORMAT_CAPTURE_MODE: return cs_put_string(at, word_of(modes, CS_COUNT(modes), *v), 16);
     case CS_FORMAT_KERNEL:
-        at = cs_put_string(at, cs_name_text((cs_u32)*v), 4096);
+        at = put_name(at, (cs_name)*v);
         if (!(*v >> 32)) return at;
         at = cs_put_literal(at, ",\"shared memory\":");
         return cs_put_uint(at, *v >> 32);
@@ -160,9 +192,7 @@ static char *put_shown(char *at, const struct cs_record *r)
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         enum cs_format format = info->shown[i].format;
         if (!is_shown(format, r->value[i])) continue;
-        *at++ = '"';
-        at = cs_put_text(at, info->shown[i].label);
-        at = cs_put_literal(at, "\":");
+        at = cs_put(at, heads[r->call].label[i].text, heads[r->call].label[i].length);
         if (format == CS_FORMAT_EVENT) at = cs_put_uint(at, ((struct cs_event *)cs_pool_get(&cs_events, (cs_ref)r->value[i]))->number);
         else at = put_value(at, format, &r->value[i]);
         *at++ = ',';
@@ -247,8 +277,8 @@ static void tell_causes(const struct cs_thread *thread, const struct cs_record *
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
-        if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i]) arrow_note(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
-        if (info->shown[i].format == CS_FORMAT_CAPTURE && r->value[i] && stream) capture_slice(stream, r, r->value[i]);
+        if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) arrow_note(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
+        if (info->shown[i].format == CS_FORMAT_CAPTURE && r->value[i] && stream && cs_capture_is_over((CUresult)r->result)) capture_slice(stream, r, r->value[i]);
     }
 }
 
@@ -256,7 +286,7 @@ static char *put_cause(char *at, const struct cs_record *r)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
-        if (info->shown[i].format != CS_FORMAT_CAUSE || !r->value[i]) continue;
+        if (info->shown[i].format != CS_FORMAT_CAUSE || !r->value[i] || r->result != CUDA_SUCCESS) continue;
         struct cs_stream *from = cs_pool_get(&cs_streams, (cs_ref)(r->value[i + 1] >> 32));
         if (!from) continue;
         at = cs_put_literal(at, "\"recorded on\":");

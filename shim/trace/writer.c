@@ -14,13 +14,14 @@
 #include "shim/base/keep.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
+#include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/gpu/backend.h"
 #include "shim/trace/output.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 
-enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, STACK = 512 << 10 };
+enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, STACK = 512 << 10, POPULATE_AFTER = 256 };
 
 /* IDLE: none. RUNNING: drains. FINISHING: asked to write everything and end. FINISHED: has done so. FAILED: could not be started, for good. */
 enum state { IDLE, RUNNING, FINISHING, FINISHED, FAILED };
@@ -43,6 +44,10 @@ static size_t drain(struct cs_thread *thread)
         if (!((i + 1) & 1023)) cs_store_rel(&thread->ring.tail, i + 1); /* room for the application while we go on */
     }
     cs_store_rel(&thread->ring.tail, head);
+    if (!thread->populated && head > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
+        cs_memory_populate(thread->ring.slots, (thread->ring.mask + 1) * CS_SLOT);
+        thread->populated = true;
+    }
     return head - tail;
 }
 

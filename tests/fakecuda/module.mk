@@ -21,7 +21,7 @@ $(FAKE)/versions.inc: $(FAKE)/versions.txt
 	awk '{print "VERSION(" $$1 ", " $$2 ", " $$3 ", " $$4 ")"}' $< >$@
 $(FAKE)/symbols.inc: $(FAKE)/versions.txt
 	awk '{print "SYMBOL(" $$4 ")"}' $< | LC_ALL=C sort -u >$@
-$(FAKE)/errors.inc: $(FAKE_DIR)/gen/errors.awk
+$(FAKE)/errors.inc: $(FAKE_DIR)/gen/errors.awk $(CUDA_INC_DIR)/cuda.h
 	@mkdir -p $(@D)
 	LC_ALL=C awk -f $< $(CUDA_INC_DIR)/cuda.h >$@
 
@@ -55,6 +55,7 @@ $(FAKE)/libcudart.so.13: $(FAKE_RT_OBJ) $(FAKE)/exports_rt.map
 	ln -sf libcudart.so.13 $(FAKE)/libcudart.so
 
 # Its own tests: programs that link it and run without the shim.
+TEST_PROGRAMS += $(FAKE_TEST)
 fakecuda-tests: $(FAKE_TEST)
 .PHONY: fakecuda-tests
 $(B)/tests/fakecuda_%: $(FAKE_DIR)/test/%.c $(FAKE_DIR)/test/check.h $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.13

@@ -2,28 +2,32 @@
  * libcupti_count.so: what CUPTI says the program called. Preloaded beside the shim, it is the second opinion that the trace is compared with.
  *
  * It subscribes to CUPTI's driver-API callbacks before the program's first line, counts each call by its exact symbol, and writes
- * {"calls": {name: count}, "nested": {name: count}} to CUPTI_COUNT_OUT (%p is the pid) when the process ends. "nested" are calls that arrived
- * while the same thread was inside another one: made by the driver or by CUPTI, not by the program.
+ * {"calls": {name: count}, "nested": {name: count}, "own": {name: count}} to CUPTI_COUNT_OUT (%p is the pid) when the process ends. "nested" are
+ * calls that arrived while the same thread was inside another one: made by the driver or by CUPTI, not by the program. "own" are the shim's
+ * own questions to the driver, told by the stack: the driver was entered from the shim, and not from the wrapper of that call.
  *
  * CUPTI_COUNT_LIB is the libcupti to open; a program that links one gets this same instance, since the loader goes by the soname.
  * The shim knows nothing of this library: it never calls CUPTI from here, and this calls no driver function.
  */
+#define _GNU_SOURCE /* _dl_find_object, struct link_map */
 #include <cupti.h>
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <unwind.h>
 
 enum { MAX_ID = 4096 };
 
-static _Atomic uint64_t calls[MAX_ID], nested[MAX_ID]; /* by callback id, any thread */
-static const char *names[MAX_ID];                      /* written once by start(), before any callback */
-static _Atomic int finished;                           /* our destructor has run: what comes now is written out at once */
+static _Atomic uint64_t calls[MAX_ID], nested[MAX_ID], own[MAX_ID]; /* by callback id, any thread */
+static const char *names[MAX_ID];                                   /* written once by start(), before any callback */
+static _Atomic int finished;                                        /* our destructor has run: what comes now is written out at once */
 static atomic_flag writing = ATOMIC_FLAG_INIT;
 static pid_t owner; /* a forked child has our counts but is not the program */
 
@@ -62,10 +66,35 @@ static void write_file(void) {
     if (fd >= 0) {
         dprintf(fd, "{");
         write_counts(fd, "calls", calls, ",");
-        write_counts(fd, "nested", nested, "}");
+        write_counts(fd, "nested", nested, ",");
+        write_counts(fd, "own", own, "}");
         close(fd);
     }
     atomic_flag_clear(&writing);
+}
+
+struct entry {
+    const char *symbol;
+    int own;
+};
+
+/* The first frame outside the driver and CUPTI is the one that made the call. */
+static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *data) {
+    struct entry *entry = data;
+    struct dl_find_object object;
+    void *at = (void *)(_Unwind_GetIP(frame) - 1);
+    Dl_info symbol;
+    if (_dl_find_object(at, &object)) return _URC_END_OF_STACK;
+    const char *slash = strrchr(object.dlfo_link_map->l_name, '/'), *name = slash ? slash + 1 : object.dlfo_link_map->l_name;
+    if (!strncmp(name, "libcuda.so", 10) || !strncmp(name, "libcupti", 8)) return _URC_NO_REASON;
+    if (!strncmp(name, "libcustream_shim", 16)) entry->own = !dladdr(at, &symbol) || !symbol.dli_sname || strcmp(symbol.dli_sname, entry->symbol);
+    return _URC_END_OF_STACK;
+}
+
+static int is_own(CUpti_CallbackId id) {
+    struct entry entry = {names[id] ? names[id] : "", 0};
+    _Unwind_Backtrace(visit, &entry);
+    return entry.own;
 }
 
 static void on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data) {
@@ -76,7 +105,7 @@ static void on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id
         if (depth) depth--;
         return;
     }
-    atomic_fetch_add_explicit(depth++ ? &nested[id] : &calls[id], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(depth++ ? &nested[id] : is_own(id) ? &own[id] : &calls[id], 1, memory_order_relaxed);
     /* Libraries call the driver from their own destructors, after ours: count those too. */
     if (atomic_load_explicit(&finished, memory_order_relaxed)) write_file();
 }

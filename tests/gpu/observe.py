@@ -1,5 +1,6 @@
 """Running a program with and without the shim, and reading what the shim and CUPTI each saw."""
 import collections
+import difflib
 import glob
 import json
 import os
@@ -60,6 +61,12 @@ class Run:
         return f"exit status {self.status}, {self.seconds:.1f} s\n--- stdout\n{self.stdout[-1500:]}\n--- stderr\n{self.stderr[-3000:]}"
 
 
+def differing_lines(before, after, n=40):
+    """The lines in which two outputs differ, for a failure's message."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "alone", "with the shim", lineterm="", n=2)
+    return "\n".join(list(lines)[:n])
+
+
 def start(program, **more):
     begin = time.monotonic()
     process = subprocess.Popen(program.command, env=environment(program, **more), cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -105,9 +112,14 @@ def with_cupti(program):
             keep(program.name + ".cupti.%p.json", run.pid, program.name + ".cupti.json"))
 
 
+# The answers of a driver that has not started or has ended; a code without a name is shown as its number.
+OUTSIDE = ("CUDA_ERROR_NOT_INITIALIZED", "CUDA_ERROR_DEINITIALIZED", 3, 4)
+
+
 @dataclass
 class Trace:
     calls: collections.Counter = field(default_factory=collections.Counter)  # host slices by exact symbol
+    outside: collections.Counter = field(default_factory=collections.Counter)  # of these, answered before the driver's start or after its end
     lost: int = 0
     recorded: int = 0
     events: int = 0
@@ -120,6 +132,8 @@ def read_trace(path):
     for event in whole["traceEvents"]:
         if event.get("ph") == "X" and event.get("cat") == "cuda_driver":
             trace.calls[event["name"]] += 1
+            if event["args"].get("cs.result") in OUTSIDE:
+                trace.outside[event["name"]] += 1
         if event.get("cat") == "cs_loss":
             trace.lost = max(trace.lost, 1)
     return trace
@@ -141,17 +155,25 @@ def table_calls():
 class Difference:
     call: str
     ours: int
+    outside: int
     cupti: int
     nested: int
 
 
 def compare(trace, counts_path):
-    """Every call of the table on which the trace and CUPTI differ, and CUPTI's total over the table."""
+    """Every call of the table on which the trace and CUPTI differ; CUPTI's total over the table; how many calls more the shim made itself.
+
+    Before cuInit and once libcuda's own end has run (cudart unloads its kernels after that) the driver answers without telling CUPTI, so those calls
+    are in the trace alone; their answer says which they are.
+    """
     with open(counts_path, encoding="utf-8") as file:
         counts = json.load(file)
     table = table_calls()
-    differences = [Difference(call, trace.calls[call], counts["calls"].get(call, 0), counts["nested"].get(call, 0)) for call in table
-                   if trace.calls[call] != counts["calls"].get(call, 0)]
+    differences = []
+    for call in table:
+        ours, cupti = trace.calls[call], counts["calls"].get(call, 0)
+        if ours - trace.outside[call] != cupti:
+            differences.append(Difference(call, ours, trace.outside[call], cupti, counts["nested"].get(call, 0)))
     # A name in the trace that the table does not have would go uncompared.
-    differences += [Difference(call, n, counts["calls"].get(call, 0), 0) for call, n in trace.calls.items() if call not in set(table)]
-    return differences, sum(counts["calls"].get(call, 0) for call in table)
+    differences += [Difference(call, n, 0, counts["calls"].get(call, 0), 0) for call, n in trace.calls.items() if call not in set(table)]
+    return differences, sum(counts["calls"].get(call, 0) for call in table), sum(counts["own"].values())

@@ -22,6 +22,12 @@ __global__ void scale(uint32_t *p, int n, uint32_t k) {
     if (i < n) p[i] *= k;
 }
 
+// First launched while a stream captures.
+__global__ void late(uint32_t *p, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) p[i] += 9;
+}
+
 __global__ void grid_sync(uint32_t *p, int n) {
     auto grid = cooperative_groups::this_grid();
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -210,6 +216,51 @@ static void graphs(Buffers &b) {
     RUN(cudaStreamDestroy(side));
 }
 
+// Objects and kernels that are met for the first time while a stream captures: nothing may ask the driver what a capture forbids.
+static void first_met_in_a_capture(Buffers &b) {
+    cudaStream_t s, inner = nullptr;
+    cudaEvent_t event = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    cudaStreamCaptureStatus status;
+    say("first met in a capture");
+    RUN(cudaStreamCreateWithPriority(&s, cudaStreamNonBlocking, -2));
+    RUN(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    late<<<N / 256, 256, 0, s>>>(b.device, N);
+    RUN(cudaGetLastError());
+    RUN(cudaStreamCreateWithPriority(&inner, cudaStreamNonBlocking, -1));
+    RUN(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    RUN(cudaEventRecord(event, s));
+    RUN(cudaStreamWaitEvent(inner, event, 0));
+    launch(inner, b.device2, 3);
+    RUN(cudaEventRecord(event, inner));
+    RUN(cudaStreamWaitEvent(s, event, 0));
+    std::thread other([&] {
+        std::string text;
+        lines = &text;
+        launch(cudaStreamPerThread, b.device2, 1); // its per-thread stream and its first call
+        launch(0, b.device2, 1);
+        RUN(cudaLaunchHostFunc(cudaStreamPerThread, host_func, (void *)5));
+        RUN(cudaStreamIsCapturing(s, &status));
+        lines = nullptr;
+        fputs(text.c_str(), stdout);
+    });
+    other.join();
+    RUN(cudaStreamIsCapturing(s, &status));
+    say("  status " + std::to_string((int)status));
+    RUN(cudaStreamEndCapture(s, &graph));
+    if (graph && RUN(cudaGraphInstantiate(&exec, graph, 0)) == cudaSuccess) {
+        RUN(cudaGraphLaunch(exec, s));
+        RUN(cudaStreamSynchronize(s));
+        RUN(cudaGraphExecDestroy(exec));
+    }
+    if (graph) RUN(cudaGraphDestroy(graph));
+    RUN(cudaDeviceSynchronize());
+    RUN(cudaEventDestroy(event));
+    RUN(cudaStreamDestroy(inner));
+    RUN(cudaStreamDestroy(s));
+}
+
 static void allocation_in_stream_order() {
     cudaStream_t s;
     uint32_t *p = nullptr;
@@ -300,6 +351,7 @@ int main() {
         streams_and_events(b);
         host_functions(b);
         graphs(b);
+        first_met_in_a_capture(b);
         allocation_in_stream_order();
         cooperative(b);
         refused(b);

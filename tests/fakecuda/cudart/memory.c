@@ -9,7 +9,9 @@ PLAIN(cudaMalloc, (void **memory, size_t bytes), (memory, bytes)) {
 }
 PLAIN(cudaFree, (void *memory), (memory)) { return memory ? E(driver.p_cuMemFree(ADDRESS(memory))) : cudaSuccess; }
 PLAIN(cudaMallocHost, (void **memory, size_t bytes), (memory, bytes)) { return E(driver.p_cuMemHostAlloc(memory, bytes, 0)); }
-PLAIN(cudaHostAlloc, (void **memory, size_t bytes, unsigned flags), (memory, bytes, flags)) { return E(driver.p_cuMemHostAlloc(memory, bytes, flags)); }
+PLAIN(cudaHostAlloc, (void **memory, size_t bytes, unsigned flags), (memory, bytes, flags)) {
+    return E(driver.p_cuMemHostAlloc(memory, bytes, flags));
+}
 PLAIN(cudaFreeHost, (void *memory), (memory)) { return memory ? E(driver.p_cuMemFreeHost(memory)) : cudaSuccess; }
 PLAIN(cudaMallocManaged, (void **memory, size_t bytes, unsigned flags), (memory, bytes, flags)) {
     return E(driver.p_cuMemAllocManaged((CUdeviceptr *)memory, bytes, flags));
@@ -31,7 +33,8 @@ CALL(cudaMemcpy, _ptds, (void *to, const void *from, size_t bytes, enum cudaMemc
     default: return cudaErrorInvalidMemcpyDirection;
     }
 }
-CALL(cudaMemcpyAsync, _ptsz, (void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream), (to, from, bytes, kind, stream)) {
+CALL(cudaMemcpyAsync, _ptsz, (void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream),
+     (to, from, bytes, kind, stream)) {
     switch (kind) {
     case cudaMemcpyHostToDevice: return E(d->p_cuMemcpyHtoDAsync(ADDRESS(to), from, bytes, stream));
     case cudaMemcpyDeviceToHost: return E(d->p_cuMemcpyDtoHAsync(to, ADDRESS(from), bytes, stream));

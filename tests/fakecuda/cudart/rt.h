@@ -22,20 +22,20 @@
 /* The driver's entry points, by base name and the first version that has this prototype (cudaTypedefs.h). */
 #define ENTRIES(E)                                                                                                                                   \
     E(cuInit, 2000) E(cuDriverGetVersion, 2020) E(cuDeviceGetCount, 2000) E(cuDeviceGetName, 2000) E(cuDeviceGetAttribute, 2000)                     \
-    E(cuDeviceTotalMem, 3020) E(cuDevicePrimaryCtxRetain, 7000) E(cuDevicePrimaryCtxReset, 11000) E(cuCtxGetCurrent, 4000) E(cuCtxSetCurrent, 4000)   \
-    E(cuCtxGetDevice, 2000) E(cuCtxGetStreamPriorityRange, 5050) E(cuStreamCreate, 2000) E(cuStreamCreateWithPriority, 5050)                          \
-    E(cuStreamDestroy, 4000) E(cuEventCreate, 2000) E(cuEventDestroy, 4000) E(cuEventQuery, 2000) E(cuEventSynchronize, 2000)                         \
-    E(cuMemAlloc, 3020) E(cuMemFree, 3020) E(cuMemAllocHost, 3020) E(cuMemHostAlloc, 2020) E(cuMemFreeHost, 2000) E(cuMemAllocManaged, 6000)          \
-    E(cuMemGetInfo, 3020) E(cuLibraryLoadData, 12000) E(cuLibraryGetKernel, 12000) E(cuLibraryUnload, 12000) E(cuGraphCreate, 10000)                  \
-    E(cuGraphDestroy, 10000) E(cuGraphInstantiateWithFlags, 11040) E(cuGraphExecDestroy, 10000) E(cuGraphGetNodes, 10000)                             \
+    E(cuDeviceTotalMem, 3020) E(cuDevicePrimaryCtxRetain, 7000) E(cuDevicePrimaryCtxReset, 11000) E(cuCtxGetCurrent, 4000) E(cuCtxSetCurrent, 4000)  \
+    E(cuCtxGetDevice, 2000) E(cuCtxGetStreamPriorityRange, 5050) E(cuStreamCreate, 2000) E(cuStreamCreateWithPriority, 5050)                         \
+    E(cuStreamDestroy, 4000) E(cuEventCreate, 2000) E(cuEventDestroy, 4000) E(cuEventQuery, 2000) E(cuEventSynchronize, 2000)                        \
+    E(cuMemAlloc, 3020) E(cuMemFree, 3020) E(cuMemAllocHost, 3020) E(cuMemHostAlloc, 2020) E(cuMemFreeHost, 2000) E(cuMemAllocManaged, 6000)         \
+    E(cuMemGetInfo, 3020) E(cuLibraryLoadData, 12000) E(cuLibraryGetKernel, 12000) E(cuLibraryUnload, 12000) E(cuGraphCreate, 10000)                 \
+    E(cuGraphDestroy, 10000) E(cuGraphInstantiateWithFlags, 11040) E(cuGraphExecDestroy, 10000) E(cuGraphGetNodes, 10000)                            \
     E(cuThreadExchangeStreamCaptureMode, 10010) E(cuGetErrorName, 6000) E(cuGetErrorString, 6000)
 /* The same with two families. */
 #define STREAM_ENTRIES(E)                                                                                                                            \
-    E(cuStreamSynchronize, 2000) E(cuStreamQuery, 2000) E(cuStreamWaitEvent, 3020) E(cuStreamGetPriority, 5050) E(cuStreamGetFlags, 5050)             \
-    E(cuStreamGetId, 12000) E(cuStreamAddCallback, 5000) E(cuStreamBeginCapture, 10010) E(cuStreamEndCapture, 10000)                                  \
-    E(cuStreamIsCapturing, 10000) E(cuEventRecord, 2000) E(cuEventRecordWithFlags, 11010) E(cuMemcpyHtoD, 3020) E(cuMemcpyDtoH, 3020)                 \
-    E(cuMemcpyDtoD, 3020) E(cuMemcpy, 4000) E(cuMemcpyAsync, 4000) E(cuMemcpyHtoDAsync, 3020) E(cuMemcpyDtoHAsync, 3020)                              \
-    E(cuMemcpyDtoDAsync, 3020) E(cuMemsetD8, 3020) E(cuMemsetD8Async, 3020) E(cuMemAllocAsync, 11020) E(cuMemFreeAsync, 11020)                        \
+    E(cuStreamSynchronize, 2000) E(cuStreamQuery, 2000) E(cuStreamWaitEvent, 3020) E(cuStreamGetPriority, 5050) E(cuStreamGetFlags, 5050)            \
+    E(cuStreamGetId, 12000) E(cuStreamAddCallback, 5000) E(cuStreamBeginCapture, 10010) E(cuStreamEndCapture, 10000)                                 \
+    E(cuStreamIsCapturing, 10000) E(cuEventRecord, 2000) E(cuEventRecordWithFlags, 11010) E(cuMemcpyHtoD, 3020) E(cuMemcpyDtoH, 3020)                \
+    E(cuMemcpyDtoD, 3020) E(cuMemcpy, 4000) E(cuMemcpyAsync, 4000) E(cuMemcpyHtoDAsync, 3020) E(cuMemcpyDtoHAsync, 3020)                             \
+    E(cuMemcpyDtoDAsync, 3020) E(cuMemsetD8, 3020) E(cuMemsetD8Async, 3020) E(cuMemAllocAsync, 11020) E(cuMemFreeAsync, 11020)                       \
     E(cuLaunchKernel, 4000) E(cuLaunchHostFunc, 10000) E(cuGraphLaunch, 10000) E(cuGraphUpload, 11010)
 
 /* Two macros, so that cuMemAlloc becomes the cuMemAlloc_v2 that its type is; fields are named before that. */
@@ -61,7 +61,7 @@ CUfunction rt_function(const void *host);     /* the kernel registered for a hos
 
 /* A call with a sibling: CALL(name, suffix, (parameters), (arguments)) { body }; in the body `d` is the family that it goes to. */
 #define CALL(name, suffix, parameters, arguments)                                                                                                    \
-    static cudaError_t body_##name(const struct stream_driver *d, PARAMETERS_ parameters);                                                            \
+    static cudaError_t body_##name(const struct stream_driver *d, PARAMETERS_ parameters);                                                           \
     EXPORT cudaError_t CUDARTAPI name parameters {                                                                                                   \
         cudaError_t error_ = rt_context();                                                                                                           \
         return rt_done(error_ ? error_ : body_##name(&families[0], PARAMETERS_ arguments));                                                          \

@@ -177,15 +177,15 @@ static cudaError_t entry_point(const char *name, void **pointer, unsigned versio
 }
 
 #define ENTRY_POINT(suffix, per_thread)                                                                                                              \
-    EXPORT cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion##suffix(const char *name, void **pointer, unsigned version,                         \
+    EXPORT cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion##suffix(const char *name, void **pointer, unsigned version,                        \
                                                                           unsigned long long flags, enum cudaDriverEntryPointQueryResult *status);   \
-    EXPORT cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion##suffix(const char *name, void **pointer, unsigned version,                         \
+    EXPORT cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion##suffix(const char *name, void **pointer, unsigned version,                        \
                                                                           unsigned long long flags, enum cudaDriverEntryPointQueryResult *status) {  \
         return entry_point(name, pointer, version, flags, per_thread, status);                                                                       \
     }                                                                                                                                                \
-    EXPORT cudaError_t CUDARTAPI cudaGetDriverEntryPoint##suffix(const char *name, void **pointer, unsigned long long flags,                          \
+    EXPORT cudaError_t CUDARTAPI cudaGetDriverEntryPoint##suffix(const char *name, void **pointer, unsigned long long flags,                         \
                                                                  enum cudaDriverEntryPointQueryResult *status);                                      \
-    EXPORT cudaError_t CUDARTAPI cudaGetDriverEntryPoint##suffix(const char *name, void **pointer, unsigned long long flags,                          \
+    EXPORT cudaError_t CUDARTAPI cudaGetDriverEntryPoint##suffix(const char *name, void **pointer, unsigned long long flags,                         \
                                                                  enum cudaDriverEntryPointQueryResult *status) {                                     \
         return entry_point(name, pointer, CUDART_VERSION, flags, per_thread, status);                                                                \
     }

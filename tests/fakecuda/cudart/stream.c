@@ -19,7 +19,8 @@ CALL(cudaStreamGetId, _ptsz, (cudaStream_t stream, unsigned long long *id), (str
 CALL(cudaLaunchHostFunc, _ptsz, (cudaStream_t stream, cudaHostFn_t function, void *data), (stream, function, data)) {
     return E(d->p_cuLaunchHostFunc(stream, function, data));
 }
-CALL(cudaStreamAddCallback, _ptsz, (cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned flags), (stream, callback, data, flags)) {
+CALL(cudaStreamAddCallback, _ptsz, (cudaStream_t stream, cudaStreamCallback_t callback, void *data, unsigned flags),
+     (stream, callback, data, flags)) {
     return E(d->p_cuStreamAddCallback(stream, (CUstreamCallback)callback, data, flags));
 }
 

@@ -164,11 +164,11 @@ CUresult fake_capture_forbids_context(struct fake_context *context) {
 CUresult fake_unsafe(void) {
     CUresult result = CUDA_SUCCESS;
 
-    if (!captures || fake_thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
+    if (!captures || fake_thread()->mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
     for (struct fake_capture *c = captures; c; c = c->next) {
         bool own = pthread_equal(c->thread, pthread_self());
         bool minds = own ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
-                         : c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && fake_thread.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+                         : c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && fake_thread()->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (minds) result = break_capture(c, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     return result;
@@ -394,10 +394,10 @@ IMPL(cuStreamUpdateCaptureDependencies_v2)(bool per_thread, CUstream stream, CUg
 #endif
 
 IMPL(cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *mode) {
-    CUstreamCaptureMode before = fake_thread.mode;
+    CUstreamCaptureMode before = fake_thread()->mode;
 
     if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-    fake_thread.mode = *mode;
+    fake_thread()->mode = *mode;
     *mode = before;
     return CUDA_SUCCESS;
 }

@@ -5,15 +5,35 @@
  */
 #include "tests/fakecuda/driver/fake.h"
 
-TLS struct fake_thread fake_thread;
+TLS struct fake_thread *fake_thread_known;
 struct fake_context *fake_contexts;
 
 static struct fake_handles handles;
 static struct fake_context *primaries[FAKE_MAX_DEVICES];
 static unsigned primary_flags[FAKE_MAX_DEVICES];
 
+static pthread_key_t thread_key;
+
+static void thread_ends(void *value) {
+    FAKE_LOCKED;
+    fake_streams_drop(value);
+    fake_thread_known = NULL;
+    free(value);
+}
+static void make_thread_key(void) { pthread_key_create(&thread_key, thread_ends); }
+
+struct fake_thread *fake_thread_new(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, make_thread_key);
+    fake_thread_known = calloc(1, sizeof *fake_thread_known);
+    if (!fake_thread_known) abort();
+    pthread_setspecific(thread_key, fake_thread_known);
+    return fake_thread_known;
+}
+
 CUresult fake_current(struct fake_context **context) {
-    struct fake_thread *thread = &fake_thread;
+    struct fake_thread *thread = fake_thread();
 
     if (!thread->depth || !thread->stack[thread->depth - 1]) return CUDA_ERROR_INVALID_CONTEXT;
     *context = thread->stack[thread->depth - 1];
@@ -133,8 +153,8 @@ API(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active),
 /* ---- Created contexts ---- */
 
 static CUresult push(struct fake_context *context) {
-    if (fake_thread.depth == FAKE_STACK) return CUDA_ERROR_OUT_OF_MEMORY;
-    fake_thread.stack[fake_thread.depth++] = context;
+    if (fake_thread()->depth == FAKE_STACK) return CUDA_ERROR_OUT_OF_MEMORY;
+    fake_thread()->stack[fake_thread()->depth++] = context;
     return CUDA_SUCCESS;
 }
 
@@ -171,7 +191,7 @@ static CUresult destroy(CUcontext handle) {
     if (!context || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
     stop(context);
     fake_handle_free(&handles, context->handle);
-    if (fake_thread.depth && fake_thread.stack[fake_thread.depth - 1] == context) fake_thread.depth--;
+    if (fake_thread()->depth && fake_thread()->stack[fake_thread()->depth - 1] == context) fake_thread()->depth--;
     return CUDA_SUCCESS;
 }
 IMPL(cuCtxDestroy_v2)(CUcontext ctx) { return destroy(ctx); }
@@ -214,8 +234,8 @@ IMPL(cuCtxPushCurrent)(CUcontext ctx) { return push_handle(ctx); }
 static CUresult pop(CUcontext *pctx) {
     struct fake_context *context;
 
-    if (!fake_thread.depth) return CUDA_ERROR_INVALID_CONTEXT;
-    context = fake_thread.stack[--fake_thread.depth];
+    if (!fake_thread()->depth) return CUDA_ERROR_INVALID_CONTEXT;
+    context = fake_thread()->stack[--fake_thread()->depth];
     if (pctx) *pctx = context ? context->handle : NULL;
     return CUDA_SUCCESS;
 }
@@ -228,17 +248,17 @@ IMPL(cuCtxSetCurrent)(CUcontext ctx) {
     FAKE_LOCKED;
     if (ctx && !(context = fake_context_get(ctx))) return CUDA_ERROR_INVALID_CONTEXT;
     if (!ctx) {
-        if (fake_thread.depth) fake_thread.depth--;
+        if (fake_thread()->depth) fake_thread()->depth--;
         return CUDA_SUCCESS;
     }
-    if (!fake_thread.depth) return push(context);
-    fake_thread.stack[fake_thread.depth - 1] = context;
+    if (!fake_thread()->depth) return push(context);
+    fake_thread()->stack[fake_thread()->depth - 1] = context;
     return CUDA_SUCCESS;
 }
 
 API(cuCtxGetCurrent, (CUcontext *pctx), (pctx)) {
     if (!pctx) return CUDA_ERROR_INVALID_VALUE;
-    *pctx = fake_thread.depth && fake_thread.stack[fake_thread.depth - 1] ? fake_thread.stack[fake_thread.depth - 1]->handle : NULL;
+    *pctx = fake_thread()->depth && fake_thread()->stack[fake_thread()->depth - 1] ? fake_thread()->stack[fake_thread()->depth - 1]->handle : NULL;
     return CUDA_SUCCESS;
 }
 

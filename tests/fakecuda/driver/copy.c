@@ -82,7 +82,9 @@ IMPL(cuMemcpyHtoD_v2)(bool pt, CUdeviceptr to, const void *from, size_t n) { ret
 IMPL(cuMemcpyDtoH_v2)(bool pt, void *to, CUdeviceptr from, size_t n) { return flat(A(to), HOST, from, DEVICE, n, NULL, pt, false); }
 IMPL(cuMemcpyDtoD_v2)(bool pt, CUdeviceptr to, CUdeviceptr from, size_t n) { return flat(to, DEVICE, from, DEVICE, n, NULL, pt, false); }
 IMPL(cuMemcpyAsync)(bool pt, CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) { return flat(to, ANY, from, ANY, n, s, pt, true); }
-IMPL(cuMemcpyHtoDAsync_v2)(bool pt, CUdeviceptr to, const void *from, size_t n, CUstream s) { return flat(to, DEVICE, A(from), HOST, n, s, pt, true); }
+IMPL(cuMemcpyHtoDAsync_v2)(bool pt, CUdeviceptr to, const void *from, size_t n, CUstream s) {
+    return flat(to, DEVICE, A(from), HOST, n, s, pt, true);
+}
 IMPL(cuMemcpyDtoHAsync_v2)(bool pt, void *to, CUdeviceptr from, size_t n, CUstream s) { return flat(A(to), HOST, from, DEVICE, n, s, pt, true); }
 IMPL(cuMemcpyDtoDAsync_v2)(bool pt, CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) {
     return flat(to, DEVICE, from, DEVICE, n, s, pt, true);

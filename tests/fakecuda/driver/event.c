@@ -116,7 +116,7 @@ IMPL(cuStreamWaitEvent)(bool per_thread, CUstream hstream, CUevent handle, unsig
 }
 
 /* An event that stands for all work of a context so far: its streams' last operations. */
-static CUresult record_context(struct fake_context *context, CUevent handle) {
+MAYBE_UNUSED static CUresult record_context(struct fake_context *context, CUevent handle) {
     struct fake_event *event = fake_event_get(handle);
     struct fake_record *record;
     struct fake_stream *collector;
@@ -138,7 +138,7 @@ static CUresult record_context(struct fake_context *context, CUevent handle) {
     return CUDA_SUCCESS;
 }
 
-static CUresult wait_context(struct fake_context *context, CUevent handle) {
+MAYBE_UNUSED static CUresult wait_context(struct fake_context *context, CUevent handle) {
     struct fake_event *event = fake_event_get(handle);
 
     if (!event) return CUDA_ERROR_INVALID_HANDLE;

@@ -16,6 +16,11 @@
 
 #include "shim/calls/cuda_api.h"
 
+#if CUDA_VERSION < 12030
+typedef struct { char bytes[8]; } CUgraphEdgeData; /* so that bodies shared by old and new calls need no guards */
+#endif
+
+#define MAYBE_UNUSED    __attribute__((unused)) /* used only with newer headers */
 #define EXPORT          __attribute__((visibility("default")))
 #define UNLIKELY(x)     __builtin_expect(!!(x), 0)
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -201,9 +206,12 @@ struct fake_thread {
     int depth;
     CUstreamCaptureMode mode;
     struct { struct fake_context *context; unsigned generation; struct fake_stream *stream; } own[FAKE_MAX_DEVICES];
-    bool registered;
 };
-extern TLS struct fake_thread fake_thread;
+/* The calling thread's. Only a pointer lies in static TLS, which is scarce where this library is dlopened. */
+extern TLS struct fake_thread *fake_thread_known;
+struct fake_thread *fake_thread_new(void);
+static inline struct fake_thread *fake_thread(void) { return fake_thread_known ? fake_thread_known : fake_thread_new(); }
+void fake_streams_drop(struct fake_thread *thread); /* a thread that ends */
 extern struct fake_context *fake_contexts;
 extern int fake_device_count;
 
@@ -254,6 +262,7 @@ void fake_wait(struct fake_record *record);                       /* releases th
 void fake_advance(void);                                          /* runs whatever can run */
 void fake_deadline(uint64_t time);                                /* called by steps: look again then */
 void fake_host_submit(struct fake_work *work, struct fake_running *running);
+void fake_host_call(CUhostFn function, void *data); /* on the same thread, after what was submitted before */
 
 /* ---- The one door for asynchronous work (capture.c) ---- */
 
@@ -339,6 +348,8 @@ struct fake_graph {
     size_t count;
     bool child; /* belongs to a node */
     unsigned id;
+    struct fake_user **users; /* one entry a reference */
+    size_t user_count;
 };
 struct fake_graph *fake_graph_new(bool child);
 struct fake_graph *fake_graph_get(CUgraph handle);
@@ -349,6 +360,8 @@ struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, 
 struct fake_graph *fake_graph_clone(const struct fake_graph *graph, bool child);
 void fake_graph_destroy(struct fake_graph *graph);
 struct fake_exec *fake_exec_get(CUgraphExec handle);
+void fake_users_copy(struct fake_graph *to, const struct fake_graph *from); /* user objects: user_object.c */
+void fake_users_drop(struct fake_graph *graph);
 /* Used by work.c for WORK_GRAPH and WORK_CHILD. */
 bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uint64_t ready);
 struct fake_graph *fake_exec_graph(struct fake_exec *exec);

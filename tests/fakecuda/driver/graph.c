@@ -62,6 +62,7 @@ struct fake_graph *fake_graph_clone(const struct fake_graph *from, bool child) {
     for (struct fake_node *n = graph->first; n; n = n->next)
         for (size_t i = 0; i < n->before_count; i++) n->before[i] = copies[n->before[i]->index];
     free(copies);
+    fake_users_copy(graph, from);
     return graph;
 }
 
@@ -78,6 +79,7 @@ void fake_graph_destroy(struct fake_graph *graph) {
         graph->first = node->next;
         node_free(node);
     }
+    fake_users_drop(graph);
     if (graph->handle) fake_handle_free(&graphs, graph->handle);
     free(graph);
 }
@@ -198,7 +200,8 @@ API(cuGraphAddDependencies_v2, (CUgraph g, const CUgraphNode *from, const CUgrap
     (void)d;
     return change_edges(g, from, to, n, true);
 }
-API(cuGraphRemoveDependencies_v2, (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *d, size_t n), (g, from, to, d, n)) {
+API(cuGraphRemoveDependencies_v2, (CUgraph g, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *d, size_t n),
+     (g, from, to, d, n)) {
     (void)d;
     return change_edges(g, from, to, n, false);
 }
@@ -250,6 +253,15 @@ API(cuGraphChildGraphNodeGetGraph, (CUgraphNode handle, CUgraph *graph), (handle
     *graph = fake_graph_handle(node->work.child);
     return CUDA_SUCCESS;
 }
+#if CUDA_VERSION >= 13010
+API(cuGraphGetId, (CUgraph handle, unsigned *id), (handle, id)) {
+    FAKE_LOCKED;
+    struct fake_graph *graph = fake_graph_get(handle);
+    if (!graph || !id) return CUDA_ERROR_INVALID_VALUE;
+    *id = graph->id;
+    return CUDA_SUCCESS;
+}
+#endif
 API(cuGraphDebugDotPrint, (CUgraph handle, const char *path, unsigned flags), (handle, path, flags)) {
     (void)path, (void)flags;
     FAKE_LOCKED;

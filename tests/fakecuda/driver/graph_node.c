@@ -205,7 +205,14 @@ IMPL(cuGraphEventWaitNodeSetEvent)(CUgraphNode node, CUevent event) { return set
         fill;                                                                                                                                        \
         return CUDA_SUCCESS;                                                                                                                         \
     }
-READ(cuGraphKernelNodeGetParams_v2, CUDA_KERNEL_NODE_PARAMS, WORK_KERNEL, *p = node->work.kernel.params)
+/* The caller's parameters are gone; ours are what an effect would read. */
+static void kernel_params(struct fake_node *node, CUDA_KERNEL_NODE_PARAMS *p) {
+    *p = node->work.kernel.params;
+    for (unsigned i = 0; i < COUNT_OF(node->work.kernel.values); i++) node->work.kernel.parameters[i] = &node->work.kernel.values[i];
+    p->kernelParams = node->work.kernel.parameters;
+    p->extra = NULL;
+}
+READ(cuGraphKernelNodeGetParams_v2, CUDA_KERNEL_NODE_PARAMS, WORK_KERNEL, kernel_params(node, p))
 READ(cuGraphMemcpyNodeGetParams, CUDA_MEMCPY3D, WORK_COPY, *p = node->work.copy.shape)
 READ(cuGraphMemsetNodeGetParams, CUDA_MEMSET_NODE_PARAMS, WORK_SET,
      *p = ((CUDA_MEMSET_NODE_PARAMS){node->work.set.address, node->work.set.pitch, node->work.set.value, node->work.set.element, node->work.set.width,

@@ -20,7 +20,8 @@ void *fake_handle_new(struct fake_handles *handles, void *object) {
     uint32_t index;
 
     if (!handles->base) {
-        void *range = mmap(NULL, (size_t)SLOT_LIMIT * sizeof(struct slot), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+        void *range = mmap(NULL, (size_t)SLOT_LIMIT * sizeof(struct slot), PROT_READ | PROT_WRITE, flags, -1, 0);
         if (range == MAP_FAILED) return NULL;
         handles->base = range;
         handles->used = 1; /* index 0 means none in `free` */

@@ -44,7 +44,8 @@ static CUresult launch(CUfunction f, CUstream hstream, bool per_thread, const un
         if (stream->context != context) return CUDA_ERROR_INVALID_HANDLE;
     }
     /* The common case of a benchmark: nothing to do, and nothing in its way. */
-    if (!stream->capture && !function->effect && !function->sleeps && !function->duration && !stream->context->capturing_blocking && fake_idle(stream))
+    if (!function->effect && !function->sleeps && !function->duration && !stream->capture && !stream->context->capturing_blocking &&
+        fake_idle(stream))
         return CUDA_SUCCESS;
     {
         struct fake_work work;

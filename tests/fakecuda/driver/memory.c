@@ -114,7 +114,8 @@ API(cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes), (address, bytes)) { ret
 API(cuMemAllocManaged, (CUdeviceptr *address, size_t bytes, unsigned flags), (address, bytes, flags)) {
     return allocate(bytes, CU_MEMORYTYPE_UNIFIED, flags, address);
 }
-API(cuMemAllocPitch_v2, (CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element), (address, pitch, width, height, element)) {
+API(cuMemAllocPitch_v2, (CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element),
+     (address, pitch, width, height, element)) {
     (void)element;
     if (!pitch) return CUDA_ERROR_INVALID_VALUE;
     *pitch = (width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

@@ -7,8 +7,8 @@
  *   add...          (uint32_t *out, const uint32_t *a, const uint32_t *b, uint32_t count)
  *   missing...      is not there: CUDA_ERROR_NOT_FOUND
  *
- * Everything else is an empty kernel of CUSTREAM_FAKE_KERNEL_NS nanoseconds, 0 by default. A C++ name is searched for these words, since real programs
- * have mangled ones; the first that is found counts.
+ * Everything else is an empty kernel of CUSTREAM_FAKE_KERNEL_NS nanoseconds, 0 by default. Names are searched for these words in this order, since
+ * C++ mangles them.
  */
 #include "tests/fakecuda/driver/fake.h"
 
@@ -187,7 +187,9 @@ API(cuLibraryLoadFromFile,
     return load_file((void **)library, path, true);
 }
 IMPL(cuLibraryUnload)(CUlibrary library) { return unload(library); }
-API(cuLibraryGetKernel, (CUkernel *kernel, CUlibrary library, const char *name), (kernel, library, name)) { return get((void **)kernel, library, name); }
+API(cuLibraryGetKernel, (CUkernel *kernel, CUlibrary library, const char *name), (kernel, library, name)) {
+    return get((void **)kernel, library, name);
+}
 API(cuLibraryGetModule, (CUmodule *module, CUlibrary library), (module, library)) {
     if (!module) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
@@ -209,7 +211,7 @@ API(cuKernelGetFunction, (CUfunction *function, CUkernel kernel), (function, ker
     return CUDA_SUCCESS;
 }
 
-static CUresult name_of(const char **name, void *handle) {
+MAYBE_UNUSED static CUresult name_of(const char **name, void *handle) {
     struct fake_function *function;
 
     if (!name) return CUDA_ERROR_INVALID_VALUE;
@@ -281,7 +283,8 @@ API(cuFuncLoad, (CUfunction function), (function)) {
 }
 #endif
 
-API(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads, size_t shared), (blocks, function, threads, shared)) {
+API(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads, size_t shared),
+     (blocks, function, threads, shared)) {
     (void)shared;
     if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;

@@ -1,10 +1,10 @@
 /*
  * The scheduler: streams with pending operations, and when each may go on.
  *
- * Nobody simulates a device step by step. An operation has the time at which its predecessors ended; a kernel ends its duration later, everything else
- * at once, so a chain of them has exact times however late a thread wakes up to look. Whoever holds the lock may advance all streams: a call that
- * enqueues, a thread that waits, or the worker thread, which exists only once something could not run at once. Host functions run on one thread of
- * their own, without the lock.
+ * Nobody simulates a device step by step. An operation has the time at which its predecessors ended; a kernel ends its duration later, all
+ * else at once, so a chain of them has exact times however late a thread wakes up to look. Whoever holds the lock may advance all streams: a call
+ * that enqueues, a thread that waits, or the worker thread, which exists only once something could not run at once. Host functions run on one
+ * thread of their own, without the lock.
  *
  * Implicit order with the legacy stream follows from one sequence number per context: an operation of the legacy stream waits for all earlier ones
  * of blocking streams, and one of a blocking stream for all earlier ones of the legacy stream.
@@ -26,6 +26,8 @@ struct host_job {
     struct host_job *next;
     struct fake_work *work;
     struct fake_running *running;
+    struct fake_work own_work; /* of a call that belongs to no stream */
+    struct fake_running own_running;
 };
 static struct host_job *host_first, **host_last = &host_first;
 
@@ -251,13 +253,32 @@ static void *host_thread(void *unused) {
     return NULL;
 }
 
-void fake_host_submit(struct fake_work *work, struct fake_running *running) {
-    struct host_job *job = malloc(sizeof *job);
-
+static struct host_job *job_new(void) {
+    struct host_job *job = calloc(1, sizeof *job);
     if (!job) abort();
-    *job = (struct host_job){NULL, work, running};
+    return job;
+}
+
+static void submit(struct host_job *job) {
     *host_last = job;
     host_last = &job->next;
     if (!host_started) host_started = start_thread(host_thread);
     pthread_cond_signal(&host_told);
+}
+
+void fake_host_submit(struct fake_work *work, struct fake_running *running) {
+    struct host_job *job = job_new();
+
+    job->work = work;
+    job->running = running;
+    submit(job);
+}
+
+void fake_host_call(CUhostFn function, void *data) {
+    struct host_job *job = job_new();
+
+    job->own_work = (struct fake_work){.type = WORK_HOST, .host = {function, NULL, NULL, data}};
+    job->work = &job->own_work;
+    job->running = &job->own_running;
+    submit(job);
 }

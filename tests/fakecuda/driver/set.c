@@ -32,7 +32,9 @@ IMPL(cuMemsetD2D8Async)(bool pt, CUdeviceptr to, size_t p, unsigned char v, size
 IMPL(cuMemsetD2D16Async)(bool pt, CUdeviceptr to, size_t p, unsigned short v, size_t w, size_t h, CUstream s) {
     return set(to, p, v, 2, w, h, s, pt, true);
 }
-IMPL(cuMemsetD2D32Async)(bool pt, CUdeviceptr to, size_t p, unsigned v, size_t w, size_t h, CUstream s) { return set(to, p, v, 4, w, h, s, pt, true); }
+IMPL(cuMemsetD2D32Async)(bool pt, CUdeviceptr to, size_t p, unsigned v, size_t w, size_t h, CUstream s) {
+    return set(to, p, v, 4, w, h, s, pt, true);
+}
 IMPL(cuMemsetD8)(CUdeviceptr_v1 to, unsigned char v, unsigned n) { return set(to, 0, v, 1, n, 1, NULL, false, false); }
 IMPL(cuMemsetD16)(CUdeviceptr_v1 to, unsigned short v, unsigned n) { return set(to, 0, v, 2, n, 1, NULL, false, false); }
 IMPL(cuMemsetD32)(CUdeviceptr_v1 to, unsigned v, unsigned n) { return set(to, 0, v, 4, n, 1, NULL, false, false); }
@@ -141,10 +143,18 @@ static CUresult batch(CUstream stream, bool pt, unsigned count, const CUstreamBa
         const CUstreamBatchMemOpParams *p = &params[i];
 
         switch (p->operation) {
-        case CU_STREAM_MEM_OP_WAIT_VALUE_32: ops[used++] = (struct fake_values_op){true, p->waitValue.address, p->waitValue.value, p->waitValue.flags, 4}; break;
-        case CU_STREAM_MEM_OP_WAIT_VALUE_64: ops[used++] = (struct fake_values_op){true, p->waitValue.address, p->waitValue.value64, p->waitValue.flags, 8}; break;
-        case CU_STREAM_MEM_OP_WRITE_VALUE_32: ops[used++] = (struct fake_values_op){false, p->writeValue.address, p->writeValue.value, p->writeValue.flags, 4}; break;
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64: ops[used++] = (struct fake_values_op){false, p->writeValue.address, p->writeValue.value64, p->writeValue.flags, 8}; break;
+        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+            ops[used++] = (struct fake_values_op){true, p->waitValue.address, p->waitValue.value, p->waitValue.flags, 4};
+            break;
+        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+            ops[used++] = (struct fake_values_op){true, p->waitValue.address, p->waitValue.value64, p->waitValue.flags, 8};
+            break;
+        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+            ops[used++] = (struct fake_values_op){false, p->writeValue.address, p->writeValue.value, p->writeValue.flags, 4};
+            break;
+        case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+            ops[used++] = (struct fake_values_op){false, p->writeValue.address, p->writeValue.value64, p->writeValue.flags, 8};
+            break;
         case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
         case CU_STREAM_MEM_OP_BARRIER: break;
         default: return CUDA_ERROR_INVALID_VALUE;

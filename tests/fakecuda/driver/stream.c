@@ -54,10 +54,7 @@ static void stream_destroy(struct fake_stream *stream) {
     if (!stream->head) fake_stream_release(stream);
 }
 
-static void thread_ends(void *value) {
-    struct fake_thread *thread = value;
-
-    FAKE_LOCKED;
+void fake_streams_drop(struct fake_thread *thread) {
     for (unsigned i = 0; i < FAKE_MAX_DEVICES; i++) {
         struct fake_context *context = thread->own[i].context;
         if (context && context->alive && context->generation == thread->own[i].generation) stream_destroy(thread->own[i].stream);
@@ -67,16 +64,12 @@ static void thread_ends(void *value) {
 
 /* The calling thread's own stream in a context, made at its first use. */
 static struct fake_stream *own_stream(struct fake_context *context) {
-    static pthread_key_t key;
-    static bool have_key;
-    struct fake_thread *thread = &fake_thread;
+    struct fake_thread *thread = fake_thread();
     unsigned i = 0;
 
     for (i = 0; i < FAKE_MAX_DEVICES - 1 && thread->own[i].context; i++)
         if (thread->own[i].context == context) break;
     if (thread->own[i].context == context && thread->own[i].generation == context->generation) return thread->own[i].stream;
-    if (!have_key) have_key = pthread_key_create(&key, thread_ends) == 0;
-    pthread_setspecific(key, thread);
     thread->own[i].context = context;
     thread->own[i].generation = context->generation;
     thread->own[i].stream = fake_stream_alloc(context);

@@ -1,8 +1,9 @@
 /*
  * cuGetProcAddress: a base name, a version and flags to an exported symbol, from the table that gen/versions.awk makes of NVIDIA's headers.
  *
- * What a real driver answers where its documentation leaves it open, as measured on 580.159: an unknown name, or one that came after the driver, gives
- * CUDA_SUCCESS with NULL and SYMBOL_NOT_FOUND; a per-thread sibling asked for with a version before 7000 gives CUDA_SUCCESS with NULL.
+ * What a real driver answers where its documentation leaves it open, as measured on 580.159: a name that came after the driver gives CUDA_SUCCESS
+ * with NULL and SYMBOL_NOT_FOUND, and so does an unknown one here; a per-thread sibling asked for with a version before 7000 gives CUDA_SUCCESS
+ * with NULL.
  */
 #include "tests/fakecuda/driver/fake.h"
 

@@ -91,6 +91,7 @@ void section_context(struct gpu *g) {
     RUN(cuDevicePrimaryCtxReset_v2, g->dev);
     RUN(cuCtxSetCurrent, NULL);
     RUN(cuDevicePrimaryCtxRelease, g->dev);
+    RUN(cuDevicePrimaryCtxReset, g->dev);
     if (RUN(cuDevicePrimaryCtxRetain, &g->ctx, g->dev) || RUN(cuCtxSetCurrent, g->ctx)) return;
     if (load_kernels(g)) return;
     use_current("after the reset");
@@ -182,6 +183,7 @@ void section_lookup(struct gpu *g) {
     if (second) step("cuGetProcAddress_v2", second("cuStreamDestroy", (void **)&destroy, 4000, 0, NULL));
     if (create && destroy) step("cuStreamDestroy_v2", destroy(s));
     FOUND(cuMemsetD8_v2_ptds, p, 1, 16);
+    RUN(cuCtxSynchronize);
     FOUND(cuStreamQuery_ptsz, CU_STREAM_LEGACY);
     find("cuNoSuchCall");
     RUN(cuCtxSynchronize);
@@ -217,6 +219,22 @@ void section_odd(struct gpu *g) {
     RUN(cuStreamDestroy_v2, s);
 }
 
+static void legacy_arrays(CUdeviceptr_v1 p, uint32_t *host, CUstream s) {
+    CUarray a = NULL;
+    CUDA_ARRAY_DESCRIPTOR_v1 line = {N, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
+    CUDA_ARRAY_DESCRIPTOR line_v2 = {N, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
+    if (FOUND(cuArrayCreate, &a, &line) && FOUND(cuArrayCreate_v2, &a, &line_v2)) return;
+    FOUND(cuMemcpyHtoA, a, 0, host, 4096);
+    FOUND(cuMemcpyAtoA, a, 2048, a, 0, 2048);
+    FOUND(cuMemcpyAtoD, p, a, 0, 4096);
+    FOUND(cuMemcpyDtoA, a, 0, p, 4096);
+    FOUND(cuMemcpyAtoH, host, a, 0, 4096);
+    FOUND(cuMemcpyHtoAAsync, a, 0, host, 4096, s);
+    FOUND(cuMemcpyAtoHAsync, host, a, 0, 4096, s);
+    RUN(cuStreamSynchronize, s);
+    FOUND(cuArrayDestroy, a);
+}
+
 /* The calls of CUDA 3 with 32-bit device addresses: they need a context of that time and memory below 4 GiB. */
 static void legacy_calls(uint32_t *low) {
     CUdeviceptr_v1 p = (CUdeviceptr_v1)(uintptr_t)low, q = p + 4096;
@@ -250,7 +268,21 @@ static void legacy_calls(uint32_t *low) {
     FOUND(cuMemcpy2D, &c);
     FOUND(cuMemcpy2DUnaligned, &c);
     FOUND(cuMemcpy2DAsync, &c, s);
+    CUDA_MEMCPY3D_v1 c3;
+    memset(&c3, 0, sizeof c3);
+    c3.srcMemoryType = CU_MEMORYTYPE_HOST;
+    c3.srcHost = host;
+    c3.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    c3.dstDevice = p;
+    c3.srcPitch = c3.dstPitch = 128;
+    c3.srcHeight = c3.dstHeight = 8;
+    c3.WidthInBytes = 64;
+    c3.Height = 4;
+    c3.Depth = 2;
+    FOUND(cuMemcpy3D, &c3);
+    FOUND(cuMemcpy3DAsync, &c3, s);
     RUN(cuStreamSynchronize, s);
+    legacy_arrays(p, host, s);
     RUN(cuCtxSynchronize);
     uint32_t sum = 0;
     for (int i = 0; i < N; i++) sum = sum * 31 + host[i];
@@ -272,13 +304,13 @@ void section_legacy(struct gpu *g) {
         fprintf(out, "  no memory below 4 GiB\n");
         return;
     }
-    if (FOUND(cuCtxCreate, &ctx, 0, g->dev)) return;
+    if (FOUND(cuCtxCreate, &ctx, 0, g->dev)) ctx = NULL; /* refused by today's drivers: then the codes of a context of today */
     memset(low, 0, 1 << 16);
     /* Registered host memory has a device address equal to its own, so this one fits 32 bits. */
     CUresult rc = FOUND(cuMemHostRegister_v2, low, 1 << 16, CU_MEMHOSTREGISTER_PORTABLE);
     legacy_calls(low); /* refused memory gives codes, not crashes: the addresses are this process's own */
     if (rc == CUDA_SUCCESS) FOUND(cuMemHostUnregister, low);
     FOUND(cuMemFree, 0);
-    RUN(cuCtxDestroy, ctx);
+    if (ctx) RUN(cuCtxDestroy, ctx);
     RUN(cuCtxSetCurrent, g->ctx);
 }

@@ -208,6 +208,11 @@ void section_graph(struct gpu *g) {
     if (!kernel) FOUND(cuGraphAddKernelNode, &kernel, graph, &wait, 1, &old);
     params.kernel.kernelParams = ADD_ARGS(p, N, 11);
     FOUND(cuGraphNodeSetParams, kernel, &params);
+    CUkernelNodeAttrValue value;
+    memset(&value, 0, sizeof value);
+    RUN(cuGraphKernelNodeGetAttribute, kernel, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
+    fprintf(out, "  priority %d\n", value.priority);
+    RUN(cuGraphKernelNodeSetAttribute, kernel, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value);
     instantiate_all_ways(graph, s);
 
     if (RUN(cuGraphInstantiateWithFlags, &exec, graph, 0) == CUDA_SUCCESS) {

@@ -1,0 +1,93 @@
+/*
+ * ending HOW: 100 launches, then the process ends in one of many ways. abort and kill first sleep longer than the writer's half second and launch
+ * 10 times more, which nobody promises to keep.
+ */
+#include "tests/apps/app.h"
+
+#include <signal.h>
+
+static CUfunction empty;
+static CUstream stream;
+static volatile int stop;
+
+static void *leaves(void *how)
+{
+    OK(cuCtxSetCurrent, app_context);
+    LAUNCH(empty, stream);
+    if (!strcmp(how, "thread-exit")) exit(6);
+    _exit(6);
+}
+
+static void *runs_on(void *unused)
+{
+    OK(cuCtxSetCurrent, app_context);
+    for (; !stop; app_sleep_ms(1))
+        for (int i = 0; i < 50; i++)
+            if (CU(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL) != CUDA_SUCCESS) return unused;
+    return unused;
+}
+
+static void at_the_end(void) { LAUNCH(empty, stream); } /* an exit handler of the program's may call CUDA */
+
+static pthread_key_t key;
+static void last_call(void *unused)
+{
+    (void)unused;
+    /* A thread's destructor too; whether the driver still has the thread's context is the driver's business. */
+    (void)!CU(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL);
+}
+
+static void *with_destructor(void *unused)
+{
+    OK(cuCtxSetCurrent, app_context);
+    LAUNCH(empty, stream);
+    pthread_setspecific(key, &key);
+    return unused;
+}
+
+static void on_term(int unused)
+{
+    (void)unused;
+    _exit(12);
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    const char *how = argc > 1 ? argv[1] : "return";
+    app_start(0);
+    empty = app_kernel("empty_kernel");
+    OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 100; i++) LAUNCH(empty, stream);
+    if (!strcmp(how, "return")) return 5;
+    if (!strcmp(how, "exit")) exit(5);
+    if (!strcmp(how, "_exit")) _exit(5);
+    if (!strcmp(how, "_Exit")) _Exit(5);
+    if (!strcmp(how, "syscall")) syscall(SYS_exit_group, 5);
+    if (!strcmp(how, "quick_exit")) quick_exit(5);
+    if (!strcmp(how, "atexit")) return atexit(at_the_end), 5;
+    if (!strcmp(how, "handler")) return signal(SIGTERM, on_term), raise(SIGTERM), 1;
+    if (!strcmp(how, "thread-exit") || !strcmp(how, "thread-_exit")) {
+        THREAD(&thread, leaves, (void *)how);
+        pthread_join(thread, NULL);
+    }
+    if (!strcmp(how, "running")) {
+        for (int i = 0; i < 3; i++) THREAD(&thread, runs_on, NULL);
+        app_sleep_ms(50);
+        return 5;
+    }
+    if (!strcmp(how, "destructors")) {
+        pthread_key_create(&key, last_call);
+        for (int i = 0; i < 20; i++) {
+            THREAD(&thread, with_destructor, NULL);
+            pthread_join(thread, NULL);
+        }
+        return 5;
+    }
+    app_sleep_ms(1300);
+    for (int i = 0; i < 10; i++) LAUNCH(empty, stream);
+    if (!strcmp(how, "abort")) abort();
+    if (!strcmp(how, "kill")) raise(SIGKILL);
+    if (!strcmp(how, "segv")) raise(SIGSEGV);
+    return 2;
+}

@@ -1,0 +1,63 @@
+"""Python programs of others' libraries (cuda.bindings, cuda.core) under the shim. The simulated driver counts what they called without it."""
+import collections
+
+import pytest
+
+from tests.apprun import calls_in, read, said, wrapped_calls
+
+PROGRAMS = ["bindings_streams", "cuda_core_streams"]
+
+
+@pytest.fixture(params=PROGRAMS)
+def client(run_app, root, build, tmp_path, request):
+    """(name, wrapped calls that the program makes of itself, its trace)."""
+    argv = [build / "venv" / "bin" / "python", root / "tests" / "apps" / "clients" / f"{request.param}.py"]
+    counts = tmp_path / "counts"
+    bare = run_app(argv, shim=False, env={"CUSTREAM_FAKE_COUNTS": counts}).check()
+    assert bare.stdout.endswith("ok\n")
+    made = collections.Counter({name: int(n) for name, n in (line.split() for line in counts.read_text().splitlines()) if name in wrapped_calls()})
+    run = run_app(argv)
+    assert (run.rc, run.stdout, run.stderr) == (bare.rc, bare.stdout, bare.stderr)
+    assert not said(run)
+    return request.param, made, read(run.trace)
+
+
+def test_every_call_is_there(client):
+    _, made, trace = client
+    assert made and calls_in(trace) == made
+    assert trace.totals["lost_records"] == 0 and trace.totals["complete"] is True
+
+
+def test_streams_and_their_makers(client):
+    """Each stream and event is there, and bears the name of the extension module that made it."""
+    name, made, trace = client
+    created = [e for e in trace.pairs if e["args"].get("origin") == "created"]
+    assert len(created) == 2 == made["cuStreamCreate"] + made["cuStreamCreateWithPriority"]
+    assert all(e["args"]["library"].endswith(".so") and not e["args"]["library"].startswith(("libcuda", "libpython")) for e in created)
+    assert all(e["args"]["destroyed"] for e in created) and trace.totals["leaked_streams"] == 0
+    priorities = sorted(e["args"]["priority"] for e in created)
+    assert priorities == ([-5, 0] if name == "bindings_streams" else [-1, 0])
+    assert "adopted: first seen in use" not in {e["args"].get("origin") for e in trace.pairs}
+    assert all(e["args"]["library"] in trace.lanes[e["pid"], e["tid"]] for e in created)
+
+
+def test_waits_point_at_records(client):
+    """Every wait and synchronisation on an event that was recorded has its arrow."""
+    _, made, trace = client
+    flows = trace.flows("cs_dep")
+    waits = [e for name in ("cuStreamWaitEvent", "cuEventSynchronize") for e in trace.host(name)]
+    assert len(waits) == made["cuStreamWaitEvent"] + made["cuEventSynchronize"] > 0
+    assert sorted(f.finish["ts"] for f in flows) == sorted(e["ts"] for e in waits)
+    for f in flows:
+        assert f.start["name"].startswith("cuEventRecord") and f.start["args"]["event"] == f.finish["args"]["event"]
+
+
+def test_copies_have_bytes(client):
+    name, _, trace = client
+    copies = [e["args"]["bytes"] for e in trace.host() if e["name"].startswith("cuMemcpy")]
+    assert copies and set(copies) == ({4096} if name == "bindings_streams" else {1024})
+
+
+def test_callbacks_of_python(client):
+    name, made, trace = client
+    assert len(trace.host("callback", cat="cs_callback")) == made["cuLaunchHostFunc"] == (1 if name == "bindings_streams" else 0)

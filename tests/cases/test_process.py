@@ -1,0 +1,264 @@
+"""Processes: how they end, fork, replace themselves, race and share a path, and what must stay as the program left it."""
+import collections
+import os
+import re
+import shutil
+import signal
+import socket
+
+import pytest
+
+from tests.apprun import both, calls_in, calls_of, faithful, notes_of, read, said
+
+
+def traces_beside(run):
+    """Every trace of the run: the one that was asked for and those with something put in before the extension."""
+    return sorted(run.trace.parent.glob(run.trace.name.replace(".json", "*.json")))
+
+
+def others_beside(run):
+    return [path for path in traces_beside(run) if path != run.trace]
+
+
+def launches(trace):
+    return calls_in(trace)["cuLaunchKernel"]
+
+
+# ---- Ends ----
+
+@pytest.mark.parametrize("how, rc, made", [
+    ("return", 5, 100), ("exit", 5, 100), ("_exit", 5, 100), ("_Exit", 5, 100), ("quick_exit", 5, 100), ("atexit", 5, 101), ("handler", 12, 100),
+    ("thread-exit", 6, 101), ("thread-_exit", 6, 101), ("destructors", 5, 140)])
+def test_every_end_keeps_every_call(run_app, how, rc, made):
+    run, trace = both(run_app, ["ending", how])
+    assert run.rc == rc and launches(trace) == made
+    assert trace.totals["complete"] is True and trace.totals["lost_records"] == 0 and not said(run)
+
+
+def test_main_returns_while_threads_run(run_app):
+    run, trace = both(run_app, ["ending", "running"])
+    assert run.rc == 5 and launches(trace) > 100 and trace.totals["complete"] is True and len({e["tid"] for e in trace.host()}) == 4
+
+
+@pytest.mark.parametrize("how, ending", [("abort", signal.SIGABRT), ("kill", signal.SIGKILL), ("segv", signal.SIGSEGV)])
+def test_killed(run_app, how, ending):
+    """The file is valid as of the last flush, at most a second ago, and says that it is not complete."""
+    run, trace = both(run_app, ["ending", how])
+    assert run.rc == -ending and 100 <= launches(trace) <= 110 and trace.totals["complete"] is False
+    assert trace.totals["recorded"] == sum(calls_in(trace).values())
+
+
+def test_end_without_libc(run_app):
+    """A raw exit_group is out of any library's sight: what was flushed is valid."""
+    run, trace = both(run_app, ["ending", "syscall"])
+    assert run.rc == 5 and launches(trace) <= 100
+
+
+# ---- fork, vfork, spawn, exec ----
+
+@pytest.mark.parametrize("how", ["idle", "exit", "vfork", "vfork-exec", "system"])
+def test_child_that_does_not_call_cuda(run_app, how):
+    run, trace = faithful(run_app, ["forks", how])
+    assert "child exited 1 status 11" in run.stdout or "system 11" in run.stdout
+    assert launches(trace) == 100 and trace.totals["complete"] is True and not others_beside(run)
+
+
+@pytest.mark.parametrize("how", ["calls", "calls-exit"])
+def test_child_that_calls_cuda(run_app, how):
+    """A forked child gets the driver's answers, and a trace of its own that has its calls and none of its parent's."""
+    run, trace = both(run_app, ["forks", how])
+    run.check()
+    notes = notes_of(run.stderr)
+    assert run.stdout.startswith("cuStreamSynchronize 3\ncuInit 3\ncuLaunchKernel 3\n")
+    assert launches(trace) == 100 and trace.totals["complete"] is True and {e["pid"] for e in trace.host()} == {int(notes["parent"])}
+    assert calls_in(trace) == calls_of(run.stdout)
+    (path,) = others_beside(run)
+    assert path.name == run.trace.name.replace(".json", f"-{notes['child']}.json")
+    child = read(path)
+    assert calls_in(child) == {"cuStreamSynchronize": 1, "cuLaunchKernel": 1} and {e["pid"] for e in child.host()} == {int(notes["child"])}
+    assert {e["args"]["cs.result"] for e in child.host()} == {"CUDA_ERROR_NOT_INITIALIZED"}
+    assert child.totals["complete"] is True and child.totals["recorded"] == 2
+
+
+def test_fork_before_cuda(run_app):
+    run, trace = both(run_app, ["forks", "before"])
+    run.check()
+    first, second = read(traces_beside(run)[0]), read(traces_beside(run)[1])
+    assert calls_in(first) == calls_in(second) == calls_of(run.stdout)
+    notes = notes_of(run.stderr)
+    assert {trace.host()[0]["pid"] for trace in (first, second)} == {int(notes["parent"]), int(notes["child"])}
+
+
+def test_fork_while_another_thread_records(run_app):
+    run, trace = both(run_app, ["forks", "threads"], env={"CUSTREAM_FULL": "block"})
+    run.check()
+    assert "went wrong" not in run.stdout
+    assert launches(trace) == 100 + int(notes_of(run.stderr)["others"]) and trace.totals["complete"] is True
+    children = others_beside(run)
+    assert len(children) == 20 and all(calls_in(read(path)) == {"cuStreamQuery": 1} for path in children)
+
+
+def test_spawn(run_app):
+    """A spawned program that uses CUDA is a process like any other: the second of one path."""
+    run, trace = both(run_app, ["forks", "spawn"])
+    run.check()
+    (path,) = others_beside(run)
+    assert path.name == run.trace.name.replace(".json", f"-{notes_of(run.stderr)['child']}.json")
+    assert launches(trace) == 100 and launches(read(path)) == 100
+
+
+@pytest.mark.parametrize("slow", [[], ["slow"]], ids=["at-once", "after-a-flush"])
+def test_exec_of_itself(run_app, slow):
+    """The same process id, three programs: three traces, and each has every call that was made before the exec."""
+    run, _ = both(run_app, ["again", 2, *slow])
+    run.check()
+    found = sorted(launches(read(path)) for path in traces_beside(run))
+    assert found == [10, 11, 12]
+
+
+# ---- Paths that several processes share ----
+
+def shell(run_app, script, **options):
+    return run_app(["/bin/sh", "-c", script], **options)
+
+
+def test_two_at_once(run_app, build):
+    run = shell(run_app, f"'{build}/tests/burst' 1 2000 200 & echo $!; '{build}/tests/burst' 1 2000 200 & echo $!; wait").check()
+    pids = {line for line in run.stdout.splitlines() if line.isdigit()}
+    traces = traces_beside(run)
+    assert len(traces) == 2 and len(pids) == 2
+    (other,) = others_beside(run)
+    assert re.fullmatch(re.escape(run.trace.stem) + r"-(\d+)\.json", other.name).group(1) in pids
+    assert [launches(read(path)) for path in traces] == [2000, 2000]
+    assert {str(read(path).host()[0]["pid"]) for path in traces} == pids and not said(run)
+
+
+def test_one_after_the_other(run_app, build):
+    """Of one run: the preloaded shell is the parent of both."""
+    run = shell(run_app, f"'{build}/tests/burst' 1 100; '{build}/tests/burst' 1 200; true").check()
+    assert sorted(launches(read(path)) for path in traces_beside(run)) == [100, 200]
+    assert launches(run.load()) == 100
+
+
+def test_a_later_run_takes_the_path_again(run_app, build):
+    """Runs of their own: the shell between them is not preloaded, and the second one starts well after the first one's end."""
+    burst = f"LD_PRELOAD='{build}/libcustream_shim.so' '{build}/tests/burst' 1"
+    run = shell(run_app, f"{burst} 100; sleep 0.3; {burst} 200", shim=False).check()
+    assert [path.name for path in traces_beside(run)] == [run.trace.name] and launches(read(run.trace)) == 200
+
+
+def test_names_in_the_path(run_app, tmp_path):
+    env = {"CUSTREAM_TRACE": tmp_path / "t-%e-%h-%r-%p-%%.json", "RANK": 3, "WORLD_SIZE": 8, "OMPI_COMM_WORLD_RANK": 5}
+    run = run_app(["burst", 1, 50], env=env).check()
+    (path,) = tmp_path.glob("t-*")
+    match = re.fullmatch(r"t-burst-(.+)-3-(\d+)-%\.json", path.name)
+    assert match and match.group(1) == socket.gethostname()
+    trace = read(path)
+    assert {e["pid"] for e in trace.host()} == {int(match.group(2))} and launches(trace) == 50 and not said(run)
+    assert trace.json["distributedInfo"] == {"rank": 3, "world_size": 8} and b'"rank": 3' in path.read_bytes()
+
+
+def test_no_cuda_no_file(run_app):
+    run = shell(run_app, "echo hello | cat; ls /proc/self/task | wc -l").check()
+    assert run.stdout == "hello\n1\n" and run.stderr == "" and not run.trace.exists()
+
+
+# ---- First calls, several drivers and runtimes ----
+
+@pytest.mark.parametrize("program", ["race", "race_linked"])
+def test_threads_race_on_the_first_call(run_app, program):
+    for threads in (2, 2, 2, 8, 8, 16):
+        run, trace = faithful(run_app, [program, threads])
+        assert len({e["tid"] for e in trace.host()}) == threads
+        assert collections.Counter(e["args"]["origin"] for e in trace.pairs) == {
+            "created": threads, "legacy default": 1, "per-thread default": threads}
+
+
+def test_driver_closed_and_opened_again(run_app):
+    """Closed, gone, and back at another address: the program gets the driver that is there now."""
+    run, trace = both(run_app, "reload")
+    run.check()
+    addresses = re.findall(r"^note version (\S+)", run.stderr, re.M)
+    assert len(set(addresses)) == 3 and "note stayed" not in run.stderr, "the simulated driver stayed or came back to its place: this shows nothing"
+    assert run.stdout.count("0 0 0 0 0 0 version") == 3
+    assert calls_in(trace)["cuStreamCreate"] >= 1 and not said(run)
+
+
+def test_two_copies_of_the_runtime(run_app, build, tmp_path):
+    """Each copy keeps its own way to the driver; the calls of both are seen, and named after the program, not after the runtime."""
+    original, copy = build / "fakecuda" / "libcudart.so.13", tmp_path / "libcudart_of_somebody.so"
+    shutil.copy(original.resolve(), copy)
+    run, trace = both(run_app, ["runtimes", original, copy])
+    run.check()
+    assert run.stdout.count("results 0\n") == 3
+    counts = calls_in(trace)
+    assert counts["cuStreamCreate"] + counts["cuStreamCreateWithPriority"] == 5
+    assert counts["cuMemsetD8Async"] == 12 and counts["cuStreamDestroy_v2"] == 3 and counts["cuStreamSynchronize"] == 3
+    libraries = collections.Counter(e["args"]["library"] for e in trace.pairs if e["args"].get("origin") == "created")
+    assert libraries["runtimes"] == 3 and sum(libraries.values()) == 5  # those of the copy bear its own name: it is not called libcudart.so
+
+
+def test_dlerror_behind_a_runtime(run_app, build):
+    """Finding out who made a stream behind a shared runtime leaves the loader's error where it was."""
+    argv = ["runtimes", build / "fakecuda" / "libcudart.so.13"]
+    assert notes_of(run_app(argv, shim=False).check().stderr) == {"error_kept_1": "1"}
+    assert notes_of(run_app(argv).check().stderr) == {"error_kept_1": "1"}
+
+
+# ---- What stays as it was ----
+
+def test_signals(run_app):
+    run, _ = both(run_app, "signals")
+    assert run.check().stdout == "mask kept 1\npending 1 handled 0\nhandled 1 elsewhere 0\ntimer came, elsewhere 0\nhandler kept 1\n"
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_errno_and_dlerror(run_app, tmp_path, name):
+    bare = run_app("keeps", shim=False).check()
+    assert bare.stdout == "errno kept 30 lost 0, dlerror kept 30 lost 0\n"
+    run = run_app("keeps", env={"CUSTREAM_TRACE": tmp_path / name})
+    assert run.stdout == bare.stdout and run.rc == 0 and not said(run)
+    assert calls_in(read(tmp_path / name))["cuStreamCreate"] == 3
+
+
+def test_errno_and_dlerror_with_tracing_off(run_app):
+    run = run_app("keeps", env={"CUSTREAM_TRACE": "off"}).check()
+    assert run.stdout == "errno kept 30 lost 0, dlerror kept 30 lost 0\n"
+
+
+def test_short_lived_threads_keep_their_names(run_app):
+    """A thread may end before the writer has looked at it; its name is known all the same."""
+    run, trace = both(run_app, ["many", "threads", 5])
+    run.check()
+    assert {name for tid, name in trace.threads.items()} == {"many"}
+    own = [name for (_, tid), name in trace.lanes.items() if "per-thread" in name]
+    assert len(own) == 5 and all(name.endswith("(per-thread, thread many)") for name in own)
+
+
+# ---- Descriptors ----
+
+def test_closed_standard_output(run_app):
+    """The trace must not become the program's standard output."""
+    run, trace = both(run_app, ["closes", "std"])
+    assert notes_of(run.check().stderr)["written"] == "-1" and launches(trace) == 20
+
+
+def test_program_closes_all_descriptors(run_app):
+    """A program may close descriptors that are not its own and open files in their place: those are never written to."""
+    run, trace = both(run_app, ["closes", "all"])
+    assert run.check().stdout == "own files intact 16\n"
+    assert launches(trace) >= 10 and len(said(run)) <= 1
+    assert trace.totals["recorded"] == sum(calls_in(trace).values())
+
+
+def test_odd_program_name(run_app, build, tmp_path):
+    """Quotes, a newline, a backslash, bytes that are no UTF-8: all of it is in the path, the process's name and the thread's."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = os.fsencode(folder) + b"/a \"b\\\n\xff\xc3\xa9%p"
+    shutil.copy(build / "tests" / "burst", program)
+    run = run_app([os.fsdecode(program), 1, 50], env={"CUSTREAM_TRACE": tmp_path / "t-%e.json"}).check()
+    (path,) = tmp_path.glob("t-*")
+    assert os.fsencode(path.name) == b"t-" + program.rsplit(b"/", 1)[1] + b".json"
+    trace = read(path)
+    assert launches(trace) == 50 and 'a "b\\\n\ufffd\xe9%p' in trace.process_names.values() and not said(run)

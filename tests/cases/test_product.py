@@ -1,0 +1,158 @@
+"""The products as files, and what they are to programs that have nothing to do with CUDA: nothing."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+PRODUCTS = ["libcustream_shim.so", "libcustream_shim_dlsym.so"]
+OWN = {"cuGetProcAddress", "cuGetProcAddress_v2", "dlsym", "dlvsym", "_exit", "_Exit"}
+
+
+def out(*argv, **options):
+    return subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=True, **options).stdout
+
+
+@pytest.fixture(scope="session")
+def clang_build(root, cuda_include):
+    """Both products made by clang."""
+    done = subprocess.run(["make", "-s", "B=build/clang", "CC=clang", f"CUDA_INC={cuda_include}/cuda.h", *(f"build/clang/{p}" for p in PRODUCTS)],
+                          cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return root / "build/clang"
+
+
+@pytest.fixture(params=["build", "clang_build"])
+def folder(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=PRODUCTS)
+def product(request, folder):
+    return folder / request.param
+
+
+def symbols(library, *flags):
+    """(type, name, version) of dynamic symbols; the absolute symbol that stands for a version itself is none."""
+    found = [line.split()[-2:] for line in out("nm", "-D", *flags, library).splitlines()]
+    return [(kind, *name.partition("@")[::2]) for kind, name in found if kind != "A"]
+
+
+def test_needs_the_c_library_alone(product):
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", out("readelf", "-d", product))
+    assert "libc.so.6" in needed and set(needed) <= {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+    assert not re.search(r"\((RPATH|RUNPATH|SYMBOLIC|TEXTREL)\)", out("readelf", "-d", product))
+    assert "SYMBOLIC" not in re.sub(r".*\(FLAGS_1\).*", "", out("readelf", "-d", product))
+
+
+def test_runs_with_glibc_2_34(product):
+    versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", out("readelf", "-V", product))}
+    assert versions and max(versions) <= (2, 34)
+    assert not re.search(r"GLIBC_PRIVATE|GCC_|CXXABI", out("readelf", "-V", product))
+
+
+def test_takes_no_driver_symbol_from_elsewhere(product):
+    undefined = [name for _, name, _ in symbols(product, "--undefined-only")]
+    assert "mmap" in undefined and [n for n in undefined if n.startswith(("cu", "cupti", "nv", "dlsym", "dlvsym"))] == []
+
+
+def test_takes_little_of_the_static_tls(product):
+    tls = re.findall(r"^\s+TLS\s+\S+ \S+ \S+\s+\S+ (\S+)", out("readelf", "-lW", product), re.M)
+    assert len(tls) == 1 and 0 < int(tls[0], 16) <= 64
+    # initial-exec: no call for the address of a thread's variable, which might allocate
+    assert "__tls_get_addr" not in [name for _, name, _ in symbols(product)]
+
+
+def test_no_stack_that_can_be_executed(product):
+    assert re.search(r"GNU_STACK.* RW +0x", out("readelf", "-lW", product))
+    assert re.search(r"GNU_RELRO", out("readelf", "-lW", product)) and "BIND_NOW" in out("readelf", "-d", product)
+
+
+def table_symbols(build):
+    rows = [json.loads(line) for line in out(build / "tests/dump_calls").splitlines()[1:]]
+    suffix = {"ONE": [""], "PTDS": ["", "_ptds"], "PTSZ": ["", "_ptsz"]}
+    return {row["name"] + s for row in rows for s in suffix[row["sibling"]]}
+
+
+def test_exports_are_the_call_table(folder, build):
+    exported = symbols(folder / PRODUCTS[0], "--defined-only")
+    names = [name for _, name, _ in exported]
+    assert len(names) == len(set(names)) and len(names) > 250
+    assert {n for n in names if not n.startswith("custream_")} == table_symbols(build) | OWN
+    assert "custream_version" in names
+
+
+def test_exports_of_the_second_product(folder):
+    assert {n for _, n, _ in symbols(folder / PRODUCTS[1], "--defined-only") if not n.startswith("custream_")} == {"dlsym"}
+
+
+def test_the_loader_takes_dlsym_for_any_version(product):
+    """A version on it would silently end the interposition. The driver's names have a hidden one: linked programs meet them, look-ups do not."""
+    for kind, name, version in symbols(product, "--defined-only"):
+        assert kind in "TW"
+        assert version == ("CUSTREAM" if name.startswith("cu") and not name.startswith("custream_") else ""), name
+
+
+def test_no_source_file_outgrows_600_lines(root):
+    files = [f for f in out("git", "ls-files", "-co", "--exclude-standard", cwd=root).splitlines() if re.search(r"\.(c|h|S|def|py|sh|mk|awk)$", f)]
+    lines = {f: len((root / f).read_text(encoding="utf-8").splitlines()) for f in files if (root / f).exists()}
+    assert len(lines) > 100 and {f: n for f, n in lines.items() if n > 600} == {}
+
+
+# --- programs without CUDA ---
+
+PROGRAMS = {
+    "bash": ["bash", "-c", "x=$(echo a | tr a b); (exit 4); echo $x $?; echo oops >&2; exit 7"],
+    "sh-children": ["sh", "-c", "cat /dev/null; ls / >/dev/null; true | sort; sh -c 'exit 5'"],
+    "git": ["git", "--version"],
+    "gcc": ["gcc", "--version"],
+    "gcc-compiles": ["gcc", "-x", "c", "-fsyntax-only", "/dev/null"],
+    "python": [sys.executable, "-c", "import json, threading, ctypes; print(json.dumps([1])); raise SystemExit(9)"],
+    "python-threads-and-fork": [sys.executable, "-c", "import os, threading, subprocess\nt = threading.Thread(target=print, args=('t',)); t.start(); t.join()\n"
+                                "print(subprocess.run(['true']).returncode, flush=True)\npid = os.fork()\nif not pid: os._exit(6)\n"
+                                "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"],
+    "killed": ["sh", "-c", "kill -SEGV $$"],
+    "not-found": ["sh", "-c", "no-such-program-here"],
+}
+
+
+def observe(build, tmp_path, argv, preload):
+    """What can be seen of a run: status, output, and of each of its processes that ended by itself the threads and libraries."""
+    work, seen = tmp_path / "work", tmp_path / "seen"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    seen.unlink(missing_ok=True)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("CUSTREAM_", "LD_"))}
+    env |= {"LD_PRELOAD": " ".join(map(str, [*preload, build / "tests/dlsym/libprobe.so"])), "PROBE_OUT": str(seen)}
+    done = subprocess.run(list(map(str, argv)), cwd=work, env=env, capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL)
+    processes = sorted(seen.read_text().splitlines()) if seen.exists() else []
+    return {"rc": done.returncode, "stdout": done.stdout, "stderr": done.stderr, "files": sorted(p.name for p in work.rglob("*")), "processes": processes}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("shim", PRODUCTS)
+def test_a_program_without_cuda_is_left_alone(build, tmp_path, name, shim):
+    alone = observe(build, tmp_path, PROGRAMS[name], [])
+    under = observe(build, tmp_path, PROGRAMS[name], [build / shim])
+    assert all(f" {shim}" in line for line in under["processes"])
+    under["processes"] = sorted(line.replace(f" {shim}", "") for line in under["processes"])
+    assert under == alone
+    assert alone["files"] == [] and (alone["processes"] or name in ("killed", "not-found"))
+    assert all(line.startswith("1 ") for line in alone["processes"])
+
+
+@pytest.mark.parametrize("shim", PRODUCTS)
+def test_a_static_program_is_not_reached(build, tmp_path, shim):
+    run = observe(build, tmp_path, [build / "tests/dlsym/static", "word"], [build / shim])
+    assert run == {"rc": 3, "stdout": "static word\n", "stderr": "", "files": [], "processes": []}
+
+
+@pytest.mark.parametrize("shim", PRODUCTS)
+def test_options_are_not_even_read_without_cuda(build, tmp_path, shim):
+    """A wrong value is told by the process that uses it, not by every shell on the way."""
+    done = subprocess.run(["bash", "-c", "echo a"], cwd=tmp_path, capture_output=True, text=True, check=False,
+                          env={**os.environ, "LD_PRELOAD": str(build / shim), "CUSTREAM_FULL": "wrong", "CUSTREAM_NONSENSE": "1"})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a\n", "") and not list(tmp_path.iterdir())

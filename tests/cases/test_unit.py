@@ -1,0 +1,170 @@
+"""The unit tests in C: each TEST of tests/unit, plain and under the sanitizers; and what their tools leave in files."""
+import gzip
+import json
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+from tests.cases.conftest import ROOT
+from tests.trace import Trace
+
+SOURCES = sorted((ROOT / "tests/unit").glob("*.c"))
+TESTS = [(source.stem, test) for source in SOURCES for test in re.findall(r"^TEST\((\w+)\)", source.read_text(encoding="utf-8"), re.M)]
+VARIANTS = [(variant, name, test) for name, test in TESTS for variant in (["tsan"] if name.startswith("race_") else ["plain", "asan"])]
+PRELOAD = "/nonexistent/libcustream_shim.so"  # marks a process as one of the run; the loader says that it is not there, and goes on
+
+
+def environment(build, **more):
+    child = {k: v for k, v in os.environ.items() if not k.startswith("CUSTREAM_") and k not in ("LD_PRELOAD", "RANK", "WORLD_SIZE")}
+    return child | {"UNIT_LIBS": str(build / "tests/unit/lib"), "TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"} | more
+
+
+def tool(build, name, *args, variant="asan", **options):
+    return subprocess.run([build / "tests/unit" / variant / name, *map(str, args)], capture_output=True, text=True, check=False, timeout=100,
+                          **{"env": environment(build)} | options)
+
+
+def test_there_are_tests_in_every_file():
+    assert {name for name, _ in TESTS} == {source.stem for source in SOURCES if not source.stem.startswith("tool_")}
+
+
+@pytest.mark.parametrize("variant, name, test", VARIANTS, ids=["-".join(v) for v in VARIANTS])
+def test_unit(build, tmp_path, variant, name, test):
+    done = tool(build, name, test, variant=variant, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+# --- trace/path ---
+
+def opened(build, pattern, cwd, **env):
+    done = tool(build, "tool_open", pattern, variant="plain", cwd=cwd, env=environment(build, **env))
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("pattern, expected", [
+    ("t.json", r"t\.json"), ("%e.json", r"tool_open\.json"), ("%p.json.gz", r"\d+\.json\.gz"), ("a%%b.json", r"a%b\.json"), ("r%r.json", r"r0\.json"),
+    ("%e-%e.json", r"tool_open-tool_open\.json"), ("./x/../y.json", None),
+])
+def test_pattern(build, tmp_path, pattern, expected):
+    got = opened(build, pattern, tmp_path)
+    if expected is None:
+        assert got == "./x/../y.json: No such file or directory"
+    else:
+        assert re.fullmatch(expected, got) and (tmp_path / got).read_bytes() == b"x"
+
+
+def test_host_and_pid(build, tmp_path):
+    process = subprocess.Popen([build / "tests/unit/plain/tool_open", "%h-%p.json"], cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=environment(build))
+    assert process.communicate()[0] == f"{os.uname().nodename}-{process.pid}.json\n"
+
+
+@pytest.mark.parametrize("env, rank", [({"RANK": "3"}, 3), ({"SLURM_PROCID": "5"}, 5), ({"RANK": "2", "SLURM_PROCID": "7"}, 2), ({"RANK": "x"}, 0),
+                                       ({"OMPI_COMM_WORLD_RANK": "11"}, 11), ({"PMIX_RANK": "4"}, 4), ({"PMI_RANK": "6"}, 6), ({"RANK": ""}, 0)])
+def test_rank(build, tmp_path, env, rank):
+    assert opened(build, "r%r.json", tmp_path, **env) == f"r{rank}.json"
+
+
+def test_a_directory_is_refused(build, tmp_path):
+    (tmp_path / "d.json").mkdir()
+    assert opened(build, "d.json", tmp_path) == "d.json: Is a directory"
+
+
+@pytest.mark.parametrize("name, other", [("t.json", r"t-\d+\.json"), ("t.json.gz", r"t-\d+\.json\.gz"), ("a.json.b/t.json", r"a\.json\.b/t-\d+\.json"),
+                                         ("x.json.y.json", r"x\.json\.y-\d+\.json")])
+def test_a_file_in_use_is_left_alone(build, tmp_path, name, other):
+    (tmp_path / "a.json.b").mkdir()
+    holder = subprocess.Popen([build / "tests/unit/plain/tool_open", name, "hold"], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              env=environment(build))
+    assert holder.stdout.readline() == f"{name}\n"
+    got = opened(build, name, tmp_path)
+    holder.communicate("")
+    assert re.fullmatch(other, got) and (tmp_path / got).read_bytes() == b"x" and (tmp_path / name).read_bytes() == b"x"
+
+
+def test_processes_of_one_run_do_not_overwrite_each_other(build, tmp_path):
+    """The shell has the preload too, so what its children write one after the other belongs to one run."""
+    program = build / "tests/unit/plain/tool_open"
+    done = subprocess.run(["/bin/sh", "-c", f"{program} t.json; {program} t.json; {program} t.json; true"], cwd=tmp_path, capture_output=True, text=True,
+                          check=True, env=environment(build, LD_PRELOAD=PRELOAD))
+    first, second, third = done.stdout.split()
+    assert first == "t.json" and len({second, third}) == 2 and all(re.fullmatch(r"t-\d+\.json", n) for n in (second, third))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_new_run_takes_the_name_again(build, tmp_path):
+    """Also at once after the last one: starts of processes are known to a hundredth of a second only."""
+    for _ in range(30):
+        assert opened(build, "t.json", tmp_path) == "t.json"
+    assert [p.name for p in tmp_path.iterdir()] == ["t.json"]
+
+
+def test_a_file_of_an_older_run_is_replaced(build, tmp_path):
+    (tmp_path / "t.json").write_bytes(b"older and longer")
+    time.sleep(0.05)
+    done = subprocess.run(["/bin/sh", "-c", f"{build}/tests/unit/plain/tool_open t.json; true"], cwd=tmp_path, capture_output=True, text=True, check=True,
+                          env=environment(build, LD_PRELOAD=PRELOAD))
+    assert done.stdout == "t.json\n" and (tmp_path / "t.json").read_bytes() == b"x"
+
+
+# --- trace/gzip ---
+
+@pytest.mark.parametrize("variant", ["plain", "asan"])
+def test_gzip_members_make_one_file(build, tmp_path, variant):
+    done = tool(build, "tool_gzip", tmp_path / "out.gz", tmp_path / "raw", variant=variant)
+    assert (done.returncode, done.stderr) == (0, "")
+    raw = (tmp_path / "raw").read_bytes()
+    assert len(raw) > 3 << 20 and gzip.decompress((tmp_path / "out.gz").read_bytes()) == raw
+
+
+def test_missing_zlib_is_one_line(build, tmp_path):
+    (tmp_path / "libz.so.1").write_text("no library\n")
+    done = tool(build, "tool_gzip", tmp_path / "out.gz", tmp_path / "raw", variant="plain", env=environment(build, LD_LIBRARY_PATH=str(tmp_path)))
+    assert done.returncode == 3
+    assert done.stderr == "custream: error: libz.so.1 is missing, which a trace ending in .gz needs; nothing is recorded\n"
+
+
+# --- limits of the file ---
+
+def limited(build, path, calls, limit="", **env):
+    done = tool(build, "tool_timeline", calls, *([limit] if limit else []), env=environment(build, CUSTREAM_TRACE=str(path), **env))
+    assert done.returncode == 0, done.stderr
+    return Trace(path), done.stderr
+
+
+def agrees(trace, calls):
+    """Every call is in the file or counted as lost, and the gap stands in the timeline."""
+    shown = [e for e in trace.events if e.get("cat") == "cuda_driver"]
+    gaps = [e for e in trace.events if e.get("cat") == "cs_loss"]
+    assert trace.totals["recorded"] == len(shown)
+    assert trace.totals["recorded"] + trace.totals["lost_records"] == calls
+    assert sum(e["args"]["count"] for e in gaps) == trace.totals["lost_records"]
+    assert trace.totals["complete"] is True and trace.totals["leaked_streams"] == 20
+    return len(shown), [e["args"]["cause"] for e in gaps]
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz"])
+def test_without_a_limit_all_is_there(build, tmp_path, name):
+    trace, said = limited(build, tmp_path / name, 20000)
+    assert said == "" and agrees(trace, 20000) == (20000, [])
+
+
+@pytest.mark.parametrize("name, calls, limit", [("t.json", 40000, 1 << 20), ("t.json", 40000, 3 << 20), ("t.json.gz", 400000, 1 << 20)])
+def test_trace_max_stops_the_file_whole(build, tmp_path, name, calls, limit):
+    trace, said = limited(build, tmp_path / name, calls, CUSTREAM_TRACE_MAX=str(limit))
+    assert said == f"custream: warning: the trace {tmp_path / name} reached CUSTREAM_TRACE_MAX={limit} and ends here\n"
+    shown, causes = agrees(trace, calls)
+    assert 0 < shown < calls and causes == ["trace size limit reached (CUSTREAM_TRACE_MAX)"]
+    assert limit // 2 < (tmp_path / name).stat().st_size < limit + (64 << 10)
+
+
+@pytest.mark.parametrize("name, calls, limit", [("t.json", 40000, limit) for limit in (6000, 500000, 935000, 935200, 1500000, 2000000)] + [("t.json.gz", 40000, 30000)])
+def test_a_full_disk_leaves_the_file_whole(build, tmp_path, name, calls, limit):
+    """The limit of 935000 leaves room for the events and a trailer, but not for the longer one that tells of the gap."""
+    trace, said = limited(build, tmp_path / name, calls, limit)
+    assert said == f"custream: error: cannot write on to the trace {tmp_path / name}: File too large; it ends here\n"
+    shown, causes = agrees(trace, calls)
+    assert shown < calls and causes == ["the trace could not be written any further"]
+    json.dumps(trace.json)

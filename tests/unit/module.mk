@@ -1,0 +1,39 @@
+# Unit tests in C: each file of tests/unit is a program, linked with the shim's own objects, once plain and once with the address and undefined-behaviour
+# sanitizers. race_*.c are the exception: built with the thread sanitizer alone. A file named tool_*.c has no tests; the Python cases drive it.
+
+UNIT       := $(B)/tests/unit
+UNIT_SRC   := $(filter-out tests/unit/race_%,$(wildcard tests/unit/*.c))
+UNIT_RACES := $(wildcard tests/unit/race_*.c)
+UNIT_SHIM  := $(filter shim/base/%.c shim/calls/%.c shim/object/%.c shim/gpu/%.c shim/trace/%.c,$(SHIM_SRC))
+UNIT_LIBS  := $(UNIT)/lib/libversions_gnu.so $(UNIT)/lib/libversions_sysv.so
+
+UNIT_FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+UNIT_FLAGS_tsan := -O1 -g -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan)
+
+TEST_PROGRAMS += $(UNIT_SRC:tests/unit/%.c=$(UNIT)/plain/%) $(UNIT_SRC:tests/unit/%.c=$(UNIT)/asan/%) $(UNIT_RACES:tests/unit/%.c=$(UNIT)/tsan/%) $(UNIT_LIBS)
+
+$(UNIT)/plain/libshim.a: $(UNIT_SHIM:%.c=$(B)/obj/%.o)
+	@mkdir -p $(@D)
+	rm -f $@ && ar rcs $@ $^
+$(UNIT)/plain/%: $(B)/obj/tests/unit/%.o $(UNIT)/plain/libshim.a
+	$(CC) $(CFLAGS) $^ -o $@ -pthread -lm
+
+# One set of objects a sanitizer.
+define UNIT_SANITIZED
+$(B)/obj-$(1)/%.o: %.c Makefile tests/unit/module.mk
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) $$(UNIT_FLAGS_$(1)) -MMD -MP -c $$< -o $$@
+$(UNIT)/$(1)/libshim.a: $(UNIT_SHIM:%.c=$(B)/obj-$(1)/%.o)
+	@mkdir -p $$(@D)
+	rm -f $$@ && ar rcs $$@ $$^
+$(UNIT)/$(1)/%: $(B)/obj-$(1)/tests/unit/%.o $(UNIT)/$(1)/libshim.a
+	$$(CC) $$(UNIT_FLAGS_$(1)) $$^ -o $$@ -pthread -lm
+endef
+$(eval $(call UNIT_SANITIZED,asan))
+$(eval $(call UNIT_SANITIZED,tsan))
+.SECONDARY: $(UNIT_SRC:%.c=$(B)/obj/%.o) $(UNIT_SRC:%.c=$(B)/obj-asan/%.o) $(UNIT_RACES:%.c=$(B)/obj-tsan/%.o)
+-include $(shell find $(B)/obj-asan $(B)/obj-tsan -name '*.d' 2>/dev/null)
+
+$(UNIT)/lib/libversions_%.so: tests/unit/lib/versions.c tests/unit/lib/versions.map
+	@mkdir -p $(@D)
+	$(CC) -O1 -fPIC -shared -Wl,--hash-style=$* -Wl,--version-script=tests/unit/lib/versions.map $< -o $@

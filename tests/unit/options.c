@@ -1,0 +1,161 @@
+/* Options and the lines on stderr (base/options.h, base/log.h). */
+#include "shim/base/options.h"
+
+#include <errno.h>
+
+#include "shim/base/log.h"
+#include "tests/unit/check.h"
+
+static const char *read_with(const char *variable, const char *value)
+{
+    if (variable) setenv(variable, value, 1);
+    captured_begin();
+    cs_options_read();
+    const char *said = captured_end();
+    if (variable) unsetenv(variable);
+    return said;
+}
+
+TEST(defaults_without_environment)
+{
+    CHECK_TEXT(read_with(NULL, NULL), "");
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        CHECK_TEXT(cs_option_text((enum cs_option)i), cs_option_info[i].preset);
+        CHECK(!cs_option_check((enum cs_option)i, cs_option_info[i].preset));
+    }
+    CHECK_IS(cs_option_size(CS_OPTION_BUFFER), 4 << 20);
+    CHECK_IS(cs_option_size(CS_OPTION_TRACE_MAX), 1 << 30);
+    CHECK(cs_option_is(CS_OPTION_FULL, "drop"));
+}
+
+TEST(an_empty_value_is_no_value)
+{
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        CHECK_TEXT(read_with(cs_option_info[i].env, ""), "");
+        CHECK_TEXT(cs_option_text((enum cs_option)i), cs_option_info[i].preset);
+    }
+}
+
+TEST(valid_values_are_taken)
+{
+    static const struct {
+        enum cs_option id;
+        const char *value;
+        long long size;
+    } valid[] = {
+        {CS_OPTION_TRACE, "off", 0}, {CS_OPTION_TRACE, "t.json", 0}, {CS_OPTION_TRACE, "/a b/%e-%p-%h-%r.json.gz", 0}, {CS_OPTION_TRACE, "100%%.json", 0},
+        {CS_OPTION_FULL, "drop", 0}, {CS_OPTION_FULL, "block", 0},
+        {CS_OPTION_BUFFER, "65536", 65536}, {CS_OPTION_BUFFER, "64k", 65536}, {CS_OPTION_BUFFER, "1G", 1 << 30}, {CS_OPTION_BUFFER, "100000", 100000},
+        {CS_OPTION_TRACE_MAX, "1m", 1 << 20}, {CS_OPTION_TRACE_MAX, "1024G", 1ll << 40}, {CS_OPTION_TRACE_MAX, "1099511627776", 1ll << 40},
+        {CS_OPTION_GPU, "auto", 0}, {CS_OPTION_GPU, "off", 0},
+        {CS_OPTION_LOG, "error", 0}, {CS_OPTION_LOG, "warn", 0}, {CS_OPTION_LOG, "info", 0}, {CS_OPTION_LOG, "debug", 0},
+    };
+    bool seen[CS_OPTION_COUNT] = {false};
+    for (size_t i = 0; i < CS_COUNT(valid); i++) {
+        enum cs_option id = valid[i].id;
+        seen[id] = true;
+        CHECK_TEXT(read_with(cs_option_info[id].env, valid[i].value), "");
+        CHECK_TEXT(cs_option_text(id), valid[i].value);
+        CHECK(cs_option_is(id, valid[i].value));
+        if (cs_option_info[id].type == CS_OPTION_SIZE) CHECK_IS(cs_option_size(id), valid[i].size);
+    }
+    for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i]); /* an option added to the table wants its values here */
+}
+
+/* Each of these is one line that names the variable, the value and what is allowed, and leaves the default. */
+TEST(invalid_values_are_one_line)
+{
+    static const struct {
+        enum cs_option id;
+        const char *value;
+    } invalid[] = {
+        {CS_OPTION_TRACE, "trace"},    {CS_OPTION_TRACE, "t.json.zst"},  {CS_OPTION_TRACE, "%x.json"},      {CS_OPTION_TRACE, "t.json%"},
+        {CS_OPTION_TRACE, "OFF"},      {CS_OPTION_FULL, "Drop"},         {CS_OPTION_FULL, "dro"},           {CS_OPTION_FULL, "drop|block"},
+        {CS_OPTION_FULL, "drop "},     {CS_OPTION_BUFFER, "4"},          {CS_OPTION_BUFFER, "2G"},          {CS_OPTION_BUFFER, "-4M"},
+        {CS_OPTION_BUFFER, "4MB"},     {CS_OPTION_BUFFER, "M"},          {CS_OPTION_BUFFER, " 4M"},         {CS_OPTION_BUFFER, "0x100000"},
+        {CS_OPTION_BUFFER, "1e6"},     {CS_OPTION_BUFFER, "4.5M"},       {CS_OPTION_TRACE_MAX, "0"},        {CS_OPTION_TRACE_MAX, "1025G"},
+        {CS_OPTION_TRACE_MAX, "99999999999999999999"}, {CS_OPTION_TRACE_MAX, "18446744073709551615G"},     {CS_OPTION_TRACE_MAX, "17179869184G"},
+        {CS_OPTION_GPU, "cupti"},      {CS_OPTION_GPU, "0"},             {CS_OPTION_LOG, "verbose"},        {CS_OPTION_LOG, "1"},
+    };
+    bool seen[CS_OPTION_COUNT] = {false};
+    for (size_t i = 0; i < CS_COUNT(invalid); i++) {
+        const struct cs_option_info *info = &cs_option_info[invalid[i].id];
+        char expected[1024];
+        seen[invalid[i].id] = true;
+        snprintf(expected, sizeof expected, "custream: warning: %s=%s is not valid: allowed is %s; using %s\n", info->env, invalid[i].value, info->allowed,
+                 info->preset);
+        CHECK_TEXT(read_with(info->env, invalid[i].value), expected);
+        CHECK_TEXT(cs_option_text(invalid[i].id), info->preset);
+        CHECK_TEXT(cs_option_check(invalid[i].id, invalid[i].value) ?: "valid", info->allowed);
+    }
+    for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i]);
+}
+
+TEST(a_very_long_or_many_lined_value_is_one_line)
+{
+    static char value[10000];
+    memset(value, 'x', sizeof value - 1);
+    memcpy(value + sizeof value - 6, ".json", 5);
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const char *said = read_with(cs_option_info[i].env, value);
+        CHECK_IS(lines_in(said), 1);
+        CHECK(strlen(said) < 1024);
+        CHECK_TEXT(cs_option_text((enum cs_option)i), cs_option_info[i].preset);
+        said = read_with(cs_option_info[i].env, "one\ntwo\r\033[31m\n");
+        CHECK_IS(lines_in(said), 1);
+        for (const char *p = said; *p; p++) CHECK(*p == '\n' ? !p[1] : (unsigned char)*p >= 0x20);
+    }
+}
+
+TEST(values_are_copies)
+{
+    setenv("CUSTREAM_TRACE", "before.json", 1);
+    cs_options_read();
+    setenv("CUSTREAM_TRACE", "after.json", 1);
+    CHECK_TEXT(cs_option_text(CS_OPTION_TRACE), "before.json");
+}
+
+TEST(unknown_variables_are_told_apart)
+{
+    CHECK_TEXT(read_with("CUSTREAM_TRACEMAX", "1M"), "custream: warning: CUSTREAM_TRACEMAX is not an option; did you mean CUSTREAM_TRACE_MAX?\n");
+    CHECK_TEXT(read_with("CUSTREAM_TRAEC", "off"), "custream: warning: CUSTREAM_TRAEC is not an option; did you mean CUSTREAM_TRACE?\n");
+    CHECK_TEXT(read_with("CUSTREAM_log", "info"), "custream: warning: CUSTREAM_log is not an option; did you mean CUSTREAM_LOG?\n");
+    CHECK_TEXT(read_with("CUSTREAM_SOMETHING_ELSE_ENTIRELY", "1"), "custream: warning: CUSTREAM_SOMETHING_ELSE_ENTIRELY is not an option of this version\n");
+    CHECK_TEXT(read_with("CUSTREAM_FAKE_DEVICES", "2"), "");
+    CHECK_TEXT(read_with("NOT_CUSTREAM_TRACE", "1"), "");
+    char name[4000] = "CUSTREAM_";
+    memset(name + 9, 'A', sizeof name - 10);
+    CHECK_IS(lines_in(read_with(name, "1")), 1);
+}
+
+TEST(log_level_is_kept_to)
+{
+    static const char *const levels[] = {"error", "warn", "info", "debug"}, *const words[] = {"error", "warning", "info", "debug"};
+    for (int set = 0; set < 4; set++) {
+        read_with("CUSTREAM_LOG", levels[set]);
+        for (int at = 0; at < 4; at++) {
+            char expected[64] = "";
+            if (at <= set) snprintf(expected, sizeof expected, "custream: %s: number 7\n", words[at]);
+            captured_begin();
+            cs_log((enum cs_log_level)at, "number %d", 7);
+            CHECK_TEXT(captured_end(), expected);
+        }
+    }
+}
+
+TEST(log_keeps_errno_and_cuts_long_lines)
+{
+    static char text[5000];
+    memset(text, 'y', sizeof text - 1);
+    captured_begin();
+    errno = EDOM;
+    cs_log(CS_LOG_ERROR, "%s", text);
+    int after = errno;
+    const char *said = captured_end();
+    CHECK_IS(after, EDOM);
+    CHECK_IS(lines_in(said), 1);
+    CHECK(strlen(said) <= 1024 && said[strlen(said) - 1] == '\n');
+    captured_begin();
+    for (int i = 0; i < 5; i++) cs_log_once(CS_LOG_ERROR, "once");
+    CHECK_TEXT(captured_end(), "custream: error: once\n");
+}

@@ -1,0 +1,141 @@
+/* Objects and references, and the map from handles to them (object/pool.h, object/map.h). */
+#include "shim/object/map.h"
+#include "tests/unit/check.h"
+
+struct thing {
+    struct cs_object object;
+    cs_u64 data[5];
+};
+
+static struct cs_pool pool_of(cs_u32 capacity)
+{
+    struct cs_pool pool;
+    REQUIRE(cs_pool_init(&pool, sizeof(struct thing), capacity));
+    return pool;
+}
+
+TEST(a_new_object_is_zero_and_found)
+{
+    struct cs_pool pool = pool_of(4);
+    struct thing *a = cs_pool_new(&pool), *b = cs_pool_new(&pool);
+    REQUIRE(a && b && a != b);
+    cs_ref ref_a = cs_load(&a->object.ref), ref_b = cs_load(&b->object.ref);
+    CHECK(ref_a && ref_b && ref_a != ref_b);
+    CHECK(cs_pool_get(&pool, ref_a) == a && cs_pool_get(&pool, ref_b) == b);
+    for (int i = 0; i < 5; i++) {
+        CHECK_IS(a->data[i], 0);
+        a->data[i] = 7;
+    }
+    cs_pool_release(&pool, &a->object);
+    struct thing *again = cs_pool_new(&pool);
+    CHECK(again == a);
+    for (int i = 0; i < 5; i++) CHECK_IS(again->data[i], 0);
+    CHECK_IS(cs_load(&again->object.ended), 0);
+}
+
+TEST(a_reference_does_not_reach_the_next_object_in_its_slot)
+{
+    struct cs_pool pool = pool_of(1);
+    static cs_ref refs[4095];
+    for (int i = 0; i < 4095; i++) { /* the generation has twelve bits, 0 is left out */
+        struct thing *thing = cs_pool_new(&pool);
+        REQUIRE(thing);
+        refs[i] = cs_load(&thing->object.ref);
+        CHECK(refs[i]);
+        for (int k = 0; k < i; k += 97) CHECK(!cs_pool_get(&pool, refs[k]));
+        cs_pool_release(&pool, &thing->object);
+        CHECK(!cs_pool_get(&pool, refs[i]));
+    }
+    for (int i = 1; i < 4095; i++) CHECK(refs[i] != refs[i - 1] && refs[i] != refs[0]);
+    for (int i = 0; i < 10000; i++) {
+        struct thing *thing = cs_pool_new(&pool);
+        CHECK(thing && cs_load(&thing->object.ref));
+        cs_pool_release(&pool, &thing->object);
+    }
+}
+
+TEST(references_to_nothing_give_nothing)
+{
+    struct cs_pool pool = pool_of(4), unmade = {0};
+    CHECK(!cs_pool_get(&pool, 0));
+    CHECK(!cs_pool_get(&pool, UINT32_MAX));
+    CHECK(!cs_pool_get(&pool, 1u << CS_REF_INDEX_BITS | 2)); /* a slot never used */
+    CHECK(!cs_pool_new(&unmade));
+    CHECK(!cs_pool_get(&unmade, 1u << CS_REF_INDEX_BITS));
+}
+
+TEST(a_full_pool_refuses_and_counts)
+{
+    struct cs_pool pool = pool_of(3);
+    struct thing *things[3];
+    for (int i = 0; i < 3; i++) REQUIRE((things[i] = cs_pool_new(&pool)));
+    for (int i = 0; i < 5; i++) CHECK(!cs_pool_new(&pool));
+    CHECK_IS(cs_load(&pool.refused), 5);
+    cs_pool_release(&pool, &things[1]->object);
+    CHECK(cs_pool_new(&pool) == things[1]);
+    CHECK(!cs_pool_new(&pool));
+    CHECK_IS(cs_load(&pool.refused), 6);
+    CHECK(cs_pool_get(&pool, cs_load(&things[2]->object.ref)) == things[2]);
+}
+
+TEST(ended_objects_stay_until_they_are_given_back)
+{
+    struct cs_pool pool = pool_of(8);
+    struct thing *things[3];
+    for (int i = 0; i < 3; i++) REQUIRE((things[i] = cs_pool_new(&pool)));
+    CHECK_IS(cs_pool_take_ended(&pool), 0);
+    cs_pool_end(&pool, &things[0]->object);
+    cs_pool_end(&pool, &things[2]->object);
+    cs_pool_end(&pool, &things[0]->object); /* told twice, ended once */
+    CHECK(cs_pool_get(&pool, cs_load(&things[0]->object.ref)) == things[0]);
+    int seen = 0;
+    for (cs_u32 at = cs_pool_take_ended(&pool), next; at; at = next) {
+        struct cs_object *object = cs_pool_slot(&pool, at - 1);
+        next = object->next;
+        CHECK(object == &things[0]->object || object == &things[2]->object);
+        cs_pool_release(&pool, object);
+        seen++;
+    }
+    CHECK_IS(seen, 2);
+    CHECK_IS(cs_pool_take_ended(&pool), 0);
+    CHECK(cs_load(&things[1]->object.ref));
+}
+
+TEST(the_map_keeps_what_it_was_given)
+{
+    struct cs_map map;
+    REQUIRE(cs_map_init(&map, 12));
+    for (cs_u64 i = 1; i <= 3000; i++) {
+        struct cs_map_slot *slot = cs_map_slot(&map, i << 12, true);
+        REQUIRE(slot);
+        cs_store(&slot->value, i);
+    }
+    for (cs_u64 i = 1; i <= 3000; i++) {
+        CHECK_IS(cs_map_get(&map, i << 12), i);
+        CHECK(cs_map_slot(&map, i << 12, false) == cs_map_slot(&map, i << 12, true));
+    }
+    CHECK_IS(cs_load(&map.used), 3000);
+    CHECK_IS(cs_map_get(&map, 12345), 0);
+    CHECK(!cs_map_slot(&map, 12345, false));
+    CHECK(!cs_map_slot(&map, 0, true)); /* 0 marks an empty slot */
+}
+
+TEST(a_full_map_refuses_new_keys_and_still_answers)
+{
+    struct cs_map map, unmade = {0};
+    REQUIRE(cs_map_init(&map, 6));
+    cs_u64 taken = 0;
+    for (cs_u64 key = 1; key <= 1000; key++) {
+        struct cs_map_slot *slot = cs_map_slot(&map, key * 8, true);
+        if (!slot) continue;
+        cs_store(&slot->value, key);
+        taken++;
+    }
+    CHECK(taken >= 40 && taken <= 48); /* three quarters */
+    for (cs_u64 key = 1; key <= taken; key++) CHECK_IS(cs_map_get(&map, key * 8), key);
+    CHECK_IS(cs_map_get(&map, 999 * 8), 0);
+    CHECK(!cs_map_slot(&map, 999 * 8, false));
+    CHECK(cs_map_slot(&map, 8, true)); /* one that is there is no new key */
+    CHECK_IS(cs_map_get(&unmade, 8), 0);
+    CHECK(!cs_map_slot(&unmade, 8, true));
+}

@@ -1,0 +1,117 @@
+/* Symbols read from a library's own tables (base/realdl.h), against what the loader says. */
+#define _GNU_SOURCE
+#include "shim/base/realdl.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <math.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "tests/unit/check.h"
+
+/* Every function and variable that the library's file defines for others, by its section table, which the code under test does not read. */
+static int compare_all(const char *soname)
+{
+    struct cs_image image;
+    void *handle = dlopen(soname, RTLD_NOW);
+    struct link_map *map = NULL;
+    struct stat st;
+    REQUIRE(handle && !dlinfo(handle, RTLD_DI_LINKMAP, &map) && cs_image_find(soname, &image));
+    int fd = open(map->l_name, O_RDONLY), compared = 0;
+    REQUIRE(fd >= 0 && !fstat(fd, &st));
+    const char *file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    const ElfW(Ehdr) *head = (const void *)file;
+    const ElfW(Shdr) *sections = (const void *)(file + head->e_shoff), *symbols = NULL, *versions = NULL;
+    for (int i = 0; i < head->e_shnum; i++) {
+        if (sections[i].sh_type == SHT_DYNSYM) symbols = &sections[i];
+        if (sections[i].sh_type == SHT_GNU_versym) versions = &sections[i];
+    }
+    REQUIRE(symbols && versions);
+    const ElfW(Sym) *table = (const void *)(file + symbols->sh_offset);
+    const ElfW(Half) *version = (const void *)(file + versions->sh_offset);
+    const char *names = file + sections[symbols->sh_link].sh_offset;
+    for (size_t i = 0; i < symbols->sh_size / sizeof *table; i++) {
+        int type = ELF64_ST_TYPE(table[i].st_info), bind = ELF64_ST_BIND(table[i].st_info);
+        const char *name = names + table[i].st_name;
+        if (table[i].st_shndx == SHN_UNDEF || table[i].st_shndx == SHN_ABS || (type != STT_FUNC && type != STT_OBJECT)) continue;
+        if ((bind != STB_GLOBAL && bind != STB_WEAK) || version[i] & 0x8000 || version[i] < 2) continue;
+        void *ours = cs_image_symbol(&image, name), *loaders = dlsym(handle, name);
+        if (ours != loaders) fprintf(stderr, "%s in %s: %p, not %p\n", name, soname, ours, loaders), check_failures++;
+        compared++;
+    }
+    return compared;
+}
+
+TEST(every_symbol_of_the_c_library_as_dlsym_finds_it) { CHECK(compare_all("libc.so.6") > 2000); }
+TEST(every_symbol_of_the_maths_library_as_dlsym_finds_it) { CHECK(compare_all("libm.so.6") > 200); }
+
+TEST(missing_names_and_libraries)
+{
+    struct cs_image libc;
+    CHECK(!cs_image_find("libnosuch.so.1", &libc));
+    REQUIRE(cs_image_find("libc.so.6", &libc));
+    CHECK(!cs_image_symbol(&libc, "cuInit"));
+    CHECK(!cs_image_symbol(&libc, ""));
+    CHECK(!cs_image_symbol(&libc, "printf_"));
+    CHECK(!cs_image_symbol(&libc, "print"));
+    CHECK_TEXT(libc.soname, "libc.so.6");
+    /* What libc itself takes from elsewhere is not its own. */
+    CHECK(!cs_image_symbol(&libc, "__tls_get_addr"));
+    CHECK(!cs_image_symbol(&libc, "_rtld_global"));
+}
+
+TEST(the_real_functions_are_the_c_librarys)
+{
+    void *libc = dlopen("libc.so.6", RTLD_NOW);
+    REQUIRE(cs_realdl_init() && cs_realdl_init());
+    CHECK((void *)cs_real_dlsym == dlsym(libc, "dlsym"));
+    CHECK((void *)cs_real_dlvsym == dlsym(libc, "dlvsym"));
+}
+
+static int call(const struct cs_image *image, const char *name)
+{
+    int (*function)(void) = (int (*)(void))cs_image_symbol(image, name);
+    return function ? function() : -1;
+}
+
+static void versions_in(const char *library)
+{
+    const char *folder = getenv("UNIT_LIBS");
+    char path[4096];
+    REQUIRE(folder);
+    snprintf(path, sizeof path, "%s/%s", folder, library);
+    void *handle = dlopen(path, RTLD_NOW);
+    struct cs_image image;
+    REQUIRE(handle && cs_image_find(library, &image));
+    CHECK_TEXT(image.soname, library); /* it has no DT_SONAME */
+    CHECK_IS(call(&image, "cs_sample"), 2);
+    CHECK_IS(call(&image, "cs_gone"), 3); /* only an old version is there */
+    CHECK_IS(call(&image, "cs_plain"), 4);
+    CHECK(cs_image_symbol(&image, "cs_plain") == dlsym(handle, "cs_plain"));
+    CHECK(!cs_image_symbol(&image, "cs_hidden"));
+    CHECK(!cs_image_symbol(&image, "cs_elsewhere"));
+    /* Neither a thread's variable nor a resolver is the address of what the name means. */
+    CHECK(!cs_image_symbol(&image, "cs_thread_variable"));
+    CHECK(!cs_image_symbol(&image, "cs_indirect"));
+    dlclose(handle);
+    CHECK(!cs_image_find(library, &image));
+}
+
+TEST(versions_through_the_gnu_hash_table) { versions_in("libversions_gnu.so"); }
+TEST(versions_through_the_old_hash_table) { versions_in("libversions_sysv.so"); }
+
+TEST(the_module_of_an_address)
+{
+    const char *file = NULL;
+    const void *base = NULL;
+    struct cs_image libc;
+    REQUIRE(cs_image_find("libc.so.6", &libc));
+    CHECK(cs_module_of((const void *)&getppid, &file, &base));
+    CHECK(file && strstr(file, "libc.so.6"));
+    CHECK((uintptr_t)base == libc.base);
+    CHECK(!cs_module_of((const void *)8, &file, &base));
+    CHECK(cs_module_of((const void *)&check_failures, NULL, NULL));
+}

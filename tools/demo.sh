@@ -1,0 +1,22 @@
+#!/bin/sh
+# `make demo`: the sample program under the shim, on the GPU where a driver with one loads, else on the simulated GPU. $1: the build folder.
+set -eu
+build=$(cd "$1" && pwd)
+trace=$build/demo.json
+if "$build/tests/demo" --probe 2>/dev/null; then
+    where="on this machine's GPU"
+else
+    where="on the simulated GPU (no CUDA driver with a device here)"
+    LD_LIBRARY_PATH=$build/fakecuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    export LD_LIBRARY_PATH
+fi
+rm -f "$trace"
+echo "running build/tests/demo under custream, $where"
+"$build/custream" run --trace "$trace" -- "$build/tests/demo"
+"$build/custream" check "$trace"
+cat <<EOF
+
+The timeline is $trace
+Open it: go to https://ui.perfetto.dev and drop the file on the page (it stays on your machine), or chrome://tracing.
+Your own program:  custream run -- ./app      or      LD_PRELOAD=$build/libcustream_shim.so ./app
+EOF
