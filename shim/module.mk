@@ -3,7 +3,7 @@
 SHIM_DIRS := base calls object gpu trace policy hook api
 SHIM_SRC  := $(foreach d,$(SHIM_DIRS),$(wildcard shim/$(d)/*.c shim/$(d)/*.S))
 SHIM_OBJ  := $(patsubst %,$(B)/obj/%.o,$(basename $(SHIM_SRC)))
-SHIM_LINK = $(CC) $(CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic -Wl,--as-needed -static-libgcc
+SHIM_LINK = $(CC) $(CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic-functions -Wl,--as-needed -static-libgcc
 
 all: $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so
 

@@ -58,7 +58,9 @@ void cs_result_seen(CUresult result)
     CS_KEEP_ERRNO;
     const char *name = NULL;
     if ((unsigned)result >= CS_COUNT(result_names) || cs_load(&result_names[result]) || !cs_real.cuGetErrorName) return;
-    if (cs_real.cuGetErrorName(result, &name) == CUDA_SUCCESS && name) cs_store_rel(&result_names[result], name);
+    if (cs_real.cuGetErrorName(result, &name) != CUDA_SUCCESS) name = NULL;
+    if (!name && result == CUDA_ERROR_DEINITIALIZED) name = "CUDA_ERROR_DEINITIALIZED"; /* by then the driver tells no names any more */
+    if (name) cs_store_rel(&result_names[result], name);
 }
 
 const char *cs_result_name(CUresult result) { return (unsigned)result < CS_COUNT(result_names) ? cs_load_acq(&result_names[result]) : NULL; }

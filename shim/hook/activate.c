@@ -2,7 +2,6 @@
  * Start and end of the shim in a process. Nothing happens before the program reaches for the CUDA driver.
  */
 #define _GNU_SOURCE
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
@@ -81,12 +81,11 @@ bool cs_activate(void)
         sched_yield();
         nobody = 0;
     }
-    int saved = errno;
+    CS_KEEP_ERRNO;
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init()) {
         cs_lookup_init();
         activate_locked();
     }
-    errno = saved;
     cs_store_rel(&activating, 0);
     return cs_load_acq(&cs_mode) != CS_MODE_COLD;
 }
@@ -106,10 +105,15 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
 void cs_process_ends(void)
 {
     if (cs_load_acq(&cs_mode) != CS_MODE_RECORD || cs_load(&owner) != getpid()) return;
-    int saved = errno;
+    CS_KEEP_ERRNO;
     cs_store_rel(&cs_mode, CS_MODE_PASS);
     cs_writer_finish(10000);
-    errno = saved;
+}
+
+void cs_process_execs(void)
+{
+    CS_KEEP_ERRNO;
+    if (cs_load_acq(&cs_mode) == CS_MODE_RECORD && cs_load(&owner) == getpid()) cs_writer_flush(10000);
 }
 
 /* Runs late: a preloaded library is initialised before the program's own, so the program's destructors and atexit functions have run. */

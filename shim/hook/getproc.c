@@ -25,5 +25,5 @@ CUresult cs_wrap_cuGetProcAddress_v2(const char *symbol, void **pfn, int version
     return swapped(cs_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status), pfn, __builtin_return_address(0));
 }
 
-extern __typeof__(cuGetProcAddress) cuGetProcAddress __attribute__((alias("cs_wrap_cuGetProcAddress"), visibility("default")));
-extern __typeof__(cuGetProcAddress_v2) cuGetProcAddress_v2 __attribute__((alias("cs_wrap_cuGetProcAddress_v2"), visibility("default")));
+CS_EXPORTED(cuGetProcAddress)
+CS_EXPORTED(cuGetProcAddress_v2)

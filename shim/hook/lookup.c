@@ -107,37 +107,25 @@ static bool same_module(const void *a, const void *b)
     return cs_module_of(a, NULL, &base_a) && cs_module_of(b, NULL, &base_b) && base_a == base_b;
 }
 
-/* Whether a pointer that a look-up found is this library's own export of a wrapper, which is there whether or not a driver is. */
-static bool is_ours(const void *found) { return found && same_module(found, (const void *)&cs_route); }
-
-/* A name that only our export answered in the global scope: what would the program have found without us? Behind us in the global scope, then
- * among the caller's own dependencies. NULL leaves the loader's error for dlerror, as the program expects. */
-static void *behind_us(const char *name, const void *caller)
+/* A driver that only the caller's own dependencies brought in: it is in nobody's global scope, and RTLD_DEFAULT from the caller finds it all the same. */
+static void *among_dependencies(const char *name, const void *caller)
 {
-    void *found = cs_real_dlsym(RTLD_NEXT, name); /* relative to this library, since the call comes from it */
     const char *file;
-    if (found || !cs_module_of(caller, &file, NULL)) return found;
-    void *module = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
-    if (!module) return cs_real_dlsym(RTLD_NEXT, name);
-    found = cs_real_dlsym(module, name);
-    if (is_ours(found)) found = cs_real_dlsym(RTLD_NEXT, name);
-    if (found) dlclose(module); /* not after a failure: it would take the error away; one reference more to a loaded library harms nobody */
+    void *module = cs_module_of(caller, &file, NULL) ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : NULL, *found = module ? cs_real_dlsym(module, name) : NULL;
+    if (module) dlclose(module);
     return found;
 }
 
+/* RTLD_DEFAULT and RTLD_NEXT mean what they mean to the caller, and only the real function, called from there, can tell. It is left to it, unless the
+ * answer is certain and a driver's entry point. It never finds our own exports: their symbol version is hidden (hook/wrappers.h). */
 static struct cs_routed route_pseudo(void *handle, const char *name, const void *caller)
 {
     static const struct cs_routed undecided = {NULL, 0};
-    if (handle == RTLD_DEFAULT) {
-        void *first = cs_real_dlsym(RTLD_DEFAULT, name);
-        if (is_ours(first)) return (struct cs_routed){cs_lookup_swap(behind_us(name, caller), caller), 1};
-        if (first && cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
-        return first && swap_of(first) ? (struct cs_routed){cs_lookup_swap(first, caller), 1} : undecided;
-    }
-    /* RTLD_NEXT: from the program itself our export would be the next one; libraries come behind us and never meet it. */
-    if (same_module(caller, (const void *)getauxval(AT_ENTRY)))
-        return (struct cs_routed){cs_lookup_swap(cs_real_dlsym(RTLD_NEXT, name), caller), 1};
-    return undecided;
+    void *first = cs_real_dlsym(RTLD_DEFAULT, name);
+    if (handle == RTLD_NEXT && (!first || !same_module(caller, (const void *)getauxval(AT_ENTRY)) || first != cs_real_dlsym(RTLD_NEXT, name))) return undecided;
+    if (!first) first = among_dependencies(name, caller);
+    void *ours = cs_lookup_swap(first, caller);
+    return ours != first ? (struct cs_routed){ours, 1} : undecided;
 }
 
 struct cs_routed cs_route(void *handle, const char *name, const char *version, const void *caller)
@@ -146,6 +134,5 @@ struct cs_routed cs_route(void *handle, const char *name, const char *version, c
     if (!name || name[0] != 'c' || name[1] != 'u' || !known_name(name)) return (struct cs_routed){NULL, 0};
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return version ? (struct cs_routed){NULL, 0} : route_pseudo(handle, name, caller);
     void *found = version ? cs_real_dlvsym(handle, name, version) : cs_real_dlsym(handle, name);
-    if (is_ours(found)) found = behind_us(name, caller); /* the handle of the program itself: its scope is the global one */
     return (struct cs_routed){cs_lookup_swap(found, caller), 1};
 }

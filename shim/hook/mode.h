@@ -23,4 +23,7 @@ struct cs_thread *cs_enter_slowly(void);
 /* The process ends, or as good as: what was recorded is written, then nothing more is recorded. Safe in a signal handler. */
 void cs_process_ends(void);
 
+/* The process may be replaced by another program: what was recorded is written, and recording goes on in case it is not. */
+void cs_process_execs(void);
+
 #endif

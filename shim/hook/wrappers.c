@@ -54,14 +54,13 @@
         record_->call = call_;                                                                                                                       \
         record_->result = (int16_t)r_;                                                                                                               \
         record_->stream = stream_;                                                                                                                   \
-        record_->correlation = 0;                                                                                                                    \
         CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                               \
         cs_record_publish(thread_, record_);                                                                                                         \
         CS_PUBLISHED effect                                                                                                                          \
         thread_->inside = 0;                                                                                                                         \
         return r_;                                                                                                                                   \
     }                                                                                                                                                \
-    extern __typeof__(symbol) symbol __attribute__((alias("cs_wrap_" #symbol), visibility("default")));
+    CS_EXPORTED(symbol)
 
 #define CALL(name, sibling, kind, on, effect, parameters, arguments, ...)                                                                            \
     CS_SIBLINGS_##sibling(WRAPPER, name, kind, on, (effect), parameters, arguments, ##__VA_ARGS__)

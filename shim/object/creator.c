@@ -3,6 +3,7 @@
 
 #include <execinfo.h>
 #include <string.h>
+#include <unwind.h>
 
 #include "shim/base/realdl.h"
 #include "shim/object/map.h"
@@ -16,7 +17,7 @@ static const void *own_base;
 bool cs_creator_init(void)
 {
     cs_module_of((const void *)&cs_creator_init, NULL, &own_base);
-    return cs_map_init(&known, 13);
+    return cs_map_init(&known, 13, false);
 }
 
 static cs_u64 ask(const void *address)
@@ -41,18 +42,41 @@ static cs_u64 library_of(const void *address)
     return value;
 }
 
-/* The library of the first frame that is neither ours nor the runtime's; 0 if there is none. backtrace() finds libgcc's unwinder by itself, and
- * unlike dlopen() it leaves the caller's dlerror() alone. */
+static __typeof__(&_Unwind_Backtrace) unwind;
+static __typeof__(&_Unwind_GetIP) frame_address;
+
+/* libgcc's unwinder, which stops at the frame that we want; backtrace() always goes to the stack's end, tens of frames in Python. It has the C
+ * library load libgcc, though, and unlike dlopen() leaves the caller's dlerror() alone. */
+static bool unwinder_ready(void)
+{
+    static _Atomic int state; /* 0 not looked for, 1 there, 2 missing */
+    if (!cs_load_acq(&state)) {
+        struct cs_image libgcc;
+        void *frame;
+        backtrace(&frame, 1);
+        if (cs_image_find("libgcc_s.so.1", &libgcc)) {
+            frame_address = (__typeof__(frame_address))cs_image_symbol(&libgcc, "_Unwind_GetIP");
+            unwind = (__typeof__(unwind))cs_image_symbol(&libgcc, "_Unwind_Backtrace");
+        }
+        cs_store_rel(&state, unwind && frame_address ? 1 : 2);
+    }
+    return cs_load_acq(&state) == 1;
+}
+
+static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *found)
+{
+    cs_u64 library = library_of((const void *)frame_address(frame));
+    if (!library || library & IS_RUNTIME) return _URC_NO_REASON;
+    *(cs_u64 *)found = library;
+    return _URC_END_OF_STACK;
+}
+
+/* The library of the first frame that is neither ours nor the runtime's; 0 if there is none. */
 static cs_u64 library_behind_runtime(void)
 {
-    enum { FRAMES = 48 };
-    void *frames[FRAMES];
-    int n = backtrace(frames, FRAMES);
-    for (int i = 0; i < n; i++) {
-        cs_u64 library = library_of(frames[i]);
-        if (library && !(library & IS_RUNTIME)) return library;
-    }
-    return 0;
+    cs_u64 found = 0;
+    if (unwinder_ready()) unwind(visit, &found);
+    return found;
 }
 
 cs_name cs_creator_of(const void *return_address)

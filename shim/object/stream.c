@@ -1,5 +1,7 @@
 #include "shim/object/stream.h"
 
+#include <sys/prctl.h>
+
 #include "shim/base/keep.h"
 #include "shim/base/clock.h"
 #include "shim/calls/real.h"
@@ -16,7 +18,7 @@ static struct {
     _Atomic bool legacy_taken;
 } lanes[DEVICES];
 
-bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), STREAMS) && cs_map_init(&cs_stream_handles, 17); }
+bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), STREAMS) && cs_map_init(&cs_stream_handles, 17, true); }
 
 static cs_u32 lane_new(int device, bool legacy)
 {
@@ -28,12 +30,13 @@ static cs_u32 lane_new(int device, bool legacy)
 /* Keys of default streams lie where no pointer can: the top byte tells the kind. */
 static cs_u64 default_key(cs_ref context, const struct cs_thread *thread, bool per_thread)
 {
-    return per_thread ? (cs_u64)0xf0 << 56 | (cs_u64)thread->number << 32 | context : (cs_u64)0xe0 << 56 | context;
+    return per_thread ? (cs_u64)0xf0 << 56 | (cs_u64)thread->index << 32 | context : (cs_u64)0xe0 << 56 | context;
 }
 
 /* Puts a filled object under its key. A dead or missing value gives way; a live one is kept where `keep_live` and the object is given back. */
 static cs_ref enter(struct cs_stream *stream, bool keep_live)
 {
+    cs_store_rel(&stream->filled, true);
     struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, true);
     cs_ref ref = cs_load(&stream->object.ref);
     cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
@@ -103,6 +106,10 @@ static cs_ref default_stream(struct cs_thread *thread, bool per_thread, cs_u64 b
     cs_ref ref = value & CS_MAP_DEAD ? 0 : (cs_ref)value;
     if (!ref) {
         struct cs_stream *stream = stream_new(thread, key, context, per_thread ? CS_STREAM_PER_THREAD : CS_STREAM_LEGACY, begin ? begin : cs_ticks());
+        if (stream && per_thread) {
+            prctl(PR_GET_NAME, stream->owner);
+            thread->own_keys[thread->own_count++ % CS_COUNT(thread->own_keys)] = key;
+        }
         ref = stream ? enter(stream, true) : 0;
     }
     return thread->default_stream[per_thread] = ref;
@@ -114,7 +121,10 @@ static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
     cs_real.cuStreamGetCtx(handle, &context);
     struct cs_stream *stream =
         stream_new(thread, (uintptr_t)handle, context ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_ADOPTED, begin);
-    if (!stream) return 0;
+    if (!stream) {
+        atomic_fetch_sub(&cs_streams.refused, 1); /* counted when it was created, or never told of; not at each use */
+        return 0;
+    }
     cs_real.cuStreamGetFlags(handle, &stream->flags);
     cs_real.cuStreamGetPriority(handle, &stream->priority);
     stream->priority_asked = stream->priority;
@@ -163,6 +173,26 @@ void cs_stream_destroyed(cs_ref ref, bool done, cs_u64 ticks)
     if (slot) atomic_compare_exchange_strong(&slot->value, &alive, dead);
 }
 
+static void end_now(struct cs_stream *stream, cs_u64 key, cs_ref ref, cs_u64 now)
+{
+    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, key, false);
+    cs_u64 value = ref;
+    if (slot) atomic_compare_exchange_strong(&slot->value, &value, ref | CS_MAP_DEAD);
+    cs_store_rel(&stream->ended, now);
+    cs_pool_end(&cs_streams, &stream->object);
+}
+
+void cs_streams_end_with_thread(struct cs_thread *thread)
+{
+    cs_u64 now = cs_ticks();
+    for (cs_u32 i = 0; i < thread->own_count && i < CS_COUNT(thread->own_keys); i++) {
+        cs_u64 value = cs_map_get(&cs_stream_handles, thread->own_keys[i]);
+        struct cs_stream *stream = value & CS_MAP_DEAD ? NULL : cs_pool_get(&cs_streams, (cs_ref)value);
+        if (stream && !cs_load(&stream->object.ended)) end_now(stream, thread->own_keys[i], (cs_ref)value, now);
+    }
+    thread->own_count = 0;
+}
+
 void cs_streams_end_with(cs_ref context)
 {
     cs_u32 high = cs_load_acq(&cs_streams.high);
@@ -171,11 +201,7 @@ void cs_streams_end_with(cs_ref context)
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
         cs_ref ref = cs_load_acq(&stream->object.ref);
         if (!ref || cs_load_acq(&stream->context) != context || cs_load(&stream->object.ended) || cs_load(&stream->object.ref) != ref) continue;
-        struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
-        cs_u64 value = ref;
-        if (slot) atomic_compare_exchange_strong(&slot->value, &value, ref | CS_MAP_DEAD);
-        cs_store_rel(&stream->ended, now);
-        cs_pool_end(&cs_streams, &stream->object);
+        end_now(stream, stream->key, ref, now);
     }
 }
 

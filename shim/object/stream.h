@@ -28,6 +28,9 @@ struct cs_stream {
     cs_name library;              /* that created it */
     cs_u64 created;               /* ticks */
 
+    char owner[16];               /* of a per-thread stream: its thread's name */
+
+    _Atomic bool filled;          /* the above is */
     _Atomic cs_u64 ended;         /* ticks; 0 while it lives */
     _Atomic cs_u64 capture_began; /* ticks; 0 while it does not capture */
 
@@ -54,6 +57,7 @@ cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned fla
 cs_ref cs_stream_destroying(struct cs_thread *thread, CUstream handle, bool per_thread);
 void cs_stream_destroyed(cs_ref stream, bool done, cs_u64 ticks);
 void cs_streams_end_with(cs_ref context);
+void cs_streams_end_with_thread(struct cs_thread *thread); /* its per-thread default streams */
 
 /* Since when the stream captures (ticks), 0: it does not; and whether an answer of an end-capture call ended it. */
 cs_u64 cs_stream_captures(cs_ref stream);

@@ -10,6 +10,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
+#include "shim/object/stream.h"
 
 CS_TLS struct cs_thread *cs_self;
 struct cs_thread *_Atomic cs_threads;
@@ -26,6 +27,7 @@ static void thread_ends(void *thread)
 {
     CS_KEEP_ERRNO;
     prctl(PR_GET_NAME, ((struct cs_thread *)thread)->comm);
+    cs_streams_end_with_thread(thread);
     cs_self = NULL; /* a CUDA call from a later destructor starts a new state */
     cs_store_rel(&((struct cs_thread *)thread)->state, CS_THREAD_DONE);
 }
@@ -58,6 +60,7 @@ static struct cs_thread *make_new(void)
         return NULL;
     }
     t->ring.slots = slots;
+    t->index = cs_add(&thread_count, 1) + 1;
     t->ring.mask = ring_bytes / CS_SLOT - 1;
     cs_store(&t->state, CS_THREAD_LIVE);
     struct cs_thread *head = cs_load(&cs_threads);
@@ -74,8 +77,8 @@ struct cs_thread *cs_thread_start(void)
     if (!t) t = make_new();
     if (t) {
         t->tid = (cs_u32)syscall(SYS_gettid);
-        t->number = cs_add(&thread_count, 1) + 1;
         t->inside = t->context_known = 0;
+        t->own_count = 0;
         t->context = t->default_stream[0] = t->default_stream[1] = 0;
         if (end_known) pthread_setspecific(end_key, t);
         prctl(PR_GET_NAME, t->comm);

@@ -16,7 +16,9 @@ struct cs_thread {
 
     _Alignas(CS_CACHE_LINE) cs_u32 inside; /* in a driver call of ours: calls made by the driver itself or by a tool in it are not the application's */
     cs_u32 tid;                            /* of the kernel */
-    cs_u32 number;                         /* of this thread among all of the process, from 1, never reused */
+    cs_u32 index;                          /* of this state among all, from 1; threads that follow each other share it */
+    cs_u32 own_count;                      /* per-thread default streams the thread has had, one a context */
+    cs_u64 own_keys[8];                    /* under which the last of them stand in the map of streams */
     cs_u32 context_known;                  /* 0: ask the driver at the next need */
     cs_ref context;                        /* the current context; 0 none */
     cs_ref default_stream[2];              /* of the current context: legacy, per-thread; 0 not looked up yet */

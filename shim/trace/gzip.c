@@ -11,6 +11,7 @@ enum { LEVEL = 1, GZIP_WINDOW = 15 + 16 };
 static __typeof__(&deflateInit2_) deflate_init;
 static __typeof__(&deflate) deflate_run;
 static __typeof__(&deflateReset) deflate_reset;
+static __typeof__(&deflateSetHeader) deflate_set_header;
 static z_stream stream;
 static bool ready;
 
@@ -22,8 +23,9 @@ bool cs_gzip_init(void)
         deflate_init = (__typeof__(deflate_init))cs_real_dlsym(zlib, "deflateInit2_");
         deflate_run = (__typeof__(deflate_run))cs_real_dlsym(zlib, "deflate");
         deflate_reset = (__typeof__(deflate_reset))cs_real_dlsym(zlib, "deflateReset");
+        deflate_set_header = (__typeof__(deflate_set_header))cs_real_dlsym(zlib, "deflateSetHeader");
     }
-    ready = deflate_init && deflate_run && deflate_reset &&
+    ready = deflate_init && deflate_run && deflate_reset && deflate_set_header &&
             deflate_init(&stream, LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof stream) == Z_OK;
     if (!ready) cs_log(CS_LOG_ERROR, "libz.so.1 is missing, which a trace ending in .gz needs; nothing is recorded");
     return ready;
@@ -31,9 +33,11 @@ bool cs_gzip_init(void)
 
 size_t cs_gzip_bound(size_t n) { return n + n / 1000 + 128; }
 
-size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n)
+size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n, size_t spare)
 {
-    if (deflate_reset(&stream) != Z_OK) return 0;
+    static Bytef padding[4096];
+    gz_header header = {.os = 3, .extra = padding, .extra_len = (uInt)(spare < sizeof padding ? spare : sizeof padding)};
+    if (deflate_reset(&stream) != Z_OK || deflate_set_header(&stream, spare ? &header : NULL) != Z_OK) return 0;
     stream.next_in = (Bytef *)data;
     stream.avail_in = (uInt)n;
     stream.next_out = out;

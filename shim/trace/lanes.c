@@ -93,13 +93,11 @@ void cs_lane_thread(struct cs_thread *thread, bool again)
 
 static void stream_name(const struct cs_stream *stream, char *name, size_t size)
 {
-    char owner[16] = "";
     int n = snprintf(name, size, "stream %u", stream->lane);
     switch (stream->origin) {
     case CS_STREAM_LEGACY: snprintf(name + n, size - (size_t)n, " default (legacy)"); return;
     case CS_STREAM_PER_THREAD:
-        comm_of(stream->tid, owner);
-        snprintf(name + n, size - (size_t)n, " default (per-thread, thread %s)", *owner ? owner : "that ended");
+        snprintf(name + n, size - (size_t)n, " default (per-thread, thread %s)", stream->owner);
         return;
     default: break;
     }

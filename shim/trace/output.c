@@ -2,6 +2,7 @@
 #include "shim/trace/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,22 +14,25 @@
 #include "shim/base/options.h"
 #include "shim/trace/gzip.h"
 #include "shim/trace/path.h"
+#include "shim/trace/totals.h"
 
-enum { BUFFER = 2 << 20, TRAILER = 64 << 10 };
+/* SPARE: how much longer than the trailer of a flush one that tells of a gap may be. FD_MIN: above the numbers that programs expect for their own. */
+enum { BUFFER = 256 << 10, TRAILER = 64 << 10, SPARE = 1 << 10, FD_MIN = 200 };
 
 static struct {
     int fd;
+    dev_t device; /* which file it is: a program may close our descriptor with all others and get the number for a file of its own */
+    ino_t inode;
     char path[PATH_MAX];
     bool gzip, full;
     const char *full_cause;
-    off_t end; /* of the events on disk; the trailer stands behind it */
-    char *buffer, *trailer;
+    off_t end;      /* of the events on disk; the trailer stands behind it */
+    char *buffer, *trailer, *last_trailer;
+    size_t last_size; /* of the trailer on disk, as it was written */
     unsigned char *packed;
-    size_t used;
-    cs_trailer_fn *make_trailer;
+    size_t used, room; /* bytes gathered; how many to gather before a flush */
 } out = {.fd = -1};
 
-const char *cs_output_path(void) { return out.path; }
 bool cs_output_full(void) { return out.full; }
 const char *cs_output_full_cause(void) { return out.full_cause; }
 
@@ -41,24 +45,55 @@ static bool open_failed(void)
     return false;
 }
 
+static bool adopt_descriptor(int fd)
+{
+    struct stat st;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
+    if (high < 0) high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (high >= 0) close(fd);
+    out.fd = high >= 0 ? high : fd;
+    if (fstat(out.fd, &st)) return false;
+    out.device = st.st_dev;
+    out.inode = st.st_ino;
+    return true;
+}
+
 bool cs_output_open(void)
 {
     const char *pattern = cs_option_text(CS_OPTION_TRACE);
     size_t n = strlen(pattern);
     out.gzip = n > 3 && !strcmp(pattern + n - 3, ".gz");
     if (out.gzip && !cs_gzip_init()) return false;
-    out.fd = cs_path_open(pattern, out.path, sizeof out.path);
-    if (out.fd < 0) return open_failed();
+    int fd = cs_path_open(pattern, out.path, sizeof out.path);
+    if (fd < 0 || !adopt_descriptor(fd)) return open_failed();
     if (!out.buffer) out.buffer = cs_memory_map(BUFFER);
-    if (!out.trailer) out.trailer = cs_memory_map(TRAILER);
+    if (!out.trailer) out.trailer = cs_memory_map(2 * TRAILER);
     if (out.gzip && !out.packed) out.packed = cs_memory_map(cs_gzip_bound(BUFFER) + cs_gzip_bound(TRAILER));
-    out.used = 0;
+    if (!out.buffer || !out.trailer || (out.gzip && !out.packed)) return false;
+    out.last_trailer = out.trailer + TRAILER;
+    out.used = out.last_size = 0;
     out.end = 0;
     out.full = false;
-    return out.buffer && out.trailer && (out.packed || !out.gzip);
+    cs_u64 part = cs_option_size(CS_OPTION_TRACE_MAX) / 8; /* near the limit, what one flush too many would lose is little */
+    out.room = (part < BUFFER ? (size_t)part : BUFFER) + CS_EVENT_MAX;
+    if (out.room > BUFFER) out.room = BUFFER;
+    return true;
 }
 
-/* Both pieces at the end of the events, whatever write(2) makes of them. errno tells why not. */
+/* Whether the descriptor still is our file; opened again by name where the program has closed it. */
+static bool still_ours(void)
+{
+    struct stat st;
+    if (!fstat(out.fd, &st) && st.st_dev == out.device && st.st_ino == out.inode) return true;
+    int fd = open(out.path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return false;
+    if (!fstat(fd, &st) && st.st_dev == out.device && st.st_ino == out.inode) return adopt_descriptor(fd);
+    close(fd);
+    errno = ESTALE;
+    return false;
+}
+
+/* Pieces at the end of the events, whatever pwritev makes of them, and the file ends there. errno tells why not. */
 static bool write_at_end(const void *events, size_t n, const void *trailer, size_t m)
 {
     struct iovec pieces[2] = {{(void *)events, n}, {(void *)trailer, m}};
@@ -78,40 +113,59 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
     return ftruncate(out.fd, at) == 0;
 }
 
+/* The trailer as it goes to disk, `spare` bytes longer than it need be; into `to`. Its size. */
+static size_t make_trailer(void *to, size_t spare)
+{
+    size_t n = (size_t)(cs_totals_trailer(out.trailer, TRAILER - SPARE) - out.trailer);
+    if (out.gzip) return cs_gzip_member(to, cs_gzip_bound(n) + spare, out.trailer, n, spare);
+    memset(out.trailer + n, ' ', spare);
+    out.trailer[n - 1] = ' ';
+    out.trailer[n + spare - 1] = '\n';
+    if (to != out.trailer) memcpy(to, out.trailer, n + spare);
+    return n + spare;
+}
+
+/* Nothing more goes into the file. A trailer that tells of what is missing takes the place of the last one, in the space that the file already has; where
+ * even that fails the last one is put back. */
 static void stop(const char *cause)
 {
     out.full = true;
     out.full_cause = cause;
     out.used = 0;
+    cs_totals_unflushed();
 }
 
-/* The trailer again behind the last good end, on blocks that the file already has. */
 static void mend(void)
 {
-    char *end = out.make_trailer(out.trailer, TRAILER);
-    size_t n = (size_t)(end - out.trailer);
-    const void *bytes = out.trailer;
-    if (out.gzip) n = cs_gzip_member(out.packed, cs_gzip_bound(n), out.trailer, n), bytes = out.packed;
-    if (ftruncate(out.fd, out.end)) return;
-    if (!write_at_end(NULL, 0, bytes, n)) cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, strerror(errno));
+    void *to = out.gzip ? (void *)out.packed : out.trailer;
+    size_t n = make_trailer(to, 0);
+    if (out.last_size && n > out.last_size) cs_totals.brief = true, n = make_trailer(to, 0);
+    if (write_at_end(NULL, 0, to, n)) return;
+    if (!out.last_size || !write_at_end(NULL, 0, out.last_trailer, out.last_size))
+        cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, strerror(errno));
 }
 
-void cs_output_flush(cs_trailer_fn *trailer)
+void cs_output_flush(void)
 {
-    out.make_trailer = trailer;
     if (out.fd < 0) return;
-    if (out.full) {
-        mend();
+    if (!still_ours()) {
+        cs_log(CS_LOG_ERROR, "the trace %s was taken away (%s); it ends here", out.path, strerror(errno));
+        out.fd = -1;
+        stop("the trace file was taken away");
         return;
     }
-    char *end = trailer(out.trailer, TRAILER);
-    const void *events = out.buffer, *tail = out.trailer;
-    size_t n = out.used, m = (size_t)(end - out.trailer);
-    if (out.gzip) {
-        size_t k = n ? cs_gzip_member(out.packed, cs_gzip_bound(n), events, n) : 0;
-        m = cs_gzip_member(out.packed + k, cs_gzip_bound(m), tail, m);
-        events = out.packed, tail = out.packed + k, n = k;
+    if (out.full) {
+        if (out.last_size) mend();
+        return;
     }
+    const void *events = out.buffer;
+    void *tail = out.trailer;
+    size_t n = out.used;
+    if (out.gzip) {
+        n = n ? cs_gzip_member(out.packed, cs_gzip_bound(n), out.buffer, n, 0) : 0;
+        events = out.packed, tail = out.packed + n;
+    }
+    size_t m = make_trailer(tail, cs_totals.final ? 0 : SPARE);
     if ((cs_u64)out.end + n > cs_option_size(CS_OPTION_TRACE_MAX)) {
         cs_log(CS_LOG_WARN, "the trace %s reached CUSTREAM_TRACE_MAX=%s and ends here", out.path, cs_option_text(CS_OPTION_TRACE_MAX));
         stop("trace size limit reached (CUSTREAM_TRACE_MAX)");
@@ -119,16 +173,20 @@ void cs_output_flush(cs_trailer_fn *trailer)
     } else if (!write_at_end(events, n, tail, m)) {
         cs_log(CS_LOG_ERROR, "cannot write on to the trace %s: %s; it ends here", out.path, strerror(errno));
         stop("the trace could not be written any further");
-        mend();
+        if (out.end) mend();
+        else if (ftruncate(out.fd, 0)) {} /* not even the head: nothing is better than half of it */
     } else {
         out.end += (off_t)n;
         out.used = 0;
+        memcpy(out.last_trailer, tail, m);
+        out.last_size = m;
+        cs_totals_flushed();
     }
 }
 
 char *cs_output_room(void)
 {
-    if (out.used + CS_EVENT_MAX > BUFFER) cs_output_flush(out.make_trailer);
+    if (out.used + CS_EVENT_MAX > out.room) cs_output_flush();
     return out.buffer + out.used;
 }
 
@@ -136,12 +194,15 @@ void cs_output_commit(char *end) { out.used = (size_t)(end - out.buffer); }
 
 void cs_output_close(void)
 {
+    struct stat st;
+    if (out.fd >= 0 && !fstat(out.fd, &st) && !st.st_size) unlink(out.path);
     if (out.fd >= 0) close(out.fd);
     out.fd = -1;
 }
 
 void cs_output_forget(void)
 {
-    cs_output_close(); /* the parent's lock stays: it belongs to the open file, which the parent still holds */
+    if (out.fd >= 0) close(out.fd); /* the parent's lock stays: it belongs to the open file, which the parent still holds */
+    out.fd = -1;
     out.used = 0;
 }

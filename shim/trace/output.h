@@ -1,9 +1,10 @@
 /*
  * The trace file: bytes of events in, a valid JSON file on disk after every flush. The writer thread's alone.
  *
- * Events are gathered in a buffer. A flush writes them with the trailer behind them in one system call; the next one starts where the trailer stood.
- * In a .json.gz each flush is a gzip member of events and one of the trailer. When the disk is full or CUSTREAM_TRACE_MAX is reached the file
- * keeps its last valid end, cs_output_full() turns true, and the caller counts what no longer fits.
+ * Events are gathered in a buffer. A flush writes them with the trailer (trace/totals.h) behind them in one system call; the next one starts where the
+ * trailer stood. In a .json.gz each flush is a gzip member of events and one of the trailer. When the disk is full or CUSTREAM_TRACE_MAX is
+ * reached the file keeps its last valid end, cs_output_full() turns true, and what no longer fits is counted. The trailer is written with room to
+ * spare, so that one that tells of the gap fits where it stood.
  */
 #ifndef CS_TRACE_OUTPUT_H
 #define CS_TRACE_OUTPUT_H
@@ -14,19 +15,15 @@ enum { CS_EVENT_MAX = 32 << 10 }; /* bytes one event may take */
 
 /* Opens the file that CUSTREAM_TRACE names. False after one line on stderr that says why not. */
 bool cs_output_open(void);
-const char *cs_output_path(void);
 
 /* Room for one event of at most CS_EVENT_MAX bytes, and what was used of it. */
 char *cs_output_room(void);
 void cs_output_commit(char *end);
 bool cs_output_full(void);
-const char *cs_output_full_cause(void); /* "trace size limit reached" or "disk full", for the timeline */
+const char *cs_output_full_cause(void); /* for the timeline */
 
-/* Writes the events gathered and a trailer made by `trailer` (into memory of `size` bytes; returns its end). */
-typedef char *cs_trailer_fn(char *at, size_t size);
-void cs_output_flush(cs_trailer_fn *trailer);
-
-void cs_output_close(void);  /* after the last flush */
+void cs_output_flush(void);
+void cs_output_close(void);  /* after the last flush; a file that holds nothing is removed */
 void cs_output_forget(void); /* in the child of a fork: the file is the parent's */
 
 #endif

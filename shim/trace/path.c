@@ -118,12 +118,12 @@ static bool ends_with(const char *text, const char *tail)
 }
 
 /* A file of another process of this run: it is locked by one that lives, or was written since the run began. */
-static bool is_taken(int fd)
+static bool is_taken(int fd, double slack)
 {
     struct stat st;
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return true;
     if (fstat(fd, &st) || !st.st_size) return false;
-    return (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9 >= run_start();
+    return (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9 >= run_start() - slack;
 }
 
 int cs_path_open(const char *pattern, char *path, size_t size)
@@ -137,7 +137,8 @@ int cs_path_open(const char *pattern, char *path, size_t size)
         if (attempt > 1) snprintf(path, size, "%.*s-%d-%d%s", stem, plain, (int)getpid(), attempt, plain + stem);
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
         if (fd < 0) return -1;
-        if (!is_taken(fd) && !ftruncate(fd, 0)) return fd;
+        /* A name with our pid in it can only be another program's that this process was, however soon after its start: ticks are coarse. */
+        if (!is_taken(fd, attempt || strstr(pattern, "%p") ? 0.03 : 0) && !ftruncate(fd, 0)) return fd;
         close(fd);
     }
     errno = EEXIST;

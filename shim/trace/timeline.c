@@ -311,12 +311,24 @@ static void callback_slice(struct cs_thread *thread, const struct cs_record *r, 
     cs_output_commit(close_args(at));
 }
 
+/* What the next flush brings into the file reaches from here to there. */
+static void gathered(cs_u64 begin, cs_u64 end)
+{
+    if (begin < cs_totals.begin_ns) cs_totals.begin_ns = begin;
+    if (end > cs_totals.end_ns) cs_totals.end_ns = end;
+}
+
 static void loss_slice(cs_u32 tid, cs_u64 begin, cs_u64 end, cs_u64 count)
 {
     char *at = put_head(cs_output_room(), CS_CALL_LOSS, tid, begin, end);
     at = cs_put_literal(at, "\"count\":");
     at = cs_put_uint(at, count);
     cs_output_commit(cs_put_literal(at, ",\"cause\":\"the thread's ring was full (CUSTREAM_BUFFER, CUSTREAM_FULL)\"}}"));
+    if (cs_output_full()) {
+        cs_totals_cut(count, begin, end);
+        return;
+    }
+    gathered(begin, end);
     cs_totals.lost += count;
 }
 
@@ -363,14 +375,19 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         loss_slice(thread->tid, begin, end, r->value[0]);
         return;
     }
-    cs_totals.recorded++;
     if (r->call == CS_CALL_CALLBACK) {
         callback_slice(thread, r, stream, begin, end);
+    } else {
+        if (stream) count_work(stream, r);
+        call_slice(thread, r, stream, begin, end);
+    }
+    if (cs_output_full()) { /* making room for it ended the file */
+        cs_totals_cut(1, begin, end);
         return;
     }
-    if (stream) count_work(stream, r);
-    call_slice(thread, r, stream, begin, end);
-    tell_causes(thread, r, stream, begin);
+    gathered(begin, end);
+    cs_totals.recorded++;
+    if (r->call != CS_CALL_CALLBACK) tell_causes(thread, r, stream, begin);
 }
 
 void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)

@@ -21,19 +21,37 @@ static struct {
     cs_u64 count, begin_ns, end_ns;
 } cut; /* what came after the file was full */
 
+static cs_u64 recorded_in_file, lost_in_file;
+
 void cs_totals_reset(void)
 {
     memset(&cs_totals, 0, sizeof cs_totals);
     memset(&cut, 0, sizeof cut);
+    recorded_in_file = lost_in_file = 0;
+    cs_totals.begin_ns = UINT64_MAX;
+}
+
+void cs_totals_flushed(void)
+{
+    recorded_in_file = cs_totals.recorded;
+    lost_in_file = cs_totals.lost;
+    cs_totals.begin_ns = UINT64_MAX;
+    cs_totals.end_ns = 0;
+}
+
+void cs_totals_unflushed(void)
+{
+    cs_u64 count = cs_totals.recorded - recorded_in_file + cs_totals.lost - lost_in_file;
+    cs_totals.recorded = recorded_in_file;
+    cs_totals.lost = lost_in_file;
+    if (count) cs_totals_cut(count, cs_totals.begin_ns, cs_totals.end_ns);
 }
 
 void cs_totals_cut(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns)
 {
-    if (!cut.count) cut.begin_ns = begin_ns;
-    if (begin_ns < cut.begin_ns) cut.begin_ns = begin_ns;
+    if (!cut.count || begin_ns < cut.begin_ns) cut.begin_ns = begin_ns;
     if (end_ns > cut.end_ns) cut.end_ns = end_ns;
     cut.count += count;
-    cs_totals.lost += count;
 }
 
 char *cs_totals_header(char *at)
@@ -114,7 +132,7 @@ static void count_live(cs_u64 *streams, cs_u64 *events)
     *streams = *events = group_count = 0;
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *s = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
-        if (!cs_load_acq(&s->object.ref) || cs_load(&s->object.ended) || s->origin != CS_STREAM_CREATED) continue;
+        if (!cs_load_acq(&s->object.ref) || !cs_load_acq(&s->filled) || cs_load(&s->object.ended) || s->origin != CS_STREAM_CREATED) continue;
         group_add(false, s->library, s->call);
         ++*streams;
     }
@@ -178,13 +196,13 @@ char *cs_totals_trailer(char *at, size_t size)
     at = cs_put_literal(at, ",\n\"totals\":{\"recorded\":");
     at = cs_put_uint(at, cs_totals.recorded);
     at = cs_put_literal(at, ",\"lost_records\":");
-    at = cs_put_uint(at, cs_totals.lost);
+    at = cs_put_uint(at, cs_totals.lost + cut.count);
     at = cs_put_literal(at, ",\"complete\":");
-    at = cs_put_text(at, cs_totals.final ? "true" : "false");
+    at = cs_put_text(at, cs_totals.final && !cs_output_full() ? "true" : "false");
     at = cs_put_literal(at, ",\"untracked_objects\":");
     at = cs_put_uint(at, cs_load(&cs_streams.refused) + cs_load(&cs_events.refused) + cs_load(&cs_contexts.refused));
     at = cs_put_literal(at, ",\"arrows_dropped\":");
     at = cs_put_uint(at, cs_totals.arrows_dropped);
-    at = cs_totals.final ? put_leaks(at, end) : cs_put_literal(at, "}");
+    at = cs_totals.final && !cs_totals.brief ? put_leaks(at, end) : cs_put_literal(at, "}");
     return cs_put_literal(at, "}\n");
 }

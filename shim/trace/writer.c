@@ -23,13 +23,15 @@
 
 enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, STACK = 512 << 10, POPULATE_AFTER = 256 };
 
-/* IDLE: none. RUNNING: drains. FINISHING: asked to write everything and end. FINISHED: has done so. FAILED: could not be started, for good. */
-enum state { IDLE, RUNNING, FINISHING, FINISHED, FAILED };
+/* IDLE: none. STARTING: opens the file. RUNNING: drains. FLUSHING: asked to bring all of it into the file now. FINISHING: asked to do that and end.
+ * FINISHED: has done so. FAILED: could not be started, for good. */
+enum state { IDLE, STARTING, RUNNING, FLUSHING, FINISHING, FINISHED, FAILED };
 static _Atomic int state = IDLE; /* also the futex that the asker and the writer wait on */
 static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_WRITER, "writer");
 static bool blocks;
 
-bool cs_writer_alive(void) { return cs_load_acq(&state) == RUNNING; }
+static bool is_alive(int s) { return s >= STARTING && s <= FLUSHING; }
+bool cs_writer_alive(void) { return is_alive(cs_load_acq(&state)); }
 bool cs_writer_blocks(void) { return blocks; }
 
 static long futex(int op, int value, const struct timespec *timeout) { return syscall(SYS_futex, &state, op | FUTEX_PRIVATE_FLAG, value, timeout); }
@@ -97,41 +99,63 @@ static void finish(void)
     cs_u64 now = cs_ticks();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
-        if (cs_load_acq(&stream->object.ref)) cs_timeline_stream_end(stream, cs_load(&stream->ended) ? cs_load(&stream->ended) : now);
+        if (cs_load_acq(&stream->object.ref) && cs_load_acq(&stream->filled)) cs_timeline_stream_end(stream, cs_load(&stream->ended) ? cs_load(&stream->ended) : now);
     }
     cs_gpu->stop();
     cs_totals.final = true;
-    cs_output_flush(cs_totals_trailer);
+    cs_output_flush();
     cs_output_close();
+}
+
+static void set_state(enum state next)
+{
+    cs_store_rel(&state, (int)next);
+    futex(FUTEX_WAKE, INT_MAX, NULL);
+}
+
+/* The head of the file goes to disk at once: from here on it is valid however the process ends. */
+static bool begin(void)
+{
+    cs_totals_reset();
+    if (!cs_output_open()) return false;
+    cs_timeline_begin();
+    cs_output_flush();
+    return true;
 }
 
 static void *run(void *unused)
 {
     (void)unused;
     pthread_setname_np(pthread_self(), "custream");
+    if (!begin()) {
+        cs_output_close();
+        set_state(FAILED);
+        return NULL;
+    }
+    int starting = STARTING;
+    if (atomic_compare_exchange_strong(&state, &starting, RUNNING)) futex(FUTEX_WAKE, INT_MAX, NULL);
     cs_u64 flushed = cs_monotonic_ns();
-    cs_clock_sync();
-    cs_timeline_begin();
-    cs_output_flush(cs_totals_trailer);
-    while (cs_load_acq(&state) == RUNNING) {
+    for (int now; (now = cs_load_acq(&state)) != FINISHING;) {
         bool busy = round_once() > 1000;
-        cs_u64 now = cs_monotonic_ns();
-        if (now - flushed >= FLUSH_NS) cs_output_flush(cs_totals_trailer), flushed = now;
+        if (now == FLUSHING) {
+            while (round_once()) {}
+            cs_timeline_arrows(true);
+        }
+        cs_u64 time = cs_monotonic_ns();
+        if (now == FLUSHING || time - flushed >= FLUSH_NS) cs_output_flush(), flushed = time;
+        if (now == FLUSHING && atomic_compare_exchange_strong(&state, &now, RUNNING)) futex(FUTEX_WAKE, INT_MAX, NULL);
         struct timespec pause = {0, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS};
         futex(FUTEX_WAIT, RUNNING, &pause);
     }
     finish();
-    cs_store_rel(&state, FINISHED);
-    futex(FUTEX_WAKE, INT_MAX, NULL);
+    set_state(FINISHED);
     return NULL;
 }
 
 static bool start_locked(void)
 {
-    if (cs_load(&state) != IDLE) return cs_load(&state) == RUNNING;
-    cs_totals_reset();
+    if (cs_load(&state) != IDLE) return is_alive(cs_load(&state));
     blocks = cs_option_is(CS_OPTION_FULL, "block");
-    bool ok = cs_output_open();
     pthread_attr_t attributes;
     pthread_t thread;
     sigset_t all, before;
@@ -140,36 +164,41 @@ static bool start_locked(void)
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, STACK);
-    cs_store_rel(&state, RUNNING);
-    if (ok && pthread_create(&thread, &attributes, run, NULL)) {
-        cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
-        cs_output_close();
-        ok = false;
-    }
+    cs_store_rel(&state, STARTING);
+    bool ok = !pthread_create(&thread, &attributes, run, NULL);
+    if (!ok) cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!ok) cs_store_rel(&state, FAILED);
-    return ok;
+    /* Until the file is there: a program that ends the next moment still leaves one, and one that can't have it is told now. Not for ever: opening
+     * zlib waits for the loader, which the caller may be inside of. */
+    for (int tries = 0; tries < 20 && cs_load_acq(&state) == STARTING; tries++) futex(FUTEX_WAIT, STARTING, &(struct timespec){0, 100000000});
+    return cs_writer_alive();
 }
 
 bool cs_writer_start(void)
 {
     CS_KEEP_ERRNO;
-    if (CS_LIKELY(cs_load_acq(&state) == RUNNING)) return true;
+    if (CS_LIKELY(cs_writer_alive())) return true;
     cs_lock_take(&start_lock);
     bool ok = start_locked();
     cs_lock_drop(&start_lock);
     return ok;
 }
 
-void cs_writer_finish(unsigned timeout_ms)
+/* Asks the writer for `wanted`, and waits until it is no longer asked. */
+static void ask(int wanted, unsigned timeout_ms)
 {
-    int running = RUNNING;
-    if (!atomic_compare_exchange_strong(&state, &running, FINISHING) && running != FINISHING) return;
+    int now = cs_load_acq(&state);
+    while (is_alive(now) && !atomic_compare_exchange_weak(&state, &now, wanted)) {}
+    if (!is_alive(now)) return;
     futex(FUTEX_WAKE, INT_MAX, NULL);
     cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
-    while (cs_load_acq(&state) == FINISHING && cs_monotonic_ns() < until) futex(FUTEX_WAIT, FINISHING, &(struct timespec){0, 100000000});
+    while (cs_load_acq(&state) == wanted && cs_monotonic_ns() < until) futex(FUTEX_WAIT, wanted, &(struct timespec){0, 100000000});
 }
+
+void cs_writer_finish(unsigned timeout_ms) { ask(FINISHING, timeout_ms); }
+void cs_writer_flush(unsigned timeout_ms) { ask(FLUSHING, timeout_ms); }
 
 void cs_writer_before_fork(void) { cs_lock_take(&start_lock); }
 void cs_writer_after_fork_in_parent(void) { cs_lock_drop(&start_lock); }
@@ -177,7 +206,7 @@ void cs_writer_after_fork_in_parent(void) { cs_lock_drop(&start_lock); }
 void cs_writer_after_fork_in_child(void)
 {
     cs_lock_drop(&start_lock);
-    if (cs_load(&state) == RUNNING || cs_load(&state) == FINISHING) cs_store(&state, IDLE);
+    if (is_alive(cs_load(&state)) || cs_load(&state) == FINISHING) cs_store(&state, IDLE);
     cs_output_forget();
     ended_streams = ended_events = ended_contexts = 0;
 }

@@ -16,6 +16,9 @@ bool cs_writer_start(void);
  * may be called while the process exits, from a signal handler too. At most `timeout_ms`. */
 void cs_writer_finish(unsigned timeout_ms);
 
+/* Has everything recorded so far written, and goes on. Like cs_writer_finish. */
+void cs_writer_flush(unsigned timeout_ms);
+
 bool cs_writer_alive(void);
 bool cs_writer_blocks(void); /* CUSTREAM_FULL=block */
 

@@ -76,7 +76,7 @@ static void bench_writer(const char *path)
     cs_clock_sync();
     cs_totals_reset();
     cs_timeline_begin();
-    cs_output_flush(cs_totals_trailer);
+    cs_output_flush();
     double start = seconds(CLOCK_THREAD_CPUTIME_ID);
     for (cs_u64 i = 0; i < EVENTS; i++) {
         if (i % BATCH == 0)
@@ -84,7 +84,7 @@ static void bench_writer(const char *path)
         cs_timeline_record(thread, &records[i % BATCH]);
     }
     cs_totals.final = true;
-    cs_output_flush(cs_totals_trailer);
+    cs_output_flush();
     line(gz ? "writer_gz_events_per_second" : "writer_events_per_second", EVENTS / (seconds(CLOCK_THREAD_CPUTIME_ID) - start), "1/s");
     cs_output_close();
 }

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 PRODUCTS = ["libcustream_shim.so", "libcustream_shim_dlsym.so"]
-OWN = {"cuGetProcAddress", "cuGetProcAddress_v2", "dlsym", "dlvsym", "_exit", "_Exit"}
+OWN = {"cuGetProcAddress", "cuGetProcAddress_v2", "dlsym", "dlvsym", "_exit", "_Exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execlp",
+       "execle"}
 
 
 def out(*argv, **options):

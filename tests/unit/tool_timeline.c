@@ -32,11 +32,12 @@ int main(int argc, char **argv)
         struct cs_stream *stream = cs_pool_new(&cs_streams);
         stream->lane = 13 + (cs_u32)i;
         stream->call = CS_CALL_cuStreamCreate;
+        cs_store(&stream->filled, true);
     }
     cs_name kernel = cs_name_add("_Z6kernelPfi");
     cs_clock_sync();
     cs_timeline_begin();
-    cs_output_flush(cs_totals_trailer);
+    cs_output_flush();
     cs_u64 tick = cs_ticks();
     int flushes = 1;
     for (long i = 0; i < calls; i++) {
@@ -45,10 +46,10 @@ int main(int argc, char **argv)
         r.value[1] = r.value[2] = r.value[3] = (cs_u64)1 << 32 | 1;
         cs_timeline_record(thread, &r);
         tick += 3000;
-        if (i % 5000 == 4999) cs_output_flush(cs_totals_trailer), flushes++;
+        if (i % 5000 == 4999) cs_output_flush(), flushes++;
     }
     cs_totals.final = true;
-    cs_output_flush(cs_totals_trailer);
+    cs_output_flush();
     cs_output_close();
     printf("%d flushes\n", flushes + 1);
     return 0;

@@ -185,6 +185,7 @@ static enum progress read_events(struct check *check, struct reader *reader, cha
 static enum progress trailer_judge(struct check *check, uint64_t line, const char *json, bool newline)
 {
     cJSON *trailer = cJSON_ParseWithOpts(json, NULL, true);
+    check->cut = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "complete"));
     const cJSON *lost = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "lost_records");
     if (!trailer && !newline) return useless(check, "truncated: it ends inside the trailer");
     bool good = true;
@@ -250,7 +251,7 @@ static int check_file(const char *path)
     if (progress != USELESS) {
         /* Also after a breach: slices that overlap may lie on lower lines than the one that reading stopped at. */
         lanes_sort(&check);
-        lanes_judge(&check, progress == DONE);
+        lanes_judge(&check, progress == DONE && !check.cut);
         flows_judge(&check, progress == DONE);
         if (check.breach.line) printf("%s:%llu: rule %d: %s\n", path, (unsigned long long)check.breach.line, check.breach.rule, check.breach.what);
         else summary(&check);

@@ -56,6 +56,7 @@ struct check {
     size_t flow_count, flow_capacity;
     uint64_t events, slices, lost;
     bool base_seen; /* the header has baseTimeNanoseconds */
+    bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
 };
 
 /* Remembers the breach if no lower line has one. Returns false, so that a judge can end with it. */
