@@ -118,12 +118,20 @@ static bool ends_with(const char *text, const char *tail)
 }
 
 /* A file of another process of this run: it is locked by one that lives, or was written since the run began. */
-static bool is_taken(int fd, double slack)
+static bool is_taken(int fd)
 {
+    enum { TICK_MS = 30 }; /* generously: the kernel tells a process's start in ticks of its own */
     struct stat st;
+    char head[4096], own[32];
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return true;
     if (fstat(fd, &st) || !st.st_size) return false;
-    return (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9 >= run_start() - slack;
+    double before_start = run_start() - ((double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9);
+    if (before_start <= 0 || before_start > TICK_MS * 1e-3) return before_start <= 0;
+    /* Just before the start: an earlier run's, or of the program that this process was until it called exec. That one has our pid. */
+    ssize_t n = pread(fd, head, sizeof head - 1, 0);
+    head[n > 0 ? n : 0] = 0;
+    snprintf(own, sizeof own, "\"pid\":%d,", (int)getpid());
+    return (unsigned char)*head == 0x1f || strstr(head, own); /* a compressed one does not tell: it is not touched */
 }
 
 int cs_path_open(const char *pattern, char *path, size_t size)
@@ -137,8 +145,7 @@ int cs_path_open(const char *pattern, char *path, size_t size)
         if (attempt > 1) snprintf(path, size, "%.*s-%d-%d%s", stem, plain, (int)getpid(), attempt, plain + stem);
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
         if (fd < 0) return -1;
-        /* A name with our pid in it can only be another program's that this process was, however soon after its start: ticks are coarse. */
-        if (!is_taken(fd, attempt || strstr(pattern, "%p") ? 0.03 : 0) && !ftruncate(fd, 0)) return fd;
+        if (!is_taken(fd) && !ftruncate(fd, 0)) return fd;
         close(fd);
     }
     errno = EEXIST;

@@ -35,6 +35,7 @@ trace=$(mktemp -d)
 {
     for i in 1 2 3; do
         CUSTREAM_GPU=off CUSTREAM_TRACE=$trace/launch-%p.json LD_PRELOAD=$shim timeout 60 "$build/gpu/launch_ratio"
+        CUSTREAM_GPU=off CUSTREAM_TRACE=$trace/launch-%p.json LD_PRELOAD=$shim timeout 60 "$build/gpu/launch_runtime"
     done
     "$python" - "$trace" << 'PY'
 import glob, sys

@@ -1,5 +1,5 @@
 /*
- * What recording adds to a kernel launch on a real GPU: gpu_launch_ratio_host.
+ * What recording adds to a kernel launch on a real GPU: gpu_driver_launch_ratio.
  *
  * One process under the shim launches an empty kernel both ways, in turns: through the symbol as every program reaches it (the shim's wrapper)
  * and through libcuda's own entry point, read from libcuda's symbol table in memory, where no preload can put itself in front.
@@ -149,18 +149,18 @@ int main(int argc, char **argv) {
         ratio[r] = sum[1] / sum[0];
     }
     if (linked_only) {
-        printf("gpu_launch_ns_linked %.1f ns\n", median(ns[1], rounds));
+        printf("gpu_driver_launch_ns_linked %.1f ns\n", median(ns[1], rounds));
         return 0;
     }
     fprintf(stderr, "rounds:");
     for (int r = 0; r < rounds; r++) fprintf(stderr, " %.4f", ratio[r]);
     fprintf(stderr, "\n");
     double mid = median(ratio, rounds); /* sorts: the ends are the spread */
-    printf("gpu_launch_ratio_host %.4f ratio\n", mid);
-    printf("gpu_launch_ratio_host_low %.4f ratio\n", ratio[0]);
-    printf("gpu_launch_ratio_host_high %.4f ratio\n", ratio[rounds - 1]);
-    printf("gpu_launch_ratio_first_lap %.4f ratio\n", lap[1] / lap[0]);
-    printf("gpu_launch_ns_direct %.1f ns\n", median(ns[0], rounds));
-    printf("gpu_launch_ns_recorded %.1f ns\n", median(ns[1], rounds));
+    printf("gpu_driver_launch_ratio %.4f ratio\n", mid);
+    printf("gpu_driver_launch_ratio_low %.4f ratio\n", ratio[0]);
+    printf("gpu_driver_launch_ratio_high %.4f ratio\n", ratio[rounds - 1]);
+    printf("gpu_driver_launch_ratio_first_lap %.4f ratio\n", lap[1] / lap[0]);
+    printf("gpu_driver_launch_ns_direct %.1f ns\n", median(ns[0], rounds));
+    printf("gpu_driver_launch_ns_recorded %.1f ns\n", median(ns[1], rounds));
     return 0;
 }
