@@ -20,7 +20,7 @@ CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude $(if $(CUDA_INC_DIR),-isystem $(CUDA_INC_DIR)) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo check check-gpu bench install clean format
+.PHONY: all deps demo check check-gpu bench install clean
 all:
 
 # Compiling one C or assembly file anywhere in the tree; dependencies are tracked.
@@ -57,9 +57,6 @@ install: all
 	install -m 644 include/custream.h $(INSTALL)/include
 	install -m 644 tools/custream/custream.1 $(INSTALL)/share/man/man1
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/custream.pc.in > $(INSTALL)/lib/pkgconfig/custream.pc
-
-format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
 
 clean:
 	rm -rf $(B)/obj $(B)/*.so $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu

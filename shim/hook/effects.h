@@ -114,7 +114,7 @@
 
 #define BEFORE_kernel_named(out, text)
 #define AFTER_kernel_named(out, text)                                                                                                                \
-    if (CS_DONE) cs_kernel_named(*(out), text);
+    if (CS_DONE) cs_kernel_named((CUfunction)*(out), text); /* a CUkernel may stand for a function in a launch */
 #define PUBLISHED_kernel_named(out, text)
 
 #define BEFORE_kernels_unloaded(none)

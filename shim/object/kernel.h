@@ -1,7 +1,7 @@
 /*
  * Kernels: from a CUfunction (or a CUkernel passed as one) to the number of its name.
  *
- * The name is asked from the driver (cuFuncGetName, from CUDA 12.3 on) at a kernel's first launch, or was learnt from cuModuleGetFunction, and then
+ * The name is asked from the driver (cuFuncGetName, from CUDA 12.3 on) at a kernel's first launch, or learnt from cuModuleGetFunction and cuLibraryGetKernel, and then
  * found without a lock. When a module or library is unloaded the driver may reuse its handles, so all of them are asked once more.
  */
 #ifndef CS_OBJECT_KERNEL_H

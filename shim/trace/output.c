@@ -17,7 +17,7 @@
 #include "shim/trace/totals.h"
 
 /* SPARE: how much longer than the trailer of a flush one that tells of a gap may be. FD_MIN: above the numbers that programs expect for their own. */
-enum { BUFFER = 256 << 10, TRAILER = 64 << 10, SPARE = 1 << 10, FD_MIN = 200 };
+enum { BUFFER = 512 << 10, TRAILER = 64 << 10, SPARE = 1 << 10, FD_MIN = 200 };
 
 static struct {
     int fd;
@@ -27,6 +27,7 @@ static struct {
     bool gzip, full;
     const char *full_cause;
     off_t end;      /* of the events on disk; the trailer stands behind it */
+    off_t size;     /* of the file, or more than it if a write failed */
     char *buffer, *trailer, *last_trailer;
     size_t last_size; /* of the trailer on disk, as it was written */
     unsigned char *packed;
@@ -72,7 +73,7 @@ bool cs_output_open(void)
     if (!out.buffer || !out.trailer || (out.gzip && !out.packed)) return false;
     out.last_trailer = out.trailer + TRAILER;
     out.used = out.last_size = 0;
-    out.end = 0;
+    out.end = out.size = 0;
     out.full = false;
     cs_u64 part = cs_option_size(CS_OPTION_TRACE_MAX) / 8; /* near the limit, what one flush too many would lose is little */
     out.room = (part < BUFFER ? (size_t)part : BUFFER) + CS_EVENT_MAX;
@@ -100,6 +101,7 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
     off_t at = out.end;
     while (pieces[0].iov_len + pieces[1].iov_len) {
         ssize_t done = pwritev(out.fd, pieces, 2, at);
+        if (done < 0 || at + done > out.size) out.size = done < 0 ? INT64_MAX : at + done;
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return false;
         at += done;
@@ -110,7 +112,9 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
             done -= (ssize_t)k;
         }
     }
-    return ftruncate(out.fd, at) == 0;
+    bool shorter = at < out.size;
+    out.size = at;
+    return !shorter || ftruncate(out.fd, at) == 0;
 }
 
 /* The trailer as it goes to disk, `spare` bytes longer than it need be; into `to`. Its size. */

@@ -4,7 +4,7 @@
  *     LD_PRELOAD=build/libcustream_shim.so CUSTREAM_TRACE=/tmp/launch.json build/gpu/launch_runtime [ROUNDS [LAUNCHES]]
  *
  * Both loops are the same object code in two libraries, each with its own static runtime, in one process and interleaved. One library is named
- * libcupti_...: the shim gives NVIDIA's tools the driver's own entry points, so its runtime launches past the wrappers.
+ * libnvidia-...: the shim gives NVIDIA's tools the driver's own entry points, so its runtime launches past the wrappers.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     double ratio[MOST], direct[MOST], recorded[MOST];
     if (rounds < 7 || rounds > MOST || count < 500 || readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 2;
     const char *folder = dirname(self);
-    launches_fn *bare = open_launcher(folder, "libcupti_launcher.so"), *wrapped = open_launcher(folder, "liblauncher.so");
+    launches_fn *bare = open_launcher(folder, "libnvidia-launcher.so"), *wrapped = open_launcher(folder, "liblauncher.so");
     if (bare(80000) < 0 || wrapped(80000) < 0) return fprintf(stderr, "launch_runtime: no GPU\n"), 1; /* warm, and once round the ring */
     for (int i = 0; i < rounds; i++) {
         if (i & 1) recorded[i] = wrapped(count), direct[i] = bare(count);

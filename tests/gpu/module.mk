@@ -10,7 +10,7 @@ CUDA_STUBS = $(firstword $(wildcard $(CUDA_INC_DIR)/../lib64/stubs $(CUDA_INC_DI
 CUPTI_INC  = $(firstword $(patsubst %/cupti.h,%,$(wildcard $(CUDA_INC_DIR)/cupti.h $(CUDA_INC_DIR)/../extras/CUPTI/include/cupti.h)))
 GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
 
-GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libcupti_launcher.so \
+GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds)
 
 .PHONY: gpu-programs check-gpu
@@ -38,7 +38,7 @@ $(G)/libcupti_count.so: tests/gpu/cupti_count.c
 $(G)/launch_runtime: tests/gpu/launch_runtime.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -O2 $< -o $@ -ldl
-$(G)/liblauncher.so $(G)/libcupti_launcher.so: tests/gpu/launcher.cu
+$(G)/liblauncher.so $(G)/libnvidia-launcher.so: tests/gpu/launcher.cu
 	@mkdir -p $(@D)
 	$(NVCC) -O2 $(GPU_ARCH) -Xcompiler -fPIC -shared -cudart static $< -o $@
 

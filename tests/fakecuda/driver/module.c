@@ -187,9 +187,7 @@ API(cuLibraryLoadFromFile,
     return load_file((void **)library, path, true);
 }
 IMPL(cuLibraryUnload)(CUlibrary library) { return unload(library); }
-API(cuLibraryGetKernel, (CUkernel *kernel, CUlibrary library, const char *name), (kernel, library, name)) {
-    return get((void **)kernel, library, name);
-}
+IMPL(cuLibraryGetKernel)(CUkernel *kernel, CUlibrary library, const char *name) { return get((void **)kernel, library, name); }
 API(cuLibraryGetModule, (CUmodule *module, CUlibrary library), (module, library)) {
     if (!module) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
