@@ -11,18 +11,6 @@ void *cs_memory_map(size_t bytes)
     return at == MAP_FAILED ? NULL : at;
 }
 
-void *cs_memory_map_huge(size_t bytes)
-{
-    enum { HUGE = 2 << 20 };
-    char *at = cs_memory_map(bytes + HUGE);
-    if (!at) return NULL;
-    at += -(uintptr_t)at % HUGE;
-    int saved = errno;
-    madvise(at, bytes, MADV_HUGEPAGE); /* refused where the kernel has none: small pages then */
-    errno = saved;
-    return at;
-}
-
 void cs_memory_unmap(void *at, size_t bytes)
 {
     if (at) munmap(at, bytes);

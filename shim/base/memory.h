@@ -8,7 +8,6 @@
 #include "shim/base/compiler.h"
 
 void *cs_memory_map(size_t bytes); /* NULL where the system has none; errno is kept */
-void *cs_memory_map_huge(size_t bytes); /* the same, aligned to and asking for huge pages; never unmapped */
 void cs_memory_unmap(void *at, size_t bytes);
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
 void cs_memory_forget(void *at, size_t bytes); /* gives the pages back; they read as zero again */

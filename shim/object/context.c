@@ -12,7 +12,7 @@ struct cs_pool cs_contexts;
 CS_READ_MOSTLY _Atomic cs_u32 cs_context_epoch;
 static struct cs_map handles;
 
-bool cs_contexts_init(void) { return cs_pool_init(&cs_contexts, sizeof(struct cs_context), CONTEXTS) && cs_map_init(&handles, 13, false); }
+bool cs_contexts_init(void) { return cs_pool_init(&cs_contexts, sizeof(struct cs_context), CONTEXTS) && cs_map_init(&handles, 13); }
 
 /* Filled by the first thread that meets a device, on that thread: the writer calls nothing of CUDA. */
 static struct {

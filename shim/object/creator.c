@@ -17,7 +17,7 @@ static const void *own_base;
 bool cs_creator_init(void)
 {
     cs_module_of((const void *)&cs_creator_init, NULL, &own_base);
-    return cs_map_init(&known, 13, false);
+    return cs_map_init(&known, 13);
 }
 
 static cs_u64 ask(const void *address)

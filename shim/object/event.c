@@ -10,7 +10,7 @@ struct cs_pool cs_events;
 CS_READ_MOSTLY struct cs_map cs_event_handles;
 static _Atomic cs_u32 event_count;
 
-bool cs_events_init(void) { return cs_pool_init(&cs_events, sizeof(struct cs_event), EVENTS) && cs_map_init(&cs_event_handles, 19, false); }
+bool cs_events_init(void) { return cs_pool_init(&cs_events, sizeof(struct cs_event), EVENTS) && cs_map_init(&cs_event_handles, 19); }
 
 static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs_u16 call, cs_name library, cs_u64 ticks)
 {

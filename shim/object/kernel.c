@@ -6,7 +6,7 @@
 CS_READ_MOSTLY struct cs_map cs_kernel_handles;
 CS_READ_MOSTLY _Atomic cs_u32 cs_kernel_epoch;
 
-bool cs_kernels_init(void) { return cs_map_init(&cs_kernel_handles, 17, true); }
+bool cs_kernels_init(void) { return cs_map_init(&cs_kernel_handles, 17); }
 
 void cs_kernel_named(CUfunction function, const char *name)
 {

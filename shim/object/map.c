@@ -2,11 +2,10 @@
 
 #include "shim/base/memory.h"
 
-bool cs_map_init(struct cs_map *map, unsigned log2_slots, bool huge)
+bool cs_map_init(struct cs_map *map, unsigned log2_slots)
 {
-    size_t bytes = sizeof *map->slots << log2_slots;
     *map = (struct cs_map){.shift = 64 - log2_slots, .mask = ((cs_u64)1 << log2_slots) - 1};
-    map->slots = huge ? cs_memory_map_huge(bytes) : cs_memory_map(bytes);
+    map->slots = cs_memory_map(sizeof *map->slots << log2_slots);
     return map->slots;
 }
 

@@ -18,7 +18,7 @@ static struct {
     _Atomic bool legacy_taken;
 } lanes[DEVICES];
 
-bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), STREAMS) && cs_map_init(&cs_stream_handles, 17, true); }
+bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), STREAMS) && cs_map_init(&cs_stream_handles, 17); }
 
 static cs_u32 lane_new(int device, bool legacy)
 {

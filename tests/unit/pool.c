@@ -104,7 +104,7 @@ TEST(ended_objects_stay_until_they_are_given_back)
 TEST(the_map_keeps_what_it_was_given)
 {
     struct cs_map map;
-    REQUIRE(cs_map_init(&map, 12, false));
+    REQUIRE(cs_map_init(&map, 12));
     for (cs_u64 i = 1; i <= 3000; i++) {
         struct cs_map_slot *slot = cs_map_slot(&map, i << 12, true);
         REQUIRE(slot);
@@ -123,7 +123,7 @@ TEST(the_map_keeps_what_it_was_given)
 TEST(a_full_map_refuses_new_keys_and_still_answers)
 {
     struct cs_map map;
-    REQUIRE(cs_map_init(&map, 6, false));
+    REQUIRE(cs_map_init(&map, 6));
     cs_u64 taken = 0;
     for (cs_u64 key = 1; key <= 1000; key++) {
         struct cs_map_slot *slot = cs_map_slot(&map, key * 8, true);
@@ -146,7 +146,7 @@ TEST(walks_are_short_whatever_lies_between_handles)
     for (size_t d = 0; d < CS_COUNT(distances); d++) {
         struct cs_map map;
         cs_u64 steps = 0;
-        REQUIRE(cs_map_init(&map, 17, true)); /* as that of streams: 13 slots a handle */
+        REQUIRE(cs_map_init(&map, 17)); /* as that of streams: 13 slots a handle */
         for (cs_u64 i = 0; i < HANDLES; i++) {
             cs_u64 key = 0x7f0000000000 + i * (cs_u64)distances[d];
             struct cs_map_slot *slot = cs_map_slot(&map, key, true);

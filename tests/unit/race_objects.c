@@ -135,7 +135,7 @@ static void *map_user(void *me)
 
 TEST(map_and_names_have_one_place_for_each)
 {
-    REQUIRE(cs_map_init(&map, 12, false));
+    REQUIRE(cs_map_init(&map, 12));
     run_threads(map_user, THREADS);
     for (int t = 1; t < THREADS; t++) {
         for (int i = 0; i < 3000; i++) CHECK(slot_of[t][i] == slot_of[0][i]);
