@@ -24,6 +24,8 @@ int main(void)
     struct itimerval timer = {{0, 2000}, {0, 2000}};
     CUstream stream;
     main_tid = app_tid();
+    sigemptyset(&before); /* the kernel fills in as many bits as it has signals; the rest are compared too */
+    sigemptyset(&now);
     pthread_sigmask(SIG_SETMASK, NULL, &before);
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
