@@ -14,10 +14,12 @@ VERSION := $(shell cat VERSION)
 CUDA_INC ?= $(firstword $(wildcard $(CUDA_HOME)/include/cuda.h /usr/local/cuda/include/cuda.h /usr/include/cuda.h \
               $(B)/cuda-headers/default/cuda.h))
 CUDA_INC_DIR = $(patsubst %/cuda.h,%,$(CUDA_INC))
+# CUPTI's and NVTX's headers: of one known version, whatever toolkit is installed, since records are read by their layout.
+CUPTI_INC := $(B)/cuda-headers/cupti
 
 WARN   := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude $(if $(CUDA_INC_DIR),-isystem $(CUDA_INC_DIR)) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
+ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude $(if $(CUDA_INC_DIR),-isystem $(CUDA_INC_DIR)) -isystem $(CUPTI_INC) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
 .PHONY: all deps demo check check-gpu bench install clean

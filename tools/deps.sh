@@ -14,6 +14,7 @@ REQUIREMENTS=tests/requirements.txt
 HEADERS_DEFAULT="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88"
 HEADERS_12_0="nvidia-cuda-runtime-cu12==12.0.146"
 HEADERS_13_5="nvidia-cuda-runtime==13.5.37"
+HEADERS_CUPTI="nvidia-cuda-cupti==13.0.85 nvidia-nvtx==13.0.85"
 
 say() { echo "deps: $*"; }
 die() { echo "deps: $*" >&2; exit 1; }
@@ -79,7 +80,8 @@ install_headers() {
     mkdir -p "$B/cuda-headers"
     work=$(mktemp -d "$B/cuda-headers/tmp.XXXXXX")
     # Headers are the same for every architecture, so one platform's wheels serve all.
-    "$B/venv/bin/python" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary :all: --platform manylinux2014_x86_64 \
+    "$B/venv/bin/python" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary :all: --platform manylinux_2_28_x86_64 \
+        --platform manylinux_2_27_x86_64 --platform manylinux_2_25_x86_64 --platform manylinux2014_x86_64 \
         --platform manylinux1_x86_64 --dest "$work" "$@"
     for wheel in "$work"/*.whl; do
         "$B/venv/bin/python" -m zipfile -e "$wheel" "$work/unpacked"
@@ -87,7 +89,7 @@ install_headers() {
     rm -rf "$folder"
     mkdir "$folder"
     cp -r "$work"/unpacked/nvidia/*/include/. "$folder/"
-    [ -e "$folder/cuda.h" ] || die "no cuda.h in $*"
+    [ -e "$folder/cuda.h" ] || [ -e "$folder/cupti.h" ] || die "no cuda.h in $*"
     echo "$*" >"$stamp"
     rm -rf "$work"
 }
@@ -105,6 +107,8 @@ install_packages
 install_python
 # shellcheck disable=SC2086
 have_toolkit || install_headers default $HEADERS_DEFAULT
+# shellcheck disable=SC2086
+install_headers cupti $HEADERS_CUPTI
 # shellcheck disable=SC2086
 install_headers 12.0 $HEADERS_12_0
 # shellcheck disable=SC2086

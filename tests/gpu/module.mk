@@ -7,7 +7,6 @@ NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) n
 GPU_ARCH ?= -gencode arch=compute_90,code=sm_90 -gencode arch=compute_75,code=compute_75
 # The linker needs a libcuda; the toolkit's stub serves where no driver is installed. No rpath: at run time the system's libcuda is found.
 CUDA_STUBS = $(firstword $(wildcard $(CUDA_INC_DIR)/../lib64/stubs $(CUDA_INC_DIR)/../lib/stubs /usr/local/cuda/lib64/stubs))
-CUPTI_INC  = $(firstword $(patsubst %/cupti.h,%,$(wildcard $(CUDA_INC_DIR)/cupti.h $(CUDA_INC_DIR)/../extras/CUPTI/include/cupti.h)))
 GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
