@@ -1,14 +1,7 @@
 #define _GNU_SOURCE
 #include "shim/trace/writer.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
@@ -16,25 +9,20 @@
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/base/worker.h"
 #include "shim/gpu/backend.h"
 #include "shim/trace/output.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 
-enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, STACK = 512 << 10, POPULATE_AFTER = 256 };
+enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, POPULATE_AFTER = 256 };
 
-/* IDLE: none. STARTING: opens the file. RUNNING: drains. FLUSHING: asked to bring all of it into the file now. FINISHING: asked to do that and end.
- * FINISHED: has done so. FAILED: could not be started, for good. */
-enum state { IDLE, STARTING, RUNNING, FLUSHING, FINISHING, FINISHED, FAILED };
-static _Atomic int state = IDLE; /* also the futex that the asker and the writer wait on */
+static struct cs_worker writer;
 static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_WRITER, "writer");
 static bool blocks;
 
-static bool is_alive(int s) { return s >= STARTING && s <= FLUSHING; }
-bool cs_writer_alive(void) { return is_alive(cs_load_acq(&state)); }
+bool cs_writer_alive(void) { return cs_worker_alive(&writer); }
 bool cs_writer_blocks(void) { return blocks; }
-
-static long futex(int op, int value, const struct timespec *timeout) { return syscall(SYS_futex, &state, op | FUTEX_PRIVATE_FLAG, value, timeout); }
 
 /* --- one round --- */
 
@@ -107,12 +95,6 @@ static void finish(void)
     cs_output_close();
 }
 
-static void set_state(enum state next)
-{
-    cs_store_rel(&state, (int)next);
-    futex(FUTEX_WAKE, INT_MAX, NULL);
-}
-
 /* The head of the file goes to disk at once: from here on it is valid however the process ends. */
 static bool begin(void)
 {
@@ -129,50 +111,33 @@ static void *run(void *unused)
     pthread_setname_np(pthread_self(), "custream");
     if (!begin()) {
         cs_output_close();
-        set_state(FAILED);
+        cs_worker_set(&writer, CS_WORKER_FAILED);
         return NULL;
     }
-    int starting = STARTING;
-    if (atomic_compare_exchange_strong(&state, &starting, RUNNING)) futex(FUTEX_WAKE, INT_MAX, NULL);
+    cs_worker_move(&writer, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     cs_u64 flushed = cs_monotonic_ns();
-    for (int now; (now = cs_load_acq(&state)) != FINISHING;) {
+    for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING;) {
         bool busy = round_once() > 1000;
-        if (now == FLUSHING) {
+        if (now == CS_WORKER_FLUSHING) {
             while (round_once()) {}
             cs_timeline_arrows(true);
         }
         cs_u64 time = cs_monotonic_ns();
-        if (now == FLUSHING || time - flushed >= FLUSH_NS) cs_output_flush(), flushed = time;
-        if (now == FLUSHING && atomic_compare_exchange_strong(&state, &now, RUNNING)) futex(FUTEX_WAKE, INT_MAX, NULL);
-        struct timespec pause = {0, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS};
-        futex(FUTEX_WAIT, RUNNING, &pause);
+        if (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS) cs_output_flush(), flushed = time;
+        if (now == CS_WORKER_FLUSHING) cs_worker_move(&writer, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
+        cs_worker_pause(&writer, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS);
     }
     finish();
-    set_state(FINISHED);
+    cs_worker_set(&writer, CS_WORKER_FINISHED);
     return NULL;
 }
 
 static bool start_locked(void)
 {
-    if (cs_load(&state) != IDLE) return is_alive(cs_load(&state));
+    if (cs_load(&writer.state) != CS_WORKER_IDLE) return cs_writer_alive();
     blocks = cs_option_is(CS_OPTION_FULL, "block");
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the application's signals go to its own threads */
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
-    cs_store_rel(&state, STARTING);
-    bool ok = !pthread_create(&thread, &attributes, run, NULL);
-    if (!ok) cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
-    pthread_attr_destroy(&attributes);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!ok) cs_store_rel(&state, FAILED);
-    /* Until the file is there: a program that ends the next moment still leaves one, and one that can't have it is told now. Not for ever: opening
-     * zlib waits for the loader, which the caller may be inside of. */
-    for (int tries = 0; tries < 20 && cs_load_acq(&state) == STARTING; tries++) futex(FUTEX_WAIT, STARTING, &(struct timespec){0, 100000000});
+    /* Waits until the file is there: a program that ends the next moment still leaves one, and one that can't have it is told now. */
+    if (!cs_worker_start(&writer, run)) cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
     return cs_writer_alive();
 }
 
@@ -186,19 +151,8 @@ bool cs_writer_start(void)
     return ok;
 }
 
-/* Asks the writer for `wanted`, and waits until it is no longer asked. */
-static void ask(int wanted, unsigned timeout_ms)
-{
-    int now = cs_load_acq(&state);
-    while (is_alive(now) && !atomic_compare_exchange_weak(&state, &now, wanted)) {}
-    if (!is_alive(now)) return;
-    futex(FUTEX_WAKE, INT_MAX, NULL);
-    cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
-    while (cs_load_acq(&state) == wanted && cs_monotonic_ns() < until) futex(FUTEX_WAIT, wanted, &(struct timespec){0, 100000000});
-}
-
-void cs_writer_finish(unsigned timeout_ms) { ask(FINISHING, timeout_ms); }
-void cs_writer_flush(unsigned timeout_ms) { ask(FLUSHING, timeout_ms); }
+void cs_writer_finish(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms); }
+void cs_writer_flush(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FLUSHING, timeout_ms); }
 
 void cs_writer_before_fork(void) { cs_lock_take(&start_lock); }
 void cs_writer_after_fork_in_parent(void) { cs_lock_drop(&start_lock); }
@@ -206,7 +160,7 @@ void cs_writer_after_fork_in_parent(void) { cs_lock_drop(&start_lock); }
 void cs_writer_after_fork_in_child(void)
 {
     cs_lock_drop(&start_lock);
-    if (is_alive(cs_load(&state)) || cs_load(&state) == FINISHING) cs_store(&state, IDLE);
+    if (cs_writer_alive() || cs_load(&writer.state) == CS_WORKER_FINISHING) cs_store(&writer.state, CS_WORKER_IDLE);
     cs_output_forget();
     ended_streams = ended_events = ended_contexts = 0;
 }

@@ -1,0 +1,39 @@
+/*
+ * A thread of the shim's own: started by an application thread, asked to do things, and waited for, with a futex and nothing else.
+ *
+ * IDLE: none. STARTING: getting ready. RUNNING: goes its rounds. FLUSHING: asked to bring in all that there is, then RUNNING again. FINISHING: asked to do
+ * that and end. FINISHED: has done so. FAILED: could not be started, for good. The worker moves from an asked state on; anybody may ask, from a
+ * signal handler too.
+ */
+#ifndef CS_BASE_WORKER_H
+#define CS_BASE_WORKER_H
+
+#include "shim/base/compiler.h"
+
+enum cs_worker_state {
+    CS_WORKER_IDLE, CS_WORKER_STARTING, CS_WORKER_RUNNING, CS_WORKER_FLUSHING, CS_WORKER_FINISHING, CS_WORKER_FINISHED, CS_WORKER_FAILED
+};
+
+struct cs_worker {
+    _Atomic int state; /* enum cs_worker_state; also the futex */
+};
+
+static inline bool cs_worker_alive(const struct cs_worker *worker)
+{
+    int state = cs_load_acq(&worker->state);
+    return state >= CS_WORKER_STARTING && state <= CS_WORKER_FLUSHING;
+}
+
+/* IDLE to STARTING: makes the thread, detached and with all signals blocked, and waits up to two seconds for it to get ready: not for ever, since it may have to
+ * wait for the loader, which the caller may be inside of. One caller at a time. False where it can't be made. */
+bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *));
+
+/* The worker's: a new state, told to whoever waits; the same only from `from`; a pause that an asker cuts short. */
+void cs_worker_set(struct cs_worker *worker, enum cs_worker_state state);
+void cs_worker_move(struct cs_worker *worker, enum cs_worker_state from, enum cs_worker_state to);
+void cs_worker_pause(struct cs_worker *worker, cs_u64 ns);
+
+/* Asks a living worker for FLUSHING or FINISHING and waits, at most so long, until it is no longer asked. No lock, no allocation. */
+void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms);
+
+#endif
