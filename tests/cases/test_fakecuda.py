@@ -1,7 +1,11 @@
 """The simulated GPU keeps CUDA's semantics: its own test programs, run without the shim."""
 
 import os
+import re
+import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ RUNS = [
     ("streams", [], "fakecuda", {}),
     ("capture", [], "fakecuda", {}),
     ("memory", [], "fakecuda", {}),
+    ("memory", [], "fakecuda", {"CUSTREAM_FAKE_COPY_NS": "30000"}),
     ("runtime", [], "fakecuda", {}),
     ("runtime", [], "fakecuda", {"CUSTREAM_FAKE_DEVICES": "2"}),
     ("symbols", [], "fakecuda", {}),
@@ -22,6 +27,18 @@ RUNS = [
     ("contexts", ["fork"], "fakecuda", {}),
     ("contexts", ["failures"], "fakecuda", {"CUSTREAM_FAKE_FAIL": "cuLaunchKernel:3=700,cuStreamCreate*=2"}),
     ("contexts", ["no-device"], "fakecuda", {"CUSTREAM_FAKE_NO_DEVICE": "1"}),
+    ("cupti", [], "fakecuda", {}),
+    ("cupti", [], "fakecuda", {"CUSTREAM_FAKE_COPY_NS": "30000"}),
+    ("cupti_buffers", [], "fakecuda", {}),
+    ("cupti_graph", [], "fakecuda", {"CUSTREAM_FAKE_DEVICES": "2"}),
+    ("cupti_settings", [], "fakecuda", {}),
+    ("cupti_settings", ["zero"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_ZERO": "4"}),
+    ("cupti_settings", ["lose"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_LOSE": "8"}),
+    ("cupti_settings", ["early"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_EARLY": "500000"}),
+    ("cupti_settings", ["shuffle"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_SHUFFLE": "1"}),
+    ("cupti_settings", ["overlap"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_OVERLAP": "1"}),
+    ("cupti_settings", ["version"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_VERSION": "120050"}),
+    ("cupti_settings", ["fail"], "fakecuda", {"CUSTREAM_FAKE_CUPTI": "cuptiActivityEnable:35:3,cuptiSubscribe:39"}),
 ]
 
 
@@ -52,11 +69,11 @@ def symbols(path):
 
 
 def test_exports():
-    """All that cuda.h declares and the marker, nothing else; libc alone is needed."""
+    """All that cuda.h declares, the marker and the door for CUPTI, nothing else; libc alone is needed."""
     names = symbols(BUILD / "fakecuda" / "libcuda.so.1")
     declared = {line.split()[3] for line in (BUILD / "fakecuda" / "versions.txt").read_text().splitlines()}
     assert declared <= names
-    assert names - declared == {"custream_fakecuda_version"}
+    assert names - declared == {"custream_fakecuda_version", "custream_fakecuda_trace"}
     needed = subprocess.run(["readelf", "-d", BUILD / "fakecuda" / "libcuda.so.1"], check=True, capture_output=True, text=True).stdout
     assert [line.split("[")[1] for line in needed.splitlines() if "(NEEDED)" in line] == ["libc.so.6]"]
 
@@ -65,3 +82,32 @@ def test_calls_of_its_own_stay_inside():
     """No exported cu* symbol is reached through the procedure linkage table, so a preload that exports them does not catch the driver's own calls."""
     out = subprocess.run(["readelf", "-rW", BUILD / "fakecuda" / "libcuda.so.1"], check=True, capture_output=True, text=True).stdout
     assert [line for line in out.splitlines() if " cu" in line] == []
+
+
+@pytest.mark.parametrize("text", ["cuptiActivityEnabel:35", "cuptiActivityEnable", "cuptiActivityEnable:x", "cuptiActivityEnable:35:0"])
+def test_cupti_unknown_failure(text):
+    """An error on demand that can never come ends the program, in one line."""
+    done = run("cupti_settings", settings={"CUSTREAM_FAKE_CUPTI": text})
+    assert done.returncode == -signal.SIGABRT
+    assert done.stderr == f"custream simulated CUPTI: CUSTREAM_FAKE_CUPTI: cannot use '{text}'\n"
+
+
+def test_cupti_on_another_driver(tmp_path):
+    """Beside a driver that is not the simulated one it says that it is not initialised. Any library serves as that driver."""
+    shutil.copy(BUILD / "fakecuda" / "broken" / "libcupti.so.13", tmp_path / "libcuda.so.1")
+    script = f"import ctypes; print(ctypes.CDLL('{BUILD}/fakecuda/libcupti.so.13').cuptiActivityEnable(10))"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    assert subprocess.run([sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True).stdout == "15\n"
+
+
+def test_cupti_products():
+    """One has all functions of the activity and callback APIs, the other has none; both are of that name."""
+    declared = set()
+    for part in ("activity", "callbacks", "result", "version"):
+        declared |= set(re.findall(r"^CUptiResult CUPTIAPI (\w+) *\(", (BUILD / "cuda-headers" / "cupti" / f"cupti_{part}.h").read_text(), re.MULTILINE))
+    assert len(declared) > 50
+    assert symbols(BUILD / "fakecuda" / "libcupti.so.13") == declared
+    assert symbols(BUILD / "fakecuda" / "broken" / "libcupti.so.13") == set()
+    for folder in ("fakecuda", "fakecuda/broken"):
+        path = BUILD / folder / "libcupti.so.13"
+        assert "[libcupti.so.13]" in subprocess.run(["readelf", "-d", path], check=True, capture_output=True, text=True).stdout

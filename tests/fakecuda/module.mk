@@ -1,4 +1,5 @@
-# The simulated GPU: build/fakecuda/libcuda.so.1, the same as a CUDA 12.0 driver in build/fakecuda12.0, and the stand-in build/fakecuda/libcudart.so.13.
+# The simulated GPU: build/fakecuda/libcuda.so.1, the same as a CUDA 12.0 driver in build/fakecuda12.0, and the stand-ins build/fakecuda/libcudart.so.13
+# and libcupti.so.13.
 
 FAKE      := $(B)/fakecuda
 FAKE12    := $(B)/fakecuda12.0
@@ -6,10 +7,12 @@ FAKE_DIR  := tests/fakecuda
 FAKE_SRC  := $(wildcard $(FAKE_DIR)/driver/*.c)
 FAKE_OBJ  := $(patsubst %.c,$(B)/obj/%.o,$(filter-out %/version.c,$(FAKE_SRC)))
 FAKE_RT_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(FAKE_DIR)/cudart/*.c))
+FAKE_CUPTI_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(FAKE_DIR)/cupti/*.c))
+FAKE_CUPTI_INC := $(FAKE)/cupti_driver.inc $(FAKE)/cupti_runtime.inc $(FAKE)/cupti_results.inc
 FAKE_INC  := $(FAKE)/versions.inc $(FAKE)/symbols.inc $(FAKE)/errors.inc
 FAKE_TEST := $(patsubst $(FAKE_DIR)/test/%.c,$(B)/tests/fakecuda_%,$(wildcard $(FAKE_DIR)/test/*.c))
 
-all: $(FAKE)/libcuda.so.1 $(FAKE12)/libcuda.so.1 $(FAKE)/libcudart.so.13
+all: $(FAKE)/libcuda.so.1 $(FAKE12)/libcuda.so.1 $(FAKE)/libcudart.so.13 $(FAKE)/libcupti.so.13 $(FAKE)/broken/libcupti.so.13
 
 # Lists made from NVIDIA's headers: the declared symbols, which version each is, the error codes.
 $(FAKE)/cuda_api.i: $(CUDA_INC_DIR)/cuda.h Makefile
@@ -26,11 +29,11 @@ $(FAKE)/errors.inc: $(FAKE_DIR)/gen/errors.awk $(CUDA_INC_DIR)/cuda.h
 	LC_ALL=C awk -f $< $(CUDA_INC_DIR)/cuda.h >$@
 
 # What a library exports: all cu* but what came after the version that it plays.
-$(FAKE)/exports.map: $(FAKE)/versions.txt
-	echo '{ global: cu[A-Z]*; custream_fakecuda_version; local: *; };' >$@
-$(FAKE12)/exports.map: $(FAKE)/versions.txt
+$(FAKE)/exports.map: $(FAKE)/versions.txt $(FAKE_DIR)/module.mk
+	echo '{ global: cu[A-Z]*; custream_fakecuda_*; local: *; };' >$@
+$(FAKE12)/exports.map: $(FAKE)/versions.txt $(FAKE_DIR)/module.mk
 	@mkdir -p $(@D)
-	(echo '{ global: custream_fakecuda_version;'; awk '$$2 <= 12000 {print $$4 ";"}' $<; echo 'local: *; };') >$@
+	(echo '{ global: custream_fakecuda_*;'; awk '$$2 <= 12000 {print $$4 ";"}' $<; echo 'local: *; };') >$@
 
 $(B)/obj/$(FAKE_DIR)/driver/symbol.o $(B)/obj/$(FAKE_DIR)/driver/fallback.o: EXTRA_CFLAGS = -I$(FAKE)
 $(B)/obj/$(FAKE_DIR)/driver/symbol.o $(B)/obj/$(FAKE_DIR)/driver/fallback.o: | $(FAKE_INC)
@@ -54,10 +57,34 @@ $(FAKE)/libcudart.so.13: $(FAKE_RT_OBJ) $(FAKE)/exports_rt.map
 	$(FAKE_LINK) -Wl,-soname,libcudart.so.13 -o $@ $(filter %.o,$^) -ldl
 	ln -sf libcudart.so.13 $(FAKE)/libcudart.so
 
+# CUPTI: names and numbers come from its headers. The broken one is a library that loads and has nothing of what it should.
+$(FAKE)/cupti_driver.inc: CUPTI_LIST = -v prefix=CUPTI_DRIVER_TRACE_CBID_cu -v cut=CUPTI_DRIVER_TRACE_CBID_
+$(FAKE)/cupti_driver.inc: $(CUPTI_INC)/cupti_driver_cbid.h
+$(FAKE)/cupti_runtime.inc: CUPTI_LIST = -v prefix=CUPTI_RUNTIME_TRACE_CBID_cuda -v cut=CUPTI_RUNTIME_TRACE_CBID_
+$(FAKE)/cupti_runtime.inc: $(CUPTI_INC)/cupti_runtime_cbid.h
+$(FAKE)/cupti_results.inc: CUPTI_LIST = -v prefix=CUPTI_ -v cut=
+$(FAKE)/cupti_results.inc: $(CUPTI_INC)/cupti_result.h
+$(FAKE_CUPTI_INC): $(FAKE_DIR)/gen/cupti.awk
+	@mkdir -p $(@D)
+	LC_ALL=C awk $(CUPTI_LIST) -f $< $(filter %.h,$^) | LC_ALL=C sort >$@.new && test -s $@.new && mv $@.new $@
+
+$(FAKE_CUPTI_OBJ): EXTRA_CFLAGS = -I$(FAKE) -DCUPTI_LIB
+$(B)/obj/$(FAKE_DIR)/cupti/names.o: $(FAKE_CUPTI_INC)
+$(FAKE)/exports_cupti.map:
+	@mkdir -p $(@D)
+	echo '{ global: cupti[A-Z]*; local: *; };' >$@
+$(FAKE)/libcupti.so.13: $(FAKE_CUPTI_OBJ) $(FAKE)/exports_cupti.map
+	$(FAKE_LINK) -Wl,-soname,libcupti.so.13 -Wl,-z,nodelete -o $@ $(filter %.o,$^) -pthread -ldl
+	ln -sf libcupti.so.13 $(FAKE)/libcupti.so
+$(FAKE)/broken/libcupti.so.13:
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -Wl,-soname,libcupti.so.13 -o $@ -x c /dev/null
+
 # Its own tests: programs that link it and run without the shim.
 TEST_PROGRAMS += $(FAKE_TEST)
 fakecuda-tests: $(FAKE_TEST)
 .PHONY: fakecuda-tests
-$(B)/tests/fakecuda_%: $(FAKE_DIR)/test/%.c $(FAKE_DIR)/test/check.h $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.13
+$(B)/tests/fakecuda_%: $(FAKE_DIR)/test/%.c $(wildcard $(FAKE_DIR)/test/*.h) $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.13 $(FAKE)/libcupti.so.13
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) $< -o $@ -L$(FAKE) $(if $(findstring runtime,$*),-lcudart,-lcuda) -pthread -ldl -lm
+	$(CC) $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) $< -o $@ -L$(FAKE) \
+		$(if $(findstring cupti,$*),-lcupti) $(if $(findstring runtime,$*),-lcudart,-lcuda) -pthread -ldl -lm

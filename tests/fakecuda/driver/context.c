@@ -358,6 +358,7 @@ static CUresult synchronize(CUcontext ctx) {
     FAKE_LOCKED;
     FAKE_TRY(fake_context_of(ctx, &context));
     FAKE_TRY(fake_capture_forbids_context(context));
+    fake_trace_context(context);
     fake_context_wait(context);
     return CUDA_SUCCESS;
 }

@@ -6,7 +6,7 @@
  */
 #include "tests/fakecuda/driver/fake.h"
 
-enum side { ANY, DEVICE, HOST };
+enum side { ANY, DEVICE, HOST, ARRAY }; /* an array's address is its bytes' */
 
 static bool pageable(const char *address) { return !fake_memory_find((uintptr_t)address); }
 
@@ -33,10 +33,11 @@ static CUresult put(CUstream hstream, bool per_thread, struct fake_work *work, b
     FAKE_TRY(fake_stream_get(hstream, per_thread, &stream));
     if (!asynchronous) FAKE_TRY(fake_capture_forbids(stream));
     if (!work->copy.width || !work->copy.height || !work->copy.depth) return CUDA_SUCCESS;
+    work->asynchronous = asynchronous;
     from_pageable = pageable(work->copy.from.base);
     to_pageable = pageable(work->copy.to.base);
     if (asynchronous) {
-        bool stages = from_pageable && !stream->capture && !fake_idle(stream);
+        bool stages = from_pageable && !stream->capture && (fake_copy_ns || !fake_idle(stream));
         if (stages && flat) stage(work);
         wait = !stream->capture && (to_pageable || (stages && !flat));
     } else {
@@ -54,6 +55,8 @@ static CUresult flat(uint64_t to, enum side to_side, uint64_t from, enum side fr
                                       .width = bytes,
                                       .height = 1,
                                       .depth = 1,
+                                      .to_array = to_side == ARRAY,
+                                      .from_array = from_side == ARRAY,
                                       .shape = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
                                                 .srcDevice = from,
                                                 .srcHost = (void *)(uintptr_t)from,
@@ -121,7 +124,7 @@ static CUresult array_flat(CUarray to, size_t to_offset, uint64_t to_address, CU
         if (target) to_address = A(target->bytes + to_offset);
         if (source) from_address = A(source->bytes + from_offset);
     }
-    return flat(to_address, ANY, from_address, ANY, n, s, pt, async);
+    return flat(to_address, to ? ARRAY : ANY, from_address, from ? ARRAY : ANY, n, s, pt, async);
 }
 IMPL(cuMemcpyDtoA_v2)(bool pt, CUarray to, size_t at, CUdeviceptr from, size_t n) { return array_flat(to, at, 0, NULL, 0, from, n, NULL, pt, false); }
 IMPL(cuMemcpyAtoD_v2)(bool pt, CUdeviceptr to, CUarray from, size_t at, size_t n) { return array_flat(NULL, 0, to, from, at, 0, n, NULL, pt, false); }
@@ -158,7 +161,13 @@ static CUresult place(struct fake_place *out, CUmemorytype type, const void *hos
 
 /* The work of a copy as CUDA_MEMCPY3D describes it, which 2D and peer copies are special cases of. */
 CUresult fake_copy_work(const CUDA_MEMCPY3D *c, struct fake_work *work) {
-    *work = (struct fake_work){.type = WORK_COPY, .copy = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth, .shape = *c}};
+    *work = (struct fake_work){.type = WORK_COPY,
+                               .copy = {.width = c->WidthInBytes,
+                                        .height = c->Height,
+                                        .depth = c->Depth,
+                                        .to_array = c->dstMemoryType == CU_MEMORYTYPE_ARRAY,
+                                        .from_array = c->srcMemoryType == CU_MEMORYTYPE_ARRAY,
+                                        .shape = *c}};
     FAKE_TRY(place(&work->copy.to, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstPitch ? c->dstPitch : c->WidthInBytes, c->dstHeight,
                    c->dstXInBytes, c->dstY, c->dstZ, c->Height));
     return place(&work->copy.from, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcPitch ? c->srcPitch : c->WidthInBytes, c->srcHeight,

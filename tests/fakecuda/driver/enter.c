@@ -11,6 +11,7 @@
 
 int fake_ready;
 bool fake_direct;
+uint64_t fake_copy_ns;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Marks this library for what it is: nothing else exports this name. */
@@ -66,6 +67,7 @@ static void write_counts(void) {
 __attribute__((constructor)) static void read_settings(void) {
     read_rules(getenv("CUSTREAM_FAKE_FAIL"));
     fake_direct = fake_setting("CUSTREAM_FAKE_DIRECT", 0) != 0;
+    fake_copy_ns = (uint64_t)fake_setting("CUSTREAM_FAKE_COPY_NS", 0);
     counts_path = getenv("CUSTREAM_FAKE_COUNTS");
     if (counts_path) atexit(write_counts);
 }
@@ -90,13 +92,21 @@ static CUresult injected(struct fake_call *call) {
     return result;
 }
 
-CUresult fake_enter(struct fake_call *call) {
+CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced) {
+    fake_trace_enter(call, traced);
     if (state == FORKED) return call->early ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
     if (rule_count || counts_path) {
         CUresult result = injected(call);
         if (result) return result;
     }
     return state == INITIALIZED || call->early ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+bool fake_forked(void) { return state == FORKED; }
+
+/* With the lock held. */
+void fake_ready_update(void) {
+    __atomic_store_n(&fake_ready, state == INITIALIZED && !rule_count && !counts_path && !fake_tracer, __ATOMIC_RELEASE);
 }
 
 int fake_fallback(const char *name) {
@@ -109,6 +119,7 @@ static void in_child(void) {
     if (state != INITIALIZED) return;
     state = FORKED;
     fake_ready = 0;
+    fake_tracer = NULL;
 }
 
 API_EARLY(cuInit, (unsigned flags), (flags)) {
@@ -123,7 +134,7 @@ API_EARLY(cuInit, (unsigned flags), (flags)) {
     if (state == INITIALIZED) return CUDA_SUCCESS;
     pthread_atfork(NULL, NULL, in_child);
     state = INITIALIZED;
-    if (!rule_count && !counts_path) __atomic_store_n(&fake_ready, 1, __ATOMIC_RELEASE);
+    fake_ready_update();
     return CUDA_SUCCESS;
 }
 

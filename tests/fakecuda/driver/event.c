@@ -15,6 +15,9 @@ static struct fake_handles handles;
 struct fake_event *fake_event_get(CUevent handle) { return fake_handle_get(&handles, handle); }
 
 void fake_event_record(struct fake_event *event, struct fake_record *record) {
+    static uint64_t recordings;
+
+    if (record) event->recording = ++recordings;
     fake_record_drop(event->record);
     event->record = record;
     event->capture = NULL;
@@ -25,6 +28,7 @@ void fake_event_record(struct fake_event *event, struct fake_record *record) {
 
 IMPL(cuEventCreate)(CUevent *out, unsigned flags) {
     const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    static unsigned last_id;
     struct fake_context *context;
     struct fake_event *event;
 
@@ -36,6 +40,7 @@ IMPL(cuEventCreate)(CUevent *out, unsigned flags) {
     if (!event) return CUDA_ERROR_OUT_OF_MEMORY;
     event->context = context;
     event->flags = flags;
+    event->id = ++last_id;
     event->handle = fake_handle_new(&handles, event);
     *out = event->handle;
     return CUDA_SUCCESS;
@@ -62,6 +67,7 @@ static CUresult put_record(struct fake_stream *stream, struct fake_event *event)
     struct fake_work work = {.type = WORK_RECORD, .event = {event->handle, fake_record_hold(record)}};
 
     fake_event_record(event, record);
+    fake_trace_event(FAKE_EVENT_RECORD, event, stream, false);
     fake_enqueue(stream, &work, false);
     return CUDA_SUCCESS;
 }
@@ -69,6 +75,7 @@ static CUresult put_record(struct fake_stream *stream, struct fake_event *event)
 static CUresult put_wait(struct fake_stream *stream, struct fake_event *event) {
     struct fake_work work = {.type = WORK_WAIT, .event = {event->handle, fake_record_hold(event->record)}};
 
+    fake_trace_event(FAKE_SYNC_WAIT, event, stream, false);
     if (!event->record) return CUDA_SUCCESS; /* never recorded */
     fake_enqueue(stream, &work, false);
     return CUDA_SUCCESS;
@@ -188,6 +195,7 @@ IMPL(cuEventQuery)(CUevent handle) {
     event = fake_event_get(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     FAKE_TRY(fake_event_forbids(event));
+    fake_trace_event(FAKE_SYNC_EVENT, event, NULL, true);
     if (!event->record || event->record->done) return CUDA_SUCCESS;
     fake_advance();
     return event->record->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -200,6 +208,7 @@ IMPL(cuEventSynchronize)(CUevent handle) {
     event = fake_event_get(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     FAKE_TRY(fake_event_forbids(event));
+    fake_trace_event(FAKE_SYNC_EVENT, event, NULL, false);
     if (event->record) fake_wait(event->record);
     return CUDA_SUCCESS;
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "shim/calls/cuda_api.h"
+#include "tests/fakecuda/driver/trace.h"
 
 #if CUDA_VERSION < 12030
 typedef struct { char bytes[8]; } CUgraphEdgeData; /* so that bodies shared by old and new calls need no guards */
@@ -33,20 +34,27 @@ struct fake_call {
     const char *name;
     struct fake_call *next;
     unsigned long count;
+    uint32_t note; /* a tracer's */
     bool listed, early; /* early: may be called before cuInit */
 };
-extern int fake_ready;   /* 1 once initialised with nothing to inject or count; anything else takes the slow path of fake_enter */
+extern int fake_ready;   /* 1 once initialised with nothing to inject, count or trace; anything else takes the slow path of fake_enter */
 extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
-CUresult fake_enter(struct fake_call *call); /* any thread, lock not held */
+extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set takes */
+CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced); /* any thread, lock not held */
+CUresult fake_leave(struct fake_trace_call *traced, CUresult result);        /* returns the result; after each fake_enter */
+void fake_ready_update(void);
+bool fake_forked(void); /* in the child of a process that had initialised the driver: the lock must not be touched */
 int fake_fallback(const char *name);         /* a call that is not simulated */
 int fake_driver_version(void);
 long fake_setting(const char *name, long otherwise); /* an integer from the environment */
 
 #define FAKE_CALL(symbol, arguments, is_early)                                                                                                       \
     static struct fake_call call_ = {.name = #symbol, .early = is_early};                                                                            \
-    if (UNLIKELY(fake_ready != 1)) {                                                                                                                 \
-        CUresult refused_ = fake_enter(&call_);                                                                                                      \
-        if (refused_) return refused_;                                                                                                               \
+    if (UNLIKELY(__atomic_load_n(&fake_ready, __ATOMIC_RELAXED) != 1)) {                                                                             \
+        struct fake_trace_call traced_;                                                                                                              \
+        CUresult result_ = fake_enter(&call_, &traced_);                                                                                             \
+        if (!result_) result_ = arguments;                                                                                                           \
+        return fake_leave(&traced_, result_);                                                                                                        \
     }                                                                                                                                                \
     return arguments
 
@@ -121,6 +129,7 @@ struct fake_work {
     enum fake_work_type type;
     void *owned;        /* freed with the work: staged bytes, parameters */
     size_t owned_bytes; /* its size, so that a graph can copy it */
+    bool asynchronous;  /* copies and sets: how they were asked for, which only a tracer wants to know */
     union {
         struct {
             uint64_t duration;
@@ -132,6 +141,7 @@ struct fake_work {
         struct {
             struct fake_place to, from;
             size_t width, height, depth;
+            bool to_array, from_array;
             CUDA_MEMCPY3D shape; /* as asked for, for cuGraphMemcpyNodeGetParams */
         } copy;
         struct {
@@ -165,6 +175,9 @@ struct fake_running {
     uint64_t start, end;
     unsigned index; /* WORK_VALUES: the next one */
     struct fake_graph_run *graph;
+    void *trace;                /* the tracer's token, or NULL */
+    void *launch;               /* a graph's run, also inside: the token of its launch, and its stream */
+    struct fake_stream *stream;
 };
 
 struct fake_op {
@@ -205,6 +218,7 @@ struct fake_thread {
     struct fake_context *stack[FAKE_STACK];
     int depth;
     CUstreamCaptureMode mode;
+    struct fake_trace_call *traced; /* the call that it is in, if a tracer was told */
     struct { struct fake_context *context; unsigned generation; struct fake_stream *stream; } own[FAKE_MAX_DEVICES];
 };
 /* The calling thread's. Only a pointer lies in static TLS, which is scarce where this library is dlopened. */
@@ -228,6 +242,7 @@ struct fake_stream {
     unsigned flags;
     int priority;
     unsigned long long id;
+    uint32_t trace_id; /* CUPTI's number, which is another */
     bool legacy, per_thread, destroyed;
     struct fake_op *head, *tail;
     uint64_t last_end;
@@ -242,6 +257,7 @@ struct fake_stream {
 };
 
 CUresult fake_stream_get(CUstream handle, bool per_thread, struct fake_stream **stream);
+CUresult fake_stream_in(CUcontext context, CUstream handle, bool per_thread, struct fake_stream **stream); /* default streams: that context's */
 CUresult fake_stream_new(struct fake_context *context, unsigned flags, int priority, struct fake_stream **stream);
 struct fake_stream *fake_stream_alloc(struct fake_context *context);
 void fake_stream_release(struct fake_stream *stream);
@@ -280,7 +296,8 @@ void fake_capture_leave(struct fake_stream *stream); /* a stream that is going a
 struct fake_event {
     struct fake_context *context;
     CUevent handle;
-    unsigned flags;
+    unsigned flags, id;
+    uint64_t recording; /* number of the latest, across all events */
     struct fake_record *record;
     struct fake_capture *capture; /* last recorded in a capture, which holds it by id */
     unsigned long long capture_id;
@@ -338,6 +355,7 @@ struct fake_node {
     struct fake_node **before;
     size_t before_count;
     struct fake_node *next;
+    uint64_t id;    /* the graph's in the upper half */
     unsigned index; /* position, while a copy or a run is being made */
     bool marked;
     bool disabled;
@@ -347,7 +365,7 @@ struct fake_graph {
     struct fake_node *first, *tail;
     size_t count;
     bool child; /* belongs to a node */
-    unsigned id;
+    unsigned id, last_node;
     struct fake_user **users; /* one entry a reference */
     size_t user_count;
 };
@@ -358,6 +376,7 @@ CUgraphNode fake_node_handle(struct fake_node *node);    /* made when first aske
 CUgraph fake_graph_handle(struct fake_graph *graph);
 struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, struct fake_work *work, struct fake_node **before, size_t count);
 struct fake_graph *fake_graph_clone(const struct fake_graph *graph, bool child);
+void fake_graph_same_ids(struct fake_graph *graph, const struct fake_graph *as); /* of a copy that stands for the same nodes */
 void fake_graph_destroy(struct fake_graph *graph);
 struct fake_exec *fake_exec_get(CUgraphExec handle);
 void fake_users_copy(struct fake_graph *to, const struct fake_graph *from); /* user objects: user_object.c */
@@ -367,6 +386,20 @@ bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uin
 struct fake_graph *fake_exec_graph(struct fake_exec *exec);
 void fake_exec_hold(struct fake_exec *exec);
 void fake_exec_drop(struct fake_exec *exec);
+
+/* ---- Tracing (trace.c) ---- */
+
+extern const struct fake_tracer *fake_tracer;
+static inline bool fake_tracing(void) { return UNLIKELY(__atomic_load_n(&fake_tracer, __ATOMIC_RELAXED)); }
+void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced); /* lock not held */
+/* What the call that the thread is in synchronises with; kind is one of struct fake_trace_sync. */
+void fake_trace_stream(int kind, const struct fake_stream *stream, bool query);
+void fake_trace_event(int kind, const struct fake_event *event, const struct fake_stream *stream, bool query);
+void fake_trace_context(const struct fake_context *context);
+/* Only while tracing, and for what carries a token. */
+void fake_trace_op(struct fake_op *op);
+void fake_trace_node(const struct fake_node *node, const struct fake_running *graph, struct fake_running *running);
+void fake_trace_done(struct fake_running *running);
 
 /* The prototype of each body, from the table, so that a body that differs from its row does not compile. */
 #define WITH_FLAG_(...)          (bool per_thread, __VA_ARGS__)

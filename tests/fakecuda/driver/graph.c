@@ -33,6 +33,7 @@ struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, 
     if (!node) abort();
     node->graph = graph;
     node->type = type;
+    node->id = (uint64_t)graph->id << 32 | ++graph->last_node;
     node->work = *work;
     node->before = calloc(count + 1, sizeof *before);
     if (!node->before) abort();
@@ -64,6 +65,16 @@ struct fake_graph *fake_graph_clone(const struct fake_graph *from, bool child) {
     free(copies);
     fake_users_copy(graph, from);
     return graph;
+}
+
+void fake_graph_same_ids(struct fake_graph *graph, const struct fake_graph *as) {
+    const struct fake_node *other = as->first;
+
+    graph->id = as->id;
+    for (struct fake_node *n = graph->first; n && other; n = n->next, other = other->next) {
+        n->id = other->id;
+        if (n->work.type == WORK_CHILD && other->work.type == WORK_CHILD) fake_graph_same_ids(n->work.child, other->work.child);
+    }
 }
 
 static void node_free(struct fake_node *node) {

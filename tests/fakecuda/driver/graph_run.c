@@ -46,18 +46,20 @@ static void resolve_events(struct fake_graph *graph) {
     }
 }
 
-static struct fake_graph_run *run_new(const struct fake_graph *graph) {
+static struct fake_graph_run *run_new(const struct fake_graph *graph, const struct fake_running *running) {
     struct fake_graph_run *run = calloc(1, sizeof *run);
     unsigned index = 0;
 
     if (!run) abort();
     run->graph = fake_graph_clone(graph, true);
+    if (running->launch) fake_graph_same_ids(run->graph, graph);
     run->nodes = calloc(run->graph->count + 1, sizeof *run->nodes);
     if (!run->nodes) abort();
     run->left = run->graph->count;
     for (struct fake_node *n = run->graph->first; n; n = n->next) {
         n->index = index++;
         if (n->disabled) fake_work_drop(&n->work); /* becomes empty */
+        if (running->launch) fake_trace_node(n, running, &run->nodes[n->index]);
     }
     resolve_events(run->graph);
     return run;
@@ -95,7 +97,7 @@ bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uin
     struct fake_graph_run *run = running->graph;
 
     if (!run) {
-        run = running->graph = run_new(graph);
+        run = running->graph = run_new(graph, running);
         for (struct fake_node *n = run->graph->first; n; n = n->next) n->marked = false;
         if (ready > running->end) running->end = ready;
     }
@@ -196,7 +198,7 @@ IMPL(cuGraphLaunch)(bool per_thread, CUgraphExec handle, CUstream hstream) {
 /* Same nodes in the same order with the same dependencies: the new work takes the old one's place. */
 static CUresult update(CUgraphExec handle, CUgraph hgraph, struct fake_node **odd) {
     struct fake_exec *exec = fake_exec_get(handle);
-    struct fake_graph *graph = fake_graph_get(hgraph);
+    struct fake_graph *graph = fake_graph_get(hgraph), *copy;
     struct fake_node *a, *b;
 
     *odd = NULL;
@@ -210,8 +212,10 @@ static CUresult update(CUgraphExec handle, CUgraph hgraph, struct fake_node **od
         *odd = b;
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
+    copy = fake_graph_clone(graph, true);
+    fake_graph_same_ids(copy, exec->graph);
     fake_graph_destroy(exec->graph);
-    exec->graph = fake_graph_clone(graph, true);
+    exec->graph = copy;
     return CUDA_SUCCESS;
 }
 

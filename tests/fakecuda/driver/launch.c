@@ -43,9 +43,9 @@ static CUresult launch(CUfunction f, CUstream hstream, bool per_thread, const un
         FAKE_TRY(fake_current(&context));
         if (stream->context != context) return CUDA_ERROR_INVALID_HANDLE;
     }
-    /* The common case of a benchmark: nothing to do, and nothing in its way. */
+    /* The common case of a benchmark: nothing to do, nothing in its way, and nobody to tell. */
     if (!function->effect && !function->sleeps && !function->duration && !stream->capture && !stream->context->capturing_blocking &&
-        fake_idle(stream))
+        fake_idle(stream) && !fake_tracing())
         return CUDA_SUCCESS;
     {
         struct fake_work work;

@@ -100,6 +100,7 @@ static struct fake_op *op_new(struct fake_stream *stream, struct fake_work *work
     op->done = NULL;
     op->sequence = ++stream->context->sequence;
     op->issued = fake_now();
+    if (fake_tracing()) fake_trace_op(op);
     return op;
 }
 

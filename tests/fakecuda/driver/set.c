@@ -4,7 +4,7 @@
 /* ---- Memset: never waits, also the synchronous ones, since they run on the device ---- */
 
 static CUresult set(CUdeviceptr to, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, CUstream s, bool pt, bool async) {
-    struct fake_work work = {.type = WORK_SET, .set = {to, pitch, width, height, value, element}};
+    struct fake_work work = {.type = WORK_SET, .asynchronous = async, .set = {to, pitch, width, height, value, element}};
     struct fake_memory *memory;
     struct fake_stream *stream;
 

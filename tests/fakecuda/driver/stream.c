@@ -8,11 +8,17 @@ unsigned long long fake_next_id(void) {
     return ++last;
 }
 
+static uint32_t next_trace_id(void) {
+    static uint32_t last = FAKE_TRACE_FIRST_STREAM - 1;
+    return ++last;
+}
+
 struct fake_stream *fake_stream_alloc(struct fake_context *context) {
     struct fake_stream *stream = calloc(1, sizeof *stream);
 
     if (!stream) abort();
     stream->context = context;
+    stream->trace_id = FAKE_TRACE_NULL_STREAM;
     stream->sync_policy = CU_SYNC_POLICY_AUTO;
     stream->next = context->streams;
     context->streams = stream;
@@ -27,6 +33,7 @@ CUresult fake_stream_new(struct fake_context *context, unsigned flags, int prior
     stream->flags = flags;
     stream->priority = priority > least ? least : priority < greatest ? greatest : priority;
     stream->id = fake_next_id();
+    stream->trace_id = next_trace_id();
     stream->handle = fake_handle_new(&handles, stream);
     if (!stream->handle) return CUDA_ERROR_OUT_OF_MEMORY;
     *out = stream;
@@ -75,13 +82,18 @@ static struct fake_stream *own_stream(struct fake_context *context) {
     thread->own[i].stream = fake_stream_alloc(context);
     thread->own[i].stream->per_thread = true;
     thread->own[i].stream->id = fake_next_id();
+    thread->own[i].stream->trace_id = next_trace_id();
     return thread->own[i].stream;
 }
 
 CUresult fake_stream_get(CUstream handle, bool per_thread, struct fake_stream **stream) {
+    return fake_stream_in(NULL, handle, per_thread, stream);
+}
+
+CUresult fake_stream_in(CUcontext hcontext, CUstream handle, bool per_thread, struct fake_stream **stream) {
     if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
         struct fake_context *context;
-        FAKE_TRY(fake_current(&context));
+        FAKE_TRY(fake_context_of(hcontext, &context));
         *stream = handle == CU_STREAM_PER_THREAD || (!handle && per_thread) ? own_stream(context) : context->legacy;
         return CUDA_SUCCESS;
     }
@@ -123,6 +135,7 @@ IMPL(cuStreamQuery)(bool per_thread, CUstream handle) {
     FAKE_LOCKED;
     FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
     FAKE_TRY(fake_capture_forbids(stream));
+    fake_trace_stream(FAKE_SYNC_STREAM, stream, true);
     return fake_stream_done(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -134,6 +147,7 @@ IMPL(cuStreamSynchronize)(bool per_thread, CUstream handle) {
     FAKE_LOCKED;
     FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
     FAKE_TRY(fake_capture_forbids(stream));
+    fake_trace_stream(FAKE_SYNC_STREAM, stream, false);
     if (stream->legacy) { /* it also waits for what blocking streams were given before */
         fake_enqueue(stream, &nothing, true);
         return CUDA_SUCCESS;

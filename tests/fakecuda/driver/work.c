@@ -68,12 +68,16 @@ static bool values_step(struct fake_work *work, struct fake_running *running) {
     return true;
 }
 
+/* True once it has taken that long. */
+static bool took(struct fake_running *running, uint64_t duration) {
+    running->end = running->start + duration;
+    if (!duration || running->end <= fake_now()) return true;
+    fake_deadline(running->end);
+    return false;
+}
+
 static bool kernel_step(struct fake_work *work, struct fake_running *running) {
-    running->end = running->start + work->kernel.duration;
-    if (work->kernel.duration && running->end > fake_now()) {
-        fake_deadline(running->end);
-        return false;
-    }
+    if (!took(running, work->kernel.duration)) return false;
     if (work->kernel.effect) {
         for (unsigned i = 0; i < COUNT_OF(work->kernel.values); i++) work->kernel.parameters[i] = &work->kernel.values[i];
         work->kernel.effect(work->kernel.parameters);
@@ -84,8 +88,14 @@ static bool kernel_step(struct fake_work *work, struct fake_running *running) {
 static bool started_step(struct fake_work *work, struct fake_running *running, bool fresh) {
     switch (work->type) {
     case WORK_KERNEL: return kernel_step(work, running);
-    case WORK_COPY: copy_bytes(work); return true;
-    case WORK_SET: set_values(work); return true;
+    case WORK_COPY:
+        if (!took(running, fake_copy_ns)) return false;
+        copy_bytes(work);
+        return true;
+    case WORK_SET:
+        if (!took(running, fake_copy_ns)) return false;
+        set_values(work);
+        return true;
     case WORK_FREE: fake_memory_free(work->memory); return true;
     case WORK_VALUES: return values_step(work, running);
     case WORK_HOST:
@@ -122,6 +132,7 @@ bool fake_work_step(struct fake_work *work, struct fake_running *running, uint64
         return false;
     }
     running->state = RUN_DONE;
+    if (UNLIKELY(running->trace)) fake_trace_done(running);
     return true;
 }
 

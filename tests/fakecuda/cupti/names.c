@@ -1,0 +1,53 @@
+/* Names and numbers, from lists that are made from CUPTI's headers: calls of the driver and the runtime, and results. */
+#include "tests/fakecuda/cupti/fake_cupti.h"
+
+struct name {
+    const char *name;
+    uint32_t number;
+};
+#define NAME(name, number) {#name, number},
+static const struct name driver_calls[] = { /* in order of name */
+#include "cupti_driver.inc"
+};
+static const struct name runtime_calls[] = {
+#include "cupti_runtime.inc"
+};
+static const struct name results[] = {
+#include "cupti_results.inc"
+};
+
+static int by_name(const void *key, const void *element) { return strcmp(key, ((const struct name *)element)->name); }
+
+uint32_t cupti_driver_number(const char *symbol) {
+    const struct name *found = bsearch(symbol, driver_calls, COUNT_OF(driver_calls), sizeof driver_calls[0], by_name);
+    return found ? found->number : 0;
+}
+
+static const char *name_of(const struct name *names, size_t count, uint32_t number) {
+    for (size_t i = 0; i < count; i++)
+        if (names[i].number == number) return names[i].name;
+    return NULL;
+}
+
+CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char **name) {
+    ENTER(cuptiGetCallbackName);
+    if (!name) return CUPTI_ERROR_INVALID_PARAMETER;
+    *name = domain == CUPTI_CB_DOMAIN_DRIVER_API    ? name_of(driver_calls, COUNT_OF(driver_calls), cbid)
+            : domain == CUPTI_CB_DOMAIN_RUNTIME_API ? name_of(runtime_calls, COUNT_OF(runtime_calls), cbid)
+                                                    : NULL;
+    return *name ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+static CUptiResult text_of(CUptiResult result, const char **text) {
+    if (!text) return CUPTI_ERROR_INVALID_PARAMETER;
+    *text = name_of(results, COUNT_OF(results), (uint32_t)result);
+    return *text ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char **text) {
+    ENTER(cuptiGetResultString);
+    return text_of(result, text);
+}
+CUptiResult CUPTIAPI cuptiGetErrorMessage(CUptiResult result, const char **text) {
+    ENTER(cuptiGetErrorMessage);
+    return text_of(result, text);
+}

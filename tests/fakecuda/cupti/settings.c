@@ -1,0 +1,70 @@
+/*
+ * Settings, and errors on demand: CUSTREAM_FAKE_CUPTI="function:code[:n],..." makes a function return a CUptiResult, from its n-th call on.
+ *
+ * A name that no function has, or a text that cannot be read, ends the process: a test that asks for it would otherwise test nothing.
+ */
+#include "tests/fakecuda/cupti/fake_cupti.h"
+
+#include <stdio.h>
+
+extern struct cupti_entry *__start_cupti_entries[], *__stop_cupti_entries[];
+
+struct cupti_settings cupti_settings;
+
+CUptiResult cupti_refused(struct cupti_entry *entry) {
+    unsigned long seen = __atomic_add_fetch(&entry->seen, 1, __ATOMIC_RELAXED);
+    return seen >= entry->from ? entry->code : CUPTI_SUCCESS;
+}
+
+static void refuse(const char *variable, const char *text) {
+    fprintf(stderr, "custream simulated CUPTI: %s: cannot use '%s'\n", variable, text);
+    abort();
+}
+
+static struct cupti_entry *entry_named(const char *name) {
+    for (struct cupti_entry **e = __start_cupti_entries; e < __stop_cupti_entries; e++)
+        if (strcmp((*e)->name, name) == 0) return *e;
+    return NULL;
+}
+
+static void read_failures(const char *text) {
+    while (text && *text) {
+        char name[64];
+        unsigned long from = 1;
+        int code = 0, length = 0, more = 0;
+        struct cupti_entry *entry;
+
+        if (sscanf(text, "%63[^:,]:%d%n", name, &code, &length) < 2 || code <= 0) refuse("CUSTREAM_FAKE_CUPTI", text);
+        if (text[length] == ':') {
+            if (sscanf(text + length, ":%lu%n", &from, &more) < 1 || !from) refuse("CUSTREAM_FAKE_CUPTI", text);
+            length += more;
+        }
+        entry = entry_named(name);
+        if (!entry || (text[length] && text[length] != ',')) refuse("CUSTREAM_FAKE_CUPTI", text);
+        entry->code = (CUptiResult)code;
+        entry->from = from;
+        text += length;
+        if (*text == ',') text++;
+    }
+}
+
+static long number(const char *variable, long otherwise) {
+    const char *text = getenv(variable);
+    char *end;
+    long value;
+
+    if (!text || !*text) return otherwise;
+    value = strtol(text, &end, 0);
+    if (*end || value < 0) refuse(variable, text);
+    return value;
+}
+
+__attribute__((constructor)) static void read_settings(void) {
+    read_failures(getenv("CUSTREAM_FAKE_CUPTI"));
+    cupti_settings.version = number("CUSTREAM_FAKE_CUPTI_VERSION", CUPTI_API_VERSION);
+    cupti_settings.zero = number("CUSTREAM_FAKE_CUPTI_ZERO", 0);
+    cupti_settings.lose = number("CUSTREAM_FAKE_CUPTI_LOSE", 0);
+    cupti_settings.early = number("CUSTREAM_FAKE_CUPTI_EARLY", 0);
+    cupti_settings.shuffle = number("CUSTREAM_FAKE_CUPTI_SHUFFLE", 0) != 0;
+    cupti_settings.overlap = number("CUSTREAM_FAKE_CUPTI_OVERLAP", 0) != 0;
+}
