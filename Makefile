@@ -19,7 +19,7 @@ CUPTI_INC := $(B)/cuda-headers/cupti
 
 WARN   := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude $(if $(CUDA_INC_DIR),-isystem $(CUDA_INC_DIR)) -isystem $(CUPTI_INC) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
+ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude -isystem $(CUPTI_INC) $(if $(CUDA_INC_DIR),-isystem $(CUDA_INC_DIR)) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
 .PHONY: all deps demo check check-gpu bench install clean

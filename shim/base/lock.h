@@ -10,7 +10,9 @@
 #include "shim/base/compiler.h"
 
 enum cs_lock_rank {
+    CS_RANK_GPU,    /* gpu/gpu.c: start of the GPU thread */
     CS_RANK_WRITER, /* trace/writer.c: start and stop of the writer thread */
+    CS_RANK_SHARE,  /* gpu/share.c: what another client of CUPTI asked for */
     CS_RANK_NAMES,  /* object/names.c: adding a name */
 };
 
@@ -23,6 +25,7 @@ struct cs_lock {
 
 void cs_lock_take(struct cs_lock *lock);
 void cs_lock_drop(struct cs_lock *lock);
-bool cs_lock_none_held(void); /* by this thread */
+void cs_lock_forget(struct cs_lock *lock); /* in the child of a fork: nobody holds it */
+bool cs_lock_none_held(void);              /* by this thread */
 
 #endif

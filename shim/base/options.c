@@ -18,26 +18,49 @@ const struct cs_option_info cs_option_info[CS_OPTION_COUNT] = {
 static struct {
     char text[4096];
     cs_u64 size;
+    cs_u32 parts;
 } value_of[CS_OPTION_COUNT];
 
-/* "4M" -> 4194304. false for anything but digits and one unit. */
-static bool parse_size(const char *text, cs_u64 *out)
+/* "4M" -> 4194304, and `end` behind it. false for anything but digits and one unit. */
+static bool parse_number(const char *text, cs_u64 *out, char **end)
 {
     if (*text < '0' || *text > '9') return false;
-    char *end;
-    unsigned long long n = strtoull(text, &end, 10);
+    unsigned long long n = strtoull(text, end, 10);
     int shift = 0;
-    switch (*end) {
-    case 0: break;
+    switch (**end) {
     case 'K': case 'k': shift = 10; break;
     case 'M': case 'm': shift = 20; break;
     case 'G': case 'g': shift = 30; break;
-    default: return false;
+    default: break;
     }
-    if (*end && end[1]) return false;
+    if (shift) ++*end;
     if (n > UINT64_MAX >> shift) return false;
     *out = (cs_u64)n << shift;
     return true;
+}
+
+static bool parse_size(const char *text, cs_u64 *out)
+{
+    char *end;
+    return parse_number(text, out, &end) && !*end;
+}
+
+/* "256M", "256M,rotate", "256M,rotate:4". Without a number two files: never less than one whole one of what came last. */
+static bool parse_limit(const char *text, cs_u64 *size, cs_u32 *parts)
+{
+    static const char word[] = ",rotate";
+    char *end;
+    *parts = 0;
+    if (!parse_number(text, size, &end)) return false;
+    if (!*end) return true;
+    if (strncmp(end, word, sizeof word - 1)) return false;
+    end += sizeof word - 1;
+    *parts = 2;
+    if (!*end) return true;
+    if (*end++ != ':' || *end < '0' || *end > '9') return false;
+    unsigned long n = strtoul(end, &end, 10);
+    *parts = n >= 2 && n <= 9999 ? (cs_u32)n : 0;
+    return !*end && *parts;
 }
 
 static bool in_range(enum cs_option id, cs_u64 size)
@@ -71,14 +94,23 @@ static bool is_trace_path(const char *text)
     return ends_with(text, ".json") || ends_with(text, ".json.gz");
 }
 
+static bool has_control(const char *text)
+{
+    while (*text && !iscntrl((unsigned char)*text)) text++;
+    return *text;
+}
+
 const char *cs_option_check(enum cs_option id, const char *value)
 {
     const struct cs_option_info *info = &cs_option_info[id];
     cs_u64 size;
+    cs_u32 parts;
     bool ok = strlen(value) < sizeof value_of[0].text;
     switch (info->type) {
     case CS_OPTION_CHOICE: ok = ok && is_word_of(info->allowed, value); break;
     case CS_OPTION_SIZE: ok = ok && parse_size(value, &size) && in_range(id, size); break;
+    case CS_OPTION_LIMIT: ok = ok && parse_limit(value, &size, &parts) && in_range(id, size); break;
+    case CS_OPTION_FILE: ok = ok && !has_control(value); break;
     case CS_OPTION_PATH: ok = ok && is_trace_path(value); break;
     }
     return ok ? NULL : info->allowed;
@@ -88,6 +120,7 @@ static void option_set(enum cs_option id, const char *value)
 {
     strcpy(value_of[id].text, value);
     if (cs_option_info[id].type == CS_OPTION_SIZE) parse_size(value, &value_of[id].size);
+    if (cs_option_info[id].type == CS_OPTION_LIMIT) parse_limit(value, &value_of[id].size, &value_of[id].parts);
 }
 
 /* How many single-character edits lie between a name, in any case of letters, and an option's, for "did you mean". Short strings only. */
@@ -150,4 +183,5 @@ void cs_options_read(void)
 
 const char *cs_option_text(enum cs_option id) { return value_of[id].text; }
 cs_u64 cs_option_size(enum cs_option id) { return value_of[id].size; }
+cs_u32 cs_option_parts(enum cs_option id) { return value_of[id].parts; }
 bool cs_option_is(enum cs_option id, const char *word) { return !strcmp(value_of[id].text, word); }

@@ -22,7 +22,7 @@ struct cs_option_info {
     const char *preset;  /* the default, as one would type it */
     const char *allowed; /* what is allowed, in words */
     const char *help;
-    enum cs_option_type { CS_OPTION_PATH, CS_OPTION_CHOICE, CS_OPTION_SIZE } type;
+    enum cs_option_type { CS_OPTION_PATH, CS_OPTION_FILE, CS_OPTION_CHOICE, CS_OPTION_SIZE, CS_OPTION_LIMIT } type;
 };
 extern const struct cs_option_info cs_option_info[CS_OPTION_COUNT];
 
@@ -34,7 +34,8 @@ void cs_options_read(void);
 
 /* The value in force. The text lives as long as the process (it is a copy: programs change their environment). */
 const char *cs_option_text(enum cs_option id);
-cs_u64 cs_option_size(enum cs_option id);                     /* SIZE: bytes */
+cs_u64 cs_option_size(enum cs_option id);                     /* SIZE and LIMIT: bytes */
+cs_u32 cs_option_parts(enum cs_option id);                    /* LIMIT: how many files of that size are kept; 0: one, which ends there */
 bool cs_option_is(enum cs_option id, const char *word);       /* CHOICE or the word off */
 
 #endif

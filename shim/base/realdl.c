@@ -4,36 +4,70 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <string.h>
 
 cs_dlsym_fn *cs_real_dlsym;
 cs_dlvsym_fn *cs_real_dlvsym;
 
-/* glibc relocates the addresses in a dynamic section in place on most machines; where it does not they are offsets. */
-static const void *relocated(const struct dl_phdr_info *info, ElfW(Addr) at)
+/* Of our own: this runs inside a dlsym that may be a sanitizer's, about to find the real strcmp. */
+static bool equal(const char *a, const char *b)
 {
-    return (const void *)(at < info->dlpi_addr ? at + info->dlpi_addr : at);
+    while (*a && *a == *b) a++, b++;
+    return *a == *b;
 }
 
-static bool image_read(const struct dl_phdr_info *info, struct cs_image *image)
+static const char *file_of(const char *path)
 {
-    *image = (struct cs_image){.base = info->dlpi_addr};
+    const char *file = path;
+    for (; *path; path++)
+        if (*path == '/') file = path + 1;
+    return file;
+}
+
+/* glibc relocates the addresses in a dynamic section in place on most machines; where it does not they are offsets. */
+static const void *relocated(ElfW(Addr) base, ElfW(Addr) at)
+{
+    return (const void *)(at < base ? at + base : at);
+}
+
+static bool image_read(ElfW(Addr) base, const ElfW(Dyn) *d, const char *name, struct cs_image *image)
+{
+    *image = (struct cs_image){.base = base};
     size_t soname = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-        for (const ElfW(Dyn) *d = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr); d->d_tag != DT_NULL; d++) switch (d->d_tag) {
-            case DT_SYMTAB: image->symbols = relocated(info, d->d_un.d_ptr); break;
-            case DT_STRTAB: image->strings = relocated(info, d->d_un.d_ptr); break;
-            case DT_VERSYM: image->versions = relocated(info, d->d_un.d_ptr); break;
-            case DT_GNU_HASH: image->gnu_hash = relocated(info, d->d_un.d_ptr); break;
-            case DT_HASH: image->sysv_hash = relocated(info, d->d_un.d_ptr); break;
-            case DT_SONAME: soname = d->d_un.d_val; break;
-            }
-    }
+    for (; d && d->d_tag != DT_NULL; d++) switch (d->d_tag) {
+        case DT_SYMTAB: image->symbols = relocated(base, d->d_un.d_ptr); break;
+        case DT_STRTAB: image->strings = relocated(base, d->d_un.d_ptr); break;
+        case DT_VERSYM: image->versions = relocated(base, d->d_un.d_ptr); break;
+        case DT_GNU_HASH: image->gnu_hash = relocated(base, d->d_un.d_ptr); break;
+        case DT_HASH: image->sysv_hash = relocated(base, d->d_un.d_ptr); break;
+        case DT_SONAME: soname = d->d_un.d_val; break;
+        }
     if (!image->symbols || !image->strings) return false;
-    const char *slash = strrchr(info->dlpi_name, '/');
-    image->soname = soname ? image->strings + soname : slash ? slash + 1 : info->dlpi_name;
+    image->soname = soname ? image->strings + soname : file_of(name);
     return true;
+}
+
+/* The list that the loader keeps for debuggers; it begins with what stays to the end of the process. Weak: else the shim would name the loader as a library
+ * that it needs, and so change the order in which the process's libraries are searched. */
+extern struct r_debug _r_debug __attribute__((weak));
+static const struct link_map *all_maps(void) { return &_r_debug ? _r_debug.r_map : NULL; }
+
+bool cs_image_of_libc(struct cs_image *image)
+{
+    for (const struct link_map *m = all_maps(); m; m = m->l_next)
+        if (image_read(m->l_addr, m->l_ld, m->l_name, image) && equal(image->soname, "libc.so.6")) return true;
+    return false;
+}
+
+void *cs_symbol_behind(const char *name)
+{
+    struct cs_image image;
+    void *found = NULL;
+    bool behind = false;
+    for (const struct link_map *m = all_maps(); m && !found; m = m->l_next) {
+        if (behind && image_read(m->l_addr, m->l_ld, m->l_name, &image)) found = cs_image_symbol(&image, name);
+        behind |= m->l_ld == _DYNAMIC; /* this library's own */
+    }
+    return found || !cs_image_of_libc(&image) ? found : cs_image_symbol(&image, name);
 }
 
 struct wanted {
@@ -46,7 +80,10 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
     (void)size;
     struct wanted *wanted = data;
     struct cs_image image;
-    if (!image_read(info, &image) || strcmp(image.soname, wanted->soname)) return 0;
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    if (!image_read(info->dlpi_addr, dynamic, info->dlpi_name, &image) || !equal(image.soname, wanted->soname)) return 0;
     *wanted->image = image;
     return 1;
 }
@@ -63,7 +100,7 @@ static void *symbol_at(const struct cs_image *image, cs_u32 i, const char *name,
 {
     const ElfW(Sym) *symbol = (const ElfW(Sym) *)image->symbols + i;
     unsigned type = symbol->st_info & 15;
-    if (symbol->st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_GNU_IFUNC || strcmp(image->strings + symbol->st_name, name)) return NULL;
+    if (symbol->st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_GNU_IFUNC || !equal(image->strings + symbol->st_name, name)) return NULL;
     *hidden = image->versions && ((const ElfW(Half) *)image->versions)[i] & 0x8000;
     return (void *)(image->base + symbol->st_value);
 }
@@ -116,7 +153,7 @@ void *cs_image_symbol(const struct cs_image *image, const char *name)
 bool cs_realdl_init(void)
 {
     struct cs_image libc;
-    if (!cs_real_dlsym && cs_image_find("libc.so.6", &libc)) {
+    if (!cs_real_dlsym && cs_image_of_libc(&libc)) {
         cs_real_dlvsym = (cs_dlvsym_fn *)cs_image_symbol(&libc, "dlvsym");
         cs_real_dlsym = (cs_dlsym_fn *)cs_image_symbol(&libc, "dlsym");
     }

@@ -2,8 +2,8 @@
  * Symbols of loaded libraries, found without the loader's look-up functions.
  *
  * The shim defines dlsym, so its own reference to that name would come back to itself, and so would dlvsym's; and any look-up through them replaces the
- * error text that the application may still want from dlerror. Symbols are therefore read from a library's own symbol table, through
- * the public dl_iterate_phdr and the ELF format. No allocation, no look-up that could re-enter, nothing loaded.
+ * error text that the application may still want from dlerror. Symbols are therefore read from a library's own symbol table, by the ELF
+ * format. No allocation, no look-up that could re-enter, nothing loaded.
  */
 #ifndef CS_BASE_REALDL_H
 #define CS_BASE_REALDL_H
@@ -29,12 +29,20 @@ struct cs_image {
     const void *gnu_hash, *sysv_hash;
 };
 
-/* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. */
+/* The C library. Takes no lock and calls no function: it works in the child of a fork whose parent had another thread in the loader, and before a
+ * sanitizer has found the functions that it stands in front of. */
+bool cs_image_of_libc(struct cs_image *image);
+
+/* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. Takes the loader's lock (dl_iterate_phdr). */
 bool cs_image_find(const char *soname, struct cs_image *image);
 
 /* The address of a defined function or variable: its default version, or an old one where there is only that. NULL if the library does not define it,
  * or not by an address (thread-local variables, functions chosen by a resolver). */
 void *cs_image_symbol(const struct cs_image *image, const char *name);
+
+/* The definition that follows this library's own in the loader's order of search, so that others who stand in front of the C library's get their turn:
+ * what RTLD_NEXT gives. Found as cs_image_of_libc finds the C library, whose own definition is the answer where the order does not tell. */
+void *cs_symbol_behind(const char *name);
 
 /* The module that holds an address: file name (the loader's string, valid while it is loaded) and load base. False if none does. */
 bool cs_module_of(const void *address, const char **file, const void **base);

@@ -38,6 +38,8 @@ void cs_worker_pause(struct cs_worker *worker, cs_u64 ns)
     futex(worker, FUTEX_WAIT, CS_WORKER_RUNNING, &pause);
 }
 
+void cs_worker_wake(struct cs_worker *worker) { futex(worker, FUTEX_WAKE, INT_MAX, NULL); }
+
 bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
 {
     pthread_attr_t attributes;

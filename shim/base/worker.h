@@ -32,6 +32,7 @@ bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *));
 void cs_worker_set(struct cs_worker *worker, enum cs_worker_state state);
 void cs_worker_move(struct cs_worker *worker, enum cs_worker_state from, enum cs_worker_state to);
 void cs_worker_pause(struct cs_worker *worker, cs_u64 ns);
+void cs_worker_wake(struct cs_worker *worker); /* anybody's: cuts a pause short without asking for anything */
 
 /* Asks a living worker for FLUSHING or FINISHING and waits, at most so long, until it is no longer asked. No lock, no allocation. */
 void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms);

@@ -5,6 +5,11 @@
 const struct cs_call_info cs_call_info[CS_CALL_COUNT] = {
     [CS_CALL_CALLBACK] = {"callback", CS_KIND_NONE, false, {{"function", CS_FORMAT_FUNCTION}}},
     [CS_CALL_LOSS] = {"lost", CS_KIND_NONE, false, {{"count", CS_FORMAT_UINT}}},
+    [CS_CALL_RANGE_PUSH] = {"range push", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
+    [CS_CALL_RANGE_POP] = {"range pop", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
+    [CS_CALL_MARK] = {"mark", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
+    [CS_CALL_RANGE_START] = {"range start", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
+    [CS_CALL_RANGE_END] = {"range end", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
 #define SHOWN(label, format, value) {#label, CS_FORMAT_##format},
 #define DESCRIBED(symbol, per_thread, kind, ...) [CS_CALL_##symbol] = {#symbol, CS_KIND_##kind, per_thread, {CS_SHOWN(SHOWN, ##__VA_ARGS__)}},
 #define CALL(name, sibling, kind, stream, effect, parameters, arguments, ...) CS_SIBLINGS_##sibling(DESCRIBED, name, kind, ##__VA_ARGS__)
@@ -13,6 +18,12 @@ const struct cs_call_info cs_call_info[CS_CALL_COUNT] = {
 #undef DESCRIBED
 #undef SHOWN
 };
+
+bool cs_call_enqueues(enum cs_call call)
+{
+    enum cs_kind kind = cs_call_info[call].kind;
+    return kind == CS_KIND_LAUNCH || kind == CS_KIND_COPY || kind == CS_KIND_SET || call == CS_CALL_cuGraphLaunch || call == CS_CALL_cuGraphLaunch_ptsz;
+}
 
 const char *const cs_kind_name[CS_KIND_COUNT] = {"none",   "launch", "copy",  "set",    "event", "wait",   "sync",     "query",  "stream",
                                                  "capture", "graph", "hostfn", "memory", "memop", "external", "context", "module"};

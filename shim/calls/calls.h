@@ -25,6 +25,7 @@ enum cs_call {
     /* Rows of the recording's own, in the same numbering so that one field of a record tells what it is. */
     CS_CALL_CALLBACK, /* a host function or stream callback ran */
     CS_CALL_LOSS,     /* calls that found the ring full */
+    CS_CALL_RANGE_PUSH, CS_CALL_RANGE_POP, CS_CALL_MARK, CS_CALL_RANGE_START, CS_CALL_RANGE_END, /* what the program says of itself: trace/annotation.h */
     CS_CALL_COUNT
 };
 
@@ -61,6 +62,9 @@ struct cs_call_info {
     } shown[CS_VALUES];
 };
 extern const struct cs_call_info cs_call_info[CS_CALL_COUNT];
+
+/* Whether the call puts work on a GPU that a profiler gives times for: launches, copies, sets and graph launches. */
+bool cs_call_enqueues(enum cs_call call);
 extern const char *const cs_kind_name[CS_KIND_COUNT];
 
 #endif

@@ -1,20 +1,64 @@
 /*
- * Where GPU times come from. A backend supplies what the GPU did between the host's calls; the seam is here, the only one behind it so far is
- * `none`: the timeline holds host calls, and says so in its metadata (gpu_time_source).
+ * Where GPU times come from: one backend at a time, driven by a thread of its own.
+ *
+ *     an application thread   cs_gpu_start, before the first recorded call goes to the driver
+ *     the GPU thread          start, flush, stop: whatever may wait for CUPTI or the driver
+ *     the writer              drain: takes over what has been brought in; waits for nothing
+ *
+ * So neither the writer nor an application thread ever waits inside a profiler. Where no backend can be had the timeline holds host calls, and
+ * says so in its metadata (gpu_time_source) and in a line on stderr if one was asked for by name.
  */
 #ifndef CS_GPU_BACKEND_H
 #define CS_GPU_BACKEND_H
 
-#include "shim/base/compiler.h"
+#include "shim/calls/cuda_api.h"
+#include "shim/gpu/work.h"
 
 struct cs_gpu_backend {
-    const char *name; /* as the trace's metadata has it */
-    bool (*start)(void);
-    void (*drain)(void); /* the writer's, once a round */
-    void (*stop)(void);
+    const char *name;                            /* as the trace's metadata has it */
+    const char *(*start)(void);                  /* NULL, or why not */
+    void (*flush)(bool all);                     /* brings in what has ended; `all`: also what has not, the last one */
+    void (*drain)(const struct cs_gpu_sink *to);
+    void (*stop)(void);                          /* after the last flush: calls cost what they cost before */
+    cs_u64 (*poll)(void);                        /* between flushes, where it is not NULL; returns the pause until the next, ns */
+    bool marks;                                  /* calls carry numbers of its own (gpu/mark.h); one without never gets times */
 };
+extern const struct cs_gpu_backend cs_gpu_cupti, cs_gpu_events, cs_gpu_none;
 
-extern const struct cs_gpu_backend *cs_gpu; /* never NULL; constant after cs_gpu_choose */
-void cs_gpu_choose(void);                   /* by CUSTREAM_GPU */
+/* The answer of a start that may go better later: another profiler has what the backend needs. */
+extern const char cs_gpu_taken[];
+
+/* Another profiler wants what the backend has and can't share: it lets go before this returns (within so long), and comes back when the other one has
+ * gone, which cs_gpu_come_back tells. `why` in words, for the timeline. */
+void cs_gpu_step_back(const char *why, unsigned timeout_ms);
+void cs_gpu_come_back(void);
+
+/* By CUSTREAM_GPU; once, before any other. */
+void cs_gpu_choose(void);
+
+/* Starts the GPU thread and waits, for two seconds at most, until its backend is at work. Any application thread; keeps errno. */
+void cs_gpu_start(void);
+
+/* Brings in all that has ended so far; waits at most so long. cs_gpu_finish is the last: the backend stops. Like cs_worker_ask. */
+void cs_gpu_flush(unsigned timeout_ms);
+void cs_gpu_wake(void); /* has the backend polled soon; waits for nothing */
+void cs_gpu_finish(unsigned timeout_ms);
+
+/* The writer's. */
+void cs_gpu_drain(const struct cs_gpu_sink *to);
+void cs_gpu_expect(bool work);                  /* whether work is under way whose times have not come */
+bool cs_gpu_is_on(void);                        /* there is a backend */
+bool cs_gpu_calls_missing(bool now);            /* the writer: work comes, and no calls for it; the backend: asks, and resets */
+const char *cs_gpu_source(void);                /* its name, "none" */
+bool cs_gpu_marks(void);                        /* it marks calls */
+cs_u64 cs_gpu_flushes(void);                    /* how many flushes have ended */
+
+/* Why the source is not the one that would be taken first; NULL where it is. */
+const char *cs_gpu_second_best(void);
+
+/* Whether GPU times are missing, from when on (ticks) and why; NULL where they are not. */
+const char *cs_gpu_missing(cs_u64 *since);
+
+void cs_gpu_after_fork_in_child(void);
 
 #endif

@@ -15,9 +15,11 @@
 #include "shim/base/realdl.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/backend.h"
+#include "shim/hook/annotate.h"
 #include "shim/hook/callback.h"
 #include "shim/hook/lookup.h"
 #include "shim/hook/mode.h"
+#include "shim/hook/nvtx.h"
 #include "shim/object/creator.h"
 #include "shim/object/event.h"
 #include "shim/object/kernel.h"
@@ -27,25 +29,24 @@
 CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
 static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
 
-static void before_fork(void)
-{
-    cs_writer_before_fork();
-    cs_names_before_fork();
-}
+static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
 
-static void after_fork_in_parent(void)
-{
-    cs_names_after_fork();
-    cs_writer_after_fork_in_parent();
-}
-
+/* The parent's other threads are gone, wherever they were: all that they may have had in hand is made anew, and nothing was waited for before the fork,
+ * since whoever holds a lock of ours may wait for one that a handler of the program's has taken. */
 static void after_fork_in_child(void)
 {
-    cs_names_after_fork();
+    cs_store(&activating, 0);
+    cs_names_after_fork_in_child();
     cs_writer_after_fork_in_child();
+    cs_gpu_after_fork_in_child();
     cs_threads_forget();
+    cs_annotate_after_fork_in_child();
     cs_store(&owner, getpid());
+    /* CUDA does not live on in the child, and what the parent made is not the child's to tell of. */
+    if (cs_load(&cs_mode) == CS_MODE_RECORD && !(cs_contexts_init() && cs_streams_init() && cs_events_init())) cs_store(&cs_mode, CS_MODE_PASS);
 }
+
+__attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
 
 static bool objects_init(void)
 {
@@ -65,15 +66,14 @@ static void activate_locked(void)
         cs_clock_init();
         cs_gpu_choose();
         cs_store(&owner, getpid());
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
         at_quick_exit(cs_process_ends);
     }
+    if (tracing) cs_nvtx_say();
     cs_store_rel(&cs_mode, tracing ? CS_MODE_RECORD : CS_MODE_PASS);
 }
 
 bool cs_activate(void)
 {
-    static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
     pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
     while (!atomic_compare_exchange_strong(&activating, &nobody, self)) {
         if (nobody == self) return false;
@@ -90,22 +90,39 @@ bool cs_activate(void)
     return cs_load_acq(&cs_mode) != CS_MODE_COLD;
 }
 
+/* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
+static void gpu_ends(void)
+{
+    if (cs_load(&owner) == getpid()) cs_gpu_finish(5000);
+}
+
+static void start_gpu(void)
+{
+    static _Atomic bool registered;
+    cs_gpu_start();
+    if (cs_gpu_is_on() && !atomic_exchange(&registered, true)) atexit(gpu_ends);
+}
+
 CS_COLD struct cs_thread *cs_enter_slowly(void)
 {
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
     if (cs_load_acq(&cs_mode) != CS_MODE_RECORD) return NULL;
     if (cs_self) return NULL; /* inside a driver call already */
+    start_gpu(); /* before the writer, whose file says where times come from, and before the first call makes a context */
     if (!cs_writer_start()) {
         cs_store(&cs_mode, CS_MODE_PASS);
         return NULL;
     }
-    return cs_thread_start();
+    struct cs_thread *thread = cs_thread_start();
+    if (thread) cs_annotate_thread_starts(thread);
+    return thread;
 }
 
 void cs_process_ends(void)
 {
-    if (cs_load_acq(&cs_mode) != CS_MODE_RECORD || cs_load(&owner) != getpid()) return;
+    if (cs_load_acq(&cs_mode) == CS_MODE_COLD || cs_load(&owner) != getpid()) return; /* PASS: another thread may be at it, which is waited for */
     CS_KEEP_ERRNO;
+    cs_gpu_finish(5000);
     cs_store_rel(&cs_mode, CS_MODE_PASS);
     cs_writer_finish(10000);
 }
@@ -113,17 +130,21 @@ void cs_process_ends(void)
 void cs_process_execs(void)
 {
     CS_KEEP_ERRNO;
-    if (cs_load_acq(&cs_mode) == CS_MODE_RECORD && cs_load(&owner) == getpid()) cs_writer_flush(10000);
+    if (cs_load_acq(&cs_mode) != CS_MODE_RECORD || cs_load(&owner) != getpid()) return;
+    cs_gpu_flush(2000);
+    cs_writer_flush(10000);
 }
 
 /* Runs late: a preloaded library is initialised before the program's own, so the program's destructors and atexit functions have run. */
 __attribute__((destructor)) static void at_end(void) { cs_process_ends(); }
 
 /* _exit runs no destructor: without these, what was recorded since the last flush would be lost with a program that leaves that way. */
-static _Noreturn void leave(int status)
+static _Noreturn void leave(const char *name, int status)
 {
     cs_process_ends();
+    void (*next)(int) = (void (*)(int))cs_symbol_behind(name);
+    if (next) next(status);
     for (;;) syscall(SYS_exit_group, status);
 }
-CS_EXPORT _Noreturn void _exit(int status) { leave(status); }
-CS_EXPORT _Noreturn void _Exit(int status) { leave(status); }
+CS_EXPORT _Noreturn void _exit(int status) { leave("_exit", status); }
+CS_EXPORT _Noreturn void _Exit(int status) { leave("_Exit", status); }

@@ -8,6 +8,7 @@
 #ifndef CS_HOOK_EFFECTS_H
 #define CS_HOOK_EFFECTS_H
 
+#include "shim/gpu/mark.h"
 #include "shim/hook/callback.h"
 #include "shim/object/event.h"
 #include "shim/object/kernel.h"
@@ -85,7 +86,7 @@
 
 #define BEFORE_context_create(out)
 #define AFTER_context_create(out)                                                                                                                    \
-    if (CS_DONE) cs_context_of(*(out), -1), cs_context_set(thread_, *(out));
+    if (CS_DONE) cs_context_made(*(out)), cs_context_set(thread_, *(out));
 #define PUBLISHED_context_create(out)
 
 #define BEFORE_context_set(handle)
@@ -97,9 +98,18 @@
 #define AFTER_context_pop(none)          cs_context_forget(thread_);
 #define PUBLISHED_context_pop(none)
 
-#define BEFORE_context_destroy(handle)
+/* Ends the context or not, which does not show. */
+#define BEFORE_context_detach(handle)    const bool held_ = cs_gpu_hold();
+#define AFTER_context_detach(handle)                                                                                                                 \
+    cs_context_forget(thread_);                                                                                                                      \
+    if (CS_DONE) cs_context_end_unsure(handle);                                                                                                      \
+    cs_gpu_release(held_);
+#define PUBLISHED_context_detach(handle)
+
+#define BEFORE_context_destroy(handle)   const bool held_ = cs_gpu_hold();
 #define AFTER_context_destroy(handle)                                                                                                                \
-    if (CS_DONE) cs_context_ended(handle);
+    if (CS_DONE) cs_context_ended(handle);                                                                                                           \
+    cs_gpu_release(held_);
 #define PUBLISHED_context_destroy(handle)
 
 #define BEFORE_primary_retain(out, device)
@@ -107,9 +117,10 @@
     if (CS_DONE) cs_context_is_primary(*(out), device);
 #define PUBLISHED_primary_retain(out, device)
 
-#define BEFORE_primary_end(device, reset)
+#define BEFORE_primary_end(device, reset) const bool held_ = cs_gpu_hold();
 #define AFTER_primary_end(device, reset)                                                                                                             \
-    if (CS_DONE && ((reset) || !cs_context_primary_active(device))) cs_context_primary_ended(device);
+    if (CS_DONE && ((reset) || !cs_context_primary_active(device))) cs_context_primary_ended(device);                            \
+    cs_gpu_release(held_);
 #define PUBLISHED_primary_end(device, reset)
 
 #define BEFORE_kernel_named(out, text)

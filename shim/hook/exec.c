@@ -1,5 +1,5 @@
 /*
- * The exec family: a process that replaces itself runs no destructor, so what was recorded is brought into the file before. Then the C library's own
+ * The exec family: a process that replaces itself runs no destructor, so what was recorded is brought into the file before. Then the next library's
  * function does the work, and recording goes on where that fails. A vfork child shares our memory but is not the process that records.
  */
 #define _GNU_SOURCE
@@ -12,18 +12,11 @@
 
 extern char **environ;
 
-/* Found anew each time: exec is rare, and a program that never does it need not pay for it. */
-static void *of_libc(const char *name)
-{
-    struct cs_image libc;
-    cs_process_execs();
-    return cs_image_find("libc.so.6", &libc) ? cs_image_symbol(&libc, name) : NULL;
-}
-
-#define REAL(name) ((__typeof__(&name))of_libc(#name))
+/* The function is found anew each time: exec is rare, and a program that never does it need not pay for it. */
 #define FORWARD(name, ...)                                                                                                                           \
     do {                                                                                                                                             \
-        __typeof__(&name) real = REAL(name);                                                                                                         \
+        cs_process_execs();                                                                                                                          \
+        __typeof__(&name) real = (__typeof__(&name))cs_symbol_behind(#name);                                                                         \
         if (real) return real(__VA_ARGS__);                                                                                                          \
         errno = ENOSYS;                                                                                                                              \
         return -1;                                                                                                                                   \

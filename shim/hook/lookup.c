@@ -7,6 +7,8 @@
 
 #include "shim/base/realdl.h"
 #include "shim/calls/real.h"
+#include "shim/gpu/share.h"
+#include "shim/hook/cupti.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/wrappers.h"
 
@@ -128,10 +130,24 @@ static struct cs_routed route_pseudo(void *handle, const char *name, const void 
     return ours != first ? (struct cs_routed){ours, 1} : undecided;
 }
 
+/* CUPTI's functions. Ours are exported without a version, so the caller's own look-up in the global scope would find them even where there is no CUPTI. */
+static struct cs_routed route_cupti(void *handle, const char *name, const char *version, const void *caller)
+{
+    if (is_tool(caller)) return (struct cs_routed){NULL, 0};
+    if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
+        void *real = cs_share_real(name);
+        return (struct cs_routed){cs_cupti_swap(name, real), real || same_module(cs_real_dlsym(RTLD_DEFAULT, name), (void *)cs_route)};
+    }
+    void *found = version ? cs_real_dlvsym(handle, name, version) : cs_real_dlsym(handle, name);
+    return (struct cs_routed){cs_cupti_swap(name, found), 1};
+}
+
 struct cs_routed cs_route(void *handle, const char *name, const char *version, const void *caller)
 {
     if (!cs_realdl_init()) return (struct cs_routed){NULL, 1};
-    if (!name || name[0] != 'c' || name[1] != 'u' || !known_name(name)) return (struct cs_routed){NULL, 0};
+    if (!name || name[0] != 'c' || name[1] != 'u') return (struct cs_routed){NULL, 0};
+    if (!strncmp(name, "cupti", 5)) return route_cupti(handle, name, version, caller);
+    if (!known_name(name)) return (struct cs_routed){NULL, 0};
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return version ? (struct cs_routed){NULL, 0} : route_pseudo(handle, name, caller);
     void *found = version ? cs_real_dlvsym(handle, name, version) : cs_real_dlsym(handle, name);
     return (struct cs_routed){cs_lookup_swap(found, caller), 1};

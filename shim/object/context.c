@@ -119,10 +119,23 @@ void cs_context_ended(CUcontext handle)
     cs_add(&cs_context_epoch, 1);
 }
 
+void cs_context_made(CUcontext handle)
+{
+    struct cs_context *context = cs_pool_get(&cs_contexts, cs_context_of(handle, -1));
+    if (context) cs_store(&context->made, true);
+}
+
+void cs_context_end_unsure(CUcontext handle)
+{
+    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)handle, false);
+    struct cs_context *context = slot ? cs_pool_get(&cs_contexts, (cs_ref)cs_load_acq(&slot->value)) : NULL;
+    if (context) cs_store(&context->made, false);
+}
+
 void cs_context_is_primary(CUcontext handle, int device)
 {
     struct cs_context *context = cs_pool_get(&cs_contexts, cs_context_of(handle, device));
-    if (context) context->primary = true;
+    if (context) context->primary = true, cs_store(&context->made, true);
 }
 
 void cs_context_primary_ended(int device)

@@ -14,6 +14,7 @@ struct cs_context {
     struct cs_object object;
     CUcontext handle;
     int device;
+    _Atomic bool made; /* by a call that we saw, so that its end will be seen too */
     bool primary; /* the device's primary context: ends with cuDevicePrimaryCtxReset or the last Release, not by its handle */
 };
 
@@ -36,7 +37,9 @@ cs_ref cs_context_of(CUcontext handle, int device);
 /* What the wrapped calls saw. */
 void cs_context_set(struct cs_thread *thread, CUcontext handle); /* now current on this thread */
 void cs_context_forget(struct cs_thread *thread);                /* something else is current: ask at the next need */
+void cs_context_made(CUcontext handle);                          /* created, and current */
 void cs_context_is_primary(CUcontext handle, int device);
+void cs_context_end_unsure(CUcontext handle);                    /* may have been destroyed: `made` no more */
 void cs_context_ended(CUcontext handle);                         /* destroyed, with its streams and events */
 bool cs_context_primary_active(int device);
 void cs_context_primary_ended(int device);                       /* the device's primary context was reset or released for the last time */

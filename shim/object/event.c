@@ -10,7 +10,11 @@ struct cs_pool cs_events;
 CS_READ_MOSTLY struct cs_map cs_event_handles;
 static _Atomic cs_u32 event_count;
 
-bool cs_events_init(void) { return cs_pool_init(&cs_events, sizeof(struct cs_event), EVENTS) && cs_map_init(&cs_event_handles, 19); }
+bool cs_events_init(void)
+{
+    cs_store(&event_count, 0);
+    return cs_pool_init(&cs_events, sizeof(struct cs_event), EVENTS) && cs_map_init(&cs_event_handles, 19);
+}
 
 static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs_u16 call, cs_name library, cs_u64 ticks)
 {
@@ -21,7 +25,7 @@ static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs
         if (event) cs_pool_release(&cs_events, &event->object), cs_add(&cs_events.refused, 1);
         return 0;
     }
-    event->handle = (uintptr_t)handle;
+    cs_store(&event->handle, (uintptr_t)handle);
     cs_store_rel(&event->context, cs_context_current(thread));
     event->flags = flags;
     event->number = cs_add(&event_count, 1) + 1;
@@ -44,17 +48,27 @@ cs_ref cs_event_created(struct cs_thread *thread, CUevent handle, unsigned flags
     return enter(thread, handle, flags, call, cs_creator_of(caller), ticks);
 }
 
+/* The object that a dead handle stood for, as in stream.c. */
+static struct cs_event *dead_of(CUevent handle, cs_u64 value)
+{
+    struct cs_event *event = cs_pool_get(&cs_events, (cs_ref)value);
+    return event && cs_load(&event->handle) == (uintptr_t)handle ? event : NULL;
+}
+
 cs_ref cs_event_of(struct cs_thread *thread, CUevent handle, bool accepted, cs_u64 begin)
 {
     if (!handle) return 0;
     cs_u64 value = cs_map_get(&cs_event_handles, (uintptr_t)handle);
     if (CS_LIKELY(value && !(value & CS_MAP_DEAD))) return (cs_ref)value;
     if (value) {
-        struct cs_event *dead = cs_pool_get(&cs_events, (cs_ref)value);
+        struct cs_event *dead = dead_of(handle, value);
         cs_u64 ended = dead ? cs_load_acq(&dead->ended) : 0;
         if (dead && (!accepted || !ended || begin <= ended)) return (cs_ref)value;
+        if (!dead && begin <= cs_load_acq(&cs_events.released)) return 0;
     }
-    return accepted ? enter(thread, handle, 0, 0, 0, begin) : 0;
+    cs_ref ref = accepted ? enter(thread, handle, 0, 0, 0, begin) : 0;
+    if (accepted && !ref) atomic_fetch_sub(&cs_events.refused, 1); /* counted when it was created, or never told of; not at each use */
+    return ref;
 }
 
 cs_ref cs_event_destroying(CUevent handle)
@@ -62,7 +76,7 @@ cs_ref cs_event_destroying(CUevent handle)
     struct cs_map_slot *slot = cs_map_slot(&cs_event_handles, (uintptr_t)handle, false);
     cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
     while (value && !(value & CS_MAP_DEAD) && !atomic_compare_exchange_weak(&slot->value, &value, value | CS_MAP_DEAD)) {}
-    return (cs_ref)value;
+    return dead_of(handle, value) ? (cs_ref)value : 0;
 }
 
 void cs_event_destroyed(cs_ref ref, bool done, cs_u64 ticks)
@@ -92,6 +106,12 @@ void cs_events_end_with(cs_ref context)
         cs_event_destroying((CUevent)(uintptr_t)event->handle);
         cs_event_destroyed(ref, true, now);
     }
+}
+
+void cs_event_named(CUevent handle, cs_name name)
+{
+    struct cs_event *event = cs_pool_get(&cs_events, cs_event_find(handle));
+    if (event) cs_store_rel(&event->name, name);
 }
 
 void cs_event_recorded(cs_ref ref, cs_u64 begin, cs_u32 tid, cs_ref stream)

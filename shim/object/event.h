@@ -12,7 +12,7 @@
 
 struct cs_event {
     struct cs_object object;
-    cs_u64 handle;
+    _Atomic cs_u64 handle;
     _Atomic cs_ref context; /* stored after what stands above, for the walk over all events when a context ends */
     unsigned flags;
     cs_u32 number; /* of this event among all of the process, from 1, never reused: what the trace shows */
@@ -21,6 +21,7 @@ struct cs_event {
     cs_name library;
     cs_u64 created;
     _Atomic cs_u64 ended;
+    _Atomic cs_name name; /* that the program gave it; 0 none */
 
     _Atomic cs_u32 sequence; /* odd while the three below are being written */
     _Atomic cs_u32 recorded_tid;
@@ -54,6 +55,7 @@ CS_HOT cs_ref cs_event_find(CUevent handle)
  * that we did not see created. 0 where there is none. */
 cs_ref cs_event_of(struct cs_thread *thread, CUevent handle, bool accepted, cs_u64 begin);
 
+void cs_event_named(CUevent handle, cs_name name); /* the program's own name for a live event */
 void cs_event_recorded(cs_ref event, cs_u64 begin, cs_u32 tid, cs_ref stream); /* after the record of that call is in the ring */
 struct cs_cause cs_event_cause(CUevent handle);
 

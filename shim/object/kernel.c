@@ -8,24 +8,41 @@ CS_READ_MOSTLY _Atomic cs_u32 cs_kernel_epoch;
 
 bool cs_kernels_init(void) { return cs_map_init(&cs_kernel_handles, 17); }
 
+static void keep(CUfunction function, cs_u32 epoch, cs_name name)
+{
+    struct cs_map_slot *slot = cs_map_slot(&cs_kernel_handles, (uintptr_t)function, true);
+    if (slot) cs_store_rel(&slot->value, (cs_u64)epoch << 32 | name);
+}
+
 void cs_kernel_named(CUfunction function, const char *name)
 {
     CS_KEEP_ERRNO;
     cs_u32 epoch = cs_load_acq(&cs_kernel_epoch);
-    struct cs_map_slot *slot = cs_map_slot(&cs_kernel_handles, (uintptr_t)function, true);
-    if (slot) cs_store_rel(&slot->value, (cs_u64)epoch << 32 | cs_name_add(name));
+    keep(function, epoch, cs_name_add(name));
+}
+
+static bool can_ask(void)
+{
+#if CUDA_VERSION >= 12030
+    return cs_real.cuFuncGetName || cs_real.cuKernelGetName;
+#else
+    return false;
+#endif
 }
 
 cs_name cs_kernel_ask(CUfunction function)
 {
     CS_KEEP_ERRNO;
     const char *name = NULL;
+    cs_u32 epoch = cs_load_acq(&cs_kernel_epoch);
+    cs_name known = (cs_name)cs_map_get(&cs_kernel_handles, (uintptr_t)function); /* before an unload */
 #if CUDA_VERSION >= 12030
     if (!cs_real.cuFuncGetName || cs_real.cuFuncGetName(&name, function) != CUDA_SUCCESS) name = NULL;
     if (!name && cs_real.cuKernelGetName && cs_real.cuKernelGetName(&name, (CUkernel)function) != CUDA_SUCCESS) name = NULL;
 #endif
-    if (!name) return 0;
-    cs_kernel_named(function, name);
+    if (!name && (can_ask() || !known)) return 0;
+    if (!name) keep(function, epoch, known); /* a driver of that age gives out no handle again without a call that tells its name */
+    else cs_kernel_named(function, name);
     return (cs_name)cs_map_get(&cs_kernel_handles, (uintptr_t)function);
 }
 

@@ -5,29 +5,36 @@
 #include "shim/base/lock.h"
 #include "shim/base/memory.h"
 
-enum { NAMES_MAX = 1 << 16, CHUNK = 1 << 18, TEXT_MAX = 4096 };
+enum { NAMES_MAX = 1 << 16, GUESTS_MAX = NAMES_MAX / 4 * 3, SLOTS = 2 * NAMES_MAX, CHUNK = 1 << 18, TEXT_MAX = 4096 };
 
 static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_NAMES, "names");
 
-/* Both arrays are written under the lock; text_of is read without it (a number is given out after its text is in place). */
+/* Written under the lock, read without it: a number is seen in `hashed`, or given out, after its text is in place. */
 static const char *_Atomic *_Atomic text_of;
-static cs_u32 *hashed; /* open addressing, name numbers */
-static cs_u32 count = 1;
+static _Atomic cs_u32 *_Atomic hashed; /* open addressing, name numbers */
+static _Atomic cs_u32 count = 1;
 static char *chunk;
 static size_t chunk_left;
 
-static cs_u64 hash_of(const char *text)
+static cs_u64 hash_of(const char *text, size_t n)
 {
-    cs_u64 h = 0xcbf29ce484222325u;
-    while (*text) h = (h ^ (unsigned char)*text++) * 0x100000001b3u;
-    return h ^ h >> 29;
+    cs_u64 h = n, word;
+    for (; n >= sizeof word; text += sizeof word, n -= sizeof word) {
+        memcpy(&word, text, sizeof word);
+        h = (h ^ word) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    word = 0;
+    memcpy(&word, text, n);
+    h = (h ^ word) * 0xff51afd7ed558ccdu;
+    return h ^ h >> 32;
 }
 
 static bool ready(void)
 {
     if (!cs_load(&text_of)) cs_store_rel(&text_of, cs_memory_map(NAMES_MAX * sizeof *text_of));
-    if (!hashed) hashed = cs_memory_map(2 * NAMES_MAX * sizeof *hashed);
-    return cs_load(&text_of) && hashed;
+    if (cs_load(&text_of) && !cs_load(&hashed)) cs_store_rel(&hashed, cs_memory_map(SLOTS * sizeof *hashed));
+    return cs_load(&hashed);
 }
 
 static const char *keep(const char *text, size_t n)
@@ -44,33 +51,52 @@ static const char *keep(const char *text, size_t n)
     return at;
 }
 
-static cs_name add_locked(const char *text)
+/* The number of a text that is kept, else 0; *slot is where it stands, or where it would. Without the lock a text that is being added may be missed. */
+static cs_name find(const char *text, size_t n, cs_u64 hash, cs_u64 *slot)
 {
-    char cut[TEXT_MAX];
-    size_t n = strnlen(text, TEXT_MAX - 1);
-    memcpy(cut, text, n);
-    cut[n] = 0;
-    if (!ready()) return 0;
-    cs_u64 i = hash_of(cut) % (2 * NAMES_MAX);
-    for (; hashed[i]; i = (i + 1) % (2 * NAMES_MAX))
-        if (!strcmp(cs_load(&text_of[hashed[i]]), cut)) return hashed[i];
-    if (count == 1) cs_store_rel(&text_of[count], "(more names than custream keeps)"), count++;
-    if (count == NAMES_MAX) return 1;
-    const char *kept = keep(cut, n);
-    if (!kept) return 1;
-    cs_store_rel(&text_of[count], kept);
-    hashed[i] = count;
-    return count++;
+    _Atomic cs_u32 *table = cs_load_acq(&hashed);
+    if (!table) return 0;
+    for (cs_u64 i = hash % SLOTS;; i = (i + 1) % SLOTS) {
+        cs_name name = cs_load_acq(&table[i]);
+        *slot = i;
+        if (!name) return 0;
+        const char *kept = cs_load(&cs_load(&text_of)[name]);
+        if (!strncmp(kept, text, n) && !kept[n]) return name;
+    }
 }
 
-cs_name cs_name_add(const char *text)
+static cs_name add_locked(const char *text, size_t n, cs_u64 hash, cs_u32 max)
+{
+    cs_u64 slot = 0;
+    if (!ready()) return 0;
+    cs_name name = find(text, n, hash, &slot);
+    if (name) return name;
+    if (cs_load(&count) == 1) cs_store_rel(&text_of[1], "(more names than custream keeps)"), cs_store(&count, 2);
+    name = cs_load(&count);
+    const char *kept = name < max ? keep(text, n) : NULL;
+    if (!kept) return 1;
+    cs_store_rel(&count, name + 1); /* first: a fork may cut this short, and the child gives out no number twice */
+    cs_store_rel(&text_of[name], kept);
+    cs_store_rel(&hashed[slot], name);
+    return name;
+}
+
+static cs_name add(const char *text, cs_u32 max)
 {
     if (!text || !*text) return 0;
+    size_t n = strnlen(text, TEXT_MAX - 1);
+    cs_u64 hash = hash_of(text, n), slot;
+    cs_name name = find(text, n, hash, &slot);
+    if (name) return name;
+    if (cs_load_acq(&count) >= max) return 1;
     cs_lock_take(&lock);
-    cs_name name = add_locked(text);
+    name = add_locked(text, n, hash, max);
     cs_lock_drop(&lock);
     return name;
 }
+
+cs_name cs_name_add(const char *text) { return add(text, NAMES_MAX); }
+cs_name cs_name_add_guest(const char *text) { return add(text, GUESTS_MAX); }
 
 const char *cs_name_text(cs_name name)
 {
@@ -79,5 +105,8 @@ const char *cs_name_text(cs_name name)
     return text ? text : "";
 }
 
-void cs_names_before_fork(void) { cs_lock_take(&lock); }
-void cs_names_after_fork(void) { cs_lock_drop(&lock); }
+void cs_names_after_fork_in_child(void)
+{
+    cs_lock_forget(&lock);
+    chunk_left = 0; /* what is there may be half-written */
+}

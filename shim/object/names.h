@@ -1,19 +1,20 @@
 /*
- * Names, each kept once: kernels, libraries, threads. A record carries the number; the writer finds the text.
+ * Names, each kept once: kernels, libraries, threads, ranges. A record carries the number; the writer finds the text.
  *
- * Reading is lock-free. Adding takes a lock and may map memory, so it happens the first time a kernel or library is seen, never on an
- * ordinary recorded call. Texts are never freed; there are at most 65,535 of them, later ones share number 1, "(more names than custream keeps)".
+ * Finding a text that is kept takes no lock and allocates nothing. Adding one takes a lock and may map memory: that happens the first time a kernel,
+ * a library or a range's text is seen. Texts are never freed; there are at most 65,535 of them, later ones share number 1, "(more names than custream
+ * keeps)".
  */
 #ifndef CS_OBJECT_NAMES_H
 #define CS_OBJECT_NAMES_H
 
 #include "shim/base/compiler.h"
 
-typedef cs_u32 cs_name; /* 0: none */
+typedef cs_u32 cs_name; /* 0: none; below 65,536 */
 
 cs_name cs_name_add(const char *text);      /* any thread; copies the text; equal texts give equal numbers */
+cs_name cs_name_add_guest(const char *text); /* likewise, for texts of which a program may make any number: they leave a quarter of the numbers to others */
 const char *cs_name_text(cs_name name);     /* "" for 0 */
-void cs_names_before_fork(void);
-void cs_names_after_fork(void);
+void cs_names_after_fork_in_child(void);
 
 #endif

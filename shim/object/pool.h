@@ -30,6 +30,7 @@ struct cs_pool {
     _Atomic cs_u64 free;     /* slot + 1 in the low half, a tag against ABA in the high half */
     _Atomic cs_u64 ended;    /* likewise: the objects that ended since the writer last looked */
     _Atomic cs_u64 refused;  /* objects that found no slot */
+    _Atomic cs_u64 released; /* ticks of the last time that ended objects were given back: who began before may mean one of them */
 };
 
 bool cs_pool_init(struct cs_pool *pool, size_t object_size, cs_u32 capacity); /* the size is a multiple of 8 */

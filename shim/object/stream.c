@@ -12,19 +12,34 @@ enum { STREAMS = 1 << 16, DEVICES = 64, FIRST_LANE = 13, LEGACY_LANE = 7 };
 struct cs_pool cs_streams;
 CS_READ_MOSTLY struct cs_map cs_stream_handles;
 
-/* Lanes given out, per device. */
+cs_stream_gpu_id_fn *_Atomic cs_stream_gpu_id;
+
+/* Lanes given out, per device. Numbers of the profiler's beyond the bits are its own and never given out again. */
+enum { LANE_BITS = 1 << 16, AGAIN = 10000 };
 static struct {
     _Atomic cs_u32 next;
-    _Atomic bool legacy_taken;
+    _Atomic cs_u64 taken[LANE_BITS / 64];
 } lanes[DEVICES];
 
 bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), STREAMS) && cs_map_init(&cs_stream_handles, 17); }
 
-static cs_u32 lane_new(int device, bool legacy)
+static bool lane_take(int d, cs_u32 lane)
+{
+    if (lane >= LANE_BITS) return true;
+    cs_u64 bit = (cs_u64)1 << lane % 64;
+    return !(atomic_fetch_or_explicit(&lanes[d].taken[lane / 64], bit, memory_order_relaxed) & bit);
+}
+
+cs_u32 cs_stream_lane(int device, cs_u32 gpu_id, bool legacy)
 {
     int d = device >= 0 && device < DEVICES ? device : DEVICES - 1;
-    if (legacy && !atomic_exchange(&lanes[d].legacy_taken, true)) return LEGACY_LANE;
-    return FIRST_LANE + cs_add(&lanes[d].next, 1);
+    for (cs_u32 lane = gpu_id; lane && lane < LANE_BITS; lane += AGAIN) /* null streams of all contexts have the same number */
+        if (lane_take(d, lane)) return lane;
+    if (!gpu_id && legacy && lane_take(d, LEGACY_LANE)) return LEGACY_LANE;
+    cs_u32 lane;
+    do lane = FIRST_LANE + cs_add(&lanes[d].next, 1);
+    while (!lane_take(d, lane));
+    return lane;
 }
 
 /* Keys of default streams lie where no pointer can: the top byte tells the kind. */
@@ -67,18 +82,40 @@ static int device_of(cs_ref context)
     return c ? c->device : 0;
 }
 
+static cs_u32 gpu_id_of(cs_u64 key, cs_ref context, enum cs_stream_origin origin)
+{
+    cs_stream_gpu_id_fn *ask = cs_load_acq(&cs_stream_gpu_id);
+    struct cs_context *c = ask ? cs_pool_get(&cs_contexts, context) : NULL;
+    cs_u32 id = 0;
+    CUstream handle = origin >= CS_STREAM_LEGACY ? NULL : (CUstream)(uintptr_t)key;
+    return c && ask(c->handle, handle, origin == CS_STREAM_PER_THREAD, &id) ? id : 0;
+}
+
 static struct cs_stream *stream_new(struct cs_thread *thread, cs_u64 key, cs_ref context, enum cs_stream_origin origin, cs_u64 ticks)
 {
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     if (!stream) return NULL;
-    stream->key = key;
+    cs_store(&stream->key, key);
     cs_store_rel(&stream->context, context);
     stream->device = device_of(context);
-    stream->lane = lane_new(stream->device, origin == CS_STREAM_LEGACY);
+    stream->gpu_id = gpu_id_of(key, context, origin);
+    stream->lane = cs_stream_lane(stream->device, stream->gpu_id, origin == CS_STREAM_LEGACY);
     stream->origin = origin;
     stream->tid = thread->tid;
     stream->created = ticks;
     return stream;
+}
+
+static cs_u64 green_context_of(CUstream handle)
+{
+#if CUDA_VERSION >= 12040
+    CUgreenCtx green = NULL;
+    if ((void *)cs_real.cuStreamGetGreenCtx == (void *)cs_real_missing) return 0; /* a driver from before them */
+    return cs_real.cuStreamGetGreenCtx(handle, &green) == CUDA_SUCCESS ? (uintptr_t)green : 0;
+#else
+    (void)handle;
+    return 0;
+#endif
 }
 
 cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned flags, int priority_asked, cs_u16 call, const void *caller, cs_u64 ticks)
@@ -94,6 +131,7 @@ cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned fla
     if (priority_asked) cs_real.cuStreamGetPriority(handle, &stream->priority);
     stream->call = call;
     stream->library = cs_creator_of(caller);
+    stream->green = green_context_of(handle);
     return enter(stream, false);
 }
 
@@ -128,7 +166,15 @@ static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
     cs_real.cuStreamGetFlags(handle, &stream->flags);
     cs_real.cuStreamGetPriority(handle, &stream->priority);
     stream->priority_asked = stream->priority;
+    stream->green = green_context_of(handle);
     return enter(stream, true);
+}
+
+/* The object that a dead handle stood for, NULL if it was given back; its slot may be another stream's by then, whose reference is the same in time. */
+static struct cs_stream *dead_of(cs_u64 key, cs_u64 value)
+{
+    struct cs_stream *stream = cs_pool_get(&cs_streams, (cs_ref)value);
+    return stream && cs_load(&stream->key) == key ? stream : NULL;
 }
 
 cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, bool per_thread, bool accepted, cs_u64 begin)
@@ -139,10 +185,12 @@ cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, bool per_thread, 
     cs_u64 value = cs_map_get(&cs_stream_handles, key);
     if (value && !(value & CS_MAP_DEAD)) return (cs_ref)value;
     if (value) {
-        struct cs_stream *dead = cs_pool_get(&cs_streams, (cs_ref)value);
+        struct cs_stream *dead = dead_of(key, value);
         cs_u64 ended = dead ? cs_load_acq(&dead->ended) : 0;
-        /* The call was under way when the stream was destroyed, or the driver refused it: it meant the dead one. */
+        /* The call was under way when the stream was destroyed, or the driver refused it: it meant the dead one. The driver must not be asked about its
+         * handle any more, also when it is so long dead that its object is gone. */
         if (dead && (!accepted || !ended || begin <= ended)) return (cs_ref)value;
+        if (!dead && begin <= cs_load_acq(&cs_streams.released)) return 0;
     }
     return accepted ? adopt(thread, handle, begin) : 0;
 }
@@ -151,15 +199,16 @@ cs_ref cs_stream_destroying(struct cs_thread *thread, CUstream handle, bool per_
 {
     cs_u64 key = (uintptr_t)handle;
     if (key <= (uintptr_t)CU_STREAM_PER_THREAD) return cs_stream_of(thread, handle, per_thread, false, 0);
-    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, key, false);
+    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, key, true); /* one that was never seen: calls under way must not adopt it */
     cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
-    while (value && !(value & CS_MAP_DEAD) && !atomic_compare_exchange_weak(&slot->value, &value, value | CS_MAP_DEAD)) {}
-    return (cs_ref)value;
+    while (slot && !(value & CS_MAP_DEAD) && !atomic_compare_exchange_weak(&slot->value, &value, value | CS_MAP_DEAD)) {}
+    return dead_of(key, value) ? (cs_ref)value : 0;
 }
 
 void cs_stream_destroyed(cs_ref ref, bool done, cs_u64 ticks)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    if (!ref && done) cs_store(&cs_streams.released, cs_ticks());
     if (!stream || stream->origin >= CS_STREAM_LEGACY || cs_load(&stream->object.ended)) return;
     struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
     cs_u64 alive = ref, dead = ref | CS_MAP_DEAD;
@@ -190,6 +239,14 @@ void cs_streams_end_with_thread(struct cs_thread *thread)
         struct cs_stream *stream = value & CS_MAP_DEAD ? NULL : cs_pool_get(&cs_streams, (cs_ref)value);
         if (stream && !cs_load(&stream->object.ended)) end_now(stream, thread->own_keys[i], (cs_ref)value, now);
     }
+    cs_u32 high = thread->own_count > CS_COUNT(thread->own_keys) ? cs_load_acq(&cs_streams.high) : 0; /* more than it has kept in mind */
+    for (cs_u32 i = 0; i < high && i < cs_streams.capacity; i++) {
+        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        cs_ref ref = cs_load_acq(&stream->object.ref);
+        if (!ref || !cs_load_acq(&stream->filled) || cs_load(&stream->object.ended) || cs_load(&stream->object.ref) != ref) continue;
+        cs_u64 key = cs_load(&stream->key);
+        if (key == default_key(cs_load(&stream->context), thread, true)) end_now(stream, key, ref, now);
+    }
     thread->own_count = 0;
 }
 
@@ -215,6 +272,13 @@ void cs_stream_capture(cs_ref ref, cs_u64 began)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
     if (stream) cs_store(&stream->capture_began, began);
+}
+
+void cs_stream_named(struct cs_thread *thread, CUstream handle, cs_name name)
+{
+    if (!thread && (uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD) return;
+    struct cs_stream *stream = cs_pool_get(&cs_streams, cs_stream_of(thread, handle, false, false, 0));
+    if (stream && !cs_load(&stream->object.ended)) cs_store_rel(&stream->name, name);
 }
 
 bool cs_capture_is_over(CUresult of_end)

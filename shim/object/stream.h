@@ -16,16 +16,18 @@ enum cs_stream_origin { CS_STREAM_CREATED, CS_STREAM_ADOPTED, CS_STREAM_LEGACY, 
 struct cs_stream {
     struct cs_object object;
     /* constant once the object is in the map */
-    cs_u64 key; /* the handle; synthetic for default streams */
+    _Atomic cs_u64 key; /* the handle; synthetic for default streams */
     _Atomic cs_ref context; /* stored after the key, for the walk over all streams when a context ends */
     int device;
-    cs_u32 lane; /* of the timeline: 7 for a device's first legacy stream, others from 13; never reused */
+    cs_u32 gpu_id; /* the profiler's number of it; 0 where there is no profiler */
+    cs_u32 lane; /* of the timeline: the profiler's number, else 7 for a device's first legacy stream and others from 13; never reused */
     enum cs_stream_origin origin;
     unsigned flags;
     int priority_asked, priority; /* before and after the driver clamped it */
     cs_u16 call;                  /* enum cs_call that created it; 0 if adopted */
     cs_u32 tid;                   /* thread that created it */
     cs_name library;              /* that created it */
+    cs_u64 green;                 /* the handle of its green context; 0 none */
     cs_u64 created;               /* ticks */
 
     char owner[16];               /* of a per-thread stream: its thread's name */
@@ -33,9 +35,14 @@ struct cs_stream {
     _Atomic bool filled;          /* the above is */
     _Atomic cs_u64 ended;         /* ticks; 0 while it lives */
     _Atomic cs_u64 capture_began; /* ticks; 0 while it does not capture */
+    _Atomic cs_name name;         /* that the program gave it; 0 none */
 
     /* the writer's: what went through it */
     bool announced;
+    bool continued, over;  /* its life has begun, has ended in an earlier part of the trace */
+    cs_u64 shown_from_ns;  /* where its life begins in the present one; 0: where it was created */
+    cs_u32 gpu_lane; /* index + 1 of its lane for GPU work; 0 none yet */
+    cs_name name_shown; /* in the lane's name as last announced */
     cs_u64 work[8]; /* by enum cs_stream_work */
     cs_u64 bytes_copied;
 };
@@ -48,6 +55,13 @@ extern struct cs_pool cs_streams;
 CS_HIDDEN extern struct cs_map cs_stream_handles;
 
 bool cs_streams_init(void);
+
+/* The profiler's number of a stream: the GPU backend's, NULL where it has none. Called on the application's thread, when an object is made. */
+typedef bool cs_stream_gpu_id_fn(CUcontext context, CUstream stream, bool per_thread, cs_u32 *id);
+extern cs_stream_gpu_id_fn *_Atomic cs_stream_gpu_id;
+
+/* A lane for a stream of that number (0: unknown): no other stream of the device has it. */
+cs_u32 cs_stream_lane(int device, cs_u32 gpu_id, bool legacy);
 
 /* A stream that a wrapped call has just created. `priority_asked` as the program gave it; `call` an enum cs_call. */
 cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned flags, int priority_asked, cs_u16 call, const void *caller, cs_u64 ticks);
@@ -63,6 +77,9 @@ void cs_streams_end_with_thread(struct cs_thread *thread); /* its per-thread def
 cs_u64 cs_stream_captures(cs_ref stream);
 void cs_stream_capture(cs_ref stream, cs_u64 began);
 bool cs_capture_is_over(CUresult of_end);
+
+/* The program's own name for a live stream. `thread` is asked for default streams alone, and may be NULL for others. */
+void cs_stream_named(struct cs_thread *thread, CUstream handle, cs_name name);
 
 /* The stream a handle means, where it is known: 0 and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (and 0 in a _ptds or _ptsz call), a live stream of
  * the registry. 0 where it takes cs_stream_of to tell. */

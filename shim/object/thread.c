@@ -7,9 +7,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
+#include "shim/object/given.h"
 #include "shim/object/stream.h"
 
 CS_TLS struct cs_thread *cs_self;
@@ -23,13 +25,17 @@ static pthread_key_t end_key;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 static bool end_known;
 
-static void thread_ends(void *thread)
+static void thread_ends(void *ending)
 {
     CS_KEEP_ERRNO;
-    prctl(PR_GET_NAME, ((struct cs_thread *)thread)->comm);
+    struct cs_thread *thread = ending;
+    prctl(PR_GET_NAME, thread->comm);
+    thread->given = cs_given_thread_name(thread->tid);
+    cs_given_thread(thread->tid, 0);
+    thread->ended = cs_ticks();
     cs_streams_end_with_thread(thread);
     cs_self = NULL; /* a CUDA call from a later destructor starts a new state */
-    cs_store_rel(&((struct cs_thread *)thread)->state, CS_THREAD_DONE);
+    cs_store_rel(&thread->state, CS_THREAD_DONE);
 }
 
 static void end_init(void) { end_known = pthread_key_create(&end_key, thread_ends) == 0; }
@@ -77,7 +83,9 @@ struct cs_thread *cs_thread_start(void)
     if (!t) t = make_new();
     if (t) {
         t->tid = (cs_u32)syscall(SYS_gettid);
+        t->key = (cs_u32)(uintptr_t)pthread_self();
         t->inside = t->context_known = 0;
+        t->ended = t->given = 0;
         t->own_count = 0;
         t->context = t->default_stream[0] = t->default_stream[1] = 0;
         if (end_known) pthread_setspecific(end_key, t);
@@ -89,8 +97,10 @@ struct cs_thread *cs_thread_start(void)
 
 void cs_thread_recycle(struct cs_thread *t)
 {
-    t->last_end_ns = 0;
+    t->last_end_ns = t->loss_begin_ns = t->loss_end_ns = t->part_since_ns = t->part_first_ns = 0;
     t->announced = t->populated = t->is_driver = false;
+    t->given_shown = 0;
+    t->first = cs_load(&t->ring.tail);
     cs_store(&t->lost, 0);
     cs_memory_forget(t->ring.slots, (t->ring.mask + 1) * CS_SLOT);
     cs_store_rel(&t->state, CS_THREAD_FREE);

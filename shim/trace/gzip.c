@@ -31,13 +31,14 @@ bool cs_gzip_init(void)
     return ready;
 }
 
-size_t cs_gzip_bound(size_t n) { return n + n / 1000 + 128; }
+size_t cs_gzip_bound(size_t n) { return n + n / 1000 + 160; }
 
-size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n, size_t spare)
+size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n, size_t spare, const char *comment)
 {
     static Bytef padding[4096];
-    gz_header header = {.os = 3, .extra = padding, .extra_len = (uInt)(spare < sizeof padding ? spare : sizeof padding)};
-    if (deflate_reset(&stream) != Z_OK || deflate_set_header(&stream, spare ? &header : NULL) != Z_OK) return 0;
+    gz_header header = {.os = 3, .extra = spare ? padding : NULL, .extra_len = (uInt)(spare < sizeof padding ? spare : sizeof padding)};
+    header.comment = (Bytef *)(uintptr_t)comment;
+    if (deflate_reset(&stream) != Z_OK || deflate_set_header(&stream, spare || comment ? &header : NULL) != Z_OK) return 0;
     stream.next_in = (Bytef *)data;
     stream.avail_in = (uInt)n;
     stream.next_out = out;

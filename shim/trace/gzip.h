@@ -9,8 +9,8 @@
 bool cs_gzip_init(void); /* false after one line on stderr: zlib is missing */
 
 /* Compresses `n` bytes as one complete member that is about `spare` (at most 4,096) bytes longer than it need be, by an extra field in its header;
- * returns its size, 0 on failure. cs_gzip_bound bytes and `spare` are always enough. */
-size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n, size_t spare);
+ * returns its size, 0 on failure. `comment`: at most 32 characters that its header shows, or NULL. cs_gzip_bound bytes and `spare` are always enough. */
+size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n, size_t spare, const char *comment);
 size_t cs_gzip_bound(size_t n);
 
 #endif

@@ -9,6 +9,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/calls/calls.h"
+#include "shim/object/given.h"
 #include "shim/trace/output.h"
 #include "shim/trace/path.h"
 
@@ -17,12 +18,23 @@ static bool device_announced[CS_GPU_PIDS];
 
 cs_u32 cs_host_pid(void) { return host_pid; }
 
-void cs_lanes_begin(void)
+static cs_u32 files, alive;
+cs_u32 cs_lanes_file(void) { return files; }
+cs_u32 cs_lanes_alive(void) { return alive; }
+
+void cs_lanes_begin(bool part)
 {
+    files++;
+    alive = 0;
     host_pid = (cs_u32)getpid();
     if (host_pid < CS_GPU_PIDS) host_pid += CS_HOST_PID_SHIFT;
     memset(device_announced, 0, sizeof device_announced);
-    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) ((struct cs_stream *)cs_pool_slot(&cs_streams, i))->announced = false;
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) t->announced = false, t->part_since_ns = part ? t->last_end_ns : 0;
+    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
+        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        stream->announced = false;
+        if (!part) stream->continued = stream->over = false, stream->shown_from_ns = 0;
+    }
 }
 
 /* ,\n{"ph":"M","name":KIND,"pid":P,"tid":T,"args":{ ... and the caller ends it with }} */
@@ -80,20 +92,24 @@ static void comm_of(cs_u32 tid, char name[16])
 
 void cs_lane_thread(struct cs_thread *thread, bool again)
 {
-    char name[16], shown[64];
+    char name[16], shown[600];
     if (thread->announced && !again) return;
     comm_of(thread->tid, name);
-    if (!*name || cs_load_acq(&thread->state) == CS_THREAD_DONE) memcpy(name, thread->comm, sizeof name);
-    if (thread->announced && (!*name || !strcmp(name, thread->name))) return;
+    bool done = cs_load_acq(&thread->state) == CS_THREAD_DONE;
+    if (!*name || done) memcpy(name, thread->comm, sizeof name);
+    cs_name given = done ? thread->given : cs_given_thread_name(thread->tid);
+    if (thread->announced && given == thread->given_shown && (!*name || !strcmp(name, thread->name))) return;
     memcpy(thread->name, name, sizeof name);
+    thread->given_shown = given;
     thread->announced = true;
-    snprintf(shown, sizeof shown, "%s%s", *name ? name : "thread", thread->is_driver ? " (CUDA callbacks)" : "");
+    snprintf(shown, sizeof shown, "%s%s", given ? cs_name_text(given) : *name ? name : "thread", thread->is_driver ? " (CUDA callbacks)" : "");
     named("thread_name", host_pid, thread->tid, shown);
 }
 
 static void stream_name(const struct cs_stream *stream, char *name, size_t size)
 {
     int n = snprintf(name, size, "stream %u", stream->lane);
+    if (stream->name_shown) n += snprintf(name + n, size - (size_t)n, " '%.128s'", cs_name_text(stream->name_shown));
     switch (stream->origin) {
     case CS_STREAM_LEGACY: snprintf(name + n, size - (size_t)n, " default (legacy)"); return;
     case CS_STREAM_PER_THREAD:
@@ -103,11 +119,18 @@ static void stream_name(const struct cs_stream *stream, char *name, size_t size)
     }
     if (stream->priority) n += snprintf(name + n, size - (size_t)n, " prio %d", stream->priority);
     if (stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " non-blocking");
+    if (stream->green) n += snprintf(name + n, size - (size_t)n, " green context");
     if (stream->library) n += snprintf(name + n, size - (size_t)n, " (%.100s)", cs_name_text(stream->library));
     if (stream->origin == CS_STREAM_ADOPTED) snprintf(name + n, size - (size_t)n, " adopted");
 }
 
-static void device_lane(int device)
+void cs_lane_named(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 order)
+{
+    named("thread_name", pid, tid, name);
+    sorted("thread_sort_index", pid, tid, order);
+}
+
+void cs_lane_device(int device)
 {
     char name[300];
     if (device < 0 || device >= CS_GPU_PIDS || device_announced[device]) return;
@@ -121,12 +144,18 @@ static const char *const origins[] = {"created", "adopted: first seen in use", "
 
 void cs_lane_stream(struct cs_stream *stream)
 {
-    char name[256];
-    if (stream->announced) return;
+    char name[512];
+    cs_name given = cs_load_acq(&stream->name);
+    if (stream->announced && given == stream->name_shown) return;
+    bool again = stream->announced;
     stream->announced = true;
-    device_lane(stream->device);
+    alive += !again;
+    if (!stream->shown_from_ns) stream->shown_from_ns = cs_clock_ns(stream->created);
+    stream->name_shown = given;
+    cs_lane_device(stream->device);
     stream_name(stream, name, sizeof name);
     named("thread_name", (cs_u32)stream->device, stream->lane, name);
+    if (again) return;
     sorted("thread_sort_index", (cs_u32)stream->device, stream->lane, stream->lane);
 
     char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"B\",\"cat\":\"cs_stream\",\"name\":");
@@ -136,7 +165,7 @@ void cs_lane_stream(struct cs_stream *stream)
     at = cs_put_literal(at, ",\"tid\":");
     at = cs_put_uint(at, stream->lane);
     at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, cs_clock_ns(stream->created));
+    at = cs_put_us(at, stream->shown_from_ns);
     at = cs_put_literal(at, ",\"args\":{\"cs.stream\":");
     at = cs_put_uint(at, stream->lane);
     at = cs_put_literal(at, ",\"origin\":");
@@ -157,7 +186,20 @@ void cs_lane_stream(struct cs_stream *stream)
         at = cs_put_literal(at, ",\"library\":");
         at = cs_put_string(at, cs_name_text(stream->library), 256);
     }
+    if (stream->green) {
+        at = cs_put_literal(at, ",\"green context\":");
+        at = cs_put_hex(at, stream->green);
+    }
+    if (stream->continued) at = cs_put_literal(at, ",\"continued\":true");
     at = cs_put_literal(at, ",\"thread\":");
     at = cs_put_uint(at, stream->tid);
     cs_output_commit(cs_put_literal(at, "}}"));
+}
+
+void cs_lane_stream_ended(struct cs_stream *stream, cs_u64 ns)
+{
+    alive -= stream->announced;
+    stream->announced = false;
+    stream->continued = true;
+    stream->shown_from_ns = ns;
 }

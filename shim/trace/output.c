@@ -13,16 +13,17 @@
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/trace/gzip.h"
+#include "shim/trace/part.h"
 #include "shim/trace/path.h"
 #include "shim/trace/totals.h"
 
 /* SPARE: how much longer than the trailer of a flush one that tells of a gap may be. FD_MIN: above the numbers that programs expect for their own. */
 enum { BUFFER = 512 << 10, TRAILER = 64 << 10, SPARE = 1 << 10, FD_MIN = 200 };
 
-static struct {
+static struct output {
     int fd;
-    dev_t device; /* which file it is: a program may close our descriptor with all others and get the number for a file of its own */
-    ino_t inode;
+    struct cs_file_id id; /* a program may close our descriptor with all others and get the number for a file of its own */
+    cs_u32 parts; /* how many files are kept; 0: there is one */
     char path[PATH_MAX];
     bool gzip, full;
     const char *full_cause;
@@ -32,7 +33,8 @@ static struct {
     size_t last_size; /* of the trailer on disk, as it was written */
     unsigned char *packed;
     size_t used, room; /* bytes gathered; how many to gather before a flush */
-} out = {.fd = -1};
+    off_t head;        /* end of what every part begins with */
+} out = {.fd = -1}, before = {.fd = -1}; /* before: the part that is ending, while the next one gets its head; fd -1 if none is */
 
 bool cs_output_full(void) { return out.full; }
 const char *cs_output_full_cause(void) { return out.full_cause; }
@@ -48,15 +50,22 @@ static bool open_failed(void)
 
 static bool adopt_descriptor(int fd)
 {
-    struct stat st;
     int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
     if (high < 0) high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (high >= 0) close(fd);
     out.fd = high >= 0 ? high : fd;
-    if (fstat(out.fd, &st)) return false;
-    out.device = st.st_dev;
-    out.inode = st.st_ino;
-    return true;
+    return cs_file_id_of(out.fd, &out.id);
+}
+
+/* The program may change its directory. */
+static void make_absolute(char path[PATH_MAX])
+{
+    char full[PATH_MAX];
+    size_t n = strlen(path);
+    if (*path == '/' || !getcwd(full, sizeof full) || strlen(full) + 1 + n >= sizeof full) return;
+    strcat(full, "/");
+    strcat(full, path);
+    strcpy(path, full);
 }
 
 bool cs_output_open(void)
@@ -67,14 +76,18 @@ bool cs_output_open(void)
     if (out.gzip && !cs_gzip_init()) return false;
     int fd = cs_path_open(pattern, out.path, sizeof out.path);
     if (fd < 0 || !adopt_descriptor(fd)) return open_failed();
+    make_absolute(out.path);
     if (!out.buffer) out.buffer = cs_memory_map(BUFFER);
-    if (!out.trailer) out.trailer = cs_memory_map(2 * TRAILER);
+    if (!out.trailer) out.trailer = cs_memory_map(3 * TRAILER);
     if (out.gzip && !out.packed) out.packed = cs_memory_map(cs_gzip_bound(BUFFER) + cs_gzip_bound(TRAILER));
     if (!out.buffer || !out.trailer || (out.gzip && !out.packed)) return false;
     out.last_trailer = out.trailer + TRAILER;
     out.used = out.last_size = 0;
-    out.end = out.size = 0;
+    out.end = out.size = out.head = 0;
     out.full = false;
+    out.parts = cs_option_parts(CS_OPTION_TRACE_MAX);
+    if (out.parts && !cs_parts_begin(out.path)) out.parts = 0; /* it will end there, then */
+    before.fd = -1;
     cs_u64 part = cs_option_size(CS_OPTION_TRACE_MAX) / 8; /* near the limit, what one flush too many would lose is little */
     out.room = (part < BUFFER ? (size_t)part : BUFFER) + CS_EVENT_MAX;
     if (out.room > BUFFER) out.room = BUFFER;
@@ -84,11 +97,11 @@ bool cs_output_open(void)
 /* Whether the descriptor still is our file; opened again by name where the program has closed it. */
 static bool still_ours(void)
 {
-    struct stat st;
-    if (!fstat(out.fd, &st) && st.st_dev == out.device && st.st_ino == out.inode) return true;
+    struct cs_file_id id;
+    if (cs_file_id_of(out.fd, &id) && id.device == out.id.device && id.inode == out.id.inode) return true;
     int fd = open(out.path, O_RDWR | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) return false;
-    if (!fstat(fd, &st) && st.st_dev == out.device && st.st_ino == out.inode) return adopt_descriptor(fd);
+    if (cs_file_id_of(fd, &id) && id.device == out.id.device && id.inode == out.id.inode) return adopt_descriptor(fd);
     close(fd);
     errno = ESTALE;
     return false;
@@ -121,7 +134,7 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
 static size_t make_trailer(void *to, size_t spare)
 {
     size_t n = (size_t)(cs_totals_trailer(out.trailer, TRAILER - SPARE) - out.trailer);
-    if (out.gzip) return cs_gzip_member(to, cs_gzip_bound(n) + spare, out.trailer, n, spare);
+    if (out.gzip) return cs_gzip_member(to, cs_gzip_bound(n) + spare, out.trailer, n, spare, NULL);
     memset(out.trailer + n, ' ', spare);
     out.trailer[n - 1] = ' ';
     out.trailer[n + spare - 1] = '\n';
@@ -166,11 +179,13 @@ void cs_output_flush(void)
     void *tail = out.trailer;
     size_t n = out.used;
     if (out.gzip) {
-        n = n ? cs_gzip_member(out.packed, cs_gzip_bound(n), out.buffer, n, 0) : 0;
+        char comment[32];
+        cs_part_comment(comment, cs_totals_part());
+        n = n ? cs_gzip_member(out.packed, cs_gzip_bound(n), out.buffer, n, 0, out.parts && !out.end ? comment : NULL) : 0;
         events = out.packed, tail = out.packed + n;
     }
     size_t m = make_trailer(tail, cs_totals.final ? 0 : SPARE);
-    if ((cs_u64)out.end + n > cs_option_size(CS_OPTION_TRACE_MAX)) {
+    if (!out.parts && (cs_u64)out.end + n > cs_option_size(CS_OPTION_TRACE_MAX)) {
         cs_log(CS_LOG_WARN, "the trace %s reached CUSTREAM_TRACE_MAX=%s and ends here", out.path, cs_option_text(CS_OPTION_TRACE_MAX));
         stop("trace size limit reached (CUSTREAM_TRACE_MAX)");
         mend();
@@ -188,6 +203,68 @@ void cs_output_flush(void)
     }
 }
 
+/* --- parts --- */
+
+/* About how far the part will reach when what is gathered has been flushed. */
+static cs_u64 reach(size_t more)
+{
+    cs_u64 n = out.used + more;
+    return (cs_u64)out.end + (out.gzip ? n / 8 : n); /* packed it takes a tenth, or less */
+}
+
+bool cs_output_rotates(void) { return out.parts && !out.full; }
+
+bool cs_output_part_due(size_t pending)
+{
+    cs_u64 most = cs_option_size(CS_OPTION_TRACE_MAX) - TRAILER / 2; /* a part ends with the ends of what goes on, and a trailer */
+    if (most < 2 * (cs_u64)out.head) most = 2 * (cs_u64)out.head;    /* a head that fills it would leave no room for anything else */
+    return reach(pending) > most;
+}
+
+bool cs_output_roomy(void) { return reach(0) < cs_option_size(CS_OPTION_TRACE_MAX) / 2; }
+
+static bool back_to_the_old_part(void)
+{
+    cs_log(CS_LOG_ERROR, "cannot begin the next part of the trace %s: %s; it ends here", out.path, strerror(errno));
+    cs_part_drop(out.fd);
+    out = before;
+    before.fd = -1;
+    stop("the next part of the trace could not be written");
+    return false;
+}
+
+bool cs_output_part_begin(void)
+{
+    char *free_trailer = out.last_trailer == out.trailer + TRAILER ? out.trailer + 2 * TRAILER : out.trailer + TRAILER;
+    before = out;
+    out.fd = -1;
+    int fd = cs_part_create();
+    if (fd < 0 || !adopt_descriptor(fd)) return back_to_the_old_part();
+    out.last_trailer = free_trailer;
+    out.end = out.size = out.head = 0;
+    out.used = out.last_size = 0;
+    return true;
+}
+
+bool cs_output_part_take(void)
+{
+    if (out.full) { /* its head could not be written */
+        cs_part_drop(out.fd);
+        const char *cause = out.full_cause;
+        out = before;
+        before.fd = -1;
+        stop(cause);
+        return false;
+    }
+    if (!cs_part_swap(out.fd, before.id, cs_totals_part() - 1, cs_totals_before())) return back_to_the_old_part();
+    memcpy(out.path, cs_parts_path(), sizeof out.path);
+    out.head = out.end;
+    close(before.fd);
+    before.fd = -1;
+    cs_parts_trim(out.parts);
+    return true;
+}
+
 char *cs_output_room(void)
 {
     if (out.used + CS_EVENT_MAX > out.room) cs_output_flush();
@@ -196,17 +273,25 @@ char *cs_output_room(void)
 
 void cs_output_commit(char *end) { out.used = (size_t)(end - out.buffer); }
 
+/* A number that has become the program's stays open. */
+static void close_ours(int fd, const struct cs_file_id *ours)
+{
+    struct cs_file_id id;
+    if (fd >= 0 && cs_file_id_of(fd, &id) && id.device == ours->device && id.inode == ours->inode) close(fd);
+}
+
 void cs_output_close(void)
 {
     struct stat st;
-    if (out.fd >= 0 && !fstat(out.fd, &st) && !st.st_size) unlink(out.path);
-    if (out.fd >= 0) close(out.fd);
+    if (out.fd >= 0 && !fstat(out.fd, &st) && st.st_dev == out.id.device && st.st_ino == out.id.inode && !st.st_size) unlink(out.path);
+    close_ours(out.fd, &out.id);
     out.fd = -1;
 }
 
 void cs_output_forget(void)
 {
-    if (out.fd >= 0) close(out.fd); /* the parent's lock stays: it belongs to the open file, which the parent still holds */
-    out.fd = -1;
+    close_ours(out.fd, &out.id); /* the parent's lock stays: it belongs to the open file, which the parent still holds */
+    close_ours(before.fd, &before.id);
+    out.fd = before.fd = -1;
     out.used = 0;
 }

@@ -117,8 +117,8 @@ static bool ends_with(const char *text, const char *tail)
     return n >= k && !strcmp(text + n - k, tail);
 }
 
-/* A file of another process of this run: it is locked by one that lives, or was written since the run began. */
-static bool is_taken(int fd)
+/* It is locked by one that lives, or was written since the run began. */
+bool cs_path_is_taken(int fd)
 {
     enum { TICK_MS = 30 }; /* generously: the kernel tells a process's start in ticks of its own */
     struct stat st;
@@ -134,18 +134,20 @@ static bool is_taken(int fd)
     return (unsigned char)*head == 0x1f || strstr(head, own); /* a compressed one does not tell: it is not touched */
 }
 
+size_t cs_path_stem(const char *path) { return strlen(path) - (ends_with(path, ".json.gz") ? 8 : ends_with(path, ".json") ? 5 : 0); }
+
 int cs_path_open(const char *pattern, char *path, size_t size)
 {
     char plain[PATH_MAX];
     expand(pattern, plain, sizeof plain);
     snprintf(path, size, "%s", plain);
-    int stem = (int)strlen(plain) - (ends_with(plain, ".json.gz") ? 8 : ends_with(plain, ".json") ? 5 : 0);
+    int stem = (int)cs_path_stem(plain);
     for (int attempt = 0; attempt < 1000; attempt++) {
         if (attempt == 1) snprintf(path, size, "%.*s-%d%s", stem, plain, (int)getpid(), plain + stem);
         if (attempt > 1) snprintf(path, size, "%.*s-%d-%d%s", stem, plain, (int)getpid(), attempt, plain + stem);
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
         if (fd < 0) return -1;
-        if (!is_taken(fd) && !ftruncate(fd, 0)) return fd;
+        if (!cs_path_is_taken(fd) && !ftruncate(fd, 0)) return fd;
         close(fd);
     }
     errno = EEXIST;

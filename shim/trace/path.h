@@ -14,4 +14,10 @@ int cs_process_rank(int *world_size);
  * others get "-PID" before the extension. The descriptor, or -1 with errno set. `path` gets the name in either case. */
 int cs_path_open(const char *pattern, char *path, size_t size);
 
+/* Whether an open file belongs to another process of this run; it is locked for us if it does not. */
+bool cs_path_is_taken(int fd);
+
+/* Length of the path without its .json or .json.gz. */
+size_t cs_path_stem(const char *path);
+
 #endif

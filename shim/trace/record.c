@@ -23,7 +23,7 @@ static struct cs_record *wait_for_room(struct cs_thread *thread)
 {
     CS_KEEP_ERRNO;
     struct cs_record *record;
-    while (!(record = cs_ring_claim(&thread->ring)) && cs_writer_alive()) nanosleep(&(struct timespec){0, 50000}, NULL);
+    while (!(record = cs_ring_claim(&thread->ring)) && cs_writer_at_work()) nanosleep(&(struct timespec){0, 50000}, NULL);
     return record;
 }
 

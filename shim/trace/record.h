@@ -15,7 +15,7 @@ struct cs_record {
     cs_u16 call;        /* enum cs_call */
     int16_t result;     /* CUresult */
     cs_ref stream;      /* where the work went; 0 none or unknown */
-    cs_u64 reserved;    /* for the GPU side of the call; not written yet */
+    cs_u64 mark;        /* of a call that puts work on a GPU: struct cs_mark's number; else undefined */
     cs_u64 value[CS_VALUES];
 };
 _Static_assert(sizeof(struct cs_record) == CS_SLOT, "a record is one slot of the ring, one cache line");

@@ -7,6 +7,9 @@
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/calls/real.h"
+#include "shim/trace/annotation.h"
+#include "shim/trace/demangle.h"
+#include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/totals.h"
@@ -23,6 +26,18 @@ static struct head {
 } heads[CS_CALL_COUNT];
 
 static cs_u64 next_flow;
+static cs_u64 latest_ns; /* up to which the host's slices reach */
+static cs_u64 parted_ns; /* up to which they reached in the part of the trace before: those from then on are in the present one */
+
+/* Arrows that have been found: they are kept for one round, so that the slice they start from is in the file before them. */
+static struct arrow {
+    cs_u64 from_ns, to_ns;
+    cs_u32 from_tid, to_tid;
+} *arrows[2]; /* found in this round; found in the one before */
+static size_t arrow_count[2], arrow_room;
+static unsigned arrow_now;
+
+static char *name_chunk, *name_chunk_end; /* room for names as JSON */
 
 /* Where a copy goes, as the symbol's name has it: "HtoD". NULL where the name does not say. */
 static const char *direction_of(const struct cs_call_info *info)
@@ -46,23 +61,36 @@ static void heads_make(void)
     }
 }
 
-void cs_timeline_begin(void)
+/* Streams whose lives began in an earlier part. Of very many, the others come when something happens on them. */
+static void lives_go_on(void)
 {
-    next_flow = 1;
-    cs_lanes_begin();
+    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity && cs_output_roomy(); i++) {
+        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        if (cs_load_acq(&stream->object.ref) && stream->continued && !stream->over) cs_lane_stream(stream);
+    }
+}
+
+void cs_timeline_begin(enum cs_begin why)
+{
+    if (why == CS_BEGIN_FILE) {
+        next_flow = CS_FLOW_CAUSE;
+        arrow_count[0] = arrow_count[1] = 0;
+        name_chunk = name_chunk_end = NULL;
+        parted_ns = latest_ns = 0;
+        cs_annotations_begin();
+    }
+    cs_lanes_begin(why == CS_BEGIN_PART);
+    cs_gpu_trace_begin();
     heads_make();
     cs_output_commit(cs_totals_header(cs_output_room()));
     cs_lane_process();
+    if (why == CS_BEGIN_FILE) return;
+    lives_go_on();
+    cs_annotations_part_begins(parted_ns);
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) t->part_first_ns = t->last_end_ns;
 }
 
-/* --- arrows: kept for one round, so that the slice they start from is in the file before them --- */
-
-static struct arrow {
-    cs_u64 from_ns, to_ns;
-    cs_u32 from_tid, to_tid;
-} *arrows[2]; /* found in this round; found in the one before */
-static size_t arrow_count[2], arrow_room;
-static unsigned arrow_now;
+/* --- arrows --- */
 
 static void arrow_note(cs_u64 cause_ticks, cs_u32 from_tid, cs_u64 to_ns, cs_u32 to_tid)
 {
@@ -80,66 +108,44 @@ static void arrow_note(cs_u64 cause_ticks, cs_u32 from_tid, cs_u64 to_ns, cs_u32
     arrows[arrow_now][arrow_count[arrow_now]++] = (struct arrow){from_ns, to_ns < from_ns ? from_ns : to_ns, from_tid, to_tid};
 }
 
-static char *arrow_end(char *at, const char *phase, cs_u64 id, cs_u32 tid, cs_u64 ns)
+/* Where the slice that an arrow starts from begins; 0: it is in another part. `part_ends`: that of an arrow of the last rounds may still be on its way,
+ * into the next one. A part's first call gives way to the ranges that go on. */
+static cs_u64 start_here(const struct arrow *a, bool part_ends)
 {
-    at = cs_put_literal(at, ",\n{\"ph\":\"");
-    at = cs_put_text(at, phase);
-    at = cs_put_literal(at, ",\"id\":");
-    at = cs_put_uint(at, id);
-    at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, ns);
-    return cs_put_literal(at, ",\"cat\":\"cs_dep\",\"name\":\"cs_dep\"}");
+    if (!part_ends && (!parted_ns || a->from_ns >= parted_ns + CS_RANGES_OPEN)) return a->from_ns;
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
+        if (t->tid != a->from_tid || cs_load(&t->state) == CS_THREAD_FREE) continue;
+        if (a->from_ns < t->part_since_ns || a->from_ns >= t->last_end_ns) return 0;
+        return a->from_ns > t->part_first_ns ? a->from_ns : t->part_first_ns;
+    }
+    return a->from_ns >= parted_ns ? a->from_ns : 0;
 }
 
-static void arrows_write(unsigned which)
+static void arrows_write(unsigned which, bool part_ends)
 {
     for (size_t i = 0; i < arrow_count[which] && !cs_output_full(); i++) {
         const struct arrow *a = &arrows[which][i];
-        char *at = arrow_end(cs_output_room(), "s\"", next_flow, a->from_tid, a->from_ns);
-        cs_output_commit(arrow_end(at, "f\",\"bp\":\"e\"", next_flow++, a->to_tid, a->to_ns));
+        cs_u64 from_ns = start_here(a, part_ends);
+        if (!from_ns) {
+            cs_totals.arrows_between_parts++;
+            continue;
+        }
+        char *at = cs_gpu_arrow_end(cs_output_room(), "s", "cs_dep", next_flow, cs_host_pid(), a->from_tid, from_ns);
+        cs_output_commit(cs_gpu_arrow_end(at, "f", "cs_dep", next_flow++, cs_host_pid(), a->to_tid, a->to_ns));
     }
     arrow_count[which] = 0;
 }
 
 void cs_timeline_arrows(bool all)
 {
-    arrows_write(!arrow_now);
-    if (all) arrows_write(arrow_now);
+    arrows_write(!arrow_now, false);
+    if (all) arrows_write(arrow_now, false);
     arrow_now = !arrow_now;
 }
 
 /* --- args --- */
 
 static const char *word_of(const char *const *words, size_t n, cs_u64 i) { return i < n ? words[i] : "unknown"; }
-
-/* A name as a JSON string; each is made once and kept. */
-static char *put_name(char *at, cs_name name)
-{
-    static struct {
-        const char *json;
-        cs_u32 length;
-    } *kept;
-    static char *chunk, *chunk_end;
-    enum { NAMES = 1 << 16, CHUNK = 1 << 18, JSON_MAX = 6 * 4096 + 2 };
-    if (!kept && !(kept = cs_memory_map(NAMES * sizeof *kept))) return cs_put_literal(at, "\"\"");
-    if (name >= NAMES) name = 0;
-    if (!kept[name].json) {
-        if (chunk_end - chunk < JSON_MAX) {
-            chunk = cs_memory_map(CHUNK);
-            chunk_end = chunk ? chunk + CHUNK : NULL;
-        }
-        if (!chunk) return cs_put_literal(at, "\"\"");
-        char *end = cs_put_string(chunk, cs_name_text(name), 4096);
-        kept[name].json = chunk;
-        kept[name].length = (cs_u32)(end - chunk);
-        chunk = end;
-    }
-    return cs_put(at, kept[name].json, kept[name].length);
-}
 
 /* One shown value and those that belong to it; `v` points at the first. */
 static char *put_value(char *at, enum cs_format format, const cs_u64 *v)
@@ -156,7 +162,7 @@ static char *put_value(char *at, enum cs_format format, const cs_u64 *v)
     case CS_FORMAT_MEMTYPE: return cs_put_string(at, word_of(memory, CS_COUNT(memory), *v), 16);
     case CS_FORMAT_CAPTURE_MODE: return cs_put_string(at, word_of(modes, CS_COUNT(modes), *v), 16);
     case CS_FORMAT_KERNEL:
-        at = put_name(at, (cs_name)*v);
+        at = cs_put_kernel(at, (cs_name)*v);
         if (!(*v >> 32)) return at;
         at = cs_put_literal(at, ",\"shared memory\":");
         return cs_put_uint(at, *v >> 32);
@@ -186,6 +192,15 @@ static bool is_shown(enum cs_format format, cs_u64 value)
     }
 }
 
+static char *put_event(char *at, struct cs_event *event)
+{
+    cs_name name = event ? cs_load(&event->name) : 0;
+    at = cs_put_uint(at, event ? event->number : 0);
+    if (!name) return at;
+    at = cs_put_literal(at, ",\"event name\":");
+    return cs_put_string(at, cs_name_text(name), 512);
+}
+
 static char *put_shown(char *at, const struct cs_record *r)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
@@ -193,7 +208,7 @@ static char *put_shown(char *at, const struct cs_record *r)
         enum cs_format format = info->shown[i].format;
         if (!is_shown(format, r->value[i])) continue;
         at = cs_put(at, heads[r->call].label[i].text, heads[r->call].label[i].length);
-        if (format == CS_FORMAT_EVENT) at = cs_put_uint(at, ((struct cs_event *)cs_pool_get(&cs_events, (cs_ref)r->value[i]))->number);
+        if (format == CS_FORMAT_EVENT) at = put_event(at, cs_pool_get(&cs_events, (cs_ref)r->value[i]));
         else at = put_value(at, format, &r->value[i]);
         *at++ = ',';
     }
@@ -256,14 +271,17 @@ static void count_work(struct cs_stream *stream, const struct cs_record *r)
     if (info->kind == CS_KIND_COPY && info->shown[0].format == CS_FORMAT_SIZE) stream->bytes_copied += r->value[0];
 }
 
-/* A capture stands on the lane of the stream that it began on, from the begin call's return to the end call. */
-static void capture_slice(const struct cs_stream *stream, const struct cs_record *r, cs_u64 began)
+/* A capture stands on the row of waits of the stream that it began on, from the begin call's return to the end call. */
+static void capture_slice(struct cs_stream *stream, const struct cs_record *r, cs_u64 began)
 {
     cs_u64 from = cs_clock_ns(began), to = cs_clock_ns(r->begin);
+    struct cs_gpu_lane *lane = cs_gpu_lane_get(cs_gpu_lane_of(stream));
+    if (!lane) return;
+    cs_u32 tid = cs_gpu_lane_place(lane, true, &from, to > from ? to : from + 1);
     char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"X\",\"cat\":\"cs_stream\",\"name\":\"capture\",\"pid\":");
     at = cs_put_uint(at, (cs_u32)stream->device);
     at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, stream->lane);
+    at = cs_put_uint(at, tid);
     at = cs_put_literal(at, ",\"ts\":");
     at = cs_put_us(at, from);
     at = cs_put_literal(at, ",\"dur\":");
@@ -273,13 +291,29 @@ static void capture_slice(const struct cs_stream *stream, const struct cs_record
     cs_output_commit(close_args(put_stream(at, stream)));
 }
 
-static void tell_causes(const struct cs_thread *thread, const struct cs_record *r, const struct cs_stream *stream, cs_u64 begin)
+static void tell_causes(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
+    bool begins = info->kind == CS_KIND_CAPTURE && !strncmp(info->name, "cuStreamBeginCapture", 20);
+    if (begins && stream && r->result == CUDA_SUCCESS) cs_gpu_capture_began(stream, r->end);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) arrow_note(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
-        if (info->shown[i].format == CS_FORMAT_CAPTURE && r->value[i] && stream && cs_capture_is_over((CUresult)r->result)) capture_slice(stream, r, r->value[i]);
+        if (info->shown[i].format == CS_FORMAT_CAPTURE && r->value[i] && stream && cs_capture_is_over((CUresult)r->result)) {
+            capture_slice(stream, r, r->value[i]);
+            cs_gpu_capture_ended(stream, r->value[i], r->begin);
+        }
     }
+}
+
+/* Where the host or a stream waits: the record that an event stood for, if it waits for one. */
+static void tell_wait(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin, cs_u64 end)
+{
+    const struct cs_call_info *info = &cs_call_info[r->call];
+    const cs_u64 *cause = NULL;
+    if (info->kind != CS_KIND_SYNC && info->kind != CS_KIND_WAIT) return;
+    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
+        if (info->shown[i].format == CS_FORMAT_CAUSE) cause = &r->value[i];
+    cs_gpu_trace_sync(thread, r, stream, cause, begin, end);
 }
 
 static char *put_cause(char *at, const struct cs_record *r)
@@ -288,7 +322,7 @@ static char *put_cause(char *at, const struct cs_record *r)
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         if (info->shown[i].format != CS_FORMAT_CAUSE || !r->value[i] || r->result != CUDA_SUCCESS) continue;
         struct cs_stream *from = cs_pool_get(&cs_streams, (cs_ref)(r->value[i + 1] >> 32));
-        if (!from) continue;
+        if (!from || from->created > r->value[i]) continue; /* the reference is old, and may be another stream's by now */
         at = cs_put_literal(at, "\"recorded on\":");
         at = cs_put_uint(at, from->lane);
         *at++ = ',';
@@ -311,13 +345,6 @@ static void callback_slice(struct cs_thread *thread, const struct cs_record *r, 
     cs_output_commit(close_args(at));
 }
 
-/* What the next flush brings into the file reaches from here to there. */
-static void gathered(cs_u64 begin, cs_u64 end)
-{
-    if (begin < cs_totals.begin_ns) cs_totals.begin_ns = begin;
-    if (end > cs_totals.end_ns) cs_totals.end_ns = end;
-}
-
 static void loss_slice(cs_u32 tid, cs_u64 begin, cs_u64 end, cs_u64 count)
 {
     char *at = put_head(cs_output_room(), CS_CALL_LOSS, tid, begin, end);
@@ -328,15 +355,20 @@ static void loss_slice(cs_u32 tid, cs_u64 begin, cs_u64 end, cs_u64 count)
         cs_totals_cut(count, begin, end);
         return;
     }
-    gathered(begin, end);
+    cs_totals_gathered(begin, end);
     cs_totals.lost += count;
 }
 
-static void call_slice(struct cs_thread *thread, const struct cs_record *r, const struct cs_stream *stream, cs_u64 begin, cs_u64 end)
+static void call_slice(struct cs_thread *thread, const struct cs_record *r, const struct cs_stream *stream, cs_u64 correlation, cs_u64 begin, cs_u64 end)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     char *at = put_head(cs_output_room(), r->call, thread->tid, begin, end);
     if (stream) at = put_stream(at, stream);
+    if (correlation) {
+        at = cs_put_literal(at, "\"correlation\":");
+        at = cs_put_uint(at, correlation);
+        *at++ = ',';
+    }
     const char *direction = heads[r->call].direction;
     if (direction) {
         at = cs_put_literal(at, "\"direction\":");
@@ -354,54 +386,74 @@ static void call_slice(struct cs_thread *thread, const struct cs_record *r, cons
     cs_output_commit(close_args(at));
 }
 
+/* Where a callback's slice begins. A gap may have begun before the callback, in one whose record is lost, and ended in it: the slice then begins behind it,
+ * and behind any other gap since, so that it holds nothing in part. */
+static cs_u64 callback_begin(struct cs_thread *thread, cs_u64 begin)
+{
+    if (thread->loss_begin_ns && thread->loss_begin_ns < begin && begin < thread->loss_end_ns) begin = thread->loss_end_ns;
+    thread->loss_begin_ns = thread->loss_end_ns = 0;
+    return begin;
+}
+
 void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
 {
     if (cs_output_full()) {
-        cs_totals_cut(r->call == CS_CALL_LOSS ? r->value[0] : 1, cs_clock_ns(r->begin), cs_clock_ns(r->end));
+        cs_totals_cut(r->call == CS_CALL_LOSS ? r->value[0] : cs_annotation_count(r), cs_clock_ns(r->begin), cs_clock_ns(r->end));
         return;
     }
     if (!thread->announced) {
-        thread->is_driver = r->call == CS_CALL_CALLBACK;
+        if (!thread->last_end_ns) thread->is_driver = r->call == CS_CALL_CALLBACK;
         cs_lane_thread(thread, false);
     }
+    if (r->call >= CS_CALL_RANGE_PUSH) {
+        cs_annotation_record(thread, r);
+        return;
+    }
     struct cs_stream *stream = cs_pool_get(&cs_streams, r->stream);
-    if (stream) cs_lane_stream(stream);
+    if (stream) cs_lane_stream(stream), thread->device = (cs_u32)stream->device;
     cs_u64 begin = cs_clock_ns(r->begin), end = cs_clock_ns(r->end);
     /* Slices of a thread follow each other; a callback's may hold others. Two that round to the same nanosecond are kept apart. */
-    if (r->call != CS_CALL_CALLBACK && begin < thread->last_end_ns) begin = thread->last_end_ns;
+    if (r->call == CS_CALL_CALLBACK) begin = callback_begin(thread, begin);
+    else if (begin < thread->last_end_ns) begin = thread->last_end_ns;
+    if (r->call == CS_CALL_CALLBACK && end < thread->last_end_ns) end = thread->last_end_ns;
     if (end <= begin) end = begin + 1;
     if (end > thread->last_end_ns) thread->last_end_ns = end;
+    if (end > latest_ns) latest_ns = end;
     if (r->call == CS_CALL_LOSS) {
+        if (!thread->loss_begin_ns) thread->loss_begin_ns = begin;
+        thread->loss_end_ns = end;
         loss_slice(thread->tid, begin, end, r->value[0]);
         return;
     }
     if (r->call == CS_CALL_CALLBACK) {
         callback_slice(thread, r, stream, begin, end);
+        cs_annotations_crossed(thread, begin);
     } else {
         if (stream) count_work(stream, r);
-        call_slice(thread, r, stream, begin, end);
+        call_slice(thread, r, stream, cs_gpu_trace_call(thread, r, stream, begin), begin, end);
     }
     if (cs_output_full()) { /* making room for it ended the file */
         cs_totals_cut(1, begin, end);
         return;
     }
-    gathered(begin, end);
+    cs_totals_gathered(begin, end);
     cs_totals.recorded++;
-    if (r->call != CS_CALL_CALLBACK) tell_causes(thread, r, stream, begin);
+    if (r->call == CS_CALL_CALLBACK) return;
+    tell_causes(thread, r, stream, begin);
+    tell_wait(thread, r, stream, begin, end);
 }
 
-void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)
+/* The end of a stream's life in this file, with what went through it here. `how`: a member of its args. */
+static void life_end(struct cs_stream *stream, cs_u64 ns, const char *how)
 {
     static const char *const names[] = {"launches", "copies", "memsets", "event records", "waits", "synchronisations", "graphs", "other calls"};
-    if (cs_output_full()) return;
-    cs_lane_stream(stream);
+    if (ns <= stream->shown_from_ns) ns = stream->shown_from_ns + 1;
     char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"E\",\"pid\":");
     at = cs_put_uint(at, (cs_u32)stream->device);
     at = cs_put_literal(at, ",\"tid\":");
     at = cs_put_uint(at, stream->lane);
     at = cs_put_literal(at, ",\"ts\":");
-    cs_u64 from = cs_clock_ns(stream->created), to = cs_clock_ns(ended);
-    at = cs_put_us(at, to > from ? to : from + 1);
+    at = cs_put_us(at, ns);
     at = cs_put_literal(at, ",\"args\":{");
     for (size_t i = 0; i < CS_COUNT(names); i++) {
         if (!stream->work[i]) continue;
@@ -415,12 +467,55 @@ void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)
         at = cs_put_uint(at, stream->bytes_copied);
         *at++ = ',';
     }
-    at = cs_put_text(at, cs_load(&stream->ended) ? "\"destroyed\":true" : "\"destroyed\":false");
-    cs_output_commit(close_args(at));
+    if (stream->name_shown) {
+        at = cs_put_literal(at, "\"application name\":");
+        at = cs_put_string(at, cs_name_text(stream->name_shown), 512);
+        *at++ = ',';
+    }
+    cs_output_commit(close_args(cs_put_text(at, how)));
+    memset(stream->work, 0, sizeof stream->work);
+    stream->bytes_copied = 0;
+    cs_lane_stream_ended(stream, ns);
+}
+
+void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)
+{
+    if (!cs_output_full() && !(stream->over && !stream->announced)) { /* an earlier part has its end, and nothing has come since */
+        cs_u64 to = cs_clock_ns(ended), filled = cs_gpu_trace_filled(stream);
+        cs_lane_stream(stream);
+        cs_gpu_trace_stream_ends(stream);
+        life_end(stream, filled > to ? filled : to, cs_load(&stream->ended) ? "\"destroyed\":true" : "\"destroyed\":false"); /* its work went on */
+        stream->over = true;
+    }
+    cs_gpu_trace_stream_gone(stream);
+}
+
+/* --- parts --- */
+
+size_t cs_timeline_pending(void) { return (arrow_count[0] + arrow_count[1]) * 230 + cs_lanes_alive() * (size_t)200; }
+
+/* The writer may be far behind the program: what has ended there may go on here, so lives are cut where the records are, and not at the present time. */
+void cs_timeline_part_end(void)
+{
+    arrows_write(!arrow_now, true);
+    arrows_write(arrow_now, true);
+    cs_annotations_part_ends(latest_ns);
+    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
+        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        if (!cs_load_acq(&stream->object.ref) || !stream->announced || cs_output_full()) continue;
+        cs_u64 ended = cs_load(&stream->ended), ended_ns = ended ? cs_clock_ns(ended) : UINT64_MAX;
+        bool awaited;
+        cs_gpu_trace_stream_ends(stream);
+        cs_u64 cut = cs_gpu_trace_cut(stream, ended_ns < latest_ns ? ended_ns : latest_ns, &awaited);
+        stream->over = ended_ns <= latest_ns && !awaited;
+        life_end(stream, cut, stream->over ? "\"destroyed\":true" : "\"continues\":true");
+    }
+    parted_ns = latest_ns;
 }
 
 void cs_timeline_thread_end(struct cs_thread *thread)
 {
+    cs_annotations_thread_ends(thread, thread->ended);
     cs_u64 lost = cs_load_acq(&thread->lost);
     if (lost && cs_output_full()) cs_totals_cut(lost, cs_clock_ns(cs_load(&thread->lost_begin)), cs_clock_ns(cs_load(&thread->lost_end)));
     if (cs_output_full()) return;

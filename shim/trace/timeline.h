@@ -10,8 +10,13 @@
 #include "shim/object/stream.h"
 #include "shim/trace/record.h"
 
-/* The head of the file and the metadata of the process. */
-void cs_timeline_begin(void);
+/* The head of a file and the metadata of the process: of a new trace, or of a further part of the one that is being written (trace/rotate.h). Nothing has
+ * been announced in it; cs_lanes_file() tells files apart. Before that, cs_timeline_part_end writes what the part that ends still lacks: arrows, and ends of
+ * what goes on in the next. */
+enum cs_begin { CS_BEGIN_FILE, CS_BEGIN_PART };
+void cs_timeline_begin(enum cs_begin why);
+void cs_timeline_part_end(void);
+size_t cs_timeline_pending(void); /* bytes that the part would get if it ended now */
 
 /* One record of a thread's ring: the slice of the call, and what the call says of streams and causes. */
 void cs_timeline_record(struct cs_thread *thread, const struct cs_record *record);

@@ -11,6 +11,7 @@
 #include "shim/gpu/backend.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
+#include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/path.h"
@@ -23,12 +24,59 @@ static struct {
 
 static cs_u64 recorded_in_file, lost_in_file;
 
+static struct {
+    cs_u32 number;
+    cs_u64 recorded, lost; /* in all parts before this one */
+    cs_u32 deleted;
+    cs_u64 recorded_in_deleted;
+    struct cs_totals before; /* of the part before */
+} parts;
+
 void cs_totals_reset(void)
 {
     memset(&cs_totals, 0, sizeof cs_totals);
     memset(&cut, 0, sizeof cut);
+    memset(&parts, 0, sizeof parts);
+    parts.number = 1;
     recorded_in_file = lost_in_file = 0;
     cs_totals.begin_ns = UINT64_MAX;
+}
+
+void cs_totals_part_begin(void)
+{
+    parts.before = cs_totals;
+    parts.recorded += cs_totals.recorded;
+    parts.lost += cs_totals.lost;
+    parts.number++;
+    memset(&cs_totals, 0, sizeof cs_totals);
+    cs_totals.begin_ns = UINT64_MAX;
+    recorded_in_file = lost_in_file = 0;
+}
+
+void cs_totals_part_undo(void)
+{
+    cs_totals = parts.before;
+    cs_totals.part_ends = false;
+    parts.recorded -= cs_totals.recorded;
+    parts.lost -= cs_totals.lost;
+    parts.number--;
+    recorded_in_file = cs_totals.recorded;
+    lost_in_file = cs_totals.lost;
+}
+
+void cs_totals_part_deleted(cs_u64 recorded)
+{
+    parts.deleted++;
+    parts.recorded_in_deleted += recorded;
+}
+
+cs_u32 cs_totals_part(void) { return parts.number; }
+cs_u64 cs_totals_before(void) { return parts.before.recorded; }
+
+void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns)
+{
+    if (begin_ns < cs_totals.begin_ns) cs_totals.begin_ns = begin_ns;
+    if (end_ns > cs_totals.end_ns) cs_totals.end_ns = end_ns;
 }
 
 void cs_totals_flushed(void)
@@ -59,12 +107,16 @@ char *cs_totals_header(char *at)
     int world, rank = cs_process_rank(&world);
     at = cs_put_literal(at, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
     at = cs_put_uint(at, cs_clock_wall_base_ns());
+    if (cs_option_parts(CS_OPTION_TRACE_MAX)) {
+        at = cs_put_literal(at, ",\"part\":"); /* part.c looks for it here */
+        at = cs_put_uint(at, parts.number);
+    }
     at = cs_put_literal(at, ",\n\"distributedInfo\": {\"rank\": ");
     at = cs_put_int(at, rank < 0 ? 0 : rank);
     at = cs_put_literal(at, ", \"world_size\": ");
     at = cs_put_int(at, world < 1 ? 1 : world);
     at = cs_put_literal(at, "},\n\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"gpu_time_source\":");
-    at = cs_put_string(at, cs_gpu->name, 16);
+    at = cs_put_string(at, cs_gpu_source(), 16);
     at = cs_put_literal(at, ",\"simulated_gpu\":");
     at = cs_put_text(at, cs_device_is_simulated() ? "true" : "false");
     at = cs_put_literal(at, ",\"clock\":");
@@ -187,6 +239,25 @@ static char *put_devices(char *at)
     return cs_put_literal(at, "]");
 }
 
+/* What one file of several cannot tell by itself. */
+static char *put_parts(char *at)
+{
+    at = cs_put_literal(at, ",\"arrows_between_parts\":");
+    at = cs_put_uint(at, cs_totals.arrows_between_parts);
+    at = cs_put_literal(at, ",\"part\":");
+    at = cs_put_uint(at, parts.number);
+    at = cs_put_literal(at, ",\"continues\":");
+    at = cs_put_text(at, cs_totals.part_ends && !cs_output_full() ? "true" : "false");
+    at = cs_put_literal(at, ",\"parts_deleted\":");
+    at = cs_put_uint(at, parts.deleted);
+    at = cs_put_literal(at, ",\"recorded_in_deleted_parts\":");
+    at = cs_put_uint(at, parts.recorded_in_deleted);
+    at = cs_put_literal(at, ",\"recorded_in_all_parts\":");
+    at = cs_put_uint(at, parts.recorded + cs_totals.recorded);
+    at = cs_put_literal(at, ",\"lost_in_all_parts\":");
+    return cs_put_uint(at, parts.lost + cs_totals.lost + cut.count);
+}
+
 char *cs_totals_trailer(char *at, size_t size)
 {
     const char *end = at + size;
@@ -198,11 +269,13 @@ char *cs_totals_trailer(char *at, size_t size)
     at = cs_put_literal(at, ",\"lost_records\":");
     at = cs_put_uint(at, cs_totals.lost + cut.count);
     at = cs_put_literal(at, ",\"complete\":");
-    at = cs_put_text(at, cs_totals.final && !cs_output_full() ? "true" : "false");
+    at = cs_put_text(at, (cs_totals.final || cs_totals.part_ends) && !cs_output_full() ? "true" : "false");
     at = cs_put_literal(at, ",\"untracked_objects\":");
     at = cs_put_uint(at, cs_load(&cs_streams.refused) + cs_load(&cs_events.refused) + cs_load(&cs_contexts.refused));
     at = cs_put_literal(at, ",\"arrows_dropped\":");
     at = cs_put_uint(at, cs_totals.arrows_dropped);
+    at = cs_gpu_put_totals(at);
+    if (cs_option_parts(CS_OPTION_TRACE_MAX)) at = put_parts(at);
     at = cs_totals.final && !cs_totals.brief ? put_leaks(at, end) : cs_put_literal(at, "}");
     return cs_put_literal(at, "}\n");
 }

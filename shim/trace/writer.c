@@ -10,8 +10,10 @@
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/worker.h"
-#include "shim/gpu/backend.h"
+#include "shim/trace/annotation.h"
+#include "shim/trace/gpu.h"
 #include "shim/trace/output.h"
+#include "shim/trace/rotate.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 
@@ -22,6 +24,7 @@ static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_WRITER, "writer");
 static bool blocks;
 
 bool cs_writer_alive(void) { return cs_worker_alive(&writer); }
+bool cs_writer_at_work(void) { return cs_worker_alive(&writer) && cs_load(&writer.state) != CS_WORKER_STARTING; }
 bool cs_writer_blocks(void) { return blocks; }
 
 /* --- one round --- */
@@ -31,10 +34,11 @@ static size_t drain(struct cs_thread *thread)
     cs_u64 tail = cs_load(&thread->ring.tail), head = cs_load_acq(&thread->ring.head);
     for (cs_u64 i = tail; i < head; i++) {
         cs_timeline_record(thread, (const struct cs_record *)thread->ring.slots[i & thread->ring.mask]);
+        cs_rotate_if_due();
         if (!((i + 1) & 1023)) cs_store_rel(&thread->ring.tail, i + 1); /* room for the application while we go on */
     }
     cs_store_rel(&thread->ring.tail, head);
-    if (!thread->populated && head > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
+    if (!thread->populated && head - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
         cs_memory_populate(thread->ring.slots, (thread->ring.mask + 1) * CS_SLOT);
         thread->populated = true;
     }
@@ -42,15 +46,33 @@ static size_t drain(struct cs_thread *thread)
 }
 
 /* Objects that ended: taken in one round, given back after the next, when no ring can hold a record from before. */
-static cs_u32 ended_streams, ended_events, ended_contexts;
+static cs_u32 ended_streams, ended_events, ended_contexts, lingering_streams;
 
 static void release_ended(struct cs_pool *pool, cs_u32 first)
 {
+    if (first) cs_store(&pool->released, cs_ticks());
     while (first) {
         struct cs_object *object = cs_pool_slot(pool, first - 1);
         first = object->next;
-        if (pool == &cs_streams) cs_timeline_stream_end((struct cs_stream *)object, cs_load(&((struct cs_stream *)object)->ended));
         cs_pool_release(pool, object);
+    }
+}
+
+/* A stream's lane ends after its last work, whose times come late: until then it stays among the ended ones. */
+static void release_ended_streams(cs_u32 first)
+{
+    while (first) {
+        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, first - 1);
+        cs_u32 next = stream->object.next;
+        if (cs_gpu_trace_settled(stream)) {
+            cs_timeline_stream_end(stream, cs_load(&stream->ended));
+            cs_store(&cs_streams.released, cs_ticks());
+            cs_pool_release(&cs_streams, &stream->object);
+        } else {
+            cs_store(&stream->object.next, lingering_streams);
+            lingering_streams = first;
+        }
+        first = next;
     }
 }
 
@@ -58,6 +80,7 @@ static size_t round_once(void)
 {
     size_t records = 0;
     cs_clock_sync();
+    cs_gpu_trace_collect();
     cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
         bool done = cs_load_acq(&t->state) == CS_THREAD_DONE; /* read before the ring: nothing comes after it */
@@ -67,13 +90,16 @@ static size_t round_once(void)
         cs_timeline_thread_end(t);
         cs_thread_recycle(t);
     }
-    cs_gpu->drain();
+    cs_gpu_trace_emit(false);
     cs_timeline_arrows(false);
-    release_ended(&cs_streams, ended_streams);
+    cs_u32 lingering = lingering_streams;
+    lingering_streams = 0;
+    release_ended_streams(ended_streams);
+    release_ended_streams(lingering);
     release_ended(&cs_events, ended_events);
     release_ended(&cs_contexts, ended_contexts);
     ended_streams = streams, ended_events = events, ended_contexts = contexts;
-    return records;
+    return records + cs_gpu_trace_behind();
 }
 
 /* --- the thread --- */
@@ -83,13 +109,15 @@ static void finish(void)
     for (int quiet = 0; quiet < 3;) quiet = round_once() ? 0 : quiet + 1; /* ended objects and arrows need two rounds */
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
         if (cs_load_acq(&t->state) != CS_THREAD_FREE) cs_timeline_thread_end(t);
+    cs_annotations_end();
+    cs_gpu_trace_emit(true);
     cs_timeline_arrows(true);
     cs_u64 now = cs_ticks();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        cs_rotate_if_due();
         if (cs_load_acq(&stream->object.ref) && cs_load_acq(&stream->filled)) cs_timeline_stream_end(stream, cs_load(&stream->ended) ? cs_load(&stream->ended) : now);
     }
-    cs_gpu->stop();
     cs_totals.final = true;
     cs_output_flush();
     cs_output_close();
@@ -100,7 +128,7 @@ static bool begin(void)
 {
     cs_totals_reset();
     if (!cs_output_open()) return false;
-    cs_timeline_begin();
+    cs_timeline_begin(CS_BEGIN_FILE);
     cs_output_flush();
     return true;
 }
@@ -118,10 +146,7 @@ static void *run(void *unused)
     cs_u64 flushed = cs_monotonic_ns();
     for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING;) {
         bool busy = round_once() > 1000;
-        if (now == CS_WORKER_FLUSHING) {
-            while (round_once()) {}
-            cs_timeline_arrows(true);
-        }
+        if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its arrows and ends of objects */
         cs_u64 time = cs_monotonic_ns();
         if (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS) cs_output_flush(), flushed = time;
         if (now == CS_WORKER_FLUSHING) cs_worker_move(&writer, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
@@ -154,13 +179,10 @@ bool cs_writer_start(void)
 void cs_writer_finish(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms); }
 void cs_writer_flush(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FLUSHING, timeout_ms); }
 
-void cs_writer_before_fork(void) { cs_lock_take(&start_lock); }
-void cs_writer_after_fork_in_parent(void) { cs_lock_drop(&start_lock); }
-
 void cs_writer_after_fork_in_child(void)
 {
-    cs_lock_drop(&start_lock);
+    cs_lock_forget(&start_lock);
     if (cs_writer_alive() || cs_load(&writer.state) == CS_WORKER_FINISHING) cs_store(&writer.state, CS_WORKER_IDLE);
     cs_output_forget();
-    ended_streams = ended_events = ended_contexts = 0;
+    ended_streams = ended_events = ended_contexts = lingering_streams = 0;
 }

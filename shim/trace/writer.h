@@ -20,10 +20,9 @@ void cs_writer_finish(unsigned timeout_ms);
 void cs_writer_flush(unsigned timeout_ms);
 
 bool cs_writer_alive(void);
+bool cs_writer_at_work(void); /* past its start, which may have to wait for the loader, and not asked to end */
 bool cs_writer_blocks(void); /* CUSTREAM_FULL=block */
 
-void cs_writer_before_fork(void);
-void cs_writer_after_fork_in_parent(void);
 void cs_writer_after_fork_in_child(void); /* nothing of the parent's trace is touched; the child starts a writer of its own when it records */
 
 #endif

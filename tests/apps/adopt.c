@@ -1,4 +1,5 @@
-/* Streams and events that came by a way that no preload sees: the program reads libcuda's symbol table in memory and calls what it finds. */
+/* Streams and events that came by a way that no preload sees: the program reads libcuda's symbol table in memory and calls what it finds.
+ * adopt destroy: destroys the one that it has not used, too. */
 #include "tests/apps/app.h"
 
 #include <elf.h>
@@ -55,7 +56,7 @@ static void *real_symbol(const char *name)
     return s.found;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     CUstream plain, urgent, unused;
     CUevent event;
@@ -76,6 +77,7 @@ int main(void)
     OK(cuStreamSynchronize, plain);
     OK(cuStreamDestroy_v2, plain);
     OK(cuStreamDestroy_v2, urgent);
+    if (argc > 1 && !strcmp(argv[1], "destroy")) OK(cuStreamDestroy_v2, unused);
     OK(cuEventDestroy_v2, event);
     app_report();
     return 0;

@@ -2,9 +2,10 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks
-APPS_PLAIN  := $(filter-out maker keeps leaks,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS_PLAIN  := $(filter-out maker keeps leaks other_preload in_constructor,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
 APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks timeline_linked race_linked)
-TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so
+APPS        += $(B)/tests/profiled_linked
+TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
 
 APPS_FLAGS  = $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) -D_GNU_SOURCE -pthread
 APPS_DRIVER = -L$(FAKE) -lcuda
@@ -13,12 +14,29 @@ $(APPS): $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 $(patsubst %,$(B)/tests/%,$(APPS_PLAIN)): $(B)/tests/%: $(APPS_DIR)/%.c
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ -ldl
+# Linked to CUPTI alone, as a profiler is.
+$(B)/tests/profiled_linked: $(APPS_DIR)/profiled.c $(FAKE)/libcuda.so.1 $(FAKE)/libcupti.so.13
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -DAPP_CUPTI $(LDFLAGS) $< -o $@ -L$(FAKE) -lcupti -ldl
 $(B)/tests/%_linked: $(APPS_DIR)/%.c $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ $(APPS_DRIVER) -ldl
 $(B)/tests/libmaker.so: $(APPS_DIR)/maker.c $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ $(APPS_DRIVER)
+# A module with a copy of NVTX of its own.
+$(B)/tests/libnvtx_module.so: $(APPS_DIR)/nvtx.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -DAPP_MODULE -shared $(LDFLAGS) $< -o $@ -ldl
 # A program that uses the library: its folder is where the program is.
 $(B)/tests/keeps $(B)/tests/leaks: $(B)/tests/%: $(APPS_DIR)/%.c $(B)/tests/libmaker.so
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ -L$(B)/tests -lmaker '-Wl,-rpath,$$ORIGIN' $(APPS_DRIVER) -ldl
+# Preloaded behind the shim; opened by a program.
+TEST_PROGRAMS += $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/burst_asan $(B)/tests/burst_tsan
+$(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so: $(B)/tests/lib%.so: $(APPS_DIR)/%.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
+# A program with a sanitizer in it, which stands in front of the C library.
+$(B)/tests/burst_asan $(B)/tests/burst_tsan: $(B)/tests/burst_%: $(APPS_DIR)/burst.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -fsanitize=$(if $(filter asan,$*),address,thread) $(LDFLAGS) $< -o $@ -ldl

@@ -67,6 +67,7 @@ def app_environment(build, trace, shim, env):
     child = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("CUSTREAM_")}
     child["LD_LIBRARY_PATH"] = str(build / "fakecuda")
     child["CUSTREAM_TRACE"] = str(trace)
+    child["CUSTREAM_GPU"] = "off"  # tests of GPU times choose a source
     if shim:
         child["LD_PRELOAD"] = str(build / "libcustream_shim.so" if shim is True else shim)
     for name, value in (env or {}).items():

@@ -115,6 +115,24 @@ def test_good_trace_in_gzip_members(tmp_path):
     assert result.returncode == 0 and "slices 9" in result.stdout, result.stdout + result.stderr
 
 
+def test_rows_of_gpu_times(tmp_path):
+    """Graph launches, ranges between events, the other side of a peer copy, and dependencies that start inside work."""
+    rows = dict(copy_rows(), **{
+        "graph": slice_("gpu_graph", "graph 3", GPU, 13, 130, 4, device=0, stream=13, correlation=92),
+        "range": slice_("gpu_range", "5 calls", GPU, 13, 140, 4, device=0, stream=13, correlation=93),
+        "peer": slice_("cs_peer", "Memcpy PtoP (Device -> Device)", GPU, 999998, 150, 4, device=0, correlation=94),
+        "dep s": {"ph": "s", "cat": "cs_dep", "name": "cs_dep", "id": 1 << 42, "pid": GPU, "tid": 13, "ts": 133},
+        "dep f": {"ph": "f", "bp": "e", "cat": "cs_dep", "name": "cs_dep", "id": 1 << 42, "pid": GPU, "tid": 13, "ts": 143}})
+    peer_lane = {"ph": "M", "name": "thread_name", "pid": GPU, "tid": 999998, "args": {"name": "peer copies"}}
+    good = {"peer lane": peer_lane, **rows}
+    result, _ = check(tmp_path, render(good))
+    assert result.returncode == 0, result.stdout
+    for name, rule, change, words in [("graph", 2, {"pid": HOST, "tid": 4250, "ts": 500}, "ordinal"), ("range", 3, {"args": {"stream": 14}}, "args.stream"),
+                                      ("peer", 7, {"args": {"stream": 13}}, "args.stream"), ("dep s", 8, {"cat": "cs_peer"}, "cs_peer")]:
+        bad = {key: dict(row, **change) if key == name else row for key, row in good.items()}
+        assert_breach(tmp_path, render(bad), line_of(bad, name), rule, words)
+
+
 def test_trace_without_events(tmp_path):
     result, _ = check(tmp_path, "\n".join(HEADER) + "\n" + TRAILER.replace(":7,", ":0,"))
     assert result.returncode == 0 and "events 0" in result.stdout
@@ -157,6 +175,12 @@ CHANGES = {
     "E before its B": (4, "range E", {"range E": {"ts": 49}}),
     "B without E": (4, "range B", {"range E": {"ph": "B", "name": "x", "cat": "cs_policy", "ts": 70}}),
     "async without id": (4, "wait b", {"wait b": {"id": None}}),
+    "async with neither local nor global id": (4, "wait e", {"wait b": {"id": None, "id2": {"local": 3}}, "wait e": {"id": None, "id2": {"x": 3}}}),
+    "async of another scope": (4, "wait b", {"wait e": {"id": None, "id2": {"local": 4}}}),
+    "async b without e": (4, "wait b", {"wait e": {"ph": "n"}}),
+    "async e without b": (4, "wait e", {"wait b": {"ph": "n"}}),
+    "async e of another name": (4, "wait b", {"wait e": {"name": "x"}}),
+    "async e before its b": (4, "wait b", {"wait e": {"ts": 41}}),
     "sync row on the stream's lane": (5, "sync", {"sync": {"tid": 13}}),
     "f without s": (6, "f", {"f": {"id": 92}}),
     "f before s in time": (6, "f", {"kernel": {"ts": 9}, "f": {"ts": 9}}),

@@ -1,10 +1,11 @@
 #!/bin/bash
-# Everything that needs a GPU, in one go of about eight minutes at most: the tests, the cost of a launch, and what machine it was.
+# Everything that needs a GPU, in one go of about nine minutes at most: the tests, the cost of a launch, and what machine it was.
 # For a build/ made here or carried from elsewhere; needs pytest. Results go to the folder $1:
 #
 #     tests/gpu/collect.sh RESULTS [pytest arguments]
 #
-# machine.txt, pytest.txt, report.md, launch.txt, traces.tar.gz; the exit status is the tests'.
+# machine.txt, pytest.txt, report.md, report.times.md, launch.txt, traces.tar.gz; the exit status is the tests'. CUSTREAM_GPU_FULL=1 also compares the cost of
+# a launch with that under profilers, some two minutes more.
 set -u -o pipefail
 cd "$(dirname "$0")/../.."
 [ $# -ge 1 ] || { echo "usage: $0 RESULTS [pytest arguments]" >&2; exit 2; }
@@ -24,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
     git rev-parse --short HEAD 2>/dev/null
     nproc
     "$python" -c 'import sys; from importlib.metadata import version
-for p in ("torch", "triton", "cupy-cuda13x", "cuda-core", "cuda-bindings", "jax"):
+for p in ("torch", "triton", "cupy-cuda13x", "cuda-core", "cuda-bindings", "jax", "pandas"):
     try: print(p, version(p))
     except Exception: print(p, "-")'
 } > "$results/machine.txt" 2>&1
@@ -47,14 +48,14 @@ for path in glob.glob(sys.argv[1] + "/launch-*.json"):
 PY
     echo "the shim absent (noise of the method):"
     timeout 60 "$build/gpu/launch_ratio"
-    [ -z "${CUSTREAM_GPU_FULL:-}" ] || timeout 200 "$python" tests/gpu/launch_full.py
+    [ -z "${CUSTREAM_GPU_FULL:-}" ] || timeout 300 "$python" tests/gpu/launch_full.py
 } 2>&1 | tee "$results/launch.txt"
 rm -rf "$trace"
 
-CUSTREAM_GPU_REPORT=$results/report.md timeout -s INT 480 "$python" -m pytest -q --tb=short -ra tests/gpu/test_gpu.py "$@" 2>&1 |
-    tee "$results/pytest.txt"
+CUSTREAM_GPU_REPORT=$results/report.md timeout -s INT 540 "$python" -m pytest -q --tb=short -ra --durations=15 tests/gpu/test_gpu.py \
+    tests/gpu/test_gpu_times.py tests/gpu/test_gpu_profilers.py tests/gpu/test_gpu_hard.py "$@" 2>&1 | tee "$results/pytest.txt"
 status=$?
-cat "$results/report.md" 2>/dev/null
-tar -czf "$results/traces.tar.gz" -C "$build/gpu" traces 2>/dev/null
+cat "$results/report.md" "$results/report.times.md" 2>/dev/null
+tar -czf "$results/traces.tar.gz" --exclude=traces/many -C "$build/gpu" traces 2>/dev/null
 ls -l "$results"
 exit $status

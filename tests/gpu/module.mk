@@ -10,7 +10,8 @@ CUDA_STUBS = $(firstword $(wildcard $(CUDA_INC_DIR)/../lib64/stubs $(CUDA_INC_DI
 GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
-                                  streams-static streams-shared streams-static-ptds streams-shared-ptds)
+                                  streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
+                                  two_gpu many libcupti_client.so)
 
 .PHONY: gpu-programs check-gpu
 gpu-programs: $(GPU_PROGRAMS)
@@ -56,8 +57,31 @@ $(G)/streams-static-ptds: $(G)/streams-ptds.o
 $(G)/streams-shared-ptds: $(G)/streams-ptds.o
 	$(NVCC) $(GPU_ARCH) -cudart shared $< -o $@
 
+# Programs that know what they did, for test_gpu_times.py: one by both APIs, the others by the driver's.
+$(G)/known-driver: tests/gpu/known/main.c tests/gpu/known/driver.c tests/gpu/known/known.h
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) $(filter %.c,$^) -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
+$(G)/known-main.o: tests/gpu/known/main.c tests/gpu/known/known.h
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -c $< -o $@
+$(G)/known-runtime: tests/gpu/known/runtime.cu $(G)/known-main.o tests/gpu/known/known.h
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -cudart static $(filter %.cu %.o,$^) -o $@ -lpthread -ldl
+$(G)/unlucky $(G)/two_gpu $(G)/many: $(G)/%: tests/gpu/%.c
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
+$(G)/libcupti_client.so: tests/gpu/cupti_client.c
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -isystem $(CUPTI_INC) -fPIC -shared $< -o $@ -lpthread -ldl
+
+# HolisticTraceAnalysis for a machine that has pandas and networkx but no network: PYTHONPATH=build/carry-hta. It draws nothing, so plotly's scripts stay out.
+.PHONY: gpu-hta
+gpu-hta: $(B)/carry-hta/hta
+$(B)/carry-hta/hta:
+	$(PYTHON) -m pip --disable-pip-version-check install --quiet --no-deps --no-compile --target $(B)/carry-hta HolisticTraceAnalysis==0.5.0 plotly==7.1.0
+	cd $(B)/carry-hta && rm -rf share bin param_bench plotly/labextension plotly/matplotlylib plotly/package_data/datasets plotly/package_data/*.js
+
 # A real GPU's tests. PYTEST_ARGS=-k=torch picks some.
 check-gpu: all gpu-programs
-	$(PYTHON) -m pytest -q tests/gpu/test_gpu.py $(PYTEST_ARGS)
+	$(PYTHON) -m pytest -q tests/gpu/test_gpu.py tests/gpu/test_gpu_times.py $(PYTEST_ARGS)
 	CUSTREAM_GPU=off CUSTREAM_TRACE=$(G)/launch.json LD_PRELOAD=$(abspath $(B))/libcustream_shim.so $(G)/launch_ratio
 	CUSTREAM_GPU=off CUSTREAM_TRACE=$(G)/launch.json LD_PRELOAD=$(abspath $(B))/libcustream_shim.so $(G)/launch_runtime

@@ -123,3 +123,20 @@ TEST(more_events_than_there_is_room_for)
     CHECK_IS(release_all(&cs_events), 10);
     CHECK(make_event(t, stub_event(3)));
 }
+
+TEST(an_old_reference_means_no_other_event)
+{
+    struct cs_thread *t = start();
+    cs_ref old = make_event(t, stub_event(1)), ref = 0;
+    destroy(stub_event(1), true);
+    for (int i = 0; i < 5000 && ref != old; i++) { /* until the slot's generations have come round */
+        if (ref) destroy(stub_event(2), true);
+        release_all(&cs_events);
+        ref = make_event(t, stub_event(2));
+    }
+    REQUIRE(ref == old);
+    CHECK_IS(cs_event_of(t, stub_event(1), false, cs_ticks()), 0);
+    destroy(stub_event(1), true);
+    CHECK(!cs_load(&event_at(ref)->ended));
+    CHECK_IS(find_event(t, stub_event(2)), ref);
+}

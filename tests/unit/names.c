@@ -58,10 +58,28 @@ TEST(the_65535_are_kept_and_the_rest_share_one)
     }
 }
 
+TEST(guests_leave_a_quarter_to_others)
+{
+    enum { GUESTS = 49151, MANY = 60000 };
+    static cs_name numbers[MANY];
+    char text[64];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(text, sizeof text, "range %d", i);
+        numbers[i] = cs_name_add_guest(text);
+        if (i < GUESTS - 1) CHECK_TEXT(cs_name_text(numbers[i]), text);
+        else CHECK_IS(numbers[i], 1);
+    }
+    cs_name kernel = cs_name_add("kernel");
+    CHECK_TEXT(cs_name_text(kernel), "kernel");
+    CHECK_IS(cs_name_add_guest("kernel"), kernel); /* what is kept is found, whoever asks */
+    CHECK_IS(cs_name_add_guest("range 7"), numbers[7]);
+    CHECK_IS(cs_name_add_guest(""), 0);
+}
+
 TEST(locks_are_free_after_a_fork)
 {
     cs_name_add("before");
-    cs_names_before_fork();
-    cs_names_after_fork();
+    cs_names_after_fork_in_child();
+    CHECK_TEXT(cs_name_text(cs_name_add("before")), "before");
     CHECK_TEXT(cs_name_text(cs_name_add("after")), "after");
 }

@@ -47,7 +47,10 @@ TEST(valid_values_are_taken)
         {CS_OPTION_FULL, "drop", 0}, {CS_OPTION_FULL, "block", 0},
         {CS_OPTION_BUFFER, "65536", 65536}, {CS_OPTION_BUFFER, "64k", 65536}, {CS_OPTION_BUFFER, "1G", 1 << 30}, {CS_OPTION_BUFFER, "100000", 100000},
         {CS_OPTION_TRACE_MAX, "1m", 1 << 20}, {CS_OPTION_TRACE_MAX, "1024G", 1ll << 40}, {CS_OPTION_TRACE_MAX, "1099511627776", 1ll << 40},
-        {CS_OPTION_GPU, "auto", 0}, {CS_OPTION_GPU, "off", 0},
+        {CS_OPTION_TRACE_MAX, "256M,rotate", 256 << 20}, {CS_OPTION_TRACE_MAX, "1048576,rotate:2", 1 << 20}, {CS_OPTION_TRACE_MAX, "2g,rotate:9999", 2ll << 30},
+        {CS_OPTION_GPU, "auto", 0}, {CS_OPTION_GPU, "cupti", 0}, {CS_OPTION_GPU, "events", 0}, {CS_OPTION_GPU, "off", 0},
+        {CS_OPTION_CUPTI, "/opt/cuda/libcupti.so.13", 0}, {CS_OPTION_GRAPH, "graph", 0}, {CS_OPTION_GRAPH, "node", 0},
+        {CS_OPTION_NVTX, "on", 0}, {CS_OPTION_NVTX, "off", 0},
         {CS_OPTION_LOG, "error", 0}, {CS_OPTION_LOG, "warn", 0}, {CS_OPTION_LOG, "info", 0}, {CS_OPTION_LOG, "debug", 0},
     };
     bool seen[CS_OPTION_COUNT] = {false};
@@ -57,7 +60,7 @@ TEST(valid_values_are_taken)
         CHECK_TEXT(read_with(cs_option_info[id].env, valid[i].value), "");
         CHECK_TEXT(cs_option_text(id), valid[i].value);
         CHECK(cs_option_is(id, valid[i].value));
-        if (cs_option_info[id].type == CS_OPTION_SIZE) CHECK_IS(cs_option_size(id), valid[i].size);
+        if (cs_option_info[id].type == CS_OPTION_SIZE || cs_option_info[id].type == CS_OPTION_LIMIT) CHECK_IS(cs_option_size(id), valid[i].size);
     }
     for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i]); /* an option added to the table wants its values here */
 }
@@ -75,7 +78,10 @@ TEST(invalid_values_are_one_line)
         {CS_OPTION_BUFFER, "4MB"},     {CS_OPTION_BUFFER, "M"},          {CS_OPTION_BUFFER, " 4M"},         {CS_OPTION_BUFFER, "0x100000"},
         {CS_OPTION_BUFFER, "1e6"},     {CS_OPTION_BUFFER, "4.5M"},       {CS_OPTION_TRACE_MAX, "0"},        {CS_OPTION_TRACE_MAX, "1025G"},
         {CS_OPTION_TRACE_MAX, "99999999999999999999"}, {CS_OPTION_TRACE_MAX, "18446744073709551615G"},     {CS_OPTION_TRACE_MAX, "17179869184G"},
-        {CS_OPTION_GPU, "cupti"},      {CS_OPTION_GPU, "0"},             {CS_OPTION_LOG, "verbose"},        {CS_OPTION_LOG, "1"},
+        {CS_OPTION_TRACE_MAX, "1M,"},  {CS_OPTION_TRACE_MAX, "1M,rotate:"}, {CS_OPTION_TRACE_MAX, "1M,rotate:1"}, {CS_OPTION_TRACE_MAX, "1M,rotate:10000"},
+        {CS_OPTION_TRACE_MAX, "1M rotate"}, {CS_OPTION_TRACE_MAX, "rotate"},  {CS_OPTION_TRACE_MAX, "1K,rotate"}, {CS_OPTION_TRACE_MAX, "1M,rotate:3,"},
+        {CS_OPTION_GPU, "cuda"},       {CS_OPTION_GPU, "0"},             {CS_OPTION_GRAPH, "nodes"},             {CS_OPTION_LOG, "verbose"},        {CS_OPTION_LOG, "1"},
+        {CS_OPTION_NVTX, "yes"},       {CS_OPTION_NVTX, "0"},
     };
     bool seen[CS_OPTION_COUNT] = {false};
     for (size_t i = 0; i < CS_COUNT(invalid); i++) {
@@ -88,7 +94,7 @@ TEST(invalid_values_are_one_line)
         CHECK_TEXT(cs_option_text(invalid[i].id), info->preset);
         CHECK_TEXT(cs_option_check(invalid[i].id, invalid[i].value) ?: "valid", info->allowed);
     }
-    for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i]);
+    for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i] || cs_option_info[i].type == CS_OPTION_FILE); /* any text may be a path */
 }
 
 TEST(a_very_long_or_many_lined_value_is_one_line)
@@ -105,6 +111,21 @@ TEST(a_very_long_or_many_lined_value_is_one_line)
         CHECK_IS(lines_in(said), 1);
         for (const char *p = said; *p; p++) CHECK(*p == '\n' ? !p[1] : (unsigned char)*p >= 0x20);
     }
+}
+
+TEST(how_many_parts_are_kept)
+{
+    static const struct {
+        const char *value;
+        unsigned parts;
+    } limits[] = {{"256M", 0}, {"256M,rotate", 2}, {"256M,rotate:2", 2}, {"256M,rotate:04", 4}, {"1m,rotate:9999", 9999}};
+    for (size_t i = 0; i < CS_COUNT(limits); i++) {
+        CHECK_TEXT(read_with("CUSTREAM_TRACE_MAX", limits[i].value), "");
+        CHECK_IS(cs_option_parts(CS_OPTION_TRACE_MAX), limits[i].parts);
+    }
+    read_with("CUSTREAM_TRACE_MAX", "1M,rotate:0");
+    CHECK_IS(cs_option_parts(CS_OPTION_TRACE_MAX), 0);
+    CHECK_IS(cs_option_size(CS_OPTION_TRACE_MAX), 1 << 30);
 }
 
 TEST(values_are_copies)

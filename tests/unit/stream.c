@@ -301,3 +301,41 @@ TEST(a_threads_state_is_used_again_when_it_is_drained)
     CHECK(numbers[0] == numbers[1] && numbers[1] == numbers[2]);
     CHECK_IS(cs_load(&t->state), CS_THREAD_LIVE);
 }
+
+TEST(a_handle_destroyed_during_a_call_is_not_adopted)
+{
+    struct cs_thread *t = start();
+    cs_ref ref = make_stream(t, stub_stream(1));
+    cs_u64 began = cs_ticks();
+    destroy(t, stub_stream(1), true);
+    CHECK_IS(cs_stream_of(t, stub_stream(1), false, true, began), ref);
+    cs_store(&cs_streams.released, cs_ticks()); /* as the writer does */
+    CHECK_IS(release_all(&cs_streams), 1);
+    CHECK_IS(cs_stream_of(t, stub_stream(1), false, true, began), 0);
+    ref = cs_stream_of(t, stub_stream(1), false, true, cs_ticks() + 1); /* given out again, out of sight */
+    REQUIRE(stream_at(ref));
+    CHECK_IS(stream_at(ref)->origin, CS_STREAM_ADOPTED);
+
+    began = cs_ticks();
+    CHECK_IS(cs_stream_destroying(t, stub_stream(2), false), 0); /* never seen */
+    cs_stream_destroyed(0, true, cs_ticks());
+    CHECK_IS(cs_stream_of(t, stub_stream(2), false, true, began), 0);
+    CHECK(cs_stream_of(t, stub_stream(2), false, true, cs_ticks() + 1));
+}
+
+TEST(an_old_reference_means_no_other_stream)
+{
+    struct cs_thread *t = start();
+    cs_ref old = make_stream(t, stub_stream(1)), ref = 0;
+    destroy(t, stub_stream(1), true);
+    for (int i = 0; i < 5000 && ref != old; i++) { /* until the slot's generations have come round */
+        if (ref) destroy(t, stub_stream(2), true);
+        release_all(&cs_streams);
+        ref = make_stream(t, stub_stream(2));
+    }
+    REQUIRE(ref == old);
+    CHECK_IS(cs_stream_of(t, stub_stream(1), false, false, cs_ticks()), 0);
+    destroy(t, stub_stream(1), true);
+    CHECK(!cs_load(&stream_at(ref)->ended));
+    CHECK_IS(find_stream(t, stub_stream(2)), ref);
+}

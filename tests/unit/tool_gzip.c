@@ -24,7 +24,7 @@ int main(int argc, char **argv)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             size_t bound = cs_gzip_bound(sizes[i]) + i % 2 * 500;
             unsigned char *packed = malloc(bound); /* the address sanitizer watches its end */
-            size_t n = cs_gzip_member(packed, bound, data, sizes[i], i % 2 * 500);
+            size_t n = cs_gzip_member(packed, bound, data, sizes[i], i % 2 * 500, i % 3 ? NULL : "a comment of thirty-two letters.");
             if (!n || n > bound) return fprintf(stderr, "%zu bytes of kind %d became %zu, bound %zu\n", sizes[i], kind, n, bound), 1;
             fwrite(packed, 1, n, out);
             fwrite(data, 1, sizes[i], raw);
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
         }
     }
     unsigned char small[8];
-    if (cs_gzip_member(small, sizeof small, data, 1000, 0)) return fprintf(stderr, "1000 bytes of noise went into 8\n"), 1;
+    if (cs_gzip_member(small, sizeof small, data, 1000, 0, NULL)) return fprintf(stderr, "1000 bytes of noise went into 8\n"), 1;
     free(data);
     return fclose(out) || fclose(raw);
 }

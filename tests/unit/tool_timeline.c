@@ -36,7 +36,7 @@ int main(int argc, char **argv)
     }
     cs_name kernel = cs_name_add("_Z6kernelPfi");
     cs_clock_sync();
-    cs_timeline_begin();
+    cs_timeline_begin(CS_BEGIN_FILE);
     cs_output_flush();
     cs_u64 tick = cs_ticks();
     int flushes = 1;

@@ -253,11 +253,13 @@ static int check_file(const char *path)
         lanes_sort(&check);
         lanes_judge(&check, progress == DONE && !check.cut);
         flows_judge(&check, progress == DONE);
+        if (progress == DONE) asyncs_judge(&check, !check.cut);
         if (check.breach.line) printf("%s:%llu: rule %d: %s\n", path, (unsigned long long)check.breach.line, check.breach.rule, check.breach.what);
         else summary(&check);
     }
     lanes_free(&check);
     free(check.flows);
+    free(check.asyncs);
     return progress == USELESS ? STATUS_UNUSABLE : check.breach.line ? STATUS_BROKEN : STATUS_OK;
 }
 

@@ -2,8 +2,8 @@
  * custream check, inside: what is remembered of a trace while its lines go by.
  *
  * Each event is judged alone as its line is read (check_event.c). What takes several lines to judge is kept in short form, 24 bytes a slice and
- * 40 a flow's end, and judged after the last line: slices that do not nest (check_lane.c), flows (check_flow.c). A trace of 1 GiB needs some
- * 300 MiB.
+ * 40 a flow's end or an async span's, and judged after the last line: slices that do not nest (check_lane.c), flows (check_flow.c), async spans
+ * (check_async.c). A trace of 1 GiB needs some 300 MiB.
  *
  * Rule numbers are those of the trace format; 0 stands for its layout.
  */
@@ -41,6 +41,14 @@ struct flow_end {
     uint64_t id, line;
     const struct lane *lane;
     char phase; /* s, t or f */
+    bool inside; /* may lie inside its slice, not at its start: of cs_dep, which says when something was released */
+};
+
+/* Of an async span. */
+struct async_end {
+    int64_t ts;
+    uint64_t span, line; /* span: a hash of category, name, id and pid */
+    char phase;          /* b or e */
 };
 
 struct check {
@@ -54,6 +62,8 @@ struct check {
     void *lane_tree; /* tsearch(3) */
     struct flow_end *flows;
     size_t flow_count, flow_capacity;
+    struct async_end *asyncs;
+    size_t async_count, async_capacity;
     uint64_t events, slices, lost;
     bool base_seen; /* the header has baseTimeNanoseconds */
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
@@ -78,6 +88,12 @@ void lanes_sort(struct check *check);
 void lanes_judge(struct check *check, bool complete);
 /* The slice that starts at ts on the lane and has the lowest line; NULL if none starts there. After lanes_sort(). */
 const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
+/* Some slice that ts lies in, NULL if there is none. After lanes_sort(). */
+const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
+
+void async_add(struct check *check, struct async_end end);
+/* `ended`: what has begun must have ended. To be called once all lines were read. */
+void asyncs_judge(struct check *check, bool ended);
 
 void flow_add(struct check *check, struct flow_end end);
 /* Rule 6. After lanes_sort(). */

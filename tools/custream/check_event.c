@@ -28,8 +28,10 @@ static const struct category {
     enum place place;
 } categories[] = {
     {"cuda_driver", ON_HOST},      {"cuda_runtime", ON_HOST}, {"kernel", ON_GPU},     {"gpu_memcpy", ON_GPU},  {"gpu_memset", ON_GPU},
+    {"gpu_graph", ON_GPU},         {"gpu_range", ON_GPU},
     {"cuda_sync", ON_SYNC_LANE},   {"cuda_event", ANYWHERE},  {"overhead", ANYWHERE}, {"cs_policy", ANYWHERE}, {"cs_stream", ANYWHERE},
     {"user_annotation", ANYWHERE}, {"cs_callback", ANYWHERE}, {"cs_loss", ANYWHERE},  {"cs_dep", ANYWHERE},    {"ac2g", IN_FLOWS},
+    {"cs_peer", ANYWHERE},
 };
 
 static const struct category *category_find(const char *name)
@@ -156,7 +158,8 @@ static bool judge_flow(const struct event *event)
     if (event->phase == 'f' && strcmp(member_text(event->object, "bp"), "e")) return BREACH(event, 6, "f without \"bp\":\"e\"");
     if (!strcmp(event->category, "ac2g") && strcmp(event->name, "ac2g")) return BREACH(event, 6, "an ac2g flow has the name ac2g");
     flow_add(event->check,
-             (struct flow_end){.ts = event->ts, .id = (uint64_t)id->valuedouble, .line = event->line, .lane = event->lane, .phase = event->phase});
+             (struct flow_end){.ts = event->ts, .id = (uint64_t)id->valuedouble, .line = event->line, .lane = event->lane, .phase = event->phase,
+                               .inside = !strcmp(event->category, "cs_dep")});
     return true;
 }
 
@@ -195,6 +198,28 @@ static bool judge_end(const struct event *event)
     return true;
 }
 
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    do hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    while (*text++);
+    return hash;
+}
+
+/* An id is a number or a string; in id2 it says whether it is the process's or the trace's. */
+static bool judge_async(const struct event *event)
+{
+    const cJSON *id = member(event->object, "id"), *scoped = member(event->object, "id2");
+    if (scoped) id = member(scoped, "local") ? member(scoped, "local") : member(scoped, "global");
+    if (!cJSON_IsString(id) && !is_natural(id, EXACT_MAX)) return BREACH(event, 4, "an async %c without id", event->phase);
+    if (event->phase == 'n') return true;
+    char number[64] = "";
+    snprintf(number, sizeof number, "%u %.0f", event->pid, cJSON_IsNumber(id) ? id->valuedouble : -1);
+    uint64_t span = hash_text(hash_text(hash_text(0xcbf29ce484222325, event->category), event->name), number);
+    if (cJSON_IsString(id)) span = hash_text(span, id->valuestring);
+    async_add(event->check, (struct async_end){.ts = event->ts, .span = span, .line = event->line, .phase = event->phase});
+    return true;
+}
+
 /* An event with a time: everything but metadata. */
 static bool judge_timed(struct event *event)
 {
@@ -213,7 +238,7 @@ static bool judge_timed(struct event *event)
     case 'f': return judge_flow(event);
     case 'b':
     case 'n':
-    case 'e': return member(event->object, "id") || BREACH(event, 4, "an async %c without id", event->phase);
+    case 'e': return judge_async(event);
     }
     return true;
 }

@@ -25,8 +25,10 @@ static int flow_compare(const void *left, const void *right)
 static void flow_judge_place(struct check *check, const struct flow_end *end)
 {
     const struct slice *slice = lane_slice_at(end->lane, end->ts);
+    if (!slice && end->inside) slice = lane_slice_around(end->lane, end->ts);
     if (!slice)
-        check_breach(check, end->line, 6, "no slice of pid %u tid %u starts at the flow's ts", end->lane->pid, end->lane->tid);
+        check_breach(check, end->line, 6, end->inside ? "the flow's ts lies in no slice of pid %u tid %u" : "no slice of pid %u tid %u starts at the flow's ts",
+                     end->lane->pid, end->lane->tid);
     else if (slice->line > end->line)
         check_breach(check, end->line, 6, "comes before its slice, which is on line %llu", LINE(slice->line));
 }

@@ -156,3 +156,17 @@ const struct slice *lane_slice_at(const struct lane *lane, int64_t ts)
         if (!first || lane->slices[low].line < first->line) first = &lane->slices[low];
     return first;
 }
+
+const struct slice *lane_slice_around(const struct lane *lane, int64_t ts)
+{
+    size_t low = 0, high = lane->count;
+    while (low < high) { /* past the last that starts at ts or before */
+        size_t middle = low + (high - low) / 2;
+        if (lane->slices[middle].ts <= ts) low = middle + 1;
+        else high = middle;
+    }
+    /* The one that starts last may have ended; one that encloses it lies before. A few steps: then the lane is too busy to tell. */
+    for (int steps = 0; low-- > 0 && steps < 4096; steps++)
+        if (lane->slices[low].end == SLICE_OPEN || lane->slices[low].end > ts) return &lane->slices[low];
+    return NULL;
+}

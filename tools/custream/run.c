@@ -58,7 +58,7 @@ void run_usage(void)
          "that is named with it; a wrong value of either, and PROGRAM is not started.\n");
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         const struct cs_option_info *info = &cs_option_info[i];
-        const char *value = info->type == CS_OPTION_CHOICE ? info->allowed : info->type == CS_OPTION_SIZE ? "BYTES" : "FILE";
+        const char *value = info->type == CS_OPTION_CHOICE ? info->allowed : info->type == CS_OPTION_SIZE ? "BYTES" : info->type == CS_OPTION_LIMIT ? "BYTES[,rotate[:PARTS]]" : "FILE";
         printf("  %s--%s=%s   (%s)\n        %s\n", i == CS_OPTION_TRACE ? "-o, " : "", flags.name[i], value, info->env, info->help);
         if (info->type != CS_OPTION_CHOICE) printf("        %s\n", info->allowed);
         printf("        default: %s\n", info->preset);

@@ -4,7 +4,7 @@
 
 DLSYM     := $(B)/tests/dlsym
 DLSYM_SRC := tests/apps/dlsym
-DLSYM_NAMES := program data threads getproc libdep.so liblocal.so libbehind.so libfront.so libload.so libcupti.so.13
+DLSYM_NAMES := program data threads getproc libdep.so liblocal.so libbehind.so libfront.so libload.so libcupti.so.99
 DLSYM_ALL := $(foreach o,O0 O2,$(addprefix $(DLSYM)/$(o)/,$(DLSYM_NAMES)))
 TEST_PROGRAMS += $(DLSYM_ALL)
 DLSYM_CC   = $(CC) -std=gnu11 $(WARN) -g -fPIC -pthread
@@ -33,7 +33,7 @@ $(DLSYM)/$(1)/libfront.so: $(DLSYM_SRC)/library.c $(DLSYM_SRC)/ask.h
 $(DLSYM)/$(1)/libload.so: $(DLSYM_SRC)/library.c $(DLSYM_SRC)/ask.h
 	@mkdir -p $$(@D)
 	$$(DLSYM_CC) -$(1) -shared -DWHO=load -DAT_LOAD $$< -o $$@
-$(DLSYM)/$(1)/libcupti.so.13: $(DLSYM_SRC)/library.c $(DLSYM_SRC)/ask.h
+$(DLSYM)/$(1)/libcupti.so.99: $(DLSYM_SRC)/library.c $(DLSYM_SRC)/ask.h
 	@mkdir -p $$(@D)
 	$$(DLSYM_CC) -$(1) -shared -DWHO=cupti $$< -o $$@
 endef

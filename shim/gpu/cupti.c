@@ -1,0 +1,223 @@
+/*
+ * The CUPTI backend: activity records of kernels, copies, memsets, graph launches and memory pools, with the profiler's own overhead.
+ *
+ * Correlation. CUPTI numbers the driver calls; a record of the call with its number, thread and times is written where that call is enabled, and says which
+ * of our records it was, since it lies inside it on the same thread. Only the calls that enqueue work are enabled, one by one. Seen with CUPTI
+ * 13.0: that filter is honoured only where it is set before the process's first context, and is lost for good once anybody disables the DRIVER kind. Then
+ * the whole kind is enabled instead, which costs cuStreamQuery 5 %. Matching launches to kernels in stream order needs no call records, but goes wrong for
+ * good wherever a call makes no work or two records, and was no cheaper (docs/measurements.md).
+ *
+ * Synchronisations are not asked of CUPTI: our own records have them, and its kind puts a callback on every driver call that stays when it is disabled.
+ */
+#include "shim/gpu/share.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/calls/real.h"
+#include "shim/object/context.h"
+#include "shim/object/stream.h"
+
+static _Atomic cs_u64 dropped;
+
+static cs_u64 CUPTIAPI timestamp(void) { return cs_ticks(); }
+
+static bool stream_id(CUcontext context, CUstream stream, bool per_thread, cs_u32 *id)
+{
+    return cs_cupti.cuptiGetStreamIdEx(context, stream, per_thread, id) == CUPTI_SUCCESS;
+}
+
+/* --- which calls --- */
+
+static const char *failed(const char *what, CUptiResult result)
+{
+    static char text[256];
+    const char *name = NULL;
+    if (cs_cupti.cuptiGetResultString(result, &name) != CUPTI_SUCCESS || !name) name = "unknown";
+    snprintf(text, sizeof text, "%s: %s (%d)", what, name, (int)result);
+    return text;
+}
+
+static bool is_enqueuing(const char *symbol)
+{
+    for (int call = 1; call < CS_CALL_COUNT; call++)
+        if (cs_call_enqueues((enum cs_call)call) && !strcmp(cs_call_info[call].name, symbol)) return true;
+    return false;
+}
+
+/* Enables the records of enqueuing calls, by the names that CUPTI itself gives its numbers. False where it has none. */
+static bool enable_calls(void)
+{
+    enum { CALLBACKS = 4096 };
+    bool any = false;
+    if (!cs_cupti.cuptiGetCallbackName || !cs_cupti.cuptiActivityEnableDriverApi) return false;
+    for (cs_u32 id = 1; id < CALLBACKS; id++) {
+        const char *name = NULL;
+        if (cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS) break;
+        if (name && is_enqueuing(name) && cs_cupti.cuptiActivityEnableDriverApi(id, 1) == CUPTI_SUCCESS) any = true;
+    }
+    return any;
+}
+
+/* --- which kinds --- */
+
+static const struct kind {
+    CUpti_ActivityKind kind;
+    const char *name;
+    bool needed;
+} kinds[] = {
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "CONCURRENT_KERNEL", true},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, "MEMCPY", true},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, "MEMCPY2", false},
+    {CUPTI_ACTIVITY_KIND_MEMSET, "MEMSET", true},
+    {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "GRAPH_TRACE", false},
+    {CUPTI_ACTIVITY_KIND_OVERHEAD, "OVERHEAD", false},
+    {CUPTI_ACTIVITY_KIND_MEMORY_POOL, "MEMORY_POOL", false},
+};
+
+static bool is_wanted(const struct kind *kind)
+{
+    return kind->kind != CUPTI_ACTIVITY_KIND_GRAPH_TRACE || !cs_option_is(CS_OPTION_GRAPH, "node");
+}
+
+static _Atomic bool enabled[CS_COUNT(kinds)], whole_graphs, all_calls;
+
+static void disable_kinds(void)
+{
+    for (size_t i = 0; i < CS_COUNT(kinds); i++)
+        if (atomic_exchange(&enabled[i], false)) cs_cupti.cuptiActivityDisable(kinds[i].kind);
+    cs_store(&whole_graphs, false);
+}
+
+static const char *enable_kinds(void)
+{
+    for (size_t i = 0; i < CS_COUNT(kinds); i++) {
+        if (!is_wanted(&kinds[i])) continue;
+        CUptiResult result = cs_cupti.cuptiActivityEnable(kinds[i].kind);
+        if (result == CUPTI_SUCCESS) {
+            cs_store(&enabled[i], true);
+            if (kinds[i].kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) cs_store(&whole_graphs, true);
+            continue;
+        }
+        if (!kinds[i].needed) {
+            cs_log(CS_LOG_INFO, "CUPTI has no records of kind %s", kinds[i].name);
+            continue;
+        }
+        const char *why = failed(kinds[i].name, result);
+        disable_kinds();
+        return why;
+    }
+    return NULL;
+}
+
+/* --- sharing --- */
+
+bool cs_cupti_has(CUpti_ActivityKind kind)
+{
+    if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) return cs_load(&whole_graphs);
+    if (kind == CUPTI_ACTIVITY_KIND_DRIVER) return cs_load(&all_calls);
+    for (size_t i = 0; i < CS_COUNT(kinds); i++)
+        if (kinds[i].kind == kind) return cs_load(&enabled[i]);
+    return false;
+}
+
+void cs_cupti_graphs(bool whole)
+{
+    whole = whole && !cs_option_is(CS_OPTION_GRAPH, "node");
+    if (atomic_exchange(&whole_graphs, whole) == whole) return;
+    if (whole) cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    else cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+}
+
+void cs_cupti_all_calls(void)
+{
+    /* Enabling what is enabled does nothing, even where its callbacks have gone with those of another kind. */
+    cs_store(&all_calls, true);
+    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+    cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+}
+
+/* A context that was made before us, by a way that we did not see, makes the filter of calls fail. */
+static bool any_context(void)
+{
+    enum { DEVICES = 64 };
+    if (cs_load(&cs_contexts.high)) return true;
+    for (int device = 0; cs_real.cuDevicePrimaryCtxGetState && device < DEVICES; device++) {
+        unsigned flags;
+        int active = 0;
+        if (cs_real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS) return false;
+        if (active) return true;
+    }
+    return false;
+}
+
+/* --- the backend --- */
+
+static const char *take_over(void)
+{
+    CUptiResult result = cs_cupti.cuptiActivityRegisterTimestampCallback ? cs_cupti.cuptiActivityRegisterTimestampCallback(timestamp) : CUPTI_ERROR_NOT_SUPPORTED;
+    if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterTimestampCallback", result);
+    size_t size = 1;
+    if (cs_cupti.cuptiActivitySetAttribute) cs_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &(uint8_t){1});
+    result = cs_cupti.cuptiActivityRegisterCallbacks(cs_cupti_buffer_requested, cs_cupti_buffer_completed);
+    if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterCallbacks", result);
+    bool early = !any_context() && enable_calls();
+    const char *why = enable_kinds();
+    if (why) return why;
+    if (!early && (result = cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER)) != CUPTI_SUCCESS) {
+        disable_kinds();
+        return failed("DRIVER", result);
+    }
+    cs_store(&all_calls, !early);
+    return NULL;
+}
+
+static const char *start(void)
+{
+    const char *why = cs_cupti_open();
+    if (why) return why;
+    cs_cupti_buffers_ready();
+    if (!cs_share_begin()) return cs_gpu_taken;
+    if ((why = take_over())) {
+        cs_share_end();
+        return why;
+    }
+    cs_store_rel(&cs_stream_gpu_id, stream_id);
+    return NULL;
+}
+
+static void flush(bool all)
+{
+    static bool told;
+    size_t lost = 0;
+    if (cs_gpu_calls_missing(false)) cs_cupti_all_calls();
+    CUptiResult result = cs_cupti.cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+    if (result != CUPTI_SUCCESS && !told) cs_log(CS_LOG_WARN, "GPU times may be missing: %s", failed("cuptiActivityFlushAll", result));
+    told = told || result != CUPTI_SUCCESS;
+    if (cs_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) != CUPTI_SUCCESS || !lost) return;
+    cs_add(&dropped, lost);
+    cs_share_dropped(lost);
+}
+
+static void drain(const struct cs_gpu_sink *to)
+{
+    cs_cupti_buffers_drain(to);
+    cs_u64 lost = atomic_exchange(&dropped, 0);
+    if (lost) to->lost(lost, "CUPTI had no buffer to write to");
+}
+
+static void stop(void)
+{
+    cs_store_rel(&cs_stream_gpu_id, NULL);
+    cs_share_end();
+    disable_kinds();
+    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME); /* another client's, that went on for us */
+    cs_store(&all_calls, false);
+    if (cs_cupti.cuptiFinalize) cs_cupti.cuptiFinalize(); /* without it every driver call goes on paying */
+}
+
+const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .flush = flush, .drain = drain, .stop = stop};

@@ -1,0 +1,47 @@
+/*
+ * CUPTI, opened at run time: its functions as the backend calls them, and what the files of the backend share.
+ *
+ * Nothing of CUPTI is linked. Its records are read by the layout that cupti.h of CUDA 13.0 gives them; newer versions of a record only append, which
+ * cupti_record.c checks for those that 12.0 had.
+ */
+#ifndef CS_GPU_CUPTI_H
+#define CS_GPU_CUPTI_H
+
+#include "shim/gpu/backend.h" /* first: cuda.h, in the form in which the call table wants it */
+
+#include <cupti_activity.h> /* not cupti.h, which has its own idea of old CUDA structures */
+#include <cupti_callbacks.h>
+#include <cupti_version.h>
+
+#define CS_CUPTI_FUNCTIONS(F)                                                                                                                        \
+    F(cuptiGetVersion, true) F(cuptiGetResultString, true) F(cuptiActivityRegisterCallbacks, true) F(cuptiActivityEnable, true)                          \
+    F(cuptiActivityDisable, true) F(cuptiActivityGetNextRecord, true) F(cuptiActivityFlushAll, true) F(cuptiActivityGetNumDroppedRecords, true)         \
+    F(cuptiActivityRegisterTimestampCallback, false) F(cuptiGetStreamIdEx, true) F(cuptiActivityEnableDriverApi, false) F(cuptiGetCallbackName, false)  \
+    F(cuptiFinalize, false) F(cuptiActivitySetAttribute, false)
+
+struct cs_cupti {
+#define POINTER(name, required) __typeof__(&name) name;
+    CS_CUPTI_FUNCTIONS(POINTER)
+#undef POINTER
+};
+extern struct cs_cupti cs_cupti;
+
+/* Finds and opens the library and fills cs_cupti. NULL, or why not. The GPU thread's. */
+const char *cs_cupti_open(void);
+
+/* What the backend has switched on, for whoever shares CUPTI with it (share.h). */
+bool cs_cupti_has(CUpti_ActivityKind kind);
+void cs_cupti_graphs(bool whole); /* whole graphs, or the work of their nodes */
+void cs_cupti_all_calls(void);    /* somebody has switched single calls off: all of them then */
+
+/* --- buffers: CUPTI's callbacks on any thread, the rest the writer's --- */
+
+void CUPTIAPI cs_cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *most);
+void CUPTIAPI cs_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
+void cs_cupti_buffers_drain(const struct cs_gpu_sink *to);
+void cs_cupti_buffers_ready(void); /* makes a few ahead of time */
+
+/* One record of a buffer, in our form. */
+void cs_cupti_record(const CUpti_Activity *record, const struct cs_gpu_sink *to);
+
+#endif

@@ -1,0 +1,228 @@
+/*
+ * The event backend on the GPU thread: which ranges have ended, and when. events.h tells the whole.
+ */
+#include "shim/gpu/events.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/memory.h"
+#include "shim/calls/real.h"
+#include "shim/gpu/backend.h"
+
+enum { WORKS = 1 << 14, STREAMS = 1 << 16, BUSY_NS = 5000000, IDLE_NS = 200000000, TELL_NS = 500000000, LAST_WAIT_NS = 1000000000, LAST_PAUSE_NS = 500000 };
+
+/* Finished work on its way to the writer: one producer, one consumer. */
+static struct cs_gpu_work *works;
+static _Atomic cs_u64 works_head, works_tail;
+
+/* The GPU thread's: ranges whose end has not come, in the order in which their calls ended; and of each stream, the end of its last range. */
+static struct cs_range *pending, **pending_last = &pending;
+static struct lane {
+    cs_ref stream;
+    cs_u64 end;     /* ticks */
+    double error;   /* ticks */
+    cs_u64 waits;   /* the round in which a range of it had not ended: later ones have not either */
+} *lanes;
+
+static struct lane *lane_of(cs_ref stream)
+{
+    struct lane *lane = &lanes[(stream & ((1u << CS_REF_INDEX_BITS) - 1)) % STREAMS];
+    if (lane->stream != stream) *lane = (struct lane){.stream = stream};
+    return lane;
+}
+
+/* --- what a range was --- */
+
+static unsigned char direction_of(const char *name)
+{
+    static const char *const words[] = {"", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "Peer"}; /* CUpti_ActivityMemcpyKind */
+    for (unsigned char i = 1; i < CS_COUNT(words); i++)
+        if (strstr(name, words[i])) return i;
+    return 0;
+}
+
+static void take_value(struct cs_gpu_work *w, const char *label, enum cs_format format, const cs_u64 *v)
+{
+    if (format == CS_FORMAT_KERNEL) w->kernel.name = (cs_name)*v;
+    if (format == CS_FORMAT_GRID)
+        for (int i = 0; i < 3; i++) {
+            w->kernel.grid[i] = (cs_u32)(v[i / 2] >> (i % 2 ? 32 : 0));
+            w->kernel.block[i] = (cs_u32)(v[(i + 3) / 2] >> ((i + 3) % 2 ? 32 : 0));
+        }
+    if (w->kind == CS_GPU_COPY && format == CS_FORMAT_SIZE) w->copy.bytes = *v;
+    if (w->kind == CS_GPU_SET && format == CS_FORMAT_SIZE) w->set.bytes = *v;
+    if (w->kind == CS_GPU_SET && !strcmp(label, "value")) w->set.value = (cs_u32)*v;
+}
+
+static void describe(struct cs_gpu_work *w, const struct cs_range *range)
+{
+    const struct cs_call_info *info = &cs_call_info[range->call];
+    if (range->calls > 1) {
+        w->kind = CS_GPU_RANGE;
+        w->range.calls = range->calls;
+        return;
+    }
+    w->kind = info->kind == CS_KIND_LAUNCH ? CS_GPU_KERNEL : info->kind == CS_KIND_COPY ? CS_GPU_COPY : info->kind == CS_KIND_SET ? CS_GPU_SET : CS_GPU_GRAPH;
+    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) take_value(w, info->shown[i].label, info->shown[i].format, &range->value[i]);
+    if (w->kind == CS_GPU_COPY) w->copy.direction = direction_of(info->name);
+}
+
+/* --- its times --- */
+
+/* Ranges of a stream follow each other: where clocks make one begin before the end of the last, by no more than their error, it begins there. */
+static void settle(struct lane *lane, struct cs_gpu_work *w, double error)
+{
+    if (w->start < lane->end && (double)(lane->end - w->start) <= error + lane->error) w->start = lane->end;
+    if (w->end <= w->start) w->end = w->start + 1;
+    if (w->end <= lane->end) return;
+    lane->end = w->end;
+    lane->error = error;
+}
+
+static bool convert(const struct cs_range *range, struct cs_gpu_work *w)
+{
+    struct lane *lane = lane_of(range->stream);
+    const struct cs_event_clock *clock = &range->pool->clock;
+    double begin_error = 0, end_error = 0;
+    w->start = lane->end;
+    w->end = range->last;
+    if (!range->begin_unseen && !cs_event_clock_at(clock, range->begin, &w->start, &begin_error)) return false;
+    if (!range->end_unseen && !cs_event_clock_at(clock, range->end, &w->end, &end_error)) return false;
+    if (w->start < range->first) w->start = range->first; /* the call was made after its begin event */
+    double error = begin_error > end_error ? begin_error : end_error;
+    settle(lane, w, error);
+    if ((range->begin_unseen || range->end_unseen) && error < (double)(w->end - w->start)) error = (double)(w->end - w->start);
+    w->error = (cs_u64)(error / clock->rate * 1e6) + 1;
+    w->by_events = true;
+    return true;
+}
+
+static void emit(const struct cs_range *range)
+{
+    struct cs_gpu_work w = {.correlation = range->number, .vstream = range->stream, .device = range->pool->device};
+    describe(&w, range);
+    if (!convert(range, &w)) {
+        cs_events_lost_add(CS_LOST_ERROR, range->calls);
+        return;
+    }
+    cs_u64 head = cs_load(&works_head);
+    works[head % WORKS] = w;
+    cs_store_rel(&works_head, head + 1);
+}
+
+static void drain(const struct cs_gpu_sink *to)
+{
+    static const char *const causes[CS_EVENTS_LOST_COUNT] = {
+        [CS_LOST_NO_POOL] = "there are no events for its context",
+        [CS_LOST_NO_EVENTS] = "no event was free for the call",
+        [CS_LOST_REFUSED] = "the driver took no event on the stream",
+        [CS_LOST_CONTEXT] = "its context ended before its times were read",
+        [CS_LOST_ERROR] = "the driver gave no time for its events",
+        [CS_LOST_UNFINISHED] = "the GPU was still at it when the process ended",
+    };
+    cs_u64 tail = cs_load(&works_tail), head = cs_load_acq(&works_head);
+    for (; tail < head; tail++) to->work(&works[tail % WORKS]);
+    cs_store_rel(&works_tail, tail);
+    static cs_u64 told;
+    cs_u64 now = cs_monotonic_ns();
+    if (now - told < TELL_NS && cs_load(&cs_gpu_marking)) return;
+    told = now;
+    for (int why = 0; why < CS_EVENTS_LOST_COUNT; why++) {
+        cs_u64 count = cs_events_lost_take(why);
+        if (count) to->lost(count, causes[why]);
+    }
+}
+
+/* --- rounds --- */
+
+/* Whether the range is through: written, or lost. The pool's context is current. */
+static bool try(const struct cs_range *range, cs_u64 round)
+{
+    struct lane *lane = lane_of(range->stream);
+    if (lane->waits == round || cs_load(&works_head) - cs_load_acq(&works_tail) == WORKS) return false;
+    CUresult answer = cs_real.cuEventQuery(range->end_unseen ? range->begin : range->end);
+    if (answer == CUDA_ERROR_NOT_READY) {
+        lane->waits = round;
+        return false;
+    }
+    if (answer == CUDA_SUCCESS) emit(range);
+    else cs_events_lost_add(CS_LOST_ERROR, range->calls);
+    return true;
+}
+
+/* Makes the range's context current where it is not; false where that can't be. */
+static bool switch_to(struct cs_event_pool *pool, struct cs_event_pool **current)
+{
+    if (*current == pool) return true;
+    if (*current) cs_event_pool_pop();
+    *current = NULL;
+    if (!cs_event_pool_push(pool)) return false;
+    *current = pool;
+    return cs_event_clock_renew(&pool->clock);
+}
+
+static void collect(void)
+{
+    static cs_u64 round;
+    struct cs_event_pool *current = NULL;
+    cs_marks_take_open();
+    *pending_last = cs_marks_take_done();
+    while (*pending_last) pending_last = &(*pending_last)->next;
+    if (!cs_events_enter()) return;
+    round++;
+    for (struct cs_range **at = &pending; *at && !cs_events_held_off();) {
+        struct cs_range *range = *at;
+        bool gone = !cs_event_pool_is_alive(range->pool);
+        if (gone) cs_events_lost_add(CS_LOST_CONTEXT, range->calls);
+        else if (!switch_to(range->pool, &current) || !try(range, round)) {
+            at = &range->next;
+            continue;
+        }
+        *at = range->next;
+        cs_range_give(range);
+    }
+    pending_last = &pending;
+    while (*pending_last) pending_last = &(*pending_last)->next;
+    if (current) cs_event_pool_pop();
+    cs_event_pools_tend();
+    cs_events_leave();
+}
+
+static cs_u64 poll(void)
+{
+    collect();
+    return cs_event_pools_are_busy() ? BUSY_NS : IDLE_NS;
+}
+
+/* The last waits a while for what is under way. */
+static void flush(bool all)
+{
+    if (all) cs_store(&cs_gpu_marking, false);
+    collect();
+    for (cs_u64 until = cs_monotonic_ns() + LAST_WAIT_NS; all && pending && cs_monotonic_ns() < until; collect())
+        nanosleep(&(struct timespec){0, LAST_PAUSE_NS}, NULL);
+    while (all && pending) {
+        struct cs_range *range = pending;
+        pending = range->next;
+        cs_events_lost_add(CS_LOST_UNFINISHED, range->calls);
+        cs_range_give(range); /* its events may be recorded anew while they are out */
+    }
+    if (!pending) pending_last = &pending;
+}
+
+static const char *start(void)
+{
+    if ((void *)cs_real.cuEventElapsedTime == (void *)cs_real_missing || (void *)cs_real.cuCtxPushCurrent_v2 == (void *)cs_real_missing) return "the driver is too old";
+    if (!works) works = cs_memory_map(WORKS * sizeof *works), cs_event_clock_start();
+    if (!lanes) lanes = cs_memory_map(STREAMS * sizeof *lanes);
+    if (!works || !lanes) return "no memory";
+    cs_store_rel(&cs_gpu_marking, true);
+    return NULL;
+}
+
+static void stop(void) { cs_store(&cs_gpu_marking, false); }
+
+const struct cs_gpu_backend cs_gpu_events = {.name = "events", .start = start, .flush = flush, .drain = drain, .stop = stop, .poll = poll, .marks = true};

@@ -1,0 +1,199 @@
+/*
+ * Marks on the application's threads: see mark.h for the calls and events.h for the rules.
+ */
+#define _GNU_SOURCE
+#include "shim/gpu/mark.h"
+
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "shim/base/keep.h"
+#include "shim/calls/real.h"
+#include "shim/gpu/events.h"
+
+enum { STREAMS = 1 << 16, CALLS_MAX = 64 };
+
+CS_READ_MOSTLY _Atomic bool cs_gpu_marking;
+
+static _Atomic cs_u32 numbers = 1u << 31; /* apart from a profiler's, which count from 1, where one takes turns with us */
+static struct cs_range *_Atomic done;          /* newest first */
+static struct cs_range *_Atomic open[STREAMS]; /* by the stream's place in its pool */
+static _Atomic cs_u32 open_count;
+static _Atomic cs_u64 lost[CS_EVENTS_LOST_COUNT];
+
+static const struct cs_mark none = {NULL, 0};
+
+void cs_events_lost_add(enum cs_events_lost why, cs_u64 calls) { cs_add(&lost[why], calls); }
+cs_u64 cs_events_lost_take(enum cs_events_lost why) { return atomic_exchange(&lost[why], 0); }
+
+bool cs_call_waits(enum cs_call call)
+{
+    static _Atomic signed char known[CS_CALL_COUNT]; /* 0: not yet */
+    if (!cs_load(&known[call])) {
+        const char *name = cs_call_info[call].name;
+        bool host = strstr(name, "HtoD") || strstr(name, "DtoH") || strstr(name, "HtoA") || strstr(name, "AtoH");
+        cs_store(&known[call], host && !strstr(name, "Async") ? 1 : -1);
+    }
+    return cs_load(&known[call]) > 0;
+}
+
+/* --- where ranges go after a call --- */
+
+static void finish(struct cs_range *range)
+{
+    struct cs_range *head = cs_load(&done);
+    do range->next = head;
+    while (!atomic_compare_exchange_weak_explicit(&done, &head, range, memory_order_release, memory_order_relaxed));
+}
+
+static struct cs_range *_Atomic *open_at(cs_ref stream) { return &open[(stream & ((1u << CS_REF_INDEX_BITS) - 1)) % STREAMS]; }
+
+static struct cs_range *open_take(struct cs_range *_Atomic *at)
+{
+    struct cs_range *range = cs_load(at) ? atomic_exchange_explicit(at, NULL, memory_order_acquire) : NULL;
+    if (range) atomic_fetch_sub(&open_count, 1);
+    return range;
+}
+
+static void open_put(struct cs_range *range)
+{
+    struct cs_range *nobody = NULL;
+    atomic_fetch_add(&open_count, 1);
+    if (atomic_compare_exchange_strong_explicit(open_at(range->stream), &nobody, range, memory_order_release, memory_order_relaxed)) return;
+    atomic_fetch_sub(&open_count, 1); /* another thread's call on the same stream came to its end first */
+    finish(range);
+}
+
+void cs_marks_take_open(void)
+{
+    for (cs_u32 i = 0; i < STREAMS && atomic_load(&open_count); i++) {
+        struct cs_range *range = open_take(&open[i]);
+        if (range) finish(range);
+    }
+}
+
+struct cs_range *cs_marks_take_done(void)
+{
+    struct cs_range *range = atomic_exchange_explicit(&done, NULL, memory_order_acquire), *list = NULL;
+    while (range) {
+        struct cs_range *next = range->next;
+        range->next = list;
+        list = range;
+        range = next;
+    }
+    return list;
+}
+
+/* --- around a call --- */
+
+static bool is_default(CUstream handle) { return (uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD; }
+
+/* What to hand to the driver's plain entry points. */
+static CUstream plain(CUstream handle, bool per_thread) { return !handle && per_thread ? CU_STREAM_PER_THREAD : handle; }
+
+/* Also where it can't be told: for the legacy stream the driver says so while another stream that waits for it captures. */
+static bool captures(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return cs_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static cs_u64 new_number(void)
+{
+    cs_u32 number;
+    do number = cs_add(&numbers, 1) + 1;
+    while (!number);
+    return number;
+}
+
+static struct cs_range *range_for(const struct cs_stream *stream, cs_ref ref)
+{
+    struct cs_event_pool *pool = cs_event_pool_of(stream);
+    struct cs_range *range = pool ? cs_range_take(pool) : NULL;
+    if (range) range->stream = ref;
+    else cs_events_lost_add(pool ? CS_LOST_NO_EVENTS : CS_LOST_NO_POOL, 1);
+    return range;
+}
+
+struct cs_mark cs_mark_before(struct cs_thread *thread, CUstream handle, bool per_thread)
+{
+    CS_KEEP_ERRNO;
+    cs_ref ref = cs_stream_find(thread, handle, per_thread);
+    if (!ref && is_default(handle)) ref = cs_stream_of(thread, handle, per_thread, false, 0);
+    struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    if (!stream) return is_default(handle) ? none : (struct cs_mark){NULL, new_number()}; /* one that we have not met; the driver may know it */
+    CUstream at = plain(handle, per_thread);
+    if (captures(at)) return none;
+    struct cs_range *range = open_take(open_at(ref));
+    if (range && range->stream == ref && range->calls < CALLS_MAX && cs_ranges_are_few(range->pool))
+        return (struct cs_mark){range, range->number | CS_MARK_JOINS};
+    if (range) finish(range);
+    range = range_for(stream, ref);
+    if (!range) return none;
+    if (cs_real.cuEventRecord(range->begin, at) != CUDA_SUCCESS) {
+        cs_range_give(range);
+        cs_events_lost_add(CS_LOST_REFUSED, 1);
+        return none;
+    }
+    range->number = (cs_u32)new_number();
+    return (struct cs_mark){range, range->number};
+}
+
+/* The kernel copies the handle and says so where there is none: a bad pointer does no harm, and the driver answers the call. */
+struct cs_mark cs_mark_before_at(struct cs_thread *thread, const CUstream *handle, bool per_thread)
+{
+    CS_KEEP_ERRNO;
+    CUstream found;
+    struct iovec to = {&found, sizeof found}, from = {(void *)(uintptr_t)handle, sizeof found};
+    static _Atomic pid_t self;
+    if (!cs_load(&self)) cs_store(&self, getpid()); /* marks end with a fork */
+    if (process_vm_readv(cs_load(&self), &to, 1, &from, 1, 0) != sizeof found) return (struct cs_mark){NULL, new_number()};
+    return cs_mark_before(thread, found, per_thread);
+}
+
+/* A call whose stream was not known before it. */
+static struct cs_range *range_late(const struct cs_marked_call *call, cs_u64 number)
+{
+    struct cs_stream *stream = cs_pool_get(&cs_streams, call->stream);
+    if (!stream || captures(plain(call->handle, call->per_thread))) return NULL;
+    struct cs_range *range = range_for(stream, call->stream);
+    if (!range) return NULL;
+    range->begin_unseen = true;
+    range->number = (cs_u32)number;
+    return range;
+}
+
+/* The call did nothing, or what stands behind it can't be told. */
+static void take_back(struct cs_range *range)
+{
+    if (range->calls) finish(range);
+    else cs_range_give(range);
+}
+
+void cs_mark_after(struct cs_mark mark, const struct cs_marked_call *call)
+{
+    CS_KEEP_ERRNO;
+    struct cs_range *range = mark.range;
+    if (!range && call->done) range = range_late(call, mark.number);
+    if (!range) return;
+    if (!call->done || call->stream != range->stream) {
+        take_back(range);
+        return;
+    }
+    if (cs_call_waits((enum cs_call)call->call)) {
+        range->end_unseen = true;
+    } else if (cs_real.cuEventRecord(range->end, plain(call->handle, call->per_thread)) != CUDA_SUCCESS) {
+        cs_events_lost_add(CS_LOST_REFUSED, 1);
+        take_back(range);
+        return;
+    }
+    if (!range->calls++) {
+        range->first = call->begin;
+        range->call = call->call;
+        memcpy(range->value, call->value, sizeof range->value);
+    }
+    range->last = call->end;
+    if (!range->end_unseen && range->calls < CALLS_MAX && cs_ranges_are_few(range->pool)) open_put(range);
+    else finish(range);
+}

@@ -1,0 +1,361 @@
+#define _GNU_SOURCE
+#include "shim/gpu/share.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/keep.h"
+#include "shim/base/lock.h"
+#include "shim/base/log.h"
+#include "shim/base/realdl.h"
+#include "shim/gpu/share_record.h"
+
+enum { KINDS = 64, CALLS = 2048 };
+
+/* From when to when something is listened to, in ticks. begun 0: never; ended 0: still. */
+struct span {
+    cs_u64 begun, ended;
+};
+
+/* What the other client asked for. Written by its calls, under the lock; read by whoever brings it records. */
+static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_SHARE, "share");
+static struct {
+    CUpti_BuffersCallbackRequestFunc _Atomic request;
+    CUpti_BuffersCallbackCompleteFunc _Atomic complete;
+    CUpti_BuffersCallbackRequestFunc last_request; /* it may enable again without registering again */
+    CUpti_BuffersCallbackCompleteFunc last_complete;
+    uint8_t *_Atomic spare; /* a buffer that it has handed out and we have not filled */
+    size_t spare_size, spare_most;
+    struct span kinds[KINDS];
+    struct span calls[2][CALLS]; /* driver and runtime calls: a kind of them is all of them */
+    int calls_on;
+    _Atomic int serving;         /* threads that bring it records at this moment */
+    _Atomic cs_u64 dropped;
+    struct cs_scale scale;
+} client;
+
+static _Atomic bool ours; /* our backend has the records */
+
+void *cs_share_real(const char *name)
+{
+    static const char *const sonames[] = {"libcupti.so.13", "libcupti.so.12"};
+    struct cs_image image;
+    for (size_t i = 0; i < CS_COUNT(sonames); i++)
+        if (cs_image_find(sonames[i], &image)) return cs_image_symbol(&image, name);
+    return NULL;
+}
+
+/* CUPTI's own, for a call that goes straight through. */
+#define REAL(name) ((__typeof__(&name))cs_share_real(#name))
+#define THROUGH(name, ...)                                                                                                                           \
+    do {                                                                                                                                             \
+        __typeof__(&name) real_ = REAL(name);                                                                                                        \
+        return real_ ? real_(__VA_ARGS__) : CUPTI_ERROR_NOT_INITIALIZED;                                                                              \
+    } while (0)
+
+static bool span_is_open(const struct span *span) { return span->begun && !span->ended; }
+static bool span_has(const struct span *span, cs_u64 at) { return span->begun && at >= span->begun && (!span->ended || at < span->ended); }
+
+/* By how much the number of open ones changes. */
+static int span_set(struct span *span, bool open, cs_u64 now)
+{
+    if (open == span_is_open(span)) return 0;
+    if (open) *span = (struct span){now, 0};
+    else span->ended = now;
+    return open ? 1 : -1;
+}
+
+static bool is_on(CUpti_ActivityKind kind) { return (unsigned)kind < KINDS && span_is_open(&client.kinds[kind]); }
+
+static bool any_on(void)
+{
+    for (int kind = 0; kind < KINDS; kind++)
+        if (is_on((CUpti_ActivityKind)kind)) return true;
+    return client.calls_on != 0;
+}
+
+static bool asked_for(CUpti_ActivityKind kind) { return (unsigned)kind < KINDS && client.kinds[kind].begun; }
+
+/* --- bringing it records --- */
+
+struct filling {
+    uint8_t *buffer;
+    size_t size, most, used, records;
+};
+
+static bool fetch(struct filling *to)
+{
+    CUpti_BuffersCallbackRequestFunc request = cs_load_acq(&client.request);
+    *to = (struct filling){.size = client.spare_size, .most = client.spare_most};
+    to->buffer = atomic_exchange(&client.spare, NULL);
+    if (!to->buffer && request) request(&to->buffer, &to->size, &to->most);
+    return to->buffer != NULL;
+}
+
+static void deliver(struct filling *from)
+{
+    CUpti_BuffersCallbackCompleteFunc complete = cs_load_acq(&client.complete);
+    if (from->buffer && complete) complete(NULL, 0, from->buffer, from->size, from->used);
+    from->buffer = NULL;
+}
+
+/* As alone, a buffer of its own is always out: some clients do not flush without. */
+static void hand_out(void)
+{
+    CUpti_BuffersCallbackRequestFunc request = cs_load_acq(&client.request);
+    uint8_t *buffer = NULL;
+    if (!request || cs_load_acq(&client.spare)) return;
+    request(&buffer, &client.spare_size, &client.spare_most);
+    cs_store_rel(&client.spare, buffer);
+}
+
+static bool is_for_client(const CUpti_Activity *record)
+{
+    CUpti_ActivityKind kind = record->kind;
+    const CUpti_ActivityAPI *call = (const CUpti_ActivityAPI *)record;
+    bool runtime = kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+    if ((runtime || kind == CUPTI_ACTIVITY_KIND_DRIVER) && call->cbid < CALLS) return span_has(&client.calls[runtime][call->cbid], call->start);
+    if (kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && !asked_for(kind)) kind = CUPTI_ACTIVITY_KIND_KERNEL;
+    cs_u64 begin = cs_shared_begin(record);
+    return asked_for(kind) && (!begin || span_has(&client.kinds[kind], begin));
+}
+
+static void copy(struct filling *to, const CUpti_Activity *record, size_t size)
+{
+    if (to->buffer && (to->used + size > to->size || (to->most && to->records == to->most))) deliver(to);
+    if (!to->buffer && (!fetch(to) || size > to->size)) {
+        cs_add(&client.dropped, 1);
+        return;
+    }
+    CUpti_Activity *theirs = (CUpti_Activity *)(to->buffer + to->used);
+    memcpy(theirs, record, size);
+    if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && !asked_for(record->kind)) theirs->kind = CUPTI_ACTIVITY_KIND_KERNEL;
+    cs_shared_convert(theirs, &client.scale);
+    to->used += size;
+    to->records++;
+}
+
+void cs_share_completed(const uint8_t *buffer, size_t valid)
+{
+    struct filling to = {0};
+    CUpti_Activity *record = NULL, *next = NULL;
+    if (!cs_load_acq(&client.complete)) return;
+    atomic_fetch_add(&client.serving, 1);
+    if (cs_load_acq(&client.complete)) {
+        uint8_t *at = (uint8_t *)buffer;
+        cs_scale_extend(&client.scale);
+        bool more = valid && cs_cupti.cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
+        while (more) {
+            record = next;
+            more = cs_cupti.cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
+            size_t size = (size_t)((more ? (const uint8_t *)next : buffer + valid) - (const uint8_t *)record);
+            if (is_for_client(record)) copy(&to, record, size);
+        }
+        deliver(&to);
+        hand_out();
+    }
+    atomic_fetch_sub(&client.serving, 1);
+}
+
+void cs_share_dropped(size_t records) { cs_add(&client.dropped, records); }
+
+/* It has what it asked for and listens no more: nothing of it may be called or written to. */
+static void forget(void)
+{
+    struct filling spare = {.buffer = atomic_exchange(&client.spare, NULL), .size = client.spare_size};
+    deliver(&spare); /* empty */
+    cs_store_rel(&client.complete, NULL);
+    cs_store_rel(&client.request, NULL);
+    while (atomic_load(&client.serving)) sched_yield();
+    cs_lock_take(&lock);
+    memset(client.kinds, 0, sizeof client.kinds);
+    memset(client.calls, 0, sizeof client.calls);
+    client.calls_on = 0;
+    cs_lock_drop(&lock);
+}
+
+/* --- the backend's side --- */
+
+bool cs_share_begin(void)
+{
+    cs_lock_take(&lock);
+    bool free = !cs_load_acq(&client.complete);
+    if (free) cs_store_rel(&ours, true);
+    cs_lock_drop(&lock);
+    return free;
+}
+
+void cs_share_end(void) { cs_store_rel(&ours, false); }
+
+bool cs_share_wants_nodes(void)
+{
+    return (is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) || is_on(CUPTI_ACTIVITY_KIND_KERNEL)) && !is_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+}
+
+/* --- its calls --- */
+
+CUptiResult cs_share_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete)
+{
+    CS_KEEP_ERRNO;
+    if (!request || !complete) return CUPTI_ERROR_INVALID_PARAMETER;
+    cs_lock_take(&lock);
+    cs_store_rel(&client.request, client.last_request = request);
+    cs_store_rel(&client.complete, client.last_complete = complete);
+    cs_scale_begin(&client.scale, client.scale.clock);
+    bool through = !cs_load_acq(&ours);
+    cs_lock_drop(&lock);
+    cs_log(CS_LOG_DEBUG, "another client: cuptiActivityRegisterCallbacks");
+    if (through) THROUGH(cuptiActivityRegisterCallbacks, request, complete);
+    hand_out();
+    return CUPTI_SUCCESS;
+}
+
+/* What it enables again has a new beginning: the records from before it go out first. */
+static void settle(const struct span *span)
+{
+    if (cs_load_acq(&ours) && span->ended) cs_cupti.cuptiActivityFlushAll(0);
+}
+
+static void listens_again(void)
+{
+    cs_lock_take(&lock);
+    bool again = !cs_load_acq(&client.complete) && client.last_complete;
+    if (again) cs_store_rel(&client.request, client.last_request);
+    if (again) cs_store_rel(&client.complete, client.last_complete);
+    cs_lock_drop(&lock);
+    if (again && cs_load_acq(&ours)) hand_out();
+}
+
+static void note_kind(CUpti_ActivityKind kind, bool on)
+{
+    cs_log(CS_LOG_DEBUG, "another client: cuptiActivity%s(%d)", on ? "Enable" : "Disable", (int)kind);
+    if ((unsigned)kind >= KINDS) return;
+    if (on) listens_again(), settle(&client.kinds[kind]);
+    cs_lock_take(&lock);
+    cs_u64 now = cs_ticks();
+    bool runtime = kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+    span_set(&client.kinds[kind], on, now);
+    for (int id = 0; (runtime || kind == CUPTI_ACTIVITY_KIND_DRIVER) && id < CALLS; id++) client.calls_on += span_set(&client.calls[runtime][id], on, now);
+    cs_lock_drop(&lock);
+}
+
+static void note_call(bool runtime, CUpti_CallbackId id, bool on)
+{
+    cs_log(CS_LOG_DEBUG, "another client: cuptiActivityEnable%sApi(%u, %d)", runtime ? "Runtime" : "Driver", id, on);
+    if (id >= CALLS) return;
+    if (on) listens_again(), settle(&client.calls[runtime][id]);
+    cs_lock_take(&lock);
+    client.calls_on += span_set(&client.calls[runtime][id], on, cs_ticks());
+    cs_lock_drop(&lock);
+}
+
+CUptiResult cs_share_cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+    CS_KEEP_ERRNO;
+    if (!cs_load_acq(&ours)) {
+        note_kind(kind, true);
+        THROUGH(cuptiActivityEnable, kind);
+    }
+    /* Kernels one at a time and all at once exclude each other: it gets the records either way. */
+    bool has = kind == CUPTI_ACTIVITY_KIND_KERNEL || cs_cupti_has(kind);
+    CUptiResult result = has ? CUPTI_SUCCESS : cs_cupti.cuptiActivityEnable(kind);
+    if (result == CUPTI_SUCCESS) note_kind(kind, true);
+    cs_cupti_graphs(!cs_share_wants_nodes());
+    return result;
+}
+
+CUptiResult cs_share_cuptiActivityDisable(CUpti_ActivityKind kind)
+{
+    CS_KEEP_ERRNO;
+    note_kind(kind, false);
+    if (!cs_load_acq(&ours)) THROUGH(cuptiActivityDisable, kind);
+    /* Calls stay on once they were: the filter of ours does not come back, and after RUNTIME is disabled CUPTI 13.0 tells of no driver call any more that is
+     * made inside a runtime call. */
+    bool keep = kind == CUPTI_ACTIVITY_KIND_KERNEL || cs_cupti_has(kind) || kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+    CUptiResult result = keep ? CUPTI_SUCCESS : cs_cupti.cuptiActivityDisable(kind);
+    cs_cupti_graphs(!cs_share_wants_nodes());
+    return result;
+}
+
+CUptiResult cs_share_cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t enable)
+{
+    CS_KEEP_ERRNO;
+    note_call(false, id, enable);
+    if (cs_load_acq(&ours) && !enable) return CUPTI_SUCCESS; /* we may need it */
+    THROUGH(cuptiActivityEnableDriverApi, id, enable);
+}
+
+CUptiResult cs_share_cuptiActivityEnableRuntimeApi(CUpti_CallbackId id, uint8_t enable)
+{
+    CS_KEEP_ERRNO;
+    note_call(true, id, enable);
+    THROUGH(cuptiActivityEnableRuntimeApi, id, enable);
+}
+
+CUptiResult cs_share_cuptiActivityFlushAll(uint32_t flag)
+{
+    CS_KEEP_ERRNO;
+    bool last = !any_on();
+    CUptiResult result;
+    cs_log(CS_LOG_DEBUG, "another client: cuptiActivityFlushAll(%u)%s", flag, last ? ", its last" : "");
+    if (cs_load_acq(&ours)) {
+        result = cs_cupti.cuptiActivityFlushAll(flag);
+    } else {
+        __typeof__(&cuptiActivityFlushAll) real = REAL(cuptiActivityFlushAll);
+        result = real ? real(flag) : CUPTI_ERROR_NOT_INITIALIZED;
+    }
+    if (last && cs_load_acq(&client.complete)) forget();
+    return result;
+}
+
+CUptiResult cs_share_cuptiActivityFlushPeriod(uint32_t ms)
+{
+    CS_KEEP_ERRNO;
+    if (cs_load_acq(&ours)) return CUPTI_SUCCESS; /* we flush often enough for two */
+    THROUGH(cuptiActivityFlushPeriod, ms);
+}
+
+CUptiResult cs_share_cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock)
+{
+    CS_KEEP_ERRNO;
+    if (!clock) return CUPTI_ERROR_INVALID_PARAMETER;
+    cs_lock_take(&lock);
+    cs_scale_begin(&client.scale, clock);
+    cs_lock_drop(&lock);
+    if (cs_load_acq(&ours)) return CUPTI_SUCCESS;
+    THROUGH(cuptiActivityRegisterTimestampCallback, clock);
+}
+
+CUptiResult cs_share_cuptiGetTimestamp(uint64_t *now)
+{
+    CS_KEEP_ERRNO;
+    if (!cs_load_acq(&ours)) THROUGH(cuptiGetTimestamp, now);
+    if (!now) return CUPTI_ERROR_INVALID_PARAMETER;
+    *now = cs_client_now(client.scale.clock);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cs_share_cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *dropped)
+{
+    CS_KEEP_ERRNO;
+    if (!cs_load_acq(&ours)) THROUGH(cuptiActivityGetNumDroppedRecords, context, stream, dropped);
+    if (!dropped) return CUPTI_ERROR_INVALID_PARAMETER;
+    *dropped = atomic_exchange(&client.dropped, 0);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cs_share_cuptiFinalize(void)
+{
+    CS_KEEP_ERRNO;
+    cs_log(CS_LOG_DEBUG, "another client: cuptiFinalize");
+    forget();
+    cs_lock_take(&lock);
+    client.last_request = NULL;
+    client.last_complete = NULL;
+    client.scale.clock = NULL;
+    cs_lock_drop(&lock);
+    if (!cs_load_acq(&ours)) THROUGH(cuptiFinalize);
+    cs_cupti_graphs(true);
+    return CUPTI_SUCCESS;
+}

@@ -1,0 +1,395 @@
+#include "shim/trace/annotation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/json.h"
+#include "shim/base/memory.h"
+#include "shim/object/given.h"
+#include "shim/trace/lanes.h"
+#include "shim/trace/output.h"
+#include "shim/trace/totals.h"
+
+enum { TEXT_MAX = 2048, SHORT_TEXT_MAX = 512 }; /* an event has to fit CS_EVENT_MAX with each byte of its texts escaped */
+
+/* A range that has begun and not ended. */
+struct open_range {
+    cs_u64 begin_ns;
+    cs_u64 value[CS_VALUES]; /* of its record */
+    cs_u32 id, tid;
+    cs_u16 place;
+    bool continued; /* began in an earlier part of the trace */
+    bool crosses; /* it can't be a slice of its thread */
+    bool early; /* the end of a process range came out of its thread's ring before the begin came out of another's; at begin_ns */
+};
+
+/* Of one thread, the outermost first. Mapped when the thread first pushes a range, and kept for threads that use its state later. */
+struct cs_open_ranges {
+    cs_u32 count;
+    struct open_range at[CS_RANGES_OPEN];
+};
+
+/* Process ranges, each within WINDOW slots from the one that its id, a number that counts up, tells. Where too many are open at once, their begins and
+ * ends are written all the same, without knowing whether they match. */
+enum { SLOTS = 1 << 14, WINDOW = 64 };
+static struct open_range *started;
+static cs_u64 untracked;
+static cs_u64 next_span; /* id of async spans that are no process ranges: beyond those of all process ranges */
+
+void cs_annotations_begin(void)
+{
+    if (started) cs_memory_forget(started, SLOTS * sizeof *started);
+    untracked = 0;
+    next_span = (cs_u64)1 << 40;
+}
+
+/* --- events --- */
+
+/* A number from snprintf, whatever the program's locale puts for the decimal point. */
+static char *put_double(char *at, double value)
+{
+    char text[64];
+    if (!__builtin_isfinite(value)) return cs_put_string(at, __builtin_isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity", 16);
+    snprintf(text, sizeof text, "%.15g", value);
+    if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value);
+    bool in_point = false;
+    for (const char *p = text; *p; p++) {
+        bool is_point = !strchr("0123456789+-e", *p);
+        if (is_point && !in_point) *at++ = '.';
+        if (!is_point) *at++ = *p;
+        in_point = is_point;
+    }
+    return at;
+}
+
+static char *put_payload(char *at, unsigned type, cs_u64 bits)
+{
+    double wide;
+    float narrow;
+    cs_u32 low = (cs_u32)bits;
+    memcpy(&wide, &bits, sizeof wide);
+    memcpy(&narrow, &low, sizeof narrow);
+    switch (type) { /* nvtxPayloadType_t */
+    case 1: return cs_put_uint(at, bits);
+    case 2: return cs_put_int(at, (cs_i64)bits);
+    case 3: return put_double(at, wide);
+    case 4: return cs_put_uint(at, low);
+    case 5: return cs_put_int(at, (int32_t)low);
+    default: return put_double(at, (double)narrow);
+    }
+}
+
+/* "0xaarrggbb" */
+static char *put_color(char *at, cs_u32 argb)
+{
+    at = cs_put_literal(at, "\"0x");
+    for (int shift = 28; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[argb >> shift & 15];
+    return cs_put_literal(at, "\"");
+}
+
+/* Each with a comma behind it. */
+static char *put_attributes(char *at, const struct cs_annotation *what)
+{
+    if (what->domain) {
+        at = cs_put_literal(at, "\"domain\":");
+        at = cs_put_string(at, cs_name_text(what->domain), SHORT_TEXT_MAX);
+        *at++ = ',';
+    }
+    if (what->category) {
+        cs_name name = cs_given_category_name(what->domain, what->category);
+        at = cs_put_literal(at, "\"category\":");
+        at = cs_put_uint(at, what->category);
+        *at++ = ',';
+        if (name) {
+            at = cs_put_literal(at, "\"category name\":");
+            at = cs_put_string(at, cs_name_text(name), SHORT_TEXT_MAX);
+            *at++ = ',';
+        }
+    }
+    if (what->colored) {
+        at = cs_put_literal(at, "\"color\":");
+        at = put_color(at, what->color);
+        *at++ = ',';
+    }
+    if (what->payload_type >= 1 && what->payload_type <= 6) {
+        at = cs_put_literal(at, "\"payload\":");
+        at = put_payload(at, what->payload_type, what->payload);
+        *at++ = ',';
+    }
+    return at;
+}
+
+/* ,\n{"ph": ... ,"ts":N */
+static char *put_head(char *at, const char *phase, cs_name text, cs_u32 tid, cs_u64 ns)
+{
+    at = cs_put_literal(at, ",\n{\"ph\":\"");
+    at = cs_put_text(at, phase);
+    at = cs_put_literal(at, ",\"cat\":\"user_annotation\",\"name\":");
+    at = cs_put_string(at, text ? cs_name_text(text) : "(no text)", TEXT_MAX);
+    at = cs_put_literal(at, ",\"pid\":");
+    at = cs_put_uint(at, cs_host_pid());
+    at = cs_put_literal(at, ",\"tid\":");
+    at = cs_put_uint(at, tid);
+    at = cs_put_literal(at, ",\"ts\":");
+    return cs_put_us(at, ns);
+}
+
+/* `note`: what is to be said of the event besides, NULL for nothing. */
+static void end_event(char *at, const struct cs_annotation *what, const char *note)
+{
+    at = cs_put_literal(at, ",\"args\":{");
+    if (what) at = put_attributes(at, what);
+    if (note) {
+        at = cs_put_literal(at, "\"cs.note\":");
+        at = cs_put_string(at, note, 128);
+    } else if (at[-1] == ',') {
+        at--;
+    }
+    cs_output_commit(cs_put_literal(at, "}}"));
+}
+
+/* An event that stands for `count` records is in the file, or making room for it has ended the file. */
+static void counted(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns)
+{
+    if (cs_output_full()) {
+        cs_totals_cut(count, begin_ns, end_ns);
+        return;
+    }
+    cs_totals_gathered(begin_ns, end_ns);
+    cs_totals.recorded += count;
+}
+
+/* One end of a span, "b" or "e". */
+static void span_end(char phase, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+{
+    char head[] = {phase, '"', 0};
+    char *at = put_head(cs_output_room(), head, what->text, tid, ns);
+    at = cs_put_literal(at, ",\"id2\":{\"local\":");
+    at = cs_put_uint(at, id);
+    end_event(cs_put_literal(at, "}"), phase == 'b' ? what : NULL, note);
+}
+
+static void span(const struct cs_annotation *what, cs_u32 tid, cs_u64 begin_ns, cs_u64 end_ns, const char *note, cs_u64 count)
+{
+    cs_u64 id = next_span++;
+    span_end('b', what, id, tid, begin_ns, note);
+    span_end('e', what, id, tid, end_ns, NULL);
+    counted(count, begin_ns, end_ns);
+}
+
+/* --- pushed ranges --- */
+
+/* The slice of a range that is over, or of as much of it as this part of the trace has (`count` 0 then). */
+static void range_slice(struct cs_thread *thread, const struct open_range *range, cs_u64 end_ns, const char *note, cs_u64 count)
+{
+    struct cs_annotation what;
+    if (range->continued && !note) note = "began in an earlier part";
+    cs_annotation_unpack(range->value, &what);
+    if (end_ns < thread->last_end_ns) end_ns = thread->last_end_ns; /* which lies behind the begin, since the range took that nanosecond */
+    thread->last_end_ns = end_ns;
+    if (cs_output_full()) {
+        cs_totals_cut(count, range->begin_ns, end_ns);
+        return;
+    }
+    if (range->crosses) {
+        span(&what, thread->tid, range->begin_ns, end_ns, note, count);
+        return;
+    }
+    char *at = put_head(cs_output_room(), "X\"", what.text, thread->tid, range->begin_ns);
+    at = cs_put_literal(at, ",\"dur\":");
+    end_event(cs_put_us(at, end_ns - range->begin_ns), &what, note);
+    counted(count, range->begin_ns, end_ns);
+}
+
+/* The records that should have ended them are lost: those that stand where the thread says that no open range is. */
+static void end_stale(struct cs_thread *thread, cs_u32 places, cs_u32 but_id)
+{
+    struct cs_open_ranges *open = thread->open;
+    while (open->count && open->at[open->count - 1].place >= places && open->at[open->count - 1].id != but_id) {
+        open->count--;
+        range_slice(thread, &open->at[open->count], thread->last_end_ns, "its end was lost", 1);
+    }
+}
+
+static void range_pushed(struct cs_thread *thread, const struct cs_record *r, struct cs_annotation_record more)
+{
+    if (!thread->open) thread->open = cs_memory_map(sizeof *thread->open);
+    struct cs_open_ranges *open = thread->open;
+    if (!open) return;
+    end_stale(thread, more.place, 0);
+    if (open->count == CS_RANGES_OPEN) return;
+    cs_u64 begin = cs_clock_ns(r->begin);
+    if (begin < thread->last_end_ns) begin = thread->last_end_ns;
+    struct open_range *range = &open->at[open->count++];
+    *range = (struct open_range){.begin_ns = begin, .id = more.id, .tid = thread->tid, .place = more.place};
+    memcpy(range->value, r->value, sizeof range->value);
+    thread->last_end_ns = begin + 1; /* what comes in it begins later, and so is shorter */
+}
+
+static void range_popped(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, struct cs_annotation_record more)
+{
+    struct cs_open_ranges *open = thread->open;
+    cs_u64 end = cs_clock_ns(r->end);
+    if (open) end_stale(thread, more.place, more.id);
+    cs_u32 i = open ? open->count : 0;
+    while (i && open->at[i - 1].id != more.id) i--;
+    if (!i) { /* the record of its push is lost: where it began among the calls that are there is not known */
+        cs_u64 begin = cs_clock_ns(r->begin);
+        span(what, thread->tid, begin, end > begin ? end : begin + 1, "its begin was lost", 1);
+        return;
+    }
+    struct open_range range = open->at[--i];
+    memmove(&open->at[i], &open->at[i + 1], (open->count - i - 1) * sizeof range);
+    open->count--;
+    range.crosses |= i < open->count; /* those above it go on */
+    range_slice(thread, &range, end, r->begin ? NULL : "began before the trace", 1);
+}
+
+void cs_annotations_crossed(struct cs_thread *thread, cs_u64 begin_ns)
+{
+    for (cs_u32 i = 0; thread->open && i < thread->open->count; i++)
+        if (thread->open->at[i].begin_ns >= begin_ns) thread->open->at[i].crosses = true;
+}
+
+void cs_annotations_thread_ends(struct cs_thread *thread, cs_u64 ended)
+{
+    struct cs_open_ranges *open = thread->open;
+    cs_u64 now = open && open->count ? cs_clock_ns(ended ? ended : cs_ticks()) : 0;
+    while (open && open->count) {
+        open->count--;
+        range_slice(thread, &open->at[open->count], now, ended ? "open when the thread ended" : "open when the process ended", 1);
+    }
+}
+
+/* --- marks --- */
+
+static void mark(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what)
+{
+    cs_u64 ns = cs_clock_ns(r->begin);
+    if (ns < thread->last_end_ns) ns = thread->last_end_ns;
+    thread->last_end_ns = ns + 1;
+    char *at = put_head(cs_output_room(), "i\",\"s\":\"t\"", what->text, thread->tid, ns);
+    end_event(at, what, NULL);
+    counted(1, ns, ns);
+}
+
+/* --- process ranges --- */
+
+/* The slot of an id, or an empty one where `make` and it has none; NULL: there is none. */
+static struct open_range *started_slot(cs_u32 id, bool make)
+{
+    struct open_range *empty = NULL;
+    if (!started && make) started = cs_memory_map(SLOTS * sizeof *started);
+    for (cs_u32 i = 0; started && i < WINDOW; i++) {
+        struct open_range *slot = &started[(id + i) % SLOTS];
+        if (slot->id == id) return slot;
+        if (!slot->id && !empty) empty = slot;
+    }
+    return make ? empty : NULL;
+}
+
+static void range_started(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
+{
+    cs_u64 begin = cs_clock_ns(r->begin);
+    struct open_range *slot = started_slot(id, true);
+    span_end('b', what, id, thread->tid, begin, NULL);
+    counted(1, begin, begin);
+    if (!slot) {
+        untracked++;
+    } else if (slot->id) { /* its end has been here already */
+        span_end('e', what, id, slot->tid, slot->begin_ns > begin ? slot->begin_ns : begin + 1, NULL);
+        slot->id = 0;
+    } else {
+        *slot = (struct open_range){.begin_ns = begin, .id = id, .tid = thread->tid};
+        memcpy(slot->value, r->value, sizeof slot->value);
+    }
+}
+
+static void range_ended(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
+{
+    cs_u64 end = cs_clock_ns(r->end);
+    struct open_range *slot = started_slot(id, true);
+    if (slot && slot->id && !slot->early) {
+        span_end('e', what, id, thread->tid, end > slot->begin_ns ? end : slot->begin_ns + 1, NULL);
+        slot->id = 0;
+    } else if (untracked) {
+        span_end('e', what, id, thread->tid, end, NULL);
+    } else if (slot) {
+        *slot = (struct open_range){.begin_ns = end, .id = id, .tid = thread->tid, .early = true};
+    }
+}
+
+/* --- parts of the trace --- */
+
+/* Each part names a lane before its first event, and the thread may have been idle in this one. */
+static void announce(cs_u32 tid)
+{
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
+        if (t->tid == tid && cs_load(&t->state) != CS_THREAD_FREE) cs_lane_thread(t, false);
+}
+
+void cs_annotations_part_ends(cs_u64 now_ns)
+{
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
+        bool live = t->open && t->open->count && cs_load(&t->state) != CS_THREAD_FREE;
+        if (live) cs_lane_thread(t, false);
+        for (cs_u32 i = live ? t->open->count : 0; i-- > 0;)
+            range_slice(t, &t->open->at[i], t->last_end_ns, t->open->at[i].continued ? "began in an earlier part, and goes on in the next" : "goes on in the next part", 0);
+    }
+    for (cs_u32 i = 0; started && i < SLOTS && !cs_output_full(); i++) {
+        struct cs_annotation what;
+        if (!started[i].id || started[i].early) continue;
+        cs_annotation_unpack(started[i].value, &what);
+        span_end('e', &what, started[i].id, started[i].tid, now_ns > started[i].begin_ns ? now_ns : started[i].begin_ns + 1, "goes on in the next part");
+    }
+}
+
+void cs_annotations_part_begins(cs_u64 now_ns)
+{
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
+        bool live = t->open && cs_load(&t->state) != CS_THREAD_FREE;
+        for (cs_u32 i = 0; live && i < t->open->count; i++) {
+            t->open->at[i].begin_ns = t->last_end_ns++; /* each shorter than the one around it */
+            t->open->at[i].continued = true;
+        }
+    }
+    for (cs_u32 i = 0; started && i < SLOTS && !cs_output_full(); i++) {
+        struct cs_annotation what;
+        if (!started[i].id || started[i].early) continue;
+        cs_annotation_unpack(started[i].value, &what);
+        if (now_ns > started[i].begin_ns) started[i].begin_ns = now_ns;
+        announce(started[i].tid);
+        span_end('b', &what, started[i].id, started[i].tid, started[i].begin_ns, "began in an earlier part");
+    }
+}
+
+void cs_annotations_end(void)
+{
+    cs_u64 now = started ? cs_clock_ns(cs_ticks()) : 0;
+    for (cs_u32 i = 0; started && i < SLOTS && !cs_output_full(); i++) {
+        struct cs_annotation what;
+        if (!started[i].id || started[i].early) continue;
+        cs_annotation_unpack(started[i].value, &what);
+        span_end('e', &what, started[i].id, started[i].tid, now > started[i].begin_ns ? now : started[i].begin_ns + 1, "open when the process ended");
+        started[i].id = 0;
+    }
+}
+
+/* --- all of them --- */
+
+cs_u64 cs_annotation_count(const struct cs_record *r) { return r->call != CS_CALL_RANGE_PUSH && r->call != CS_CALL_RANGE_END; }
+
+void cs_annotation_record(struct cs_thread *thread, const struct cs_record *r)
+{
+    struct cs_annotation what;
+    struct cs_annotation_record more = cs_annotation_unpack(r->value, &what);
+    switch (r->call) {
+    case CS_CALL_RANGE_PUSH: range_pushed(thread, r, more); break;
+    case CS_CALL_RANGE_POP: range_popped(thread, r, &what, more); break;
+    case CS_CALL_RANGE_START: range_started(thread, r, &what, more.id); break;
+    case CS_CALL_RANGE_END: range_ended(thread, r, &what, more.id); break;
+    default: mark(thread, r, &what); break;
+    }
+}

@@ -1,0 +1,154 @@
+/*
+ * What a profiler tells besides work: its own overhead, memory pools, and what it lost.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/json.h"
+#include "shim/gpu/backend.h"
+#include "shim/trace/gpu.h"
+#include "shim/trace/lanes.h"
+#include "shim/trace/output.h"
+#include "shim/trace/totals.h"
+
+/* A lane of the process's own: no thread has a number with that bit. */
+static cs_u32 extra_tid(int bit) { return cs_host_pid() ^ 1u << bit; }
+
+static char *put_slice(char *at, const char *category, const char *name, cs_u32 tid, cs_u64 start, cs_u64 end)
+{
+    at = cs_put_literal(at, ",\n{\"ph\":\"X\",\"cat\":\"");
+    at = cs_put_text(at, category);
+    at = cs_put_literal(at, "\",\"name\":\"");
+    at = cs_put_text(at, name);
+    at = cs_put_literal(at, "\",\"pid\":");
+    at = cs_put_uint(at, cs_host_pid());
+    at = cs_put_literal(at, ",\"tid\":");
+    at = cs_put_uint(at, tid);
+    at = cs_put_literal(at, ",\"ts\":");
+    at = cs_put_us(at, start);
+    at = cs_put_literal(at, ",\"dur\":");
+    return cs_put_us(at, end > start ? end - start : 1);
+}
+
+void cs_gpu_overhead_write(const struct cs_gpu_work *w)
+{
+    static const char *const names[] = {"Unknown", "Buffer Flush", "Instrumentation", "Resource", "Runtime Triggered Module Loading", "Lazy Function Loading",
+                                        "Command Buffer Full", "Activity Buffer Request", "UVM Activity Init"};
+    static struct cs_lane_row row;
+    static cs_u32 file;
+    cs_u64 start = cs_clock_ns(w->start), end = cs_clock_ns(w->end);
+    cs_u32 tid = extra_tid(29), kind = w->overhead.what >> 16;
+    int level = 0;
+    if (cs_output_full()) return;
+    if (file != cs_lanes_file()) row.announced = 0, file = cs_lanes_file();
+    while (level < CS_LANE_LEVELS && row.filled[level] > start) level++;
+    if (level == CS_LANE_LEVELS) return; /* more at once than anybody reads */
+    row.filled[level] = end > start ? end : start + 1;
+    if (!(row.announced >> level & 1)) cs_lane_named(cs_host_pid(), tid + (cs_u32)level, "profiler overhead", tid);
+    row.announced |= 1u << level;
+    const char *name = w->overhead.what == 1 ? "Driver Compiler" : kind < CS_COUNT(names) ? names[kind] : names[0];
+    cs_output_commit(cs_put_literal(put_slice(cs_output_room(), "overhead", name, tid + (cs_u32)level, start, end), "}"));
+    cs_gpu_totals.count[CS_GPU_OVERHEAD]++;
+}
+
+cs_u32 cs_gpu_counter_tid(cs_u32 device)
+{
+    enum { TID = 999999 };
+    static cs_u32 announced[CS_GPU_PIDS];
+    if (device < CS_GPU_PIDS && announced[device] != cs_lanes_file()) {
+        announced[device] = cs_lanes_file();
+        cs_lane_device((int)device);
+        cs_lane_named(device, TID, "counters", TID);
+    }
+    return TID;
+}
+
+void cs_gpu_pool_write(const struct cs_gpu_pool *pool)
+{
+    if (cs_output_full() || !pool->at) return;
+    cs_u32 tid = cs_gpu_counter_tid(pool->device);
+    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"C\",\"name\":\"memory pool ");
+    char text[32];
+    snprintf(text, sizeof text, "%#llx", (unsigned long long)pool->address);
+    at = cs_put_text(at, text);
+    at = cs_put_literal(at, "\",\"pid\":");
+    at = cs_put_uint(at, pool->device);
+    at = cs_put_literal(at, ",\"tid\":");
+    at = cs_put_uint(at, tid);
+    at = cs_put_literal(at, ",\"ts\":");
+    at = cs_put_us(at, cs_clock_ns(pool->at));
+    at = cs_put_literal(at, ",\"args\":{\"reserved\":");
+    at = cs_put_uint(at, pool->size);
+    at = cs_put_literal(at, ",\"used\":");
+    at = cs_put_uint(at, pool->used);
+    cs_output_commit(cs_put_literal(at, "}}"));
+}
+
+void cs_gpu_gap_write(cs_u64 from_ns, cs_u64 to_ns, cs_u64 count, const char *cause)
+{
+    static cs_u32 file;
+    static cs_u64 filled;
+    cs_u32 tid = extra_tid(28);
+    if (cs_output_full()) return;
+    if (file != cs_lanes_file()) cs_lane_named(cs_host_pid(), tid, "GPU times missing", tid), file = cs_lanes_file();
+    if (from_ns < filled) from_ns = filled;
+    if (to_ns <= from_ns) to_ns = from_ns + 1;
+    filled = to_ns;
+    char *at = put_slice(cs_output_room(), "cs_loss", count ? "lost" : "no GPU times", tid, from_ns, to_ns);
+    at = cs_put_literal(at, ",\"args\":{\"count\":");
+    at = cs_put_uint(at, count);
+    at = cs_put_literal(at, ",\"cause\":");
+    at = cs_put_string(at, cause, 512);
+    cs_output_commit(cs_put_literal(at, "}}"));
+}
+
+void cs_gpu_lost_write(cs_u64 count, const char *cause)
+{
+    static cs_u64 last_ns;
+    cs_u64 now = cs_clock_ns(cs_ticks());
+    cs_gpu_gap_write(last_ns, now, count, cause);
+    last_ns = now;
+    cs_gpu_totals.lost += count;
+    cs_totals.lost += count;
+}
+
+/* From when to when no backend was at work, and why: written when that ends, and at the end of the trace. */
+void cs_gpu_missing_write(bool all)
+{
+    static const char *was;
+    static cs_u64 since_was;
+    cs_u64 since;
+    const char *why = cs_gpu_missing(&since);
+    if (was && (why != was || since != since_was || all)) cs_gpu_gap_write(cs_clock_ns(since_was), cs_clock_ns(cs_ticks()), 0, was);
+    was = all ? NULL : why;
+    since_was = since;
+}
+
+char *cs_gpu_put_totals(char *at)
+{
+    static const char *const names[CS_GPU_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges", "overhead"};
+    cs_u64 since;
+    const char *why = cs_gpu_missing(&since);
+    if (!why && !cs_gpu_is_on()) return at; /* nobody wanted any */
+    at = cs_put_literal(at, ",\"gpu\":{\"source\":");
+    at = cs_put_string(at, cs_gpu_source(), 16);
+    for (int kind = 0; kind < CS_GPU_KINDS; kind++) {
+        *at++ = ',';
+        at = cs_put_string(at, names[kind], 16);
+        *at++ = ':';
+        at = cs_put_uint(at, cs_gpu_totals.count[kind]);
+    }
+    at = cs_put_literal(at, ",\"without_call\":");
+    at = cs_put_uint(at, cs_gpu_totals.unmatched);
+    at = cs_put_literal(at, ",\"without_times\":");
+    at = cs_put_uint(at, cs_gpu_totals.no_times);
+    at = cs_put_literal(at, ",\"lost\":");
+    at = cs_put_uint(at, cs_gpu_totals.lost);
+    if (!why) why = cs_gpu_second_best();
+    if (why) {
+        at = cs_put_literal(at, ",\"cause\":");
+        at = cs_put_string(at, why, 512);
+    }
+    return cs_put_literal(at, "}");
+}

@@ -1,0 +1,49 @@
+/*
+ * Calls that may have put work on a GPU, kept until its times come: which call a GPU record belongs to, and what was before it on its stream.
+ *
+ * The writer's alone. A ring of the last 262,144 such calls; an older one whose work has not come by then is forgotten, and its work shown without its call.
+ */
+#ifndef CS_TRACE_GPU_OP_H
+#define CS_TRACE_GPU_OP_H
+
+#include "shim/gpu/work.h"
+#include "shim/trace/record.h"
+
+struct cs_op {
+    cs_u64 id;         /* from 1, by the file's order: `correlation` in the timeline, and the id of the arrow */
+    cs_u64 begin, end; /* ticks */
+    cs_u64 begin_ns;   /* where its slice begins */
+    cs_u32 tid;
+    cs_u16 call;
+    cs_u64 joined;        /* the last op that shares its range between events; 0 none */
+    bool graph;           /* launches a graph: its work may stand on streams of the driver's own */
+    cs_u32 lane;          /* index + 1 of the stream's cs_gpu_lane; 0: none */
+    cs_u64 before, after; /* its neighbours on that lane; 0 none */
+    bool counted, left;   /* it has joined the lane's depth, is through: its work has come, or will not */
+    cs_u64 before_of_thread, next_of_thread;
+    cs_u64 works, work_end_ns; /* GPU records that came; the end of the last of them, and where it stands */
+    cs_u32 work_pid, work_tid;
+    cs_u32 file, work_file; /* cs_lanes_file() of its slice, and of that work */
+};
+
+void cs_ops_begin(void); /* a new process's trace */
+
+/* A new op for a record; the caller fills what it knows of the lane. NULL where there is no memory. */
+struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns);
+
+/* The op of that id while it is kept. */
+struct cs_op *cs_op_get(cs_u64 id);
+
+/* What the profiler saw of a call: from here on its correlation number leads to the op. LATER: its thread has recorded nothing since, so the op may
+ * be on its way; NONE: it has, and the call is none of ours. */
+enum cs_op_found { CS_OP_FOUND, CS_OP_LATER, CS_OP_NONE };
+enum cs_op_found cs_op_called(const struct cs_gpu_call *call);
+struct cs_op *cs_op_of(cs_u32 correlation);
+
+/* A call that carries a number of the backend's own (struct cs_mark). */
+void cs_op_marked(struct cs_op *op, cs_u64 mark);
+
+/* The op on a lane, at or before `last`, that began no later than `ticks`; NULL where there is none. */
+struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * The calls on a stream whose work has not come, in the order in which they were made: whatever thread made them, and in whatever order the rings were read.
+ * That is the order of their work, but for calls of two threads at the same moment.
+ */
+#include "shim/trace/gpu.h"
+
+enum { STEPS = 4096 };
+
+static void joins(struct cs_gpu_lane *lane, struct cs_op *op)
+{
+    op->counted = true;
+    cs_gpu_count_step(lane, op->begin_ns, 1);
+}
+
+void cs_gpu_queue_add(struct cs_gpu_lane *lane, struct cs_op *op)
+{
+    struct cs_op *after = NULL, *before = cs_op_get(lane->last);
+    for (int i = 0; before && before->begin > op->begin && i < STEPS; i++) after = before, before = cs_op_get(before->before);
+    op->before = before ? before->id : 0;
+    op->after = after ? after->id : 0;
+    if (before) before->after = op->id;
+    if (after) after->before = op->id;
+    else lane->last = op->id;
+    struct cs_op *first = cs_op_get(lane->first), *counted = cs_op_get(lane->counted);
+    if (!lane->first || (first && first->begin > op->begin)) lane->first = op->id;
+    if (after && counted && counted->begin >= op->begin) joins(lane, op); /* later ones have */
+}
+
+/* Past those that are through. */
+static void advance(struct cs_gpu_lane *lane)
+{
+    for (struct cs_op *op = cs_op_get(lane->first); op && op->left; op = cs_op_get(lane->first)) lane->first = op->after;
+}
+
+/* Calls made before some work ended join the depth. */
+static void count_until(struct cs_gpu_lane *lane, struct cs_op *arrived, cs_u64 end_ticks)
+{
+    struct cs_op *counted = cs_op_get(lane->counted), *next = counted ? cs_op_get(counted->after) : cs_op_get(lane->first);
+    if (!counted && !next) next = arrived;
+    for (; next && next->begin <= end_ticks; next = cs_op_get(next->after)) {
+        if (!next->counted && !next->left) joins(lane, next);
+        lane->counted = next->id;
+    }
+}
+
+/* The ring of ops went on, and the depth counts some that nobody knows any more. */
+static cs_u32 forgotten(struct cs_gpu_lane *lane)
+{
+    cs_u32 known = 0;
+    for (struct cs_op *op = cs_op_get(lane->first); op; op = cs_op_get(op->after)) known += op->counted && !op->left;
+    return lane->depth > known ? lane->depth - known : 0;
+}
+
+void cs_gpu_queue_arrived(struct cs_gpu_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns)
+{
+    if (!lane || op->works > 1) return;
+    count_until(lane, op, end_ticks);
+    struct cs_op *first = cs_op_get(lane->first);
+    bool lost = !first && lane->first;
+    cs_u32 gone = 0;
+    if (lost) lane->first = op->id, first = op;
+    for (struct cs_op *past = first; past && past->begin <= op->begin; past = cs_op_get(past->after)) {
+        if (past->left || (past != op && past->end > op->begin)) continue; /* what was enqueued before it without doubt made no work */
+        past->left = true;
+        gone += past->counted;
+    }
+    advance(lane);
+    if (lost) gone = forgotten(lane);
+    if (gone) cs_gpu_count_step(lane, end_ns, -(int)gone);
+}
+
+void cs_gpu_queue_remove(struct cs_gpu_lane *lane, cs_u64 from, cs_u64 until)
+{
+    struct cs_op *op = cs_op_get(lane->last);
+    cs_u64 ns = op ? op->begin_ns : 0;
+    cs_u32 gone = 0;
+    while (op && op->begin >= from) {
+        struct cs_op *before = cs_op_get(op->before), *after = cs_op_get(op->after);
+        if (op->begin < until && !op->works) {
+            gone += op->counted && !op->left;
+            op->left = true;
+            op->lane = 0;
+            if (before) before->after = op->after;
+            if (after) after->before = op->before;
+            if (lane->last == op->id) lane->last = op->before;
+            if (lane->first == op->id) lane->first = op->after;
+            if (lane->counted == op->id) lane->counted = op->before;
+        }
+        op = before;
+    }
+    advance(lane);
+    if (gone) cs_gpu_count_step(lane, ns, -(int)gone);
+}

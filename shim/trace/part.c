@@ -1,0 +1,225 @@
+#define _GNU_SOURCE
+#include "shim/trace/part.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/base/log.h"
+#include "shim/base/memory.h"
+#include "shim/trace/path.h"
+#include "shim/trace/totals.h"
+
+enum { KEPT_MAX = 1 << 14, NAME = PATH_MAX + 64 };
+
+static char path[PATH_MAX];  /* absolute, no links in it: programs change their folder */
+static char unfinished[NAME]; /* the name of the next part until it has its own; empty where it can be without one */
+
+/* The parts that have ended and stand on the disk, the oldest first. */
+static struct ended {
+    struct cs_file_id id;
+    cs_u32 number;
+    bool beside; /* its name has our pid, since the plain one was taken */
+    cs_u64 recorded;
+} *ended;
+static cs_u32 ended_first, ended_count;
+
+bool cs_file_id_of(int fd, struct cs_file_id *id)
+{
+    struct stat st;
+    if (fstat(fd, &st)) return false;
+    *id = (struct cs_file_id){st.st_dev, st.st_ino};
+    return true;
+}
+
+static bool stands_at(const char *name, struct cs_file_id id)
+{
+    struct stat st;
+    return !lstat(name, &st) && st.st_dev == id.device && st.st_ino == id.inode;
+}
+
+const char *cs_parts_path(void) { return path; }
+
+static void name_of(char name[NAME], cs_u32 number, bool beside)
+{
+    int stem = (int)cs_path_stem(path);
+    if (beside) snprintf(name, NAME, "%.*s.%u-%d%s", stem, path, number, (int)getpid(), path + stem);
+    else snprintf(name, NAME, "%.*s.%u%s", stem, path, number, path + stem);
+}
+
+void cs_part_comment(char text[32], cs_u32 number) { snprintf(text, 32, "custream part %u", number); }
+
+/* --- parts of earlier runs --- */
+
+/* Whether the file says of itself that it is that part of a trace, and no process of this run has to do with it. */
+static bool is_left_over(const char *name, cs_u32 number)
+{
+    char head[4096], mark[64];
+    struct stat st;
+    int fd = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return false;
+    ssize_t n = !fstat(fd, &st) && S_ISREG(st.st_mode) ? pread(fd, head, sizeof head - 1, 0) : 0;
+    head[n > 0 ? n : 0] = 0;
+    bool ours = false;
+    if (n > 12 && (unsigned char)head[0] == 0x1f) {
+        enum { COMMENT = 0x10 }; /* in its flags, and no other: then it stands at 10 */
+        cs_part_comment(mark, number);
+        ours = head[3] == COMMENT && !strcmp(head + 10, mark);
+    } else {
+        snprintf(mark, sizeof mark, "\"part\":%u,\n\"distributedInfo\"", number);
+        ours = !strncmp(head, "{\"schemaVersion\":1,", 19) && strstr(head, mark);
+    }
+    ours = ours && !cs_path_is_taken(fd);
+    close(fd);
+    return ours;
+}
+
+/* The number of a part in a file's name: of "trace.12.json", where the path is trace.json. 0: it is no part's. */
+static cs_u32 number_in(const char *name, const char *stem, size_t n, const char *extension)
+{
+    if (strncmp(name, stem, n) || name[n] != '.' || name[n + 1] < '1' || name[n + 1] > '9') return 0;
+    char *end;
+    unsigned long number = strtoul(name + n + 1, &end, 10);
+    return number <= UINT32_MAX && !strcmp(end, extension) ? (cs_u32)number : 0;
+}
+
+static void remove_left_over(void)
+{
+    char folder[PATH_MAX], name[NAME];
+    size_t stem = cs_path_stem(path);
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    DIR *files = opendir(folder);
+    for (struct dirent *file; files && (file = readdir(files));) {
+        cs_u32 number = number_in(file->d_name, slash + 1, stem - (size_t)(slash + 1 - path), path + stem);
+        if (!number) continue;
+        snprintf(name, sizeof name, "%.*s%s", (int)(slash + 1 - path), path, file->d_name);
+        if (is_left_over(name, number)) unlink(name);
+    }
+    if (files) closedir(files);
+}
+
+bool cs_parts_begin(const char *given)
+{
+    *unfinished = 0;
+    ended_first = ended_count = 0;
+    if (!ended && !(ended = cs_memory_map(KEPT_MAX * sizeof *ended))) return false;
+    if (!realpath(given, path)) return false;
+    remove_left_over();
+    return true;
+}
+
+/* --- the next part --- */
+
+int cs_part_create(void)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    *unfinished = 0;
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) { /* NFS and others: with a name from the start */
+        snprintf(unfinished, sizeof unfinished, "%s.%d.next", path, (int)getpid());
+        fd = open(unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+        if (fd < 0) *unfinished = 0;
+    }
+    if (fd >= 0) flock(fd, LOCK_EX | LOCK_NB); /* before another process of this run sees it */
+    return fd;
+}
+
+void cs_part_drop(int fd)
+{
+    if (*unfinished) unlink(unfinished);
+    *unfinished = 0;
+    if (fd >= 0) close(fd);
+}
+
+/* Moves a file to a name that nothing has. */
+static bool move_to_free(const char *from, const char *to)
+{
+    if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE)) return true;
+    if (errno != EINVAL && errno != ENOSYS) return false;
+    struct stat st;
+    if (!lstat(to, &st)) errno = EEXIST;
+    else if (errno == ENOENT) return !rename(from, to);
+    return false;
+}
+
+static bool give_name(int fd, const char *name)
+{
+    char proc[64];
+    if (*unfinished) {
+        if (!move_to_free(unfinished, name)) return false;
+        *unfinished = 0;
+        return true;
+    }
+    snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
+    return !linkat(AT_FDCWD, proc, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+/* The new part goes to `name` first, and then the two change places. */
+static bool change_places(int fd, struct cs_file_id old, const char *name)
+{
+    struct cs_file_id new;
+    if (!cs_file_id_of(fd, &new) || !give_name(fd, name)) return false;
+    if (!renameat2(AT_FDCWD, path, AT_FDCWD, name, RENAME_EXCHANGE)) {
+        if (stands_at(name, old)) return true;
+        if (!renameat2(AT_FDCWD, path, AT_FDCWD, name, RENAME_EXCHANGE) && stands_at(name, new)) unlink(name); /* another file came to the path just now */
+        errno = EEXIST;
+        return false;
+    }
+    snprintf(unfinished, sizeof unfinished, "%s.%d.next", path, (int)getpid()); /* it can't be done in one step */
+    if (!move_to_free(name, unfinished)) {
+        unlink(name);
+        *unfinished = 0;
+        return false;
+    }
+    return move_to_free(path, name) && give_name(fd, path);
+}
+
+/* Somebody else's file stands at the path: the trace goes on beside it. */
+static bool go_beside(int fd)
+{
+    char name[PATH_MAX];
+    int stem = (int)cs_path_stem(path);
+    if ((size_t)snprintf(name, sizeof name, "%.*s-%d%s", stem, path, (int)getpid(), path + stem) >= sizeof name) return false;
+    if (!give_name(fd, name)) return false;
+    cs_log(CS_LOG_WARN, "%s is another file now; the trace goes on in %s", path, name);
+    memcpy(path, name, sizeof path);
+    return true;
+}
+
+bool cs_part_swap(int fd, struct cs_file_id old, cs_u32 number, cs_u64 recorded)
+{
+    char name[NAME];
+    if (!stands_at(path, old)) return give_name(fd, path) || (errno == EEXIST && go_beside(fd)); /* ours was taken away: it is not ours to keep or delete */
+    name_of(name, number, false);
+    if (is_left_over(name, number)) unlink(name);
+    bool done = change_places(fd, old, name), beside = false;
+    if (!done && errno == EEXIST) {
+        name_of(name, number, true);
+        done = change_places(fd, old, name);
+        beside = true;
+    }
+    if (done) ended[(ended_first + ended_count++) % KEPT_MAX] = (struct ended){old, number, beside, recorded};
+    return done;
+}
+
+void cs_parts_trim(cs_u32 parts)
+{
+    char name[NAME];
+    for (; ended_count && ended_count + 1 > parts; ended_count--, ended_first++) {
+        const struct ended *oldest = &ended[ended_first % KEPT_MAX];
+        name_of(name, oldest->number, oldest->beside);
+        if (!stands_at(name, oldest->id)) continue; /* somebody has taken it */
+        if (unlink(name)) cs_log_once(CS_LOG_WARN, "cannot delete %s, an old part of the trace: %s", name, strerror(errno));
+        else cs_totals_part_deleted(oldest->recorded);
+    }
+}

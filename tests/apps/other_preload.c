@@ -1,0 +1,52 @@
+/*
+ * A library that somebody else preloads, behind the shim: says when it sees execve and _exit, counts memory that is populated ahead ("note populated
+ * KIB"), and with OTHER_SLOW_MAPS makes each mapping without reserve take 20 ms, so that the shim's start can be met half-way.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { POPULATE_WRITE = 23 };
+static long populated;
+
+static void say(const char *text, size_t n)
+{
+    ssize_t ignored = write(STDERR_FILENO, text, n);
+    (void)ignored;
+}
+
+int execve(const char *path, char *const argv[], char *const envp[])
+{
+    static const char text[] = "other preload: execve\n";
+    say(text, sizeof text - 1);
+    return ((__typeof__(&execve))dlsym(RTLD_NEXT, "execve"))(path, argv, envp);
+}
+
+void _exit(int status)
+{
+    static const char text[] = "other preload: _exit\n";
+    say(text, sizeof text - 1);
+    ((__typeof__(&_exit))dlsym(RTLD_NEXT, "_exit"))(status);
+    __builtin_unreachable();
+}
+
+int madvise(void *at, size_t bytes, int advice)
+{
+    if (advice == POPULATE_WRITE) __atomic_fetch_add(&populated, (long)bytes, __ATOMIC_RELAXED);
+    return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    if (flags & MAP_NORESERVE && getenv("OTHER_SLOW_MAPS")) nanosleep(&(struct timespec){0, 20000000}, NULL);
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, fd, offset);
+}
+
+__attribute__((destructor)) static void at_end(void)
+{
+    if (populated) fprintf(stderr, "note populated %ld\n", populated >> 10);
+}

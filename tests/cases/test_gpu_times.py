@@ -1,0 +1,307 @@
+"""GPU times from CUPTI: each piece of work is on its stream's lane, once and in order, with the arrow from the call that enqueued it."""
+import collections
+
+import pytest
+
+from tests.apprun import both, calls_of, faithful, notes_of, read, said
+from tests.gputrace import CUPTI, captured, check_depth, check_works, end_of, ids_noted, lane_of, works
+from tests.perfetto import assert_clean
+
+SHORT = dict(CUPTI, CUSTREAM_FAKE_KERNEL_NS=3000, CUSTREAM_FAKE_COPY_NS=2000)
+
+
+def cats(found):
+    return collections.Counter(w["cat"] for w in found)
+
+
+# ---- Work and its lanes ----
+
+def test_streams(run_app, trace_processor):
+    """Created, legacy and per-thread streams, by several threads."""
+    run, trace = faithful(run_app, ["works", "streams"], env=SHORT)
+    found = check_works(trace, run)
+    assert cats(found) == {"kernel": 3 + 3 * 20, "gpu_memcpy": 5, "gpu_memset": 3}
+    by_lane = collections.Counter((w["tid"], w["cat"]) for w in found)
+    plain, urgent, legacy, main = (ids_noted(run, key)[0] for key in ("plain", "urgent", "legacy", "main"))
+    assert (plain, urgent) == (lane_of(trace, run, "plain"), lane_of(trace, run, "urgent")) and legacy == 7
+    assert by_lane == collections.Counter({
+        (plain, "kernel"): 1 + 15, (plain, "gpu_memcpy"): 2, (plain, "gpu_memset"): 1, (urgent, "kernel"): 1, (urgent, "gpu_memcpy"): 1,
+        (urgent, "gpu_memset"): 1, (7, "kernel"): 1 + 15, (7, "gpu_memcpy"): 1, (7, "gpu_memset"): 1, (main, "gpu_memcpy"): 1,
+        **{(lane, "kernel"): 10 for lane in ids_noted(run, "worker")}})
+    assert {w["args"]["priority"] for w in found if w["tid"] == urgent} == {-3}
+    assert {w["args"]["priority"] for w in found if w["tid"] != urgent} == {0}
+    assert {w["args"]["context"] for w in found} == {1}
+    for lane in ids_noted(run, "worker"):
+        assert trace.lanes[0, lane] == f"stream {lane} default (per-thread, thread worker)"
+    assert trace.metadata["gpu_time_source"] == "cupti"
+    check_depth(trace)
+    trace_processor.load(run.trace)
+    assert_clean(trace_processor)
+
+
+def test_names_and_arguments(run_app):
+    run, trace = faithful(run_app, ["works", "streams"], env=SHORT)
+    plain = [w for w in works(trace) if w["tid"] == lane_of(trace, run, "plain")][:5]
+    assert [w["name"] for w in plain] == ["empty_kernel", "Memcpy HtoD (Pageable -> Device)", "Memcpy DtoD (Device -> Device)", "Memset (Device)", "empty_kernel"]
+    assert [w["args"].get("bytes") for w in plain] == [None, 4096, 77, 64, None]
+    kernel, copy, _, memset, _ = (w["args"] for w in plain)
+    assert (kernel["grid"], kernel["block"], kernel["shared memory"], kernel["registers per thread"]) == ([2, 3, 4], [32, 2, 1], 256, 16)
+    assert copy["memory bandwidth (GB/s)"] == pytest.approx(4096 / (plain[1]["dur"] * 1000), abs=0.002)
+    assert memset["value"] == 9
+    assert "cs.raw_start_ns" not in kernel
+
+
+def test_threads_with_the_same_pthread_id(run_app):
+    """CUPTI names a thread by its pthread_self(), which the next thread gets again: its calls are told apart by time."""
+    run, trace = faithful(run_app, ["works", "threads", 40], env=SHORT)
+    assert int(notes_of(run.stderr)["same"]) > 10, "the C library gives every thread a new id: nothing is tested"
+    found = check_works(trace, run)
+    assert len(found) == 80
+    callers = collections.Counter(f.start["tid"] for f in trace.flows("ac2g"))
+    assert len(callers) == 40 and set(callers.values()) == {2}
+    own = {w["tid"] for w in found} - {lane_of(trace, run, "common")}
+    assert len(own) == 40, "each thread's per-thread stream is a lane of its own"
+
+
+def test_contexts(run_app):
+    run, trace = faithful(run_app, ["works", "contexts"], env=SHORT)
+    found = check_works(trace, run)
+    assert collections.Counter((w["args"]["context"], w["tid"]) for w in found if w["tid"] in ids_noted(run, "s0") + ids_noted(run, "s1")) == {
+        (1, ids_noted(run, "s0")[0]): 3, (2, ids_noted(run, "s1")[0]): 3}
+    assert [lane_of(trace, run, key) for key in ("s0", "s1")] == [ids_noted(run, key)[0] for key in ("s0", "s1")]
+    legacy = {w["args"]["context"]: w["tid"] for w in found if "default (legacy)" in trace.lanes[0, w["tid"]]}
+    assert legacy == {1: 10007, 2: 7} or legacy == {1: 7, 2: 10007}, "CUPTI's number of both is 7: the second has a lane of its own"
+    assert sum(w["tid"] in legacy.values() for w in found) == 5
+
+
+def test_peer_copies_on_both_sides(run_app, trace_processor):
+    run, trace = faithful(run_app, ["works", "peers"], env=dict(SHORT, CUSTREAM_FAKE_DEVICES=2))
+    found = check_works(trace, run)
+    assert collections.Counter((w["pid"], w["cat"]) for w in found) == {
+        (0, "gpu_memset"): 1, (1, "gpu_memset"): 1, (0, "gpu_memcpy"): 2, (1, "gpu_memcpy"): 3}
+    copies = [w for w in found if w["cat"] == "gpu_memcpy"]
+    assert sorted((w["pid"], w["args"]["fromDevice"], w["args"]["toDevice"], w["args"]["bytes"]) for w in copies) == [
+        (0, 0, 1, 6000), (0, 1, 0, 7000)] + [(1, 1, 0, 5000)] * 3
+    sides = [e for e in trace.gpu() if e["cat"] == "cs_peer"]
+    assert len(sides) == len(copies)
+    by_number = {w["args"]["correlation"]: w for w in copies}
+    for side in sides:
+        work = by_number[side["args"]["correlation"]]
+        assert side["pid"] == 1 - work["pid"] and (side["name"], side["ts"], side["dur"]) == (work["name"], work["ts"], work["dur"])
+        assert side["args"]["copied by device"] == work["pid"] and side["args"]["copied by stream"] == work["args"]["stream"]
+        assert "stream" not in side["args"], "nobody may count the copy twice"
+        assert trace.lanes[side["pid"], side["tid"]].startswith("peer copies")
+    trace_processor.load(run.trace)
+    assert_clean(trace_processor)
+
+
+def test_green_contexts(run_app):
+    run, trace = faithful(run_app, ["works", "green"], env=SHORT)
+    found = check_works(trace, run)
+    direct, normal = lane_of(trace, run, "direct"), lane_of(trace, run, "normal")
+    assert collections.Counter(w["tid"] for w in found) == {direct: 2, normal: 3}
+    lives = {e["tid"]: e["args"] for e in trace.pairs if e["cat"] == "cs_stream"}
+    assert lives[direct]["green context"] == notes_of(run.stderr)["green"] and "green context" not in lives[normal]
+    assert "green context" in trace.lanes[0, direct] and "green context" not in trace.lanes[0, normal]
+
+
+def test_streams_destroyed_with_work_pending(run_app, trace_processor):
+    """A life ends after the work; a handle that comes back is another lane."""
+    run, trace = faithful(run_app, ["works", "ends"], env=SHORT)
+    found = check_works(trace, run)
+    assert int(notes_of(run.stderr)["reused"]) == 5
+    lives = {e["tid"]: e for e in trace.pairs if e["cat"] == "cs_stream" and e["args"].get("destroyed")}
+    by_lane = collections.Counter(w["tid"] for w in found if w["name"].startswith("sleep"))
+    assert len(by_lane) == 7 and set(by_lane.values()) == {3}
+    for work in found:
+        if work["tid"] in by_lane:
+            life = lives[work["tid"]]
+            assert life["ts"] <= work["ts"] and end_of(work) <= end_of(life)
+    destroyed = trace.host("cuStreamDestroy_v2")
+    assert end_of(lives[sorted(by_lane)[0]]) > destroyed[0]["ts"]
+    check_depth(trace)
+    trace_processor.load(run.trace)
+    assert_clean(trace_processor)
+
+
+# ---- Waits ----
+
+def rows(trace):
+    """The rows of waits: name, the stream that they are beside, duration."""
+    return sorted((e for e in trace.gpu() if e["cat"] == "cuda_sync"), key=lambda e: e["ts"])
+
+
+def released(trace):
+    """Arrows from work to the waits that it released, as pairs of slices."""
+    return [(f.start, f.finish) for f in trace.flows("cs_dep") if f.start["pid"] in trace.gpus]
+
+
+def test_rows_of_waits(run_app):
+    run, trace = faithful(run_app, ["works", "waits"], env=CUPTI)
+    a, b = lane_of(trace, run, "a"), lane_of(trace, run, "b")
+    of = collections.defaultdict(list)
+    for row in rows(trace):
+        of[row["name"]].append(row)
+        assert row["tid"] % 10_000_000 // 1_000_000 == 1 and "stream" not in row["args"]
+    assert {name: len(found) for name, found in of.items()} == {"Stream Sync": 2, "Event Sync": 2, "Context Sync": 2, "Stream Wait Event": 1}
+    assert {r["args"]["cs.stream"] for r in of["Stream Sync"] + of["Event Sync"]} == {a}
+    assert (of["Stream Wait Event"][0]["args"]["cs.stream"], of["Stream Wait Event"][0]["args"]["recorded on"]) == (b, a)
+    assert {trace.lanes[0, r["tid"]] for r in of["Context Sync"]} == {"all streams (sync)"}
+    for name, call in [("Stream Sync", "cuStreamSynchronize"), ("Event Sync", "cuEventSynchronize"), ("Context Sync", "cuCtxSynchronize"),
+                       ("Stream Wait Event", "cuStreamWaitEvent")]:
+        assert [(r["ts"], r["dur"]) for r in of[name]] == [(e["ts"], e["dur"]) for e in trace.host(call)]
+
+
+def test_what_released_a_wait(run_app):
+    """The last work enqueued before it, or before the event was recorded; nothing where that had ended already."""
+    run, trace = faithful(run_app, ["works", "waits"], env=CUPTI)
+    check_works(trace, run)
+    pairs = released(trace)
+    assert [(w["args"]["grid"][0], wait["name"]) for w, wait in sorted(pairs, key=lambda p: p[1]["ts"])] == [
+        (21, "cuStreamSynchronize"), (22, "cuEventSynchronize"), (23, "cuCtxSynchronize")]
+    for work, wait in pairs:
+        assert wait["ts"] < end_of(work) <= end_of(wait)
+
+
+# ---- Counters ----
+
+def counters(trace, name):
+    """The last value at each time."""
+    return {ts: args["n"] for ts, args in trace.counters(name)}
+
+
+def test_depth_is_what_waits_on_the_stream(run_app):
+    run, trace = faithful(run_app, ["works", "depth"], env=CUPTI)
+    found = check_works(trace, run)
+    check_depth(trace)
+    highest = {}
+    for key in "ab":
+        lane = lane_of(trace, run, key)
+        begins = [e["ts"] for e in trace.host("cuLaunchKernel") if e["args"]["cs.stream"] == lane]
+        ends = [end_of(w) for w in found if w["tid"] == lane]
+        shown = counters(trace, f"stream {lane} depth")
+        assert shown == {ts: sum(b <= ts for b in begins) - sum(e <= ts for e in ends) for ts in shown}
+        for end in ends:  # 3 ms apart: each step is there
+            assert end in shown, (end, shown)
+        highest[key] = max(shown.values())
+    assert highest == {"a": 8, "b": 3}
+
+
+def test_streams_at_work(run_app):
+    run, trace = faithful(run_app, ["works", "depth"], env=CUPTI)
+    found = works(trace)
+    shown = counters(trace, "streams busy")
+    assert max(shown.values()) == 2 and len(shown) >= 6
+    assert shown == {ts: sum(w["ts"] <= ts < end_of(w) for w in found) for ts in shown}
+
+
+@pytest.mark.parametrize("argv", [["graphs"], ["waits"], ["contexts"], ["ends"], ["threads", 20], ["many", 20000]], ids=lambda argv: argv[0])
+def test_counters_end_at_zero(run_app, argv):
+    _, trace = faithful(run_app, ["works", *argv], env=SHORT)
+    last = check_depth(trace)
+    assert last and last[0, "streams busy"]
+
+
+# ---- What CUPTI reports oddly ----
+
+def perfetto_has_all(trace_processor, trace):
+    """Slices, arrows and counters are those of the file, and nothing is dropped."""
+    trace_processor.load(trace.path)
+    assert_clean(trace_processor)
+    shown = trace_processor.query("SELECT s.name, s.ts, s.dur, t.tid, p.pid FROM slice s JOIN thread_track k ON k.id = s.track_id "
+                                  "JOIN thread t USING (utid) JOIN process p USING (upid)")
+    expected = collections.Counter((e["pid"], e["tid"], e["name"], round(e["ts"] * 1000), round(e["dur"] * 1000)) for e in trace.slices)
+    found = collections.Counter((r["pid"], r["tid"], r["name"], r["ts"], r["dur"]) for r in shown)
+    assert not expected - found and len(shown) == len(trace.slices) + len(trace.pairs)
+    assert trace_processor.value("SELECT count(*) FROM flow") == len(trace.flows())
+    assert trace_processor.value("SELECT count(*) FROM counter") == len([e for e in trace.events if e["ph"] == "C"])
+
+
+ODD = {"overlap": {"CUSTREAM_FAKE_CUPTI_OVERLAP": 1}, "early": {"CUSTREAM_FAKE_CUPTI_EARLY": 3000000}, "shuffle": {"CUSTREAM_FAKE_CUPTI_SHUFFLE": 1},
+       "lose": {"CUSTREAM_FAKE_CUPTI_LOSE": 7}, "zero": {"CUSTREAM_FAKE_CUPTI_ZERO": 3}, "nodes": {"CUSTREAM_GRAPH": "node"}}
+ODD["all"] = {k: v for env in ODD.values() for k, v in env.items()}
+
+
+@pytest.mark.parametrize("mode", ["streams", "ends", "graphs", "depth", "waits"])
+@pytest.mark.parametrize("odd", ODD)
+def test_perfetto_has_all_of_it(run_app, trace_processor, odd, mode):
+    _, trace = both(run_app, ["works", mode], env=dict(SHORT, **ODD[odd]))
+    assert works(trace)
+    perfetto_has_all(trace_processor, trace)
+
+
+def test_overlap(run_app):
+    """Kernels that overlap on a stream: each is whole, the later one on an extra lane of the stream."""
+    run, trace = faithful(run_app, ["works", "depth"], env=dict(CUPTI, CUSTREAM_FAKE_CUPTI_OVERLAP=1))
+    found = check_works(trace, run)
+    a = lane_of(trace, run, "a")
+    lanes = collections.Counter(w["tid"] for w in found if w["args"]["stream"] == a)
+    assert set(lanes) == {a, a + 10_000_000} and trace.lanes[0, a + 10_000_000] == f"stream {a} (overlap 1)"
+    assert all(abs(w["dur"] - (3000 if w["tid"] == a else 4500)) < 100 for w in found if w["args"]["stream"] == a) or lanes[a] > 1
+    for lane in lanes:
+        on_lane = [w for w in found if w["tid"] == lane]
+        assert all(end_of(one) <= other["ts"] for one, other in zip(on_lane, on_lane[1:]))
+    overlapping = sum(one["ts"] < end_of(other) and other["ts"] < end_of(one) for one in found for other in found if one is not other
+                      and one["args"]["stream"] == other["args"]["stream"] == a)
+    assert overlapping >= 7
+
+
+def test_starts_before_their_calls(run_app):
+    """Two clocks: work never begins before its call, and the time as CUPTI has it is kept."""
+    run, trace = faithful(run_app, ["works", "streams"], env=dict(SHORT, CUSTREAM_FAKE_CUPTI_EARLY=1000000))
+    found = check_works(trace, run)
+    assert all("cs.raw_start_ns" in w["args"] for w in found)
+    host = {e["args"]["correlation"]: e for e in trace.host(cat="cuda_driver") if "correlation" in e["args"]}
+    clamped = [w for w in found if w["ts"] == host[w["args"]["correlation"]]["ts"]]
+    assert clamped and all(w["args"]["cs.raw_start_ns"] < round(w["ts"] * 1000) for w in found)
+
+
+def test_records_out_of_order(run_app):
+    run, trace = faithful(run_app, ["works", "streams"], env=dict(SHORT, CUSTREAM_FAKE_CUPTI_SHUFFLE=1))
+    found = check_works(trace, run)
+    assert {w["tid"] // 10_000_000 for w in found} == {0}, "nothing overlaps: nothing may stand on an extra lane"
+    check_depth(trace)
+
+
+# ---- Graphs ----
+
+def test_graphs_are_whole(run_app):
+    run, trace = faithful(run_app, ["works", "graphs"], env=SHORT)
+    found = check_works(trace, run)
+    a, b, c = (lane_of(trace, run, key) for key in "abc")
+    assert collections.Counter((w["tid"], w["cat"]) for w in found) == {(a, "kernel"): 2, (b, "kernel"): 1, (c, "gpu_graph"): 4, (a, "gpu_graph"): 3}
+    names = {w["tid"]: w["name"] for w in found if w["cat"] == "gpu_graph"}
+    assert len(set(names.values())) == 2 and all(name == f"graph {w['args']['graph']}" for w in found for name in [w["name"]] if w["cat"] == "gpu_graph")
+
+
+def test_nodes_of_graphs(run_app, trace_processor):
+    """Each node with its graph and number, all with an arrow from the launch."""
+    run, trace = faithful(run_app, ["works", "graphs"], env=dict(SHORT, CUSTREAM_GRAPH="node"))
+    found = check_works(trace, run, whole_graphs=False)
+    nodes = [w for w in found if "graph node" in w["args"]]
+    of_launch = collections.defaultdict(list)
+    for node in nodes:
+        of_launch[node["args"]["correlation"]].append(node)
+    shapes = sorted(tuple((n["cat"], n["args"].get("grid", [0])[0]) for n in sorted(launch, key=lambda n: n["args"]["graph node"])) for launch in of_launch.values())
+    assert shapes == [(("kernel", 9), ("gpu_memset", 0))] * 3 + [(("kernel", 11), ("kernel", 12), ("gpu_memset", 0), ("kernel", 13))] * 4
+    assert len({n["args"]["graph"] for n in nodes}) == 2 and not [w for w in found if w["cat"] == "gpu_graph"]
+    for launch in of_launch.values():
+        numbers = [n["args"]["graph node"] for n in launch]
+        assert len(numbers) == len(set(numbers))
+    perfetto_has_all(trace_processor, trace)
+
+
+@pytest.mark.parametrize("graph", ["graph", "node"])
+def test_captured_calls_wait_for_nothing(run_app, graph):
+    """On the stream of the capture and on one that joined it: the depth counts the calls that make work, at every point written."""
+    run, trace = faithful(run_app, ["works", "graphs"], env=dict(CUPTI, CUSTREAM_GRAPH=graph, CUSTREAM_FAKE_KERNEL_NS=300000, CUSTREAM_FAKE_COPY_NS=300000))
+    found, in_graph = works(trace), captured(trace)
+    for key in "abc":
+        lane = lane_of(trace, run, key)
+        calls = {e["args"]["correlation"]: e["ts"] for e in trace.host(cat="cuda_driver") if e["args"].get("cs.stream") == lane
+                 and "correlation" in e["args"] and not in_graph(e)}
+        first_end = {}
+        for work in sorted(found, key=end_of):
+            first_end.setdefault(work["args"]["correlation"], end_of(work))
+        shown = counters(trace, f"stream {lane} depth")
+        assert shown and shown == {ts: sum(b <= ts for b in calls.values()) - sum(first_end[n] <= ts for n in calls) for ts in shown}, key

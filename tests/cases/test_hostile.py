@@ -1,0 +1,191 @@
+"""Programs and other libraries that make it hard: sanitizers, other preloads, forks and ends at bad moments, locks that somebody holds."""
+import pytest
+
+from tests.apprun import both, calls_in, calls_of, check_file, notes_of, read, said
+from tests.perfetto import assert_clean
+
+ENV = {"CUSTREAM_GPU": "off"}
+
+
+def others_beside(run):
+    """The traces of the run's other processes."""
+    return sorted(path for path in run.trace.parent.glob(run.trace.name.replace(".json", "*.json")) if path != run.trace)
+
+
+def preloaded(build, *others):
+    """The shim with other preloads behind it."""
+    return ":".join(str(path) for path in (build / "libcustream_shim.so", *others))
+
+
+@pytest.fixture
+def other(build):
+    """The library that somebody else preloads."""
+    return build / "tests" / "libother_preload.so"
+
+
+# ---- Sanitizers ----
+
+@pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
+def test_program_with_a_sanitizer(run_app, sanitizer):
+    """Its runtime asks our dlsym for the C library's functions that it stands in front of, and cannot be called before it has them."""
+    env = {**ENV, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0", "TSAN_OPTIONS": "report_bugs=0"}
+    run, trace = both(run_app, [f"burst_{sanitizer}", 2, 500], env=env)
+    assert calls_in(trace) == calls_of(run.check().stdout) and run.stderr == ""
+
+
+# ---- Other preloads ----
+
+@pytest.mark.parametrize("script, seen", [("exec /bin/true", "execve"), ("exit 0", "_exit")])
+def test_other_preloads_see_their_calls(build, run_app, other, script, seen):
+    """A shell that replaces itself, and one whose child leaves by _exit."""
+    line = f"other preload: {seen}\n"
+    argv = ["/bin/sh", "-c", f"({script}); true"]
+    bare = run_app(argv, shim=str(other)).check()
+    run = run_app(argv, shim=preloaded(build, other)).check()
+    assert line in bare.stderr and run.stderr == bare.stderr
+
+
+# ---- fork and exec ----
+
+def test_fork_with_locks_of_the_programs_own(run_app):
+    """Its fork handlers take a lock that it holds while it calls CUDA."""
+    run, _ = both(run_app, ["hostile", "atfork"], env=ENV)
+    assert run.check().stdout == "atfork done\n"
+
+
+def test_exec_in_a_child_while_the_loader_was_busy(run_app):
+    """The loader's lock stays taken for ever in a child whose parent had another thread in there."""
+    run = run_app(["hostile", "forks-execs"], timeout=100).check()
+    assert run.stdout == "children 100\nforks-execs done\n"
+
+
+def test_fork_while_another_thread_makes_the_first_call(build, run_app, other):
+    bare = run_app(["hostile", "forks-early"], shim=False).check()
+    run = run_app(["hostile", "forks-early"], shim=preloaded(build, other), env={**ENV, "OTHER_SLOW_MAPS": 1}).check()
+    assert run.stdout == bare.stdout == "child 11\nforks-early done\n"
+
+
+def test_exec_while_another_thread_records(run_app):
+    """What was recorded is brought into the file, and not what comes meanwhile too."""
+    run, trace = both(run_app, ["hostile", "replaces"], env={**ENV, "CUSTREAM_FULL": "drop"})
+    assert run.check().stdout == "exec failed at once\n" * 3 + "replaces done\n"
+    assert calls_in(trace)["cuStreamQuery"] == 3
+
+
+def test_child_has_nothing_of_its_parents(run_app):
+    """Neither arrows nor streams, their work, or what was never destroyed."""
+    run, trace = both(run_app, ["hostile", "inherits"], env=ENV)
+    run.check()
+    assert len(trace.flows("cs_dep")) == 1000 and trace.totals["leaked_streams"] == 22 and trace.totals["leaked_events"] == 50
+    children = others_beside(run)
+    assert len(children) == 20
+    for path in children:
+        child = read(path)
+        assert calls_in(child) == {"cuStreamQuery": 1} and not child.flows() and not child.pairs and not child.lanes
+        assert (child.totals["leaked_streams"], child.totals["leaked_events"], child.json["neverDestroyed"]) == (0, 0, [])
+
+
+# ---- Ends ----
+
+@pytest.mark.parametrize("after", [0, 5, 20, 50, 100, 200])
+def test_two_threads_end_the_process(run_app, after):
+    """exit in one and _exit in another: the second waits for what the first began."""
+    run = run_app(["hostile", "ends", after], env=ENV)
+    assert run.rc == 7 and not said(run)
+    trace = read(run.trace)
+    assert calls_in(trace)["cuLaunchKernel"] == 60001 and trace.totals["complete"] is True
+
+
+# ---- The loader's lock ----
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_calls_in_a_constructor_with_a_small_ring(build, run_app, tmp_path, name):
+    """The writer cannot load zlib meanwhile: calls are lost then, even where the program should wait for room."""
+    argv = ["hostile", "constructor", build / "tests" / "libin_constructor.so"]
+    env = {**ENV, "CUSTREAM_TRACE": tmp_path / name, "CUSTREAM_BUFFER": "64K", "CUSTREAM_FULL": "block"}
+    run = run_app(argv, env=env, timeout=30).check()
+    assert run.stdout == "constructor done\nconstructor done\n"
+    trace = read(tmp_path / name)
+    assert trace.totals["recorded"] + trace.totals["lost_records"] == 3000
+    assert name.endswith(".gz") or not trace.totals["lost_records"]
+
+
+# ---- Descriptors ----
+
+def test_child_keeps_the_programs_descriptors(run_app):
+    """The number of ours may be the program's by then."""
+    run = run_app(["hostile", "number"], env=ENV).check()
+    assert run.stdout == "descriptors gone in the child: 0\nnumber done\n"
+
+
+def test_relative_path_in_a_program_that_moves(run_app, tmp_path):
+    """A daemon changes directory and closes all descriptors: the file is found again."""
+    run = run_app(["hostile", "moves"], env={**ENV, "CUSTREAM_TRACE": "here.json"}, cwd=tmp_path).check()
+    trace = read(tmp_path / "here.json")
+    assert calls_in(trace)["cuLaunchKernel"] == 101 and trace.totals["complete"] is True and not said(run)
+
+
+# ---- Objects that come and go ----
+
+def test_destroyed_event_shows_its_own_number(run_app):
+    """Its handle may be another event's before the call returns."""
+    _, trace = both(run_app, ["churn", "events"], env={**ENV, "CUSTREAM_FULL": "block"})
+    numbers = [e["args"].get("event") for e in trace.host("cuEventDestroy_v2")]
+    assert len(numbers) == 40000 and sorted(numbers) == list(range(1, 40001))
+
+
+def test_refused_events_are_counted_once(run_app):
+    room, more = 1 << 17, 1000
+    run, trace = both(run_app, ["churn", "refused", room + more, more], env={**ENV, "CUSTREAM_FULL": "block"})
+    assert calls_in(trace)["cuEventRecord"] == 3 * more and trace.totals["untracked_objects"] == more
+
+
+def driver_calls(path):
+    return {name: int(count) for name, count in (line.split() for line in path.read_text().splitlines())}
+
+
+def test_destroyed_stream_is_not_asked_about(run_app, tmp_path):
+    """A call returns long after its stream was destroyed by another thread: a real driver may crash on the handle."""
+    env = {**ENV, "CUSTREAM_FAKE_COUNTS": tmp_path / "counts"}
+    run, trace = both(run_app, ["churn", "sync"], env=env)
+    assert not {"cuStreamGetFlags", "cuStreamGetCtx_ptsz"} & set(driver_calls(tmp_path / "counts"))
+    assert "adopted: first seen in use" not in {e["args"]["origin"] for e in trace.pairs}
+
+
+def test_stream_that_was_only_destroyed(run_app, tmp_path):
+    """Made out of sight and first seen when it is gone."""
+    run, trace = both(run_app, ["adopt", "destroy"], env={**ENV, "CUSTREAM_FAKE_COUNTS": tmp_path / "counts"})
+    assert driver_calls(tmp_path / "counts")["cuStreamGetFlags"] == 2
+    assert len([e for e in trace.pairs if e["args"]["origin"].startswith("adopted")]) == 2
+    assert ["cs.stream" in e["args"] for e in sorted(trace.host("cuStreamDestroy_v2"), key=lambda e: e["ts"])] == [True, True, False]
+
+
+def test_threads_do_not_share_default_streams(run_app):
+    """In more contexts than a thread's state keeps in mind: all of them end with the thread."""
+    run, trace = both(run_app, ["churn", "contexts"], env=ENV)
+    own = [e for e in trace.pairs if e["args"]["origin"] == "per-thread default"]
+    names = [trace.lanes[e["pid"], e["tid"]].rpartition("thread ")[2] for e in own]
+    assert sorted(names) == ["first)"] * 12 + ["second)"] * 12
+
+
+def test_short_threads_take_little_memory(build, run_app, other):
+    """The pages of a ring are made ahead for a busy thread only, however often its state was used before."""
+    run = run_app(["churn", "threads"], shim=preloaded(build, other), env=ENV).check()
+    check_file(run.trace)
+    assert "populated" not in notes_of(run.stderr)
+
+
+@pytest.mark.parametrize("calls", [300, 700, 1500])
+def test_losses_in_callbacks(run_app, trace_processor, calls):
+    """A gap that began before a callback and ended in it."""
+    env = {**ENV, "CUSTREAM_FULL": "drop", "CUSTREAM_BUFFER": "64K"}
+    run, trace = both(run_app, ["churn", "callbacks", calls], env=env)
+    assert trace.totals["lost_records"] > 0
+    trace_processor.load(run.trace)
+    assert_clean(trace_processor)
+
+
+def test_unload_with_an_old_driver(build, run_app):
+    """It cannot be asked for a kernel's name: what was known stays known."""
+    run, trace = both(run_app, ["churn", "unload"], env={**ENV, "LD_LIBRARY_PATH": build / "fakecuda12.0"})
+    assert [e["args"]["kernel"] for e in trace.host("cuLaunchKernel")] == ["my_kernel", "my_kernel"]

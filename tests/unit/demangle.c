@@ -1,0 +1,98 @@
+/* Kernels' names as people read them (trace/demangle.h): with the C++ library, whose demangler the shim finds in the process, and the short forms. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/trace/demangle.h"
+#include "tests/unit/check.h"
+
+static const struct {
+    const char *mangled, *full, *brief; /* full NULL: not C++ */
+} names[] = {
+    {"k", NULL, "k"},
+    {"", NULL, ""},
+    {"_Z1kPfi", "k(float*, int)", "k"},
+    {"_Z1kIfEvPT_", "void k<float>(float*)", "k"},
+    {"_ZN1a1b1cEv", "a::b::c()", "a::b::c"},
+    {"_ZN2at6native29vectorized_elementwise_kernelILi4EfEEviT0_", "void at::native::vectorized_elementwise_kernel<4, float>(int, float)",
+     "at::native::vectorized_elementwise_kernel"},
+    {"_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo()", "(anonymous namespace)::foo"},
+    {"_ZN2at12_GLOBAL__N_14rollEPf", "at::(anonymous namespace)::roll(float*)", "at::(anonymous namespace)::roll"},
+    {"_ZN3foolsEi", "foo::operator<<(int)", "foo::operator<<"},
+    {"_ZltRK1AS1_", "operator<(A const&, A const&)", "operator<"},
+    {"_ZN1AclEv", "A::operator()()", "A::operator()"},
+    {"_ZN1AptEv", "A::operator->()", "A::operator->"},
+    {"_ZN1AixEi", "A::operator[](int)", "A::operator[]"},
+    {"_ZNK1AcvbEv", "A::operator bool() const", "A::operator bool"},
+    {"_ZN9operatory3fooEv", "operatory::foo()", "operatory::foo"},
+    {"_ZN7cutlass6KernelINS_4gemm6kernelEEEvNT_6ParamsE", "void cutlass::Kernel<cutlass::gemm::kernel>(cutlass::gemm::kernel::Params)", "cutlass::Kernel"},
+    {"_Z1fPFviE", "f(void (*)(int))", "f"},
+    {"_Z1gIXgtLi1ELi0EEEvv", "void g<((1)>(0))>()", "g"},
+};
+
+static bool have_library(void) { return dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL) != NULL; }
+
+TEST(known_names)
+{
+    char full[CS_KERNEL_TEXT], brief[CS_KERNEL_TEXT];
+    REQUIRE(have_library());
+    for (size_t i = 0; i < CS_COUNT(names); i++) {
+        bool is_cxx = cs_demangle(names[i].mangled, full, sizeof full, brief, sizeof brief);
+        CHECK(is_cxx == (names[i].full != NULL));
+        CHECK_TEXT(full, names[i].full ? names[i].full : names[i].mangled);
+        CHECK_TEXT(brief, names[i].brief);
+    }
+}
+
+TEST(what_only_looks_mangled_stays)
+{
+    static const char *const odd[] = {"_Z", "_ZN", "_Z99999999999999999999f", "_ZN1", "_ZN0E", "_ZNSt", "_Z3", "_ZN5ab", "_ZNKVrRO", "_Z\xff\xfe"};
+    char full[CS_KERNEL_TEXT], brief[CS_KERNEL_TEXT];
+    REQUIRE(have_library());
+    for (size_t i = 0; i < CS_COUNT(odd); i++) {
+        CHECK(!cs_demangle(odd[i], full, sizeof full, brief, sizeof brief));
+        CHECK(*full && *brief);
+    }
+}
+
+/* libstdc++ refuses names of more than 1,024 characters, which templates easily have: the short form is there all the same. */
+TEST(too_long_for_the_library)
+{
+    static char name[8192];
+    char full[CS_KERNEL_TEXT], brief[CS_KERNEL_TEXT];
+    REQUIRE(have_library());
+    strcpy(name, "_ZN7cutlass6Kernel");
+    strcat(name, "IN3std5tupleIJ");
+    for (int i = 0; i < 900; i++) strcat(name, "ifd");
+    strcat(name, "EEEEEvv");
+    CHECK(!cs_demangle(name, full, sizeof full, brief, sizeof brief));
+    CHECK_TEXT(full, name);
+    CHECK_TEXT(brief, "cutlass::Kernel");
+}
+
+TEST(a_small_room_is_kept)
+{
+    char full[12], brief[5];
+    REQUIRE(have_library());
+    CHECK(cs_demangle("_ZN2at6native29vectorized_elementwise_kernelEv", full, sizeof full, brief, sizeof brief));
+    CHECK_TEXT(full, "at::nati...");
+    CHECK_TEXT(brief, "a...");
+    CHECK(cs_demangle("_Z1kPfi", NULL, 0, NULL, 0));
+}
+
+/* Any cut of a name, and any byte of it changed: nothing breaks, and the rooms hold texts that end. */
+TEST(damaged_names)
+{
+    static const char good[] = "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_";
+    char name[sizeof good], full[64], brief[32];
+    for (size_t n = 0; n + 1 < sizeof good; n++)
+        for (int byte = 1; byte < 256; byte += 7) {
+            memcpy(name, good, sizeof good);
+            name[n] = (char)byte;
+            cs_demangle(name, full, sizeof full, brief, sizeof brief);
+            CHECK(strlen(full) < sizeof full && strlen(brief) < sizeof brief);
+            name[n] = 0;
+            cs_demangle(name, full, sizeof full, brief, sizeof brief);
+            CHECK(strlen(full) < sizeof full && strlen(brief) < sizeof brief);
+        }
+}

@@ -1,0 +1,124 @@
+/* Which call a profiler's number means (trace/gpu_op.h), the queue of a stream (trace/gpu.h), and another client's clock (gpu/share_record.h). */
+#include "tests/unit/check.h"
+
+#include "shim/base/clock.h"
+#include "shim/gpu/share_record.h"
+#include "shim/trace/gpu.h"
+
+static struct cs_op *called(cs_u32 tid, cs_u32 key, cs_u64 begin, cs_u64 end)
+{
+    struct cs_thread thread = {.tid = tid, .key = key};
+    struct cs_record record = {.begin = begin, .end = end};
+    return cs_op_new(&thread, &record, begin);
+}
+
+static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end)
+{
+    return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation});
+}
+
+TEST(a_call_is_found_by_its_thread_and_time)
+{
+    cs_ops_begin();
+    struct cs_op *a = called(1, 100, 10, 20), *b = called(2, 200, 10, 20), *c = called(1, 100, 30, 40);
+    CHECK_IS(told(100, 7, 12, 18), CS_OP_FOUND);
+    CHECK_IS(told(200, 8, 12, 18), CS_OP_FOUND);
+    CHECK_IS(told(100, 9, 31, 39), CS_OP_FOUND);
+    CHECK(cs_op_of(7) == a && cs_op_of(8) == b && cs_op_of(9) == c && !cs_op_of(10) && !cs_op_of(0));
+    CHECK_IS(told(100, 11, 22, 28), CS_OP_NONE);
+    CHECK_IS(told(100, 12, 50, 60), CS_OP_LATER);
+    CHECK_IS(told(300, 13, 12, 18), CS_OP_LATER);
+}
+
+TEST(calls_that_are_told_out_of_order)
+{
+    cs_ops_begin();
+    struct cs_op *ops[10];
+    for (cs_u32 i = 0; i < 10; i++) ops[i] = called(1, 100, 100 * i + 1, 100 * i + 50);
+    for (cs_u32 i = 10; i-- > 0;) CHECK_IS(told(100, 1000 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
+    for (cs_u32 i = 0; i < 10; i++) CHECK(cs_op_of(1000 + i) == ops[i]);
+}
+
+TEST(threads_that_share_a_key)
+{
+    cs_ops_begin();
+    struct cs_op *first = called(1, 100, 10, 20), *second = called(2, 100, 30, 40);
+    CHECK_IS(told(100, 1, 32, 38), CS_OP_FOUND);
+    CHECK_IS(told(100, 2, 12, 18), CS_OP_FOUND);
+    CHECK(cs_op_of(1) == second && cs_op_of(2) == first);
+    CHECK_IS(told(2, 3, 33, 37), CS_OP_FOUND); /* the kernel's number, which a client may have asked for */
+    CHECK(cs_op_of(3) == second);
+}
+
+TEST(a_queue_is_in_the_order_of_the_calls)
+{
+    struct cs_gpu_lane lane = {.used = true};
+    cs_ops_begin();
+    struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 30, 31), *c = called(2, 2, 20, 21);
+    cs_gpu_queue_add(&lane, a);
+    cs_gpu_queue_add(&lane, b);
+    cs_gpu_queue_add(&lane, c); /* read later, made earlier */
+    CHECK(lane.first == a->id && lane.last == b->id && a->after == c->id && c->after == b->id && b->before == c->id);
+    CHECK(cs_op_before(lane.last, 25) == c);
+    struct cs_op *d = called(3, 3, 5, 6);
+    cs_gpu_queue_add(&lane, d);
+    CHECK(lane.first == d->id && !d->before);
+    cs_gpu_queue_remove(&lane, 15, 25); /* the one in the middle */
+    CHECK(c->left && a->after == b->id && b->before == a->id && lane.last == b->id);
+    cs_gpu_queue_remove(&lane, 0, UINT64_MAX);
+    CHECK(!lane.first && !lane.last && !lane.depth);
+}
+
+TEST(calls_that_are_read_late_are_counted)
+{
+    struct cs_gpu_lane lane = {.used = true, .depth_shown_ns = UINT64_MAX / 2, .depth_shown = 1}; /* nothing is to be written */
+    cs_ops_begin();
+    struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 30, 31);
+    cs_gpu_queue_add(&lane, a);
+    cs_gpu_queue_add(&lane, b);
+    lane.depth_ns = UINT64_MAX / 2;
+    a->works = 1;
+    cs_gpu_queue_arrived(&lane, a, 40, 40); /* by its end both were in the queue */
+    CHECK_IS(lane.depth, 1);
+    CHECK(a->left && lane.first == b->id && lane.counted == b->id);
+    struct cs_op *c = called(2, 2, 20, 35); /* made before b, perhaps run after it */
+    cs_gpu_queue_add(&lane, c);
+    CHECK_IS(lane.depth, 2);
+    b->works = 1;
+    cs_gpu_queue_arrived(&lane, b, 50, 50);
+    CHECK_IS(lane.depth, 1);
+    CHECK(!c->left && lane.first == c->id);
+    c->works = 1;
+    cs_gpu_queue_arrived(&lane, c, 60, 60);
+    CHECK_IS(lane.depth, 0);
+    CHECK(!lane.first);
+}
+
+static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }
+static cs_u64 CUPTIAPI half_speed(void) { return 5000000000000u + cs_ticks() / 2; }
+
+TEST(times_in_a_clients_clock)
+{
+    struct cs_scale scale;
+    CUpti_ActivityMemset4 set = {.kind = CUPTI_ACTIVITY_KIND_MEMSET};
+    cs_clock_init();
+    cs_scale_begin(&scale, own_ticks);
+    CHECK(scale.same);
+    set.start = cs_ticks(), set.end = 0;
+    cs_u64 start = set.start;
+    cs_shared_convert((CUpti_Activity *)&set, &scale);
+    CHECK_IS(set.start, start);
+    CHECK_IS(cs_shared_begin((CUpti_Activity *)&set), start);
+
+    cs_scale_begin(&scale, half_speed);
+    CHECK(!scale.same);
+    for (cs_u64 until = cs_ticks() + 50000000; cs_ticks() < until;) {}
+    cs_scale_extend(&scale);
+    set.start = start = cs_ticks();
+    cs_shared_convert((CUpti_Activity *)&set, &scale);
+    cs_i64 off = (cs_i64)(set.start - (5000000000000u + start / 2));
+    CHECK(off < 1000000 && off > -1000000);
+    CHECK_IS(set.end, 0); /* what has no time gets none */
+    CUpti_Activity none = {.kind = CUPTI_ACTIVITY_KIND_NAME};
+    CHECK_IS(cs_shared_begin(&none), 0);
+}
