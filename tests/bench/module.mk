@@ -1,7 +1,7 @@
 # Speed, as ratios from one run, in lines `name value unit` (docs/measurements.md keeps those of a GPU). Never a test.
 
 BENCH       := $(B)/bench
-BENCH_CALLS := CUSTREAM_FAKE_DIRECT=1 LD_LIBRARY_PATH=$(FAKE) LD_PRELOAD=$(abspath $(B))/libcustream_shim.so
+BENCH_CALLS := CUSTREAM_GPU=off CUSTREAM_FAKE_DIRECT=1 LD_LIBRARY_PATH=$(FAKE) LD_PRELOAD=$(abspath $(B))/libcustream_shim.so
 
 $(BENCH)/calls: tests/bench/calls.c $(B)/obj/shim/base/clock.o $(B)/obj/shim/base/realdl.o $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
@@ -12,6 +12,9 @@ $(BENCH)/parts: tests/bench/parts.c $(SHIM_OBJ)
 $(BENCH)/load: tests/bench/load.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $< -o $@
+
+# Built with the tests, so that it stays buildable.
+TEST_PROGRAMS += $(BENCH)/calls $(BENCH)/parts $(BENCH)/load
 
 .PHONY: bench bench-run
 bench:

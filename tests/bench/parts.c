@@ -75,7 +75,7 @@ static void bench_writer(const char *path)
     if (!cs_output_open()) exit(2);
     cs_clock_sync();
     cs_totals_reset();
-    cs_timeline_begin();
+    cs_timeline_begin(CS_BEGIN_FILE);
     cs_output_flush();
     double start = seconds(CLOCK_THREAD_CPUTIME_ID);
     for (cs_u64 i = 0; i < EVENTS; i++) {
