@@ -6,7 +6,7 @@ CUPTI slows every launch of the process, so no two kinds can share one: processe
 `name value unit`:
 
     gpu_launch_*    a launch by the driver API: plain, host_only (the shim, CUSTREAM_GPU=off), full (with GPU times), events (with those of
-                    events), nsys (where it is installed)
+                    events), cupti_client (a plain client of CUPTI that asks for kernels, copies and memsets, without the shim), nsys (where installed)
     torch_add_*     an operation of PyTorch's (where that is installed): plain, host_only, full, profiler_cuda, profiler_cpu_cuda (torch.profiler)
 
 and of each but `plain` its ratio to it; `gpu_launch_ratio_full` is the figure that is to stay small. TORCH_ROUNDS 0 leaves PyTorch out.
@@ -47,7 +47,8 @@ def shim(folder, source):
 def nsys():
     """The command of Nsight Systems, None where it is not installed."""
     found = [path for folder in os.environ.get("PATH", "").split(os.pathsep) for path in glob.glob(os.path.join(folder, "nsys"))]
-    found += sorted(glob.glob("/opt/nvidia/nsight-systems/*/bin/nsys"))
+    for place in ("nsight-systems/*/bin/nsys", "nsight-compute/*/host/target-linux-x64/nsys"):
+        found += sorted(glob.glob(os.path.join("/opt/nvidia", place)))
     return found[0] if found else None
 
 
@@ -56,6 +57,8 @@ def launch_kinds(folder):
     figure, source = "gpu_driver_launch_ns_linked", os.environ.get("CUSTREAM_GPU", "cupti")
     kinds = {"plain": lambda: one_run(LAUNCH, figure), "host_only": lambda: one_run(LAUNCH, figure, shim(folder, "off")),
              "full": lambda: one_run(LAUNCH, figure, shim(folder, source)), "events": lambda: one_run(LAUNCH, figure, shim(folder, "events"))}
+    client = os.path.join(BUILD, "gpu", "libcupti_client.so")
+    kinds["cupti_client"] = lambda: one_run(LAUNCH, figure, {"LD_PRELOAD": client, "CUPTI_CLIENT_EARLY": "1", "CUPTI_CLIENT_OUT": os.devnull})
     if nsys():
         kinds["nsys"] = lambda: one_run([nsys(), *NSYS, os.path.join(folder, "report"), *LAUNCH], figure)
     return kinds
