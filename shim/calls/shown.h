@@ -2,7 +2,7 @@
  * Taking the tail of a row apart: its (label, format, value) tuples. For the includers of calls.def that care about shown values.
  *
  * CS_SHOWN(m, tuples...) applies m(label, format, value) to each tuple. The names below stand for the tuples that several rows share; the locals
- * that they mention (cause_, capture_began_) are declared by the row's effect, shim/hook/effects.h.
+ * that they mention (cause_, capture_began_, ids_) are declared by the row's effect, shim/hook/effects.h.
  */
 #ifndef CS_CALLS_SHOWN_H
 #define CS_CALLS_SHOWN_H
@@ -28,5 +28,8 @@
 /* What a wait on an event waits for, and since when a capture has been running. */
 #define CAUSED   (cause, CAUSE, cause_.ticks), (, NONE, cause_.where)
 #define CAPTURED (capture, CAPTURE, capture_began_)
+
+/* The profiler's numbers of a graph, by which its nodes are told apart later; of its executable in the high half. */
+#define GRAPH_IDS (graph_ids, GRAPH_IDS, CS_PACK(ids_.graph, ids_.exec)), (, NONE, ids_.nodes)
 
 #endif

@@ -19,6 +19,7 @@
 #include "shim/base/options.h"
 #include "shim/calls/real.h"
 #include "shim/object/context.h"
+#include "shim/object/graph.h"
 #include "shim/object/stream.h"
 
 static _Atomic cs_u64 dropped;
@@ -28,6 +29,11 @@ static cs_u64 CUPTIAPI timestamp(void) { return cs_ticks(); }
 static bool stream_id(CUcontext context, CUstream stream, bool per_thread, cs_u32 *id)
 {
     return cs_cupti.cuptiGetStreamIdEx(context, stream, per_thread, id) == CUPTI_SUCCESS;
+}
+
+static bool graph_ids(CUgraph graph, CUgraphExec exec, struct cs_graph_ids *ids)
+{
+    return cs_cupti.cuptiGetGraphId(graph, &ids->graph) == CUPTI_SUCCESS && (!exec || cs_cupti.cuptiGetGraphExecId(exec, &ids->exec) == CUPTI_SUCCESS);
 }
 
 /* --- which calls --- */
@@ -186,6 +192,8 @@ static const char *start(void)
         return why;
     }
     cs_store_rel(&cs_stream_gpu_id, stream_id);
+    cs_add(&cs_graph_epoch, 1);
+    if (cs_cupti.cuptiGetGraphId && cs_cupti.cuptiGetGraphExecId) cs_store_rel(&cs_graph_profiler_ids, graph_ids);
     return NULL;
 }
 
@@ -212,6 +220,7 @@ static void drain(const struct cs_gpu_sink *to)
 static void stop(void)
 {
     cs_store_rel(&cs_stream_gpu_id, NULL);
+    cs_store_rel(&cs_graph_profiler_ids, NULL);
     cs_share_end();
     disable_kinds();
     cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);

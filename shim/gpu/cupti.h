@@ -17,7 +17,7 @@
     F(cuptiGetVersion, true) F(cuptiGetResultString, true) F(cuptiActivityRegisterCallbacks, true) F(cuptiActivityEnable, true)                          \
     F(cuptiActivityDisable, true) F(cuptiActivityGetNextRecord, true) F(cuptiActivityFlushAll, true) F(cuptiActivityGetNumDroppedRecords, true)         \
     F(cuptiActivityRegisterTimestampCallback, false) F(cuptiGetStreamIdEx, true) F(cuptiActivityEnableDriverApi, false) F(cuptiGetCallbackName, false)  \
-    F(cuptiFinalize, false) F(cuptiActivitySetAttribute, false)
+    F(cuptiFinalize, false) F(cuptiActivitySetAttribute, false) F(cuptiGetGraphId, false) F(cuptiGetGraphExecId, false)
 
 struct cs_cupti {
 #define POINTER(name, required) __typeof__(&name) name;

@@ -11,6 +11,7 @@
 #include "shim/gpu/mark.h"
 #include "shim/hook/callback.h"
 #include "shim/object/event.h"
+#include "shim/object/graph.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
 
@@ -63,10 +64,16 @@
 #define PUBLISHED_capture_begin(handle)
 
 /* A capture that was invalidated ends too, with an error; refusals of the end call itself leave it running. */
-#define BEFORE_capture_end(handle)       const cs_u64 capture_began_ = cs_stream_captures(cs_stream_find(thread_, handle, per_thread_));
-#define AFTER_capture_end(handle)                                                                                                                    \
-    if (cs_capture_is_over(r_)) cs_stream_capture(stream_, 0);
-#define PUBLISHED_capture_end(handle)
+#define BEFORE_capture_end(handle, out)  const cs_u64 capture_began_ = cs_stream_captures(cs_stream_find(thread_, handle, per_thread_));
+#define AFTER_capture_end(handle, out)                                                                                                               \
+    if (cs_capture_is_over(r_)) cs_stream_capture(stream_, 0);                                                                                       \
+    const struct cs_graph_ids ids_ __attribute__((unused)) = CS_DONE ? cs_graph_ids_of(out, NULL) : (struct cs_graph_ids){0};
+#define PUBLISHED_capture_end(handle, out)
+
+#define BEFORE_graph_made(graph, exec)
+#define AFTER_graph_made(graph, exec)                                                                                                                \
+    const struct cs_graph_ids ids_ = CS_DONE ? cs_graph_ids_of(&(graph), exec) : (struct cs_graph_ids){0};
+#define PUBLISHED_graph_made(graph, exec)
 
 #define BEFORE_host_func(fn, data)                                                                                                                   \
     void *given_fn_ = (void *)(fn);                                                                                                                  \

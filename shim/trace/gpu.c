@@ -192,6 +192,7 @@ void cs_gpu_trace_emit(bool all)
 {
     match_calls();
     cs_gpu_captures_settle();
+    cs_gpu_graphs_settle();
     size_t ready = choose(all), kept = 0;
     sort(ready);
     for (size_t i = 0; i < ready; i++) {

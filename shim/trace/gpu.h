@@ -27,6 +27,13 @@ void cs_gpu_trace_sync(const struct cs_thread *thread, const struct cs_record *r
 void cs_gpu_capture_began(struct cs_stream *stream, cs_u64 began);
 void cs_gpu_capture_ended(struct cs_stream *stream, cs_u64 began, cs_u64 ended);
 
+/* A call that makes a node where its stream captures; a graph came out of a capture (ticks), of so many nodes; an executable was made of one, and was
+ * changed to another. Numbers are the profiler's; 0: unknown. */
+void cs_gpu_graph_call(const struct cs_record *record);
+void cs_gpu_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ended, cs_u32 graph, cs_u32 length);
+void cs_gpu_graph_instantiated(cs_u32 graph, cs_u32 exec, cs_u32 length);
+void cs_gpu_graph_updated(cs_u32 exec);
+
 /* Writes what has come. `all`: also what its call has not been found for, the last time. */
 void cs_gpu_trace_emit(bool all);
 
@@ -74,6 +81,14 @@ void cs_gpu_queue_remove(struct cs_gpu_lane *lane, cs_u64 from, cs_u64 until);  
 void cs_gpu_capture_joined(struct cs_stream *stream, cs_u64 ticks, const cs_u64 *cause);
 bool cs_gpu_captures(const struct cs_stream *stream, cs_u64 ticks);
 void cs_gpu_captures_settle(void);
+
+/* The streams of a capture that ended then, and since when each was part of it; how many they are. */
+enum { CS_CAPTURE_MEMBERS = 256 };
+cs_u32 cs_gpu_capture_members(cs_ref origin, cs_u64 ended, cs_ref *streams, cs_u64 *from);
+
+/* Graphs: the stream that a node was captured from, NULL where that can't be known; and lists of captures that have ended. */
+struct cs_stream *cs_gpu_graph_stream(const struct cs_gpu_work *work);
+void cs_gpu_graphs_settle(void);
 
 /* Counters: of the calls on a stream whose work has not ended, and of streams at work at once. */
 void cs_gpu_count_step(struct cs_gpu_lane *lane, cs_u64 ns, int step);

@@ -6,7 +6,7 @@
  */
 #include "shim/trace/gpu.h"
 
-enum { MEMBERS = 256, ROUNDS = 3 };
+enum { MEMBERS = CS_CAPTURE_MEMBERS, ROUNDS = 3 };
 
 static struct member {
     cs_ref stream, origin;
@@ -72,6 +72,17 @@ void cs_gpu_capture_ended(struct cs_stream *stream, cs_u64 began, cs_u64 ended)
         open_members--;
     }
     if (!known) member_add(origin, origin, began, ended);
+}
+
+cs_u32 cs_gpu_capture_members(cs_ref origin, cs_u64 ended, cs_ref *streams, cs_u64 *from)
+{
+    cs_u32 found = 0;
+    for (cs_u32 i = 0; i < MEMBERS; i++) {
+        if (members[i].origin != origin || members[i].until != ended || !members[i].stream) continue;
+        streams[found] = members[i].stream;
+        from[found++] = members[i].from;
+    }
+    return found;
 }
 
 void cs_gpu_captures_settle(void)

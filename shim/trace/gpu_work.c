@@ -124,6 +124,7 @@ static char *put_error(char *at, const struct cs_gpu_work *w)
 
 struct place {
     cs_u32 pid, tid, lane; /* lane: the stream's, without what tells overlap */
+    bool elsewhere;        /* it ran on another stream than the one from which it was captured into its graph, where it stands */
     int priority;
     cs_u64 start, end, raw_start; /* ns */
 };
@@ -154,6 +155,7 @@ static char *put_slice(char *at, const struct cs_gpu_work *w, const struct place
     if (w->by_events) at = put_error(at, w);
     if (w->graph) PUT(at, "graph", w->graph);
     if (w->node) PUT(at, "graph node", w->node & 0xffffffff);
+    if (p->elsewhere) PUT(at, "cs.ran_on", w->stream);
     if (p->raw_start != p->start) {
         at = cs_put_literal(at, "\"cs.raw_start_ns\":");
         at = cs_put_uint(at, p->raw_start);
@@ -183,11 +185,11 @@ char *cs_gpu_arrow_end(char *at, const char *phase, const char *kind, cs_u64 id,
     return cs_put_literal(at, "\"}");
 }
 
-/* Which lane: the stream that the profiler names, else the call's; learnt where only one of the two is known. */
+/* Which lane: the stream that a graph's node was captured from, else that the profiler names, else the call's; learnt where only one of the two is known. */
 static cs_u32 lane_of(const struct cs_gpu_work *w, const struct cs_op *op)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, w->vstream);
-    if (stream) return cs_gpu_lane_of(stream);
+    if (stream || (w->node && (stream = cs_gpu_graph_stream(w)))) return cs_gpu_lane_of(stream);
     struct cs_gpu_lane *of_call = op ? cs_gpu_lane_get(op->lane) : NULL;
     bool may_be = of_call && of_call->device == w->device && (!of_call->context || of_call->context == w->context);
     if (may_be && (of_call->gpu_id == w->stream || (!of_call->gpu_id && !op->graph && !cs_gpu_lane_known(w->device, w->context, w->stream)))) {
@@ -241,6 +243,7 @@ void cs_gpu_work_write(const struct cs_gpu_work *w, struct cs_op *op)
     if (p.end <= p.start) p.end = p.start + 1;
     p.pid = lane->device;
     p.lane = lane->tid;
+    p.elsewhere = w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id;
     p.priority = lane->priority;
     p.tid = cs_gpu_lane_place(lane, false, &p.start, p.end);
     cs_output_commit(put_slice(cs_output_room(), w, &p, op ? op->id : 0));

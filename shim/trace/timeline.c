@@ -185,7 +185,8 @@ static bool is_shown(enum cs_format format, cs_u64 value)
     switch (format) {
     case CS_FORMAT_NONE:
     case CS_FORMAT_CAUSE:
-    case CS_FORMAT_CAPTURE: return false;
+    case CS_FORMAT_CAPTURE:
+    case CS_FORMAT_GRAPH_IDS: return false;
     case CS_FORMAT_EVENT: return cs_pool_get(&cs_events, (cs_ref)value) != NULL;
     case CS_FORMAT_KERNEL: return (cs_u32)value != 0;
     default: return true;
@@ -289,6 +290,21 @@ static void capture_slice(struct cs_stream *stream, const struct cs_record *r, c
     at = cs_put_literal(at, ",\"args\":{");
     if (r->result != CUDA_SUCCESS) at = put_result(at, r->result);
     cs_output_commit(close_args(put_stream(at, stream)));
+}
+
+/* What becomes of the nodes of a graph. */
+static void tell_graphs(const struct cs_record *r, struct cs_stream *stream)
+{
+    const struct cs_call_info *info = &cs_call_info[r->call];
+    const cs_u64 *ids = NULL;
+    cs_gpu_graph_call(r);
+    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
+        if (info->shown[i].format == CS_FORMAT_GRAPH_IDS) ids = &r->value[i];
+    if (!ids || r->result != CUDA_SUCCESS) return;
+    cs_u32 graph = (cs_u32)ids[0], exec = (cs_u32)(ids[0] >> 32), nodes = (cs_u32)ids[1];
+    if (info->kind == CS_KIND_CAPTURE && stream) cs_gpu_graph_captured(stream, r->value[0], r->begin, graph, nodes);
+    else if (!strncmp(info->name, "cuGraphExecUpdate", 17)) cs_gpu_graph_updated(exec);
+    else if (info->kind == CS_KIND_GRAPH) cs_gpu_graph_instantiated(graph, exec, nodes);
 }
 
 static void tell_causes(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin)
@@ -441,6 +457,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     if (r->call == CS_CALL_CALLBACK) return;
     tell_causes(thread, r, stream, begin);
     tell_wait(thread, r, stream, begin, end);
+    tell_graphs(r, stream);
 }
 
 /* The end of a stream's life in this file, with what went through it here. `how`: a member of its args. */

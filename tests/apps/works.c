@@ -9,6 +9,7 @@
  * works green        streams of a green context, made in both ways, and one that is not
  * works ends         streams destroyed with work pending, their handles given to others at once; a context destroyed with work outstanding
  * works graphs       graphs from captures on two streams, and one by hand, launched on a third
+ * works captures     graphs captured over two streams, by one thread and by two, and what may be done with them; launched on a third
  * works depth        gates: how much waits on each stream is known at every moment
  * works waits        waits of every kind that work releases, and waits for what has ended
  * works many N       N kernels on one stream
@@ -278,6 +279,86 @@ static void graphs(void)
     OK(cuCtxSynchronize);
 }
 
+/* --- captures: each kernel's grid is a number of its own --- */
+
+struct part {
+    CUstream stream;
+    unsigned grid;
+};
+
+static void *captures_part(void *of)
+{
+    struct part *part = of;
+    OK(cuCtxSetCurrent, app_context);
+    OK(cuLaunchKernel, empty, part->grid, 1, 1, 1, 1, 1, 0, part->stream, NULL, NULL);
+    OK(cuMemsetD8Async, memory, 1, part->grid, part->stream);
+    return NULL;
+}
+
+/* first: `grid`; second: grid + 1 and a set, by a thread of its own if so asked; first: grid + 2. */
+static CUgraph capture_two(CUstream first, CUstream second, unsigned grid, int threads)
+{
+    CUevent fork_event, join_event;
+    CUgraph graph;
+    pthread_t thread;
+    struct part part = {second, grid + 1};
+    OK(cuEventCreate, &fork_event, CU_EVENT_DISABLE_TIMING);
+    OK(cuEventCreate, &join_event, CU_EVENT_DISABLE_TIMING);
+    OK(cuStreamBeginCapture_v2, first, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuLaunchKernel, empty, grid, 1, 1, 1, 1, 1, 0, first, NULL, NULL);
+    OK(cuEventRecord, fork_event, first);
+    OK(cuStreamWaitEvent, second, fork_event, 0);
+    if (threads) {
+        pthread_create(&thread, NULL, captures_part, &part);
+        pthread_join(thread, NULL);
+    } else {
+        captures_part(&part);
+    }
+    OK(cuLaunchKernel, empty, grid + 2, 1, 1, 1, 1, 1, 0, first, NULL, NULL);
+    OK(cuEventRecord, join_event, second);
+    OK(cuStreamWaitEvent, first, join_event, 0);
+    OK(cuStreamEndCapture, first, &graph);
+    return graph;
+}
+
+static void captures(void)
+{
+    CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0), b = new_stream("b", CU_STREAM_NON_BLOCKING, 0), c = new_stream("c", CU_STREAM_NON_BLOCKING, 0);
+    CUgraphExec twice[2], by_hand, other, grown, updated, partly;
+    CUgraphNode node, last;
+    CUgraphExecUpdateResultInfo info;
+    CUDA_KERNEL_NODE_PARAMS_v2 launch = {.func = empty, .gridDimX = 40, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 99, .height = 1};
+    LAUNCH(empty, a);
+    LAUNCH(empty, b);
+    CUgraph graph = capture_two(a, b, 10, 0);
+    for (int i = 0; i < 2; i++) OK(cuGraphInstantiateWithFlags, &twice[i], graph, 0);
+    updated = instantiate(graph);
+    other = instantiate(capture_two(b, a, 20, 1));
+    graph = capture_two(a, b, 30, 0);
+    OK(cuGraphAddMemsetNode, &last, graph, NULL, 0, &set, app_context);
+    grown = instantiate(graph);
+    OK(cuGraphCreate, &graph, 0);
+    OK(cuGraphAddKernelNode_v2, &node, graph, NULL, 0, &launch);
+    OK(cuGraphAddMemsetNode, &last, graph, &node, 1, &set, app_context);
+    by_hand = instantiate(graph);
+    OK(cuGraphCreate, &graph, 0);
+    launch.gridDimX = 60;
+    OK(cuGraphAddKernelNode_v2, &node, graph, NULL, 0, &launch);
+    OK(cuStreamBeginCaptureToGraph, a, graph, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuLaunchKernel, empty, 61, 1, 1, 1, 1, 1, 0, a, NULL, NULL);
+    OK(cuStreamEndCapture, a, &graph);
+    partly = instantiate(graph);
+    OK(cuGraphExecUpdate_v2, updated, capture_two(b, a, 50, 0), &info);
+    for (int i = 0; i < 4; i++) OK(cuGraphLaunch, twice[i % 2], c);
+    for (int i = 0; i < 2; i++) OK(cuGraphLaunch, other, c);
+    OK(cuGraphLaunch, grown, c);
+    OK(cuGraphLaunch, by_hand, c);
+    OK(cuGraphLaunch, updated, c);
+    OK(cuGraphLaunch, partly, c);
+    OK(cuCtxSynchronize);
+}
+
 /* --- depth, waits --- */
 
 static void depth(void)
@@ -394,6 +475,7 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "green")) green();
     else if (!strcmp(what, "ends")) ends();
     else if (!strcmp(what, "graphs")) graphs();
+    else if (!strcmp(what, "captures")) captures();
     else if (!strcmp(what, "depth")) depth();
     else if (!strcmp(what, "waits")) waits();
     else if (!strcmp(what, "many")) many(count), peak();

@@ -33,7 +33,7 @@ struct fake_node *fake_node_add(struct fake_graph *graph, CUgraphNodeType type, 
     if (!node) abort();
     node->graph = graph;
     node->type = type;
-    node->id = (uint64_t)graph->id << 32 | ++graph->last_node;
+    node->id = (uint64_t)graph->id << 32 | graph->last_node++;
     node->work = *work;
     node->before = calloc(count + 1, sizeof *before);
     if (!node->before) abort();
