@@ -65,7 +65,8 @@ def both(run_app, argv, **options):
     env = options.pop("env", {})
     bare = run_app(argv, shim=False, env=env, **options)
     run = run_app(argv, env=env, **options)
-    assert (run.rc, run.stdout) == (bare.rc, bare.stdout), f"--- stderr\n{run.stderr}"
+    assert (run.rc, run.stdout) == (bare.rc, bare.stdout), "\n".join(
+        f"--- {which}: rc {one.rc}\n{one.stdout}--- stderr\n{one.stderr}" for which, one in (("without the shim", bare), ("with it", run)))
     assert not bare.trace.exists()
     return run, read(run.trace)
 
