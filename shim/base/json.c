@@ -16,8 +16,7 @@ char *cs_put_hex(char *at, cs_u64 n)
     return at;
 }
 
-/* Length of the UTF-8 sequence at p (shortest form, no surrogates, at most U+10FFFF), 0 if it is not one or does not end before `end`. */
-static int utf8_length(const unsigned char *p, const unsigned char *end)
+int cs_utf8_length(const unsigned char *p, const unsigned char *end)
 {
     unsigned c = p[0], low = 0x80, high = 0xbf;
     int n;
@@ -41,7 +40,7 @@ char *cs_put_string(char *at, const char *text, size_t text_max)
     const unsigned char *p = (const unsigned char *)text, *end = p + strnlen(text, text_max);
     *at++ = '"';
     while (p < end) {
-        int n = utf8_length(p, end);
+        int n = cs_utf8_length(p, end);
         if (n > 1) {
             at = cs_put(at, (const char *)p, (size_t)n);
         } else if (n == 0) {

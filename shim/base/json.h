@@ -47,4 +47,7 @@ char *cs_put_hex(char *at, cs_u64 n); /* "0x1f" with its quotes; at most 20 byte
  * `text_max` bytes of input. At most 6 * text_max + 2 bytes. */
 char *cs_put_string(char *at, const char *text, size_t text_max);
 
+/* Length of the UTF-8 sequence at p (shortest form, no surrogates, at most U+10FFFF), 0 if it is not one or does not end before `end`. */
+int cs_utf8_length(const unsigned char *p, const unsigned char *end);
+
 #endif

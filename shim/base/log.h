@@ -15,6 +15,9 @@ enum cs_log_level { CS_LOG_ERROR, CS_LOG_WARN, CS_LOG_INFO, CS_LOG_DEBUG };
 void cs_log_set_level(enum cs_log_level level);
 void cs_log(enum cs_log_level level, const char *format, ...) CS_PRINTF(2, 3);
 
+/* A line of a report that somebody asked for: "custream: SUBJECT: text", where warnings are written. */
+void cs_log_report(const char *subject, const char *format, ...) CS_PRINTF(2, 3);
+
 /* At most one line from each place in the code. */
 #define cs_log_once(level, ...)                                                                                                                      \
     do {                                                                                                                                             \

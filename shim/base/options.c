@@ -6,20 +6,28 @@
 #include <strings.h>
 
 #include "shim/base/log.h"
+#include "shim/base/settings.h"
 
 #define ENV_PREFIX "CUSTREAM_"
 
 const struct cs_option_info cs_option_info[CS_OPTION_COUNT] = {
-#define OPTION(id, type, preset, allowed, help) {#id, ENV_PREFIX #id, preset, allowed, help, CS_OPTION_##type},
+#define OPTION(id, type, preset, allowed, help) {#id, ENV_PREFIX #id, preset, allowed, help, CS_TYPE_##type},
 #include "shim/base/options.def"
 #undef OPTION
 };
 
+enum { TEXT_MAX = 4096, POLICY_MAX = 1 << 16 };
+
 static struct {
-    char text[4096];
+    const char *text;
+    bool given;
     cs_u64 size;
     cs_u32 parts;
 } value_of[CS_OPTION_COUNT];
+
+static char texts[CS_OPTION_COUNT][TEXT_MAX], policy_text[POLICY_MAX]; /* a policy may be given as itself */
+
+static size_t room_of(enum cs_option id) { return id == CS_OPTION_POLICY ? POLICY_MAX : TEXT_MAX; }
 
 /* "4M" -> 4194304, and `end` behind it. false for anything but digits and one unit. */
 static bool parse_number(const char *text, cs_u64 *out, char **end)
@@ -105,26 +113,35 @@ const char *cs_option_check(enum cs_option id, const char *value)
     const struct cs_option_info *info = &cs_option_info[id];
     cs_u64 size;
     cs_u32 parts;
-    bool ok = strlen(value) < sizeof value_of[0].text;
+    bool ok = strlen(value) < room_of(id);
     switch (info->type) {
-    case CS_OPTION_CHOICE: ok = ok && is_word_of(info->allowed, value); break;
-    case CS_OPTION_SIZE: ok = ok && parse_size(value, &size) && in_range(id, size); break;
-    case CS_OPTION_LIMIT: ok = ok && parse_limit(value, &size, &parts) && in_range(id, size); break;
-    case CS_OPTION_FILE: ok = ok && !has_control(value); break;
-    case CS_OPTION_PATH: ok = ok && is_trace_path(value); break;
+    case CS_TYPE_CHOICE: ok = ok && is_word_of(info->allowed, value); break;
+    case CS_TYPE_SIZE: ok = ok && parse_size(value, &size) && in_range(id, size); break;
+    case CS_TYPE_LIMIT: ok = ok && parse_limit(value, &size, &parts) && in_range(id, size); break;
+    case CS_TYPE_FILE: ok = ok && !has_control(value); break;
+    case CS_TYPE_PATH: ok = ok && is_trace_path(value); break;
+    case CS_TYPE_POLICY: break; /* what it holds is read by the policy layer */
+    case CS_TYPE_PRIORITY: ok = ok && cs_priority_read(value, &(struct cs_priority){0}); break;
+    case CS_TYPE_SHARING: ok = ok && cs_sharing_read(value, &(struct cs_sharing){0}); break;
+    case CS_TYPE_JITTER: ok = ok && cs_jitter_read(value, &(struct cs_jitter){0}); break;
+    case CS_TYPE_WINDOW: ok = ok && cs_window_read(value, &(struct cs_window){0}); break;
     }
     return ok ? NULL : info->allowed;
 }
 
 static void option_set(enum cs_option id, const char *value)
 {
-    strcpy(value_of[id].text, value);
-    if (cs_option_info[id].type == CS_OPTION_SIZE) parse_size(value, &value_of[id].size);
-    if (cs_option_info[id].type == CS_OPTION_LIMIT) parse_limit(value, &value_of[id].size, &value_of[id].parts);
+    char *text = id == CS_OPTION_POLICY ? policy_text : texts[id];
+    value_of[id].text = strcpy(text, value);
+    if (cs_option_info[id].type == CS_TYPE_SIZE) parse_size(value, &value_of[id].size);
+    if (cs_option_info[id].type == CS_TYPE_LIMIT) parse_limit(value, &value_of[id].size, &value_of[id].parts);
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    for (int i = 0; id == CS_OPTION_LOG && i < 4; i++)
+        if (!strcmp(value, levels[i])) cs_log_set_level((enum cs_log_level)i);
 }
 
-/* How many single-character edits lie between a name, in any case of letters, and an option's, for "did you mean". Short strings only. */
-static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
+/* How many single-character edits lie between a name, in any case of letters, and another, for "did you mean". Short strings only. */
+size_t cs_edits(const char *a, size_t n, const char *b, size_t m)
 {
     size_t row[64];
     if (m >= CS_COUNT(row)) return m;
@@ -133,7 +150,7 @@ static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= m; j++) {
-            size_t best = diagonal + (toupper((unsigned char)a[i - 1]) != b[j - 1]);
+            size_t best = diagonal + (toupper((unsigned char)a[i - 1]) != toupper((unsigned char)b[j - 1]));
             if (row[j] + 1 < best) best = row[j] + 1;
             if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
             diagonal = row[j];
@@ -143,18 +160,26 @@ static size_t edit_distance(const char *a, size_t n, const char *b, size_t m)
     return row[m];
 }
 
+enum cs_option cs_option_like(const char *name, size_t length, size_t *edits)
+{
+    enum cs_option best = 0;
+    *edits = SIZE_MAX;
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        size_t distance = cs_edits(name, length, cs_option_info[i].id, strlen(cs_option_info[i].id));
+        if (distance < *edits) best = (enum cs_option)i, *edits = distance;
+    }
+    return best;
+}
+
 static void warn_unknown(const char *entry)
 {
     const char *name = entry + strlen(ENV_PREFIX);
-    size_t n = strcspn(name, "="), best = 0, best_distance = SIZE_MAX;
+    size_t n = strcspn(name, "="), edits;
     if (!strncmp(name, "FAKE_", 5)) return; /* the simulated GPU's own */
-    for (size_t i = 0; i < CS_OPTION_COUNT; i++) {
-        const char *id = cs_option_info[i].id;
-        size_t distance = edit_distance(name, n, id, strlen(id));
-        if (n == strlen(id) && !strncmp(name, id, n)) return;
-        if (distance < best_distance) best = i, best_distance = distance;
-    }
-    if (best_distance <= 3)
+    enum cs_option best = cs_option_like(name, n, &edits);
+    const char *id = cs_option_info[best].id;
+    if (n == strlen(id) && !strncmp(name, id, n)) return;
+    if (edits <= 3)
         cs_log(CS_LOG_WARN, "%.*s is not an option; did you mean %s?", (int)(n + strlen(ENV_PREFIX)), entry, cs_option_info[best].env);
     else
         cs_log(CS_LOG_WARN, "%.*s is not an option of this version", (int)(n + strlen(ENV_PREFIX)), entry);
@@ -166,21 +191,26 @@ void cs_options_read(void)
         const struct cs_option_info *info = &cs_option_info[id];
         const char *given = getenv(info->env);
         option_set(id, info->preset);
-        if (!given || !*given) continue;
+        value_of[id].given = given && *given;
+        if (!value_of[id].given) continue;
         const char *allowed = cs_option_check(id, given);
         if (allowed)
             cs_log(CS_LOG_WARN, "%s=%.200s is not valid: allowed is %s; using %s", info->env, given, allowed, info->preset);
         else
             option_set(id, given);
     }
-    static const char *const levels[] = {"error", "warn", "info", "debug"};
-    for (int i = 0; i < 4; i++)
-        if (cs_option_is(CS_OPTION_LOG, levels[i])) cs_log_set_level((enum cs_log_level)i);
     extern char **environ;
     for (char **e = environ; e && *e; e++)
         if (!strncmp(*e, ENV_PREFIX, strlen(ENV_PREFIX))) warn_unknown(*e);
 }
 
+void cs_option_give(enum cs_option id, const char *value)
+{
+    if (!value_of[id].given) option_set(id, value);
+}
+
+void cs_option_drop(enum cs_option id) { option_set(id, cs_option_info[id].preset); }
+bool cs_option_given(enum cs_option id) { return value_of[id].given; }
 const char *cs_option_text(enum cs_option id) { return value_of[id].text; }
 cs_u64 cs_option_size(enum cs_option id) { return value_of[id].size; }
 cs_u32 cs_option_parts(enum cs_option id) { return value_of[id].parts; }

@@ -1,5 +1,5 @@
 /*
- * The options: read once from the environment, then constant.
+ * The options: read once from the environment and from a policy file, then constant.
  *
  * options.def is the one table; the command's flags and the documentation come from it too. A wrong value is one line on stderr with the
  * variable, the value and what is allowed, and the option keeps its default.
@@ -22,7 +22,10 @@ struct cs_option_info {
     const char *preset;  /* the default, as one would type it */
     const char *allowed; /* what is allowed, in words */
     const char *help;
-    enum cs_option_type { CS_OPTION_PATH, CS_OPTION_FILE, CS_OPTION_CHOICE, CS_OPTION_SIZE, CS_OPTION_LIMIT } type;
+    enum cs_option_type {
+        CS_TYPE_PATH, CS_TYPE_FILE, CS_TYPE_CHOICE, CS_TYPE_SIZE, CS_TYPE_LIMIT, CS_TYPE_POLICY,
+        CS_TYPE_PRIORITY, CS_TYPE_SHARING, CS_TYPE_JITTER, CS_TYPE_WINDOW /* base/settings.h */
+    } type;
 };
 extern const struct cs_option_info cs_option_info[CS_OPTION_COUNT];
 
@@ -31,6 +34,17 @@ const char *cs_option_check(enum cs_option id, const char *value);
 
 /* Reads the environment. Called once, before any getter, by one thread. Unknown CUSTREAM_ variables get a line each. */
 void cs_options_read(void);
+
+/* From a policy file, after cs_options_read: the environment beats it. A value that cs_option_check finds good. */
+void cs_option_give(enum cs_option id, const char *value);
+bool cs_option_given(enum cs_option id); /* in the environment; where it was not valid there, the value is the default, as was said, for good */
+
+/* Back to the default, for good: for options of the environment that contradict each other. */
+void cs_option_drop(enum cs_option id);
+
+/* The row whose id is most like a name in any case of letters, and by how many single-character edits they differ. */
+enum cs_option cs_option_like(const char *name, size_t length, size_t *edits);
+size_t cs_edits(const char *a, size_t n, const char *b, size_t m); /* between two short names */
 
 /* The value in force. The text lives as long as the process (it is a copy: programs change their environment). */
 const char *cs_option_text(enum cs_option id);

@@ -61,10 +61,14 @@ bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
 
 void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms)
 {
+    cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
     int now = cs_load_acq(&worker->state);
-    while (cs_worker_alive(worker) && !atomic_compare_exchange_weak(&worker->state, &now, (int)wanted)) {}
+    do {
+        /* What another asker has it do may have begun before our reason to ask: first that, then once more. */
+        for (; wanted == CS_WORKER_FLUSHING && now == (int)wanted && cs_monotonic_ns() < until; now = cs_load_acq(&worker->state)) wait_while(worker, now);
+        if (now < CS_WORKER_STARTING || now > CS_WORKER_FLUSHING) break;
+    } while (!atomic_compare_exchange_weak(&worker->state, &now, (int)wanted));
     if (cs_load_acq(&worker->state) != (int)wanted) return;
     futex(worker, FUTEX_WAKE, INT_MAX, NULL);
-    cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
     while (cs_load_acq(&worker->state) == (int)wanted && cs_monotonic_ns() < until) wait_while(worker, (int)wanted);
 }

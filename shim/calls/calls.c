@@ -5,13 +5,15 @@
 const struct cs_call_info cs_call_info[CS_CALL_COUNT] = {
     [CS_CALL_CALLBACK] = {"callback", CS_KIND_NONE, false, {{"function", CS_FORMAT_FUNCTION}}},
     [CS_CALL_LOSS] = {"lost", CS_KIND_NONE, false, {{"count", CS_FORMAT_UINT}}},
+    [CS_CALL_DELAY] = {"delay", CS_KIND_NONE, false, {{"drawn_us", CS_FORMAT_UINT}, {"before", CS_FORMAT_CALL}, {"at", CS_FORMAT_DELAYED}}},
+    [CS_CALL_SITE] = {"site", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
     [CS_CALL_RANGE_PUSH] = {"range push", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
     [CS_CALL_RANGE_POP] = {"range pop", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
     [CS_CALL_MARK] = {"mark", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
     [CS_CALL_RANGE_START] = {"range start", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
     [CS_CALL_RANGE_END] = {"range end", CS_KIND_NONE, false, {{NULL, CS_FORMAT_NONE}}},
 #define SHOWN(label, format, value) {#label, CS_FORMAT_##format},
-#define DESCRIBED(symbol, per_thread, kind, ...) [CS_CALL_##symbol] = {#symbol, CS_KIND_##kind, per_thread, {CS_SHOWN(SHOWN, ##__VA_ARGS__)}},
+#define DESCRIBED(symbol, other, per_thread, kind, ...) [CS_CALL_##symbol] = {#symbol, CS_KIND_##kind, per_thread, {CS_SHOWN(SHOWN, ##__VA_ARGS__)}},
 #define CALL(name, sibling, kind, stream, effect, parameters, arguments, ...) CS_SIBLINGS_##sibling(DESCRIBED, name, kind, ##__VA_ARGS__)
 #include "shim/calls/calls.def"
 #undef CALL

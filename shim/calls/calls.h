@@ -9,11 +9,11 @@
 #include "shim/base/compiler.h"
 #include "shim/calls/cuda_api.h"
 
-/* CS_ENTRY_(name, sibling, ...) applies CS_ENTRY(symbol, per_thread, ...) to the row's symbol and to its sibling's. Used by the includers of
- * calls.def that treat siblings like calls of their own, which all of them do. */
-#define CS_SIBLINGS_ONE(entry, name, ...)  entry(name, 0, __VA_ARGS__)
-#define CS_SIBLINGS_PTDS(entry, name, ...) entry(name, 0, __VA_ARGS__) entry(name##_ptds, 1, __VA_ARGS__)
-#define CS_SIBLINGS_PTSZ(entry, name, ...) entry(name, 0, __VA_ARGS__) entry(name##_ptsz, 1, __VA_ARGS__)
+/* CS_SIBLINGS_x(entry, name, ...) applies entry(symbol, other, per_thread, ...) to the row's symbol and to its sibling's; other is the other one of the
+ * two, or the symbol itself. Used by the includers of calls.def that treat siblings like calls of their own, which all of them do. */
+#define CS_SIBLINGS_ONE(entry, name, ...)  entry(name, name, 0, __VA_ARGS__)
+#define CS_SIBLINGS_PTDS(entry, name, ...) entry(name, name##_ptds, 0, __VA_ARGS__) entry(name##_ptds, name, 1, __VA_ARGS__)
+#define CS_SIBLINGS_PTSZ(entry, name, ...) entry(name, name##_ptsz, 0, __VA_ARGS__) entry(name##_ptsz, name, 1, __VA_ARGS__)
 
 enum cs_call {
     CS_CALL_NONE,
@@ -25,6 +25,8 @@ enum cs_call {
     /* Rows of the recording's own, in the same numbering so that one field of a record tells what it is. */
     CS_CALL_CALLBACK, /* a host function or stream callback ran */
     CS_CALL_LOSS,     /* calls that found the ring full */
+    CS_CALL_DELAY,    /* that a policy put in */
+    CS_CALL_SITE,     /* where in the program the call was made whose record comes next: trace/audit.h */
     CS_CALL_RANGE_PUSH, CS_CALL_RANGE_POP, CS_CALL_MARK, CS_CALL_RANGE_START, CS_CALL_RANGE_END, /* what the program says of itself: trace/annotation.h */
     CS_CALL_COUNT
 };
@@ -44,11 +46,13 @@ enum cs_format {
     CS_FORMAT_KERNEL,               /* name in the low half, dynamic shared memory in the high half */
     CS_FORMAT_GRID,                 /* takes this value and the next two: grid x, y | grid z, block x | block y, z */
     CS_FORMAT_MEMTYPE,              /* CUmemorytype */
-    CS_FORMAT_CAPTURE_MODE,         /* CUstreamCaptureMode */
+    CS_FORMAT_CAPTURE_MODE,         /* CUstreamCaptureMode in the low half, how many share the stream in the high half */
     CS_FORMAT_CAUSE,                /* takes this value and the next: ticks of the event's last record | thread, stream that recorded it */
     CS_FORMAT_CAPTURE,              /* ticks at which the stream's capture began */
     CS_FORMAT_GRAPH_IDS,            /* takes this value and the next: the profiler's number of the graph | of its executable; how many nodes */
     CS_FORMAT_FUNCTION,             /* address of a host function */
+    CS_FORMAT_CALL,                 /* enum cs_call, by its name */
+    CS_FORMAT_DELAYED,              /* 0: the calling thread, 1: the stream */
 };
 
 enum { CS_VALUES = 4 };

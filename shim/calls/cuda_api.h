@@ -11,4 +11,12 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
+#if CUDA_VERSION < 12040
+typedef struct CUgreenCtx_st *CUgreenCtx;
+#endif
+
+/* Declared in cudaProfiler.h, which not every package of headers has. */
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
+
 #endif

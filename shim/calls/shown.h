@@ -2,7 +2,7 @@
  * Taking the tail of a row apart: its (label, format, value) tuples. For the includers of calls.def that care about shown values.
  *
  * CS_SHOWN(m, tuples...) applies m(label, format, value) to each tuple. The names below stand for the tuples that several rows share; the locals
- * that they mention (cause_, capture_began_, ids_) are declared by the row's effect, shim/hook/effects.h.
+ * that they mention (cause_, capture_began_, shares_, ids_) are declared by the row's effect, shim/hook/effects.h.
  */
 #ifndef CS_CALLS_SHOWN_H
 #define CS_CALLS_SHOWN_H
@@ -24,6 +24,9 @@
 #define LAUNCHED_CONFIG(f, c)                                                                                                                        \
     (kernel, KERNEL, CS_PACK(KERNEL_ID(f), GIVEN((c)->sharedMemBytes))), (grid, GRID, GIVEN(CS_PACK((c)->gridDimX, (c)->gridDimY))),                  \
         (, NONE, GIVEN(CS_PACK((c)->gridDimZ, (c)->blockDimX))), (, NONE, GIVEN(CS_PACK((c)->blockDimY, (c)->blockDimZ)))
+
+/* A capture's mode, with how many share the stream that it begins on. */
+#define CAPTURES(m) (mode, CAPTURE_MODE, CS_PACK(m, shares_))
 
 /* What a wait on an event waits for, and since when a capture has been running. */
 #define CAUSED   (cause, CAUSE, cause_.ticks), (, NONE, cause_.where)

@@ -21,6 +21,8 @@ struct cs_gpu_backend {
     void (*drain)(const struct cs_gpu_sink *to);
     void (*stop)(void);                          /* after the last flush: calls cost what they cost before */
     cs_u64 (*poll)(void);                        /* between flushes, where it is not NULL; returns the pause until the next, ns */
+    void (*pause)(bool on);                      /* what is enqueued from now on gets no times, and costs what it cost before; NULL: it sees no calls but recorded ones */
+    bool (*serves)(void);                        /* others get what they asked for through it, so it must go on; NULL: nobody does */
     bool marks;                                  /* calls carry numbers of its own (gpu/mark.h); one without never gets times */
 };
 extern const struct cs_gpu_backend cs_gpu_cupti, cs_gpu_events, cs_gpu_none;
@@ -28,10 +30,14 @@ extern const struct cs_gpu_backend cs_gpu_cupti, cs_gpu_events, cs_gpu_none;
 /* The answer of a start that may go better later: another profiler has what the backend needs. */
 extern const char cs_gpu_taken[];
 
-/* Another profiler wants what the backend has and can't share: it lets go before this returns (within so long), and comes back when the other one has
- * gone, which cs_gpu_come_back tells. `why` in words, for the timeline. */
-void cs_gpu_step_back(const char *why, unsigned timeout_ms);
-void cs_gpu_come_back(void);
+/* What may hold the backend back, each for itself; it is at work while nothing does.
+ *
+ * PROFILER: another one wants what the backend has and can't share. It lets go before cs_gpu_step_back returns (within so long); `why` in words, for the
+ * timeline. WINDOW: calls are not recorded for the time being. It looks at no further ones, and lets go once the times of those before have come, or none
+ * have for a while; nobody waits for that. cs_gpu_come_back has it at work again before it returns, within so long; 0: soon. */
+enum cs_gpu_away { CS_GPU_AWAY_PROFILER = 1, CS_GPU_AWAY_WINDOW = 2 };
+void cs_gpu_step_back(enum cs_gpu_away reason, const char *why, unsigned timeout_ms);
+void cs_gpu_come_back(enum cs_gpu_away reason, unsigned timeout_ms);
 
 /* By CUSTREAM_GPU; once, before any other. */
 void cs_gpu_choose(void);
@@ -46,8 +52,9 @@ void cs_gpu_finish(unsigned timeout_ms);
 
 /* The writer's. */
 void cs_gpu_drain(const struct cs_gpu_sink *to);
-void cs_gpu_expect(bool work);                  /* whether work is under way whose times have not come */
+void cs_gpu_expect(bool work, cs_u64 come);     /* each round: whether work is under way whose times have not come; how many have */
 bool cs_gpu_is_on(void);                        /* there is a backend */
+bool cs_gpu_rests(void);                        /* and something holds it back */
 bool cs_gpu_calls_missing(bool now);            /* the writer: work comes, and no calls for it; the backend: asks, and resets */
 const char *cs_gpu_source(void);                /* its name, "none" */
 bool cs_gpu_marks(void);                        /* it marks calls */

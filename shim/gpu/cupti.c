@@ -54,8 +54,8 @@ static bool is_enqueuing(const char *symbol)
     return false;
 }
 
-/* Enables the records of enqueuing calls, by the names that CUPTI itself gives its numbers. False where it has none. */
-static bool enable_calls(void)
+/* Switches the records of enqueuing calls, by the names that CUPTI itself gives its numbers. False where it has none. */
+static bool switch_calls(bool on)
 {
     enum { CALLBACKS = 4096 };
     bool any = false;
@@ -63,7 +63,7 @@ static bool enable_calls(void)
     for (cs_u32 id = 1; id < CALLBACKS; id++) {
         const char *name = NULL;
         if (cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS) break;
-        if (name && is_enqueuing(name) && cs_cupti.cuptiActivityEnableDriverApi(id, 1) == CUPTI_SUCCESS) any = true;
+        if (name && is_enqueuing(name) && cs_cupti.cuptiActivityEnableDriverApi(id, on) == CUPTI_SUCCESS) any = true;
     }
     return any;
 }
@@ -89,7 +89,8 @@ static bool is_wanted(const struct kind *kind)
     return kind->kind != CUPTI_ACTIVITY_KIND_GRAPH_TRACE || !cs_option_is(CS_OPTION_GRAPH, "node");
 }
 
-static _Atomic bool enabled[CS_COUNT(kinds)], whole_graphs, all_calls;
+static _Atomic bool enabled[CS_COUNT(kinds)], whole_graphs, all_calls, paused;
+bool cs_cupti_paused(void) { return cs_load_acq(&paused); }
 
 static void disable_kinds(void)
 {
@@ -170,7 +171,7 @@ static const char *take_over(void)
     if (cs_cupti.cuptiActivitySetAttribute) cs_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &(uint8_t){1});
     result = cs_cupti.cuptiActivityRegisterCallbacks(cs_cupti_buffer_requested, cs_cupti_buffer_completed);
     if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterCallbacks", result);
-    bool early = !any_context() && enable_calls();
+    bool early = !any_context() && switch_calls(true);
     const char *why = enable_kinds();
     if (why) return why;
     if (!early && (result = cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER)) != CUPTI_SUCCESS) {
@@ -201,13 +202,31 @@ static void flush(bool all)
 {
     static bool told;
     size_t lost = 0;
-    if (cs_gpu_calls_missing(false)) cs_cupti_all_calls();
+    if (cs_gpu_calls_missing(false) && !cs_load(&paused)) cs_cupti_all_calls();
     CUptiResult result = cs_cupti.cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
     if (result != CUPTI_SUCCESS && !told) cs_log(CS_LOG_WARN, "GPU times may be missing: %s", failed("cuptiActivityFlushAll", result));
     told = told || result != CUPTI_SUCCESS;
     if (cs_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) != CUPTI_SUCCESS || !lost) return;
     cs_add(&dropped, lost);
     cs_share_dropped(lost);
+}
+
+/* What was enqueued before keeps its records, which come when it has ended. Single calls, once switched off, are not known to come back: then it is all of
+ * them, as after a stop. */
+static void pause(bool on)
+{
+    if (on) {
+        cs_store_rel(&paused, true);
+        disable_kinds();
+        if (atomic_exchange(&all_calls, false)) cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+        else switch_calls(false);
+        return;
+    }
+    cs_cupti_all_calls();
+    const char *why = enable_kinds();
+    if (why) cs_log(CS_LOG_WARN, "no GPU times from here on: %s", why);
+    cs_store_rel(&paused, false);
+    cs_cupti_graphs(!cs_share_wants_nodes());
 }
 
 static void drain(const struct cs_gpu_sink *to)
@@ -226,7 +245,8 @@ static void stop(void)
     cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
     cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME); /* another client's, that went on for us */
     cs_store(&all_calls, false);
+    cs_store_rel(&paused, false);
     if (cs_cupti.cuptiFinalize) cs_cupti.cuptiFinalize(); /* without it every driver call goes on paying */
 }
 
-const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .flush = flush, .drain = drain, .stop = stop};
+const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .flush = flush, .drain = drain, .stop = stop, .pause = pause, .serves = cs_share_serves};

@@ -32,6 +32,7 @@ const char *cs_cupti_open(void);
 /* What the backend has switched on, for whoever shares CUPTI with it (share.h). */
 bool cs_cupti_has(CUpti_ActivityKind kind);
 void cs_cupti_graphs(bool whole); /* whole graphs, or the work of their nodes */
+bool cs_cupti_paused(void);       /* nothing is on at present, and it is at work all the same */
 void cs_cupti_all_calls(void);    /* somebody has switched single calls off: all of them then */
 
 /* --- buffers: CUPTI's callbacks on any thread, the rest the writer's --- */

@@ -10,7 +10,7 @@
 enum { SIZE = 2 << 20, BUFFERS = 128, AHEAD = 4 };
 
 static struct buffer {
-    uint8_t *memory;
+    uint8_t *_Atomic memory; /* NULL until it is made, then constant */
     size_t valid;
     _Atomic cs_u32 next; /* in its stack: index + 1 */
 } buffers[BUFFERS];
@@ -46,8 +46,8 @@ static struct buffer *make(void)
         atomic_fetch_sub(&made, 1);
         return NULL;
     }
-    buffers[index].memory = cs_memory_map(SIZE);
-    return buffers[index].memory ? &buffers[index] : NULL;
+    cs_store(&buffers[index].memory, cs_memory_map(SIZE));
+    return cs_load(&buffers[index].memory) ? &buffers[index] : NULL;
 }
 
 void cs_cupti_buffers_ready(void)
@@ -55,7 +55,7 @@ void cs_cupti_buffers_ready(void)
     for (int i = 0; i < AHEAD && cs_load(&made) < AHEAD; i++) {
         struct buffer *b = make();
         if (!b) return;
-        cs_memory_populate(b->memory, SIZE);
+        cs_memory_populate(cs_load(&b->memory), SIZE);
         push(&free_top, (cs_u32)(b - buffers));
     }
 }
@@ -64,7 +64,7 @@ void CUPTIAPI cs_cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *
 {
     struct buffer *b = pop(&free_top);
     if (!b) b = make();
-    *buffer = b ? b->memory : NULL; /* without one CUPTI drops records, and counts them */
+    *buffer = b ? cs_load(&b->memory) : NULL; /* without one CUPTI drops records, and counts them */
     *size = b ? SIZE : 0;
     *most = 0;
 }
@@ -74,7 +74,7 @@ void CUPTIAPI cs_cupti_buffer_completed(CUcontext context, uint32_t stream, uint
     (void)context, (void)stream, (void)size;
     if (buffer) cs_share_completed(buffer, valid);
     for (cs_u32 i = 0; i < BUFFERS; i++) {
-        if (!buffer || buffers[i].memory != buffer) continue;
+        if (!buffer || cs_load(&buffers[i].memory) != buffer) continue;
         buffers[i].valid = valid;
         push(&full_top, i);
         return;
@@ -105,10 +105,11 @@ void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
     take_full();
     while (oldest && (!to->has_room || to->has_room())) {
         struct buffer *b = &buffers[oldest - 1];
+        uint8_t *memory = cs_load(&b->memory);
         CUpti_Activity *record = NULL;
         cs_u32 read = oldest;
-        while (b->valid && cs_cupti.cuptiActivityGetNextRecord(b->memory, b->valid, &record) == CUPTI_SUCCESS) cs_cupti_record(record, to);
-        memset(b->memory, 0, SIZE); /* CUPTI wants zeroes, and would write them on a thread of the application */
+        while (b->valid && cs_cupti.cuptiActivityGetNextRecord(memory, b->valid, &record) == CUPTI_SUCCESS) cs_cupti_record(record, to);
+        memset(memory, 0, SIZE); /* CUPTI wants zeroes, and would write them on a thread of the application */
         oldest = cs_load(&b->next);
         if (!oldest) newest = 0;
         push(&free_top, read - 1);

@@ -11,14 +11,19 @@
 #include "shim/base/worker.h"
 #include "shim/gpu/mark.h"
 
-enum { PAUSE_NS = 200000000, IDLE_ROUNDS = 10 };
+enum { PAUSE_NS = 200000000, AWAY_PAUSE_NS = 2000000000, IDLE_ROUNDS = 10 };
+enum { GRACE_NS = 100000000 }; /* calls that were on their way when the window closed are through by then */
 
 static struct cs_worker worker;
 static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_GPU, "gpu");
 static const struct cs_gpu_backend *const *candidates; /* tried in this order, to the NULL */
 static const struct cs_gpu_backend *_Atomic backend = &cs_gpu_none;
-static _Atomic bool expected, stepped_back;
+static _Atomic bool expected;
+static _Atomic cs_u64 come, told; /* pieces of work whose times have come; how often the writer has said so */
+static _Atomic unsigned stepped_back; /* enum cs_gpu_away, bits */
+static _Atomic cs_u64 closed_told, closed_ns; /* the first: `told` when the window closed */
 static _Atomic cs_u64 flushes;
+static _Atomic bool resting;
 
 const char cs_gpu_taken[] = "another profiler is at work in this process";
 
@@ -77,18 +82,53 @@ static void flush(bool all)
     cs_add(&flushes, 1);
 }
 
+static bool paused; /* the GPU thread's */
+
 static void end(void)
 {
     const struct cs_gpu_backend *b = cs_load(&backend);
     flush(true);
     b->stop();
+    paused = false;
+}
+
+/* The window is closed, and what was enqueued while it was open is through: the writer has seen all calls, and waits for no times, or in vain. */
+static bool is_through(void)
+{
+    enum { ROUNDS = 4 };
+    const cs_u64 patience_ns = 5000000000;
+    static cs_u64 seen, since;
+    static int quiet; /* rounds in which nothing was expected: one more may bring what belongs to the last */
+    const struct cs_gpu_backend *b = cs_load(&backend);
+    cs_u64 now = cs_monotonic_ns(), closed = cs_load_acq(&closed_ns);
+    if (cs_load(&come) != seen || since < closed) seen = cs_load(&come), since = now;
+    bool ready = cs_load_acq(&told) - cs_load(&closed_told) >= ROUNDS && !(b->serves && b->serves());
+    quiet = ready && !cs_load(&expected) ? quiet + 1 : 0;
+    return quiet > 1 || (ready && now - since > patience_ns);
+}
+
+static bool must_go(void)
+{
+    unsigned reasons = cs_load_acq(&stepped_back);
+    return reasons & CS_GPU_AWAY_PROFILER || (reasons && is_through());
+}
+
+/* It looks at new calls, or not. */
+static void pause_or_go_on(void)
+{
+    const struct cs_gpu_backend *b = cs_load(&backend);
+    bool pauses = cs_load_acq(&stepped_back) == CS_GPU_AWAY_WINDOW && !(b->serves && b->serves());
+    if (!b->pause || pauses == paused || (pauses && cs_monotonic_ns() - cs_load(&closed_ns) < GRACE_NS)) return;
+    b->pause(pauses);
+    paused = pauses;
 }
 
 /* One round: what was asked, and what is due. `away`: the backend has let go, or never had it. */
 static void round_once(bool asked, bool *away)
 {
     static int idle;
-    bool back = cs_load_acq(&stepped_back);
+    if (!*away) pause_or_go_on();
+    bool back = *away ? cs_load_acq(&stepped_back) != 0 : must_go();
     if (back && !*away) {
         end();
         *away = true;
@@ -96,7 +136,9 @@ static void round_once(bool asked, bool *away)
         bool taken;
         *away = !begin(&taken);
     }
-    if (*away || !(asked || cs_load(&expected) || ++idle == IDLE_ROUNDS)) return;
+    cs_store(&resting, *away || paused);
+    if (*away) cs_add(&flushes, 1); /* nothing more comes: who waits for so many flushes need not wait for ever */
+    if (*away || !(asked || cs_load(&expected) || cs_load(&stepped_back) || ++idle == IDLE_ROUNDS)) return;
     flush(false);
     idle = 0;
 }
@@ -106,7 +148,9 @@ static void rest(bool away)
 {
     cs_u64 (*poll)(void) = away ? NULL : cs_load(&backend)->poll;
     cs_u64 until = cs_monotonic_ns() + PAUSE_NS;
-    do cs_worker_pause(&worker, poll ? poll() : PAUSE_NS);
+    bool closed = cs_load(&stepped_back) == CS_GPU_AWAY_WINDOW;
+    cs_u64 pause = !closed ? PAUSE_NS : !away && !paused ? GRACE_NS : away && !cs_load(&expected) ? AWAY_PAUSE_NS : PAUSE_NS;
+    do cs_worker_pause(&worker, poll ? poll() : pause);
     while (poll && cs_load_acq(&worker.state) == CS_WORKER_RUNNING && cs_monotonic_ns() < until);
 }
 
@@ -133,14 +177,22 @@ static void *run(void *unused)
     return NULL;
 }
 
-void cs_gpu_step_back(const char *why, unsigned timeout_ms)
+void cs_gpu_step_back(enum cs_gpu_away reason, const char *why, unsigned timeout_ms)
 {
-    if (atomic_exchange(&stepped_back, true)) return;
-    set_missing(why);
-    cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms);
+    if (reason == CS_GPU_AWAY_WINDOW) cs_store(&closed_told, cs_load_acq(&told)), cs_store_rel(&closed_ns, cs_monotonic_ns());
+    if (atomic_fetch_or(&stepped_back, reason) & reason) return;
+    if (why) set_missing(why);
+    if (timeout_ms) cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms);
+    else cs_worker_wake(&worker);
 }
 
-void cs_gpu_come_back(void) { cs_store_rel(&stepped_back, false); }
+void cs_gpu_come_back(enum cs_gpu_away reason, unsigned timeout_ms)
+{
+    unsigned before = atomic_fetch_and(&stepped_back, ~(unsigned)reason);
+    if (!(before & reason)) return;
+    if (reason == CS_GPU_AWAY_PROFILER && before != reason) set_missing(NULL); /* what is not recorded lacks no times */
+    if (timeout_ms) cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms);
+}
 
 void cs_gpu_start(void)
 {
@@ -156,7 +208,13 @@ void cs_gpu_wake(void) { cs_worker_wake(&worker); }
 void cs_gpu_finish(unsigned timeout_ms) { cs_worker_ask(&worker, CS_WORKER_FINISHING, timeout_ms); }
 
 void cs_gpu_drain(const struct cs_gpu_sink *to) { cs_load_acq(&backend)->drain(to); }
-void cs_gpu_expect(bool work) { cs_store(&expected, work); }
+void cs_gpu_expect(bool work, cs_u64 so_many)
+{
+    cs_store(&expected, work);
+    cs_store(&come, so_many);
+    atomic_fetch_add_explicit(&told, 1, memory_order_release);
+}
+bool cs_gpu_rests(void) { return cs_load(&resting); }
 bool cs_gpu_is_on(void) { return cs_load(&backend) != &cs_gpu_none; }
 bool cs_gpu_calls_missing(bool now)
 {
@@ -173,6 +231,7 @@ cs_u64 cs_gpu_flushes(void) { return cs_load_acq(&flushes); }
 void cs_gpu_after_fork_in_child(void)
 {
     cs_lock_forget(&start_lock);
+    cs_store(&stepped_back, 0);
     if (cs_load(&worker.state) == CS_WORKER_IDLE) return;
     cs_store(&worker.state, CS_WORKER_FAILED); /* CUDA does not live on in a forked child, nor does a profiler */
     cs_store(&backend, &cs_gpu_none);

@@ -187,6 +187,7 @@ bool cs_share_begin(void)
 }
 
 void cs_share_end(void) { cs_store_rel(&ours, false); }
+bool cs_share_serves(void) { return cs_load_acq(&client.complete); }
 
 bool cs_share_wants_nodes(void)
 {
@@ -250,9 +251,18 @@ static void note_call(bool runtime, CUpti_CallbackId id, bool on)
     cs_lock_drop(&lock);
 }
 
+/* Our backend may look at no calls for the time being: it does again while somebody listens. */
+static void wake_backend(void)
+{
+    if (!cs_load_acq(&ours) || !cs_cupti_paused()) return;
+    listens_again();
+    cs_gpu_flush(1000);
+}
+
 CUptiResult cs_share_cuptiActivityEnable(CUpti_ActivityKind kind)
 {
     CS_KEEP_ERRNO;
+    wake_backend();
     if (!cs_load_acq(&ours)) {
         note_kind(kind, true);
         THROUGH(cuptiActivityEnable, kind);
@@ -281,6 +291,7 @@ CUptiResult cs_share_cuptiActivityDisable(CUpti_ActivityKind kind)
 CUptiResult cs_share_cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t enable)
 {
     CS_KEEP_ERRNO;
+    if (enable) wake_backend();
     note_call(false, id, enable);
     if (cs_load_acq(&ours) && !enable) return CUPTI_SUCCESS; /* we may need it */
     THROUGH(cuptiActivityEnableDriverApi, id, enable);

@@ -37,6 +37,7 @@ void *cs_share_real(const char *name);
 
 bool cs_share_begin(void); /* the backend takes the records from here on; false while another client has them */
 void cs_share_end(void);
+bool cs_share_serves(void);                                   /* another client listens, and gets its records from us */
 bool cs_share_wants_nodes(void);                              /* the other client wants the work of graphs, not whole graphs */
 void cs_share_completed(const uint8_t *buffer, size_t valid); /* one of our buffers, before we read it ourselves */
 void cs_share_dropped(size_t records);

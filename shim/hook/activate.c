@@ -17,19 +17,25 @@
 #include "shim/gpu/backend.h"
 #include "shim/hook/annotate.h"
 #include "shim/hook/callback.h"
+#include "shim/hook/ctl.h"
 #include "shim/hook/lookup.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/nvtx.h"
+#include "shim/hook/window.h"
 #include "shim/object/creator.h"
 #include "shim/object/event.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
+#include "shim/policy/load.h"
 #include "shim/trace/writer.h"
 
 CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
 static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
 
 static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
+
+/* Of a process whose objects are kept. */
+static unsigned first_mode(bool steers) { return CS_MODE_WATCH | (cs_window_begin() ? CS_MODE_RECORD : 0) | (steers ? CS_MODE_STEER : 0); }
 
 /* The parent's other threads are gone, wherever they were: all that they may have had in hand is made anew, and nothing was waited for before the fork,
  * since whoever holds a lock of ours may wait for one that a handler of the program's has taken. */
@@ -42,8 +48,13 @@ static void after_fork_in_child(void)
     cs_threads_forget();
     cs_annotate_after_fork_in_child();
     cs_store(&owner, getpid());
+    cs_window_after_fork_in_child();
+    cs_ctl_after_fork_in_child();
     /* CUDA does not live on in the child, and what the parent made is not the child's to tell of. */
-    if (cs_load(&cs_mode) == CS_MODE_RECORD && !(cs_contexts_init() && cs_streams_init() && cs_events_init())) cs_store(&cs_mode, CS_MODE_PASS);
+    unsigned mode = cs_load(&cs_mode);
+    if (!(mode & CS_MODE_WATCH)) return;
+    if (cs_contexts_init() && cs_streams_init() && cs_events_init()) cs_store(&cs_mode, first_mode(mode & CS_MODE_STEER));
+    else cs_store(&cs_mode, CS_MODE_PASS);
 }
 
 __attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
@@ -56,20 +67,24 @@ static bool objects_init(void)
 static void activate_locked(void)
 {
     cs_options_read();
+    cs_policy_load();
     cs_thread_set_ring_size(cs_option_size(CS_OPTION_BUFFER));
-    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off");
-    if (tracing && !objects_init()) {
-        cs_log(CS_LOG_ERROR, "no memory for stream objects; nothing is recorded");
-        tracing = false;
+    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now), listens = cs_option_is(CS_OPTION_CTL, "on");
+    bool watches = tracing || steers || listens;
+    if (watches && !objects_init()) {
+        cs_log(CS_LOG_ERROR, "no memory for stream objects; nothing is recorded or changed");
+        watches = false;
     }
-    if (tracing) {
+    if (watches) {
         cs_clock_init();
         cs_gpu_choose();
         cs_store(&owner, getpid());
         at_quick_exit(cs_process_ends);
     }
-    if (tracing) cs_nvtx_say();
-    cs_store_rel(&cs_mode, tracing ? CS_MODE_RECORD : CS_MODE_PASS);
+    if (tracing || listens) cs_nvtx_say();
+    if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
+        cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");
+    cs_store_rel(&cs_mode, watches ? first_mode(steers) : CS_MODE_PASS);
 }
 
 bool cs_activate(void)
@@ -96,23 +111,29 @@ static void gpu_ends(void)
     if (cs_load(&owner) == getpid()) cs_gpu_finish(5000);
 }
 
-static void start_gpu(void)
+void cs_gpu_is_ready(void)
 {
     static _Atomic bool registered;
-    cs_gpu_start();
     if (cs_gpu_is_on() && !atomic_exchange(&registered, true)) atexit(gpu_ends);
 }
 
 CS_COLD struct cs_thread *cs_enter_slowly(void)
 {
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
-    if (cs_load_acq(&cs_mode) != CS_MODE_RECORD) return NULL;
+    unsigned mode = cs_load_acq(&cs_mode);
+    if (!(mode & CS_MODE_WATCH)) return NULL;
     if (cs_self) return NULL; /* inside a driver call already */
-    start_gpu(); /* before the writer, whose file says where times come from, and before the first call makes a context */
-    if (!cs_writer_start()) {
+    if (mode & CS_MODE_RECORD) cs_gpu_start(), cs_gpu_is_ready(); /* before the writer, whose file tells of it, and before the first call makes a context */
+    if (!cs_writer_start(mode & CS_MODE_RECORD, mode & CS_MODE_STEER)) {
         cs_store(&cs_mode, CS_MODE_PASS);
         return NULL;
     }
+    if (mode & CS_MODE_RECORD && !cs_writer_file(2000)) {
+        atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
+        cs_window_failed();
+    }
+    cs_window_first_call();
+    cs_ctl_start();
     struct cs_thread *thread = cs_thread_start();
     if (thread) cs_annotate_thread_starts(thread);
     return thread;
@@ -122,6 +143,7 @@ void cs_process_ends(void)
 {
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD || cs_load(&owner) != getpid()) return; /* PASS: another thread may be at it, which is waited for */
     CS_KEEP_ERRNO;
+    cs_window_end();
     cs_gpu_finish(5000);
     cs_store_rel(&cs_mode, CS_MODE_PASS);
     cs_writer_finish(10000);
@@ -130,7 +152,7 @@ void cs_process_ends(void)
 void cs_process_execs(void)
 {
     CS_KEEP_ERRNO;
-    if (cs_load_acq(&cs_mode) != CS_MODE_RECORD || cs_load(&owner) != getpid()) return;
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_load(&owner) != getpid()) return;
     cs_gpu_flush(2000);
     cs_writer_flush(10000);
 }

@@ -16,7 +16,8 @@ enum { NO_RANGE = -1, NOT_TRACKED = -2 /* what NVTX itself answers where there i
 static CS_TLS struct stack {
     cs_u32 busy;   /* in one of the functions below: a signal handler's ranges stay out */
     cs_u32 depth;  /* places taken. A range that ends before those above it leaves its place empty, so that the others keep theirs */
-    cs_u32 told;   /* the lowest places, that many, hold ranges whose push is recorded */
+    cs_u32 told;   /* the lowest places, that many, hold ranges whose push is recorded, but for late ones */
+    cs_u64 seen;   /* the ring's head when a range was pushed last that could not be told: calls recorded since are behind that push */
     cs_u32 beyond; /* ranges pushed where there was no place */
     cs_u32 ids;
     _Atomic bool used;
@@ -26,12 +27,14 @@ static CS_TLS struct stack {
         cs_u64 begin; /* ticks; 0: before there was a clock */
         cs_u32 id;    /* 0: empty */
         int level;
+        bool late; /* pushed while nothing was recorded, and calls in it are recorded by now: only its end will be told */
     } at[CS_RANGES_OPEN];
 } *own;
 static struct stack *_Atomic stacks; /* all of them; entries are never taken out */
 static pthread_key_t end_key;
 static bool end_known;
 static _Atomic cs_u32 last_started; /* process range */
+static _Atomic cs_u64 open_since;   /* ticks: when calls began to be recorded again; 0: they were from the start */
 
 static void thread_ends(void *stack)
 {
@@ -78,35 +81,49 @@ static CS_COLD struct stack *stack_make(void)
 
 /* --- records --- */
 
-struct cs_thread *cs_annotate_thread(void)
+static struct cs_thread *thread_where(unsigned mode)
 {
-    if (cs_load_acq(&cs_mode) != CS_MODE_RECORD) return NULL;
+    if (!(cs_load_acq(&cs_mode) & mode)) return NULL;
     if (CS_LIKELY(cs_self)) return cs_self->inside ? NULL : cs_self;
     return cs_writer_alive() ? cs_enter_slowly() : NULL; /* it is a CUDA call that starts the recording, never a range */
 }
 
+struct cs_thread *cs_annotate_thread(void) { return thread_where(CS_MODE_RECORD); }
+struct cs_thread *cs_annotate_watched(void) { return thread_where(CS_MODE_WATCH); }
+
 static void record(struct cs_thread *thread, enum cs_call call, const struct cs_annotation *what, cs_u64 begin, cs_u64 end, struct cs_annotation_record more)
 {
+    const cs_u32 inside = thread->inside;
     thread->inside = 1; /* a signal handler that calls CUDA now would find the ring in between */
     struct cs_record *r = cs_record_claim(thread);
     *r = (struct cs_record){.begin = begin, .end = end, .call = (cs_u16)call};
     cs_annotation_pack(r->value, what, more);
     cs_record_publish(thread, r);
-    thread->inside = 0;
+    thread->inside = inside;
 }
 
-/* The pushes of all open ranges of this thread that are not recorded yet. */
+/* The pushes of all open ranges of this thread that are not recorded yet. A record of one that began before calls that are recorded would come too late
+ * for its slice to hold them. */
 static void tell(struct stack *s, struct cs_thread *thread)
 {
+    const bool behind = s->seen != cs_load(&thread->ring.head);
     for (; s->told < s->depth; s->told++) {
-        const struct place *p = &s->at[s->told];
-        if (p->id) record(thread, CS_CALL_RANGE_PUSH, &p->what, p->begin, p->begin, (struct cs_annotation_record){.id = p->id, .place = (cs_u16)s->told});
+        struct place *p = &s->at[s->told];
+        p->late = behind && p->begin < cs_load(&open_since);
+        if (p->id && !p->late) record(thread, CS_CALL_RANGE_PUSH, &p->what, p->begin, p->begin, (struct cs_annotation_record){.id = p->id, .place = (cs_u16)s->told});
     }
 }
 
 void cs_annotate_thread_starts(struct cs_thread *thread)
 {
-    if (own) tell(own, thread);
+    if (own) own->seen = cs_load(&thread->ring.head);
+    if (own && cs_mode_records()) tell(own, thread);
+}
+
+void cs_annotate_window_opened(cs_u64 ticks)
+{
+    cs_store(&open_since, ticks);
+    if (own && cs_self && !own->busy) tell(own, cs_self);
 }
 
 void cs_annotate_after_fork_in_child(void)
@@ -114,11 +131,12 @@ void cs_annotate_after_fork_in_child(void)
     for (struct stack *s = cs_load(&stacks); s; s = s->next)
         if (s != own) cs_store(&s->used, false);
     if (own) own->told = 0;
+    cs_store(&open_since, 0);
 }
 
 /* --- pushed ranges --- */
 
-static cs_u64 now(void) { return cs_load_acq(&cs_mode) == CS_MODE_RECORD ? cs_ticks() : 0; }
+static cs_u64 now(void) { return cs_load_acq(&cs_mode) & CS_MODE_WATCH ? cs_ticks() : 0; }
 
 /* The innermost open range of the domain: its place + 1, 0 if there is none. */
 static cs_u32 innermost(const struct stack *s, cs_name domain)
@@ -143,6 +161,7 @@ int cs_annotate_push(const struct cs_annotation *what)
         s->at[s->depth++] = (struct place){.what = *what, .begin = now(), .id = s->ids, .level = level};
         struct cs_thread *thread = cs_annotate_thread();
         if (thread) tell(s, thread);
+        else if (cs_self) s->seen = cs_load(&cs_self->ring.head);
     }
     s->busy = 0;
     return level;
@@ -154,11 +173,15 @@ static int pop(struct stack *s, cs_u32 i)
     struct cs_thread *thread = cs_annotate_thread();
     if (thread) tell(s, thread);
     bool is_told = i < s->told;
+    if (is_told && !thread) thread = cs_annotate_watched(); /* it began while calls were recorded, and is shown whole */
     s->at[i].id = 0;
     while (s->depth && !s->at[s->depth - 1].id) s->depth--;
     if (s->told > s->depth) s->told = s->depth;
-    if (thread && is_told)
+    if (thread && is_told) {
+        bool level_with = s->seen == cs_load(&thread->ring.head);
         record(thread, CS_CALL_RANGE_POP, &ended.what, ended.begin, cs_ticks(), (struct cs_annotation_record){.id = ended.id, .place = (cs_u16)s->depth});
+        if (level_with) s->seen = cs_load(&thread->ring.head); /* no call has been recorded */
+    }
     return ended.level;
 }
 
@@ -204,7 +227,7 @@ void cs_annotate_end(cs_u64 id)
     cs_u32 number = (cs_u32)(id >> 16);
     struct cs_annotation what = {.text = (cs_name)(id & 0xffff)};
     if (id >> 48 || !number || number > cs_load(&last_started)) return; /* not recorded, or none of ours */
-    struct cs_thread *thread = cs_annotate_thread();
+    struct cs_thread *thread = cs_annotate_watched(); /* its start is recorded */
     cs_u64 at = cs_ticks();
     if (thread) record(thread, CS_CALL_RANGE_END, &what, at, at, (struct cs_annotation_record){.id = number});
 }

@@ -22,11 +22,13 @@ void cs_annotate_mark(const struct cs_annotation *what);
 cs_u64 cs_annotate_start(const struct cs_annotation *what);
 void cs_annotate_end(cs_u64 id);
 
-/* The thread's state, if the thread may record now: for what is said of objects. NULL otherwise. */
+/* The thread's state, if the thread may record now; if it may say something of objects, which are kept also while nothing is recorded. NULL otherwise. */
 struct cs_thread *cs_annotate_thread(void);
+struct cs_thread *cs_annotate_watched(void);
 
 /* What the shim itself tells of the thread: it begins to record; it is all that a fork has left. */
 void cs_annotate_thread_starts(struct cs_thread *thread);
+void cs_annotate_window_opened(cs_u64 ticks); /* calls are recorded again, from then on; on whatever thread that came about */
 void cs_annotate_after_fork_in_child(void);
 
 #endif

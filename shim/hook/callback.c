@@ -4,6 +4,7 @@
 #include "shim/base/clock.h"
 #include "shim/calls/real.h"
 #include "shim/hook/mode.h"
+#include "shim/policy/steer.h"
 #include "shim/trace/record.h"
 
 struct cs_callback {
@@ -12,11 +13,20 @@ struct cs_callback {
     cs_u64 enqueued; /* ticks */
     cs_ref stream;
     cs_u16 call; /* that enqueued it */
+    bool hidden; /* it was enqueued while no calls were recorded */
+    bool tells;  /* the function this stream, and not the one that the driver says */
+    CUstream told;
 };
 
 static struct cs_pool callbacks;
 
-bool cs_callbacks_init(void) { return cs_pool_init(&callbacks, sizeof(struct cs_callback), 1 << 16); }
+static void delayed(const struct cs_delayed *d);
+
+bool cs_callbacks_init(void)
+{
+    cs_store_rel(&cs_steer_delayed, delayed);
+    return cs_pool_init(&callbacks, sizeof(struct cs_callback), 1 << 16);
+}
 
 static bool captures(CUstream stream, bool per_thread)
 {
@@ -40,6 +50,13 @@ struct cs_callback *cs_callback_new(struct cs_thread *thread, CUstream stream, b
     return callback;
 }
 
+void cs_callback_tells(struct cs_callback *callback, CUstream stream, bool hidden)
+{
+    callback->told = stream;
+    callback->tells = true;
+    callback->hidden = hidden;
+}
+
 void cs_callback_refused(struct cs_callback *callback)
 {
     if (callback) cs_pool_release(&callbacks, &callback->object);
@@ -52,18 +69,35 @@ static struct cs_callback take(void *node)
     return copy;
 }
 
+/* Of a thread that is not in a call of ours: the driver's, as a rule. */
+static struct cs_thread *running(void) { return cs_self && !cs_self->inside ? cs_self : cs_enter_slowly(); }
+
 static void record(const struct cs_callback *callback, cs_u64 begin)
 {
     CS_KEEP_ERRNO;
     cs_u64 end = cs_ticks();
-    struct cs_thread *thread = cs_self && !cs_self->inside ? cs_self : cs_enter_slowly();
-    if (!thread || cs_load(&cs_mode) != CS_MODE_RECORD) return;
+    struct cs_thread *thread = callback->hidden ? NULL : running();
+    if (!thread || !(cs_load_acq(&cs_mode) & CS_MODE_WATCH)) return; /* it was enqueued while calls were recorded: it is shown, whenever it comes */
     struct cs_record *r = cs_record_claim(thread);
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, callback->stream);
+    const bool muted = stream && cs_load(&stream->muted);
     *r = (struct cs_record){.begin = begin,
                             .end = end,
-                            .call = CS_CALL_CALLBACK,
+                            .call = CS_CALL_CALLBACK | (muted ? CS_CALL_MUTED : 0),
                             .stream = callback->stream,
                             .value = {(uintptr_t)callback->function, callback->enqueued, callback->call}};
+    cs_record_publish(thread, r);
+}
+
+/* One of the calling thread's own stands before the call that it is in. */
+static void delayed(const struct cs_delayed *d)
+{
+    CS_KEEP_ERRNO;
+    struct cs_thread *thread = d->on_stream ? running() : cs_self;
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, d->stream);
+    if (!thread || !cs_mode_records() || (stream && cs_load(&stream->muted))) return;
+    struct cs_record *r = cs_record_claim(thread);
+    *r = (struct cs_record){.begin = d->begin, .end = d->end, .call = CS_CALL_DELAY, .stream = d->stream, .value = {d->us, d->call, d->on_stream}};
     cs_record_publish(thread, r);
 }
 
@@ -79,6 +113,6 @@ void CUDA_CB cs_callback_stream(CUstream stream, CUresult status, void *node)
 {
     struct cs_callback callback = take(node);
     cs_u64 begin = cs_ticks();
-    ((CUstreamCallback)callback.function)(stream, status, callback.data);
+    ((CUstreamCallback)callback.function)(callback.tells ? callback.told : stream, status, callback.data);
     record(&callback, begin);
 }

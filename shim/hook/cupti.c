@@ -26,20 +26,20 @@ static char other_why[300];
 
 static CUptiResult other_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete)
 {
-    cs_gpu_step_back(other_why, 3000);
+    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, other_why, 3000);
     return other_register(request, complete);
 }
 
 static CUptiResult other_cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *data)
 {
-    cs_gpu_step_back(other_why, 3000);
+    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, other_why, 3000);
     return other_subscribe(subscriber, callback, data);
 }
 
 static CUptiResult other_cuptiFinalize(void)
 {
     CUptiResult result = other_finalize();
-    cs_gpu_come_back();
+    cs_gpu_come_back(CS_GPU_AWAY_PROFILER, 0);
     return result;
 }
 

@@ -1,23 +1,33 @@
 /*
- * Whether calls are recorded: the one word that every wrapper reads first.
+ * What wrappers do: the one word that every one of them reads first.
  */
 #ifndef CS_HOOK_MODE_H
 #define CS_HOOK_MODE_H
 
 #include "shim/object/thread.h"
 
+/* Bits. Objects are kept up to date while calls are recorded, and while they are not but may be later or a policy may ask for them. */
 enum cs_mode {
-    CS_MODE_COLD,   /* the driver has not been met yet */
-    CS_MODE_PASS,   /* tracing is off: wrappers go straight on */
-    CS_MODE_RECORD,
+    CS_MODE_PASS = 0,   /* wrappers go straight on */
+    CS_MODE_WATCH = 1,  /* objects are kept */
+    CS_MODE_RECORD = 2, /* calls are recorded; only with WATCH */
+    CS_MODE_STEER = 4,  /* a policy is in force, or was when some stream was made; only with WATCH */
+    CS_MODE_COLD = 8,   /* the driver has not been met yet; alone */
+    CS_MODE_RECORDING = CS_MODE_WATCH | CS_MODE_RECORD, /* the common case: recorded, no policy */
 };
 CS_HIDDEN extern _Atomic unsigned cs_mode;
+
+static inline bool cs_mode_records(void) { return cs_load_acq(&cs_mode) & CS_MODE_RECORD; }
 
 /* Meets the driver: entry points, options, objects, clock. Starts no thread, opens no file. False while no driver is loaded. Any thread, any number
  * of times; a re-entering thread is answered false. */
 bool cs_activate(void);
 
-/* The thread's state at a call that is to be recorded, NULL where it is not: tracing is off, or the call comes from inside a driver call. */
+/* The GPU backend is at work, or is known not to be: it will be ended before the driver is. */
+void cs_gpu_is_ready(void);
+
+/* The thread's state at a call that is to be recorded, watched or steered; NULL where it is none of it: all is off, or the call comes from inside a driver
+ * call. */
 struct cs_thread *cs_enter_slowly(void);
 
 /* The process ends, or as good as: what was recorded is written, then nothing more is recorded. Safe in a signal handler. */

@@ -12,6 +12,7 @@
 #include "shim/object/event.h"
 #include "shim/object/given.h"
 #include "shim/object/stream.h"
+#include "shim/policy/steer.h"
 
 #define NVTX_NO_IMPL /* its types, and no copy of it in here */
 #include <nvtx3/nvToolsExt.h>
@@ -36,11 +37,13 @@ static char *from_environment(const char *name)
     return real_getenv ? real_getenv(name) : NULL;
 }
 
-static bool is_off(const char *option)
+static bool is(const char *option, const char *word)
 {
     const char *value = from_environment(option);
-    return value && !strcmp(value, "off");
+    return value && !strcmp(value, word);
 }
+
+static bool is_off(const char *option) { return is(option, "off"); }
 
 static const char *own_path(void)
 {
@@ -52,7 +55,7 @@ CS_EXPORT char *getenv(const char *name)
 {
     char *value = from_environment(name);
     if (CS_LIKELY(value || strcmp(name, VARIABLE))) return value;
-    return is_off("CUSTREAM_TRACE") || is_off("CUSTREAM_NVTX") ? NULL : (char *)own_path();
+    return (is_off("CUSTREAM_TRACE") && !is("CUSTREAM_CTL", "on")) || is_off("CUSTREAM_NVTX") ? NULL : (char *)own_path();
 }
 
 void cs_nvtx_say(void)
@@ -171,16 +174,18 @@ static void thread_w(uint32_t tid, const wchar_t *name) { cs_given_thread(tid, t
 static void stream_named(void *handle, cs_name name)
 {
     CS_KEEP_ERRNO;
-    if (cs_load_acq(&cs_mode) != CS_MODE_RECORD) return;
-    struct cs_thread *thread = cs_annotate_thread();
+    const unsigned mode = cs_load_acq(&cs_mode);
+    if (!(mode & CS_MODE_WATCH)) return;
+    struct cs_thread *thread = cs_annotate_watched();
     if (thread) thread->inside = 1; /* for a default stream the driver may be asked for the context */
     cs_stream_named(thread, handle, name);
+    if (mode & CS_MODE_STEER) cs_steer_named(thread, handle, name);
     if (thread) thread->inside = 0;
 }
 
 static void event_named(void *handle, cs_name name)
 {
-    if (handle && cs_load_acq(&cs_mode) == CS_MODE_RECORD) cs_event_named(handle, name);
+    if (handle && cs_load_acq(&cs_mode) & CS_MODE_WATCH) cs_event_named(handle, name);
 }
 
 static void stream_a(void *stream, const char *name) { stream_named(stream, text_a(name)); }

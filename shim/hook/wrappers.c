@@ -13,6 +13,8 @@
 #include "shim/hook/lookup.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/wrappers.h"
+#include "shim/hook/window.h"
+#include "shim/trace/audit.h"
 #include "shim/trace/record.h"
 
 /* Where the record says that the work went. */
@@ -43,37 +45,68 @@
 
 #define VALUE(label, format, expression) record_->value[i_++] = (cs_u64)(uintptr_t)(expression);
 
-#define WRAPPER(symbol, of_sibling, kind, on, effect, parameters, arguments, ...)                                                                    \
+/* What a policy is told of the call, where there is one: which stream it takes decides what it is asked. */
+#define HOW(symbol, other, of_sibling, kind)                                                                                                         \
+    ((struct cs_steered){CS_CALL_##symbol, CS_KIND_##kind, of_sibling,                                                                               \
+                         CS_CALL_##symbol != CS_CALL_##other && (void *)cs_real.other != (void *)cs_real_missing, __builtin_return_address(0)})
+#define STEER_NO_STREAM            cs_steer_nothing(&steer_), (void)how_
+#define STEER_ON_DEFAULT           cs_steer_default(&steer_, thread_, how_)
+#define STEER_ON(handle)           handle = cs_steer_stream(&steer_, thread_, handle, how_)
+#define STEER_ON_FIELD(handle)     cs_steer_field(&steer_, thread_, &(handle), how_)
+
+/* Calls whose places in the program an audit of the default stream tells. */
+#define AUDITED(kind)                                                                                                                                \
+    ((CS_KIND_##kind >= CS_KIND_LAUNCH && CS_KIND_##kind <= CS_KIND_QUERY) || CS_KIND_##kind == CS_KIND_GRAPH || CS_KIND_##kind == CS_KIND_HOSTFN || \
+     CS_KIND_##kind == CS_KIND_MEMORY || CS_KIND_##kind == CS_KIND_MEMOP || CS_KIND_##kind == CS_KIND_EXTERNAL)
+
+#define WRAPPER(symbol, other, of_sibling, kind, on, effect, parameters, arguments, ...)                                                             \
     CUresult cs_wrap_##symbol parameters                                                                                                             \
     {                                                                                                                                                \
-        if (CS_UNLIKELY(cs_load(&cs_mode) == CS_MODE_PASS)) return cs_real.symbol arguments;                                                         \
+        unsigned mode_ = cs_load(&cs_mode);                                                                                                          \
+        if (CS_UNLIKELY(mode_ != CS_MODE_RECORDING) && (mode_ == CS_MODE_PASS || (mode_ == CS_MODE_WATCH && !CS_KEEPS effect)))                      \
+            return cs_real.symbol arguments;                                                                                                         \
         struct cs_thread *thread_ = cs_self;                                                                                                         \
         if (CS_UNLIKELY(!thread_ || thread_->inside)) {                                                                                              \
             thread_ = cs_enter_slowly();                                                                                                             \
             if (!thread_) return cs_real.symbol arguments;                                                                                           \
+            mode_ = cs_load(&cs_mode);                                                                                                               \
         }                                                                                                                                            \
-        const bool per_thread_ __attribute__((unused)) = of_sibling;                                                                                 \
+        __typeof__(&cs_wrap_##symbol) real_ = cs_real.symbol;                                                                                        \
+        bool per_thread_ __attribute__((unused)) = of_sibling, records_ = mode_ & CS_MODE_RECORD;                                                    \
         const cs_u16 call_ = CS_CALL_##symbol;                                                                                                       \
+        cs_u16 muted_ = 0;                                                                                                                           \
         int i_ __attribute__((unused)) = 0;                                                                                                          \
         thread_->inside = 1;                                                                                                                         \
+        struct cs_steer steer_;                                                                                                                      \
+        if (CS_STEERED) {                                                                                                                            \
+            const struct cs_steered how_ = HOW(symbol, other, of_sibling, kind);                                                                     \
+            STEER_##on;                                                                                                                              \
+            per_thread_ = steer_.per_thread;                                                                                                         \
+            if (steer_.flip) real_ = cs_real.other;                                                                                                  \
+        }                                                                                                                                            \
         struct cs_mark mark_ = {NULL, 0};                                                                                                            \
         CS_BEFORE effect                                                                                                                             \
-        if (ENQUEUES(symbol, kind) && CS_UNLIKELY(cs_load(&cs_gpu_marking))) mark_ = MARK_##on;                                                      \
+        if (ENQUEUES(symbol, kind) && CS_UNLIKELY(cs_load(&cs_gpu_marking)) && records_) mark_ = MARK_##on;                                          \
         const cs_u64 begin_ = cs_ticks();                                                                                                            \
-        const CUresult r_ = cs_real.symbol arguments;                                                                                                \
+        CUresult r_ = CS_ANSWER(real_ arguments, CS_BARE effect);                                                                                    \
+        if (CS_STEERED) r_ = cs_steer_done(&steer_, r_);                                                                                             \
         const cs_u64 end_ = cs_ticks();                                                                                                              \
         if (CS_UNLIKELY(r_ != CUDA_SUCCESS)) cs_result_seen(r_);                                                                                     \
         cs_ref stream_ = STREAM_##on;                                                                                                                \
         CS_AFTER effect                                                                                                                              \
-        struct cs_record *record_ = cs_record_claim(thread_);                                                                                        \
+        if (CS_STEERED) {                                                                                                                            \
+            muted_ = cs_steer_mutes(&steer_, stream_) ? CS_CALL_MUTED : 0;                                                                           \
+            if (records_ && AUDITED(kind) && cs_audit_on()) cs_audit_site(thread_, __builtin_return_address(0), steer_.stream == CU_STREAM_LEGACY);  \
+        }                                                                                                                                            \
+        struct cs_record *record_ = CS_LIKELY(records_) ? cs_record_claim(thread_) : (struct cs_record *)thread_->spare;                             \
         record_->begin = begin_;                                                                                                                     \
         record_->end = end_;                                                                                                                         \
-        record_->call = call_;                                                                                                                       \
+        record_->call = call_ | muted_;                                                                                                              \
         record_->result = (int16_t)r_;                                                                                                               \
         record_->stream = stream_;                                                                                                                   \
         if (ENQUEUES(symbol, kind)) record_->mark = mark_.number;                                                                                    \
         CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                               \
-        cs_record_publish(thread_, record_);                                                                                                         \
+        if (CS_LIKELY(records_)) cs_record_publish(thread_, record_);                                                                                \
         if (ENQUEUES(symbol, kind) && CS_UNLIKELY(mark_.number))                                                                                     \
             cs_mark_after(mark_, &(struct cs_marked_call){thread_, MARKED_##on, stream_, CS_DONE, per_thread_, call_, begin_, end_, record_->value}); \
         CS_PUBLISHED effect                                                                                                                          \

@@ -77,12 +77,14 @@ void cs_context_set(struct cs_thread *thread, CUcontext handle)
     thread->context_known = value && !(value & CS_MAP_DEAD); /* setting NULL pops: what lies below is asked for at the next need */
     thread->context_epoch = cs_load_acq(&cs_context_epoch);
     thread->default_stream[0] = thread->default_stream[1] = 0;
+    thread->default_mode = 0;
 }
 
 void cs_context_forget(struct cs_thread *thread)
 {
     thread->context_known = 0;
     thread->default_stream[0] = thread->default_stream[1] = 0;
+    thread->default_mode = 0;
 }
 
 cs_ref cs_context_current(struct cs_thread *thread)
@@ -96,6 +98,7 @@ cs_ref cs_context_current(struct cs_thread *thread)
     thread->context_known = 1;
     thread->context_epoch = epoch;
     thread->default_stream[0] = thread->default_stream[1] = 0;
+    thread->default_mode = 0;
     return thread->context;
 }
 

@@ -16,6 +16,10 @@ struct cs_context {
     int device;
     _Atomic bool made; /* by a call that we saw, so that its end will be seen too */
     bool primary; /* the device's primary context: ends with cuDevicePrimaryCtxReset or the last Release, not by its handle */
+
+    /* what a policy keeps for it: policy/pool.c, policy/serial.c */
+    struct cs_stream_set *_Atomic sets;
+    _Atomic cs_u64 carrier; /* CUstream */
 };
 
 extern struct cs_pool cs_contexts;

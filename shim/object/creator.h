@@ -14,4 +14,8 @@ bool cs_creator_init(void);
 /* File name without directories, as an interned name; 0 if it can't be told. Call it from the thread that makes the object. */
 cs_name cs_creator_of(const void *return_address);
 
+/* The place in the program: the return address of the first caller that is none of the runtime's, be it linked into the program itself, nor of the stubs
+ * that nvcc makes of kernels, as far as names of functions tell. The first time a place is met its module's file may be opened (base/place.h). Likewise. */
+const void *cs_creator_place(const void *return_address);
+
 #endif

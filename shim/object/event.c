@@ -7,6 +7,7 @@
 enum { EVENTS = 1 << 17 };
 
 struct cs_pool cs_events;
+_Atomic cs_u64 cs_events_known_since;
 CS_READ_MOSTLY struct cs_map cs_event_handles;
 static _Atomic cs_u32 event_count;
 
@@ -136,7 +137,9 @@ struct cs_cause cs_event_cause(CUevent handle)
         if (sequence & 1) continue;
         struct cs_cause cause = {cs_load(&event->recorded), cs_load(&event->recorded_tid) | (cs_u64)cs_load(&event->recorded_stream) << 32};
         atomic_thread_fence(memory_order_acquire);
-        if (cs_load(&event->sequence) == sequence) return cause;
+        if (cs_load(&event->sequence) != sequence) continue;
+        if (cause.ticks < cs_load(&cs_events_known_since)) break;
+        return cause;
     }
     return (struct cs_cause){0, 0};
 }

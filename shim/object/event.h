@@ -22,6 +22,7 @@ struct cs_event {
     cs_u64 created;
     _Atomic cs_u64 ended;
     _Atomic cs_name name; /* that the program gave it; 0 none */
+    _Atomic bool captured; /* its last record went into a capture, as far as a policy needs to know (policy/serial.c) */
 
     _Atomic cs_u32 sequence; /* odd while the three below are being written */
     _Atomic cs_u32 recorded_tid;
@@ -34,6 +35,9 @@ struct cs_cause {
     cs_u64 ticks; /* 0: none known */
     cs_u64 where; /* thread id | stream reference << 32 */
 };
+
+/* Ticks: since then, no record of an event has gone unseen. What was recorded before may have been recorded anew while calls were not (hook/window.c). */
+extern _Atomic cs_u64 cs_events_known_since;
 
 extern struct cs_pool cs_events;
 CS_HIDDEN extern struct cs_map cs_event_handles;

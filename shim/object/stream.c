@@ -42,6 +42,14 @@ cs_u32 cs_stream_lane(int device, cs_u32 gpu_id, bool legacy)
     return lane;
 }
 
+_Atomic int cs_streams_capturing;
+
+static void captures(struct cs_stream *stream, cs_u64 began)
+{
+    cs_u64 before = atomic_exchange_explicit(&stream->capture_began, began, memory_order_relaxed);
+    if (!before != !began) cs_add(&cs_streams_capturing, began ? 1 : -1);
+}
+
 /* Keys of default streams lie where no pointer can: the top byte tells the kind. */
 static cs_u64 default_key(cs_ref context, const struct cs_thread *thread, bool per_thread)
 {
@@ -126,7 +134,7 @@ cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned fla
     struct cs_stream *stream =
         stream_new(thread, (uintptr_t)handle, known ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_CREATED, ticks);
     if (!stream) return 0;
-    stream->flags = flags;
+    stream->flags = stream->flags_asked = flags;
     stream->priority_asked = stream->priority = priority_asked;
     if (priority_asked) cs_real.cuStreamGetPriority(handle, &stream->priority);
     stream->call = call;
@@ -164,6 +172,7 @@ static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
         return 0;
     }
     cs_real.cuStreamGetFlags(handle, &stream->flags);
+    stream->flags_asked = stream->flags;
     cs_real.cuStreamGetPriority(handle, &stream->priority);
     stream->priority_asked = stream->priority;
     stream->green = green_context_of(handle);
@@ -213,6 +222,7 @@ void cs_stream_destroyed(cs_ref ref, bool done, cs_u64 ticks)
     struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
     cs_u64 alive = ref, dead = ref | CS_MAP_DEAD;
     if (done) {
+        captures(stream, 0);
         cs_store_rel(&stream->ended, ticks);
         cs_pool_end(&cs_streams, &stream->object);
     } else if (!slot || !atomic_compare_exchange_strong(&slot->value, &dead, alive) || !atomic_load(&stream->object.ended)) {
@@ -227,6 +237,7 @@ static void end_now(struct cs_stream *stream, cs_u64 key, cs_ref ref, cs_u64 now
     struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, key, false);
     cs_u64 value = ref;
     if (slot) atomic_compare_exchange_strong(&slot->value, &value, ref | CS_MAP_DEAD);
+    captures(stream, 0);
     cs_store_rel(&stream->ended, now);
     cs_pool_end(&cs_streams, &stream->object);
 }
@@ -271,7 +282,7 @@ cs_u64 cs_stream_captures(cs_ref ref)
 void cs_stream_capture(cs_ref ref, cs_u64 began)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
-    if (stream) cs_store(&stream->capture_began, began);
+    if (stream) captures(stream, began);
 }
 
 void cs_stream_named(struct cs_thread *thread, CUstream handle, cs_name name)

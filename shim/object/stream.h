@@ -32,6 +32,21 @@ struct cs_stream {
 
     char owner[16];               /* of a per-thread stream: its thread's name */
 
+    /* what a policy made of it; written before its creation, or first use, is recorded */
+    unsigned flags_asked;
+    _Atomic cs_u16 rule; /* index + 1 of the rule that matched it; 0 none */
+    bool steered;        /* it is not what was asked for */
+    bool priority_ruled; /* a rule has set its priority */
+    bool redirected;     /* a default stream: calls that asked for another one go to it */
+    _Atomic bool muted;  /* its calls are left out of the trace */
+    bool ours;           /* the program did not ask for it: it carries the work of others (policy/serial.c) */
+    bool serial;         /* it has a carrier */
+    _Atomic bool ordered;        /* whose work comes after its own, from before there was one */
+    cs_u16 pool_place;           /* in its pool, from 1; 0: it is in none (policy/pool.c) */
+    _Atomic cs_u32 shares, shares_most; /* who was given it and has not destroyed it: now, and at most */
+    _Atomic cs_u32 ordinal;      /* among those that the program made, from 1 (policy/jitter.c); 0 not yet counted */
+    _Atomic cs_u32 operations;   /* that might have been delayed so far */
+
     _Atomic bool filled;          /* the above is */
     _Atomic cs_u64 ended;         /* ticks; 0 while it lives */
     _Atomic cs_u64 capture_began; /* ticks; 0 while it does not capture */
@@ -43,6 +58,7 @@ struct cs_stream {
     cs_u64 shown_from_ns;  /* where its life begins in the present one; 0: where it was created */
     cs_u32 gpu_lane; /* index + 1 of its lane for GPU work; 0 none yet */
     cs_name name_shown; /* in the lane's name as last announced */
+    cs_u16 rule_shown;  /* when its life began */
     cs_u64 work[8]; /* by enum cs_stream_work */
     cs_u64 bytes_copied;
 };
@@ -72,6 +88,9 @@ cs_ref cs_stream_destroying(struct cs_thread *thread, CUstream handle, bool per_
 void cs_stream_destroyed(cs_ref stream, bool done, cs_u64 ticks);
 void cs_streams_end_with(cs_ref context);
 void cs_streams_end_with_thread(struct cs_thread *thread); /* its per-thread default streams */
+
+/* How many streams capture, as far as wrapped calls tell. */
+extern _Atomic int cs_streams_capturing;
 
 /* Since when the stream captures (ticks), 0: it does not; and whether an answer of an end-capture call ended it. */
 cs_u64 cs_stream_captures(cs_ref stream);

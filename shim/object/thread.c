@@ -88,6 +88,8 @@ struct cs_thread *cs_thread_start(void)
         t->ended = t->given = 0;
         t->own_count = 0;
         t->context = t->default_stream[0] = t->default_stream[1] = 0;
+        t->default_mode = 0;
+        t->ordinal = t->default_operations = 0;
         if (end_known) pthread_setspecific(end_key, t);
         prctl(PR_GET_NAME, t->comm);
         cs_self = t;
@@ -98,7 +100,8 @@ struct cs_thread *cs_thread_start(void)
 void cs_thread_recycle(struct cs_thread *t)
 {
     t->last_end_ns = t->loss_begin_ns = t->loss_end_ns = t->part_since_ns = t->part_first_ns = 0;
-    t->announced = t->populated = t->is_driver = false;
+    t->announced = t->populated = t->is_driver = t->site_legacy = false;
+    t->site = t->quiet = t->site_context = 0;
     t->given_shown = 0;
     t->first = cs_load(&t->ring.tail);
     cs_store(&t->lost, 0);

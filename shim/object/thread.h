@@ -24,6 +24,9 @@ struct cs_thread {
     cs_ref context;                        /* the current context; 0 none */
     cs_ref default_stream[2];              /* of the current context: legacy, per-thread; 0 not looked up yet */
     cs_u32 context_epoch;                  /* cs_context_epoch when they were looked up */
+    cs_u16 default_mode, default_rule;     /* what a policy decided of them (policy/default_stream.c); 0 not yet */
+    cs_u32 ordinal;                        /* among the threads that used a default stream, from 1 (policy/jitter.c); 0 not yet */
+    cs_u32 default_operations;             /* its own on default streams that might have been delayed so far */
 
     unsigned char spare[CS_SLOT] __attribute__((aligned(CS_SLOT))); /* takes the record of a call that found the ring full */
 
@@ -48,6 +51,10 @@ struct cs_thread {
     bool is_driver;     /* ran nothing but callbacks so far: a thread of the driver's */
     cs_u32 given_shown; /* the given name as last announced */
     struct cs_open_ranges *open; /* what trace/annotation.c keeps of it */
+    cs_u64 site;        /* where its next record's call was made (trace/audit.h); 0 not told */
+    bool site_legacy;   /* that call names the legacy stream by its own handle */
+    cs_ref site_context; /* the context that was current then, or at an earlier call */
+    cs_u64 quiet;       /* ticks: all calls that it began before are recorded, and their records read */
 };
 
 enum cs_thread_state { CS_THREAD_FREE, CS_THREAD_LIVE, CS_THREAD_DONE };

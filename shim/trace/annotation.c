@@ -11,6 +11,7 @@
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/totals.h"
+#include "shim/trace/windows.h"
 
 enum { TEXT_MAX = 2048, SHORT_TEXT_MAX = 512 }; /* an event has to fit CS_EVENT_MAX with each byte of its texts escaped */
 
@@ -230,6 +231,7 @@ static void range_pushed(struct cs_thread *thread, const struct cs_record *r, st
 
 static void range_popped(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, struct cs_annotation_record more)
 {
+    static const char OUTSIDE[] = "began while nothing was recorded";
     struct cs_open_ranges *open = thread->open;
     cs_u64 end = cs_clock_ns(r->end);
     if (open) end_stale(thread, more.place, more.id);
@@ -237,14 +239,14 @@ static void range_popped(struct cs_thread *thread, const struct cs_record *r, co
     while (i && open->at[i - 1].id != more.id) i--;
     if (!i) { /* the record of its push is lost: where it began among the calls that are there is not known */
         cs_u64 begin = cs_clock_ns(r->begin);
-        span(what, thread->tid, begin, end > begin ? end : begin + 1, "its begin was lost", 1);
+        span(what, thread->tid, begin, end > begin ? end : begin + 1, cs_windows_covers(r->begin) ? OUTSIDE : "its begin was lost", 1);
         return;
     }
     struct open_range range = open->at[--i];
     memmove(&open->at[i], &open->at[i + 1], (open->count - i - 1) * sizeof range);
     open->count--;
     range.crosses |= i < open->count; /* those above it go on */
-    range_slice(thread, &range, end, r->begin ? NULL : "began before the trace", 1);
+    range_slice(thread, &range, end, !r->begin ? "began before the trace" : cs_windows_covers(r->begin) ? OUTSIDE : NULL, 1);
 }
 
 void cs_annotations_crossed(struct cs_thread *thread, cs_u64 begin_ns)

@@ -9,20 +9,23 @@
 #include "shim/trace/rotate.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
+#include "shim/trace/windows.h"
 
-enum { WORKS = 8 * CS_GPU_AT_ONCE, CALLS = 8 * CS_GPU_AT_ONCE, STUCK = 200, PATIENCE = 3, CALL_PATIENCE = 2, LINGER = 25 };
+enum { WORKS = 8 * CS_GPU_AT_ONCE, CALLS = 8 * CS_GPU_AT_ONCE, STUCK = 200, PATIENCE = 3, CALL_PATIENCE = 2, LINGER = 25, EDGE_PATIENCE_NS = 500000000 };
 
 struct cs_gpu_totals cs_gpu_totals;
 
 /* What came and has not been written: in the order in which it came. `since`: how many flushes had ended then. */
 static struct held_work {
     struct cs_gpu_work work;
-    cs_u64 since;
+    cs_u64 since, since_ns;
 } *works;
 static struct held_call {
     struct cs_gpu_call call;
     int rounds;
+    cs_u64 since_ns;
 } *calls;
+static cs_u64 round_ns; /* when the round began */
 static size_t work_count, call_count;
 static cs_u32 *order, *order_room; /* of works to write; room for sorting them */
 
@@ -51,31 +54,41 @@ static bool is_in_our_clock(const struct cs_gpu_work *work)
     return end && end < now + second;
 }
 
+/* Unfinished when it was taken, or nonsense. */
+static bool has_times(const struct cs_gpu_work *work) { return work->start && work->end >= work->start; }
+
 static void take_work(const struct cs_gpu_work *work)
 {
-    if (!work->start || work->end < work->start || !order) { /* unfinished when it was taken, or nonsense */
+    if (!order || (!has_times(work) && !work->correlation)) {
         cs_gpu_totals.no_times++;
         return;
     }
-    if (!is_in_our_clock(work)) {
+    if (has_times(work) && !is_in_our_clock(work)) {
         strange++;
         return;
     }
     if (work_count == WORKS) cs_gpu_trace_emit(false);
     if (work_count == WORKS) cs_gpu_trace_emit(true);
-    works[work_count++] = (struct held_work){*work, cs_gpu_flushes()};
+    works[work_count++] = (struct held_work){*work, cs_gpu_flushes(), round_ns};
 }
 
 static void match_calls(void);
 
 static void take_call(const struct cs_gpu_call *call)
 {
+    if (cs_windows_outside(call->start) == CS_OUTSIDE) {
+        cs_op_outside(call->correlation);
+        return;
+    }
     if (calls && call_count == CALLS) match_calls();
     if (!calls || call_count == CALLS) return; /* its work will be shown without its call */
-    calls[call_count++] = (struct held_call){*call, 0};
+    calls[call_count++] = (struct held_call){*call, 0, round_ns};
 }
 
-static void take_pool(const struct cs_gpu_pool *pool) { cs_gpu_pool_write(pool); }
+static void take_pool(const struct cs_gpu_pool *pool)
+{
+    if (!cs_windows_outside(pool->at)) cs_gpu_pool_write(pool);
+}
 static void take_lost(cs_u64 count, const char *cause) { cs_gpu_lost_write(count, cause); }
 
 static bool behind; /* the backend has more than there was room for */
@@ -95,6 +108,7 @@ void cs_gpu_trace_collect(void)
 {
     static const struct cs_gpu_sink sink = {take_work, take_call, take_pool, take_lost, has_room};
     behind = false;
+    round_ns = cs_monotonic_ns();
     cs_gpu_drain(&sink);
     if (strange) cs_gpu_lost_write(strange, "their times are not in our clock: another tool has set CUPTI's");
     strange = 0;
@@ -103,11 +117,23 @@ void cs_gpu_trace_collect(void)
 
 /* --- the calls of the rings --- */
 
+static bool has_work(const struct cs_record *record)
+{
+    if (!cs_gpu_is_on() || record->result != CUDA_SUCCESS || !cs_call_enqueues((enum cs_call)record->call)) return false;
+    return !cs_gpu_marks() || record->mark; /* without one it is in a capture, or there was no event for it: no work will come */
+}
+
+void cs_gpu_trace_muted(const struct cs_thread *thread, const struct cs_record *record)
+{
+    struct cs_op *op = has_work(record) ? cs_op_new(thread, record, cs_clock_ns(record->begin)) : NULL;
+    if (!op) return;
+    op->muted = true;
+    if (record->mark) cs_op_marked(op, record->mark);
+}
+
 cs_u64 cs_gpu_trace_call(const struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, cs_u64 begin_ns)
 {
-    if (!cs_gpu_is_on() || record->result != CUDA_SUCCESS || !cs_call_enqueues((enum cs_call)record->call)) return 0;
-    if (cs_gpu_marks() && !record->mark) return 0; /* in a capture, or there was no event for it: it has no work that will come */
-    struct cs_op *op = cs_op_new(thread, record, begin_ns);
+    struct cs_op *op = has_work(record) ? cs_op_new(thread, record, begin_ns) : NULL;
     cs_u32 index = op && stream ? cs_gpu_lane_of(stream) : 0;
     struct cs_gpu_lane *lane = cs_gpu_lane_get(index);
     if (!op) return 0;
@@ -121,12 +147,19 @@ cs_u64 cs_gpu_trace_call(const struct cs_thread *thread, const struct cs_record 
 
 /* --- putting together --- */
 
-/* A call that no op fits gets another round, since the op's record may have been on its way to the ring. */
+/* Near the edge of a window what has no op was not recorded: to be sure of that a thread that has lost the processor must have had the time to come back. */
+static bool is_fresh(cs_u64 since_ns) { return round_ns - since_ns < EDGE_PATIENCE_NS; }
+
+/* A call that no op fits gets another round, since the op's record may have been on its way to the ring; or it was not recorded. */
 static void match_calls(void)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < call_count; i++)
-        if (cs_op_called(&calls[i].call) == CS_OP_LATER && calls[i].rounds++ < CALL_PATIENCE) calls[kept++] = calls[i];
+    for (size_t i = 0; i < call_count; i++) {
+        enum cs_op_found found = cs_op_called(&calls[i].call);
+        enum cs_outside outside = found == CS_OP_FOUND ? CS_INSIDE : cs_windows_outside(calls[i].call.start);
+        if (found == CS_OP_LATER && (calls[i].rounds++ < CALL_PATIENCE || (outside && is_fresh(calls[i].since_ns)))) calls[kept++] = calls[i];
+        else if (outside) cs_op_outside(calls[i].call.correlation);
+    }
     call_count = kept;
 }
 
@@ -168,7 +201,15 @@ static cs_u64 *hold_of(const struct cs_gpu_work *work) { return &held_from[(work
 
 static bool is_waiting(const struct held_work *held, cs_u64 now)
 {
-    return held->work.correlation && now - held->since < PATIENCE && !cs_op_of(held->work.correlation);
+    cs_u32 correlation = held->work.correlation;
+    if (!correlation || cs_op_of(correlation) || cs_op_is_outside(correlation)) return false;
+    return now - held->since < PATIENCE || (is_fresh(held->since_ns) && cs_windows_outside(held->work.start));
+}
+
+/* It was enqueued while nothing was recorded: by a call that the profiler saw and we did not record, or before the profiler was there. */
+static bool is_outside(const struct cs_gpu_work *work, const struct cs_op *op)
+{
+    return !op && (cs_op_is_outside(work->correlation) || (has_times(work) && cs_windows_outside(work->start)));
 }
 
 /* The works to write now, into `order`; how many they are. */
@@ -178,11 +219,13 @@ static size_t choose(bool all)
     cs_u64 now = cs_gpu_flushes();
     memset(held_from, 0xff, sizeof held_from);
     for (size_t i = 0; i < work_count && !all; i++)
-        if (is_waiting(&works[i], now) && works[i].work.start < *hold_of(&works[i].work)) *hold_of(&works[i].work) = works[i].work.start;
+        if (has_times(&works[i].work) && works[i].work.start < *hold_of(&works[i].work) && is_waiting(&works[i], now))
+            *hold_of(&works[i].work) = works[i].work.start;
     for (size_t i = 0; i < work_count; i++) {
         const struct cs_gpu_work *work = &works[i].work;
-        if (work->start >= *hold_of(work)) continue;
-        if (!all && work->correlation) heal(cs_op_of(work->correlation));
+        if (has_times(work) ? work->start >= *hold_of(work) : !all && is_waiting(&works[i], now)) continue;
+        const struct cs_op *op = cs_op_of(work->correlation);
+        if (!all && work->correlation && has_times(work) && !is_outside(work, op)) heal(op);
         order[ready++] = (cs_u32)i;
     }
     return ready;
@@ -197,8 +240,11 @@ void cs_gpu_trace_emit(bool all)
     sort(ready);
     for (size_t i = 0; i < ready; i++) {
         struct held_work *held = &works[order[i]];
+        struct cs_op *op = cs_op_of(held->work.correlation);
         cs_rotate_if_due();
-        cs_gpu_work_write(&held->work, cs_op_of(held->work.correlation));
+        if (is_outside(&held->work, op)) {}
+        else if (has_times(&held->work)) cs_gpu_work_write(&held->work, op);
+        else cs_gpu_totals.no_times++;
         held->work.kind = CS_GPU_KINDS; /* written */
     }
     for (size_t i = 0; i < work_count; i++)
@@ -207,12 +253,14 @@ void cs_gpu_trace_emit(bool all)
     cs_gpu_missing_write(all);
     cs_gpu_causes_write(all);
     cs_gpu_count_write(all);
-    bool expected = call_count || work_count;
+    bool expected = !cs_windows_closed() && (call_count || work_count); /* else they may be of calls that are not recorded */
     for (cs_u32 i = 1; i <= cs_gpu_lanes_high() && !expected; i++) {
         struct cs_gpu_lane *lane = cs_gpu_lane_get(i);
         expected = lane && lane->first;
     }
-    cs_gpu_expect(expected);
+    cs_u64 come = 0;
+    for (int kind = 0; kind < CS_GPU_KINDS; kind++) come += cs_gpu_totals.count[kind];
+    cs_gpu_expect(expected, come);
 }
 
 bool cs_gpu_trace_settled(const struct cs_stream *stream)

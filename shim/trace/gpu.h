@@ -19,6 +19,9 @@ bool cs_gpu_trace_behind(void); /* that left something over, for which there was
 /* A call of a ring. The number that ties it to its work, 0 where it puts none on a GPU. */
 cs_u64 cs_gpu_trace_call(const struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, cs_u64 begin_ns);
 
+/* The same for a call that is not shown: neither is its work. */
+void cs_gpu_trace_muted(const struct cs_thread *thread, const struct cs_record *record);
+
 /* A wait of the host, or of a stream: its row, and what it waited for. `cause`: of an event, the record that it waited for (values as in CAUSED). */
 void cs_gpu_trace_sync(const struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, const cs_u64 *cause, cs_u64 begin_ns,
                        cs_u64 end_ns);
@@ -62,6 +65,7 @@ char *cs_gpu_put_totals(char *at); /* ,"gpu":{...} for the trailer; at most 4 Ki
 #define CS_FLOW_CAUSE   ((cs_u64)1 << 40) /* cs_dep */
 #define CS_FLOW_FURTHER ((cs_u64)1 << 41) /* ac2g, to what a graph launch ran after its first piece of work */
 #define CS_FLOW_RELEASE ((cs_u64)1 << 42) /* cs_dep, from work to the wait that it released */
+#define CS_FLOW_AUDIT   ((cs_u64)1 << 43) /* cs_dep, from work to what waited for it through the default stream alone */
 
 /* --- between the files of it --- */
 
@@ -81,6 +85,7 @@ void cs_gpu_queue_remove(struct cs_gpu_lane *lane, cs_u64 from, cs_u64 until);  
 void cs_gpu_capture_joined(struct cs_stream *stream, cs_u64 ticks, const cs_u64 *cause);
 bool cs_gpu_captures(const struct cs_stream *stream, cs_u64 ticks);
 void cs_gpu_captures_settle(void);
+void cs_gpu_captures_resume(cs_u64 closed); /* calls are recorded again, which they were not since then: what ended meanwhile ended there */
 
 /* The streams of a capture that ended then, and since when each was part of it; how many they are. */
 enum { CS_CAPTURE_MEMBERS = 256 };

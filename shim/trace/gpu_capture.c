@@ -85,6 +85,19 @@ cs_u32 cs_gpu_capture_members(cs_ref origin, cs_u64 ended, cs_ref *streams, cs_u
     return found;
 }
 
+void cs_gpu_captures_resume(cs_u64 closed)
+{
+    for (cs_u32 i = 0; i < MEMBERS; i++) {
+        struct member *m = &members[i];
+        if (!m->stream || m->until != UINT64_MAX) continue;
+        struct cs_stream *origin = cs_pool_get(&cs_streams, m->origin);
+        cs_u64 began = origin && !cs_load(&origin->ended) ? cs_load(&origin->capture_began) : 0;
+        if (began && began <= m->from) continue; /* it goes on */
+        m->until = closed;
+        open_members--;
+    }
+}
+
 void cs_gpu_captures_settle(void)
 {
     for (cs_u32 i = 0; i < MEMBERS; i++) {

@@ -11,6 +11,7 @@
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/totals.h"
+#include "shim/trace/windows.h"
 
 /* A lane of the process's own: no thread has a number with that bit. */
 static cs_u32 extra_tid(int bit) { return cs_host_pid() ^ 1u << bit; }
@@ -40,7 +41,7 @@ void cs_gpu_overhead_write(const struct cs_gpu_work *w)
     cs_u64 start = cs_clock_ns(w->start), end = cs_clock_ns(w->end);
     cs_u32 tid = extra_tid(29), kind = w->overhead.what >> 16;
     int level = 0;
-    if (cs_output_full()) return;
+    if (cs_output_full() || cs_windows_outside(w->start)) return;
     if (file != cs_lanes_file()) row.announced = 0, file = cs_lanes_file();
     while (level < CS_LANE_LEVELS && row.filled[level] > start) level++;
     if (level == CS_LANE_LEVELS) return; /* more at once than anybody reads */

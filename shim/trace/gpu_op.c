@@ -12,8 +12,9 @@ static struct cs_op *ops;
 static cs_u64 newest;
 
 /* Correlation -> op. The profiler counts up, so the table is by the number's low bits, and the newest stays. */
-static struct {
+static struct correlated {
     cs_u32 correlation, op; /* the op's id, low half */
+    bool outside;           /* it has none, and none will come */
 } *correlated;
 
 /* The ops of each thread, by time, since a thread does one thing after another. Profilers name a thread by the low half of its pthread_self(), which later
@@ -21,13 +22,16 @@ static struct {
 static struct thread {
     cs_u32 key, tid;    /* tid 0: never used */
     cs_u64 first, last; /* where the profiler's calls have got to; the newest */
+    cs_u64 beyond;      /* where those have got to that are none of ours, which may be far ahead: of a time when nothing was recorded */
 } threads[THREADS];
+static cs_u32 used[THREADS], used_count; /* the places in `threads` that were ever used */
 
 void cs_ops_begin(void)
 {
     if (!ops) ops = cs_memory_map(OPS * sizeof *ops);
     if (!correlated) correlated = cs_memory_map(CORRELATIONS * sizeof *correlated);
     memset(threads, 0, sizeof threads);
+    used_count = 0;
 }
 
 struct cs_op *cs_op_get(cs_u64 id) { return id && ops[id % OPS].id == id ? &ops[id % OPS] : NULL; }
@@ -40,6 +44,7 @@ static struct thread *thread_of(cs_u32 key, cs_u32 tid)
         struct thread *t = thread_at(key, i);
         if (t->tid == tid && t->key == key) return t;
         if (t->tid && cs_op_get(t->last)) continue;
+        if (!t->tid) used[used_count++] = (cs_u32)(t - threads);
         *t = (struct thread){.key = key, .tid = tid}; /* new, or long silent */
         return t;
     }
@@ -61,16 +66,24 @@ struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *
     return op;
 }
 
+static void correlate(cs_u32 correlation, cs_u64 op, bool outside)
+{
+    correlated[correlation % CORRELATIONS] = (struct correlated){correlation, (cs_u32)op, outside};
+}
+
 static enum cs_op_found called_by(struct thread *t, const struct cs_gpu_call *call, struct cs_op **found)
 {
-    struct cs_op *op = cs_op_get(t->first);
+    struct cs_op *newest_of_it = cs_op_get(t->last), *op = cs_op_get(t->beyond);
+    if (!newest_of_it || newest_of_it->end < call->start) return CS_OP_LATER;
+    if (!op || op->begin > call->end) op = cs_op_get(t->first);
     while (op && op->end < call->start) op = cs_op_get(op->next_of_thread);
-    if (op) t->first = op->id;
     if (!op) return CS_OP_LATER;
+    const cs_u64 last = op->id;
     for (int i = 0; op && op->begin > call->end && i < STEPS; i++) op = cs_op_get(op->before_of_thread); /* profilers may tell of calls out of order */
-    if (!op || op->begin > call->end || op->end < call->start) return CS_OP_NONE;
-    *found = op;
-    return CS_OP_FOUND;
+    bool is_it = op && op->begin <= call->end && op->end >= call->start;
+    *(is_it ? &t->first : &t->beyond) = last;
+    if (is_it) *found = op;
+    return is_it ? CS_OP_FOUND : CS_OP_NONE;
 }
 
 enum cs_op_found cs_op_called(const struct cs_gpu_call *call)
@@ -82,12 +95,20 @@ enum cs_op_found cs_op_called(const struct cs_gpu_call *call)
         if (!t->tid) break;
         if (t->key == call->thread && (of_thread = called_by(t, call, &op)) != CS_OP_LATER) found = of_thread;
     }
-    for (cs_u32 i = 0; ops && i < THREADS && found != CS_OP_FOUND; i++)
-        if (threads[i].tid == call->thread && (of_thread = called_by(&threads[i], call, &op)) != CS_OP_LATER) found = of_thread;
-    if (found != CS_OP_FOUND) return found;
-    correlated[call->correlation % CORRELATIONS].correlation = call->correlation;
-    correlated[call->correlation % CORRELATIONS].op = (cs_u32)op->id;
-    return CS_OP_FOUND;
+    for (cs_u32 i = 0; ops && i < used_count && found != CS_OP_FOUND; i++)
+        if (threads[used[i]].tid == call->thread && (of_thread = called_by(&threads[used[i]], call, &op)) != CS_OP_LATER) found = of_thread;
+    if (found == CS_OP_FOUND) correlate(call->correlation, op->id, false);
+    return found;
+}
+
+void cs_op_outside(cs_u32 correlation)
+{
+    if (correlated && correlation) correlate(correlation, 0, true);
+}
+
+bool cs_op_is_outside(cs_u32 correlation)
+{
+    return correlated && correlation && correlated[correlation % CORRELATIONS].correlation == correlation && correlated[correlation % CORRELATIONS].outside;
 }
 
 void cs_op_marked(struct cs_op *op, cs_u64 mark)
@@ -95,13 +116,12 @@ void cs_op_marked(struct cs_op *op, cs_u64 mark)
     struct cs_op *first = mark & CS_MARK_JOINS ? cs_op_of((cs_u32)mark) : NULL;
     if (first && first->joined < op->id) first->joined = op->id;
     if (mark & CS_MARK_JOINS) return;
-    correlated[(cs_u32)mark % CORRELATIONS].correlation = (cs_u32)mark;
-    correlated[(cs_u32)mark % CORRELATIONS].op = (cs_u32)op->id;
+    correlate((cs_u32)mark, op->id, false);
 }
 
 struct cs_op *cs_op_of(cs_u32 correlation)
 {
-    if (!ops || !correlation || correlated[correlation % CORRELATIONS].correlation != correlation) return NULL;
+    if (!ops || !correlation || correlated[correlation % CORRELATIONS].correlation != correlation || cs_op_is_outside(correlation)) return NULL;
     cs_u32 low = correlated[correlation % CORRELATIONS].op;
     return cs_op_get(newest - (cs_u32)((cs_u32)newest - low));
 }

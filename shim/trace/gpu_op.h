@@ -16,6 +16,7 @@ struct cs_op {
     cs_u32 tid;
     cs_u16 call;
     cs_u64 joined;        /* the last op that shares its range between events; 0 none */
+    bool muted;           /* neither it nor its work is shown */
     bool graph;           /* launches a graph: its work may stand on streams of the driver's own */
     cs_u32 lane;          /* index + 1 of the stream's cs_gpu_lane; 0: none */
     cs_u64 before, after; /* its neighbours on that lane; 0 none */
@@ -39,6 +40,10 @@ struct cs_op *cs_op_get(cs_u64 id);
 enum cs_op_found { CS_OP_FOUND, CS_OP_LATER, CS_OP_NONE };
 enum cs_op_found cs_op_called(const struct cs_gpu_call *call);
 struct cs_op *cs_op_of(cs_u32 correlation);
+
+/* A call of that number was made while calls were not recorded: it has no op, and its work is not shown. */
+void cs_op_outside(cs_u32 correlation);
+bool cs_op_is_outside(cs_u32 correlation);
 
 /* A call that carries a number of the backend's own (struct cs_mark). */
 void cs_op_marked(struct cs_op *op, cs_u64 mark);

@@ -230,6 +230,7 @@ void cs_gpu_work_write(const struct cs_gpu_work *w, struct cs_op *op)
         cs_gpu_overhead_write(w);
         return;
     }
+    if (op && op->muted) return;
     struct place p = {.start = cs_clock_ns(w->start), .end = cs_clock_ns(w->end)};
     struct cs_gpu_lane *lane = cs_gpu_lane_get(lane_of(w, op));
     if (cs_output_full() || !lane) {

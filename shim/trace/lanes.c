@@ -140,6 +140,31 @@ void cs_lane_device(int device)
     sorted("process_sort_index", (cs_u32)device, 7, 5000000 + (cs_u32)device);
 }
 
+/* What a policy made of the stream: asked and given stand beside each other. */
+static char *put_policy(char *at, struct cs_stream *stream)
+{
+    if (stream->flags_asked != stream->flags) {
+        at = cs_put_literal(at, ",\"requested flags\":");
+        at = cs_put_uint(at, stream->flags_asked);
+    }
+    stream->rule_shown = stream->rule;
+    if (stream->rule) {
+        at = cs_put_literal(at, ",\"rule\":\"rules[");
+        at = cs_put_uint(at, stream->rule - 1u);
+        at = cs_put_literal(at, "]\"");
+    }
+    if (stream->steered) at = cs_put_literal(at, ",\"changed by policy\":true");
+    if (stream->pool_place) {
+        at = cs_put_literal(at, ",\"pool place\":");
+        at = cs_put_uint(at, stream->pool_place);
+    }
+    if (stream->serial) at = cs_put_literal(at, ",\"serial\":\"its work is the carrier's\"");
+    if (stream->ours) at = cs_put_literal(at, ",\"serial\":\"carrier\"");
+    if (stream->redirected) at = cs_put_literal(at, ",\"redirected\":true");
+    if (cs_load(&stream->muted)) at = cs_put_literal(at, ",\"recorded\":false");
+    return at;
+}
+
 static const char *const origins[] = {"created", "adopted: first seen in use", "legacy default", "per-thread default"};
 
 void cs_lane_stream(struct cs_stream *stream)
@@ -186,6 +211,7 @@ void cs_lane_stream(struct cs_stream *stream)
         at = cs_put_literal(at, ",\"library\":");
         at = cs_put_string(at, cs_name_text(stream->library), 256);
     }
+    at = put_policy(at, stream);
     if (stream->green) {
         at = cs_put_literal(at, ",\"green context\":");
         at = cs_put_hex(at, stream->green);

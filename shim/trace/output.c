@@ -26,6 +26,7 @@ static struct output {
     cs_u32 parts; /* how many files are kept; 0: there is one */
     char path[PATH_MAX];
     bool gzip, full;
+    bool at_limit;  /* full by CUSTREAM_TRACE_MAX: a longer trailer does no harm */
     const char *full_cause;
     off_t end;      /* of the events on disk; the trailer stands behind it */
     off_t size;     /* of the file, or more than it if a write failed */
@@ -35,6 +36,19 @@ static struct output {
     size_t used, room; /* bytes gathered; how many to gather before a flush */
     off_t head;        /* end of what every part begins with */
 } out = {.fd = -1}, before = {.fd = -1}; /* before: the part that is ending, while the next one gets its head; fd -1 if none is */
+
+/* For other threads: a copy that is never written again. The path changes once in a while at most (part.c). */
+static const char *_Atomic shown_path = "";
+
+static void show_path(void)
+{
+    size_t n = strlen(out.path) + 1;
+    if (!strcmp(cs_load(&shown_path), out.path)) return;
+    char *copy = cs_memory_map(n);
+    if (copy) cs_store_rel(&shown_path, memcpy(copy, out.path, n));
+}
+
+const char *cs_output_path(void) { return cs_load_acq(&shown_path); }
 
 bool cs_output_full(void) { return out.full; }
 const char *cs_output_full_cause(void) { return out.full_cause; }
@@ -70,13 +84,15 @@ static void make_absolute(char path[PATH_MAX])
 
 bool cs_output_open(void)
 {
-    const char *pattern = cs_option_text(CS_OPTION_TRACE);
+    const bool off = cs_option_is(CS_OPTION_TRACE, "off"); /* and yet asked for, while the process runs (hook/ctl.h) */
+    const char *pattern = off ? cs_option_info[CS_OPTION_TRACE].preset : cs_option_text(CS_OPTION_TRACE);
     size_t n = strlen(pattern);
     out.gzip = n > 3 && !strcmp(pattern + n - 3, ".gz");
     if (out.gzip && !cs_gzip_init()) return false;
     int fd = cs_path_open(pattern, out.path, sizeof out.path);
     if (fd < 0 || !adopt_descriptor(fd)) return open_failed();
     make_absolute(out.path);
+    show_path();
     if (!out.buffer) out.buffer = cs_memory_map(BUFFER);
     if (!out.trailer) out.trailer = cs_memory_map(3 * TRAILER);
     if (out.gzip && !out.packed) out.packed = cs_memory_map(cs_gzip_bound(BUFFER) + cs_gzip_bound(TRAILER));
@@ -84,7 +100,7 @@ bool cs_output_open(void)
     out.last_trailer = out.trailer + TRAILER;
     out.used = out.last_size = 0;
     out.end = out.size = out.head = 0;
-    out.full = false;
+    out.full = out.at_limit = false;
     out.parts = cs_option_parts(CS_OPTION_TRACE_MAX);
     if (out.parts && !cs_parts_begin(out.path)) out.parts = 0; /* it will end there, then */
     before.fd = -1;
@@ -156,7 +172,7 @@ static void mend(void)
 {
     void *to = out.gzip ? (void *)out.packed : out.trailer;
     size_t n = make_trailer(to, 0);
-    if (out.last_size && n > out.last_size) cs_totals.brief = true, n = make_trailer(to, 0);
+    if (!out.at_limit && out.last_size && n > out.last_size) cs_totals.brief = true, n = make_trailer(to, 0);
     if (write_at_end(NULL, 0, to, n)) return;
     if (!out.last_size || !write_at_end(NULL, 0, out.last_trailer, out.last_size))
         cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, strerror(errno));
@@ -188,6 +204,7 @@ void cs_output_flush(void)
     if (!out.parts && (cs_u64)out.end + n > cs_option_size(CS_OPTION_TRACE_MAX)) {
         cs_log(CS_LOG_WARN, "the trace %s reached CUSTREAM_TRACE_MAX=%s and ends here", out.path, cs_option_text(CS_OPTION_TRACE_MAX));
         stop("trace size limit reached (CUSTREAM_TRACE_MAX)");
+        out.at_limit = true;
         mend();
     } else if (!write_at_end(events, n, tail, m)) {
         cs_log(CS_LOG_ERROR, "cannot write on to the trace %s: %s; it ends here", out.path, strerror(errno));
@@ -258,6 +275,7 @@ bool cs_output_part_take(void)
     }
     if (!cs_part_swap(out.fd, before.id, cs_totals_part() - 1, cs_totals_before())) return back_to_the_old_part();
     memcpy(out.path, cs_parts_path(), sizeof out.path);
+    show_path();
     out.head = out.end;
     close(before.fd);
     before.fd = -1;
@@ -294,4 +312,5 @@ void cs_output_forget(void)
     close_ours(before.fd, &before.id);
     out.fd = before.fd = -1;
     out.used = 0;
+    cs_store(&shown_path, "");
 }

@@ -18,6 +18,9 @@ enum { CS_EVENT_MAX = 32 << 10 }; /* bytes one event may take */
 /* Opens the file that CUSTREAM_TRACE names. False after one line on stderr that says why not. */
 bool cs_output_open(void);
 
+/* Where the file is, "" before there is one; the text stays valid. Any thread. */
+const char *cs_output_path(void);
+
 /* Room for one event of at most CS_EVENT_MAX bytes, and what was used of it. */
 char *cs_output_room(void);
 void cs_output_commit(char *end);

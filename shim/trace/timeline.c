@@ -8,11 +8,13 @@
 #include "shim/base/memory.h"
 #include "shim/calls/real.h"
 #include "shim/trace/annotation.h"
+#include "shim/trace/audit.h"
 #include "shim/trace/demangle.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/totals.h"
+#include "shim/trace/windows.h"
 
 /* The constant head of each call's slice, up to its thread id, and the head of its args; made at the begin of a file. */
 static struct head {
@@ -51,7 +53,7 @@ static const char *direction_of(const struct cs_call_info *info)
 static void heads_make(void)
 {
     for (int call = 1; call < CS_CALL_COUNT; call++) {
-        const char *cat = call == CS_CALL_CALLBACK ? "cs_callback" : call == CS_CALL_LOSS ? "cs_loss" : "cuda_driver";
+        const char *cat = call == CS_CALL_CALLBACK ? "cs_callback" : call == CS_CALL_LOSS ? "cs_loss" : call == CS_CALL_DELAY ? "cs_policy" : "cuda_driver";
         heads[call].length = (cs_u16)snprintf(heads[call].text, sizeof heads[call].text, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":",
                                               cat, cs_call_info[call].name, cs_host_pid());
         heads[call].direction = direction_of(&cs_call_info[call]);
@@ -151,7 +153,7 @@ static const char *word_of(const char *const *words, size_t n, cs_u64 i) { retur
 static char *put_value(char *at, enum cs_format format, const cs_u64 *v)
 {
     static const char *const memory[] = {"none", "host", "device", "array", "unified"};
-    static const char *const modes[] = {"global", "thread_local", "relaxed"};
+    static const char *const modes[] = {"global", "thread_local", "relaxed"}, *const places[] = {"host", "stream"};
     switch (format) {
     case CS_FORMAT_SIZE:
     case CS_FORMAT_UINT: return cs_put_uint(at, *v);
@@ -159,8 +161,14 @@ static char *put_value(char *at, enum cs_format format, const cs_u64 *v)
     case CS_FORMAT_HEX:
     case CS_FORMAT_PTR:
     case CS_FORMAT_FUNCTION: return cs_put_hex(at, *v);
+    case CS_FORMAT_CALL: return cs_put_string(at, cs_call_info[*v < CS_CALL_COUNT ? *v : 0].name ?: "", 128);
+    case CS_FORMAT_DELAYED: return cs_put_string(at, word_of(places, CS_COUNT(places), *v), 16);
     case CS_FORMAT_MEMTYPE: return cs_put_string(at, word_of(memory, CS_COUNT(memory), *v), 16);
-    case CS_FORMAT_CAPTURE_MODE: return cs_put_string(at, word_of(modes, CS_COUNT(modes), *v), 16);
+    case CS_FORMAT_CAPTURE_MODE:
+        at = cs_put_string(at, word_of(modes, CS_COUNT(modes), (cs_u32)*v), 16);
+        if (*v >> 32 < 2) return at;
+        at = cs_put_literal(at, ",\"shared by\":"); /* what is done on any of them meanwhile is in the graph */
+        return cs_put_uint(at, *v >> 32);
     case CS_FORMAT_KERNEL:
         at = cs_put_kernel(at, (cs_name)*v);
         if (!(*v >> 32)) return at;
@@ -411,14 +419,31 @@ static cs_u64 callback_begin(struct cs_thread *thread, cs_u64 begin)
     return begin;
 }
 
+/* A policy leaves it out: what it puts on the GPU is known by it, and left out too. */
+static void record_muted(struct cs_thread *thread, struct cs_record r)
+{
+    r.call &= (cs_u16)~CS_CALL_MUTED;
+    cs_gpu_trace_muted(thread, &r);
+    cs_audit_call(thread, &r, cs_pool_get(&cs_streams, r.stream), 0, cs_clock_ns(r.begin));
+    cs_totals.muted++;
+}
+
 void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
 {
+    if (CS_UNLIKELY(r->call & CS_CALL_MUTED)) {
+        record_muted(thread, *r);
+        return;
+    }
+    if (r->call == CS_CALL_SITE) {
+        cs_audit_place(thread, r);
+        return;
+    }
     if (cs_output_full()) {
         cs_totals_cut(r->call == CS_CALL_LOSS ? r->value[0] : cs_annotation_count(r), cs_clock_ns(r->begin), cs_clock_ns(r->end));
         return;
     }
     if (!thread->announced) {
-        if (!thread->last_end_ns) thread->is_driver = r->call == CS_CALL_CALLBACK;
+        if (!thread->last_end_ns) thread->is_driver = r->call == CS_CALL_CALLBACK || (r->call == CS_CALL_DELAY && r->value[2]);
         cs_lane_thread(thread, false);
     }
     if (r->call >= CS_CALL_RANGE_PUSH) {
@@ -439,14 +464,19 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         if (!thread->loss_begin_ns) thread->loss_begin_ns = begin;
         thread->loss_end_ns = end;
         loss_slice(thread->tid, begin, end, r->value[0]);
+        cs_audit_lost(thread, r->value[0]);
         return;
     }
     if (r->call == CS_CALL_CALLBACK) {
         callback_slice(thread, r, stream, begin, end);
         cs_annotations_crossed(thread, begin);
+    } else if (r->call == CS_CALL_DELAY) {
+        call_slice(thread, r, stream, 0, begin, end);
     } else {
         if (stream) count_work(stream, r);
-        call_slice(thread, r, stream, cs_gpu_trace_call(thread, r, stream, begin), begin, end);
+        cs_u64 work = cs_gpu_trace_call(thread, r, stream, begin);
+        cs_audit_call(thread, r, stream, work, begin);
+        call_slice(thread, r, stream, work, begin, end);
     }
     if (cs_output_full()) { /* making room for it ended the file */
         cs_totals_cut(1, begin, end);
@@ -454,7 +484,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     }
     cs_totals_gathered(begin, end);
     cs_totals.recorded++;
-    if (r->call == CS_CALL_CALLBACK) return;
+    if (r->call == CS_CALL_CALLBACK || r->call == CS_CALL_DELAY) return;
     tell_causes(thread, r, stream, begin);
     tell_wait(thread, r, stream, begin, end);
     tell_graphs(r, stream);
@@ -484,6 +514,18 @@ static void life_end(struct cs_stream *stream, cs_u64 ns, const char *how)
         at = cs_put_uint(at, stream->bytes_copied);
         *at++ = ',';
     }
+    if (stream->pool_place) {
+        at = cs_put_literal(at, "\"shared by\":");
+        at = cs_put_uint(at, cs_load(&stream->shares_most));
+        *at++ = ',';
+    }
+    if (stream->rule != stream->rule_shown) { /* it matched by the name that it got */
+        at = cs_put_literal(at, "\"rule\":\"rules[");
+        at = cs_put_uint(at, stream->rule - 1u);
+        at = cs_put_literal(at, "]\",\"priority\":");
+        at = cs_put_int(at, stream->priority);
+        *at++ = ',';
+    }
     if (stream->name_shown) {
         at = cs_put_literal(at, "\"application name\":");
         at = cs_put_string(at, cs_name_text(stream->name_shown), 512);
@@ -497,7 +539,8 @@ static void life_end(struct cs_stream *stream, cs_u64 ns, const char *how)
 
 void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)
 {
-    if (!cs_output_full() && !(stream->over && !stream->announced)) { /* an earlier part has its end, and nothing has come since */
+    bool unseen = !stream->announced && (stream->over || cs_windows_within(stream->created, ended)); /* an earlier part has its end; nobody could see it */
+    if (!cs_output_full() && !unseen) {
         cs_u64 to = cs_clock_ns(ended), filled = cs_gpu_trace_filled(stream);
         cs_lane_stream(stream);
         cs_gpu_trace_stream_ends(stream);
@@ -517,6 +560,7 @@ void cs_timeline_part_end(void)
     arrows_write(!arrow_now, true);
     arrows_write(arrow_now, true);
     cs_annotations_part_ends(latest_ns);
+    cs_windows_part_ends();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
         if (!cs_load_acq(&stream->object.ref) || !stream->announced || cs_output_full()) continue;
@@ -540,6 +584,7 @@ void cs_timeline_thread_end(struct cs_thread *thread)
         cs_u64 begin = cs_clock_ns(cs_load(&thread->lost_begin)), end = cs_clock_ns(cs_load(&thread->lost_end));
         cs_lane_thread(thread, false);
         loss_slice(thread->tid, begin < thread->last_end_ns ? thread->last_end_ns : begin, end, lost);
+        cs_audit_lost(thread, lost);
     }
     if (thread->announced) cs_lane_thread(thread, true);
 }

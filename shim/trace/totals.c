@@ -11,10 +11,12 @@
 #include "shim/gpu/backend.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
+#include "shim/trace/audit.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/path.h"
+#include "shim/trace/windows.h"
 
 struct cs_totals cs_totals;
 
@@ -79,10 +81,20 @@ void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns)
     if (end_ns > cs_totals.end_ns) cs_totals.end_ns = end_ns;
 }
 
+static _Atomic cs_u64 recorded_told, lost_told;
+
+void cs_totals_told(cs_u64 *recorded, cs_u64 *lost)
+{
+    *recorded = cs_load(&recorded_told);
+    *lost = cs_load(&lost_told);
+}
+
 void cs_totals_flushed(void)
 {
     recorded_in_file = cs_totals.recorded;
     lost_in_file = cs_totals.lost;
+    cs_store(&recorded_told, parts.recorded + cs_totals.recorded);
+    cs_store(&lost_told, parts.lost + cs_totals.lost + cut.count);
     cs_totals.begin_ns = UINT64_MAX;
     cs_totals.end_ns = 0;
 }
@@ -185,8 +197,10 @@ static void count_live(cs_u64 *streams, cs_u64 *events)
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *s = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
         if (!cs_load_acq(&s->object.ref) || !cs_load_acq(&s->filled) || cs_load(&s->object.ended) || s->origin != CS_STREAM_CREATED) continue;
-        group_add(false, s->library, s->call);
-        ++*streams;
+        for (cs_u32 n = s->ours ? 0 : s->pool_place ? cs_load(&s->shares) : 1; n; n--) { /* as often as the program made it and did not destroy it */
+            group_add(false, s->library, s->call);
+            ++*streams;
+        }
     }
     for (cs_u32 i = 0; i < cs_load(&cs_events.high) && i < cs_events.capacity; i++) {
         struct cs_event *e = (struct cs_event *)cs_pool_slot(&cs_events, i);
@@ -264,10 +278,15 @@ char *cs_totals_trailer(char *at, size_t size)
     if (cut.count) at = put_cut(at);
     at = cs_put_literal(at, "\n],\"traceName\":\"custream\"");
     at = put_devices(at);
+    at = cs_audit_put(at, cs_totals.brief ? 0 : size / 8 * 3);
     at = cs_put_literal(at, ",\n\"totals\":{\"recorded\":");
     at = cs_put_uint(at, cs_totals.recorded);
     at = cs_put_literal(at, ",\"lost_records\":");
     at = cs_put_uint(at, cs_totals.lost + cut.count);
+    if (cs_totals.muted) {
+        at = cs_put_literal(at, ",\"left_out_by_rule\":");
+        at = cs_put_uint(at, cs_totals.muted);
+    }
     at = cs_put_literal(at, ",\"complete\":");
     at = cs_put_text(at, (cs_totals.final || cs_totals.part_ends) && !cs_output_full() ? "true" : "false");
     at = cs_put_literal(at, ",\"untracked_objects\":");
@@ -275,6 +294,7 @@ char *cs_totals_trailer(char *at, size_t size)
     at = cs_put_literal(at, ",\"arrows_dropped\":");
     at = cs_put_uint(at, cs_totals.arrows_dropped);
     at = cs_gpu_put_totals(at);
+    at = cs_windows_put_totals(at, cs_totals.brief);
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) at = put_parts(at);
     at = cs_totals.final && !cs_totals.brief ? put_leaks(at, end) : cs_put_literal(at, "}");
     return cs_put_literal(at, "}\n");

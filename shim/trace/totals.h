@@ -9,6 +9,7 @@
 extern struct cs_totals {
     cs_u64 recorded;       /* calls that stand in the file, or are gathered for it */
     cs_u64 lost;           /* calls that the file's cs_loss slices tell of */
+    cs_u64 muted;          /* calls that a rule leaves out */
     cs_u64 arrows_dropped;
     cs_u64 arrows_between_parts; /* which would have begun in an earlier part */
     cs_u64 begin_ns, end_ns; /* of what was gathered since the last good flush */
@@ -19,6 +20,7 @@ extern struct cs_totals {
 
 void cs_totals_reset(void);
 void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns); /* what the next flush brings into the file reaches from here to there, and further */
+void cs_totals_told(cs_u64 *recorded, cs_u64 *lost); /* any thread: in all parts, as of the last flush */
 void cs_totals_flushed(void);   /* all that was gathered is in the file */
 void cs_totals_unflushed(void); /* it never will be: it belongs to the gap at the end */
 void cs_totals_cut(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns); /* calls for which the file has no more room */

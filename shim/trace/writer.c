@@ -10,18 +10,23 @@
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/worker.h"
+#include "shim/gpu/backend.h"
 #include "shim/trace/annotation.h"
+#include "shim/trace/audit.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/output.h"
 #include "shim/trace/rotate.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
+#include "shim/trace/windows.h"
 
 enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, POPULATE_AFTER = 256 };
 
 static struct cs_worker writer;
 static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_WRITER, "writer");
 static bool blocks;
+static _Atomic bool wanted, had; /* a file: calls are to be recorded; it is open, or was until the end */
+static bool needed;              /* without a file too */
 
 bool cs_writer_alive(void) { return cs_worker_alive(&writer); }
 bool cs_writer_at_work(void) { return cs_worker_alive(&writer) && cs_load(&writer.state) != CS_WORKER_STARTING; }
@@ -64,8 +69,8 @@ static void release_ended_streams(cs_u32 first)
     while (first) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, first - 1);
         cs_u32 next = stream->object.next;
-        if (cs_gpu_trace_settled(stream)) {
-            cs_timeline_stream_end(stream, cs_load(&stream->ended));
+        if (!cs_load(&had) || cs_gpu_trace_settled(stream)) {
+            if (cs_load(&had)) cs_timeline_stream_end(stream, cs_load(&stream->ended));
             cs_store(&cs_streams.released, cs_ticks());
             cs_pool_release(&cs_streams, &stream->object);
         } else {
@@ -76,22 +81,34 @@ static void release_ended_streams(cs_u32 first)
     }
 }
 
-static size_t round_once(void)
+static size_t drain_all(void)
 {
     size_t records = 0;
-    cs_clock_sync();
-    cs_gpu_trace_collect();
-    cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
         bool done = cs_load_acq(&t->state) == CS_THREAD_DONE; /* read before the ring: nothing comes after it */
         if (cs_load(&t->state) == CS_THREAD_FREE) continue;
-        records += drain(t);
+        if (cs_load(&had)) records += drain(t);
         if (!done) continue;
-        cs_timeline_thread_end(t);
+        if (cs_load(&had)) cs_timeline_thread_end(t);
         cs_thread_recycle(t);
     }
-    cs_gpu_trace_emit(false);
-    cs_timeline_arrows(false);
+    return records;
+}
+
+static size_t round_once(void)
+{
+    const bool file = cs_load(&had);
+    cs_clock_sync();
+    cs_windows_collect(file);
+    if (file) cs_gpu_trace_collect();
+    cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
+    cs_audit_round_begins();
+    size_t records = drain_all();
+    if (file) {
+        cs_gpu_trace_emit(false);
+        cs_audit_round();
+        cs_timeline_arrows(false);
+    }
     cs_u32 lingering = lingering_streams;
     lingering_streams = 0;
     release_ended_streams(ended_streams);
@@ -99,18 +116,21 @@ static size_t round_once(void)
     release_ended(&cs_events, ended_events);
     release_ended(&cs_contexts, ended_contexts);
     ended_streams = streams, ended_events = events, ended_contexts = contexts;
-    return records + cs_gpu_trace_behind();
+    return file ? records + cs_gpu_trace_behind() : 0;
 }
 
 /* --- the thread --- */
 
 static void finish(void)
 {
+    if (!cs_load(&had)) return;
     for (int quiet = 0; quiet < 3;) quiet = round_once() ? 0 : quiet + 1; /* ended objects and arrows need two rounds */
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
         if (cs_load_acq(&t->state) != CS_THREAD_FREE) cs_timeline_thread_end(t);
     cs_annotations_end();
+    cs_windows_end();
     cs_gpu_trace_emit(true);
+    cs_audit_end();
     cs_timeline_arrows(true);
     cs_u64 now = cs_ticks();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
@@ -127,9 +147,16 @@ static void finish(void)
 static bool begin(void)
 {
     cs_totals_reset();
-    if (!cs_output_open()) return false;
+    cs_gpu_start(); /* here and not where the file is asked for: threads made here have the application's descriptors */
+    if (!cs_output_open()) {
+        cs_output_close();
+        cs_store(&wanted, false);
+        return false;
+    }
+    cs_audit_begin();
     cs_timeline_begin(CS_BEGIN_FILE);
     cs_output_flush();
+    cs_store_rel(&had, true);
     return true;
 }
 
@@ -137,18 +164,18 @@ static void *run(void *unused)
 {
     (void)unused;
     pthread_setname_np(pthread_self(), "custream");
-    if (!begin()) {
-        cs_output_close();
+    if (cs_load(&wanted) && !begin() && !needed) {
         cs_worker_set(&writer, CS_WORKER_FAILED);
         return NULL;
     }
     cs_worker_move(&writer, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     cs_u64 flushed = cs_monotonic_ns();
     for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING;) {
+        if (cs_load(&wanted) && !cs_load(&had)) begin();
         bool busy = round_once() > 1000;
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its arrows and ends of objects */
         cs_u64 time = cs_monotonic_ns();
-        if (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS) cs_output_flush(), flushed = time;
+        if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), flushed = time;
         if (now == CS_WORKER_FLUSHING) cs_worker_move(&writer, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
         cs_worker_pause(&writer, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS);
     }
@@ -166,14 +193,24 @@ static bool start_locked(void)
     return cs_writer_alive();
 }
 
-bool cs_writer_start(void)
+bool cs_writer_start(bool records, bool watches)
 {
     CS_KEEP_ERRNO;
     if (CS_LIKELY(cs_writer_alive())) return true;
     cs_lock_take(&start_lock);
+    if (cs_load(&writer.state) == CS_WORKER_IDLE) needed = watches, cs_store(&wanted, records);
     bool ok = start_locked();
     cs_lock_drop(&start_lock);
     return ok;
+}
+
+bool cs_writer_file(unsigned timeout_ms)
+{
+    if (cs_load_acq(&had)) return true;
+    cs_store(&wanted, true);
+    if (cs_load(&writer.state) == CS_WORKER_STARTING) return true;
+    cs_writer_flush(timeout_ms);
+    return cs_load_acq(&had);
 }
 
 void cs_writer_finish(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms); }
@@ -182,7 +219,10 @@ void cs_writer_flush(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FLU
 void cs_writer_after_fork_in_child(void)
 {
     cs_lock_forget(&start_lock);
+    cs_store(&wanted, false);
+    cs_store(&had, false);
     if (cs_writer_alive() || cs_load(&writer.state) == CS_WORKER_FINISHING) cs_store(&writer.state, CS_WORKER_IDLE);
     cs_output_forget();
+    cs_windows_after_fork_in_child();
     ended_streams = ended_events = ended_contexts = lingering_streams = 0;
 }

@@ -1,7 +1,7 @@
 /*
- * The writer: the one thread of the shim, which turns records into the timeline.
+ * The writer: the thread of the shim which turns records into the timeline, and gives objects back that have ended.
  *
- * It starts with the first record of the process, wakes every few milliseconds, drains every thread's ring, and at least every half second brings
+ * It starts with the first call that is recorded, or watched for a policy's sake: then it has no file until one is asked for. It wakes every few milliseconds, drains every thread's ring, and at least every half second brings
  * the file to a valid end. It holds no lock that an application thread takes on a recorded call, and calls nothing of CUDA.
  */
 #ifndef CS_TRACE_WRITER_H
@@ -9,8 +9,12 @@
 
 #include "shim/base/compiler.h"
 
-/* Starts the thread unless it runs. From any application thread; keeps errno. False where it can't be started: nothing is recorded then. */
-bool cs_writer_start(void);
+/* Starts the thread unless it runs, with a file if calls are to be recorded. From any application thread; keeps errno. False where it can't be
+ * started, or can't have a file and has nothing else to do. */
+bool cs_writer_start(bool records, bool watches);
+
+/* Has it open a file if it has none, and waits. Whether it has one. */
+bool cs_writer_file(unsigned timeout_ms);
 
 /* Has everything recorded so far written and the file ended. Waits for the writer with a futex, takes no lock and allocates nothing, so that it
  * may be called while the process exits, from a signal handler too. At most `timeout_ms`. */

@@ -133,6 +133,27 @@ def test_rows_of_gpu_times(tmp_path):
         assert_breach(tmp_path, render(bad), line_of(bad, name), rule, words)
 
 
+def test_rows_of_the_audit(tmp_path):
+    """Of the default stream: rows and arrows, and the trailer that sums them up."""
+    side = {"operation": "cuLaunchKernel", "thread": 1}
+    audit = {"verdict": "not safe", "hazards": [{"first": side, "second": side, "count": 2}], "lost_orders": 3}
+    lane = {"ph": "M", "name": "thread_name", "pid": GPU, "tid": 2000013, "args": {"name": "stream 13 (default stream audit)"}}
+    good = {"audit lane": lane, **copy_rows(), "audit": slice_("cs_audit", "implicit wait", GPU, 2000013, 130, 4, **{"cs.stream": 13, "verdict": "hazard"}),
+            "instant": {"ph": "i", "s": "t", "cat": "cs_audit", "name": "implicit wait", "pid": GPU, "tid": 2000013, "ts": 131, "args": {"verdict": "nobody needed it"}}}
+
+    def with_audit(**change):
+        return TRAILER[:-1] + ',"defaultStreamAudit":' + json.dumps(dict(audit, **change)) + "}"
+    result, _ = check(tmp_path, render(good, trailer=with_audit()))
+    assert result.returncode == 0, result.stdout
+    for change, words in [({"verdict": "fine"}, "known verdict"), ({"verdict": "safe"}, "lost_orders is 3"), ({"lost_orders": 1}, "hazards have 2"),
+                          ({"lost_orders": 0, "verdict": "safe", "hazards": []}, "rows 1"), ({"hazards": [{"first": side, "second": {}, "count": 1}]}, "two named"),
+                          ({"hazards": {}}, "two named")]:
+        assert_breach(tmp_path, render(good, trailer=with_audit(**change)), line_of(good, "instant") + 1, 10, words)
+    assert_breach(tmp_path, render(good), line_of(good, "instant") + 1, 10, "no defaultStreamAudit")
+    for args in ({}, {"verdict": "perhaps"}):
+        assert_breach(tmp_path, render(dict(good, audit=dict(good["audit"], args=args)), trailer=with_audit()), line_of(good, "audit"), 8, "verdict")
+
+
 def test_trace_without_events(tmp_path):
     result, _ = check(tmp_path, "\n".join(HEADER) + "\n" + TRAILER.replace(":7,", ":0,"))
     assert result.returncode == 0 and "events 0" in result.stdout

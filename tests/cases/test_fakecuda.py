@@ -23,6 +23,7 @@ RUNS = [
     ("symbols", [], "fakecuda", {}),
     ("symbols", ["12000", "visible"], "fakecuda", {"CUSTREAM_FAKE_DRIVER_VERSION": "12000"}),
     ("symbols", ["12000", "hidden"], "fakecuda12.0", {}),
+    ("journal", [], "fakecuda", {}),
     ("contexts", ["contexts"], "fakecuda", {"CUSTREAM_FAKE_DEVICES": "2"}),
     ("contexts", ["fork"], "fakecuda", {}),
     ("contexts", ["failures"], "fakecuda", {"CUSTREAM_FAKE_FAIL": "cuLaunchKernel:3=700,cuStreamCreate*=2"}),
@@ -61,6 +62,64 @@ def test_counts(tmp_path):
     counts = dict(line.split() for line in out.read_text().splitlines())
     assert int(counts["cuLaunchKernel"]) > 200000
     assert int(counts["cuCtxGetStreamPriorityRange"]) == 1
+
+
+JOURNAL = """\
+1 cuDevicePrimaryCtxRetain - device=0 -> 0
+1 cuCtxSetCurrent - -> 0
+1 cuModuleGetFunction - -> 0
+1 cuModuleGetFunction - -> 0
+1 cuMemsetD32_v2 legacy bytes=4 value=0 -> 0
+1 cuStreamCreate s1 flags=1 -> 0
+1 cuStreamCreateWithPriority s2 flags=0 priority=-8 -> 0
+1 cuCtxGetStreamPriorityRange - least=0 greatest=-5 -> 0
+1 cuStreamGetPriority s2 -> 0
+1 cuStreamSetAttribute s1 priority=-2 attribute=8 -> 0
+1 cuStreamGetPriority s1 -> 0
+1 cuStreamGetAttribute s1 attribute=8 -> 0
+1 cuStreamSetAttribute s1 priority=9 attribute=8 -> 0
+1 cuStreamGetPriority s1 -> 0
+1 cuLaunchKernelEx s1 priority=-3 kernel=empty grid=2 block=4 shared=0 -> 0
+1 cuProfilerStart - -> 0
+1 cuProfilerStop - -> 0
+1 cuStreamBeginCapture_v2 legacy mode=2 -> 900
+1 cuStreamBeginCapture_v2_ptsz legacy mode=2 -> 900
+1 cuStreamBeginCapture_v2_ptsz per-thread:1 mode=2 -> 0
+1 cuModuleGetFunction - -> 0
+1 cuLaunchKernel_ptsz per-thread:1 kernel=step31 grid=1 block=1 shared=0 -> 0
+1 cuLaunchKernel_ptsz per-thread:1 kernel=step31 grid=1 block=1 shared=0 -> 0
+1 cuStreamEndCapture_ptsz per-thread:1 -> 0
+1 cuStreamBeginCapture_v2 s2 mode=2 -> 0
+1 cuLaunchKernel_ptsz s2 kernel=step31 grid=1 block=1 shared=0 -> 0
+1 cuStreamEndCapture s2 -> 0
+1 cuGraphKernelNodeGetAttribute - attribute=8 -> 0
+1 cuGraphKernelNodeSetAttribute - priority=-1 attribute=8 -> 0
+2 cuCtxSetCurrent - -> 0
+2 cuEventCreate - flags=2 -> 0
+2 cuMemsetD32Async_ptsz per-thread:2 bytes=4 value=5 -> 0
+2 cuMemsetD32_v2 legacy bytes=4 value=7 -> 0
+2 cuLaunchKernel_ptsz per-thread:2 kernel=step31 grid=1 block=1 shared=0 -> 0
+2 cuEventRecord_ptsz per-thread:2 event=e1 -> 0
+2 cuStreamWaitEvent s1 event=e1 flags=0 -> 0
+2 cuStreamDestroy_v2 s1 -> 0
+2 cuEventSynchronize - event=e1 -> 0
+2 cuEventDestroy_v2 - event=e1 -> 0
+2 cuEventQuery - event=none -> 400
+1 cuMemcpyDtoH_v2_ptds per-thread:1 bytes=4 -> 0
+1 cuCtxCreate_v2 - flags=0 device=0 -> 0
+1 cuStreamSynchronize legacy@context2 -> 0
+1 cuStreamQuery s2 -> 0
+1 cuCtxDestroy_v2 - -> 0
+"""
+
+
+def test_journal(tmp_path):
+    """CUSTREAM_FAKE_JOURNAL tells what each call was about, without addresses, and who made it."""
+    out = tmp_path / "journal"
+    assert run("journal", settings={"CUSTREAM_FAKE_JOURNAL": str(out)}).returncode == 0
+    lines = out.read_text().splitlines()
+    assert [line.partition(" by ")[0] for line in lines] == JOURNAL.splitlines()
+    assert {line.partition(" by ")[2] for line in lines} == {"fakecuda_journal"}
 
 
 def symbols(path):

@@ -37,12 +37,13 @@ PLANTED = [
     ("shim/api/planted.c", '#include "tools/custream/command.h"\n', "shim/api/planted.c:1"),
     ("shim/other/planted.c", "int planted;\n", "shim/other/planted.c:1"),
     ("tools/custream/planted.c", '#include "shim/trace/ring.h"\n', "tools/custream/planted.c:1"),
+    ("tools/policy-doc/planted.c", '#include "shim/object/stream.h"\n', "tools/policy-doc/planted.c:1"),
     ("tests/fakecuda/planted.c", '#include "shim/object/vstream.h"\n', "tests/fakecuda/planted.c:1"),
     ("tests/apps/planted.c", '#include "shim/base/log.h"\n', "tests/apps/planted.c:1"),
     ("include/planted.h", '#include "shim/base/log.h"\n', "include/planted.h:1"),
     ("shim/api/planted.c", '#include "custream.h"\n#include "shim/base/compiler.h"\n#include <cuda.h>\n', None),
     ("shim/base/planted.c", '// #include "shim/api/api.h"\n', None),
-    ("tools/custream/planted.c", '#include "shim/base/options.h"\n', None),
+    ("tools/custream/planted.c", '#include "shim/base/options.h"\n#include "shim/policy/file.h"\n', None),
 ]
 
 

@@ -14,12 +14,14 @@ FAKE_TEST := $(patsubst $(FAKE_DIR)/test/%.c,$(B)/tests/fakecuda_%,$(wildcard $(
 
 all: $(FAKE)/libcuda.so.1 $(FAKE12)/libcuda.so.1 $(FAKE)/libcudart.so.13 $(FAKE)/libcupti.so.13 $(FAKE)/broken/libcupti.so.13
 
-# Lists made from NVIDIA's headers: the declared symbols, which version each is, the error codes.
+# Lists made from NVIDIA's headers: the declared symbols, which version each is, the error codes. cudaProfiler.h is not in every package of headers.
 $(FAKE)/cuda_api.i: $(CUDA_INC_DIR)/cuda.h Makefile
 	@mkdir -p $(@D)
 	$(CC) -E -P -D__CUDA_API_VERSION_INTERNAL $< -o $@
-$(FAKE)/versions.txt: $(FAKE_DIR)/gen/versions.awk $(FAKE)/cuda_api.i
-	LC_ALL=C awk -f $^ $(CUDA_INC_DIR)/cudaTypedefs.h | LC_ALL=C sort -k1,1 -k3,3n -k2,2n >$@.new && test -s $@.new && mv $@.new $@
+$(FAKE)/versions.txt: $(FAKE_DIR)/gen/versions.awk $(FAKE)/cuda_api.i $(FAKE_DIR)/module.mk
+	(LC_ALL=C awk -f $(filter %.awk %.i,$^) $(CUDA_INC_DIR)/cudaTypedefs.h; \
+		echo cuProfilerStart 4000 0 cuProfilerStart; echo cuProfilerStop 4000 0 cuProfilerStop) | \
+		LC_ALL=C sort -k1,1 -k3,3n -k2,2n >$@.new && test -s $@.new && mv $@.new $@
 $(FAKE)/versions.inc: $(FAKE)/versions.txt
 	awk '{print "VERSION(" $$1 ", " $$2 ", " $$3 ", " $$4 ")"}' $< >$@
 $(FAKE)/symbols.inc: $(FAKE)/versions.txt

@@ -15,9 +15,9 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
+#include "own_entry.h"
+
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,49 +36,6 @@ static void must(const char *what, CUresult rc) {
     if (rc == CUDA_SUCCESS) return;
     fprintf(stderr, "launch_ratio: %s: %d\n", what, (int)rc);
     exit(1);
-}
-
-struct search {
-    const char *name;
-    void *found;
-};
-
-static uintptr_t table_address(const struct dl_phdr_info *info, uintptr_t value) {
-    return value < info->dlpi_addr ? info->dlpi_addr + value : value; /* glibc relocates these entries in place, other loaders do not */
-}
-
-static uint32_t symbols_in_gnu_hash(const uint32_t *table) {
-    uint32_t buckets = table[0], offset = table[1], bloom = table[2], last = 0;
-    const uint32_t *bucket = table + 4 + bloom * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
-    for (uint32_t i = 0; i < buckets; i++)
-        if (bucket[i] > last) last = bucket[i];
-    if (last < offset) return offset;
-    while (!(chain[last - offset] & 1)) last++;
-    return last + 1;
-}
-
-static int look_into(struct dl_phdr_info *info, size_t size, void *data) {
-    struct search *s = data;
-    const ElfW(Dyn) *dyn = NULL;
-    const ElfW(Sym) *symbols = NULL;
-    const char *strings = NULL;
-    uint32_t count = 0;
-    const char *base = strrchr(info->dlpi_name, '/');
-    (void)size;
-    if (strncmp(base ? base + 1 : info->dlpi_name, "libcuda.so", 10)) return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dyn = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    for (; dyn && dyn->d_tag != DT_NULL; dyn++) {
-        uintptr_t at = table_address(info, dyn->d_un.d_ptr);
-        if (dyn->d_tag == DT_SYMTAB) symbols = (const ElfW(Sym) *)at;
-        if (dyn->d_tag == DT_STRTAB) strings = (const char *)at;
-        if (dyn->d_tag == DT_GNU_HASH) count = symbols_in_gnu_hash((const uint32_t *)at);
-        if (dyn->d_tag == DT_HASH && !count) count = ((const uint32_t *)at)[1];
-    }
-    for (uint32_t i = 1; symbols && strings && i < count; i++)
-        if (symbols[i].st_shndx != SHN_UNDEF && !strcmp(strings + symbols[i].st_name, s->name))
-            s->found = (void *)(info->dlpi_addr + symbols[i].st_value);
-    return s->found != NULL;
 }
 
 static double now(void) {
@@ -126,11 +83,10 @@ int main(int argc, char **argv) {
     double ratio[MAX_ROUNDS], ns[2][MAX_ROUNDS];
     if (rounds < 1 || rounds > MAX_ROUNDS || turns < 1) return fprintf(stderr, "usage: launch_ratio [linked] [ROUNDS [LAUNCHES]]\n"), 2;
     set_up();
-    struct search s = {"cuLaunchKernel", NULL};
-    dl_iterate_phdr(look_into, &s);
-    if (!s.found) return fprintf(stderr, "launch_ratio: libcuda's symbol table not found\n"), 1;
+    void *own = own_entry("cuLaunchKernel");
+    if (!own) return fprintf(stderr, "launch_ratio: libcuda's symbol table not found\n"), 1;
     /* By dlsym, as cudart and the frameworks find it: right for both products, also the one that exports no cu* symbols. */
-    launch_fn way[2] = {(launch_fn)s.found, (launch_fn)dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernel")};
+    launch_fn way[2] = {(launch_fn)own, (launch_fn)dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernel")};
     if (!way[1]) return fprintf(stderr, "launch_ratio: no cuLaunchKernel\n"), 1;
     if (linked_only) way[0] = way[1];
     else if (way[0] == way[1]) fprintf(stderr, "launch_ratio: both ways are the same address: the shim is not loaded\n");

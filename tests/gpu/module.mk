@@ -11,7 +11,8 @@ GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
-                                  two_gpu many libcupti_client.so)
+                                  two_gpu many libcupti_client.so shared_work libboth_ways.so hazards-static hazards-shared \
+                                  $(foreach how,static shared static-ptds shared-ptds,default_stream-$(how)))
 
 .PHONY: gpu-programs check-gpu
 gpu-programs: $(GPU_PROGRAMS)
@@ -27,7 +28,7 @@ $(G)/siblings.h: $(wildcard shim/calls/table/*.def)
 $(G)/driver-ptds: $(wildcard tests/gpu/driver/*.c) tests/gpu/driver/driver.h $(G)/siblings.h
 	$(CC) $(GPU_CFLAGS) -DDRIVER_SIBLINGS='"$(abspath $(G))/siblings.h"' $(filter %.c,$^) -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 
-$(G)/launch_ratio: tests/gpu/launch_ratio.c
+$(G)/launch_ratio: tests/gpu/launch_ratio.c tests/gpu/own_entry.h
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -O2 $< -o $@ -L$(CUDA_STUBS) -lcuda -ldl
 
@@ -66,12 +67,38 @@ $(G)/known-main.o: tests/gpu/known/main.c tests/gpu/known/known.h
 	$(CC) $(GPU_CFLAGS) -c $< -o $@
 $(G)/known-runtime: tests/gpu/known/runtime.cu $(G)/known-main.o tests/gpu/known/known.h
 	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -cudart static $(filter %.cu %.o,$^) -o $@ -lpthread -ldl
-$(G)/unlucky $(G)/two_gpu $(G)/many: $(G)/%: tests/gpu/%.c
+$(G)/unlucky $(G)/two_gpu $(G)/many $(G)/shared_work: $(G)/%: tests/gpu/%.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 $(G)/libcupti_client.so: tests/gpu/cupti_client.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -isystem $(CUPTI_INC) -fPIC -shared $< -o $@ -lpthread -ldl
+
+# Programs for test_gpu_policy.py. -rdynamic: the audit of the default stream names functions that the loader knows.
+$(G)/default_stream-%-ptds: tests/gpu/default_stream.cu
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) --default-stream per-thread -cudart $* $< -o $@ -lpthread
+$(G)/default_stream-%: tests/gpu/default_stream.cu
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -cudart $* $< -o $@ -lpthread
+$(G)/hazards-%: tests/gpu/hazards.cu
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -Xcompiler -rdynamic -cudart $* $< -o $@ -lpthread
+$(G)/libboth_ways.so: tests/gpu/both_ways.c tests/gpu/own_entry.h
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -O2 -fPIC -fvisibility=hidden -shared $< -o $@ -ldl
+
+# Warp for a machine without network: its GPU library with code for one GPU, packed, and its Python (35 MiB in all). Later versions do not get that
+# small: 1.19's library is 70 MiB, most of it compilers.
+WARP := 1.5.0
+.PHONY: gpu-warp
+gpu-warp: $(B)/warp/warp/bin/warp.so.xz
+$(B)/warp/warp/bin/warp.so.xz: tests/gpu/warp_small.py
+	rm -rf $(B)/warp $(B)/warp-wheel
+	$(PYTHON) -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: --platform manylinux2014_x86_64 \
+		--dest $(B)/warp-wheel warp-lang==$(WARP)
+	$(PYTHON) tests/gpu/warp_small.py $(B)/warp-wheel/warp_lang-$(WARP)-*.whl $(B)/warp
+	rm -rf $(B)/warp-wheel
 
 # HolisticTraceAnalysis for a machine that has pandas and networkx but no network: PYTHONPATH=build/carry-hta. It draws nothing, so plotly's scripts stay out.
 .PHONY: gpu-hta

@@ -37,13 +37,17 @@ def environment(program, **more):
     if "CUSTREAM_GPU" in os.environ:
         env["CUSTREAM_GPU"] = os.environ["CUSTREAM_GPU"]
     paths = [env.get("LD_LIBRARY_PATH", "")]
-    if "streams-shared" in program.name:
+    if "-shared" in program.name:
         cudart = toolkit_library("libcudart.so.13")
         paths.insert(0, os.path.dirname(cudart) if cudart else "")
     if SIMULATED:
         paths.insert(0, os.path.join(BUILD, "fakecuda"))
+    # libcjson, which reads policy files, where the machine has none.
+    if os.path.exists(os.path.join(BUILD, "carry", "libcjson.so.1")):
+        paths.append(os.path.join(BUILD, "carry"))
     env["LD_LIBRARY_PATH"] = ":".join(p for p in paths if p)
     env["PYTHONHASHSEED"] = "0"
+    env["BUILD_DIR"] = BUILD
     env.update(program.env)
     env.update(more)
     return env

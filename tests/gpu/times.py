@@ -45,7 +45,7 @@ def run(name, command, timeout=60, shim=True, preload=(), **env):
     libraries = ([observe.SHIM] if shim else []) + list(preload)
     more = dict(shared_environment(), **env)
     if shim:
-        more["CUSTREAM_TRACE"] = os.path.join(observe.TRACES, name + ".%p.json")
+        more.setdefault("CUSTREAM_TRACE", os.path.join(observe.TRACES, name + ".%p.json"))
     if libraries:
         more["LD_PRELOAD"] = ":".join(libraries)
     done = observe.start(Program(name, command, timeout), **more)

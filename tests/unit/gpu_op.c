@@ -39,6 +39,18 @@ TEST(calls_that_are_told_out_of_order)
     for (cs_u32 i = 0; i < 10; i++) CHECK(cs_op_of(1000 + i) == ops[i]);
 }
 
+/* Of a time when nothing was recorded: they have no op, and come before those that have. */
+TEST(calls_that_are_none_of_ours_come_first)
+{
+    enum { CALLS = 20000, GAP = 100 * CALLS / 2 };
+    cs_ops_begin();
+    for (cs_u32 i = 0; i < CALLS; i++) called(1, 100, 100 * i + (i < CALLS / 2 ? 1 : GAP), 100 * i + (i < CALLS / 2 ? 50 : GAP + 50));
+    for (cs_u32 i = 0; i < 1000; i++) CHECK_IS(told(100, 50000 + i, GAP + 1000 + i, GAP + 1000 + i), CS_OP_NONE);
+    for (cs_u32 i = 0; i < CALLS / 2; i++) CHECK_IS(told(100, 1 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
+    for (cs_u32 i = 0; i < 1000; i++) CHECK_IS(told(100, 60000 + i, GAP + 3000 + i, GAP + 3000 + i), CS_OP_NONE);
+    for (cs_u32 i = CALLS / 2; i < CALLS; i++) CHECK_IS(told(100, 1 + i, 100 * i + GAP + 5, 100 * i + GAP + 45), CS_OP_FOUND);
+}
+
 TEST(threads_that_share_a_key)
 {
     cs_ops_begin();

@@ -4,7 +4,7 @@
 UNIT       := $(B)/tests/unit
 UNIT_SRC   := $(filter-out tests/unit/race_%,$(wildcard tests/unit/*.c))
 UNIT_RACES := $(wildcard tests/unit/race_*.c)
-UNIT_SHIM  := $(filter shim/base/%.c shim/calls/%.c shim/object/%.c shim/gpu/%.c shim/trace/%.c,$(SHIM_SRC))
+UNIT_SHIM  := $(filter shim/base/%.c shim/calls/%.c shim/object/%.c shim/gpu/%.c shim/trace/%.c shim/policy/%.c,$(SHIM_SRC))
 UNIT_LIBS  := $(UNIT)/lib/libversions_gnu.so $(UNIT)/lib/libversions_sysv.so
 
 UNIT_FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all

@@ -51,6 +51,14 @@ TEST(valid_values_are_taken)
         {CS_OPTION_GPU, "auto", 0}, {CS_OPTION_GPU, "cupti", 0}, {CS_OPTION_GPU, "events", 0}, {CS_OPTION_GPU, "off", 0},
         {CS_OPTION_CUPTI, "/opt/cuda/libcupti.so.13", 0}, {CS_OPTION_GRAPH, "graph", 0}, {CS_OPTION_GRAPH, "node", 0},
         {CS_OPTION_NVTX, "on", 0}, {CS_OPTION_NVTX, "off", 0},
+        {CS_OPTION_DEFAULT_STREAM, "keep", 0}, {CS_OPTION_DEFAULT_STREAM, "per-thread", 0}, {CS_OPTION_DEFAULT_STREAM, "legacy", 0},
+        {CS_OPTION_DEFAULT_STREAM, "audit", 0}, {CS_OPTION_DEFAULT_HANDLES, "zero", 0}, {CS_OPTION_DEFAULT_HANDLES, "all", 0},
+        {CS_OPTION_PRIORITY, "keep,strict", 0}, {CS_OPTION_PRIORITY, "0:-1", 0}, {CS_OPTION_PRIORITY, "map:0=-1,-1=-2,strict", 0}, /* more in settings.c */
+        {CS_OPTION_STREAMS, "keep", 0}, {CS_OPTION_STREAMS, "pool:4", 0}, {CS_OPTION_STREAMS, "serial", 0}, {CS_OPTION_STREAMS, "sync", 0},
+        {CS_OPTION_JITTER, "off", 0}, {CS_OPTION_JITTER, "seed=1,us=50,on=copy+launch", 0},
+        {CS_OPTION_POLICY, "policy.json", 0}, {CS_OPTION_POLICY, "{\"rules\": []}", 0}, {CS_OPTION_POLICY, "anything: what it holds is the policy layer's", 0},
+        {CS_OPTION_WINDOW, "all", 0}, {CS_OPTION_WINDOW, "profiler", 0}, {CS_OPTION_WINDOW, "delay=0.5,duration=2", 0},
+        {CS_OPTION_CTL, "auto", 0}, {CS_OPTION_CTL, "on", 0}, {CS_OPTION_CTL, "off", 0},
         {CS_OPTION_LOG, "error", 0}, {CS_OPTION_LOG, "warn", 0}, {CS_OPTION_LOG, "info", 0}, {CS_OPTION_LOG, "debug", 0},
     };
     bool seen[CS_OPTION_COUNT] = {false};
@@ -60,7 +68,7 @@ TEST(valid_values_are_taken)
         CHECK_TEXT(read_with(cs_option_info[id].env, valid[i].value), "");
         CHECK_TEXT(cs_option_text(id), valid[i].value);
         CHECK(cs_option_is(id, valid[i].value));
-        if (cs_option_info[id].type == CS_OPTION_SIZE || cs_option_info[id].type == CS_OPTION_LIMIT) CHECK_IS(cs_option_size(id), valid[i].size);
+        if (cs_option_info[id].type == CS_TYPE_SIZE || cs_option_info[id].type == CS_TYPE_LIMIT) CHECK_IS(cs_option_size(id), valid[i].size);
     }
     for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i]); /* an option added to the table wants its values here */
 }
@@ -82,6 +90,10 @@ TEST(invalid_values_are_one_line)
         {CS_OPTION_TRACE_MAX, "1M rotate"}, {CS_OPTION_TRACE_MAX, "rotate"},  {CS_OPTION_TRACE_MAX, "1K,rotate"}, {CS_OPTION_TRACE_MAX, "1M,rotate:3,"},
         {CS_OPTION_GPU, "cuda"},       {CS_OPTION_GPU, "0"},             {CS_OPTION_GRAPH, "nodes"},             {CS_OPTION_LOG, "verbose"},        {CS_OPTION_LOG, "1"},
         {CS_OPTION_NVTX, "yes"},       {CS_OPTION_NVTX, "0"},
+        {CS_OPTION_DEFAULT_STREAM, "perthread"}, {CS_OPTION_DEFAULT_STREAM, "per-thread|legacy"}, {CS_OPTION_DEFAULT_HANDLES, "both"},
+        {CS_OPTION_PRIORITY, "0:1"},   {CS_OPTION_PRIORITY, "high"},     {CS_OPTION_PRIORITY, "set:1"},     {CS_OPTION_STREAMS, "pool"},
+        {CS_OPTION_STREAMS, "pool:0"}, {CS_OPTION_JITTER, "on"},         {CS_OPTION_JITTER, "us=5"},        {CS_OPTION_WINDOW, "delay"},
+        {CS_OPTION_WINDOW, "duration=0"}, {CS_OPTION_CTL, "yes"},
     };
     bool seen[CS_OPTION_COUNT] = {false};
     for (size_t i = 0; i < CS_COUNT(invalid); i++) {
@@ -94,21 +106,22 @@ TEST(invalid_values_are_one_line)
         CHECK_TEXT(cs_option_text(invalid[i].id), info->preset);
         CHECK_TEXT(cs_option_check(invalid[i].id, invalid[i].value) ?: "valid", info->allowed);
     }
-    for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i] || cs_option_info[i].type == CS_OPTION_FILE); /* any text may be a path */
+    for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i] || cs_option_info[i].type == CS_TYPE_FILE || i == CS_OPTION_POLICY); /* any text may be a path */
 }
 
 TEST(a_very_long_or_many_lined_value_is_one_line)
 {
-    static char value[10000];
-    memset(value, 'x', sizeof value - 1);
-    memcpy(value + sizeof value - 6, ".json", 5);
+    static char longest[(1 << 16) + 1];
+    memset(longest, 'x', sizeof longest - 1);
+    memcpy(longest + sizeof longest - 6, ".json", 5);
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const char *value = i == CS_OPTION_POLICY ? longest : longest + sizeof longest - 10000;
         const char *said = read_with(cs_option_info[i].env, value);
         CHECK_IS(lines_in(said), 1);
         CHECK(strlen(said) < 1024);
         CHECK_TEXT(cs_option_text((enum cs_option)i), cs_option_info[i].preset);
         said = read_with(cs_option_info[i].env, "one\ntwo\r\033[31m\n");
-        CHECK_IS(lines_in(said), 1);
+        CHECK_IS(lines_in(said), i != CS_OPTION_POLICY); /* which is the name of a file that isn't there, said elsewhere */
         for (const char *p = said; *p; p++) CHECK(*p == '\n' ? !p[1] : (unsigned char)*p >= 0x20);
     }
 }
@@ -126,6 +139,28 @@ TEST(how_many_parts_are_kept)
     read_with("CUSTREAM_TRACE_MAX", "1M,rotate:0");
     CHECK_IS(cs_option_parts(CS_OPTION_TRACE_MAX), 0);
     CHECK_IS(cs_option_size(CS_OPTION_TRACE_MAX), 1 << 30);
+}
+
+TEST(the_environment_beats_what_is_given)
+{
+    setenv("CUSTREAM_BUFFER", "1M", 1);
+    setenv("CUSTREAM_GPU", "gpu", 1);
+    CHECK_IS(lines_in(read_with(NULL, NULL)), 1);
+    CHECK(cs_option_given(CS_OPTION_BUFFER) && cs_option_given(CS_OPTION_GPU) && !cs_option_given(CS_OPTION_FULL));
+    cs_option_give(CS_OPTION_BUFFER, "2M");
+    cs_option_give(CS_OPTION_GPU, "events"); /* a line said which value is used in place of the wrong one */
+    cs_option_give(CS_OPTION_FULL, "block");
+    cs_option_give(CS_OPTION_TRACE_MAX, "5M,rotate:7");
+    CHECK_TEXT(cs_option_text(CS_OPTION_BUFFER), "1M");
+    CHECK_IS(cs_option_size(CS_OPTION_BUFFER), 1 << 20);
+    CHECK_TEXT(cs_option_text(CS_OPTION_GPU), "auto");
+    CHECK_TEXT(cs_option_text(CS_OPTION_FULL), "block");
+    CHECK(cs_option_size(CS_OPTION_TRACE_MAX) == 5 << 20 && cs_option_parts(CS_OPTION_TRACE_MAX) == 7);
+    CHECK(!cs_option_given(CS_OPTION_FULL));
+    cs_option_drop(CS_OPTION_BUFFER);
+    cs_option_give(CS_OPTION_BUFFER, "2M");
+    CHECK_TEXT(cs_option_text(CS_OPTION_BUFFER), "4M");
+    CHECK_IS(cs_option_size(CS_OPTION_BUFFER), 4 << 20);
 }
 
 TEST(values_are_copies)
@@ -162,6 +197,11 @@ TEST(log_level_is_kept_to)
             CHECK_TEXT(captured_end(), expected);
         }
     }
+    read_with(NULL, NULL);
+    cs_option_give(CS_OPTION_LOG, "error"); /* from a policy file, when the options have been read */
+    captured_begin();
+    cs_log(CS_LOG_WARN, "kept back");
+    CHECK_TEXT(captured_end(), "");
 }
 
 TEST(log_keeps_errno_and_cuts_long_lines)

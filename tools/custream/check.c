@@ -194,6 +194,7 @@ static enum progress trailer_judge(struct check *check, uint64_t line, const cha
     else if (lost->valuedouble != (double)check->lost)
         good = check_breach(check, line, 10, "totals.lost_records is %.15g, and the cs_loss slices have %llu", lost->valuedouble,
                             (unsigned long long)check->lost);
+    good = good && audit_judge(check, line, trailer);
     cJSON_Delete(trailer);
     return good ? DONE : BROKEN;
 }

@@ -65,6 +65,7 @@ struct check {
     struct async_end *asyncs;
     size_t async_count, async_capacity;
     uint64_t events, slices, lost;
+    uint64_t hazards; /* cs_audit rows that tell of one */
     bool base_seen; /* the header has baseTimeNanoseconds */
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
 };
@@ -94,6 +95,11 @@ const struct slice *lane_slice_around(const struct lane *lane, int64_t ts);
 void async_add(struct check *check, struct async_end end);
 /* `ended`: what has begun must have ended. To be called once all lines were read. */
 void asyncs_judge(struct check *check, bool ended);
+
+/* Rules 8 and 10: the args of a cs_audit row; what the trailer says of the audit, once all rows were read. */
+struct cJSON;
+bool audit_row_judge(struct check *check, uint64_t line, const struct cJSON *args);
+bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer);
 
 void flow_add(struct check *check, struct flow_end end);
 /* Rule 6. After lanes_sort(). */

@@ -31,7 +31,7 @@ static const struct category {
     {"gpu_graph", ON_GPU},         {"gpu_range", ON_GPU},
     {"cuda_sync", ON_SYNC_LANE},   {"cuda_event", ANYWHERE},  {"overhead", ANYWHERE}, {"cs_policy", ANYWHERE}, {"cs_stream", ANYWHERE},
     {"user_annotation", ANYWHERE}, {"cs_callback", ANYWHERE}, {"cs_loss", ANYWHERE},  {"cs_dep", ANYWHERE},    {"ac2g", IN_FLOWS},
-    {"cs_peer", ANYWHERE},
+    {"cs_peer", ANYWHERE},         {"cs_audit", ANYWHERE},  {"cs_window", ON_HOST},
 };
 
 static const struct category *category_find(const char *name)
@@ -230,6 +230,7 @@ static bool judge_timed(struct event *event)
     if (event->phase == 'E') return judge_end(event);
     if (event->phase == 'C') return judge_counter(event);
     if (!judge_category(event)) return false;
+    if (!strcmp(event->category, "cs_audit") && !audit_row_judge(event->check, event->line, member(event->object, "args"))) return false;
     switch (event->phase) {
     case 'X':
     case 'B': return judge_slice(event);

@@ -7,7 +7,7 @@
 /* What every subcommand returns, to the shell in the end. `run` adds env(1)'s 126 and 127. */
 enum command_status {
     STATUS_OK = 0,
-    STATUS_BROKEN = 1,   /* check: a trace was read and breaks a rule */
+    STATUS_BROKEN = 1,   /* check: a trace was read and breaks a rule; ctl: the process refused */
     STATUS_UNUSABLE = 2, /* wrong usage, or a file that cannot be read as a trace at all */
     STATUS_NOT_EXECUTABLE = 126,
     STATUS_NOT_FOUND = 127,
@@ -16,9 +16,11 @@ enum command_status {
 /* Each is called with its own name as argv[0]. */
 int command_run(int argc, char **argv);
 int command_check(int argc, char **argv);
+int command_ctl(int argc, char **argv);
 
 void run_usage(void);
 void check_usage(void);
+void ctl_usage(void);
 
 /* Room for one more element of `size` bytes; exits with a message when memory is gone. Returns the array, moved or not. */
 void *array_room(void *array, size_t count, size_t *capacity, size_t size);

@@ -1,6 +1,9 @@
-# build/custream: the command. Its own process; of the shim it shares the table of options and nothing else.
+# build/custream: the command. Its own process; of the shim it shares the table of options and what reads policies, and nothing else.
 
-CUSTREAM_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c) shim/base/options.c shim/base/log.c)
+POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
+                 $(addprefix shim/base/,json.c log.c options.c settings.c)
+POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
+CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c)) $(POLICY_OBJ))
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 
@@ -8,3 +11,14 @@ $(B)/custream: $(CUSTREAM_OBJ)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -lcjson -lz -lm
 
 all: $(B)/custream
+
+# docs/policy.md, from the tables that policies are read by.
+$(B)/policy-doc: $(B)/obj/tools/policy-doc/policy_doc.o $(POLICY_OBJ)
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -lcjson
+
+TEST_PROGRAMS += $(B)/policy-doc
+
+.PHONY: docs
+docs: $(B)/policy-doc
+	$< tools/policy-doc/policy.md.in > $(B)/policy.md
+	mv $(B)/policy.md docs/policy.md

@@ -7,6 +7,7 @@
 #include "tools/custream/program.h"
 
 #include "shim/base/options.h"
+#include "shim/policy/settle.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -49,6 +50,12 @@ static void flags_init(struct flags *flags)
     flags->table[CS_OPTION_COUNT] = (struct option){"help", no_argument, NULL, 'h'};
 }
 
+/* What stands for an option's value; NULL: the words that are allowed. */
+static const char *const value_words[] = {
+    [CS_TYPE_PATH] = "FILE",        [CS_TYPE_FILE] = "FILE",         [CS_TYPE_SIZE] = "BYTES",    [CS_TYPE_LIMIT] = "BYTES[,rotate[:PARTS]]", [CS_TYPE_POLICY] = "FILE",
+    [CS_TYPE_PRIORITY] = "PRIORITY", [CS_TYPE_SHARING] = "STREAMS", [CS_TYPE_JITTER] = "JITTER", [CS_TYPE_WINDOW] = "WINDOW",
+};
+
 void run_usage(void)
 {
     struct flags flags;
@@ -58,10 +65,10 @@ void run_usage(void)
          "that is named with it; a wrong value of either, and PROGRAM is not started.\n");
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         const struct cs_option_info *info = &cs_option_info[i];
-        const char *value = info->type == CS_OPTION_CHOICE ? info->allowed : info->type == CS_OPTION_SIZE ? "BYTES" : info->type == CS_OPTION_LIMIT ? "BYTES[,rotate[:PARTS]]" : "FILE";
+        const char *value = value_words[info->type] ?: info->allowed;
         printf("  %s--%s=%s   (%s)\n        %s\n", i == CS_OPTION_TRACE ? "-o, " : "", flags.name[i], value, info->env, info->help);
-        if (info->type != CS_OPTION_CHOICE) printf("        %s\n", info->allowed);
-        printf("        default: %s\n", info->preset);
+        if (info->type != CS_TYPE_CHOICE) printf("        %s\n", info->allowed);
+        if (*info->preset) printf("        default: %s\n", info->preset);
     }
     puts("  -h, --help\n\n"
          "Exit status: that of PROGRAM; 2 wrong usage, 126 PROGRAM cannot be executed, 127 PROGRAM not found.");
@@ -83,15 +90,53 @@ static bool option_give(const struct flags *flags, enum cs_option id, const char
     return false;
 }
 
-/* After the flags, so that a flag mends a wrong variable. An empty variable is as good as none to the shim. */
+/* An empty variable is as good as none to the shim. */
+static const char *environment_value(enum cs_option id)
+{
+    const char *value = getenv(cs_option_info[id].env);
+    return value && *value ? value : NULL;
+}
+
+/* After the flags, so that a flag mends a wrong variable. */
 static bool environment_ok(void)
 {
     bool ok = true;
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
-        const char *value = getenv(cs_option_info[i].env);
-        if (value && *value) ok &= value_ok(i, "", cs_option_info[i].env, "=", value);
+        const char *value = environment_value((enum cs_option)i);
+        if (value) ok &= value_ok((enum cs_option)i, "", cs_option_info[i].env, "=", value);
     }
     return ok;
+}
+
+/* Children may change their directory before they look. */
+static bool policy_absolute(const char *path)
+{
+    char *folder = getcwd(NULL, 0), *absolute = NULL;
+    if (folder && asprintf(&absolute, "%s/%s", folder, path) < 0) absolute = NULL;
+    bool ok = absolute && !setenv(cs_option_info[CS_OPTION_POLICY].env, absolute, 1);
+    if (!ok) perror("custream run");
+    free(folder);
+    free(absolute);
+    return ok;
+}
+
+/* Read as the program will read it, which would go on without. Also where there is no file: variables may contradict each other. */
+static bool policy_ok(void)
+{
+    char error[CS_POLICY_LINE];
+    struct cs_policy_file file = {0};
+    struct cs_settled settled;
+    struct cs_contradiction found;
+    const char *given = environment_value(CS_OPTION_POLICY);
+    bool ok = !given || cs_policy_file_read(&file, given, error, sizeof error);
+    if (ok) {
+        cs_settle(&settled, given ? &file : NULL, environment_value);
+        ok = !cs_settled_contradicts(&settled, &found, error, sizeof error);
+    }
+    bool is_path = given && file.name == given;
+    cs_policy_file_finish(&file);
+    if (!ok) fprintf(stderr, "custream run: %s\n", error);
+    return ok && (!is_path || *given == '/' || policy_absolute(given));
 }
 
 /* Beside the command, as in the build folder; then in lib/ beside its bin/, as installed; then where this build was to be installed. */
@@ -159,7 +204,7 @@ int command_run(int argc, char **argv)
         if (flag == '?') return STATUS_UNUSABLE;
         if (!option_give(&flags, flag == 'o' ? CS_OPTION_TRACE : (enum cs_option)(flag - FIRST_OPTION), optarg)) return STATUS_UNUSABLE;
     }
-    if (!environment_ok()) return STATUS_UNUSABLE;
+    if (!environment_ok() || !policy_ok()) return STATUS_UNUSABLE;
     if (optind == argc) {
         fputs("custream run: which program? 'custream help run' says more\n", stderr);
         return STATUS_UNUSABLE;

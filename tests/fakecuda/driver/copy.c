@@ -215,7 +215,13 @@ IMPL(cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *c, CUstream s) { BOX(COMMON_3D(c),
 #if CUDA_VERSION >= 12080
 static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, size_t *failed, CUstream s, bool pt) {
     if (failed) *failed = SIZE_MAX;
-    if (!to || !from || !sizes || !count || !s || s == CU_STREAM_LEGACY) return CUDA_ERROR_INVALID_VALUE; /* default streams are refused */
+    if (!to || !from || !sizes || !count) return CUDA_ERROR_INVALID_VALUE;
+    {
+        struct fake_stream *stream;
+        FAKE_LOCKED;
+        FAKE_TRY(fake_stream_get(s, pt, &stream));
+        if (stream->legacy) return CUDA_ERROR_INVALID_VALUE; /* as cuda.h says; the threads' own default streams are good */
+    }
     for (size_t i = 0; i < count; i++) {
         CUresult result = flat(to[i], ANY, from[i], ANY, sizes[i], s, pt, true);
         if (!result) continue;

@@ -106,7 +106,7 @@ bool fake_forked(void) { return state == FORKED; }
 
 /* With the lock held. */
 void fake_ready_update(void) {
-    __atomic_store_n(&fake_ready, state == INITIALIZED && !rule_count && !counts_path && !fake_tracer, __ATOMIC_RELEASE);
+    __atomic_store_n(&fake_ready, state == INITIALIZED && !rule_count && !counts_path && !fake_tracer && !fake_journaling, __ATOMIC_RELEASE);
 }
 
 int fake_fallback(const char *name) {
@@ -120,6 +120,7 @@ static void in_child(void) {
     state = FORKED;
     fake_ready = 0;
     fake_tracer = NULL;
+    fake_journaling = false; /* it would need the lock, and mix its lines with the parent's */
 }
 
 API_EARLY(cuInit, (unsigned flags), (flags)) {

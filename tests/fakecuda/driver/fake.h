@@ -37,7 +37,7 @@ struct fake_call {
     uint32_t note; /* a tracer's */
     bool listed, early; /* early: may be called before cuInit */
 };
-extern int fake_ready;   /* 1 once initialised with nothing to inject, count or trace; anything else takes the slow path of fake_enter */
+extern int fake_ready;   /* 1 once initialised with nothing to inject, count, trace or journal; anything else takes the slow path of fake_enter */
 extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
 extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set takes */
 CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced); /* any thread, lock not held */
@@ -48,12 +48,15 @@ int fake_fallback(const char *name);         /* a call that is not simulated */
 int fake_driver_version(void);
 long fake_setting(const char *name, long otherwise); /* an integer from the environment */
 
-#define FAKE_CALL(symbol, arguments, is_early)                                                                                                       \
+/* before and after: statements around the body, for the journal; after sees result_. */
+#define FAKE_CALL(symbol, arguments, is_early, before, after)                                                                                        \
     static struct fake_call call_ = {.name = #symbol, .early = is_early};                                                                            \
     if (UNLIKELY(__atomic_load_n(&fake_ready, __ATOMIC_RELAXED) != 1)) {                                                                             \
         struct fake_trace_call traced_;                                                                                                              \
+        before;                                                                                                                                      \
         CUresult result_ = fake_enter(&call_, &traced_);                                                                                             \
         if (!result_) result_ = arguments;                                                                                                           \
+        after;                                                                                                                                       \
         return fake_leave(&traced_, result_);                                                                                                        \
     }                                                                                                                                                \
     return arguments
@@ -61,7 +64,7 @@ long fake_setting(const char *name, long otherwise); /* an integer from the envi
 /* A driver call outside the call table: API(name, (parameters), (arguments)) { body }. API_EARLY may run before cuInit. */
 #define API_(name, parameters, arguments, is_early)                                                                                                  \
     static CUresult body_##name parameters;                                                                                                          \
-    EXPORT CUresult CUDAAPI name parameters { FAKE_CALL(name, body_##name arguments, is_early); }                                                    \
+    EXPORT CUresult CUDAAPI name parameters { FAKE_CALL(name, body_##name arguments, is_early, , ); }                                                \
     static CUresult body_##name parameters
 #define API(name, parameters, arguments)       API_(name, parameters, arguments, false)
 #define API_EARLY(name, parameters, arguments) API_(name, parameters, arguments, true)
@@ -69,6 +72,20 @@ long fake_setting(const char *name, long otherwise); /* an integer from the envi
 /* A driver call of the table: IMPL(name)(parameters) { body }; where the row has a sibling there is `bool per_thread` before its parameters, and
  * the body serves both. The exported symbols, and weak defaults for the rows without a body, are made from the table (export.c, default.c). */
 #define IMPL(name) CUresult impl_##name
+
+/* ---- Journal (journal.c) ---- */
+
+struct fake_stream;
+struct fake_journal_line;
+extern bool fake_journaling; /* CUSTREAM_FAKE_JOURNAL; constant once calls are made */
+struct fake_journal_line *fake_journal_begin(const char *symbol, const void *caller); /* lock not held, as for the next three */
+void fake_journal_end(struct fake_journal_line *line, CUresult result);               /* writes it */
+void fake_journal_event(const char *label, CUevent event);
+void fake_journal_kernel(const char *label, CUfunction function);
+/* For bodies, with or without the lock: what the thread's call is about. Nothing where there is no journal. */
+__attribute__((format(printf, 1, 2))) void fake_journal_add(const char *format, ...);
+void fake_journal_stream(const struct fake_stream *stream); /* only where fake_journaling */
+void fake_journal_created(struct fake_stream *stream);      /* numbers it, journal or not; lock held */
 
 /* ---- Lock ---- */
 extern pthread_mutex_t fake_lock;
@@ -135,6 +152,7 @@ struct fake_work {
             uint64_t duration;
             CUDA_KERNEL_NODE_PARAMS params;
             void (*effect)(void **parameters);
+            int priority;
             void *parameters[8]; /* where the effect reads them: into `values` */
             uint64_t values[8];
         } kernel;
@@ -219,6 +237,8 @@ struct fake_thread {
     int depth;
     CUstreamCaptureMode mode;
     struct fake_trace_call *traced; /* the call that it is in, if a tracer was told */
+    struct fake_journal_line *line; /* the call that it is in, if there is a journal */
+    unsigned number;                /* in the journal; 0: not seen yet */
     struct { struct fake_context *context; unsigned generation; struct fake_stream *stream; } own[FAKE_MAX_DEVICES];
 };
 /* The calling thread's. Only a pointer lies in static TLS, which is scarce where this library is dlopened. */
@@ -243,6 +263,7 @@ struct fake_stream {
     int priority;
     unsigned long long id;
     uint32_t trace_id; /* CUPTI's number, which is another */
+    unsigned ordinal;  /* how many were created up to it; 0 for those that nobody created */
     bool legacy, per_thread, destroyed;
     struct fake_op *head, *tail;
     uint64_t last_end;
@@ -337,9 +358,10 @@ struct fake_function {
     CUfunction handle;
     char *name;
     uint64_t duration;
-    bool sleeps;                        /* duration is the first parameter, in microseconds */
     void (*effect)(void **parameters);  /* or NULL */
-    unsigned parameters;                /* how many of 8 bytes the effect reads */
+    unsigned parameters;                /* how many are read */
+    unsigned char bytes[4];             /* of each of them */
+    int microseconds_at;                /* which of them is the duration; -1: none */
     struct fake_module *module;
     struct fake_function *next;
 };

@@ -197,6 +197,25 @@ IMPL(cuGraphEventRecordNodeSetEvent)(CUgraphNode node, CUevent event) { return s
 IMPL(cuGraphEventWaitNodeGetEvent)(CUgraphNode node, CUevent *event) { return get_event(node, event, WORK_WAIT); }
 IMPL(cuGraphEventWaitNodeSetEvent)(CUgraphNode node, CUevent event) { return set_event(node, event, WORK_WAIT); }
 
+/* Of a kernel's attributes there is its priority, the stream's where it was captured. */
+IMPL(cuGraphKernelNodeGetAttribute)(CUgraphNode handle, CUkernelNodeAttrID attribute, CUkernelNodeAttrValue *value) {
+    FAKE_LOCKED;
+    struct fake_node *node = node_of(handle, WORK_KERNEL);
+    if (!node || !value) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY) return CUDA_ERROR_NOT_SUPPORTED;
+    value->priority = node->work.kernel.priority;
+    return CUDA_SUCCESS;
+}
+IMPL(cuGraphKernelNodeSetAttribute)(CUgraphNode handle, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue *value) {
+    FAKE_LOCKED;
+    struct fake_node *node = node_of(handle, WORK_KERNEL);
+    if (!node || !value) return CUDA_ERROR_INVALID_VALUE;
+    if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY) return CUDA_ERROR_NOT_SUPPORTED;
+    fake_journal_add(" priority=%d", value->priority);
+    node->work.kernel.priority = value->priority;
+    return CUDA_SUCCESS;
+}
+
 #define READ(call, params_type, kind, fill)                                                                                                          \
     API(call, (CUgraphNode handle, params_type * p), (handle, p)) {                                                                                  \
         FAKE_LOCKED;                                                                                                                                 \

@@ -58,6 +58,7 @@ IMPL(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx handle, unsigned flags, i
     struct fake_context *context = fake_green_context(handle);
     if (!out || !context || flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
     FAKE_TRY(fake_stream_new(context, flags, priority, &stream));
+    fake_journal_created(stream);
     stream->green = handle;
     *out = stream->handle;
     return CUDA_SUCCESS;

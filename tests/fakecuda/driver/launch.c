@@ -3,21 +3,22 @@
 
 /* Parameters are read now, as the real driver does: from the array of pointers or from the packed buffer. */
 static void read_parameters(const struct fake_function *function, struct fake_work *work, void **parameters, void **extra) {
-    unsigned wanted = function->sleeps ? 1 : function->parameters;
     const char *packed = NULL;
+    size_t offset = 0;
 
     for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2)
         if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) packed = extra[1];
-    for (unsigned i = 0; i < wanted; i++) {
-        /* Counts are the last parameters and of 4 bytes; more must not be read behind them. */
-        size_t bytes = function->sleeps || (function->parameters == 3 && i > 0) || (function->parameters == 4 && i > 2) ? 4 : 8;
-        size_t offset = function->parameters == 3 && i > 0 ? 8 + 4 * (i - 1) : 8 * i;
+    for (unsigned i = 0; i < function->parameters; i++) {
+        size_t bytes = function->bytes[i];
+
+        offset = (offset + bytes - 1) / bytes * bytes;
         work->kernel.values[i] = 0;
         if (packed) memcpy(&work->kernel.values[i], packed + offset, bytes);
         else if (parameters) memcpy(&work->kernel.values[i], parameters[i], bytes);
+        offset += bytes;
     }
     work->kernel.effect = function->effect;
-    work->kernel.duration = function->sleeps ? work->kernel.values[0] * 1000 : function->duration;
+    work->kernel.duration = function->microseconds_at < 0 ? function->duration : work->kernel.values[function->microseconds_at] * 1000;
 }
 
 /* The work of one launch. */
@@ -28,8 +29,9 @@ void fake_kernel_work(const struct fake_function *function, const CUDA_KERNEL_NO
     read_parameters(function, work, p->kernelParams, p->extra);
 }
 
-static CUresult launch(CUfunction f, CUstream hstream, bool per_thread, const unsigned grid[3], const unsigned block[3], unsigned shared,
-                       void **parameters, void **extra) {
+/* priority: the launch's own, NULL for the stream's. */
+static CUresult launch_at(const int *priority, CUfunction f, CUstream hstream, bool per_thread, const unsigned grid[3], const unsigned block[3],
+                          unsigned shared, void **parameters, void **extra) {
     struct fake_function *function;
     struct fake_stream *stream;
 
@@ -44,7 +46,7 @@ static CUresult launch(CUfunction f, CUstream hstream, bool per_thread, const un
         if (stream->context != context) return CUDA_ERROR_INVALID_HANDLE;
     }
     /* The common case of a benchmark: nothing to do, nothing in its way, and nobody to tell. */
-    if (!function->effect && !function->sleeps && !function->duration && !stream->capture && !stream->context->capturing_blocking &&
+    if (!function->effect && function->microseconds_at < 0 && !function->duration && !stream->capture && !stream->context->capturing_blocking &&
         fake_idle(stream) && !fake_tracing())
         return CUDA_SUCCESS;
     {
@@ -53,8 +55,14 @@ static CUresult launch(CUfunction f, CUstream hstream, bool per_thread, const un
                                      .blockDimY = block[1], .blockDimZ = block[2], .sharedMemBytes = shared, .kernelParams = parameters,
                                      .extra = extra};
         fake_kernel_work(function, &p, &work);
+        work.kernel.priority = priority ? *priority : stream->priority;
         return fake_submit(stream, &work, false);
     }
+}
+
+static CUresult launch(CUfunction f, CUstream hstream, bool per_thread, const unsigned grid[3], const unsigned block[3], unsigned shared,
+                       void **parameters, void **extra) {
+    return launch_at(NULL, f, hstream, per_thread, grid, block, shared, parameters, extra);
 }
 
 IMPL(cuLaunchKernel)(bool per_thread, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
@@ -64,10 +72,20 @@ IMPL(cuLaunchKernel)(bool per_thread, CUfunction f, unsigned gx, unsigned gy, un
 }
 
 IMPL(cuLaunchKernelEx)(bool per_thread, const CUlaunchConfig *c, CUfunction f, void **parameters, void **extra) {
-    if (!c) return CUDA_ERROR_INVALID_VALUE;
+    const int *priority = NULL;
+
+    if (!c || (c->numAttrs && !c->attrs)) return CUDA_ERROR_INVALID_VALUE;
     if (fake_direct) return CUDA_SUCCESS;
-    return launch(f, c->hStream, per_thread, (unsigned[]){c->gridDimX, c->gridDimY, c->gridDimZ},
-                  (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, parameters, extra);
+    for (unsigned i = 0; i < c->numAttrs; i++) {
+        if (c->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PRIORITY) {
+            fake_journal_add(" attribute=%d", (int)c->attrs[i].id);
+            continue;
+        }
+        priority = &c->attrs[i].value.priority;
+        fake_journal_add(" priority=%d", *priority);
+    }
+    return launch_at(priority, f, c->hStream, per_thread, (unsigned[]){c->gridDimX, c->gridDimY, c->gridDimZ},
+                     (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, parameters, extra);
 }
 
 IMPL(cuLaunchCooperativeKernel)(bool per_thread, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

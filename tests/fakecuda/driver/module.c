@@ -5,6 +5,8 @@
  *   sleep...        runs for as many microseconds as its first parameter, 32 bits, says
  *   fill...         (uint32_t *out, uint32_t value, uint32_t count)
  *   add...          (uint32_t *out, const uint32_t *a, const uint32_t *b, uint32_t count)
+ *   step31...       (uint32_t *x, uint32_t k, uint32_t us): x = x * 31 + k after that many microseconds, so that the order of several shows
+ *   mix31...        (uint32_t *x, const uint32_t *y, uint32_t us): x = x * 31 + y
  *   missing...      is not there: CUDA_ERROR_NOT_FOUND
  *
  * Everything else is an empty kernel of CUSTREAM_FAKE_KERNEL_NS nanoseconds, 0 by default. Names are searched for these words in this order, since
@@ -43,14 +45,45 @@ static void effect_add(void **p) {
     for (uint32_t i = 0; i < count; i++) out[i] = a[i] + b[i];
 }
 
-static void behave(struct fake_function *function) {
-    const char *found;
+static void effect_step31(void **p) {
+    uint32_t *x = *(uint32_t **)p[0];
+    *x = *x * 31 + *(uint32_t *)p[1];
+}
 
+static void effect_mix31(void **p) {
+    uint32_t *x = *(uint32_t **)p[0];
+    *x = *x * 31 + **(uint32_t **)p[1];
+}
+
+static const struct {
+    const char *word;
+    void (*effect)(void **parameters);
+    unsigned parameters;
+    unsigned char bytes[4];
+    int microseconds_at;
+} behaviours[] = {
+    {"sleep_us_", NULL, 0, {0}, -1},
+    {"sleep", NULL, 1, {4}, 0},
+    {"fill", effect_fill, 3, {8, 4, 4}, -1},
+    {"add", effect_add, 4, {8, 8, 8, 4}, -1},
+    {"step31", effect_step31, 3, {8, 4, 4}, 2},
+    {"mix31", effect_mix31, 3, {8, 8, 4}, 2},
+};
+
+static void behave(struct fake_function *function) {
     function->duration = (uint64_t)fake_setting("CUSTREAM_FAKE_KERNEL_NS", 0);
-    if ((found = strstr(function->name, "sleep_us_"))) function->duration = strtoull(found + 9, NULL, 10) * 1000;
-    else if (strstr(function->name, "sleep")) function->sleeps = true;
-    else if (strstr(function->name, "fill")) function->effect = effect_fill, function->parameters = 3;
-    else if (strstr(function->name, "add")) function->effect = effect_add, function->parameters = 4;
+    function->microseconds_at = -1;
+    for (unsigned i = 0; i < COUNT_OF(behaviours); i++) {
+        const char *found = strstr(function->name, behaviours[i].word);
+
+        if (!found) continue;
+        if (i == 0) function->duration = strtoull(found + strlen(behaviours[i].word), NULL, 10) * 1000;
+        function->effect = behaviours[i].effect;
+        function->parameters = behaviours[i].parameters;
+        memcpy(function->bytes, behaviours[i].bytes, sizeof function->bytes);
+        function->microseconds_at = behaviours[i].microseconds_at;
+        return;
+    }
 }
 
 static struct fake_function *function_of(struct fake_module *module, const char *name) {

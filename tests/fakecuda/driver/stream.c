@@ -25,13 +25,18 @@ struct fake_stream *fake_stream_alloc(struct fake_context *context) {
     return stream;
 }
 
-CUresult fake_stream_new(struct fake_context *context, unsigned flags, int priority, struct fake_stream **out) {
-    struct fake_stream *stream = fake_stream_alloc(context);
+static int clamped(int priority) {
     int least, greatest;
 
     fake_priority_range(&least, &greatest);
+    return priority > least ? least : priority < greatest ? greatest : priority;
+}
+
+CUresult fake_stream_new(struct fake_context *context, unsigned flags, int priority, struct fake_stream **out) {
+    struct fake_stream *stream = fake_stream_alloc(context);
+
     stream->flags = flags;
-    stream->priority = priority > least ? least : priority < greatest ? greatest : priority;
+    stream->priority = clamped(priority);
     stream->id = fake_next_id();
     stream->trace_id = next_trace_id();
     stream->handle = fake_handle_new(&handles, stream);
@@ -95,9 +100,10 @@ CUresult fake_stream_in(CUcontext hcontext, CUstream handle, bool per_thread, st
         struct fake_context *context;
         FAKE_TRY(fake_context_of(hcontext, &context));
         *stream = handle == CU_STREAM_PER_THREAD || (!handle && per_thread) ? own_stream(context) : context->legacy;
-        return CUDA_SUCCESS;
+    } else {
+        *stream = fake_handle_get(&handles, handle);
     }
-    *stream = fake_handle_get(&handles, handle);
+    if (UNLIKELY(fake_journaling) && *stream) fake_journal_stream(*stream);
     return *stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -111,6 +117,7 @@ static CUresult create(CUstream *out, unsigned flags, int priority) {
     FAKE_LOCKED;
     FAKE_TRY(fake_current(&context));
     FAKE_TRY(fake_stream_new(context, flags, priority, &stream));
+    fake_journal_created(stream);
     *out = stream->handle;
     return CUDA_SUCCESS;
 }
@@ -227,8 +234,14 @@ IMPL(cuStreamSetAttribute)(bool per_thread, CUstream handle, CUstreamAttrID attr
     FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
     switch ((int)attribute) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: stream->window = *value; break;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: stream->sync_policy = (int)value->syncPolicy; break;
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY: stream->priority = value->priority > 0 ? 0 : value->priority < -5 ? -5 : value->priority; break;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        fake_journal_add(" policy=%d", (int)value->syncPolicy);
+        stream->sync_policy = (int)value->syncPolicy;
+        break;
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        fake_journal_add(" priority=%d", value->priority);
+        stream->priority = clamped(value->priority);
+        break;
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: stream->sync_domain = (int)value->memSyncDomain; break;
     default: return CUDA_ERROR_INVALID_VALUE;
     }

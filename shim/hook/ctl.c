@@ -1,0 +1,197 @@
+#define _GNU_SOURCE
+#include "shim/hook/ctl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/control.h"
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/base/worker.h"
+#include "shim/hook/mode.h"
+#include "shim/hook/window.h"
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+enum { UNSHARE = 1 << 1 }; /* CLOSE_RANGE_UNSHARE */
+enum { CLIENTS = 32, FD_MIN = 200, PATIENCE_NS = 2000000000, LOOK_MS = 500 };
+
+static struct cs_worker worker;
+static _Atomic bool begun;
+static bool listens;
+static const char *_Atomic why_deaf; /* it does not listen, though it should */
+
+/* --- descriptors of its own --- */
+
+static void close_all(void)
+{
+    struct rlimit most;
+    DIR *all = opendir("/proc/thread-self/fd");
+    for (struct dirent *one; all && (one = readdir(all));)
+        if (atoi(one->d_name) != dirfd(all) && *one->d_name != '.') close(atoi(one->d_name));
+    if (all) closedir(all);
+    else if (!getrlimit(RLIMIT_NOFILE, &most))
+        for (rlim_t fd = 0; fd < most.rlim_cur && fd < 1 << 20; fd++) close((int)fd);
+}
+
+/* From here on this thread has no descriptor, and the others keep theirs. Kernels before 5.9 copy the table first, and then the copies are closed. */
+static bool part_with_descriptors(void)
+{
+    if (!syscall(SYS_close_range, 0, ~0u, UNSHARE)) return true;
+    if (unshare(CLONE_FILES)) return false;
+    close_all();
+    return true;
+}
+
+/* Away from 0, 1 and 2, to which a log line may be written. */
+static int away_from_standard(int fd)
+{
+    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
+    if (high >= 0) close(fd);
+    return high >= 0 ? high : fd;
+}
+
+static int listening(void)
+{
+    char name[64] = "";
+    struct sockaddr_un address;
+    ssize_t n = readlink("/proc/self/ns/pid", name, sizeof name - 1);
+    if (n < 0) *name = 0;
+    socklen_t length = cs_control_address(&address, getpid(), name);
+    int fd = away_from_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, length) && !listen(fd, CLIENTS)) return fd;
+    cs_store_rel(&why_deaf, errno == EADDRINUSE ? "its socket's name is taken" : strerror(errno));
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* --- who asks --- */
+
+static struct client {
+    int fd;
+    cs_u64 since; /* ns */
+} clients[CLIENTS];
+static int client_count;
+
+/* The user whose process this is, and root. */
+static bool may_ask(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
+}
+
+static void answer(int fd, const char *text) { send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT); }
+
+static void take_client(int listener)
+{
+    int fd = away_from_standard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd < 0) return;
+    if (may_ask(fd)) {
+        clients[client_count++] = (struct client){fd, cs_monotonic_ns()};
+        return;
+    }
+    answer(fd, "error this process belongs to another user\n");
+    close(fd);
+}
+
+/* Who has gone without waiting for the answer has been told that nothing was done. */
+static bool has_gone(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLRDHUP};
+    return poll(&one, 1, 0) > 0 && one.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+static void serve(int fd)
+{
+    static char request[CS_CONTROL_REQUEST + 1], line[CS_CONTROL_ANSWER];
+    ssize_t n = recv(fd, request, CS_CONTROL_REQUEST, MSG_TRUNC);
+    if (n <= 0 || has_gone(fd)) return;
+    if (n > CS_CONTROL_REQUEST) {
+        answer(fd, "error the request is too long\n");
+        return;
+    }
+    request[n] = 0;
+    cs_ctl_answer(request, line, sizeof line);
+    answer(fd, line);
+}
+
+/* --- the thread --- */
+
+static int timeout_ms(cs_u64 due_ns)
+{
+    if (client_count && due_ns > LOOK_MS * 1000000ull) return LOOK_MS;
+    if (due_ns == UINT64_MAX) return -1;
+    return due_ns / 1000000 < 3600000 ? (int)(due_ns / 1000000) + 1 : 3600000;
+}
+
+static void look_after_clients(const struct pollfd *polled)
+{
+    int kept = 0;
+    for (int i = 0; i < client_count; i++) {
+        bool late = cs_monotonic_ns() - clients[i].since > PATIENCE_NS;
+        if (!polled[i].revents && !late) {
+            clients[kept++] = clients[i];
+            continue;
+        }
+        if (polled[i].revents) serve(clients[i].fd);
+        close(clients[i].fd);
+    }
+    client_count = kept;
+}
+
+static void *run(void *unused)
+{
+    (void)unused;
+    pthread_setname_np(pthread_self(), "custream-ctl");
+    int listener = -1;
+    client_count = 0;
+    if (listens && !part_with_descriptors()) cs_store_rel(&why_deaf, strerror(errno));
+    else if (listens) listener = listening();
+    if (listener < 0 && !cs_window_has_time()) {
+        cs_worker_set(&worker, CS_WORKER_FAILED);
+        return NULL;
+    }
+    cs_worker_move(&worker, CS_WORKER_STARTING, CS_WORKER_RUNNING);
+    for (;;) {
+        struct pollfd polled[1 + CLIENTS] = {{.fd = client_count < CLIENTS ? listener : -1, .events = POLLIN}};
+        for (int i = 0; i < client_count; i++) polled[1 + i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
+        int wait_ms = timeout_ms(cs_window_due()), ready = poll(polled, 1 + (nfds_t)client_count, wait_ms);
+        if (ready < 0) {
+            nanosleep(&(struct timespec){0, 10000000}, NULL); /* no memory: not for long, let us hope */
+            continue;
+        }
+        look_after_clients(polled + 1);
+        if (polled[0].revents & POLLIN) take_client(listener);
+    }
+}
+
+void cs_ctl_start(void)
+{
+    if (CS_LIKELY(cs_load(&begun)) || atomic_exchange(&begun, true)) return;
+    CS_KEEP_ERRNO;
+    bool acts = !cs_option_is(CS_OPTION_TRACE, "off") || cs_load(&cs_mode) & CS_MODE_STEER;
+    listens = cs_option_is(CS_OPTION_CTL, "on") || (cs_option_is(CS_OPTION_CTL, "auto") && acts);
+    if (!listens && !cs_window_has_time()) return;
+    cs_store(&why_deaf, NULL);
+    bool made = cs_worker_start(&worker, run);
+    const char *why = made ? cs_load_acq(&why_deaf) : "its thread could not be started";
+    if (why) cs_log(cs_option_is(CS_OPTION_CTL, "on") ? CS_LOG_WARN : CS_LOG_INFO, "custream ctl can't reach this process: %s", why);
+}
+
+void cs_ctl_after_fork_in_child(void)
+{
+    cs_store(&begun, false);
+    cs_store(&worker.state, CS_WORKER_IDLE);
+}

@@ -1,0 +1,169 @@
+/*
+ * What `custream ctl` asks for, and the answers.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/control.h"
+#include "shim/gpu/backend.h"
+#include "shim/hook/ctl.h"
+#include "shim/hook/mode.h"
+#include "shim/hook/window.h"
+#include "shim/object/stream.h"
+#include "shim/policy/load.h"
+#include "shim/trace/output.h"
+#include "shim/trace/totals.h"
+#include "shim/trace/windows.h"
+#include "shim/trace/writer.h"
+
+enum { GPU_MS = 2000, WRITER_MS = 10000, SHOWN_POLICY = 400 };
+
+/* One line, whatever is put into it. */
+__attribute__((format(printf, 3, 4))) static void say(char *answer, size_t room, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(answer, room - 1, format, args);
+    va_end(args);
+    size_t length = n < 0 ? 0 : (size_t)n < room - 1 ? (size_t)n : room - 2;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)answer[i] < ' ' || answer[i] == 0x7f) answer[i] = '?';
+    answer[length] = '\n';
+    answer[length + 1] = 0;
+}
+
+/* --- recording --- */
+
+static void bring_up_to_date(void)
+{
+    cs_gpu_flush(GPU_MS);
+    cs_writer_flush(WRITER_MS);
+}
+
+static void answer_on(char *given, char *answer, size_t room)
+{
+    const char *why;
+    (void)given;
+    if (cs_window_say(true, &why)) say(answer, room, "ok on: %s", cs_output_path());
+    else say(answer, room, "error %s", why);
+}
+
+static void answer_off(char *given, char *answer, size_t room)
+{
+    const char *why;
+    (void)given;
+    cs_window_say(false, &why);
+    bring_up_to_date();
+    if (*cs_output_path()) say(answer, room, "ok off: %s", cs_output_path());
+    else say(answer, room, "ok off");
+}
+
+static void answer_flush(char *given, char *answer, size_t room)
+{
+    (void)given;
+    bring_up_to_date();
+    if (*cs_output_path()) say(answer, room, "ok %s", cs_output_path());
+    else say(answer, room, "error nothing was recorded, so there is no file");
+}
+
+/* --- policy --- */
+
+static char shown_policy[SHOWN_POLICY]; /* that came last, blanks outside of strings taken out */
+
+static void shorten(const char *json)
+{
+    size_t n = 0;
+    bool quoted = false;
+    for (const char *p = json; *p && n < sizeof shown_policy - 4; p++) {
+        if (*p == '"' && !(p > json && p[-1] == '\\')) quoted = !quoted;
+        if (quoted || !strchr(" \t\r\n", *p)) shown_policy[n++] = *p;
+    }
+    strcpy(shown_policy + n, n == sizeof shown_policy - 4 ? "..." : "");
+}
+
+/* Not once the process has begun to end. */
+static bool steer_from_now_on(void)
+{
+    unsigned mode = cs_load(&cs_mode);
+    do
+        if (!(mode & CS_MODE_WATCH)) return false;
+    while (!atomic_compare_exchange_weak_explicit(&cs_mode, &mode, mode | CS_MODE_STEER, memory_order_release, memory_order_relaxed));
+    return true;
+}
+
+static void answer_policy(char *given, char *answer, size_t room)
+{
+    char error[1024] = "";
+    if (!*given) say(answer, room, "error policy: no JSON");
+    else if (!cs_policy_replace(given, error, sizeof error)) say(answer, room, "error %s", error);
+    else if (!steer_from_now_on()) say(answer, room, "error the process is ending");
+    else {
+        shorten(given);
+        cs_windows_tell(CS_WINDOW_POLICY, cs_ticks(), cs_name_text(cs_name_add_guest(shown_policy)));
+        say(answer, room, "ok in force for streams that are made from now on");
+    }
+}
+
+/* --- status --- */
+
+static unsigned live_streams(void)
+{
+    unsigned n = 0;
+    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
+        struct cs_stream *s = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        n += cs_load_acq(&s->object.ref) && cs_load_acq(&s->filled) && !cs_load(&s->object.ended) && s->origin <= CS_STREAM_ADOPTED;
+    }
+    return n;
+}
+
+static const char *policy_in_words(char *text, size_t room)
+{
+    const struct cs_policy *p = cs_load_acq(&cs_policy_now);
+    static const char *const defaults[] = {"", "", "per-thread default streams, ", "legacy default stream, "};
+    if (!p) return "none";
+    if (*shown_policy) return shown_policy;
+    size_t n = (size_t)snprintf(text, room, "%s%s%s%s%s", defaults[p->default_stream], p->audit ? "audit, " : "",
+                                p->priority.kind != CS_PRIORITY_KEEP || p->priority.strict ? "priorities, " : "",
+                                p->sharing.kind != CS_SHARING_KEEP ? "shared streams, " : "", p->jitter.on ? "jitter, " : "");
+    if (p->rule_count) snprintf(text + n, room - n, "%d rule%s", p->rule_count, p->rule_count == 1 ? "" : "s");
+    else if (n > 2) text[n - 2] = 0;
+    return text;
+}
+
+static void answer_status(char *given, char *answer, size_t room)
+{
+    char policy[160];
+    (void)given;
+    cs_u64 recorded, lost;
+    const char *why = cs_window_why_not(), *path = cs_output_path();
+    cs_totals_told(&recorded, &lost);
+    bool records = cs_mode_records();
+    say(answer, room, "ok recording: %s%s%s%s; trace: %s; recorded: %llu; lost: %llu; streams: %u; policy: %s; gpu: %s%s", records ? "on" : "off",
+        records ? "" : " (", records ? "" : why ? why : "the process is ending", records ? "" : ")", *path ? path : "none", (unsigned long long)recorded,
+        (unsigned long long)lost, live_streams(), policy_in_words(policy, sizeof policy), cs_gpu_source(), cs_gpu_rests() ? ", at rest" : "");
+}
+
+/* --- all of them --- */
+
+void cs_ctl_answer(char *words, char *answer, size_t room)
+{
+    static const struct {
+        const char *word;
+        void (*answer)(char *given, char *answer, size_t room);
+    } known[] = {
+#define WORD(word) {#word, answer_##word},
+        CS_CONTROL_WORDS(WORD)
+#undef WORD
+    };
+    size_t n = strcspn(words, " \t\r\n");
+    char *given = words + n + strspn(words + n, " \t\r\n");
+    for (size_t i = 0; i < CS_COUNT(known); i++) {
+        if (strlen(known[i].word) != n || strncmp(known[i].word, words, n)) continue;
+        known[i].answer(given, answer, room);
+        return;
+    }
+    say(answer, room, "error %.*s is nothing that this version knows", n < 40 ? (int)n : 40, words);
+}

@@ -1,0 +1,192 @@
+#include "shim/hook/window.h"
+
+#include "shim/base/clock.h"
+#include "shim/base/keep.h"
+#include "shim/base/lock.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/base/settings.h"
+#include "shim/gpu/backend.h"
+#include "shim/hook/annotate.h"
+#include "shim/hook/mode.h"
+#include "shim/object/event.h"
+#include "shim/trace/windows.h"
+#include "shim/trace/writer.h"
+
+enum { GPU_WAIT_MS = 3000, FILE_WAIT_MS = 5000 };
+static const char NO_FILE[] = "the trace could not be opened"; /* which has been said */
+
+static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_WINDOW, "window");
+
+/* Written under the lock, or before there is a second thread. */
+static struct cs_window option;
+static bool trace_off;
+static bool started, ever_started;          /* cuProfilerStart is in force; it ever was */
+static enum { NOTHING, ON, OFF } said;      /* by custream ctl */
+static cs_u64 from_ns, until_ns;            /* of a window of time; UINT64_MAX: not known yet, never */
+static bool open;
+
+static _Atomic bool met, ever_open, told_end;
+static const char *_Atomic why_not;
+
+/* --- what is to be --- */
+
+/* Why nothing is to be recorded now; NULL: calls are to be. */
+static const char *closed_by(void)
+{
+    if (said == ON) return NULL;
+    if (said == OFF) return "custream ctl off";
+    if (trace_off) return "CUSTREAM_TRACE=off";
+    if (option.kind == CS_WINDOW_PROFILER) return started ? NULL : ever_started ? "after cuProfilerStop" : "before cuProfilerStart";
+    if (option.kind == CS_WINDOW_ALL) return NULL;
+    cs_u64 now = cs_monotonic_ns();
+    return now < from_ns ? "before the delay was over" : now >= until_ns ? "the duration was over" : NULL;
+}
+
+static const char *opened_by(void)
+{
+    return said == ON ? "custream ctl on" : option.kind == CS_WINDOW_PROFILER ? "cuProfilerStart" : option.delay_ns ? "the delay was over" : "the start";
+}
+
+/* --- opening and closing --- */
+
+/* Not once the process has begun to end. */
+static bool record_from_now_on(void)
+{
+    unsigned mode = cs_load(&cs_mode);
+    do
+        if (!(mode & CS_MODE_WATCH)) return false;
+    while (!atomic_compare_exchange_weak_explicit(&cs_mode, &mode, mode | CS_MODE_RECORD, memory_order_release, memory_order_relaxed));
+    return true;
+}
+
+/* The backend first, so that the file says where times come from. */
+static const char *open_now(void)
+{
+    cs_gpu_come_back(CS_GPU_AWAY_WINDOW, GPU_WAIT_MS);
+    if (!cs_writer_file(FILE_WAIT_MS)) {
+        if (!cs_writer_alive()) return "the process is ending";
+        cs_window_failed();
+        return NO_FILE;
+    }
+    cs_gpu_is_ready();
+    cs_u64 now = cs_ticks();
+    cs_store(&cs_events_known_since, now);
+    cs_windows_tell(CS_WINDOW_OPENED, now, opened_by());
+    cs_store(&ever_open, true);
+    cs_store(&why_not, NULL);
+    if (!record_from_now_on()) return "the process is ending";
+    open = true;
+    cs_annotate_window_opened(now);
+    return NULL;
+}
+
+static void close_now(const char *why)
+{
+    open = false;
+    cs_store(&why_not, why);
+    atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
+    cs_windows_tell(CS_WINDOW_CLOSED, cs_ticks(), why);
+    cs_gpu_step_back(CS_GPU_AWAY_WINDOW, NULL, 0);
+}
+
+/* Under the lock. NULL, or why it can't be as it should. */
+static const char *apply(void)
+{
+    const char *why = closed_by();
+    if (!why && !open) return open_now();
+    if (why && open) close_now(why);
+    if (why) cs_store(&why_not, why);
+    return NULL;
+}
+
+/* --- who asks --- */
+
+bool cs_window_begin(void)
+{
+    trace_off = cs_option_is(CS_OPTION_TRACE, "off");
+    cs_window_read(cs_option_text(CS_OPTION_WINDOW), &option);
+    from_ns = option.delay_ns ? UINT64_MAX : 0;
+    until_ns = UINT64_MAX;
+    const char *why = closed_by();
+    open = !why;
+    cs_store(&why_not, why);
+    if (why) cs_gpu_step_back(CS_GPU_AWAY_WINDOW, NULL, 0);
+    cs_windows_tell(why ? CS_WINDOW_CLOSED : CS_WINDOW_OPENED, cs_ticks(), why ? why : opened_by());
+    cs_store(&ever_open, open);
+    return open;
+}
+
+void cs_window_after_fork_in_child(void)
+{
+    cs_lock_forget(&lock);
+    started = ever_started = false;
+    said = NOTHING;
+    cs_store(&met, false);
+    cs_store(&ever_open, false);
+    cs_store(&cs_events_known_since, 0);
+}
+
+void cs_window_first_call(void)
+{
+    if (atomic_exchange(&met, true)) return;
+    CS_KEEP_ERRNO;
+    cs_lock_take(&lock);
+    cs_u64 now = cs_monotonic_ns();
+    from_ns = now + option.delay_ns;
+    until_ns = option.duration_ns ? from_ns + option.duration_ns : UINT64_MAX;
+    cs_lock_drop(&lock);
+}
+
+void cs_window_profiler(bool starts)
+{
+    CS_KEEP_ERRNO;
+    cs_lock_take(&lock);
+    started = starts;
+    ever_started = ever_started || starts;
+    apply();
+    cs_lock_drop(&lock);
+}
+
+bool cs_window_say(bool on, const char **error)
+{
+    cs_lock_take(&lock);
+    said = on ? ON : OFF;
+    *error = apply();
+    cs_lock_drop(&lock);
+    return !*error;
+}
+
+cs_u64 cs_window_due(void)
+{
+    cs_u64 now = cs_monotonic_ns(), next = UINT64_MAX;
+    if (!cs_window_has_time()) return next;
+    cs_lock_take(&lock);
+    if (said == NOTHING) {
+        apply();
+        next = now < from_ns ? from_ns : now < until_ns ? until_ns : UINT64_MAX;
+    }
+    cs_lock_drop(&lock);
+    return next == UINT64_MAX ? next : next - now;
+}
+
+void cs_window_failed(void)
+{
+    open = false;
+    cs_store(&why_not, NO_FILE);
+}
+
+bool cs_window_has_time(void) { return option.kind == CS_WINDOW_TIME && !trace_off; }
+const char *cs_window_why_not(void) { return cs_load(&why_not); }
+
+void cs_window_end(void)
+{
+    const char *why = cs_load(&why_not);
+    if (cs_load(&ever_open) || !why || why == NO_FILE || !cs_load(&met) || trace_off || atomic_exchange(&told_end, true)) return;
+    if (said == NOTHING && option.kind == CS_WINDOW_PROFILER)
+        cs_log(CS_LOG_WARN, "nothing was recorded: CUSTREAM_WINDOW=profiler, and cuProfilerStart (cudaProfilerStart) was never called");
+    else if (said == NOTHING)
+        cs_log(CS_LOG_WARN, "nothing was recorded: CUSTREAM_WINDOW=%s, and the program ended before the delay was over", cs_option_text(CS_OPTION_WINDOW));
+    else
+        cs_log(CS_LOG_WARN, "nothing was recorded: %s", why);
+}

@@ -1,0 +1,35 @@
+/*
+ * When calls are recorded: CUSTREAM_WINDOW, cuProfilerStart and cuProfilerStop, and what `custream ctl` asks for, which beats both from then on.
+ *
+ * While the window is closed wrappers keep objects and record nothing, and the GPU backend is held back. Whoever opens or closes it holds a lock of the
+ * lowest rank (docs/locks.md): application threads in the two profiler calls, the control thread for the rest. No recorded call takes it, nor does the
+ * end of the process. What comes of it stands in the mode word alone, which is changed only while it has CS_MODE_WATCH.
+ */
+#ifndef CS_HOOK_WINDOW_H
+#define CS_HOOK_WINDOW_H
+
+#include "shim/base/compiler.h"
+
+/* By the options, once the clock runs and before the mode is set; in the child of a fork again. Whether calls are recorded from the start. */
+bool cs_window_begin(void);
+void cs_window_after_fork_in_child(void); /* before that */
+
+/* The first call is being made: time windows count from here. Any thread, any number of times. */
+void cs_window_first_call(void);
+
+/* cuProfilerStart and cuProfilerStop succeeded, on this thread. When it returns with an open window the next launch has its GPU time. */
+void cs_window_profiler(bool starts);
+
+/* The control thread's: `custream ctl PID on|off`; false where it can't be done, and why. Opens and closes what is due, and tells in how many nanoseconds
+ * it is to be called again; UINT64_MAX: never. */
+bool cs_window_say(bool on, const char **why_not);
+cs_u64 cs_window_due(void);
+
+void cs_window_failed(void);         /* the file could not be opened, which has been said */
+bool cs_window_has_time(void);       /* it opens or closes by the clock */
+const char *cs_window_why_not(void); /* why nothing is recorded; NULL: calls are */
+
+/* The process ends: says so where nothing was recorded since the window never opened. Takes no lock, safe in a signal handler. */
+void cs_window_end(void);
+
+#endif

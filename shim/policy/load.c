@@ -1,0 +1,93 @@
+#include "shim/policy/load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/policy/keys.h"
+#include "shim/policy/settle.h"
+
+static const char *in_environment(enum cs_option id) { return cs_option_given(id) ? cs_option_text(id) : NULL; }
+
+static void not_applied(const char *error)
+{
+    cs_log(CS_LOG_WARN, "%s; the policy is not applied", error);
+    cs_option_drop(CS_OPTION_POLICY); /* the trace tells which one is in force */
+}
+
+static void drop_both(const enum cs_option option[2], const char *error)
+{
+    const struct cs_option_info *a = &cs_option_info[option[0]], *b = &cs_option_info[option[1]];
+    cs_log(CS_LOG_WARN, "%s; using %s=%s and %s=%s", error, a->env, a->preset, b->env, b->preset);
+    cs_option_drop(option[0]);
+    cs_option_drop(option[1]);
+}
+
+/* The file if it can be applied, else an empty one; `settled` is what is in force with it. Each round that finds something leaves less to be found. */
+static void settle(struct cs_settled *settled, struct cs_policy_file *file)
+{
+    char error[CS_POLICY_LINE];
+    struct cs_contradiction found;
+    const char *given = cs_option_text(CS_OPTION_POLICY);
+    bool applies = *given && cs_policy_file_read(file, given, error, sizeof error);
+    if (*given && !applies) not_applied(error);
+    while (cs_settle(settled, applies ? file : NULL, in_environment), cs_settled_contradicts(settled, &found, error, sizeof error)) {
+        if (found.of_file) not_applied(error), cs_policy_file_finish(file), applies = false;
+        else drop_both(found.option, error);
+    }
+}
+
+/* Where a policy changes nothing there is none. Policies are never given back: streams name their rules. */
+static bool publish(const struct cs_settled *settled, struct cs_policy_file *file)
+{
+    struct cs_policy *policy = malloc(sizeof *policy);
+    if (!policy) return false;
+    cs_policy_make(policy, settled->value, file->rules, file->rule_count);
+    bool acts = cs_policy_acts(policy);
+    if (acts) file->rules = NULL, file->rule_count = 0;
+    cs_store_rel(&cs_policy_now, acts ? policy : NULL);
+    if (!acts) free(policy);
+    return true;
+}
+
+void cs_policy_load(void)
+{
+    CS_KEEP_ERRNO;
+    struct cs_policy_file file = {0};
+    struct cs_settled settled;
+    settle(&settled, &file);
+    if (!publish(&settled, &file)) cs_log(CS_LOG_ERROR, "no memory for a policy; nothing is changed");
+    for (int i = 0; i < CS_OPTION_COUNT; i++)
+        if (file.option[i]) cs_option_give((enum cs_option)i, file.option[i]);
+    cs_policy_file_finish(&file);
+}
+
+/* The environment beats a policy file, and does so all along: what would not come about is refused. */
+static bool beaten(const struct cs_policy_file *file, char *error, size_t room)
+{
+    char key[CS_KEY_ROOM];
+    for (int i = 0; i < CS_OPTION_COUNT; i++) {
+        const char *outside = in_environment((enum cs_option)i);
+        if (!file->option[i] || !outside || !strcmp(outside, file->option[i])) continue;
+        snprintf(error, room, "%s: %s: %s=%.60s was set when the process started and beats \"%.60s\"", file->name, cs_option_key((enum cs_option)i, key),
+                 cs_option_info[i].env, outside, file->option[i]);
+        return true;
+    }
+    return false;
+}
+
+bool cs_policy_replace(const char *json, char *error, size_t room)
+{
+    CS_KEEP_ERRNO;
+    struct cs_policy_file file;
+    struct cs_settled settled;
+    struct cs_contradiction found;
+    if (!cs_policy_file_parse(&file, "policy", json, strlen(json), true, error, room)) return false;
+    cs_settle(&settled, &file, in_environment);
+    bool ok = !beaten(&file, error, room) && !cs_settled_contradicts(&settled, &found, error, room);
+    if (ok && !publish(&settled, &file)) ok = false, snprintf(error, room, "policy: no memory");
+    cs_policy_file_finish(&file);
+    return ok;
+}

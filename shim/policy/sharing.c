@@ -1,0 +1,25 @@
+/*
+ * STREAMS: how many real streams carry the work of those that were asked for. pool.c and serial.c say how; sync waits for each operation, in steer.c.
+ */
+#include "shim/policy/policies.h"
+
+#include "shim/base/keep.h"
+#include "shim/calls/real.h"
+
+bool cs_sharing_captured(CUstream stream)
+{
+    CS_KEEP_ERRNO;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return cs_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+CUresult cs_sharing_create(struct cs_creation *c)
+{
+    if (c->policy->sharing.kind == CS_SHARING_POOL) cs_pool_create(c);
+    return CUDA_SUCCESS;
+}
+
+void cs_sharing_created(struct cs_creation *c, struct cs_stream *stream)
+{
+    if (c->policy && c->policy->sharing.kind == CS_SHARING_SERIAL) cs_serial_created(c, stream);
+}
