@@ -1,11 +1,9 @@
 /*
  * The CUPTI backend: activity records of kernels, copies, memsets, graph launches and memory pools, with the profiler's own overhead.
  *
- * Correlation. CUPTI numbers the driver calls; a record of the call with its number, thread and times is written where that call is enabled, and says which
- * of our records it was, since it lies inside it on the same thread. Only the calls that enqueue work are enabled, one by one. Seen with CUPTI
- * 13.0: that filter is honoured only where it is set before the process's first context, and is lost for good once anybody disables the DRIVER kind. Then
- * the whole kind is enabled instead, which costs cuStreamQuery 5 %. Matching launches to kernels in stream order needs no call records, but goes wrong for
- * good wherever a call makes no work or two records, and was no cheaper (docs/measurements.md).
+ * Correlation. CUPTI numbers calls; a record of the call with its number, thread and times is written where that call is enabled (cupti_calls.c), and says
+ * which of our records it was: one lies inside the other on the same thread. Matching launches to kernels in stream order needs no call records, but goes
+ * wrong for good wherever a call makes no work or two records, and was no cheaper (docs/measurements.md).
  *
  * Synchronisations are not asked of CUPTI: our own records have them, and its kind puts a callback on every driver call that stays when it is disabled.
  */
@@ -36,8 +34,6 @@ static bool graph_ids(CUgraph graph, CUgraphExec exec, struct cs_graph_ids *ids)
     return cs_cupti.cuptiGetGraphId(graph, &ids->graph) == CUPTI_SUCCESS && (!exec || cs_cupti.cuptiGetGraphExecId(exec, &ids->exec) == CUPTI_SUCCESS);
 }
 
-/* --- which calls --- */
-
 static const char *failed(const char *what, CUptiResult result)
 {
     static char text[256];
@@ -45,27 +41,6 @@ static const char *failed(const char *what, CUptiResult result)
     if (cs_cupti.cuptiGetResultString(result, &name) != CUPTI_SUCCESS || !name) name = "unknown";
     snprintf(text, sizeof text, "%s: %s (%d)", what, name, (int)result);
     return text;
-}
-
-static bool is_enqueuing(const char *symbol)
-{
-    for (int call = 1; call < CS_CALL_COUNT; call++)
-        if (cs_call_enqueues((enum cs_call)call) && !strcmp(cs_call_info[call].name, symbol)) return true;
-    return false;
-}
-
-/* Switches the records of enqueuing calls, by the names that CUPTI itself gives its numbers. False where it has none. */
-static bool switch_calls(bool on)
-{
-    enum { CALLBACKS = 4096 };
-    bool any = false;
-    if (!cs_cupti.cuptiGetCallbackName || !cs_cupti.cuptiActivityEnableDriverApi) return false;
-    for (cs_u32 id = 1; id < CALLBACKS; id++) {
-        const char *name = NULL;
-        if (cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) != CUPTI_SUCCESS) break;
-        if (name && is_enqueuing(name) && cs_cupti.cuptiActivityEnableDriverApi(id, on) == CUPTI_SUCCESS) any = true;
-    }
-    return any;
 }
 
 /* --- which kinds --- */
@@ -89,7 +64,7 @@ static bool is_wanted(const struct kind *kind)
     return kind->kind != CUPTI_ACTIVITY_KIND_GRAPH_TRACE || !cs_option_is(CS_OPTION_GRAPH, "node");
 }
 
-static _Atomic bool enabled[CS_COUNT(kinds)], whole_graphs, all_calls, paused;
+static _Atomic bool enabled[CS_COUNT(kinds)], whole_graphs, paused;
 bool cs_cupti_paused(void) { return cs_load_acq(&paused); }
 
 static void disable_kinds(void)
@@ -125,7 +100,7 @@ static const char *enable_kinds(void)
 bool cs_cupti_has(CUpti_ActivityKind kind)
 {
     if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) return cs_load(&whole_graphs);
-    if (kind == CUPTI_ACTIVITY_KIND_DRIVER) return cs_load(&all_calls);
+    if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) return cs_cupti_calls_are_all();
     for (size_t i = 0; i < CS_COUNT(kinds); i++)
         if (kinds[i].kind == kind) return cs_load(&enabled[i]);
     return false;
@@ -137,14 +112,6 @@ void cs_cupti_graphs(bool whole)
     if (atomic_exchange(&whole_graphs, whole) == whole) return;
     if (whole) cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
     else cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-}
-
-void cs_cupti_all_calls(void)
-{
-    /* Enabling what is enabled does nothing, even where its callbacks have gone with those of another kind. */
-    cs_store(&all_calls, true);
-    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
-    cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
 }
 
 /* A context that was made before us, by a way that we did not see, makes the filter of calls fail. */
@@ -171,15 +138,10 @@ static const char *take_over(void)
     if (cs_cupti.cuptiActivitySetAttribute) cs_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &(uint8_t){1});
     result = cs_cupti.cuptiActivityRegisterCallbacks(cs_cupti_buffer_requested, cs_cupti_buffer_completed);
     if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterCallbacks", result);
-    bool early = !any_context() && switch_calls(true);
-    const char *why = enable_kinds();
-    if (why) return why;
-    if (!early && (result = cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER)) != CUPTI_SUCCESS) {
-        disable_kinds();
-        return failed("DRIVER", result);
-    }
-    cs_store(&all_calls, !early);
-    return NULL;
+    result = cs_cupti_calls_begin(any_context());
+    const char *why = result == CUPTI_SUCCESS ? enable_kinds() : failed("DRIVER and RUNTIME", result);
+    if (why) cs_cupti_calls_end();
+    return why;
 }
 
 static const char *start(void)
@@ -202,7 +164,7 @@ static void flush(bool all)
 {
     static bool told;
     size_t lost = 0;
-    if (cs_gpu_calls_missing(false) && !cs_load(&paused)) cs_cupti_all_calls();
+    if (cs_gpu_calls_missing(false) && !cs_load(&paused)) cs_cupti_calls_all();
     CUptiResult result = cs_cupti.cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
     if (result != CUPTI_SUCCESS && !told) cs_log(CS_LOG_WARN, "GPU times may be missing: %s", failed("cuptiActivityFlushAll", result));
     told = told || result != CUPTI_SUCCESS;
@@ -211,19 +173,17 @@ static void flush(bool all)
     cs_share_dropped(lost);
 }
 
-/* What was enqueued before keeps its records, which come when it has ended. Single calls, once switched off, are not known to come back: then it is all of
- * them, as after a stop. */
+/* What was enqueued before keeps its records, which come when it has ended. */
 static void pause(bool on)
 {
     if (on) {
         cs_store_rel(&paused, true);
         disable_kinds();
-        if (atomic_exchange(&all_calls, false)) cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
-        else switch_calls(false);
+        cs_cupti_calls_pause(any_context());
         return;
     }
-    cs_cupti_all_calls();
-    const char *why = enable_kinds();
+    CUptiResult result = cs_cupti_calls_begin(any_context());
+    const char *why = result == CUPTI_SUCCESS ? enable_kinds() : failed("DRIVER and RUNTIME", result);
     if (why) cs_log(CS_LOG_WARN, "no GPU times from here on: %s", why);
     cs_store_rel(&paused, false);
     cs_cupti_graphs(!cs_share_wants_nodes());
@@ -242,9 +202,7 @@ static void stop(void)
     cs_store_rel(&cs_graph_profiler_ids, NULL);
     cs_share_end();
     disable_kinds();
-    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
-    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME); /* another client's, that went on for us */
-    cs_store(&all_calls, false);
+    cs_cupti_calls_end();
     cs_store_rel(&paused, false);
     if (cs_cupti.cuptiFinalize) cs_cupti.cuptiFinalize(); /* without it every driver call goes on paying */
 }

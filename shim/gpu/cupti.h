@@ -33,7 +33,15 @@ const char *cs_cupti_open(void);
 bool cs_cupti_has(CUpti_ActivityKind kind);
 void cs_cupti_graphs(bool whole); /* whole graphs, or the work of their nodes */
 bool cs_cupti_paused(void);       /* nothing is on at present, and it is at work all the same */
-void cs_cupti_all_calls(void);    /* somebody has switched single calls off: all of them then */
+
+/* --- calls (cupti_calls.c); the GPU thread's --- */
+
+CUptiResult cs_cupti_calls_begin(bool any_context); /* and after a pause */
+void cs_cupti_calls_pause(bool any_context);
+void cs_cupti_calls_all(void); /* somebody has switched single calls off: all of them then */
+void cs_cupti_calls_end(void);
+bool cs_cupti_calls_are_all(void); /* any thread */
+bool cs_cupti_may_enqueue(const CUpti_ActivityAPI *call); /* the writer's: false where its record says nothing of any work */
 
 /* --- buffers: CUPTI's callbacks on any thread, the rest the writer's --- */
 

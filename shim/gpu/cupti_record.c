@@ -110,7 +110,7 @@ void cs_cupti_record(const CUpti_Activity *record, const struct cs_gpu_sink *to)
     case CUPTI_ACTIVITY_KIND_MEMORY_POOL: pool((const CUpti_ActivityMemoryPool3 *)record, to); break;
     case CUPTI_ACTIVITY_KIND_DRIVER:
     case CUPTI_ACTIVITY_KIND_RUNTIME:
-        to->call(&(struct cs_gpu_call){api->start, api->end, api->threadId, api->correlationId});
+        if (cs_cupti_may_enqueue(api)) to->call(&(struct cs_gpu_call){api->start, api->end, api->threadId, api->correlationId});
         break;
     default: break; /* another client's */
     }

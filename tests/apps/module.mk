@@ -2,8 +2,8 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks
-APPS_PLAIN  := $(filter-out maker keeps leaks other_preload in_constructor,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
-APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks timeline_linked race_linked)
+APPS_PLAIN  := $(filter-out maker keeps leaks other_preload in_constructor null_stream,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream timeline_linked race_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
 
@@ -28,6 +28,10 @@ $(B)/tests/libmaker.so: $(APPS_DIR)/maker.c $(FAKE)/libcuda.so.1
 $(B)/tests/libnvtx_module.so: $(APPS_DIR)/nvtx.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -DAPP_MODULE -shared $(LDFLAGS) $< -o $@ -ldl
+# Runs on a real GPU too, so it is linked as programs are.
+$(B)/tests/null_stream: $(APPS_DIR)/null_stream.c $(FAKE)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ $(APPS_DRIVER)
 # A program that uses the library: its folder is where the program is.
 $(B)/tests/keeps $(B)/tests/leaks: $(B)/tests/%: $(APPS_DIR)/%.c $(B)/tests/libmaker.so
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ -L$(B)/tests -lmaker '-Wl,-rpath,$$ORIGIN' $(APPS_DRIVER) -ldl

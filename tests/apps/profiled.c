@@ -334,11 +334,13 @@ static void drops(void)
 
 static void calls(void)
 {
-    begins();
+    OK(cuInit, 0);
+    OK(cuCtxSetCurrent, NULL); /* the shim is there by now */
     SURE(cuptiActivityRegisterCallbacks, ask, take);
     SURE(cuptiGetTimestamp, &begun);
-    SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery, 1);
+    SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery, 1); /* single calls are honoured from before the first context */
     SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, 1);
+    begins();
     works(4);
     SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, 0);
     SURE(cuptiActivityEnableDriverApi, CUPTI_DRIVER_TRACE_CBID_cuStreamQuery, 0);

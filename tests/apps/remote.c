@@ -5,6 +5,7 @@
  *   on T COMMAND           on worker thread T, 1 to 4; without it on the main thread
  *   create I, destroy I    stream of slot I; default streams are slots "legacy" and "own"
  *   launch I [N] [KERNEL]  N launches
+ *   runtime I [N]          N sets by the CUDA runtime, which sees of CUPTI what the driver does not
  *   copy I, host I, sync I, all
  *   gate I, open           what comes behind the gate runs once it is opened
  *   event E, drop E, record E I, wait I E
@@ -59,6 +60,15 @@ static void launch(char **w)
 {
     CUfunction kernel = app_kernel(*w[2] ? w[2] : "empty_kernel");
     for (int i = 0, n = *w[1] ? atoi(w[1]) : 1; i < n; i++) LAUNCH(kernel, stream_of(w[0]));
+}
+static void runtime(char **w)
+{
+    void *library = dlopen("libcudart.so.13", RTLD_NOW);
+    int (*set)(CUdeviceptr, int, size_t, CUstream) = (__typeof__(set))dlsym(library, "cudaMemsetAsync");
+    CUdeviceptr device;
+    OK(cuMemAlloc_v2, &device, 64);
+    for (int i = 0, n = *w[1] ? atoi(w[1]) : 1; i < n; i++)
+        if (set(device, i, 64, stream_of(w[0]))) fprintf(stderr, "cudaMemsetAsync failed\n"), exit(6);
 }
 static void copy(char **w)
 {
@@ -186,8 +196,8 @@ static const struct command {
     const char *name;
     void (*run)(char **words);
 } commands[] = {
-    {"create", create}, {"destroy", destroy}, {"launch", launch}, {"copy", copy}, {"host", host}, {"sync", sync_one}, {"all", all}, {"gate", gate},
-    {"open", open_gates}, {"event", event}, {"drop", drop}, {"record", record}, {"wait", wait_event}, {"profiler", profiler}, {"context", context},
+    {"create", create}, {"destroy", destroy}, {"launch", launch}, {"runtime", runtime}, {"copy", copy}, {"host", host}, {"sync", sync_one}, {"all", all},
+    {"gate", gate}, {"open", open_gates}, {"event", event}, {"drop", drop}, {"record", record}, {"wait", wait_event}, {"profiler", profiler}, {"context", context},
     {"capture", capture}, {"captured", captured}, {"push", push}, {"pop", pop}, {"mark", mark}, {"functions", say_functions}, {"close", close_all},
     {"intact", intact}, {"fork", fork_child}, {"exec", exec_self}, {"leave", leave}, {"return", finish}, {"loop", set_loop}, {"client", client},
 };

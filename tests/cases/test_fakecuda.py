@@ -55,6 +55,20 @@ def test_semantics(program, arguments, library, settings):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("mode", ["early-singles", "late-singles", "singles-come-back", "off-at-the-first-context", "driver-off-before-the-first-context",
+                                  "singles-that-are-lost", "runtime-off", "both-after-all-off", "early-driver", "late-driver", "late-runtime",
+                                  "late-both", "singles-then-driver", "singles-then-both"])
+def test_cupti_beside_the_runtime(mode):
+    done = run("cupti_runtime", [mode])
+    assert done.returncode == 0 and mode in run("cupti_runtime").stdout.split(), done.stderr
+
+
+def test_null_stream():
+    """What calls on the default stream wait for, as a real GPU does: the same program runs there."""
+    done = subprocess.run([BUILD / "tests" / "null_stream", "gates"], env={"LD_LIBRARY_PATH": str(BUILD / "fakecuda")}, capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0 and done.stdout.endswith("14 cases, 0 wrong\n"), done.stdout + done.stderr
+
+
 def test_counts(tmp_path):
     """CUSTREAM_FAKE_COUNTS tells what was called, name by name: what a test compares a trace with."""
     out = tmp_path / "counts"
@@ -132,7 +146,7 @@ def test_exports():
     names = symbols(BUILD / "fakecuda" / "libcuda.so.1")
     declared = {line.split()[3] for line in (BUILD / "fakecuda" / "versions.txt").read_text().splitlines()}
     assert declared <= names
-    assert names - declared == {"custream_fakecuda_version", "custream_fakecuda_trace"}
+    assert names - declared == {"custream_fakecuda_version", "custream_fakecuda_trace", "custream_fakecuda_runtime_enter", "custream_fakecuda_runtime_leave"}
     needed = subprocess.run(["readelf", "-d", BUILD / "fakecuda" / "libcuda.so.1"], check=True, capture_output=True, text=True).stdout
     assert [line.split("[")[1] for line in needed.splitlines() if "(NEEDED)" in line] == ["libc.so.6]"]
 

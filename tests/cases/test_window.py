@@ -164,6 +164,20 @@ def test_closed_costs_nothing_and_opens_at_once(tmp_path, gpu):
     assert int(re.search(r"^cuEventRecord (\d+)", counts.read_text() + "\ncuEventRecord 0", re.M).group(1)) < 100
 
 
+@pytest.mark.parametrize("away", [False, True], ids=["paused", "away"])
+def test_calls_of_the_runtime(tmp_path, away):
+    """CUPTI that comes or goes on once there is a context gives the runtime's work the runtime's numbers."""
+    with Remote(tmp_path, PROFILER | CUPTI) as program:
+        program.do("create 1", "runtime 1 5", "launch 1", "all")
+        for _ in range(2):
+            program.do("profiler start", "runtime 1 4", "launch 1 2", "copy 1", "sync 1", "profiler stop", "runtime 1 3", "all")
+            until(lambda: not away or program.status()["gpu"] == "cupti, at rest")
+    trace = program.load()
+    check_works(trace)
+    found = works(trace)
+    assert collections.Counter(w["cat"] for w in found) == {"gpu_memset": 8, "kernel": 4, "gpu_memcpy": 2} and trace.totals["gpu"]["without_call"] == 0
+
+
 def test_reopened_while_work_is_under_way(tmp_path):
     with Remote(tmp_path, PROFILER | CUPTI) as program:
         program.do("create 1", "create 2", "profiler start", "gate 1", "launch 1 2", "profiler stop", "launch 2 4", "profiler start", "launch 2 3", "profiler stop",

@@ -89,4 +89,4 @@ fakecuda-tests: $(FAKE_TEST)
 $(B)/tests/fakecuda_%: $(FAKE_DIR)/test/%.c $(wildcard $(FAKE_DIR)/test/*.h) $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.13 $(FAKE)/libcupti.so.13
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -fvisibility=hidden,$(ALL_CFLAGS)) $< -o $@ -L$(FAKE) \
-		$(if $(findstring cupti,$*),-lcupti) $(if $(findstring runtime,$*),-lcudart,-lcuda) -pthread -ldl -lm
+		$(if $(findstring cupti,$*),-lcupti) $(if $(findstring runtime,$*),-lcudart) $(if $(filter-out runtime,$*),-lcuda) -pthread -ldl -lm

@@ -58,7 +58,7 @@ static double now(void) {
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* Launches come in batches that the launch queue holds; the waits between them are not counted. */
+/* Launches come in batches that the launch queue holds, and each batch finds the stream idle; the waits for that are not counted. */
 EXPORT double both_ways_ns(int by_own, int what, CUstream stream, int count) {
     enum { BATCH = 500 };
     const struct way *way = by_own ? &own : &through;
@@ -66,10 +66,10 @@ EXPORT double both_ways_ns(int by_own, int what, CUstream stream, int count) {
     double spent = 0;
     for (int done = 0; done < count; done += BATCH) {
         int n = count - done < BATCH ? count - done : BATCH;
+        while (own.query(stream) == CUDA_ERROR_NOT_READY) continue;
         double begin = now();
         for (int i = 0; i < n && rc == CUDA_SUCCESS; i++) rc = what ? way->launch(mark, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL) : way->query(stream);
         spent += now() - begin;
-        while (what && rc == CUDA_SUCCESS && own.query(stream) == CUDA_ERROR_NOT_READY) continue;
     }
     return rc == CUDA_SUCCESS && count > 0 ? spent / count : -1;
 }

@@ -11,7 +11,7 @@ GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
-                                  two_gpu many libcupti_client.so shared_work libboth_ways.so hazards-static hazards-shared \
+                                  two_gpu many libcupti_client.so shared_work null_stream libboth_ways.so cupti_calls hazards-static hazards-shared \
                                   $(foreach how,static shared static-ptds shared-ptds,default_stream-$(how)))
 
 .PHONY: gpu-programs check-gpu
@@ -70,9 +70,16 @@ $(G)/known-runtime: tests/gpu/known/runtime.cu $(G)/known-main.o tests/gpu/known
 $(G)/unlucky $(G)/two_gpu $(G)/many $(G)/shared_work: $(G)/%: tests/gpu/%.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
+$(G)/null_stream: tests/apps/null_stream.c
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 $(G)/libcupti_client.so: tests/gpu/cupti_client.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -isystem $(CUPTI_INC) -fPIC -shared $< -o $@ -lpthread -ldl
+
+$(G)/cupti_calls: tests/gpu/cupti_calls.cu tests/fakecuda/test/cupti_modes.h
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -I$(CUPTI_INC) -cudart static $< -o $@ -L$(CUDA_STUBS) -lcuda -ldl
 
 # Programs for test_gpu_policy.py. -rdynamic: the audit of the default stream names functions that the loader knows.
 $(G)/default_stream-%-ptds: tests/gpu/default_stream.cu

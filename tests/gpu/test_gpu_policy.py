@@ -279,6 +279,12 @@ def test_priorities(library):
 
 # --- the audit of the default stream ---
 
+def test_what_the_null_stream_waits_for():
+    """Synchronisations, events and waits on the legacy default stream, which put no work on it: as the audit takes them."""
+    done, _ = run_well("null-stream", [program("null_stream")])
+    assert done.stdout.endswith("14 cases, 0 wrong\n"), done.stdout
+
+
 @pytest.mark.parametrize("build", BUILDS)
 def test_audit_finds_the_planted_orders(build):
     """Three orders that only the legacy default stream gives: found, named, and as long as the program measured."""
@@ -518,6 +524,14 @@ def passthrough(way):
     return rounds
 
 
+def lacking_work(trace, grid):
+    """Launches without their kernel, the library's own too, from the first with this grid on."""
+    calls = trace.host(cat="cuda_driver")
+    since = min(e["ts"] for e in calls if e["args"].get("grid", [0])[0] == grid)
+    have = {id(call) for call in times.arrows(trace).values()}
+    return [e for e in calls if e["ts"] >= since and e["name"].startswith("cuLaunchKernel") and id(e) not in have]
+
+
 ON, OFF, AGAIN = range(1001, 1004), range(2001, 2004), range(3001, 3004)
 
 
@@ -551,6 +565,7 @@ def test_ctl_off_and_on(way):
     assert found == expected, found
     assert not [n for n in kernels if n in OFF], kernels
     assert all(kernels[n] == expected[n] for n in (*ON, AGAIN[-1])), kernels
+    assert not lacking_work(trace, AGAIN[-1]), lacking_work(trace, AGAIN[-1])[:3]
     times.assert_checked(trace)
     if observe.SIMULATED:
         return

@@ -6,6 +6,7 @@
 import collections
 import functools
 import os
+import subprocess
 import sys
 
 import pytest
@@ -14,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import observe  # noqa: E402
 import times  # noqa: E402
 from known import known_run  # noqa: E402
-from times import gpu_only, program, report, run_well  # noqa: E402
+from times import gpu_only, program, real_only, report, run, run_well  # noqa: E402
 
 pytestmark = gpu_only
 
@@ -75,12 +76,17 @@ def test_work_stands_on_its_stream(way):
     extra = 0
     for op in known.ops:
         if op["kind"] == "graph" and graph == "node":
-            continue  # its branches stand where the driver put them
+            continue
         for e in known.found[op["id"]]:
             assert times.lane_of(e) == e["args"]["stream"] == known.lane(op["stream"]) and e["pid"] == 0, (op, e)
             extra += e["tid"] != times.lane_of(e)
             if op["stream"] >= 0:
                 assert e["args"]["priority"] == known.streams[op["stream"]]["priority"], (op, e)
+    streams = {n["grid"]: n["stream"] for n in known.nodes if graph == "node"}
+    nodes = [e for e in times.work_of(known.trace, "kernel") if e["args"]["grid"][0] in streams]
+    assert len(nodes) == sum(n["launches"] for n in known.nodes if graph == "node")
+    for e in nodes:  # a node on the stream that it was captured from, wherever the driver ran it
+        assert e["tid"] == times.lane_of(e) == known.lane(streams[e["args"]["grid"][0]]), e
     report(name, "slices on extra lanes", extra)
     assert extra == 0, "work of a stream never overlaps here"
 
@@ -242,3 +248,17 @@ def test_a_client_that_comes_first_keeps_its_records():
         assert counts_of(records) == alone
         assert times.gpu_totals(trace)["source"] == expected and any("another profiler" in cause for cause in times.losses(trace)), times.losses(trace)
         times.assert_checked(trace)
+
+
+@real_only
+def test_which_calls_cupti_records():
+    """What the backend relies on, and the simulated CUPTI does: by what was asked for when, which record of a call has the number of its work."""
+    cupti = os.environ.get("CUPTI_COUNT_LIB") or observe.toolkit_library("libcupti.so.1[2-9]")
+    modes = subprocess.run([program("cupti_calls")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    assert len(modes) == 14
+    wrong = []
+    for mode in modes:
+        done, _ = run("cupti-calls-" + mode, [program("cupti_calls"), mode], shim=False, **({"CUPTI_COUNT_LIB": cupti} if cupti else {}))
+        report("cupti_calls " + mode, "records of calls", done.stdout.replace("\n", " ").strip())
+        wrong += [f"{mode}: {done.stdout}{done.stderr}"] if done.status else []
+    assert not wrong, "\n".join(wrong)

@@ -16,6 +16,8 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include "tests/fakecuda/driver/trace.h"
+
 #define EXPORT __attribute__((visibility("default")))
 #define TLS    __thread __attribute__((tls_model("initial-exec")))
 
@@ -45,6 +47,8 @@ struct driver {
     __typeof__(&cuEventElapsedTime) p_cuEventElapsedTime;
     CUresult (*p_synchronize)(void);
     CUresult (*get_proc_address)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+    __typeof__(&custream_fakecuda_runtime_enter) enter; /* NULL, as the next: the driver is not the simulated one */
+    __typeof__(&custream_fakecuda_runtime_leave) leave;
 };
 struct stream_driver {
     STREAM_ENTRIES(FIELD)
@@ -59,17 +63,24 @@ cudaError_t rt_context(void);                 /* and makes the thread's device's
 cudaError_t rt_done(cudaError_t error);       /* remembers the error for cudaGetLastError */
 CUfunction rt_function(const void *host);     /* the kernel registered for a host function, loaded at first use; NULL */
 
+/* A tracer is told once the driver is there; the context comes before, so that what it takes is not the call's. */
+#define RT_CALL_(name_, body)                                                                                                                        \
+    struct fake_trace_call traced_ = {.name = name_};                                                                                                \
+    cudaError_t error_ = rt_context();                                                                                                               \
+    if (!error_ && driver.enter) driver.enter(&traced_);                                                                                             \
+    if (!error_) error_ = body;                                                                                                                      \
+    if (traced_.tracer && driver.leave) driver.leave(&traced_, error_);                                                                              \
+    return rt_done(error_)
+
 /* A call with a sibling: CALL(name, suffix, (parameters), (arguments)) { body }; in the body `d` is the family that it goes to. */
 #define CALL(name, suffix, parameters, arguments)                                                                                                    \
     static cudaError_t body_##name(const struct stream_driver *d, PARAMETERS_ parameters);                                                           \
     EXPORT cudaError_t CUDARTAPI name parameters {                                                                                                   \
-        cudaError_t error_ = rt_context();                                                                                                           \
-        return rt_done(error_ ? error_ : body_##name(&families[0], PARAMETERS_ arguments));                                                          \
+        RT_CALL_(#name, body_##name(&families[0], PARAMETERS_ arguments));                                                                           \
     }                                                                                                                                                \
     EXPORT cudaError_t CUDARTAPI name##suffix parameters;                                                                                            \
     EXPORT cudaError_t CUDARTAPI name##suffix parameters {                                                                                           \
-        cudaError_t error_ = rt_context();                                                                                                           \
-        return rt_done(error_ ? error_ : body_##name(&families[1], PARAMETERS_ arguments));                                                          \
+        RT_CALL_(#name #suffix, body_##name(&families[1], PARAMETERS_ arguments));                                                                   \
     }                                                                                                                                                \
     static cudaError_t body_##name(const struct stream_driver *d, PARAMETERS_ parameters)
 #define PARAMETERS_(...) __VA_ARGS__
@@ -78,8 +89,7 @@ CUfunction rt_function(const void *host);     /* the kernel registered for a hos
 #define PLAIN(name, parameters, arguments)                                                                                                           \
     static cudaError_t body_##name parameters;                                                                                                       \
     EXPORT cudaError_t CUDARTAPI name parameters {                                                                                                   \
-        cudaError_t error_ = rt_context();                                                                                                           \
-        return rt_done(error_ ? error_ : body_##name arguments);                                                                                     \
+        RT_CALL_(#name, body_##name arguments);                                                                                                      \
     }                                                                                                                                                \
     static cudaError_t body_##name parameters
 

@@ -35,6 +35,8 @@ static void load(void) {
         started = cudaErrorInsufficientDriver;
         return;
     }
+    *(void **)&driver.enter = dlsym(library, "custream_fakecuda_runtime_enter");
+    *(void **)&driver.leave = dlsym(library, "custream_fakecuda_runtime_leave");
     /* The order in which the real one begins. */
     look_up(&unused, "", 0, 0);
     look_up(&unused, "cuGetProcAddress", 11030, 0);

@@ -28,17 +28,21 @@ const struct fake_traced *cupti_driver(void) {
     return driver;
 }
 
+static bool any_single(void) {
+    for (size_t i = 0; i < DRIVER_CALLS; i++)
+        if (cupti_driver_on[i]) return true;
+    return false;
+}
+
 static bool anything_on(void) {
     static const CUpti_ActivityKind recorded[] = {
         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_KERNEL,      CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
         CUPTI_ACTIVITY_KIND_MEMSET,            CUPTI_ACTIVITY_KIND_GRAPH_TRACE, CUPTI_ACTIVITY_KIND_DRIVER, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-        CUPTI_ACTIVITY_KIND_CUDA_EVENT};
+        CUPTI_ACTIVITY_KIND_CUDA_EVENT,        CUPTI_ACTIVITY_KIND_RUNTIME};
 
     for (size_t i = 0; i < COUNT_OF(recorded); i++)
         if (cupti_on(recorded[i])) return true;
-    for (size_t i = 0; i < DRIVER_CALLS; i++)
-        if (cupti_driver_on[i]) return true;
-    return cupti_called_back_count != 0;
+    return any_single() || cupti_called_back_count != 0;
 }
 
 /* The child of a fork can do nothing with the driver, and has no worker. */
@@ -87,6 +91,15 @@ static CUptiResult check_kind(CUpti_ActivityKind kind) {
     }
 }
 
+/* Single calls are honoured where one was on when there came to be a context, and no more once the DRIVER kind was switched off; the answer is the same
+ * either way. Calls of the runtime are seen from when the kind of either was on with a context, until cuptiFinalize. */
+static enum { SINGLES_OPEN, SINGLES_HONOURED, SINGLES_LOST } singles;
+
+static void see_runtime(void) {
+    bool on = cupti_on(CUPTI_ACTIVITY_KIND_DRIVER) || cupti_on(CUPTI_ACTIVITY_KIND_RUNTIME) || (cupti_runtime_seen && driver->any_context());
+    __atomic_store_n(&cupti_runtime_seen, on, __ATOMIC_RELAXED);
+}
+
 static CUptiResult set_kind(CUpti_ActivityKind kind, bool on) {
     CUptiResult result = check_kind(kind);
 
@@ -96,6 +109,8 @@ static CUptiResult set_kind(CUpti_ActivityKind kind, bool on) {
     __atomic_store_n(&cupti_kinds[kind], on, __ATOMIC_RELAXED);
     if (kind == CUPTI_ACTIVITY_KIND_DRIVER)
         for (size_t i = 1; i < DRIVER_CALLS; i++) __atomic_store_n(&cupti_driver_on[i], on, __ATOMIC_RELAXED);
+    if (kind == CUPTI_ACTIVITY_KIND_DRIVER && !on && driver->any_context()) singles = SINGLES_LOST;
+    if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) see_runtime();
     cupti_attach();
     return CUPTI_SUCCESS;
 }
@@ -118,12 +133,13 @@ CUptiResult CUPTIAPI cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t
     if (!cbid || cbid >= DRIVER_CALLS) return CUPTI_ERROR_INVALID_PARAMETER;
     if (!cupti_driver()) return CUPTI_ERROR_NOT_INITIALIZED;
     LOCKED(cupti_state);
-    __atomic_store_n(&cupti_driver_on[cbid], enable != 0, __ATOMIC_RELAXED);
+    if (singles == SINGLES_OPEN && cupti_driver()->any_context()) singles = any_single() ? SINGLES_HONOURED : SINGLES_LOST;
+    if (singles != SINGLES_LOST || cupti_on(CUPTI_ACTIVITY_KIND_DRIVER)) __atomic_store_n(&cupti_driver_on[cbid], enable != 0, __ATOMIC_RELAXED);
     cupti_attach();
     return CUPTI_SUCCESS;
 }
 
-/* The runtime is not traced: these are taken and have no effect. */
+/* The runtime's calls are not recorded one by one: these are taken and have no effect. */
 CUptiResult CUPTIAPI cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t enable) {
     ENTER(cuptiActivityEnableRuntimeApi);
     (void)cbid, (void)enable;
@@ -194,6 +210,7 @@ static size_t record_bytes(CUpti_ActivityKind kind) {
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
     case CUPTI_ACTIVITY_KIND_MEMSET: return sizeof(CUpti_ActivityMemset4);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return sizeof(CUpti_ActivityGraphTrace2);
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: return sizeof(CUpti_ActivitySynchronization2);
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT: return sizeof(CUpti_ActivityCudaEvent2);
@@ -332,6 +349,8 @@ CUptiResult CUPTIAPI cuptiFinalize(void) {
         LOCKED(cupti_state);
         for (size_t i = 0; i < KINDS; i++) __atomic_store_n(&cupti_kinds[i], 0, __ATOMIC_RELAXED);
         for (size_t i = 0; i < DRIVER_CALLS; i++) __atomic_store_n(&cupti_driver_on[i], 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&cupti_runtime_seen, false, __ATOMIC_RELAXED);
+        singles = SINGLES_OPEN;
         cupti_subscriber_forget();
         __atomic_add_fetch(&cupti_generation, 1, __ATOMIC_RELAXED);
         if (cupti_driver()) cupti_attach();

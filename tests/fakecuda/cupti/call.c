@@ -7,7 +7,7 @@
 uint8_t cupti_kinds[KINDS];
 uint8_t cupti_driver_on[DRIVER_CALLS];
 unsigned cupti_generation;
-bool cupti_system_threads, cupti_all_syncs = true;
+bool cupti_system_threads, cupti_all_syncs = true, cupti_runtime_seen;
 
 /* A call takes its id on entry if it will be recorded, else when it first enqueues work. */
 uint32_t cupti_correlation(struct fake_trace_call *call) {
@@ -33,10 +33,28 @@ static uint32_t number_of(struct fake_trace_call *call) {
     return note - 1;
 }
 
+static void enter_runtime(struct fake_trace_call *call) {
+    if (!__atomic_load_n(&cupti_runtime_seen, __ATOMIC_RELAXED)) return;
+    call->cbid = cupti_runtime_number(call->name);
+    call->recorded = call->cbid && cupti_on(CUPTI_ACTIVITY_KIND_RUNTIME);
+    call->start = cupti_now();
+    cupti_correlation(call);
+}
+
+/* The call of the runtime that this one of the driver is made in, and whose number its work has. */
+static struct fake_trace_call *around(const struct fake_trace_call *call) {
+    return call->outer && call->outer->runtime && call->outer->correlation ? call->outer : NULL;
+}
+
 void cupti_call_enter(struct fake_trace_call *call) {
+    if (call->runtime) {
+        if (!cupti_inside) enter_runtime(call);
+        return;
+    }
     call->cbid = number_of(call);
     if (cupti_inside) return;
-    call->recorded = call->cbid && __atomic_load_n(&cupti_driver_on[call->cbid], __ATOMIC_RELAXED);
+    if (around(call)) call->correlation = around(call)->correlation;
+    else call->recorded = call->cbid && __atomic_load_n(&cupti_driver_on[call->cbid], __ATOMIC_RELAXED);
     call->called_back = call->cbid && __atomic_load_n(&cupti_called_back[call->cbid], __ATOMIC_RELAXED);
     if (call->recorded || call->called_back) cupti_correlation(call);
     if (call->called_back) cupti_call_back(call, NULL);
@@ -128,7 +146,7 @@ static void write_event(struct fake_trace_call *call) {
 }
 
 static void write_call(struct fake_trace_call *call, CUresult result, uint64_t end) {
-    CUpti_ActivityAPI record = {.kind = CUPTI_ACTIVITY_KIND_DRIVER,
+    CUpti_ActivityAPI record = {.kind = call->runtime ? CUPTI_ACTIVITY_KIND_RUNTIME : CUPTI_ACTIVITY_KIND_DRIVER,
                                 .cbid = call->cbid,
                                 .start = call->start,
                                 .end = end,

@@ -113,6 +113,7 @@ void cupti_call_enter(struct fake_trace_call *call);
 void cupti_call_exit(struct fake_trace_call *call, CUresult result);
 static inline bool cupti_on(CUpti_ActivityKind kind) { return __atomic_load_n(&cupti_kinds[kind], __ATOMIC_RELAXED); }
 extern bool cupti_system_threads, cupti_all_syncs;
+extern bool cupti_runtime_seen; /* calls of the runtime are numbered, and those of the driver inside them are not; relaxed */
 
 /* ---- Work (work.c) ---- */
 
@@ -139,5 +140,6 @@ void cupti_subscriber_forget(void);
 /* ---- Names (names.c) ---- */
 
 uint32_t cupti_driver_number(const char *symbol); /* 0: later than this CUPTI */
+uint32_t cupti_runtime_number(const char *symbol);
 
 #endif

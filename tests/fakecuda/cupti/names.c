@@ -23,6 +23,19 @@ uint32_t cupti_driver_number(const char *symbol) {
     return found ? found->number : 0;
 }
 
+/* "cudaLaunchKernel", or the "__cudaLaunchKernel" behind <<<...>>>, is "cudaLaunchKernel_v7000" here. */
+uint32_t cupti_runtime_number(const char *symbol) {
+    size_t length;
+
+    symbol += strspn(symbol, "_");
+    length = strlen(symbol);
+    for (size_t i = 0; i < COUNT_OF(runtime_calls); i++)
+        if (strncmp(runtime_calls[i].name, symbol, length) == 0 && strncmp(runtime_calls[i].name + length, "_v", 2) == 0 &&
+            !strchr(runtime_calls[i].name + length + 2, '_'))
+            return runtime_calls[i].number;
+    return 0;
+}
+
 static const char *name_of(const struct name *names, size_t count, uint32_t number) {
     for (size_t i = 0; i < count; i++)
         if (names[i].number == number) return names[i].name;

@@ -6,12 +6,16 @@ static const struct fake_tracer *latest; /* who gave the tokens out; stays when 
 
 /* ---- Calls ---- */
 
-void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced) {
-    *traced = (struct fake_trace_call){.name = call->name, .note = &call->note, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
+static void enter(struct fake_trace_call *traced) {
     if (!traced->tracer) return;
     traced->outer = fake_thread()->traced;
     fake_thread()->traced = traced;
     traced->tracer->api_enter(traced);
+}
+
+void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced) {
+    *traced = (struct fake_trace_call){.name = call->name, .note = &call->note, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
+    enter(traced);
 }
 
 CUresult fake_leave(struct fake_trace_call *traced, CUresult result) {
@@ -20,6 +24,13 @@ CUresult fake_leave(struct fake_trace_call *traced, CUresult result) {
     traced->tracer->api_exit(traced, result);
     return result;
 }
+
+EXPORT void custream_fakecuda_runtime_enter(struct fake_trace_call *call) {
+    *call = (struct fake_trace_call){.name = call->name, .runtime = true, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
+    enter(call);
+}
+
+EXPORT void custream_fakecuda_runtime_leave(struct fake_trace_call *call, int result) { fake_leave(call, (CUresult)result); }
 
 static void sync_on(struct fake_trace_sync *sync, const struct fake_context *context) {
     sync->context = (uint32_t)context->id;
@@ -197,8 +208,15 @@ static CUresult node_id(CUgraphNode handle, uint64_t *id) {
     return CUDA_SUCCESS;
 }
 
+static bool any_context(void) {
+    FAKE_LOCKED;
+    for (const struct fake_context *context = fake_contexts; context; context = context->next)
+        if (context->alive) return true;
+    return false;
+}
+
 EXPORT const struct fake_traced *custream_fakecuda_trace(const struct fake_tracer *tracer) {
-    static const struct fake_traced answers = {fake_now, advance, current, context_id, stream_id, graph_id, exec_id, node_id};
+    static const struct fake_traced answers = {fake_now, advance, current, context_id, stream_id, graph_id, exec_id, node_id, any_context};
 
     if (fake_forked()) return NULL;
     FAKE_LOCKED;

@@ -23,9 +23,10 @@ struct fake_trace_sync {
     uint64_t recording; /* of the event: unique in the process */
 };
 
-/* A driver call in progress. It lies on the calling thread's stack; nested calls (from callbacks) point to the one around them. */
+/* A call of the driver, or of the runtime, in progress. It lies on the calling thread's stack; nested calls (from callbacks) point to the one around them. */
 struct fake_trace_call {
     const char *name;              /* the symbol that was called */
+    bool runtime;                  /* it is the runtime's */
     uint32_t *note;                /* the tracer's own, one a symbol, 0 at first; read and written with relaxed atomics */
     const struct fake_tracer *tracer; /* who was told of the entry, or NULL */
     struct fake_trace_call *outer;
@@ -76,10 +77,15 @@ struct fake_traced {
     CUresult (*graph_id)(CUgraph graph, uint32_t *id);
     CUresult (*exec_id)(CUgraphExec exec, uint32_t *id);
     CUresult (*node_id)(CUgraphNode node, uint64_t *id);
+    bool (*any_context)(void);
 };
 
 /* Attaches a tracer, or with NULL detaches it; tokens that it has given are still reported to it. One tracer at a time, never unloaded.
  * NULL in the child of a process that had initialised the driver. */
 const struct fake_traced *custream_fakecuda_trace(const struct fake_tracer *tracer);
+
+/* The simulated runtime tells of its own calls: on entry, with `name` set, and when it returns. Nested in their order, on the calling thread. */
+void custream_fakecuda_runtime_enter(struct fake_trace_call *call);
+void custream_fakecuda_runtime_leave(struct fake_trace_call *call, int result);
 
 #endif

@@ -42,6 +42,7 @@ static inline size_t record_size(CUpti_ActivityKind kind) {
         SIZE_OF(MEMSET, set);
         SIZE_OF(GRAPH_TRACE, graph);
         SIZE_OF(DRIVER, api);
+        SIZE_OF(RUNTIME, api);
         SIZE_OF(SYNCHRONIZATION, sync);
         SIZE_OF(EXTERNAL_CORRELATION, external);
         SIZE_OF(OVERHEAD, overhead);

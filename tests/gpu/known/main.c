@@ -203,8 +203,8 @@ static void print(void) {
         printf("}\n");
     }
     for (int i = 0; i < NODES; i++) {
-        printf("{\"what\":\"node\",\"name\":\"%s\",\"grid\":%u,\"us\":%u,\"launches\":%d,\"after\":[", known_kernel(nodes[i].which), node_grid(i),
-               nodes[i].us, LAUNCHES);
+        printf("{\"what\":\"node\",\"name\":\"%s\",\"grid\":%u,\"us\":%u,\"launches\":%d,\"stream\":%d,\"after\":[",
+               known_kernel(nodes[i].which), node_grid(i), nodes[i].us, LAUNCHES, nodes[i].stream);
         for (int k = 0; k < 2 && nodes[i].after[k] >= 0; k++) printf("%s%u", k ? "," : "", node_grid(nodes[i].after[k]));
         printf("]}\n");
     }

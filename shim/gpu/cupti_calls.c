@@ -1,0 +1,128 @@
+/*
+ * Which calls CUPTI records, to say which work is whose. All measured with CUPTI 13.0 (docs/measurements.md):
+ *
+ * The calls of the driver that enqueue work, one by one: no other call pays anything, and work has the driver's number wherever the call came from. That
+ * filter is honoured where it was on when the process's first context was made; it may be switched off and on again, and is lost for good once anybody
+ * disables the DRIVER kind.
+ *
+ * Else all calls, of the driver and of the runtime: from when either kind is first enabled, work that was enqueued through the runtime has the number of
+ * the runtime's call, and the driver's call inside it has no record. It costs cuStreamQuery 5 %. Of those records only such as may have enqueued work
+ * are looked at.
+ */
+#include <string.h>
+
+#include "shim/calls/calls.h"
+#include "shim/gpu/cupti.h"
+
+enum { CALLS = 4096 };
+
+/* By CUPTI's numbers, from the names that it gives them; of the runtime whether it may. Written before the first record comes. */
+static bool enqueues[2][CALLS];
+static bool known;
+
+static _Atomic bool all; /* the kinds are on */
+static bool single;      /* the filter is, or will be again; the GPU thread's */
+
+/* "cuMemcpyHtoD_v2_ptds", "cudaMemcpyAsync_ptsz_v7000": how long the name is without what is behind it. */
+static size_t base_length(const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = strstr(name, "_v"); at; at = strstr(at + 1, "_v"))
+        if (at[2] >= '0' && at[2] <= '9' && (size_t)(at - name) < length) length = (size_t)(at - name);
+    const char *sibling = strstr(name, "_pt");
+    return sibling && (size_t)(sibling - name) < length ? (size_t)(sibling - name) : length;
+}
+
+static bool driver_enqueues(const char *symbol)
+{
+    for (int call = 1; call < CS_CALL_COUNT; call++)
+        if (cs_call_enqueues((enum cs_call)call) && !strcmp(cs_call_info[call].name, symbol)) return true;
+    return false;
+}
+
+/* A call of the runtime is named after the driver's that it makes, or makes several, or none: only where there is one by its name is that known. */
+static bool runtime_may_enqueue(const char *symbol)
+{
+    const char *rest = symbol + strlen("cuda");
+    size_t length = base_length(rest);
+    bool any = false;
+    if (strncmp(symbol, "cuda", 4)) return true;
+    for (int call = 1; call < CS_CALL_COUNT; call++) {
+        const char *name = cs_call_info[call].name + strlen("cu");
+        if (base_length(name) != length || strncmp(name, rest, length)) continue;
+        if (cs_call_enqueues((enum cs_call)call)) return true;
+        any = true;
+    }
+    return !any;
+}
+
+static void read_names(void)
+{
+    if (known || !cs_cupti.cuptiGetCallbackName) return;
+    for (cs_u32 id = 1; id < CALLS; id++) {
+        const char *driver = NULL, *runtime = NULL;
+        bool last = cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &driver) != CUPTI_SUCCESS;
+        last &= cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &runtime) != CUPTI_SUCCESS;
+        if (last) break;
+        enqueues[0][id] = driver && driver_enqueues(driver);
+        enqueues[1][id] = runtime && runtime_may_enqueue(runtime);
+        known |= enqueues[0][id];
+    }
+}
+
+bool cs_cupti_may_enqueue(const CUpti_ActivityAPI *call)
+{
+    return !known || call->cbid >= CALLS || enqueues[call->kind == CUPTI_ACTIVITY_KIND_RUNTIME][call->cbid];
+}
+
+static bool switch_single(bool on)
+{
+    bool any = false;
+    for (cs_u32 id = 1; known && cs_cupti.cuptiActivityEnableDriverApi && id < CALLS; id++)
+        if (enqueues[0][id] && cs_cupti.cuptiActivityEnableDriverApi(id, on) == CUPTI_SUCCESS) any = true;
+    return any;
+}
+
+static CUptiResult enable_all(void)
+{
+    CUptiResult result = cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
+    if (result == CUPTI_SUCCESS) result = cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
+    if (result == CUPTI_SUCCESS) cs_store(&all, true);
+    return result;
+}
+
+static void disable_all(void)
+{
+    cs_store(&all, false);
+    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
+}
+
+CUptiResult cs_cupti_calls_begin(bool any_context)
+{
+    read_names();
+    single = (single || !any_context) && switch_single(true);
+    return single ? CUPTI_SUCCESS : enable_all();
+}
+
+void cs_cupti_calls_pause(bool any_context)
+{
+    if (single) switch_single(false);
+    else disable_all();
+    single = single && any_context;
+}
+
+void cs_cupti_calls_all(void)
+{
+    single = false;
+    disable_all(); /* enabling what is enabled does nothing, even where its callbacks have gone with those of another kind */
+    enable_all();
+}
+
+bool cs_cupti_calls_are_all(void) { return cs_load(&all); }
+
+void cs_cupti_calls_end(void)
+{
+    disable_all(); /* another client's as well, that went on for us */
+    single = false;
+}
