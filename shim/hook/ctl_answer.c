@@ -94,6 +94,13 @@ static bool steer_from_now_on(void)
     return true;
 }
 
+/* What a policy does to single operations it does whatever stream they are on. */
+static bool acts_at_once(void)
+{
+    const struct cs_policy *p = cs_load_acq(&cs_policy_now);
+    return p && (p->jitter.on || p->sharing.kind == CS_SHARING_SYNC);
+}
+
 static void answer_policy(char *given, char *answer, size_t room)
 {
     char error[1024] = "";
@@ -103,7 +110,7 @@ static void answer_policy(char *given, char *answer, size_t room)
     else {
         shorten(given);
         cs_windows_tell(CS_WINDOW_POLICY, cs_ticks(), cs_name_text(cs_name_add_guest(shown_policy)));
-        say(answer, room, "ok in force for streams that are made from now on");
+        say(answer, room, "ok in force for streams that are made from now on%s", acts_at_once() ? "; waits and delays, for all" : "");
     }
 }
 

@@ -15,6 +15,7 @@
 
 enum { GPU_WAIT_MS = 3000, FILE_WAIT_MS = 5000 };
 static const char NO_FILE[] = "the trace could not be opened"; /* which has been said */
+static const char ENDING[] = "the process is ending";
 
 static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_WINDOW, "window");
 
@@ -65,7 +66,7 @@ static const char *open_now(void)
 {
     cs_gpu_come_back(CS_GPU_AWAY_WINDOW, GPU_WAIT_MS);
     if (!cs_writer_file(FILE_WAIT_MS)) {
-        if (!cs_writer_alive()) return "the process is ending";
+        if (!cs_writer_alive()) return ENDING;
         cs_window_failed();
         return NO_FILE;
     }
@@ -75,7 +76,7 @@ static const char *open_now(void)
     cs_windows_tell(CS_WINDOW_OPENED, now, opened_by());
     cs_store(&ever_open, true);
     cs_store(&why_not, NULL);
-    if (!record_from_now_on()) return "the process is ending";
+    if (!record_from_now_on()) return ENDING;
     open = true;
     cs_annotate_window_opened(now);
     return NULL;
@@ -153,6 +154,7 @@ bool cs_window_say(bool on, const char **error)
     cs_lock_take(&lock);
     said = on ? ON : OFF;
     *error = apply();
+    if (on && !*error && !cs_mode_records()) *error = ENDING; /* it was open when the end began */
     cs_lock_drop(&lock);
     return !*error;
 }

@@ -11,6 +11,8 @@
 #include "shim/calls/cuda_api.h"
 #include "shim/object/pool.h"
 
+struct cs_change;
+
 struct cs_thread {
     struct cs_ring ring;
 
@@ -25,6 +27,7 @@ struct cs_thread {
     cs_ref default_stream[2];              /* of the current context: legacy, per-thread; 0 not looked up yet */
     cs_u32 context_epoch;                  /* cs_context_epoch when they were looked up */
     cs_u16 default_mode, default_rule;     /* what a policy decided of them (policy/default_stream.c); 0 not yet */
+    const struct cs_change *default_set;   /* of that rule; policies are never given back */
     cs_u32 ordinal;                        /* among the threads that used a default stream, from 1 (policy/jitter.c); 0 not yet */
     cs_u32 default_operations;             /* its own on default streams that might have been delayed so far */
 

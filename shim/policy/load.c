@@ -42,9 +42,11 @@ static void settle(struct cs_settled *settled, struct cs_policy_file *file)
 /* Where a policy changes nothing there is none. Policies are never given back: streams name their rules. */
 static bool publish(const struct cs_settled *settled, struct cs_policy_file *file)
 {
+    static cs_u32 policies;
     struct cs_policy *policy = malloc(sizeof *policy);
     if (!policy) return false;
     cs_policy_make(policy, settled->value, file->rules, file->rule_count);
+    policy->number = ++policies;
     bool acts = cs_policy_acts(policy);
     if (acts) file->rules = NULL, file->rule_count = 0;
     cs_store_rel(&cs_policy_now, acts ? policy : NULL);

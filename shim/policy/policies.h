@@ -17,8 +17,9 @@ CS_CREATION_CHAIN(CS_DECLARED_)
 /* rule.c: the first rule that matches a default stream, as this thread meets it from this caller; 0 none, else index + 1. */
 cs_u16 cs_rule_of_default(const struct cs_policy *policy, struct cs_thread *thread, const void *caller);
 
-/* default_stream.c: which default stream handle 0 means for this thread and caller, decided when the thread first uses one in a context. */
-enum cs_default_mode cs_default_of(const struct cs_policy *policy, struct cs_thread *thread, const void *caller, cs_u16 *rule);
+/* default_stream.c: which default stream handle 0 means for this thread and caller, decided when the thread first uses one in a context; by which rule goes
+ * into `steer`. */
+enum cs_default_mode cs_default_of(struct cs_steer *steer, struct cs_thread *thread, const void *caller);
 
 /* priority.c: what the option makes of a priority; false: it is out of the range, and the policy is strict. `least` and `greatest`: the device's. */
 bool cs_priority_change(const struct cs_priority *rule, int asked, int least, int greatest, int *given);

@@ -17,6 +17,7 @@
 #include "shim/policy/policies.h"
 
 enum { PLACES = 1024 }; /* the most that the option allows */
+_Static_assert(CS_RULES < 1 << 9, "a rule fits into its bits of a kind");
 
 struct cs_stream_set {
     _Atomic cs_ref owner; /* the context; 0: nobody's */
@@ -153,8 +154,8 @@ void cs_pool_create(struct cs_creation *c)
     if (c->green || c->flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return; /* a green context's are its own; of the others the driver will say what is wrong */
     cs_ref context = cs_context_current(c->thread);
     if (!context) return;
-    const cs_u64 kind = (cs_u64)1 << 63 | (cs_u64)c->rule << 40 | (cs_u64)c->flags << 32 | (cs_u32)given_priority(c->priority);
-    c->set = set_of(context, kind);
+    const cs_u64 rule = c->rule ? (cs_u64)(c->policy->number & 0x3fff) << 9 | c->rule : 0;
+    c->set = set_of(context, (cs_u64)1 << 63 | rule << 40 | (cs_u64)c->flags << 32 | (cs_u32)given_priority(c->priority));
     if (!c->set || has_room(c->set, (cs_u32)c->policy->sharing.pool)) return;
     if (share(c)) return;
     c->set = NULL; /* all of them capture: one outside of the pool is made */

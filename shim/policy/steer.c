@@ -10,7 +10,7 @@ static CUstream redirect(struct cs_steer *steer, struct cs_thread *thread, CUstr
 {
     if (stream > CU_STREAM_PER_THREAD) return stream;
     if (steer->policy->sharing.kind == CS_SHARING_SERIAL) return cs_serial_default(steer, thread, stream, &how);
-    enum cs_default_mode mode = cs_default_of(steer->policy, thread, how.caller, &steer->rule);
+    enum cs_default_mode mode = cs_default_of(steer, thread, how.caller);
     bool is_own = stream == CU_STREAM_PER_THREAD || (!stream && how.of_sibling), shall_be_own = mode == CS_DEFAULT_PER_THREAD;
     if (mode <= CS_DEFAULT_KEEP || is_own == shall_be_own || (stream && !steer->policy->all_handles)) return stream;
     steer->redirected = true;
@@ -87,7 +87,7 @@ CUresult cs_steer_done(struct cs_steer *steer, CUresult result)
 /* What a rule says of a default stream. The legacy one is everybody's: the rule is the thread's, and only its own calls are left out. */
 static bool default_rule(const struct cs_steer *steer, struct cs_stream *stream)
 {
-    const struct cs_change *set = &steer->policy->rules[steer->rule - 1].set;
+    const struct cs_change *set = steer->set;
     if (stream->origin == CS_STREAM_PER_THREAD && !stream->rule) {
         stream->rule = steer->rule;
         if (set->record == 0) cs_store(&stream->muted, true);

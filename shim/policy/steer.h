@@ -30,6 +30,7 @@ struct cs_steer {
     bool per_thread;                /* what handle 0 means in the call as it is made */
     CUstream asked, stream;         /* where the program sends it, and where it goes */
     cs_u16 rule;                    /* index + 1 of the one that a default stream matched; 0 none */
+    const struct cs_change *set;    /* what that one sets; it may be of a policy before */
     bool captures;                  /* STREAMS=serial: it is captured, as far as that was looked at */
     CUstream own, carrier;          /* likewise: once it is made, the work of the carrier waits for that of the stream; 0 none */
     bool accepted;                  /* the driver has, whatever the program is told of it */

@@ -72,7 +72,7 @@ static void take_work(const struct cs_gpu_work *work)
     works[work_count++] = (struct held_work){*work, cs_gpu_flushes(), round_ns};
 }
 
-static void match_calls(void);
+static void match_calls(bool last);
 
 static void take_call(const struct cs_gpu_call *call)
 {
@@ -80,7 +80,7 @@ static void take_call(const struct cs_gpu_call *call)
         cs_op_outside(call->correlation);
         return;
     }
-    if (calls && call_count == CALLS) match_calls();
+    if (calls && call_count == CALLS) match_calls(false);
     if (!calls || call_count == CALLS) return; /* its work will be shown without its call */
     calls[call_count++] = (struct held_call){*call, 0, round_ns};
 }
@@ -150,14 +150,14 @@ cs_u64 cs_gpu_trace_call(const struct cs_thread *thread, const struct cs_record 
 /* Near the edge of a window what has no op was not recorded: to be sure of that a thread that has lost the processor must have had the time to come back. */
 static bool is_fresh(cs_u64 since_ns) { return round_ns - since_ns < EDGE_PATIENCE_NS; }
 
-/* A call that no op fits gets another round, since the op's record may have been on its way to the ring; or it was not recorded. */
-static void match_calls(void)
+/* A call that no op fits gets another round, since the op's record may have been on its way to the ring; or it was not recorded. `last`: no op comes any more. */
+static void match_calls(bool last)
 {
     size_t kept = 0;
     for (size_t i = 0; i < call_count; i++) {
         enum cs_op_found found = cs_op_called(&calls[i].call);
         enum cs_outside outside = found == CS_OP_FOUND ? CS_INSIDE : cs_windows_outside(calls[i].call.start);
-        if (found == CS_OP_LATER && (calls[i].rounds++ < CALL_PATIENCE || (outside && is_fresh(calls[i].since_ns)))) calls[kept++] = calls[i];
+        if (found == CS_OP_LATER && !(last && outside) && (calls[i].rounds++ < CALL_PATIENCE || (outside && is_fresh(calls[i].since_ns)))) calls[kept++] = calls[i];
         else if (outside) cs_op_outside(calls[i].call.correlation);
     }
     call_count = kept;
@@ -233,7 +233,7 @@ static size_t choose(bool all)
 
 void cs_gpu_trace_emit(bool all)
 {
-    match_calls();
+    match_calls(false);
     cs_gpu_captures_settle();
     cs_gpu_graphs_settle();
     size_t ready = choose(all), kept = 0;
@@ -261,6 +261,12 @@ void cs_gpu_trace_emit(bool all)
     cs_u64 come = 0;
     for (int kind = 0; kind < CS_GPU_KINDS; kind++) come += cs_gpu_totals.count[kind];
     cs_gpu_expect(expected, come);
+}
+
+void cs_gpu_trace_end(void)
+{
+    match_calls(true);
+    cs_gpu_trace_emit(true);
 }
 
 bool cs_gpu_trace_settled(const struct cs_stream *stream)

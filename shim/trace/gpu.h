@@ -37,8 +37,9 @@ void cs_gpu_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ended,
 void cs_gpu_graph_instantiated(cs_u32 graph, cs_u32 exec, cs_u32 length);
 void cs_gpu_graph_updated(cs_u32 exec);
 
-/* Writes what has come. `all`: also what its call has not been found for, the last time. */
+/* Writes what has come. `all`: also what its call has not been found for. And for the last time: no record of a call comes any more. */
 void cs_gpu_trace_emit(bool all);
+void cs_gpu_trace_end(void);
 
 /* Whether all work of an ended stream has come, as far as that can be told; and the end of the last of it on the stream's lane. */
 bool cs_gpu_trace_settled(const struct cs_stream *stream);

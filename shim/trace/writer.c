@@ -129,7 +129,7 @@ static void finish(void)
         if (cs_load_acq(&t->state) != CS_THREAD_FREE) cs_timeline_thread_end(t);
     cs_annotations_end();
     cs_windows_end();
-    cs_gpu_trace_emit(true);
+    cs_gpu_trace_end();
     cs_audit_end();
     cs_timeline_arrows(true);
     cs_u64 now = cs_ticks();

@@ -14,6 +14,7 @@
  *   capture I, captured I
  *   push TEXT, pop, mark TEXT
  *   loop on|off            the workers launch on streams of their own all the time
+ *   wave G N               while they do so: N launches of grid G by each of them
  *   close                  every descriptor but the standard ones, and files of its own in their place
  *   intact                 how many of those hold what was written
  *   client on|off          another client of CUPTI that wants kernels; off tells how many it got
@@ -45,6 +46,12 @@ static CUstream stream_of(const char *slot)
     if (!strcmp(slot, "own")) return CU_STREAM_PER_THREAD;
     return streams[atoi(slot) % SLOTS];
 }
+
+static struct worker {
+    char line[256];
+    _Atomic int asked, left; /* launches of the wave */
+} workers[WORKERS];
+static _Atomic int grid; /* the wave's */
 
 static void CUDA_CB function(void *unused) { (void)unused, functions++; }
 
@@ -192,6 +199,14 @@ static void set_loop(char **w)
     while (loops != (looping ? WORKERS : 0)) app_sleep_ms(1);
 }
 
+static void wave(char **w)
+{
+    grid = atoi(w[0]);
+    for (int i = 0; i < WORKERS; i++) workers[i].left = atoi(w[1]);
+    for (int i = 0; i < WORKERS; i++)
+        while (workers[i].left) app_sleep_ms(1);
+}
+
 static const struct command {
     const char *name;
     void (*run)(char **words);
@@ -200,6 +215,7 @@ static const struct command {
     {"gate", gate}, {"open", open_gates}, {"event", event}, {"drop", drop}, {"record", record}, {"wait", wait_event}, {"profiler", profiler}, {"context", context},
     {"capture", capture}, {"captured", captured}, {"push", push}, {"pop", pop}, {"mark", mark}, {"functions", say_functions}, {"close", close_all},
     {"intact", intact}, {"fork", fork_child}, {"exec", exec_self}, {"leave", leave}, {"return", finish}, {"loop", set_loop}, {"client", client},
+    {"wave", wave},
 };
 
 static void run(char *line)
@@ -216,11 +232,6 @@ static void run(char *line)
 
 /* --- workers --- */
 
-static struct worker {
-    char line[256];
-    _Atomic int asked;
-} workers[WORKERS];
-
 static void *work(void *which)
 {
     struct worker *own = which;
@@ -231,7 +242,13 @@ static void *work(void *which)
         OK(cuCtxSetCurrent, app_context);
         OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
         CUfunction empty = app_kernel("empty_kernel");
-        for (loops++; looping;) LAUNCH(empty, stream);
+        loops++;
+        for (long i = 0; looping; i++) {
+            int of_wave = own->left;
+            OK(cuLaunchKernel, empty, of_wave ? (unsigned)grid : 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
+            if (of_wave) own->left--;
+            if (i % 16 == 0) app_sleep_ms(1); /* no flood: whatever is asked meanwhile is to be done soon on a busy machine too */
+        }
         OK(cuStreamSynchronize, stream);
         OK(cuStreamDestroy_v2, stream);
         loops--;

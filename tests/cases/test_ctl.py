@@ -1,21 +1,18 @@
-"""custream ctl: recording switched on and off, flushes, policies and the state of a process that runs; and what the program must not notice of it."""
+"""custream ctl: recording switched on and off, flushes and the state of a process that runs; and what the program must not notice of it."""
 import collections
-import ctypes
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
 from tests.apprun import calls_in, read
 from tests.cases.conftest import app_environment
 from tests.cases.test_window import PROFILER, causes, gaps, launches, until
-from tests.gputrace import CUPTI, check_works, end_of, works
+from tests.gputrace import CUPTI, check_works, works
 from tests.perfetto import assert_clean
 from tests.remote import BUILD, Remote, ctl
 
@@ -86,6 +83,28 @@ def test_delay_is_over_before_it_is(tmp_path):
         program.ctl("on")
         program.do("launch 1 3")
     assert calls_in(program.load())["cuLaunchKernel"] == 3
+
+
+def test_switched_while_four_threads_launch(tmp_path, trace_processor):
+    """What each of them launches after the answer to `on` is there, and nothing that it launches after the answer to `off`: grids tell which is which."""
+    with Remote(tmp_path, CUPTI | {"CUSTREAM_FULL": "block", "CUSTREAM_WINDOW": "delay=1000"}) as program:
+        program.do("loop on")
+        for n in range(8):
+            program.do(f"wave {100 + n} 5")
+            program.ctl("on")
+            program.do(f"wave {200 + n} 5")
+            program.ctl("off")
+        program.do("wave 108 5", "loop off")
+    trace = program.load()
+    check_works(trace)
+    assert trace.totals["windows"]["opened"] == 8 and len(gaps(trace)) == 9
+    by_grid = collections.defaultdict(collections.Counter)
+    for launch in launches(trace):
+        by_grid[launch["args"]["grid"][0]][launch["tid"]] += 1
+    by_grid.pop(1, None)  # of no wave
+    assert {grid: sorted(made.values()) for grid, made in by_grid.items()} == {200 + n: [5] * 4 for n in range(8)}
+    trace_processor.load(program.trace)
+    assert_clean(trace_processor)
 
 
 def test_objects_are_as_they_are_after_off(tmp_path):
@@ -172,52 +191,6 @@ def test_flush_brings_the_file_up_to_date(tmp_path):
     program.load()
 
 
-# ---- policy ----
-
-def lives(trace):
-    return {e["args"]["handle"]: e for e in trace.pairs if e["cat"] == "cs_stream" and e["args"]["origin"] == "created"}
-
-
-def test_policy_for_streams_that_are_made_from_now_on(tmp_path, trace_processor):
-    policy = tmp_path / "policy.json"
-    policy.write_text('{\n "rules": [{"match": {"library": "remote"},\n   "set": {"priority": -3, "name": "late"}}]\n}\n')
-    with Remote(tmp_path) as program:
-        (before,) = program.do("create 1")
-        assert program.ctl("policy", policy) == "in force for streams that are made from now on"
-        (after,) = program.do("create 2")
-        assert program.status()["policy"] == '{"rules":[{"match":{"library":"remote"},"set":{"priority":-3,"name":"late"}}]}'
-        assert program.ctl("policy", "-", text="{}") == "in force for streams that are made from now on" and program.status()["policy"] == "none"
-        (last,) = program.do("create 3")
-    trace = program.load()
-    shown = lives(trace)
-    assert [shown[handle]["args"]["priority"] for handle in (before, after, last)] == [0, -3, 0] and "late" in shown[after]["name"]
-    told = [e for e in trace.events if e.get("cat") == "cs_policy"]
-    assert [(e["ph"], e["name"]) for e in told] == [("i", "policy")] * 2 and json.loads(told[0]["args"]["policy"])["rules"][0]["set"]["priority"] == -3
-    assert shown[before]["ts"] < told[0]["ts"] < shown[after]["ts"] < told[1]["ts"] < shown[last]["ts"]
-    trace_processor.load(program.trace)
-    assert_clean(trace_processor)
-    assert trace_processor.value("SELECT count(*) FROM slice WHERE category = 'cs_policy'") == 2
-
-
-@pytest.mark.parametrize("text, part", [
-    ("{", "not JSON"), ("", "is empty"), ('{"priority": 7}', "priority"), ('{"nonsense": 1}', "nonsense"), ('{"trace": "x.json"}', "cannot change in a running process"),
-    ("{\0}", "not text"), ("{" + " " * (200 << 10) + "}", "longer than 127 KiB"),
-])
-def test_bad_policy_is_not_even_sent(tmp_path, text, part):
-    with Remote(tmp_path) as program:
-        program.do("create 1")
-        rc, out, err = ctl(program.pid, "policy", "-", text=text)
-        assert (rc, out, err.count("\n")) == (2, "", 0) and err.startswith("custream ctl: ") and part in err
-    assert not [e for e in program.load().events if e.get("cat") == "cs_policy"]
-
-
-def test_process_refuses_what_its_environment_beats(tmp_path):
-    with Remote(tmp_path, {"CUSTREAM_PRIORITY": "0:-1"}) as program:
-        program.do("create 1")
-        rc, out, err = ctl(program.pid, "policy", "-", text='{"priority": "0:-4"}')
-        assert (rc, out) == (1, "") and "CUSTREAM_PRIORITY=0:-1" in err and err.startswith(f"custream ctl: process {program.pid}: policy: priority")
-
-
 # ---- Wrong usage, and processes that can't be asked ----
 
 @pytest.mark.parametrize("words, line", [
@@ -287,6 +260,55 @@ def test_process_ends_while_somebody_is_connected(tmp_path):
         for peer in peers:
             assert peer.recv(10) == b""
             peer.close()
+
+
+@pytest.mark.parametrize("how", ["return 0", "leave 3"])
+def test_asked_while_it_ends(tmp_path, how):
+    """Who asks is answered, or told in a line why not; the program ends as it would, and its file is whole."""
+    with Remote(tmp_path, CUPTI) as program:
+        program.do("create 1", "loop on")
+        answers, begun = ([], []), threading.Barrier(3)
+
+        def ask(mine, words, pid=program.pid):
+            for word in words:
+                mine.append(ctl(pid, word))
+                if len(mine) == 1:
+                    begun.wait(60)
+        asking = [threading.Thread(target=ask, args=(answers[0], ["off", "on", "flush", "status", "off", "on"])),
+                  threading.Thread(target=ask, args=(answers[1], ["status", "flush", "off", "on", "status", "flush"]))]
+        for thread in asking:
+            thread.start()
+        begun.wait(60)
+        program.send(how)
+        program.end()
+        for thread in asking:
+            thread.join()
+    assert program.rc == int(how[-1]) and not program.said(), program.stderr
+    assert [len(mine) for mine in answers] == [6, 6] and {mine[0][0] for mine in answers} == {0}
+    for rc, out, err in answers[0] + answers[1]:
+        assert (not err and "\n" not in out) if rc == 0 else (rc in (1, 2) and not out and err.startswith("custream ctl: ") and "\n" not in err), (rc, out, err)
+    assert read(program.trace).totals["complete"] is True
+
+
+def test_asked_after_the_last_record(tmp_path):
+    """The process is held when all has been written, before it is gone: it begins nothing any more, and says so; the file stays as it is."""
+    behind = f"{BUILD / 'libcustream_shim.so'}:{BUILD / 'tests' / 'libother_preload.so'}"
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"priority": "0:-1"}')
+    held = tmp_path / "held"
+    with Remote(tmp_path, CUPTI | {"OTHER_HOLDS_EXIT": held}, preload=behind) as program:
+        program.do("create 1", "loop on")
+        program.send("leave 3")
+        until(held.exists)
+        written = program.trace.read_bytes()
+        assert program.status()["recording"] == "off (the process is ending)"
+        for words in (["on"], ["policy", policy]) * 2:
+            assert ctl(program.pid, *words) == (1, "", f"custream ctl: process {program.pid}: the process is ending")
+        assert program.ctl("off") == f"off: {program.trace}" and program.ctl("flush") == str(program.trace)
+        assert ctl(program.pid, "on") == (1, "", f"custream ctl: process {program.pid}: the process is ending")
+        held.unlink()
+    assert program.end().rc == 3 and not program.said() and program.trace.read_bytes() == written
+    check_works(read(program.trace))
 
 
 def test_garbage_is_answered(tmp_path):
@@ -403,10 +425,54 @@ def test_signals_stay_the_programs(tmp_path):
 
 # ---- Users and namespaces; as root, which can be others ----
 
-def as_nobody():
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
+ASK_AS = """if 1:
+    import os, socket, sys
+    uid, pid, name, word, command = int(sys.argv[1]), *sys.argv[2:]
+    command = os.open(command, os.O_RDONLY)  # while it may; likewise a C library that is loaded by now
+    if uid != os.geteuid():
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+    if name == "command":
+        os.execve(command, ["custream", "ctl", pid, word], {})
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+        peer.settimeout(30)
+        peer.connect(chr(0) + name)
+        try:
+            peer.send(word.encode())
+        except BrokenPipeError:
+            pass  # refused already
+        try:
+            answer = peer.recv(1 << 16)
+        except ConnectionResetError:  # what it sent was not even read
+            answer = peer.recv(1 << 16)
+        sys.stdout.write(answer.decode())
+"""
+
+
+def ask_as(uid, pid, word, command=False):
+    """What another user is told; in a process of its own, which becomes that user once it runs."""
+    done = subprocess.run([sys.executable, "-c", ASK_AS, str(uid), str(pid), "command" if command else address_of(pid)[1:], word, BUILD / "custream"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_other_users_are_refused(tmp_path):
+    """As root, which can be others. As anybody else it shows that the user himself is not; who is let in is tests/unit/ctl.c's too."""
+    others = [65534, 1] if os.geteuid() == 0 else []
+    with Remote(tmp_path) as program:
+        program.do("create 1", "launch 1 2")
+        before = program.status()
+        for uid in others:
+            for word in ("off", "status", "policy {\"streams\": \"sync\"}"):
+                assert ask_as(uid, program.pid, word) == (0, "error this process belongs to another user\n", "")
+            assert ask_as(uid, program.pid, "off", command=True) == (2, "", f"custream ctl: process {program.pid}: not permitted\n")
+        assert program.status() == before
+        program.do("launch 1 3")
+        assert ask_as(os.geteuid(), program.pid, "off") == (0, f"ok off: {program.trace}\n", "")
+        program.do("launch 1 5")
+    trace = program.load()
+    assert calls_in(trace)["cuLaunchKernel"] == 5 and causes(trace) == ["custream ctl off"]
 
 
 def test_name_that_somebody_took(tmp_path):

@@ -30,7 +30,8 @@ void ctl_usage(void)
          "  off     record no more; what was recorded is written\n"
          "  flush   bring the file up to date; its path is printed\n"
          "  status  what is recorded and why not, the file, streams, losses, policy, source of GPU times\n"
-         "  policy  take the policy of FILE (- is standard input) for streams that are made from now on\n\n"
+         "  policy  take the policy of FILE (- is standard input) for streams that are made from now on;\n"
+         "          waits and delays (STREAMS=sync, JITTER) begin and end at once, for all\n\n"
          "A process listens once it has called CUDA, where something is recorded or changed (CUSTREAM_CTL).\n"
          "Exit status: 0 done; 1 the process refused; 2 wrong usage, or the process can't be asked.");
 }
