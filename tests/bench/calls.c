@@ -2,6 +2,7 @@
  * What a wrapped call costs, on a driver whose launch is an empty function (the simulated GPU with CUSTREAM_FAKE_DIRECT=1), under the preload.
  *
  *   calls pass     tracing off: wrapper over direct call          -> passthrough_ns
+ *   calls closed   the same outside of a window, as after ctl off -> closed_ns
  *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio, ...
  *   calls threads  recorded calls on two threads and on one       -> thread_ratio
  *   calls rate     a million calls a second for ten seconds; the trace's trailer then tells what was lost
@@ -55,14 +56,14 @@ static double floor_ns(void)
 
 static void rest(void) { usleep(30000); } /* the writer empties the ring: its work is not the caller's */
 
-static void bench_pass(void)
+static void bench_pass(const char *name)
 {
     double over[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         double a = launches(direct, streams[0], CLOCK_MONOTONIC), b = launches(wrapper, streams[0], CLOCK_MONOTONIC);
         over[i] = b - a;
     }
-    line("passthrough_ns", median(over, ROUNDS), "ns");
+    line(name, median(over, ROUNDS), "ns");
 }
 
 /* The cost of recording is the recorded call less the driver's own function, which is a few ns here and nobody's but the double's. */
@@ -143,7 +144,8 @@ int main(int argc, char **argv)
         cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING))
         return fprintf(stderr, "calls: no driver\n"), 2;
     cs_clock_is_counter = true;
-    if (!strcmp(argv[1], "pass")) bench_pass();
+    if (!strcmp(argv[1], "pass")) bench_pass("passthrough_ns");
+    if (!strcmp(argv[1], "closed")) bench_pass("closed_ns");
     if (!strcmp(argv[1], "record")) bench_record();
     if (!strcmp(argv[1], "threads")) bench_threads();
     if (!strcmp(argv[1], "rate")) bench_rate();

@@ -23,6 +23,7 @@ bench:
 	@$(MAKE) --no-print-directory -s bench-run
 bench-run:
 	@CUSTREAM_TRACE=off $(BENCH_CALLS) $(BENCH)/calls pass
+	@CUSTREAM_TRACE=$(BENCH)/closed.json CUSTREAM_WINDOW=profiler CUSTREAM_LOG=error $(BENCH_CALLS) $(BENCH)/calls closed
 	@CUSTREAM_TRACE=$(BENCH)/record.json $(BENCH_CALLS) $(BENCH)/calls record
 	@$(BENCH)/parts lookup
 	@CUSTREAM_TRACE=$(BENCH)/threads.json $(BENCH_CALLS) $(BENCH)/calls threads
