@@ -131,6 +131,12 @@ def test_nth_counts_also_what_another_rule_took(outcome):
     assert rules == {"plain": "rules[0]", "lowest": "rules[1]", "above": "rules[2]"}
 
 
+def test_the_first_rule_wins_over_one_that_counts(outcome):
+    got = outcome({"rules": [{"match": {"call": "cuStreamCreate"}, "set": {"name": "first"}}, {"match": {"nonblocking": False, "nth": 1}, "set": {"name": "counts"}}]})
+    assert {what for what, args in got.lives().items() if args.get("rule") == "rules[0]"} >= {"plain"}
+    assert not [args for args in got.lives().values() if args.get("rule") == "rules[1]"]
+
+
 def test_a_rule_beats_the_option(outcome):
     got = outcome({"priority": "0:-2", "rules": [{"match": {"library": "libmaker*"}, "set": {"priority": -2}}]})
     assert got.priorities()["library"] == -2 and got.priorities()["lowest"] == -2 and got.range == (0, -2)
