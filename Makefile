@@ -42,6 +42,7 @@ include tests/fakecuda/module.mk
 -include tests/unit/module.mk
 include tests/bench/module.mk
 include tests/gpu/module.mk
+include tests/api/module.mk
 include tests/module.mk
 
 # The sample program under the shim, on this machine's GPU or the simulated one.
@@ -54,11 +55,12 @@ demo:
 INSTALL := $(DESTDIR)$(PREFIX)
 install: all
 	install -d $(INSTALL)/lib/pkgconfig $(INSTALL)/bin $(INSTALL)/include $(INSTALL)/share/man/man1
-	install -m 755 $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(INSTALL)/lib
+	install -m 755 $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 $(INSTALL)/lib
+	ln -sf libcustream.so.0 $(INSTALL)/lib/libcustream.so
 	install -m 755 $(B)/custream $(INSTALL)/bin
 	install -m 644 include/custream.h $(INSTALL)/include
 	install -m 644 tools/custream/custream.1 $(INSTALL)/share/man/man1
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/custream.pc.in > $(INSTALL)/lib/pkgconfig/custream.pc
 
 clean:
-	rm -rf $(B)/obj $(B)/*.so $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu
+	rm -rf $(B)/obj $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu

@@ -10,6 +10,7 @@
 #include "shim/base/compiler.h"
 
 enum cs_lock_rank {
+    CS_RANK_API,    /* api/: references, handles, pools */
     CS_RANK_WINDOW, /* hook/window.c: whether calls are recorded */
     CS_RANK_GPU,    /* gpu/gpu.c: start of the GPU thread */
     CS_RANK_WRITER, /* trace/writer.c: start and stop of the writer thread */

@@ -26,12 +26,14 @@
 #include "shim/object/event.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
+#include "shim/policy/hooks.h"
 #include "shim/policy/load.h"
 #include "shim/trace/writer.h"
 
 CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
 static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
 
+void (*cs_activated)(void);
 static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
 
 /* Of a process whose objects are kept. */
@@ -46,6 +48,7 @@ static void after_fork_in_child(void)
     cs_writer_after_fork_in_child();
     cs_gpu_after_fork_in_child();
     cs_threads_forget();
+    cs_hooks_after_fork_in_child();
     cs_annotate_after_fork_in_child();
     cs_store(&owner, getpid());
     cs_window_after_fork_in_child();
@@ -69,7 +72,7 @@ static void activate_locked(void)
     cs_options_read();
     cs_policy_load();
     cs_thread_set_ring_size(cs_option_size(CS_OPTION_BUFFER));
-    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now), listens = cs_option_is(CS_OPTION_CTL, "on");
+    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_load(&cs_hooks_kinds) || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool watches = tracing || steers || listens;
     if (watches && !objects_init()) {
         cs_log(CS_LOG_ERROR, "no memory for stream objects; nothing is recorded or changed");
@@ -97,11 +100,13 @@ bool cs_activate(void)
         nobody = 0;
     }
     CS_KEEP_ERRNO;
-    if (cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init()) {
+    bool first = cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init();
+    if (first) {
         cs_lookup_init();
         activate_locked();
     }
     cs_store_rel(&activating, 0);
+    if (first && cs_activated && cs_load_acq(&cs_mode) & CS_MODE_WATCH) cs_activated();
     return cs_load_acq(&cs_mode) != CS_MODE_COLD;
 }
 

@@ -16,6 +16,7 @@
 #include "shim/object/graph.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
+#include "shim/policy/hooks.h"
 #include "shim/policy/steer.h"
 
 #define NOTHING                                      nothing, 0
@@ -46,9 +47,10 @@
 #define KEEPS_stream_create 1
 #define BEFORE_stream_create(out, flags_, priority_, green_)                                                                                         \
     struct cs_creation creation_;                                                                                                                    \
-    if (CS_STEERED) cs_steer_creation(&creation_, thread_, call_, __builtin_return_address(0), flags_, priority_, green_);
+    if (CS_STEERED) cs_steer_creation(&creation_, thread_, call_, __builtin_return_address(0), flags_, priority_, green_, &hook_);
 #define ANSWER_stream_create(driver, out, flags_, priority_, green_) (CS_STEERED ? cs_steer_create(&creation_, out) : (driver))
 #define AFTER_stream_create(out, flags_, priority_, green_)                                                                                          \
+    if (CS_STEERED && CS_DONE) hook_.info.stream = *(out);                                                                                           \
     if (CS_DONE)                                                                                                                                     \
         stream_ = CS_STEERED ? cs_steer_created(&creation_, *(out), end_)                                                                            \
                              : cs_stream_created(thread_, *(out), flags_, priority_, call_, __builtin_return_address(0), end_);
@@ -58,7 +60,7 @@
 #define KEEPS_stream_destroy 1
 #define BEFORE_stream_destroy(handle)                                                                                                                \
     CUresult kept_ = CUDA_SUCCESS;                                                                                                                   \
-    const bool share_ = CS_STEERED && cs_steer_destroys_share(handle, &kept_);                                                                       \
+    const bool share_ = CS_STEERED && !hook_.refused && cs_steer_destroys_share(handle, &kept_);                                                                       \
     cs_ref dying_ = share_ ? cs_stream_find(thread_, handle, per_thread_) : cs_stream_destroying(thread_, handle, per_thread_);
 #define ANSWER_stream_destroy(driver, handle) (share_ ? kept_ : (driver))
 #define AFTER_stream_destroy(handle)     stream_ = dying_;
@@ -98,6 +100,7 @@
 #define ANSWER_event_create(driver, ...) driver
 #define BEFORE_event_create(out, flags)
 #define AFTER_event_create(out, flags)                                                                                                               \
+    if (CS_STEERED && CS_DONE) hook_.info.event = *(out);                                                                                            \
     if (CS_DONE) cs_event_created(thread_, *(out), flags, call_, __builtin_return_address(0), end_);
 #define PUBLISHED_event_create(out, flags)
 

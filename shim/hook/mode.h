@@ -23,6 +23,9 @@ static inline bool cs_mode_records(void) { return cs_load_acq(&cs_mode) & CS_MOD
  * of times; a re-entering thread is answered false. */
 bool cs_activate(void);
 
+/* Called once, when that has been done in a process whose objects are kept, on that thread: what stands above this layer begins. NULL: nothing. */
+extern void (*cs_activated)(void);
+
 /* The GPU backend is at work, or is known not to be: it will be ended before the driver is. */
 void cs_gpu_is_ready(void);
 

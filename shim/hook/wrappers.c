@@ -12,6 +12,7 @@
 #include "shim/hook/effects.h"
 #include "shim/hook/lookup.h"
 #include "shim/hook/mode.h"
+#include "shim/hook/told.h"
 #include "shim/hook/wrappers.h"
 #include "shim/hook/window.h"
 #include "shim/trace/audit.h"
@@ -52,7 +53,13 @@
 #define STEER_NO_STREAM            cs_steer_nothing(&steer_), (void)how_
 #define STEER_ON_DEFAULT           cs_steer_default(&steer_, thread_, how_)
 #define STEER_ON(handle)           handle = cs_steer_stream(&steer_, thread_, handle, how_)
-#define STEER_ON_FIELD(handle)     cs_steer_field(&steer_, thread_, &(handle), how_)
+#define STEER_ON_FIELD(handle)     cs_steer_field(&steer_, thread_, field_ ? field_ : &(handle), how_)
+
+/* What hooks are asked, before any policy. A stream that stands behind a pointer is theirs where it is launched with (cs_steer_config). */
+#define HOOK_NO_STREAM             cs_hooks_ask(&hook_, NULL)
+#define HOOK_ON_DEFAULT            cs_hooks_ask(&hook_, NULL)
+#define HOOK_ON(handle)            handle = cs_hooks_ask(&hook_, handle)
+#define HOOK_ON_FIELD(handle)      hooked_ = cs_hooks_ask(&hook_, (uintptr_t)&(handle) < 4096 ? NULL : (handle)), field_ = &hooked_
 
 /* Calls whose places in the program an audit of the default stream tells. */
 #define AUDITED(kind)                                                                                                                                \
@@ -78,8 +85,16 @@
         int i_ __attribute__((unused)) = 0;                                                                                                          \
         thread_->inside = 1;                                                                                                                         \
         struct cs_steer steer_;                                                                                                                      \
+        struct cs_hooked hook_;                                                                                                                      \
         if (CS_STEERED) {                                                                                                                            \
             const struct cs_steered how_ = HOW(symbol, other, of_sibling, kind);                                                                     \
+            CUstream hooked_ __attribute__((unused));                                                                                                \
+            const CUstream *field_ __attribute__((unused)) = NULL;                                                                                   \
+            cs_hooks_meet(&hook_, call_, CS_KIND_##kind, of_sibling);                                                                                \
+            if (CS_UNLIKELY(cs_load(&cs_hooks_kinds))) {                                                                                             \
+                CS_TOLD effect                                                                                                                       \
+                HOOK_##on;                                                                                                                           \
+            }                                                                                                                                        \
             STEER_##on;                                                                                                                              \
             per_thread_ = steer_.per_thread;                                                                                                         \
             if (steer_.flip) real_ = cs_real.other;                                                                                                  \
@@ -88,7 +103,7 @@
         CS_BEFORE effect                                                                                                                             \
         if (ENQUEUES(symbol, kind) && CS_UNLIKELY(cs_load(&cs_gpu_marking)) && records_) mark_ = MARK_##on;                                          \
         const cs_u64 begin_ = cs_ticks();                                                                                                            \
-        CUresult r_ = CS_ANSWER(real_ arguments, CS_BARE effect);                                                                                    \
+        CUresult r_ = CS_STEERED && CS_UNLIKELY(hook_.refused) ? hook_.refused : CS_ANSWER(real_ arguments, CS_BARE effect);                         \
         if (CS_STEERED) r_ = cs_steer_done(&steer_, r_);                                                                                             \
         const cs_u64 end_ = cs_ticks();                                                                                                              \
         if (CS_UNLIKELY(r_ != CUDA_SUCCESS)) cs_result_seen(r_);                                                                                     \
@@ -110,6 +125,7 @@
         if (ENQUEUES(symbol, kind) && CS_UNLIKELY(mark_.number))                                                                                     \
             cs_mark_after(mark_, &(struct cs_marked_call){thread_, MARKED_##on, stream_, CS_DONE, per_thread_, call_, begin_, end_, record_->value}); \
         CS_PUBLISHED effect                                                                                                                          \
+        if (CS_STEERED) cs_hooks_tell(&hook_, r_);                                                                                                   \
         thread_->inside = 0;                                                                                                                         \
         return r_;                                                                                                                                   \
     }                                                                                                                                                \

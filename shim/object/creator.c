@@ -28,7 +28,7 @@ static cs_u64 ask(const void *address)
     if (!cs_module_of(address, &file, &base)) return 0;
     const char *slash = strrchr(file, '/');
     file = slash ? slash + 1 : file;
-    cs_u64 mark = !strncmp(file, "libcudart.so", 12) || base == own_base ? IS_RUNTIME : 0;
+    cs_u64 mark = !strncmp(file, "libcudart.so", 12) || !strncmp(file, "libcustream.so", 14) || base == own_base ? IS_RUNTIME : 0;
     return cs_name_add(file) | mark;
 }
 

@@ -3,6 +3,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/calls/real.h"
+#include "shim/policy/hooks.h"
 #include "shim/policy/policies.h"
 
 /* Which default stream the call means, and whether it takes the other form of the call, or another handle, to get there. */
@@ -115,9 +116,10 @@ static CUresult create(const struct cs_creation *c, CUstream *out)
     return cs_real.cuStreamCreateWithPriority(out, c->flags, c->priority);
 }
 
-void cs_steer_creation(struct cs_creation *c, struct cs_thread *thread, cs_u16 call, const void *caller, unsigned flags, int priority, CUgreenCtx green)
+void cs_steer_creation(struct cs_creation *c, struct cs_thread *thread, cs_u16 call, const void *caller, unsigned flags, int priority, CUgreenCtx green,
+                       struct cs_hooked *hook)
 {
-    *c = (struct cs_creation){.policy = cs_load_acq(&cs_policy_now), .thread = thread, .caller = caller, .call = call, .green = green};
+    *c = (struct cs_creation){.policy = cs_load_acq(&cs_policy_now), .hook = hook, .thread = thread, .caller = caller, .call = call, .green = green};
     c->flags = c->flags_asked = flags;
     c->priority = c->priority_asked = priority;
 }
@@ -133,6 +135,8 @@ CUresult cs_steer_create(struct cs_creation *c, CUstream *out)
         CUresult refused = chain[i](c);
         if (refused != CUDA_SUCCESS) return refused;
     }
+    CUresult refused = cs_hooks_create(c);
+    if (refused != CUDA_SUCCESS) return refused;
     if (c->shared) return *out = c->handle, CUDA_SUCCESS;
     CUresult result = create(c, out);
     if (c->set && result == CUDA_SUCCESS) cs_pool_made(c, out);

@@ -77,6 +77,7 @@ const CUlaunchConfig *cs_steer_config(const struct cs_steer *steer, const CUlaun
 /* A stream is being created. */
 struct cs_creation {
     const struct cs_policy *policy;
+    struct cs_hooked *hook; /* what hooks are asked by */
     struct cs_thread *thread;
     const void *caller;
     cs_u16 call;
@@ -90,7 +91,9 @@ struct cs_creation {
     cs_ref shared, made; /* the stream that is shared instead of making one, the one that was made for the pool; 0 none */
     CUstream handle;     /* of the shared one */
 };
-void cs_steer_creation(struct cs_creation *creation, struct cs_thread *thread, cs_u16 call, const void *caller, unsigned flags, int priority, CUgreenCtx green);
+struct cs_hooked;
+void cs_steer_creation(struct cs_creation *creation, struct cs_thread *thread, cs_u16 call, const void *caller, unsigned flags, int priority, CUgreenCtx green,
+                       struct cs_hooked *hook);
 CUresult cs_steer_create(struct cs_creation *creation, CUstream *out);            /* in place of the driver's call */
 cs_ref cs_steer_created(struct cs_creation *creation, CUstream stream, cs_u64 end); /* after it succeeded; the stream's object */
 

@@ -2,6 +2,7 @@
  * STREAMS=pool and serial, for the thread sanitizer: several threads create, use and destroy streams at once, in one context and in contexts that end. The stub
  * driver knows which streams live and of which context they are.
  */
+#include "shim/policy/hooks.h"
 #include "shim/policy/policies.h"
 #include "tests/unit/driver.h"
 
@@ -88,7 +89,9 @@ static CUstream create(struct cs_thread *t, unsigned flags)
 {
     struct cs_creation c;
     CUstream stream = NULL;
-    cs_steer_creation(&c, t, CS_CALL_cuStreamCreate, (const void *)&create, flags, 0, NULL);
+    struct cs_hooked hook;
+    cs_hooks_meet(&hook, CS_CALL_cuStreamCreate, CS_KIND_STREAM, false);
+    cs_steer_creation(&c, t, CS_CALL_cuStreamCreate, (const void *)&create, flags, 0, NULL, &hook);
     REQUIRE(cs_steer_create(&c, &stream) == CUDA_SUCCESS);
     cs_ref ref = cs_steer_created(&c, stream, cs_ticks());
     CHECK(ref && ref == cs_stream_find(t, stream, false));

@@ -22,3 +22,5 @@ TEST_PROGRAMS += $(B)/policy-doc
 docs: $(B)/policy-doc
 	$< tools/policy-doc/policy.md.in > $(B)/policy.md
 	mv $(B)/policy.md docs/policy.md
+	$(PYTHON) tools/api-doc/api-doc include/custream.h tools/api-doc/api.md.in > $(B)/api.md
+	mv $(B)/api.md docs/api.md

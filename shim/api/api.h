@@ -1,0 +1,194 @@
+/*
+ * What the files of the C API share.
+ *
+ * Nothing here reaches the driver but by its exported symbols, looked up as any program does: with the preload library in the process that gives its wrappers,
+ * so what the API does is recorded, and steered by policy, as the program's own calls are. What only the preload library can tell is asked through link.h.
+ *
+ * Objects come from lists of blocks that are never unmapped, and begin with a mark: a reference that was released, or a pointer that is none, is noticed
+ * wherever that memory can be read at all. One lock (CS_RANK_API) guards all references, the table of handles and the lists; it is never held across a
+ * call into CUDA or into the program.
+ */
+#ifndef CS_API_API_H
+#define CS_API_API_H
+
+#define __CUDA_API_VERSION_INTERNAL /* no _v2 behind our back: names are those of the symbols */
+#include "shim/calls/cuda_api.h"
+
+#include "custream.h"
+#include "shim/base/compiler.h"
+#include "shim/base/lock.h"
+
+typedef custream_status_t status;
+
+/* --- the driver (driver.c) --- */
+
+struct api_driver {
+#define NEEDED(name) __typeof__(&name) name;
+#define WANTED(name) __typeof__(&name) name;
+#include "shim/api/driver.def"
+#undef NEEDED
+#undef WANTED
+};
+extern struct api_driver api_driver;
+
+status api_ready(void);                    /* custream_init with the defaults, where nobody has called it */
+bool api_makes_contexts(void);
+bool api_forked(void);
+status api_init(const custream_init_options_t *options);
+
+/* The answer of a call of the driver: kept as the thread's last one. */
+status api_result(CUresult result);
+#define CUDA(name, ...) api_result(api_driver.name(__VA_ARGS__))
+
+/* A function's first statement, and how errors pass on. */
+#define TRY(expression)                                                                                                                              \
+    do {                                                                                                                                             \
+        status tried_ = (expression);                                                                                                                \
+        if (tried_ != CUSTREAM_SUCCESS) return tried_;                                                                                               \
+    } while (0)
+#define CHECK(condition, otherwise)                                                                                                                  \
+    do {                                                                                                                                             \
+        if (!(condition)) return otherwise;                                                                                                          \
+    } while (0)
+#define NEED(pointer) CHECK(pointer, CUSTREAM_INVALID_VALUE)
+
+/* --- devices and contexts (context.c) --- */
+
+struct api_scope {
+    bool pushed;
+};
+
+/* Makes a context of the device current until api_leave: the one that is, where it is the device's, else the primary one. -1: any. *device gets its number. */
+status api_enter(int *device, struct api_scope *scope);
+void api_leave(struct api_scope *scope);
+status api_current_device(int *device);    /* without making a context: 0 where there is none */
+status api_device_check(int device);       /* CUSTREAM_INVALID_VALUE unless there is such a one, or it is -1 */
+void api_contexts_release(void);
+bool api_context_lives(CUcontext context); /* NULL: so it is taken; what was made in one that has ended went with it, and its handle with that */
+enum { API_DEVICES = 64 };
+
+/* --- objects (object.c) --- */
+
+enum api_mark { API_STREAM = 0x6d727473, API_EVENT = 0x746e7665, API_GRAPH = 0x68707267, API_FREE = 0x65657266 };
+
+struct api_object {
+    _Atomic cs_u32 mark;
+    cs_u32 references; /* the lock's */
+    cs_u64 id;         /* counted up over all objects */
+    struct api_object *next_of_handle, *next, *previous; /* the lock's: in the table of handles; among all of its kind */
+    void *handle;      /* as listed in the table of handles; NULL: it is not */
+    int device, counted; /* the second: under which it was counted when it was listed */
+    _Atomic bool closed;
+    bool listed;
+};
+
+extern struct cs_lock api_lock;
+
+/* NULL: no memory. With one reference, not yet in any list. */
+void *api_object_new(enum api_mark mark);
+/* It can be found from now on. `handle` NULL: by walking only. */
+void api_object_list(struct api_object *object, void *handle);
+/* Unless another thread was first with that handle: its object then, with a reference for the caller. */
+void *api_object_list_once(struct api_object *object, void *handle);
+void api_object_has_handle(struct api_object *object, void *handle); /* that came later */
+void api_object_unlist(struct api_object *object);
+/* The object of a handle, with a reference for the caller, NULL: none, or it is closed. */
+void *api_object_find(enum api_mark mark, void *handle);
+/* What an argument is: NULL, no object of the kind, closed. */
+status api_object_check(const void *object, enum api_mark mark);
+status api_object_usable(const void *object, enum api_mark mark); /* and not closed */
+status api_retain(void *object, enum api_mark mark);
+/* true: that was the last; it is in no list any more, and the caller ends it and gives it to api_object_free. */
+bool api_release(void *object);
+void api_object_free(void *object);
+/* The first object of the kind with an id above `after`, referenced; NULL. */
+void *api_object_after(enum api_mark mark, cs_u64 after, cs_u64 until);
+void api_object_counts(enum api_mark mark, int device, cs_u64 *alive, cs_u64 *ever);
+cs_u64 api_last_id(void);
+
+#define USABLE_STREAM(stream) TRY(api_stream_usable(stream))
+#define USABLE_EVENT(event)   TRY(api_object_usable(event, API_EVENT))
+#define USABLE_GRAPH(graph)   TRY(api_object_usable(graph, API_GRAPH))
+
+/* --- streams (stream.c) --- */
+
+enum api_stream_kind { API_OWNED, API_WRAPPED, API_POOLED, API_LEGACY, API_PER_THREAD, API_DEVICE_DEFAULT };
+
+struct api_paused;
+
+/* A capture that was begun, or taken over, here. The per-thread default stream's is its thread's. */
+struct api_capture {
+    _Atomic bool on;
+    custream_capture_mode_t mode;
+    _Atomic(struct api_paused *) paused;
+    custream_t joined; /* closed by custream_join in it, where CUDA would mind the end of them; the lock's */
+};
+
+struct custream_s {
+    struct api_object object;
+    enum api_stream_kind kind;
+    CUstream handle;
+    CUcontext context; /* of owned and pooled ones; NULL: asked for */
+    unsigned flags;
+    int priority, requested;
+    cs_u64 link;       /* what the preload library knows it as; 0 nothing */
+    void (*release)(void *);
+    void *owner;
+    _Atomic(custream_event_t) cached;
+    struct api_capture capture;
+    char *name;        /* the lock's */
+    custream_t next_joined; /* in a list of those that are to end later */
+};
+
+status api_stream_usable(custream_t stream); /* and what it stands for lives, as far as is known */
+bool api_stream_is_default(custream_t stream); /* whose context and device are those that are current */
+/* For default streams: a context must be current. */
+status api_stream_enter(custream_t stream);
+status api_stream_new(custream_t *out, enum api_stream_kind kind, CUstream handle, int device);
+status api_stream_make(custream_t *out, enum api_stream_kind kind, int device, unsigned flags, int requested, int priority, const char *name);
+void api_stream_destroy(custream_t stream); /* the CUDA side, once */
+void api_postponed_end(void);
+bool api_thread_is_cudas(void); /* in a host function: CUDA may not be called (host.c) */
+status api_clamp(int device, custream_priority_policy_t policy, int least, int greatest, int wanted, int *got);
+
+/* --- current streams (current.c) --- */
+
+struct api_thread {
+    CUresult last;
+    struct api_capture capture; /* of its default stream */
+    struct api_current *current;  /* by device */
+    struct api_pushed *pushed;
+};
+struct api_thread *api_thread(void); /* NULL: no memory */
+custream_t api_current_or(custream_t stream, status *why); /* the stream, or a reference to the current one; to be released if it was NULL */
+void api_currents_release(void);
+void api_pools_release(void);
+void api_defaults_release(void);
+
+/* --- events (event.c) --- */
+
+struct custream_event_s {
+    struct api_object object;
+    _Atomic(CUevent) handle; /* NULL: lazy, and not made yet */
+    CUcontext context;       /* that it was made in */
+    unsigned flags;
+    bool owned, external, lazy, once, imported, flags_known;
+    _Atomic bool recorded;
+    void (*release)(void *);
+    void *owner;
+};
+status api_event_record(custream_event_t event, custream_t stream, unsigned flags);
+status api_event_wait(custream_event_t event, custream_t stream, unsigned flags);
+
+/* --- captures and graphs (capture.c, graph.c) --- */
+
+struct custream_graph_s {
+    struct api_object object;
+    CUgraph graph;
+    _Atomic(CUgraphExec) exec;
+};
+status api_graph_new(custream_graph_t *out, CUgraph graph, int device);
+bool api_is_capturing(custream_t stream);
+void api_capture_drop(struct api_capture *capture); /* all that was to come of it */
+
+#endif

@@ -1,0 +1,227 @@
+/*
+ * The current stream: of a thread and a device, as CuPy's and PyTorch's; or of the process and a device, as Warp's, for threads that have set none. A push
+ * keeps what it replaced on the thread's stack.
+ */
+#include "shim/api/api.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct api_current {
+    custream_t stream[API_DEVICES];
+};
+
+struct api_pushed {
+    struct api_pushed *below;
+    custream_t before; /* NULL: none was set */
+    int device;        /* whose current stream it was */
+    bool switched;
+    CUcontext context; /* that was current, where the device was switched */
+};
+
+static custream_t of_process[API_DEVICES]; /* the lock's */
+
+/* --- the thread's --- */
+
+static CS_TLS struct api_thread *self;
+static pthread_key_t at_exit;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_key;
+
+static void set_free(custream_t *stream)
+{
+    if (*stream) custream_release(*stream);
+    *stream = NULL;
+}
+
+static void currents_drop(struct api_thread *thread)
+{
+    while (thread->pushed) {
+        struct api_pushed *top = thread->pushed;
+        thread->pushed = top->below;
+        set_free(&top->before);
+        free(top);
+    }
+    for (int device = 0; thread->current && device < API_DEVICES; device++) set_free(&thread->current->stream[device]);
+    free(thread->current);
+    thread->current = NULL;
+}
+
+static void thread_ends(void *thread)
+{
+    struct api_thread *ending = thread;
+    currents_drop(ending);
+    api_capture_drop(&ending->capture);
+    self = NULL;
+    free(thread);
+}
+
+static void make_key(void) { has_key = !pthread_key_create(&at_exit, thread_ends); }
+
+struct api_thread *api_thread(void)
+{
+    if (self) return self;
+    pthread_once(&once, make_key);
+    self = calloc(1, sizeof *self);
+    if (self && has_key) pthread_setspecific(at_exit, self);
+    return self;
+}
+
+/* --- get and set --- */
+
+/* The slot of the thread, made at the first set. */
+static custream_t *slot_of(int device, bool make)
+{
+    struct api_thread *thread = api_thread();
+    if (!thread) return NULL;
+    if (!thread->current && make) thread->current = calloc(1, sizeof *thread->current);
+    return thread->current ? &thread->current->stream[device] : NULL;
+}
+
+static status device_of(custream_t stream, int *device)
+{
+    if (!api_stream_is_default(stream)) return *device = stream->object.device, CUSTREAM_SUCCESS;
+    return api_current_device(device);
+}
+
+CS_EXPORT status custream_current(int device, custream_t *stream)
+{
+    NEED(stream);
+    TRY(api_ready());
+    TRY(api_device_check(device));
+    if (device == -1) TRY(api_current_device(&device));
+    custream_t *slot = slot_of(device, false), found = slot ? *slot : NULL;
+    if (found && !cs_load_acq(&found->object.closed)) return *stream = found, custream_retain(found);
+    cs_lock_take(&api_lock);
+    found = of_process[device];
+    if (found) found->object.references++;
+    cs_lock_drop(&api_lock);
+    if (found && !cs_load_acq(&found->object.closed)) return *stream = found, CUSTREAM_SUCCESS;
+    if (found) custream_release(found);
+    return custream_default(device, stream);
+}
+
+custream_t api_current_or(custream_t stream, status *why)
+{
+    *why = CUSTREAM_SUCCESS;
+    if (stream) return stream;
+    *why = custream_current(-1, &stream);
+    return *why == CUSTREAM_SUCCESS ? stream : NULL;
+}
+
+/* What both ways of setting ask first. */
+static status prepare(custream_t stream, unsigned flags, int *device)
+{
+    int current;
+    TRY(api_ready());
+    USABLE_STREAM(stream);
+    TRY(api_current_device(&current));
+    TRY(device_of(stream, device));
+    CHECK(!(flags & CUSTREAM_CHECK_DEVICE) || *device == current, CUSTREAM_DEVICE_MISMATCH);
+    return CUSTREAM_SUCCESS;
+}
+
+static status order_after_current(custream_t stream, int device)
+{
+    custream_t old;
+    TRY(custream_current(device, &old));
+    status result = custream_wait_stream(stream, old, NULL, 0);
+    custream_release(old);
+    return result;
+}
+
+/* The references in `slot` change hands. */
+static status put(custream_t *slot, custream_t stream)
+{
+    custream_t before = *slot;
+    TRY(custream_retain(stream));
+    *slot = stream;
+    if (before) custream_release(before);
+    return CUSTREAM_SUCCESS;
+}
+
+/* Makes the device's context current in place of the one that is. */
+static status make_current(int device)
+{
+    struct api_scope scope;
+    CUcontext context;
+    TRY(api_enter(&device, &scope));
+    if (!scope.pushed) return CUSTREAM_SUCCESS;
+    TRY(CUDA(cuCtxPopCurrent_v2, &context));
+    return CUDA(cuCtxSetCurrent, context);
+}
+
+CS_EXPORT status custream_set_current(custream_t stream, unsigned flags)
+{
+    int device;
+    CHECK(!(flags & ~(unsigned)(CUSTREAM_SCOPE_PROCESS | CUSTREAM_SYNC | CUSTREAM_SWITCH_DEVICE | CUSTREAM_CHECK_DEVICE)), CUSTREAM_INVALID_VALUE);
+    TRY(prepare(stream, flags, &device));
+    if (flags & CUSTREAM_SYNC) TRY(order_after_current(stream, device));
+    if (flags & CUSTREAM_SCOPE_PROCESS) {
+        TRY(custream_retain(stream));
+        cs_lock_take(&api_lock);
+        custream_t before = of_process[device];
+        of_process[device] = stream;
+        cs_lock_drop(&api_lock);
+        if (before) custream_release(before);
+    } else {
+        custream_t *slot = slot_of(device, true);
+        CHECK(slot, CUSTREAM_NO_MEMORY);
+        TRY(put(slot, stream));
+    }
+    return flags & CUSTREAM_SWITCH_DEVICE ? make_current(device) : CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_push(custream_t stream, unsigned flags)
+{
+    int device;
+    CHECK(!(flags & ~(unsigned)(CUSTREAM_SYNC | CUSTREAM_SWITCH_DEVICE | CUSTREAM_CHECK_DEVICE)), CUSTREAM_INVALID_VALUE);
+    TRY(prepare(stream, flags, &device));
+    custream_t *slot = slot_of(device, true);
+    struct api_pushed *pushed = slot ? calloc(1, sizeof *pushed) : NULL;
+    CHECK(pushed, CUSTREAM_NO_MEMORY);
+    *pushed = (struct api_pushed){.below = self->pushed, .before = *slot, .device = device, .switched = flags & CUSTREAM_SWITCH_DEVICE};
+    status result = flags & CUSTREAM_SYNC ? order_after_current(stream, device) : CUSTREAM_SUCCESS;
+    if (result == CUSTREAM_SUCCESS && pushed->switched) result = CUDA(cuCtxGetCurrent, &pushed->context);
+    if (result == CUSTREAM_SUCCESS && pushed->switched) result = make_current(device);
+    if (result != CUSTREAM_SUCCESS) return free(pushed), result;
+    custream_retain(stream);
+    *slot = stream; /* the reference to the one before is the stack's now */
+    self->pushed = pushed;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_pop(unsigned flags)
+{
+    status result = CUSTREAM_SUCCESS;
+    CHECK(!(flags & ~(unsigned)CUSTREAM_SYNC_EXIT), CUSTREAM_INVALID_VALUE);
+    struct api_thread *thread = api_thread();
+    struct api_pushed *top = thread ? thread->pushed : NULL;
+    CHECK(top, CUSTREAM_INVALID_VALUE);
+    custream_t *slot = &thread->current->stream[top->device], left = *slot, now;
+    *slot = top->before;
+    thread->pushed = top->below;
+    if (flags & CUSTREAM_SYNC_EXIT && left && (result = custream_current(top->device, &now)) == CUSTREAM_SUCCESS) {
+        result = custream_wait_stream(now, left, NULL, 0);
+        custream_release(now);
+    }
+    if (top->switched) {
+        status back = CUDA(cuCtxSetCurrent, top->context);
+        if (result == CUSTREAM_SUCCESS) result = back;
+    }
+    if (left) custream_release(left);
+    free(top);
+    return result;
+}
+
+void api_currents_release(void)
+{
+    if (self) currents_drop(self);
+    for (int device = 0; device < API_DEVICES; device++) {
+        cs_lock_take(&api_lock);
+        custream_t stream = of_process[device];
+        of_process[device] = NULL;
+        cs_lock_drop(&api_lock);
+        if (stream) custream_release(stream);
+    }
+}

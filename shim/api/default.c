@@ -1,0 +1,142 @@
+/* The default streams: CUDA's two, and Warp's, one of ours for each device. And the pools, PyTorch's: they hold their streams as long as the library does. */
+#include "shim/api/api.h"
+
+#include <stdlib.h>
+
+static _Atomic(custream_t) singles[2], of_device[API_DEVICES];
+static _Atomic int mode = -1; /* not read yet */
+
+static status single(int which, enum api_stream_kind kind, CUstream handle, custream_t *stream)
+{
+    custream_t s, none = NULL;
+    NEED(stream);
+    if (!cs_load_acq(&singles[which])) {
+        TRY(api_stream_new(&s, kind, handle, -1));
+        if (atomic_compare_exchange_strong(&singles[which], &none, s)) api_object_list(&s->object, handle);
+        else api_object_free(s);
+    }
+    *stream = cs_load_acq(&singles[which]);
+    return custream_retain(*stream);
+}
+
+CS_EXPORT status custream_legacy_default(custream_t *stream) { return single(0, API_LEGACY, CU_STREAM_LEGACY, stream); }
+CS_EXPORT status custream_per_thread_default(custream_t *stream) { return single(1, API_PER_THREAD, CU_STREAM_PER_THREAD, stream); }
+
+static status device_stream(int device, custream_t *stream)
+{
+    custream_t s, none = NULL;
+    struct api_scope scope;
+    TRY(api_enter(&device, &scope));
+    api_leave(&scope);
+    if (!cs_load_acq(&of_device[device])) {
+        TRY(api_stream_make(&s, API_DEVICE_DEFAULT, device, CUSTREAM_DEFAULT, 0, 0, "default of custream"));
+        if (!atomic_compare_exchange_strong(&of_device[device], &none, s)) custream_release(s);
+    }
+    *stream = cs_load_acq(&of_device[device]);
+    return custream_retain(*stream);
+}
+
+static bool asks_for_per_thread(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text && strtol(text, NULL, 10) != 0;
+}
+
+CS_EXPORT status custream_get_default_mode(custream_default_mode_t *out)
+{
+    int unread = -1;
+    NEED(out);
+    bool own = asks_for_per_thread("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM") || asks_for_per_thread("CUPY_CUDA_PER_THREAD_DEFAULT_STREAM");
+    if (cs_load(&mode) == -1) atomic_compare_exchange_strong(&mode, &unread, own ? CUSTREAM_DEFAULT_PER_THREAD : CUSTREAM_DEFAULT_LEGACY);
+    *out = (custream_default_mode_t)cs_load(&mode);
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_set_default_mode(custream_default_mode_t wanted)
+{
+    CHECK((unsigned)wanted <= CUSTREAM_DEFAULT_DEVICE, CUSTREAM_INVALID_VALUE);
+    cs_store(&mode, (int)wanted);
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_default(int device, custream_t *stream)
+{
+    custream_default_mode_t now;
+    NEED(stream);
+    TRY(api_ready());
+    TRY(api_device_check(device));
+    TRY(custream_get_default_mode(&now));
+    switch (now) {
+    case CUSTREAM_DEFAULT_PER_THREAD: return custream_per_thread_default(stream);
+    case CUSTREAM_DEFAULT_DEVICE: return device_stream(device, stream);
+    default: return custream_legacy_default(stream);
+    }
+}
+
+void api_defaults_release(void)
+{
+    for (int device = 0; device < API_DEVICES; device++) {
+        custream_t s = atomic_exchange(&of_device[device], NULL);
+        if (s) custream_release(s);
+    }
+    cs_store(&mode, -1);
+}
+
+/* --- pools --- */
+
+enum { LEVELS = 4 };
+
+static struct level {
+    _Atomic(struct pool *) pool;
+    _Atomic unsigned next;
+} levels[API_DEVICES][LEVELS];
+struct pool {
+    custream_t streams[CUSTREAM_POOL_SIZE];
+};
+
+static void pool_free(struct pool *pool)
+{
+    for (int i = 0; pool && i < CUSTREAM_POOL_SIZE; i++)
+        if (pool->streams[i]) custream_release(pool->streams[i]);
+    free(pool);
+}
+
+static status pool_of(int device, int level, struct pool **out)
+{
+    struct pool *made, *none = NULL;
+    status result = CUSTREAM_SUCCESS;
+    if ((*out = cs_load_acq(&levels[device][level].pool))) return CUSTREAM_SUCCESS;
+    CHECK(made = calloc(1, sizeof *made), CUSTREAM_NO_MEMORY);
+    for (int i = 0; i < CUSTREAM_POOL_SIZE && result == CUSTREAM_SUCCESS; i++)
+        result = api_stream_make(&made->streams[i], API_POOLED, device, CUSTREAM_NON_BLOCKING, -level, -level, NULL);
+    if (result != CUSTREAM_SUCCESS || !atomic_compare_exchange_strong(&levels[device][level].pool, &none, made)) pool_free(made);
+    if (result != CUSTREAM_SUCCESS) return result;
+    *out = cs_load_acq(&levels[device][level].pool);
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_create_from_pool(custream_t *stream, int device, int priority, int avoid_capturing)
+{
+    struct api_scope scope;
+    struct pool *pool;
+    int level;
+    NEED(stream);
+    TRY(api_ready());
+    TRY(api_enter(&device, &scope));
+    api_leave(&scope);
+    TRY(api_clamp(device, CUSTREAM_PRIORITY_CLAMP_BAND, 0, 1 - LEVELS, priority, &level));
+    TRY(pool_of(device, -level, &pool));
+    for (int i = 0; i < CUSTREAM_POOL_SIZE; i++) {
+        custream_t s = pool->streams[cs_add(&levels[device][-level].next, 1u) % CUSTREAM_POOL_SIZE];
+        if (avoid_capturing && api_is_capturing(s)) continue;
+        *stream = s;
+        return custream_retain(s);
+    }
+    return CUSTREAM_CAPTURE_STATE;
+}
+
+void api_pools_release(void)
+{
+    for (int device = 0; device < API_DEVICES; device++)
+        for (int level = 0; level < LEVELS; level++) pool_free(atomic_exchange(&levels[device][level].pool, NULL));
+}

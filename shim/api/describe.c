@@ -1,0 +1,173 @@
+/* What a stream is: its properties, names, and comparing. */
+#include "shim/api/api.h"
+#include "shim/api/link.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+CS_EXPORT status custream_get_handle(custream_t stream, void **handle)
+{
+    NEED(handle);
+    USABLE_STREAM(stream);
+    *handle = stream->handle;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_get_id(custream_t stream, uint64_t *id)
+{
+    NEED(id);
+    TRY(api_object_check(stream, API_STREAM));
+    *id = stream->object.id;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_get_device(custream_t stream, int *device)
+{
+    NEED(device);
+    USABLE_STREAM(stream);
+    TRY(api_ready());
+    if (api_stream_is_default(stream)) return api_current_device(device);
+    *device = stream->object.device;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_get_context(custream_t stream, void **context)
+{
+    CUcontext found;
+    NEED(context);
+    USABLE_STREAM(stream);
+    TRY(api_ready());
+    TRY(api_stream_enter(stream));
+    TRY(CUDA(cuStreamGetCtx, stream->handle, &found));
+    *context = found;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_get_flags(custream_t stream, unsigned *flags)
+{
+    NEED(flags);
+    USABLE_STREAM(stream);
+    TRY(api_ready());
+    TRY(api_stream_enter(stream));
+    return CUDA(cuStreamGetFlags, stream->handle, flags);
+}
+
+CS_EXPORT status custream_is_nonblocking(custream_t stream, int *nonblocking)
+{
+    unsigned flags;
+    NEED(nonblocking);
+    TRY(custream_get_flags(stream, &flags));
+    *nonblocking = (flags & CUSTREAM_NON_BLOCKING) != 0;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_is_owned(custream_t stream, int *owned)
+{
+    NEED(owned);
+    USABLE_STREAM(stream);
+    *owned = stream->kind == API_OWNED;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_get_priority(custream_t stream, int *priority)
+{
+    NEED(priority);
+    USABLE_STREAM(stream);
+    TRY(api_ready());
+    TRY(api_stream_enter(stream));
+    return CUDA(cuStreamGetPriority, stream->handle, priority);
+}
+
+CS_EXPORT status custream_get_requested_priority(custream_t stream, int *priority)
+{
+    NEED(priority);
+    USABLE_STREAM(stream);
+    *priority = stream->requested;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_protocol(custream_t stream, int *version, uintptr_t *handle)
+{
+    USABLE_STREAM(stream);
+    if (version) *version = 0;
+    if (handle) *handle = (uintptr_t)stream->handle;
+    return CUSTREAM_SUCCESS;
+}
+
+/* --- names --- */
+
+CS_EXPORT status custream_set_name(custream_t stream, const char *name)
+{
+    char *copy = NULL;
+    USABLE_STREAM(stream);
+    if (name && *name) CHECK(copy = strdup(name), CUSTREAM_NO_MEMORY);
+    cs_lock_take(&api_lock);
+    char *before = stream->name;
+    stream->name = copy;
+    cs_lock_drop(&api_lock);
+    free(before);
+    api_link_named(stream->handle, name);
+    return CUSTREAM_SUCCESS;
+}
+
+static status give_text(const char *text, char *to, size_t size, size_t *length)
+{
+    size_t full = strlen(text), part = size && full >= size ? size - 1 : full;
+    CHECK(to || !size, CUSTREAM_INVALID_VALUE);
+    if (size) memcpy(to, text, part), to[part] = 0;
+    if (length) *length = full;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_get_name(custream_t stream, char *name, size_t size, size_t *length)
+{
+    USABLE_STREAM(stream);
+    cs_lock_take(&api_lock);
+    status result = give_text(stream->name ? stream->name : "", name, size, length);
+    cs_lock_drop(&api_lock);
+    return result;
+}
+
+CS_EXPORT status custream_format(custream_t stream, char *text, size_t size, size_t *length)
+{
+    static const char *const kinds[] = {"stream", "stream of another owner", "stream of the pool", "legacy default stream", "per-thread default stream", "default stream"};
+    char line[512], handle[32], place[96] = "";
+    TRY(api_object_check(stream, API_STREAM));
+    snprintf(handle, sizeof handle, "%p", (void *)stream->handle);
+    if (!api_stream_is_default(stream))
+        snprintf(place, sizeof place, " on device %d, %s, priority %d", stream->object.device, stream->flags & CUSTREAM_NON_BLOCKING ? "non-blocking" : "blocking", stream->priority);
+    cs_lock_take(&api_lock);
+    snprintf(line, sizeof line, "custream %llu: %s %s%s%s%s%s%s", (unsigned long long)stream->object.id, kinds[stream->kind], handle, place, stream->name ? ", \"" : "",
+             stream->name ? stream->name : "", stream->name ? "\"" : "", cs_load(&stream->object.closed) ? ", closed" : "");
+    cs_lock_drop(&api_lock);
+    return give_text(line, text, size, length);
+}
+
+/* --- comparing --- */
+
+CS_EXPORT status custream_compare(custream_t a, custream_t b, int *order)
+{
+    NEED(order);
+    TRY(api_object_check(a, API_STREAM));
+    TRY(api_object_check(b, API_STREAM));
+    uintptr_t x = (uintptr_t)a->handle, y = (uintptr_t)b->handle;
+    int device = (a->object.device > b->object.device) - (a->object.device < b->object.device);
+    *order = device ? device : (x > y) - (x < y);
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT int custream_equal(custream_t a, custream_t b)
+{
+    int order;
+    if (!a || !b) return a == b;
+    return custream_compare(a, b, &order) == CUSTREAM_SUCCESS && !order;
+}
+
+CS_EXPORT uint64_t custream_hash(custream_t stream)
+{
+    if (api_object_check(stream, API_STREAM) != CUSTREAM_SUCCESS) return 0;
+    uint64_t hash = (uintptr_t)stream->handle ^ (uint64_t)(unsigned)stream->object.device << 52;
+    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdu;
+    return (hash ^ hash >> 29) | 1; /* 0 is NULL's */
+}

@@ -1,0 +1,285 @@
+/* Events. */
+#include "shim/api/api.h"
+#include "shim/api/link.h"
+
+#include <string.h>
+
+enum { FLAGS = CUSTREAM_EXTERNAL | CUSTREAM_EXTERNAL_IF_CAPTURING };
+
+CS_EXPORT status custream_event_options_init(custream_event_options_t *options)
+{
+    NEED(options);
+    *options = (custream_event_options_t){.size = sizeof *options, .device = -1};
+    return CUSTREAM_SUCCESS;
+}
+
+static status event_new(custream_event_t *out, CUevent handle, int device)
+{
+    custream_event_t e = api_object_new(API_EVENT);
+    CHECK(e, CUSTREAM_NO_MEMORY);
+    cs_store(&e->handle, handle);
+    e->object.device = device;
+    *out = e;
+    return CUSTREAM_SUCCESS;
+}
+
+/* The CUDA side, on the device; a lazy one's at its first record. */
+static status make(custream_event_t e, int device)
+{
+    struct api_scope scope;
+    CUevent handle = NULL, none = NULL;
+    TRY(api_enter(&device, &scope));
+    CUcontext context = NULL;
+    status result = CUDA(cuEventCreate, &handle, e->flags);
+    api_driver.cuCtxGetCurrent(&context);
+    api_leave(&scope);
+    if (result != CUSTREAM_SUCCESS) return result;
+    if (!atomic_compare_exchange_strong(&e->handle, &none, handle)) api_driver.cuEventDestroy_v2(handle);
+    else e->context = context;
+    if (!e->lazy) e->object.device = device;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_event_create(custream_event_t *event, const custream_event_options_t *options)
+{
+    custream_event_options_t chosen;
+    custream_event_t e;
+    NEED(event);
+    custream_event_options_init(&chosen);
+    if (options) {
+        CHECK(options->size == sizeof chosen, CUSTREAM_INVALID_VALUE);
+        chosen = *options;
+    }
+    CHECK(!(chosen.interprocess && chosen.timing), CUSTREAM_INVALID_VALUE);
+    TRY(api_ready());
+    TRY(api_device_check(chosen.device));
+    TRY(event_new(&e, NULL, chosen.device));
+    e->flags = (chosen.blocking_sync ? CUSTREAM_EVENT_BLOCKING_SYNC : 0u) | (chosen.timing ? 0u : CUSTREAM_EVENT_DISABLE_TIMING) |
+               (chosen.interprocess ? CUSTREAM_EVENT_INTERPROCESS : 0u);
+    e->owned = e->flags_known = true;
+    e->external = chosen.external;
+    e->lazy = chosen.lazy;
+    e->once = chosen.single_export && chosen.interprocess;
+    status result = chosen.lazy ? CUSTREAM_SUCCESS : make(e, chosen.device);
+    if (result != CUSTREAM_SUCCESS) return api_object_free(e), result;
+    api_object_list(&e->object, cs_load(&e->handle));
+    *event = e;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_event_wrap(custream_event_t *event, void *handle, int device, void (*release)(void *owner), void *owner)
+{
+    custream_event_t e;
+    NEED(event);
+    NEED(handle);
+    TRY(api_ready());
+    TRY(api_device_check(device));
+    if ((e = api_object_find(API_EVENT, handle))) {
+        *event = e;
+        if (release) release(owner);
+        return CUSTREAM_SUCCESS;
+    }
+    if (device == -1) TRY(api_current_device(&device));
+    TRY(event_new(&e, handle, device));
+    cs_store(&e->recorded, true); /* for all that is known */
+    custream_event_t other = api_object_list_once(&e->object, handle);
+    if (other) {
+        api_object_free(e);
+        if (release) release(owner);
+    } else {
+        e->release = release;
+        e->owner = owner;
+    }
+    *event = other ? other : e;
+    return CUSTREAM_SUCCESS;
+}
+
+static void event_end(custream_event_t e)
+{
+    CUevent handle = cs_load_acq(&e->handle);
+    if (e->owned && handle && !api_forked() && api_context_lives(e->context)) api_driver.cuEventDestroy_v2(handle);
+    else if (e->release) e->release(e->owner);
+    e->release = NULL;
+}
+
+CS_EXPORT status custream_event_retain(custream_event_t event) { return api_retain(event, API_EVENT); }
+
+CS_EXPORT status custream_event_release(custream_event_t event)
+{
+    TRY(api_object_check(event, API_EVENT));
+    if (!api_release(event)) return CUSTREAM_SUCCESS;
+    if (!atomic_exchange(&event->object.closed, true)) event_end(event);
+    api_object_free(event);
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_event_close(custream_event_t event)
+{
+    TRY(api_object_check(event, API_EVENT));
+    if (atomic_exchange(&event->object.closed, true)) return CUSTREAM_SUCCESS;
+    api_object_unlist(&event->object);
+    event_end(event);
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_event_get_handle(custream_event_t event, void **handle)
+{
+    NEED(handle);
+    USABLE_EVENT(event);
+    *handle = cs_load_acq(&event->handle);
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_event_get_device(custream_event_t event, int *device)
+{
+    NEED(device);
+    USABLE_EVENT(event);
+    *device = event->imported || (event->lazy && !cs_load_acq(&event->handle)) ? -1 : event->object.device;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_event_get_flags(custream_event_t event, unsigned *flags)
+{
+    NEED(flags);
+    USABLE_EVENT(event);
+    *flags = event->flags;
+    return CUSTREAM_SUCCESS;
+}
+
+/* --- record and wait --- */
+
+static unsigned cuda_flags(custream_event_t e, custream_t stream, unsigned flags, unsigned external)
+{
+    bool capturing = (e->external || flags & CUSTREAM_EXTERNAL_IF_CAPTURING) && api_is_capturing(stream);
+    return capturing || flags & CUSTREAM_EXTERNAL ? external : 0;
+}
+
+/* A lazy event is made on the device of its first stream; others must be of it. */
+static status belongs(custream_event_t e, custream_t stream, bool record)
+{
+    int device = stream->object.device;
+    if (api_stream_is_default(stream)) TRY(api_current_device(&device));
+    if (e->lazy && record && !cs_load_acq(&e->handle)) {
+        TRY(make(e, device));
+        e->object.device = device;
+        api_object_has_handle(&e->object, cs_load(&e->handle));
+    }
+    return !record || e->imported || e->object.device == device || e->object.device == -1 ? CUSTREAM_SUCCESS : CUSTREAM_DEVICE_MISMATCH;
+}
+
+status api_event_record(custream_event_t e, custream_t stream, unsigned flags)
+{
+    CHECK(!(flags & ~(unsigned)FLAGS), CUSTREAM_INVALID_VALUE);
+    CHECK(!(e->once && cs_load(&e->recorded)), CUSTREAM_IPC);
+    TRY(api_stream_enter(stream));
+    TRY(belongs(e, stream, true));
+    unsigned chosen = cuda_flags(e, stream, flags, CU_EVENT_RECORD_EXTERNAL);
+    TRY(chosen ? CUDA(cuEventRecordWithFlags, cs_load_acq(&e->handle), stream->handle, chosen) : CUDA(cuEventRecord, cs_load_acq(&e->handle), stream->handle));
+    cs_store_rel(&e->recorded, true);
+    return CUSTREAM_SUCCESS;
+}
+
+status api_event_wait(custream_event_t e, custream_t stream, unsigned flags)
+{
+    CHECK(!(flags & ~(unsigned)FLAGS), CUSTREAM_INVALID_VALUE);
+    if (!cs_load_acq(&e->handle)) return CUSTREAM_SUCCESS; /* lazy, and never recorded */
+    TRY(api_stream_enter(stream));
+    return CUDA(cuStreamWaitEvent, stream->handle, cs_load_acq(&e->handle), cuda_flags(e, stream, flags, CU_EVENT_WAIT_EXTERNAL));
+}
+
+typedef status on_stream(custream_event_t event, custream_t stream, unsigned flags);
+
+static status by_event(custream_event_t event, custream_t stream, on_stream *what)
+{
+    status result;
+    USABLE_EVENT(event);
+    if (stream) USABLE_STREAM(stream);
+    TRY(api_ready());
+    custream_t chosen = api_current_or(stream, &result);
+    if (!chosen) return result;
+    result = what(event, chosen, 0);
+    if (!stream) custream_release(chosen);
+    return result;
+}
+
+CS_EXPORT status custream_event_record(custream_event_t event, custream_t stream) { return by_event(event, stream, api_event_record); }
+CS_EXPORT status custream_event_wait(custream_event_t event, custream_t stream) { return by_event(event, stream, api_event_wait); }
+
+/* --- completion --- */
+
+CS_EXPORT status custream_event_query(custream_event_t event)
+{
+    USABLE_EVENT(event);
+    TRY(api_ready());
+    CUevent handle = cs_load_acq(&event->handle);
+    return handle ? CUDA(cuEventQuery, handle) : CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_event_synchronize(custream_event_t event)
+{
+    USABLE_EVENT(event);
+    CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
+    TRY(api_ready());
+    CUevent handle = cs_load_acq(&event->handle);
+    return handle ? CUDA(cuEventSynchronize, handle) : CUSTREAM_SUCCESS;
+}
+
+static status is_timed(custream_event_t e)
+{
+    CHECK(!(e->flags & CUSTREAM_EVENT_DISABLE_TIMING), CUSTREAM_TIMING_DISABLED);
+    return cs_load_acq(&e->handle) ? CUSTREAM_SUCCESS : CUSTREAM_NOT_RECORDED;
+}
+
+CS_EXPORT status custream_event_elapsed_ms(custream_event_t begin, custream_event_t end, int synchronize, float *ms)
+{
+    NEED(ms);
+    USABLE_EVENT(begin);
+    USABLE_EVENT(end);
+    TRY(api_ready());
+    TRY(is_timed(begin));
+    TRY(is_timed(end));
+    if (synchronize) TRY(custream_event_synchronize(begin));
+    if (synchronize) TRY(custream_event_synchronize(end));
+    status result = CUDA(cuEventElapsedTime, ms, cs_load_acq(&begin->handle), cs_load_acq(&end->handle));
+    bool recorded = cs_load_acq(&begin->recorded) && cs_load_acq(&end->recorded);
+    return result == CUSTREAM_INVALID_HANDLE && !recorded ? CUSTREAM_NOT_RECORDED : result; /* so CUDA calls an event that nobody has recorded */
+}
+
+/* --- between processes --- */
+
+CS_EXPORT status custream_event_ipc_export(custream_event_t event, unsigned char handle[CUSTREAM_IPC_BYTES])
+{
+    CUipcEventHandle own;
+    _Static_assert(sizeof own == CUSTREAM_IPC_BYTES, "CUDA's handle has 64 bytes");
+    NEED(handle);
+    USABLE_EVENT(event);
+    TRY(api_ready());
+    CHECK(!event->imported && (!event->flags_known || event->flags & CUSTREAM_EVENT_INTERPROCESS), CUSTREAM_IPC);
+    if (!cs_load_acq(&event->handle)) TRY(make(event, event->object.device));
+    TRY(CUDA(cuIpcGetEventHandle, &own, cs_load_acq(&event->handle)));
+    memcpy(handle, &own, sizeof own);
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_event_ipc_import(custream_event_t *event, const unsigned char handle[CUSTREAM_IPC_BYTES])
+{
+    CUipcEventHandle own;
+    CUevent made;
+    struct api_scope scope;
+    custream_event_t e;
+    int device = -1;
+    NEED(event);
+    NEED(handle);
+    TRY(api_ready());
+    TRY(api_enter(&device, &scope));
+    memcpy(&own, handle, sizeof own);
+    TRY(CUDA(cuIpcOpenEventHandle, &made, own));
+    status result = event_new(&e, made, -1);
+    if (result != CUSTREAM_SUCCESS) return api_driver.cuEventDestroy_v2(made), result;
+    e->owned = e->imported = e->flags_known = true;
+    e->flags = CUSTREAM_EVENT_DISABLE_TIMING | CUSTREAM_EVENT_INTERPROCESS;
+    cs_store(&e->recorded, true);
+    api_object_list(&e->object, made);
+    *event = e;
+    return CUSTREAM_SUCCESS;
+}

@@ -1,0 +1,97 @@
+#include "shim/api/link.h"
+
+#include "shim/gpu/backend.h"
+#include "shim/hook/annotate.h"
+#include "shim/hook/mode.h"
+#include "shim/hook/window.h"
+#include "shim/object/stream.h"
+#include "shim/policy/hooks.h"
+#include "shim/trace/output.h"
+#include "shim/trace/writer.h"
+
+static struct cs_stream *stream_of(cs_u64 link) { return link ? cs_pool_get(&cs_streams, (cs_ref)link) : NULL; }
+
+cs_u64 api_link_stream(void *handle)
+{
+    cs_u64 value = (uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD && cs_stream_handles.slots ? cs_map_get(&cs_stream_handles, (uintptr_t)handle) : 0;
+    return value & CS_MAP_DEAD ? 0 : value;
+}
+
+bool api_link_ended(cs_u64 link)
+{
+    const struct cs_stream *stream = stream_of(link);
+    return link && (!stream || cs_load_acq(&stream->ended));
+}
+
+bool api_link_requested(void *handle, cs_u64 link, int *priority)
+{
+    (void)handle;
+    const struct cs_stream *stream = stream_of(link);
+    if (!stream || !cs_load_acq(&stream->filled) || stream->origin != CS_STREAM_CREATED) return false;
+    *priority = stream->priority_asked;
+    return true;
+}
+
+void api_link_named(void *handle, const char *name)
+{
+    if (!cs_stream_handles.slots) return; /* nothing is kept of streams */
+    cs_stream_named(NULL, (CUstream)handle, name && *name ? cs_name_add(name) : 0);
+}
+
+/* --- hooks --- */
+
+/* Wrappers ask policies and hooks from now on. Not in a process that keeps no objects, nor once it has begun to end. */
+static bool steer_from_now_on(void)
+{
+    unsigned mode = cs_load_acq(&cs_mode);
+    do
+        if (!(mode & CS_MODE_WATCH)) return mode == CS_MODE_COLD; /* then the first call looks */
+    while (!atomic_compare_exchange_weak_explicit(&cs_mode, &mode, mode | CS_MODE_STEER, memory_order_release, memory_order_relaxed));
+    return true;
+}
+
+custream_status_t api_link_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, cs_u32 *number)
+{
+    bool running;
+    if (!(*number = cs_hook_add(kind, function, arg))) return CUSTREAM_NO_MEMORY;
+    if (steer_from_now_on()) return CUSTREAM_SUCCESS;
+    cs_hook_remove(*number, &running);
+    return CUSTREAM_NOT_SUPPORTED;
+}
+
+bool api_link_unhook(cs_u32 number, bool *running) { return cs_hook_remove(number, running); }
+bool api_link_in_hook(void) { return cs_hook_inside(); }
+
+/* --- annotations --- */
+
+static struct cs_annotation annotation(const char *text) { return (struct cs_annotation){.text = cs_name_add_guest(text)}; }
+
+int api_link_push(const char *text)
+{
+    if (!cs_annotate_init()) return -1;
+    struct cs_annotation what = annotation(text);
+    return cs_annotate_push(&what);
+}
+int api_link_pop(void) { return cs_annotate_init() ? cs_annotate_pop(0) : -1; }
+
+void api_link_mark(const char *text)
+{
+    struct cs_annotation what = annotation(text);
+    if (cs_annotate_init()) cs_annotate_mark(&what);
+}
+
+custream_status_t api_link_record(bool on)
+{
+    const char *why = NULL;
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH)) return CUSTREAM_NOT_SUPPORTED;
+    return cs_window_say(on, &why) || !on ? CUSTREAM_SUCCESS : CUSTREAM_NOT_SUPPORTED;
+}
+
+custream_status_t api_link_flush(void)
+{
+    enum { GPU_MS = 2000, WRITER_MS = 5000 };
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || !*cs_output_path()) return CUSTREAM_NOT_SUPPORTED;
+    cs_gpu_flush(GPU_MS);
+    cs_writer_flush(WRITER_MS);
+    return CUSTREAM_SUCCESS;
+}

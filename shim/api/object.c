@@ -1,0 +1,242 @@
+/* Objects: their memory, references, and finding them by handle. */
+#include "shim/api/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS = 3, BLOCK = 64, BUCKETS = 1 << 12, CACHED = 256 };
+
+struct cs_lock api_lock = CS_LOCK_INIT(CS_RANK_API, "api");
+
+/* By kind; all guarded by the lock. Memory that was freed goes to the end of the line, so that a stale reference meets a freed object, not a new one. */
+static struct kind {
+    enum api_mark mark;
+    size_t size;
+    struct api_object *free_first, *free_last;
+    size_t free_count;
+    struct api_object *first, *last; /* all that are listed, by id */
+    cs_u64 ever[API_DEVICES + 1], alive[API_DEVICES + 1]; /* by device, those without one at the end */
+} kinds[KINDS] = {
+    {.mark = API_STREAM, .size = sizeof(struct custream_s)},
+    {.mark = API_EVENT, .size = sizeof(struct custream_event_s)},
+    {.mark = API_GRAPH, .size = sizeof(struct custream_graph_s)},
+};
+static struct api_object *buckets[BUCKETS];
+static cs_u64 last_id;
+
+static struct kind *kind_of(enum api_mark mark)
+{
+    for (int i = 0; i < KINDS; i++)
+        if (kinds[i].mark == mark) return &kinds[i];
+    return NULL;
+}
+
+static void put_free(struct kind *kind, struct api_object *object)
+{
+    object->next = NULL;
+    if (kind->free_last) kind->free_last->next = object;
+    else kind->free_first = object;
+    kind->free_last = object;
+    kind->free_count++;
+}
+
+/* A block of objects, never given back: what somebody still points at stays readable. */
+static void grow(struct kind *kind)
+{
+    size_t size = (kind->size + CS_CACHE_LINE - 1) & ~(size_t)(CS_CACHE_LINE - 1);
+    char *block = aligned_alloc(CS_CACHE_LINE, BLOCK * size);
+    for (int i = 0; block && i < BLOCK; i++) {
+        struct api_object *object = (struct api_object *)(block + (size_t)i * size);
+        memset(object, 0, kind->size);
+        cs_store(&object->mark, API_FREE);
+        put_free(kind, object);
+    }
+}
+
+void *api_object_new(enum api_mark mark)
+{
+    struct kind *kind = kind_of(mark);
+    cs_lock_take(&api_lock);
+    if (kind->free_count <= CACHED) grow(kind);
+    struct api_object *object = kind->free_first;
+    if (object) {
+        kind->free_first = object->next;
+        if (!kind->free_first) kind->free_last = NULL;
+        kind->free_count--;
+        memset(object, 0, kind->size);
+        object->references = 1;
+        object->id = ++last_id;
+        cs_store_rel(&object->mark, mark);
+    }
+    cs_lock_drop(&api_lock);
+    return object;
+}
+
+void api_object_free(void *at)
+{
+    struct api_object *object = at;
+    struct kind *kind = kind_of((enum api_mark)cs_load(&object->mark));
+    cs_lock_take(&api_lock);
+    cs_store_rel(&object->mark, API_FREE);
+    put_free(kind, object);
+    cs_lock_drop(&api_lock);
+}
+
+/* --- lists --- */
+
+static struct api_object **bucket_of(const void *handle) { return &buckets[((uintptr_t)handle ^ (uintptr_t)handle >> 17) * 0xff51afd7ed558ccdu >> 52]; }
+static size_t place_of(int device) { return device >= 0 && device < API_DEVICES ? (size_t)device : API_DEVICES; }
+
+static void put_handle(struct api_object *object, void *handle)
+{
+    object->handle = handle;
+    if (handle) object->next_of_handle = *bucket_of(handle), *bucket_of(handle) = object;
+}
+
+/* With the lock held. */
+static struct api_object *find(enum api_mark mark, void *handle)
+{
+    struct api_object *object = handle ? *bucket_of(handle) : NULL;
+    while (object && (object->handle != handle || cs_load(&object->mark) != (cs_u32)mark || cs_load(&object->closed))) object = object->next_of_handle;
+    if (object) object->references++;
+    return object;
+}
+
+static void list(struct api_object *object, void *handle)
+{
+    struct kind *kind = kind_of((enum api_mark)cs_load(&object->mark));
+    put_handle(object, handle);
+    struct api_object *after = kind->last;
+    while (after && after->id > object->id) after = after->previous; /* made at the same time on another thread */
+    object->previous = after;
+    object->next = after ? after->next : kind->first;
+    *(after ? &after->next : &kind->first) = object;
+    *(object->next ? &object->next->previous : &kind->last) = object;
+    object->listed = true;
+    object->counted = object->device;
+    kind->ever[place_of(object->counted)]++;
+    kind->alive[place_of(object->counted)]++;
+}
+
+void api_object_list(struct api_object *object, void *handle)
+{
+    cs_lock_take(&api_lock);
+    list(object, handle);
+    cs_lock_drop(&api_lock);
+}
+
+void *api_object_list_once(struct api_object *object, void *handle)
+{
+    cs_lock_take(&api_lock);
+    struct api_object *other = find((enum api_mark)cs_load(&object->mark), handle);
+    if (!other) list(object, handle);
+    cs_lock_drop(&api_lock);
+    return other;
+}
+
+void api_object_has_handle(struct api_object *object, void *handle)
+{
+    cs_lock_take(&api_lock);
+    if (object->listed && !object->handle) put_handle(object, handle);
+    cs_lock_drop(&api_lock);
+}
+
+static void unlist(struct api_object *object)
+{
+    struct kind *kind = kind_of((enum api_mark)cs_load(&object->mark));
+    if (!object->listed) return;
+    for (struct api_object **at = bucket_of(object->handle); object->handle && *at; at = &(*at)->next_of_handle) {
+        if (*at != object) continue;
+        *at = object->next_of_handle;
+        break;
+    }
+    *(object->previous ? &object->previous->next : &kind->first) = object->next;
+    *(object->next ? &object->next->previous : &kind->last) = object->previous;
+    object->listed = false;
+    kind->alive[place_of(object->counted)]--;
+}
+
+void api_object_unlist(struct api_object *object)
+{
+    cs_lock_take(&api_lock);
+    unlist(object);
+    cs_lock_drop(&api_lock);
+}
+
+void *api_object_find(enum api_mark mark, void *handle)
+{
+    cs_lock_take(&api_lock);
+    struct api_object *object = find(mark, handle);
+    cs_lock_drop(&api_lock);
+    return object;
+}
+
+void *api_object_after(enum api_mark mark, cs_u64 after, cs_u64 until)
+{
+    cs_lock_take(&api_lock);
+    struct api_object *object = kind_of(mark)->first;
+    while (object && (object->id <= after || cs_load(&object->closed))) object = object->next;
+    if (object && object->id > until) object = NULL;
+    if (object) object->references++;
+    cs_lock_drop(&api_lock);
+    return object;
+}
+
+cs_u64 api_last_id(void)
+{
+    cs_lock_take(&api_lock);
+    cs_u64 id = last_id;
+    cs_lock_drop(&api_lock);
+    return id;
+}
+
+void api_object_counts(enum api_mark mark, int device, cs_u64 *alive, cs_u64 *ever)
+{
+    const struct kind *kind = kind_of(mark);
+    *alive = *ever = 0;
+    cs_lock_take(&api_lock);
+    for (size_t i = 0; i <= API_DEVICES; i++) {
+        if (device != -1 && i != place_of(device)) continue;
+        *alive += kind->alive[i];
+        *ever += kind->ever[i];
+    }
+    cs_lock_drop(&api_lock);
+}
+
+/* --- references --- */
+
+status api_object_check(const void *at, enum api_mark mark)
+{
+    const struct api_object *object = at;
+    NEED(object);
+    if ((uintptr_t)object < 4096 || (uintptr_t)object % _Alignof(struct api_object)) return CUSTREAM_INVALID_HANDLE; /* CU_STREAM_LEGACY and the like */
+    return cs_load_acq(&object->mark) == (cs_u32)mark ? CUSTREAM_SUCCESS : CUSTREAM_INVALID_HANDLE;
+}
+
+status api_object_usable(const void *at, enum api_mark mark)
+{
+    const struct api_object *object = at;
+    TRY(api_object_check(at, mark));
+    return cs_load_acq(&object->closed) ? CUSTREAM_CLOSED : CUSTREAM_SUCCESS;
+}
+
+status api_retain(void *at, enum api_mark mark)
+{
+    struct api_object *object = at;
+    TRY(api_object_check(at, mark));
+    cs_lock_take(&api_lock);
+    status result = object->references ? CUSTREAM_SUCCESS : CUSTREAM_INVALID_HANDLE;
+    if (result == CUSTREAM_SUCCESS) object->references++;
+    cs_lock_drop(&api_lock);
+    return result;
+}
+
+bool api_release(void *at)
+{
+    struct api_object *object = at;
+    cs_lock_take(&api_lock);
+    bool last = object->references && !--object->references;
+    if (last) unlist(object);
+    cs_lock_drop(&api_lock);
+    return last;
+}

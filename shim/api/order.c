@@ -1,0 +1,118 @@
+/* Completion, and order between streams. */
+#include "shim/api/api.h"
+#include "shim/api/link.h"
+
+CS_EXPORT status custream_query(custream_t stream)
+{
+    USABLE_STREAM(stream);
+    TRY(api_ready());
+    TRY(api_stream_enter(stream));
+    return CUDA(cuStreamQuery, stream->handle);
+}
+
+CS_EXPORT status custream_synchronize(custream_t stream)
+{
+    USABLE_STREAM(stream);
+    CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
+    TRY(api_ready());
+    CHECK(!api_is_capturing(stream), CUSTREAM_CAPTURE_UNSUPPORTED); /* asked first: CUDA would break the capture */
+    TRY(api_stream_enter(stream));
+    return CUDA(cuStreamSynchronize, stream->handle);
+}
+
+CS_EXPORT status custream_device_synchronize(int device)
+{
+    struct api_scope scope;
+    CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
+    TRY(api_ready());
+    TRY(api_enter(&device, &scope));
+    status result = CUDA(cuCtxSynchronize);
+    api_leave(&scope);
+    return result;
+}
+
+CS_EXPORT status custream_record(custream_t stream, custream_event_t event, unsigned flags)
+{
+    USABLE_STREAM(stream);
+    USABLE_EVENT(event);
+    TRY(api_ready());
+    return api_event_record(event, stream, flags);
+}
+
+CS_EXPORT status custream_record_new(custream_t stream, const custream_event_options_t *options, custream_event_t *out)
+{
+    custream_event_options_t chosen;
+    custream_event_t event;
+    NEED(out);
+    USABLE_STREAM(stream);
+    TRY(api_ready());
+    custream_event_options_init(&chosen);
+    if (options) chosen = *options;
+    if (chosen.device == -1 && !api_stream_is_default(stream)) chosen.device = stream->object.device;
+    TRY(custream_event_create(&event, options && options->size != sizeof chosen ? options : &chosen));
+    status result = api_event_record(event, stream, 0);
+    if (result != CUSTREAM_SUCCESS) return custream_event_release(event), result;
+    *out = event;
+    return CUSTREAM_SUCCESS;
+}
+
+CS_EXPORT status custream_wait_event(custream_t stream, custream_event_t event, unsigned flags)
+{
+    USABLE_STREAM(stream);
+    USABLE_EVENT(event);
+    TRY(api_ready());
+    return api_event_wait(event, stream, flags);
+}
+
+CS_EXPORT status custream_cached_event(custream_t stream, custream_event_t *event)
+{
+    custream_event_options_t options;
+    custream_event_t made, none = NULL;
+    NEED(event);
+    USABLE_STREAM(stream);
+    TRY(api_ready());
+    if (!cs_load_acq(&stream->cached)) {
+        custream_event_options_init(&options);
+        options.lazy = api_stream_is_default(stream); /* on the device that is current at the first record */
+        options.device = stream->object.device;
+        TRY(custream_event_create(&made, &options));
+        if (!atomic_compare_exchange_strong(&stream->cached, &none, made)) custream_event_release(made);
+    }
+    *event = cs_load_acq(&stream->cached);
+    return custream_event_retain(*event);
+}
+
+/* An event that nobody else records meanwhile: those of default streams are on whatever device is current. */
+static status event_for(custream_t other, custream_event_t *event)
+{
+    custream_event_options_t options;
+    if (!api_stream_is_default(other)) return custream_cached_event(other, event);
+    custream_event_options_init(&options);
+    return custream_event_create(event, &options);
+}
+
+CS_EXPORT status custream_wait_stream(custream_t stream, custream_t other, custream_event_t event, unsigned flags)
+{
+    custream_event_t used = event;
+    USABLE_STREAM(stream);
+    USABLE_STREAM(other);
+    if (event) USABLE_EVENT(event);
+    CHECK(!(flags & ~(unsigned)(CUSTREAM_EXTERNAL | CUSTREAM_EXTERNAL_IF_CAPTURING)), CUSTREAM_INVALID_VALUE);
+    if (stream == other) return CUSTREAM_SUCCESS;
+    TRY(api_ready());
+    if (!event) TRY(event_for(other, &used));
+    status result = api_event_record(used, other, flags);
+    if (result == CUSTREAM_SUCCESS) result = api_event_wait(used, stream, flags);
+    if (!event) custream_event_release(used);
+    return result;
+}
+
+CS_EXPORT status custream_wait_handle(custream_t stream, void *foreign_stream)
+{
+    custream_t other;
+    USABLE_STREAM(stream);
+    TRY(custream_wrap(&other, foreign_stream, -1, NULL, NULL));
+    status result = custream_wait_stream(stream, other, NULL, 0);
+    custream_release(other);
+    return result;
+}

@@ -1,0 +1,45 @@
+/*
+ * CUSTREAM_PLUGIN: shared objects that are opened at the process's first call of CUDA, on the thread that makes it, before that call goes on.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "custream.h"
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/hook/mode.h"
+
+static const custream_plugin_api_t api = {
+    .version = CUSTREAM_PLUGIN_VERSION, .size = sizeof api,
+    .register_hook = custream_register_hook, .unregister_hook = custream_unregister_hook,
+    .wrap = custream_wrap, .release = custream_release, .format = custream_format, .set_name = custream_set_name,
+    .last_driver_error = custream_last_driver_error, .status_name = custream_status_name, .version_string = custream_version_string,
+    .range_push = custream_trace_range_push, .range_pop = custream_trace_range_pop, .mark = custream_trace_mark,
+};
+
+static void load(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: %s; the program goes on without it", dlerror());
+        return;
+    }
+    custream_plugin_init_fn *init = (custream_plugin_init_fn *)dlsym(library, "custream_plugin_init");
+    custream_status_t answer = init ? init(&api) : CUSTREAM_SUCCESS;
+    if (!init) cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: %s has no custream_plugin_init; the program goes on without it", path);
+    else if (answer != CUSTREAM_SUCCESS) cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: custream_plugin_init of %s answers %s", path, custream_status_name(answer));
+}
+
+static void load_all(void)
+{
+    CS_KEEP_ERRNO;
+    char *paths = strdup(cs_option_text(CS_OPTION_PLUGIN)), *rest = paths;
+    for (char *path; paths && (path = strsep(&rest, ":"));)
+        if (*path) load(path);
+    free(paths);
+}
+
+__attribute__((constructor)) static void at_start(void) { cs_activated = load_all; }

@@ -1,0 +1,162 @@
+#include "shim/policy/hooks.h"
+
+#include <string.h>
+
+#include "shim/base/keep.h"
+
+/* A place: `state` is its hook's number, 0 while it is free; the low bits of a number are its place. `users`: threads that are in it. */
+static struct place {
+    _Atomic cs_u32 state, users;
+    _Atomic bool leaving;
+    custream_hook_kind_t kind;
+    custream_hook_fn *function;
+    void *arg;
+} places[CS_HOOKS];
+
+_Atomic cs_u32 cs_hooks_kinds;
+static _Atomic cs_u32 rounds;
+static CS_TLS bool inside;
+
+enum { TAKEN = 1u << 31 }; /* being filled in */
+
+static void count_kinds(void)
+{
+    cs_u32 kinds = 0;
+    for (size_t i = 0; i < CS_HOOKS; i++) {
+        cs_u32 state = cs_load_acq(&places[i].state);
+        if (state && state != TAKEN && !cs_load(&places[i].leaving)) kinds |= 1u << places[i].kind;
+    }
+    cs_store(&cs_hooks_kinds, kinds);
+}
+
+static void free_if_left(struct place *p)
+{
+    cs_u32 state = cs_load_acq(&p->state);
+    if (!state || state == TAKEN || !cs_load_acq(&p->leaving) || cs_load_acq(&p->users)) return;
+    if (atomic_compare_exchange_strong(&p->state, &state, TAKEN)) {
+        cs_store(&p->leaving, false);
+        cs_store_rel(&p->state, 0);
+    }
+}
+
+cs_u32 cs_hook_add(custream_hook_kind_t kind, custream_hook_fn *function, void *arg)
+{
+    for (size_t i = 0; i < CS_HOOKS; i++) {
+        struct place *p = &places[i];
+        cs_u32 free = 0;
+        free_if_left(p);
+        if (!atomic_compare_exchange_strong(&p->state, &free, TAKEN)) continue;
+        p->kind = kind;
+        p->function = function;
+        p->arg = arg;
+        cs_u32 number = ((cs_add(&rounds, 1u) + 1) * CS_HOOKS + (cs_u32)i) & (TAKEN - 1);
+        cs_store_rel(&p->state, number);
+        count_kinds();
+        return number;
+    }
+    return 0;
+}
+
+bool cs_hook_remove(cs_u32 number, bool *running)
+{
+    struct place *p = &places[number % CS_HOOKS];
+    if (!number || cs_load_acq(&p->state) != number || atomic_exchange(&p->leaving, true)) return false;
+    count_kinds();
+    *running = atomic_load(&p->users) > (inside ? 1 : 0);
+    free_if_left(p);
+    return true;
+}
+
+bool cs_hook_inside(void) { return inside; }
+
+void cs_hooks_after_fork_in_child(void)
+{
+    for (size_t i = 0; i < CS_HOOKS; i++) cs_store(&places[i].users, 0); /* their threads are not here */
+}
+
+/* One hook's turn. It is in `users` before its state is looked at again, so that its place is not given to another meanwhile. */
+static void call(struct place *p, custream_hook_info_t *info)
+{
+    if (p->kind != info->kind) return;
+    atomic_fetch_add(&p->users, 1);
+    cs_u32 state = atomic_load(&p->state);
+    if (state && state != TAKEN && !atomic_load(&p->leaving) && p->kind == info->kind) {
+        CS_KEEP_ERRNO;
+        inside = true;
+        p->function(info, p->arg);
+        inside = false;
+    }
+    atomic_fetch_sub(&p->users, 1);
+    if (CS_UNLIKELY(atomic_load(&p->leaving))) free_if_left(p);
+}
+
+static bool asked(int kind) { return kind >= 0 && cs_load(&cs_hooks_kinds) >> kind & 1; }
+
+static CUresult ask(struct cs_hooked *hook)
+{
+    hook->info.kind = (custream_hook_kind_t)hook->kind;
+    for (size_t i = 0; i < CS_HOOKS && !hook->info.result; i++)
+        if (cs_load_acq(&places[i].state)) call(&places[i], &hook->info);
+    return hook->refused = (CUresult)hook->info.result;
+}
+
+void cs_hooks_tell(struct cs_hooked *hook, CUresult result)
+{
+    if (hook->kind < 0) return;
+    hook->info.after = 1;
+    hook->info.result = (int)result;
+    for (size_t i = 0; i < CS_HOOKS; i++) {
+        custream_hook_info_t shown = hook->info; /* what one writes is not the next one's */
+        if (cs_load_acq(&places[i].state)) call(&places[i], &shown);
+    }
+}
+
+/* --- calls --- */
+
+static int kind_of(cs_u16 call_, enum cs_kind kind)
+{
+    const char *name = cs_call_info[call_].name;
+    switch (kind) {
+    case CS_KIND_LAUNCH:
+    case CS_KIND_COPY:
+    case CS_KIND_SET:
+    case CS_KIND_MEMORY:
+    case CS_KIND_MEMOP:
+    case CS_KIND_EXTERNAL: return CUSTREAM_HOOK_ENQUEUE;
+    case CS_KIND_EVENT: return !strncmp(name, "cuEventRecord", 13) ? CUSTREAM_HOOK_RECORD : -1;
+    case CS_KIND_WAIT: return CUSTREAM_HOOK_WAIT;
+    case CS_KIND_SYNC: return CUSTREAM_HOOK_SYNCHRONIZE;
+    case CS_KIND_CAPTURE: return strstr(name, "BeginCapture") || strstr(name, "EndCapture") ? CUSTREAM_HOOK_CAPTURE : -1;
+    case CS_KIND_GRAPH: return !strncmp(name, "cuGraphLaunch", 13) ? CUSTREAM_HOOK_GRAPH_LAUNCH : -1;
+    case CS_KIND_HOSTFN: return CUSTREAM_HOOK_CALLBACK;
+    default: return -1;
+    }
+}
+
+void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call_, enum cs_kind kind, bool per_thread)
+{
+    hook->kind = cs_load(&cs_hooks_kinds) ? kind_of(call_, kind) : -1;
+    hook->refused = CUDA_SUCCESS;
+    hook->info = (custream_hook_info_t){.size = sizeof hook->info, .call = cs_call_info[call_].name, .per_thread = per_thread};
+}
+
+CUstream cs_hooks_ask(struct cs_hooked *hook, CUstream stream)
+{
+    if (stream) hook->info.stream = stream;
+    if (!asked(hook->kind)) return hook->kind = -1, stream;
+    ask(hook);
+    return hook->kind == CUSTREAM_HOOK_DESTROY ? stream : (CUstream)hook->info.stream;
+}
+
+CUresult cs_hooks_create(struct cs_creation *c)
+{
+    struct cs_hooked *hook = c->hook;
+    hook->kind = asked(CUSTREAM_HOOK_CREATE) ? CUSTREAM_HOOK_CREATE : -1;
+    if (hook->kind < 0) return CUDA_SUCCESS;
+    hook->info.flags = c->flags;
+    hook->info.priority = c->priority;
+    CUresult refused = ask(hook);
+    c->flags = hook->info.flags;
+    c->priority = hook->info.priority;
+    return refused;
+}

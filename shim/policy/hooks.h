@@ -1,0 +1,43 @@
+/*
+ * Hooks: functions of the program, or of a plug-in, around calls on streams (custream.h).
+ *
+ * They run on the application's thread, inside its call, with the thread marked as inside: what a hook asks of CUDA goes straight to the driver, is not
+ * recorded, and meets no hook. No lock is held. A hook is a place in a fixed table: registering takes a free one, a call reads the places in order and
+ * counts itself in and out of each, and a place whose hook has gone is free again once nobody is in it. So a hook may unregister itself, and one that
+ * never returns holds up its own call alone.
+ */
+#ifndef CS_POLICY_HOOKS_H
+#define CS_POLICY_HOOKS_H
+
+#include "custream.h"
+#include "shim/policy/steer.h"
+
+enum { CS_HOOKS = 64 };
+
+/* Kinds that somebody listens to, a bit each. */
+extern _Atomic cs_u32 cs_hooks_kinds;
+
+/* The number of the hook, from 1; 0: the table is full. */
+cs_u32 cs_hook_add(custream_hook_kind_t kind, custream_hook_fn *function, void *arg);
+/* False: there is none of that number. *running: some thread is in it still. */
+bool cs_hook_remove(cs_u32 number, bool *running);
+bool cs_hook_inside(void); /* this thread is in one */
+void cs_hooks_after_fork_in_child(void);
+
+/* One call, as hooks are asked about it; a wrapper's local. */
+struct cs_hooked {
+    custream_hook_info_t info;
+    int kind; /* that is asked; -1: none */
+    CUresult refused;
+};
+
+/* What kind of call it is, which the effect's TOLD (hook/told.h) may put right. Nothing is asked yet. */
+void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call, enum cs_kind kind, bool per_thread);
+/* Asks. The stream that the call is to go to; `refused` is the answer of the call where it is not to be made. */
+CUstream cs_hooks_ask(struct cs_hooked *hook, CUstream stream);
+/* Of a creation, in its chain: flags and priority may change. */
+CUresult cs_hooks_create(struct cs_creation *creation);
+/* What the program is answered. */
+void cs_hooks_tell(struct cs_hooked *hook, CUresult result);
+
+#endif

@@ -1,0 +1,125 @@
+/* Hooks for tools, annotations, recording: with the preload library they work, without it they say that they do not. */
+#include "tests/api/rows.h"
+
+/* In a process that records nothing the library does not look at its calls. */
+static int hooks_work(void) {
+    const char *trace = getenv("CUSTREAM_TRACE");
+    return preloaded() && !(trace && strcmp(trace, "off") == 0);
+}
+
+struct heard {
+    int before[CUSTREAM_HOOK_KINDS], after[CUSTREAM_HOOK_KINDS];
+    void *stream, *event;
+};
+static void hear(custream_hook_info_t *info, void *arg) {
+    struct heard *heard = arg;
+
+    CHECK(info->size >= sizeof *info);
+    CHECK(info->call && strncmp(info->call, "cu", 2) == 0);
+    ++(info->after ? heard->after : heard->before)[info->kind];
+    if (!info->after) CHECK_IS(info->result, 0);
+    if (info->after && info->kind == CUSTREAM_HOOK_CREATE) heard->stream = info->stream;
+    if (info->after && info->kind == CUSTREAM_HOOK_EVENT_CREATE) heard->event = info->event;
+}
+static void refuse(custream_hook_info_t *info, void *arg) {
+    (void)arg;
+    if (!info->after) info->result = CUDA_ERROR_NOT_PERMITTED;
+}
+
+static void host(void *arg) { (void)arg; }
+
+/* One call of each kind. */
+static void do_all(CUstream *s, CUevent *e) {
+    CUgraph graph;
+    CUgraphExec exec;
+
+    OK(cuStreamCreate(s, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(e, 0));
+    OK(cuEventRecord(*e, *s));
+    OK(cuStreamWaitEvent(*s, *e, 0));
+    OK(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, *s, NULL, NULL));
+    OK(cuLaunchHostFunc(*s, host, NULL));
+    OK(cuStreamSynchronize(*s));
+    OK(cuStreamBeginCapture(*s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuStreamEndCapture(*s, &graph));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphLaunch(exec, *s));
+    OK(cuGraphExecDestroy(exec));
+    OK(cuGraphDestroy(graph));
+    OK(cuEventDestroy(*e));
+    OK(cuStreamDestroy(*s));
+}
+
+ROW(85, "hooks for tools: every kind, before and after") {
+    custream_hook_t hooks[CUSTREAM_HOOK_KINDS];
+    struct heard heard = {.stream = NULL};
+    CUstream s;
+    CUevent e;
+
+    start();
+    if (!hooks_work()) {
+        FAILS(custream_register_hook(CUSTREAM_HOOK_CREATE, hear, &heard, &hooks[0]), NOT_SUPPORTED, hooks[0]);
+        return;
+    }
+    for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) WORKS(custream_register_hook((custream_hook_kind_t)kind, hear, &heard, &hooks[kind]));
+    do_all(&s, &e);
+    for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) {
+        CHECK_IS(heard.before[kind], kind == CUSTREAM_HOOK_CAPTURE ? 2 : 1);
+        CHECK_IS(heard.after[kind], heard.before[kind]);
+        WORKS(custream_unregister_hook(hooks[kind]));
+    }
+    CHECK(heard.stream == s && heard.event == e);
+    do_all(&s, &e);
+    for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) CHECK_IS(heard.before[kind], kind == CUSTREAM_HOOK_CAPTURE ? 2 : 1);
+}
+
+ROW(85_refuse, "a hook that refuses a call; hooks that mean nothing") {
+    struct heard heard = {.stream = NULL};
+    custream_hook_t deny = NULL, later = NULL, out;
+    CUstream s = UNTOUCHED;
+
+    start();
+    FAILS(custream_register_hook((custream_hook_kind_t)99, hear, NULL, &out), INVALID_VALUE, out);
+    FAILS(custream_register_hook(CUSTREAM_HOOK_CREATE, NULL, NULL, &out), INVALID_VALUE, out);
+    GIVES(custream_register_hook(CUSTREAM_HOOK_CREATE, hear, NULL, NULL), INVALID_VALUE);
+    GIVES(custream_unregister_hook(NULL), INVALID_VALUE);
+    if (!hooks_work()) return;
+    WORKS(custream_register_hook(CUSTREAM_HOOK_CREATE, refuse, NULL, &deny));
+    WORKS(custream_register_hook(CUSTREAM_HOOK_CREATE, hear, &heard, &later));
+    CHECK_IS(cuStreamCreate(&s, 0), CUDA_ERROR_NOT_PERMITTED);
+    CHECK(s == UNTOUCHED);
+    CHECK_IS(heard.before[CUSTREAM_HOOK_CREATE], 0); /* the round was ended */
+    CHECK_IS(heard.after[CUSTREAM_HOOK_CREATE], 1);
+    WORKS(custream_unregister_hook(deny));
+    GIVES(custream_unregister_hook(deny), INVALID_HANDLE);
+    OK(cuStreamCreate(&s, 0));
+    CHECK_IS(heard.before[CUSTREAM_HOOK_CREATE], 1);
+    WORKS(custream_unregister_hook(later));
+    OK(cuStreamDestroy(s));
+}
+
+/* test_api.py finds them in the trace. */
+ROW(0_annotations, "ranges and marks in the timeline") {
+    start();
+    WORKS(custream_trace_range_push("outer"));
+    WORKS(custream_trace_range_push("inner"));
+    WORKS(custream_trace_mark("here"));
+    WORKS(custream_trace_range_pop());
+    WORKS(custream_trace_range_pop());
+    GIVES(custream_trace_range_pop(), INVALID_VALUE);
+    GIVES(custream_trace_range_push(NULL), INVALID_VALUE);
+    GIVES(custream_trace_mark(NULL), INVALID_VALUE);
+}
+
+ROW(0_recording, "recording, from here to there") {
+    if (!hooks_work()) {
+        GIVES(custream_trace_start(), NOT_SUPPORTED);
+        GIVES(custream_trace_stop(), NOT_SUPPORTED);
+        GIVES(custream_trace_flush(), NOT_SUPPORTED);
+        return;
+    }
+    start();
+    WORKS(custream_trace_stop());
+    WORKS(custream_trace_start());
+    WORKS(custream_trace_flush());
+}
