@@ -447,6 +447,19 @@ custream_status_t custream_trace_start(void);
 custream_status_t custream_trace_stop(void);
 custream_status_t custream_trace_flush(void);
 
+/* --- history --- */
+
+typedef struct custream_history {
+    size_t size;               /* set by the caller to sizeof the structure */
+    char library[64], call[48]; /* file name of the library that made the stream, and the call of CUDA; "" where it was met later. Cut to fit */
+    uint64_t launches, copies, sets, records, waits, synchronizations, graph_launches, others; /* calls on it that were recorded */
+    uint64_t bytes_copied;
+} custream_history_t;
+
+/* What the preload library has recorded of a stream, whoever made and used it: one of CuPy's, wrapped by its handle, has CuPy's launches. Up to the last half
+ * second, after custream_trace_flush all; of a trace that rotates, since its present part began. CUSTREAM_NOT_SUPPORTED without it, or for a stream that it keeps nothing of (default streams too). */
+custream_status_t custream_history(custream_t stream, custream_history_t *history);
+
 /* --- statistics --- */
 
 typedef struct custream_stats {

@@ -95,6 +95,17 @@ CS_EXPORT status custream_protocol(custream_t stream, int *version, uintptr_t *h
     return CUSTREAM_SUCCESS;
 }
 
+CS_EXPORT status custream_history(custream_t stream, custream_history_t *history)
+{
+    custream_history_t found = {.size = sizeof found};
+    NEED(history);
+    CHECK(history->size == sizeof found, CUSTREAM_INVALID_VALUE);
+    USABLE_STREAM(stream);
+    CHECK(api_link_history(stream->handle, stream->link, &found), CUSTREAM_NOT_SUPPORTED);
+    *history = found;
+    return CUSTREAM_SUCCESS;
+}
+
 /* --- names --- */
 
 CS_EXPORT status custream_set_name(custream_t stream, const char *name)

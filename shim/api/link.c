@@ -1,5 +1,8 @@
 #include "shim/api/link.h"
 
+#include <stdio.h>
+
+#include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
 #include "shim/hook/annotate.h"
 #include "shim/hook/mode.h"
@@ -36,6 +39,22 @@ void api_link_named(void *handle, const char *name)
 {
     if (!cs_stream_handles.slots) return; /* nothing is kept of streams */
     cs_stream_named(NULL, (CUstream)handle, name && *name ? cs_name_add(name) : 0);
+}
+
+/* The counts are the writer's, which goes on counting. */
+bool api_link_history(void *handle, cs_u64 link, custream_history_t *history)
+{
+    struct cs_stream *s = stream_of(link);
+    (void)handle;
+    if (!s || !cs_load_acq(&s->filled)) return false;
+    uint64_t *const counts[] = {&history->launches, &history->copies, &history->sets, &history->records, &history->waits, &history->synchronizations,
+                                &history->graph_launches, &history->others};
+    _Static_assert(CS_COUNT(counts) == CS_COUNT(s->work), "a count for each kind of work");
+    for (size_t i = 0; i < CS_COUNT(counts); i++) *counts[i] = __atomic_load_n(&s->work[i], __ATOMIC_RELAXED);
+    history->bytes_copied = __atomic_load_n(&s->bytes_copied, __ATOMIC_RELAXED);
+    snprintf(history->library, sizeof history->library, "%s", s->library ? cs_name_text(s->library) : "");
+    snprintf(history->call, sizeof history->call, "%s", s->call ? cs_call_info[s->call].name : "");
+    return true;
 }
 
 /* --- hooks --- */

@@ -14,6 +14,8 @@ bool api_link_ended(cs_u64 link);
 /* The priority that its maker asked for. False: not known. */
 bool api_link_requested(void *handle, cs_u64 link, int *priority);
 void api_link_named(void *handle, const char *name);
+/* False: nothing is known. The size is set. */
+bool api_link_history(void *handle, cs_u64 link, custream_history_t *history);
 
 /* Hooks: the number of a new one, 0: none is free; false: there is none of that number, or it has gone. */
 custream_status_t api_link_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, cs_u32 *number);

@@ -98,6 +98,40 @@ ROW(85_refuse, "a hook that refuses a call; hooks that mean nothing") {
     OK(cuStreamDestroy(s));
 }
 
+ROW(22_history, "a stream that somebody else made and used shows its history") {
+    custream_history_t history = {.size = sizeof history};
+    CUdeviceptr memory;
+    custream_t s;
+    CUstream raw;
+
+    start();
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&memory, 256));
+    for (int i = 0; i < 3; i++) OK(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, raw, NULL, NULL));
+    OK(cuMemsetD8Async(memory, 1, 256, raw));
+    OK(cuStreamSynchronize(raw));
+    WORKS(custream_wrap(&s, raw, -1, NULL, NULL));
+    if (!hooks_work()) {
+        GIVES(custream_history(s, &history), NOT_SUPPORTED);
+        return;
+    }
+    WORKS(custream_trace_flush());
+    WORKS(custream_history(s, &history));
+    CHECK_IS(history.launches, 3);
+    CHECK_IS(history.sets, 1);
+    CHECK_IS(history.synchronizations, 1);
+    CHECK_IS(history.copies + history.records + history.waits + history.graph_launches + history.bytes_copied, 0);
+    CHECK(strncmp(history.call, "cuStreamCreate", 14) == 0);
+    CHECK(strncmp(history.library, "rows_hooks", 10) == 0);
+    history.size--;
+    GIVES(custream_history(s, &history), INVALID_VALUE);
+    GIVES(custream_history(s, NULL), INVALID_VALUE);
+    GIVES(custream_history(NULL, &history), INVALID_VALUE);
+    OK(cuStreamDestroy(raw));
+    history.size++;
+    CHECK(custream_history(s, &history) != CUSTREAM_SUCCESS); /* it is gone; a library that was opened learns it from the other */
+}
+
 /* test_api.py finds them in the trace. */
 ROW(0_annotations, "ranges and marks in the timeline") {
     start();

@@ -44,6 +44,16 @@ void api_link_named(void *handle, const char *name)
     THEIRS(custream_release)(stream);
 }
 
+bool api_link_history(void *handle, cs_u64 link, custream_history_t *history)
+{
+    custream_t stream = their_object(handle);
+    (void)link;
+    if (!stream) return false;
+    bool known = THEIRS(custream_history)(stream, history) == CUSTREAM_SUCCESS;
+    THEIRS(custream_release)(stream);
+    return known;
+}
+
 custream_status_t api_link_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, cs_u32 *number)
 {
     custream_hook_t hook;
