@@ -42,6 +42,11 @@ class Custream:
         return value.value
 
 
+class History(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("library", ctypes.c_char * 64), ("call", ctypes.c_char * 48)] + [
+        (name, ctypes.c_uint64) for name in ("launches", "copies", "sets", "records", "waits", "synchronizations", "graph_launches", "others", "bytes_copied")]
+
+
 class Protocol:
     """An object of custream's that Python's libraries take for a stream."""
 
@@ -112,6 +117,15 @@ def main():
     api.synchronize(wrapped)
     assert api.query.raw(wrapped) == 0 and right()
     print("we wait for their work")
+
+    history = History(size=ctypes.sizeof(History))
+    if sys.argv[2] == "-":
+        api.trace_flush()
+        api.history(wrapped, ctypes.byref(history))
+        print(f"history: {history.launches} launches, {history.records} records, {history.synchronizations} waits; made by {history.library.decode()}, {history.call.decode()}")
+        assert history.launches + history.records and history.synchronizations
+    else:
+        assert api.history.raw(wrapped, ctypes.byref(history)) == 14
 
     assert foreign_handle == api.handle(ours)
     right = work(foreign)
