@@ -1,0 +1,13 @@
+/*
+ * Calls of the CUDA runtime as slices around those of the driver that they made. The writer's alone.
+ */
+#ifndef CS_TRACE_RUNTIME_H
+#define CS_TRACE_RUNTIME_H
+
+#include "shim/calls/runtime.h"
+#include "shim/trace/record.h"
+
+/* The slice of one, whose record's first value is the place in the ring from which on the records are of calls made in it. Returns its end. */
+cs_u64 cs_runtime_slice(struct cs_thread *thread, const struct cs_record *record);
+
+#endif
