@@ -32,7 +32,7 @@ static const void *relocated(ElfW(Addr) base, ElfW(Addr) at)
 bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct cs_image *image)
 {
     const ElfW(Dyn) *d = dynamic;
-    *image = (struct cs_image){.base = base};
+    *image = (struct cs_image){.base = base, .dynamic = dynamic};
     size_t soname = 0;
     for (; d && d->d_tag != DT_NULL; d++) switch (d->d_tag) {
         case DT_SYMTAB: image->symbols = relocated(base, d->d_un.d_ptr); break;

@@ -23,6 +23,7 @@ bool cs_realdl_init(void);
 /* The dynamic section of a loaded library, as far as look-ups need it. Valid while the library is loaded. */
 struct cs_image {
     uintptr_t base;
+    const void *dynamic;
     const void *symbols;
     const char *strings, *soname;
     const void *versions;

@@ -15,6 +15,9 @@
 #pragma pop_macro("__CUDA_API_VERSION_INTERNAL")
 
 /* In no header that C can read. */
+#if CUDART_VERSION < 12010
+typedef struct CUkern_st *cudaKernel_t;
+#endif
 cudaError_t CUDARTAPI __cudaLaunchKernel(cudaKernel_t kernel, dim3 gridDim, dim3 blockDim, void **args, size_t sharedMem, cudaStream_t stream);
 
 /* CS_RUNTIME_SIBLINGS_x(entry, name, ...) applies entry(symbol, name, ...) to the row's symbol and to its sibling's; name is the row's own. */

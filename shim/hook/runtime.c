@@ -59,8 +59,8 @@ static CS_COLD void leaves(const struct frame *frame, enum cs_runtime_call call,
     thread->inside = 0;
 }
 
-#define ADDRESS_CALLER      __builtin_return_address(0)
-#define ADDRESS_FUNCTION(f) (const void *)(f)
+#define ADDRESS_CALLER __builtin_return_address(0)
+#define ADDRESS_OF(f)  (const void *)(f)
 
 #define WRAPPER(symbol, name, caller, parameters, arguments)                                                                                         \
     cudaError_t cs_run_##symbol parameters                                                                                                           \

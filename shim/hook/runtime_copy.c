@@ -56,26 +56,24 @@ static bool is_own(const struct link_map *map) { return map->l_ld == _DYNAMIC; }
 
 enum { VERSIONS_MAX = 8 };
 struct imports {
-    const struct link_map *map;
     struct cs_image image;
     const char *file;                /* that has the versions: a DT_NEEDED of the module */
     ElfW(Half) version[VERSIONS_MAX]; /* their numbers in the module's table of versions */
     int versions;
     const ElfW(Rela) *calls, *data;
     size_t call_count, data_count;
+    bool unbound; /* some are still to be bound, when they are first called */
 };
 
-static const void *at(const struct link_map *map, ElfW(Addr) address)
-{
-    return (const void *)(address < map->l_addr ? address + map->l_addr : address);
-}
+static const void *at(uintptr_t base, ElfW(Addr) address) { return (const void *)(address < base ? address + base : address); }
 
 static void read_versions(struct imports *imports, const ElfW(Verneed) *need, size_t count)
 {
     for (; need && count; count--, need = (const void *)((const char *)need + need->vn_next)) {
         const ElfW(Vernaux) *aux = (const void *)((const char *)need + need->vn_aux);
         for (int i = 0; i < need->vn_cnt; i++, aux = (const void *)((const char *)aux + aux->vna_next)) {
-            if (strncmp(imports->image.strings + aux->vna_name, VERSION_PREFIX, strlen(VERSION_PREFIX)) || imports->versions == VERSIONS_MAX) continue;
+            const char *version = imports->image.strings + aux->vna_name;
+            if (strncmp(version, VERSION_PREFIX, strlen(VERSION_PREFIX)) || imports->versions == VERSIONS_MAX) continue;
             imports->version[imports->versions++] = aux->vna_other & 0x7fff;
             if (!imports->file) imports->file = imports->image.strings + need->vn_file;
         }
@@ -83,21 +81,21 @@ static void read_versions(struct imports *imports, const ElfW(Verneed) *need, si
     }
 }
 
-/* False if it imports nothing under a version of cudart's. */
-static bool imports_read(const struct link_map *map, struct imports *imports)
+/* Of a library by its dynamic section. False if it imports nothing under a version of cudart's. */
+static bool imports_read(const struct cs_image *image, struct imports *imports)
 {
-    *imports = (struct imports){.map = map};
+    *imports = (struct imports){.image = *image};
+    const uintptr_t base = image->base;
     const ElfW(Verneed) *need = NULL;
     size_t needs = 0, relative = 0, entry = sizeof(ElfW(Rela));
     bool rela = true;
-    if (!map || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, &imports->image)) return false;
-    for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++) switch (d->d_tag) {
-        case DT_VERNEED: need = at(map, d->d_un.d_ptr); break;
+    for (const ElfW(Dyn) *d = image->dynamic; d->d_tag != DT_NULL; d++) switch (d->d_tag) {
+        case DT_VERNEED: need = at(base, d->d_un.d_ptr); break;
         case DT_VERNEEDNUM: needs = d->d_un.d_val; break;
-        case DT_JMPREL: imports->calls = at(map, d->d_un.d_ptr); break;
+        case DT_JMPREL: imports->calls = at(base, d->d_un.d_ptr); break;
         case DT_PLTRELSZ: imports->call_count = d->d_un.d_val / entry; break;
         case DT_PLTREL: rela = d->d_un.d_val == DT_RELA; break;
-        case DT_RELA: imports->data = at(map, d->d_un.d_ptr); break;
+        case DT_RELA: imports->data = at(base, d->d_un.d_ptr); break;
         case DT_RELASZ: imports->data_count = d->d_un.d_val / entry; break;
         case DT_RELACOUNT: relative = d->d_un.d_val; break; /* those without a symbol stand first */
         }
@@ -108,6 +106,11 @@ static bool imports_read(const struct link_map *map, struct imports *imports)
     return imports->versions;
 }
 
+static const char *name_of(const struct imports *imports, size_t symbol)
+{
+    return imports->image.strings + ((const ElfW(Sym) *)imports->image.symbols)[symbol].st_name;
+}
+
 static bool is_import(const struct imports *imports, size_t symbol)
 {
     const ElfW(Half) version = ((const ElfW(Half) *)imports->image.versions)[symbol] & 0x7fff;
@@ -116,43 +119,120 @@ static bool is_import(const struct imports *imports, size_t symbol)
     return false;
 }
 
-/* The library that one of the relocations is bound to, as its own table of symbols confirms: neither a lazy call's way into the loader nor one of ours. */
-static bool bound_copy(const struct imports *imports, const ElfW(Rela) *rela, size_t count, struct cs_image *copy)
+/* The library that one of the relocations is bound to, as its own table of symbols confirms: no lazy call's way into the loader, and not us. */
+static bool bound_copy(struct imports *imports, const ElfW(Rela) *rela, size_t count, struct cs_image *copy)
 {
     for (size_t i = 0; i < count; i++) {
         const unsigned type = (unsigned)ELF64_R_TYPE(rela[i].r_info);
         const size_t symbol = ELF64_R_SYM(rela[i].r_info);
         if (!symbol || (type != RELOC_CALL && type != RELOC_DATA && type != RELOC_ADDRESS) || !is_import(imports, symbol)) continue;
-        const char *name = imports->image.strings + ((const ElfW(Sym) *)imports->image.symbols)[symbol].st_name;
-        const void *bound = (const void *)*(const uintptr_t *)(imports->map->l_addr + rela[i].r_offset);
+        const void *bound = (const void *)*(const uintptr_t *)(imports->image.base + rela[i].r_offset);
         const struct link_map *map = module_of(bound);
-        if (!map || map == imports->map || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, copy)) continue;
-        if (cs_image_symbol(copy, name) == bound) return true;
+        if (map && map->l_ld == imports->image.dynamic) imports->unbound = true;
+        if (!map || map->l_ld == imports->image.dynamic || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, copy)) continue;
+        if (cs_image_symbol(copy, name_of(imports, symbol)) == bound) return true;
     }
     return false;
 }
 
+/* --- who calls --- */
+
+/* The return address of a call that was the last thing a function did is that of the function's caller. What stands before the address tells: the call that
+ * is to return there went to us, or it went to somebody else, who jumped to us. The answer is an address in the module that called. */
+static const void *real_caller(const void *returns)
+{
+#if defined(__x86_64__)
+    const unsigned char *p = returns;
+    const struct link_map *map = module_of(p - 6);
+    int32_t distance;
+    const void *to;
+    if (!map) return returns;
+    memcpy(&distance, p - 4, sizeof distance);
+    if (p[-6] == 0xff && p[-5] == 0x15) { /* call *distance(%rip) */
+        memcpy(&to, p + distance, sizeof to);
+    } else if (p[-5] == 0xe8) { /* call distance */
+        const unsigned char *entry = p + distance;
+        if (module_of(entry) != map) return returns; /* it only looked like a call */
+        if (entry[0] == 0xf3 && entry[1] == 0x0f && entry[2] == 0x1e && entry[3] == 0xfa) entry += 4; /* endbr64 */
+        if (entry[0] == 0xf2) entry++;                                                                /* bnd */
+        to = entry;
+        if (entry[0] == 0xff && entry[1] == 0x25) { /* jmp *distance(%rip) */
+            memcpy(&distance, entry + 2, sizeof distance);
+            memcpy(&to, entry + 6 + distance, sizeof to);
+        }
+    } else {
+        return returns;
+    }
+    const struct link_map *there = module_of(to);
+    return there && !is_own(there) ? to : returns;
+#else
+    return returns;
+#endif
+}
+
 /* --- which copy --- */
 
-static bool copy_of(const void *address, struct cs_image *copy)
+static bool imports_name(const struct imports *imports, const char *name)
 {
+    for (int pass = 0; pass < 2; pass++) {
+        const ElfW(Rela) *rela = pass ? imports->data : imports->calls;
+        for (size_t i = 0; i < (pass ? imports->data_count : imports->call_count); i++) {
+            const size_t symbol = ELF64_R_SYM(rela[i].r_info);
+            if (symbol && is_import(imports, symbol) && !strcmp(name_of(imports, symbol), name)) return true;
+        }
+    }
+    return false;
+}
+
+/* That of the module that holds an address, if it imports the name, or where name is NULL, anything of cudart. Not *sure: as long as nothing that tells it
+ * is bound. Kernels and variables are registered before they are used, and that is something bound. */
+static bool copy_of(const void *address, const char *name, struct cs_image *copy, bool *sure)
+{
+    struct cs_image image;
     struct imports imports;
-    if (!imports_read(module_of(address), &imports)) return false;
-    return bound_copy(&imports, imports.calls, imports.call_count, copy) || bound_copy(&imports, imports.data, imports.data_count, copy) ||
-           cs_image_find(imports.file, copy);
+    const struct link_map *map = module_of(address);
+    if (!map || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, &image)) return false;
+    if (!imports_read(&image, &imports) || (name && !imports_name(&imports, name))) return false;
+    if (bound_copy(&imports, imports.calls, imports.call_count, copy) || bound_copy(&imports, imports.data, imports.data_count, copy)) return true;
+    *sure = !imports.unbound;
+    return cs_image_find(imports.file, copy);
 }
 
 struct wanted {
-    const char *name;
+    const char *name, *file; /* that the first module which imports the name has it from */
+    bool several;
     void *found;
 };
 
-static bool wants_any_cudart(const struct cs_image *image, void *data)
+static bool imports_wanted(const struct cs_image *image, void *data)
+{
+    struct wanted *wanted = data;
+    struct imports imports;
+    if (image->dynamic == _DYNAMIC || !imports_read(image, &imports) || !imports_name(&imports, wanted->name)) return false;
+    if (wanted->file && strcmp(wanted->file, imports.file)) wanted->several = true;
+    if (!wanted->file) wanted->file = imports.file;
+    return wanted->several;
+}
+
+static bool defines_wanted(const struct cs_image *image, void *data)
 {
     struct wanted *wanted = data;
     if (strncmp(image->soname, "libcudart", strlen("libcudart"))) return false;
     wanted->found = cs_image_symbol(image, wanted->name);
     return wanted->found;
+}
+
+/* Who called is not to be found: from where others have the function, and if there are several such places, from the first. */
+static void *any_copy(const char *name)
+{
+    struct wanted wanted = {.name = name};
+    struct cs_image copy;
+    cs_image_each(imports_wanted, &wanted);
+    if (wanted.several)
+        cs_log_once(CS_LOG_WARN, "there are several copies of the CUDA runtime; calls of which it can't be told for which they are go to the first");
+    if (wanted.file && cs_image_find(wanted.file, &copy)) wanted.found = cs_image_symbol(&copy, name);
+    if (!wanted.found) cs_image_each(defines_wanted, &wanted);
+    return wanted.found;
 }
 
 static cudaError_t no_copy(void)
@@ -161,14 +241,16 @@ static cudaError_t no_copy(void)
     return cudaErrorNotSupported;
 }
 
-static CS_COLD void *look(enum cs_runtime_call call, const void *of, const void *caller)
+static CS_COLD void *look(enum cs_runtime_call call, const void *of, const void *caller, bool *sure)
 {
     CS_KEEP_ERRNO;
-    struct wanted wanted = {.name = cs_runtime_name(call)};
+    const char *name = cs_runtime_name(call);
     struct cs_image copy;
-    if (copy_of(of, &copy) || (of != caller && copy_of(caller, &copy))) wanted.found = cs_image_symbol(&copy, wanted.name);
-    if (!wanted.found) cs_image_each(wants_any_cudart, &wanted);
-    return wanted.found ?: (void *)no_copy;
+    void *found = NULL;
+    if ((of != caller && copy_of(of, NULL, &copy, sure)) || copy_of(real_caller(caller), name, &copy, sure)) found = cs_image_symbol(&copy, name);
+    if (!found) found = any_copy(name);
+    if (!found) *sure = false;
+    return found ?: (void *)no_copy;
 }
 
 /* --- answers that are known --- */
@@ -198,8 +280,9 @@ void *cs_runtime_function(enum cs_runtime_call call, const void *of, const void 
     const bool ready = known_ready();
     cs_u64 value = ready ? cs_map_get(&known, key) : 0;
     if (CS_LIKELY(value && (value & ~mask) == now)) return (void *)(value & mask);
-    void *found = look(call, of, caller);
-    struct cs_map_slot *slot = ready && found != (void *)no_copy && !((uintptr_t)found & ~mask) ? cs_map_slot(&known, key, true) : NULL;
+    bool sure = true;
+    void *found = look(call, of, caller, &sure);
+    struct cs_map_slot *slot = ready && sure && !((uintptr_t)found & ~mask) ? cs_map_slot(&known, key, true) : NULL;
     if (slot) cs_store_rel(&slot->value, (uintptr_t)found | now);
     return found;
 }
