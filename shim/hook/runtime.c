@@ -22,13 +22,22 @@ struct frame {
 };
 #define UNKNOWN UINT64_MAX
 
+/* A time before that of whatever the thread does in the call, so that the slice begins before those that it holds. Where the counter is slow, or seen in steps
+ * (10 ns in some virtual machines), that takes a wait for its next one. */
+static cs_u64 time_before(void)
+{
+    const cs_u64 now = cs_ticks();
+    while (cs_ticks() == now) continue;
+    return now;
+}
+
 static CS_COLD bool enters(struct frame *frame, unsigned mode)
 {
     const struct cs_thread *thread = cs_self;
     if (inside || (mode != CS_MODE_COLD && !cs_runtime_shown) || (thread && thread->inside)) return false;
     inside = true;
     frame->place = thread ? cs_load(&thread->ring.head) : UNKNOWN;
-    frame->begin = mode == CS_MODE_COLD ? 0 : cs_ticks();
+    frame->begin = mode == CS_MODE_COLD ? 0 : time_before();
     return true;
 }
 

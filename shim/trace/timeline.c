@@ -469,6 +469,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     if (r->call == CS_CALL_LOSS) {
         if (!thread->loss_begin_ns) thread->loss_begin_ns = begin;
         thread->loss_end_ns = end;
+        thread->last_end_ns = end + 1; /* what begins at its end is to hold what comes then */
         loss_slice(thread->tid, begin, end, r->value[0]);
         cs_audit_lost(thread, r->value[0]);
         return;

@@ -1,7 +1,9 @@
 """Slices of a shared runtime's calls: around the driver's, of the caller's own copy, and nothing else changed (docs/runtime-level.md)."""
 import collections
+import os
 import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -138,6 +140,26 @@ def test_losses_and_parts(run_app, tmp_path):
             assert lost == 0 and sum(sum(runtime_calls(t).values()) for t in traces) == expected
         else:
             assert lost > 0 and recorded + lost >= 2 * expected
+
+
+@pytest.mark.parametrize("variant", ["plain", "asan"])
+def test_a_coarse_clock(build, tmp_path, variant):
+    """Calls that begin and end in one tick of the clock follow each other and hold each other all the same."""
+    path = tmp_path / "trace.json"
+    env = {k: v for k, v in os.environ.items() if not k.startswith("CUSTREAM_")} | {"CUSTREAM_TRACE": str(path)}
+    done = subprocess.run([build / "tests/unit" / variant / "tool_runtime"], env=env, capture_output=True, text=True, check=True)
+    driver, runtime = map(int, re.findall(r"\d+", done.stdout))
+    trace = read(path)
+    assert calls_in(trace) == {"cuStreamQuery": driver} and runtime_calls(trace) == {"cudaStreamQuery": runtime}
+    lane = sorted(trace.host(), key=lambda e: (e["ts"], -e["dur"]))
+    assert sum(e["dur"] == 0.001 for e in lane) > 100, "the clock was too fine to show anything"
+    ends = []  # of the slices that are open
+    for e in lane:
+        end = round(e["ts"] + e["dur"], 3)
+        while ends and ends[-1] <= e["ts"]:
+            ends.pop()
+        assert not ends or end <= ends[-1], e
+        ends.append(end)
 
 
 # ---- Several copies ----
