@@ -269,7 +269,7 @@ static bool known_ready(void)
     if (CS_LIKELY(state == 2)) return true;
     CS_KEEP_ERRNO;
     if (state || !atomic_compare_exchange_strong(&known_state, &state, 1)) return false;
-    cs_store_rel(&known_state, cs_map_init(&known, 14) ? 2 : 3);
+    cs_store_rel(&known_state, cs_map_init(&known, 17) ? 2 : 3);
     return cs_load(&known_state) == 2;
 }
 
