@@ -1,6 +1,7 @@
 """Slices of a shared runtime's calls: around the driver's, of the caller's own copy, and nothing else changed (docs/runtime-level.md)."""
 import collections
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -63,6 +64,23 @@ def test_the_driver_level_is_the_same(run_app):
     run, off = both(run_app, ["runtime", "plain"], env={"CUSTREAM_RUNTIME": "off"})
     assert not runtime_calls(off) and calls_in(on) == calls_in(off) and not said(run)
     assert len(on.lanes) == len(off.lanes)
+
+
+def test_streams_are_the_programs(run_app):
+    """Who made a stream is looked for behind the runtime, and behind our function in front of that."""
+    _, trace = both(run_app, ["runtime", "plain"])
+    assert {e["args"]["library"] for e in trace.pairs if e["args"].get("origin") == "created"} == {"runtime"}
+
+
+@pytest.mark.parametrize("policy", [{"CUSTREAM_DEFAULT_STREAM": "per-thread"}, {"CUSTREAM_DEFAULT_STREAM": "audit"}, {"CUSTREAM_STREAMS": "pool:2"},
+                                    {"CUSTREAM_STREAMS": "sync"}, {"CUSTREAM_JITTER": "seed=1,us=20"}], ids=lambda p: "-".join(p.values()))
+def test_policies_stay_at_the_drivers_level(run_app, policy):
+    """The same with and without the slices of the runtime, which are as many as ever."""
+    bare = run_app(["runtime", "plain"], shim=False).check()
+    on, off = (run_app(["runtime", "plain"], env={**policy, "CUSTREAM_RUNTIME": word}).check() for word in ("on", "off"))
+    assert on.stdout == off.stdout == bare.stdout
+    trace, without = read(on.trace), read(off.trace)
+    assert calls_in(trace) == calls_in(without) and runtime_calls(trace) == made(on.stdout) and not runtime_calls(without)
 
 
 def test_opens_clean(run_app, trace_processor):
@@ -203,3 +221,41 @@ def test_libraries_move(run_app, build, tmp_path):
         shutil.copy(build / "tests/copies" / copy, tmp_path / "copies" / copy)
     run, _ = both(run_app, ["runtime_copies", *(tmp_path / user for user in USERS)])
     assert "2 fails 400 and then of all 0 0 400" in run.check().stdout
+
+
+# ---- The real library, without a GPU ----
+
+REAL = sorted(pathlib.Path("/usr/local/cuda").resolve().glob("lib*/libcudart.so.13"))
+PROGRAM = """
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+int main(void)
+{
+    cudaStream_t stream = 0;
+    void *memory;
+    int created = cudaStreamCreate(&stream), got = cudaMalloc(&memory, 4), waited = cudaStreamSynchronize(0);
+    printf("%d %d %d %d\\n", created, got, waited, cudaGetLastError());
+    return 0;
+}
+"""
+
+
+@pytest.mark.skipif(not REAL, reason="no toolkit here")
+@pytest.mark.parametrize("driver", ["none", "refuses"])
+def test_the_real_library(run_app, build, tmp_path, cuda_include, driver):
+    """The loader binds a program to us and us to nobody; the library fails as it does alone: without a driver, and with one that it unloads again."""
+    (tmp_path / "program.c").write_text(PROGRAM)
+    (tmp_path / "driver").mkdir()
+    if driver == "refuses":
+        (tmp_path / "driver/libcuda.so.1").symlink_to(build / "fakecuda/libcuda.so.1")
+    subprocess.run(["gcc", "program.c", "-o", "program", "-isystem", cuda_include, REAL[0]], cwd=tmp_path, check=True)
+    env = {"LD_LIBRARY_PATH": f"{tmp_path}/driver:{REAL[0].parent}"}
+    bare = run_app([tmp_path / "program"], shim=False, env=env).check()
+    for gpu in ("off", "auto"):
+        run = run_app([tmp_path / "program"], env={**env, "CUSTREAM_GPU": gpu, "CUSTREAM_CTL": "off"}).check()
+        assert run.stdout == bare.stdout != "0 0 0 0\n" and not said(run)
+    traced = run_app([tmp_path / "program"], env={**env, "LD_DEBUG": "bindings"}).check()
+    bound = {name: pathlib.Path(file).name for file, name in re.findall(
+        r"binding file \S*/program \[0\] to (\S+) \[0\]: normal symbol `cuda(\w+)' \[libcudart\.so\.13\]", traced.stderr)}
+    ours = dict.fromkeys(["StreamCreate", "StreamSynchronize"], "libcustream_shim.so")
+    assert bound == {**ours, "Malloc": "libcudart.so.13", "GetLastError": "libcudart.so.13"}
