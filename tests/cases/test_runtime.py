@@ -247,7 +247,8 @@ def test_the_real_library(run_app, build, tmp_path, cuda_include, driver):
     (tmp_path / "program.c").write_text(PROGRAM)
     (tmp_path / "driver").mkdir()
     if driver == "refuses":
-        (tmp_path / "driver/libcuda.so.1").symlink_to(build / "fakecuda/libcuda.so.1")
+        for name in ("libcuda.so.1", "libcupti.so.13"):
+            (tmp_path / "driver" / name).symlink_to(build / "fakecuda" / name)
     subprocess.run(["gcc", "program.c", "-o", "program", "-isystem", cuda_include, REAL[0]], cwd=tmp_path, check=True)
     env = {"LD_LIBRARY_PATH": f"{tmp_path}/driver:{REAL[0].parent}"}
     bare = run_app([tmp_path / "program"], shim=False, env=env).check()
