@@ -4,7 +4,7 @@
 
 PYTEST       := $(VENV)/bin/python -m pytest -c tests/pytest.ini
 PYTEST_ARGS  ?=
-TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/siblings
+TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings
 
 # Recipes are steps of their own make: what deps installs (headers, compilers) changes what the next step's makefiles see.
 deps:
@@ -18,8 +18,8 @@ check:
 .PHONY: test-programs check-layers print-cuda-include
 test-programs: $(TEST_PROGRAMS)
 
-# The call table as JSON lines, and a program that makes its calls.
-$(B)/tests/dump_calls $(B)/tests/siblings: $(B)/tests/%: $(B)/obj/tests/%.o
+# Both tables as JSON lines, and a program that makes the first one's calls.
+$(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%: $(B)/obj/tests/%.o
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl -pthread
 

@@ -29,9 +29,10 @@ static const void *relocated(ElfW(Addr) base, ElfW(Addr) at)
     return (const void *)(at < base ? at + base : at);
 }
 
-static bool image_read(ElfW(Addr) base, const ElfW(Dyn) *d, const char *name, struct cs_image *image)
+bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct cs_image *image)
 {
-    *image = (struct cs_image){.base = base};
+    const ElfW(Dyn) *d = dynamic;
+    *image = (struct cs_image){.base = base, .dynamic = dynamic};
     size_t soname = 0;
     for (; d && d->d_tag != DT_NULL; d++) switch (d->d_tag) {
         case DT_SYMTAB: image->symbols = relocated(base, d->d_un.d_ptr); break;
@@ -54,7 +55,7 @@ static const struct link_map *all_maps(void) { return &_r_debug ? _r_debug.r_map
 bool cs_image_of_libc(struct cs_image *image)
 {
     for (const struct link_map *m = all_maps(); m; m = m->l_next)
-        if (image_read(m->l_addr, m->l_ld, m->l_name, image) && equal(image->soname, "libc.so.6")) return true;
+        if (cs_image_read(m->l_addr, m->l_ld, m->l_name, image) && equal(image->soname, "libc.so.6")) return true;
     return false;
 }
 
@@ -64,10 +65,32 @@ void *cs_symbol_behind(const char *name)
     void *found = NULL;
     bool behind = false;
     for (const struct link_map *m = all_maps(); m && !found; m = m->l_next) {
-        if (behind && image_read(m->l_addr, m->l_ld, m->l_name, &image)) found = cs_image_symbol(&image, name);
+        if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image)) found = cs_image_symbol(&image, name);
         behind |= m->l_ld == _DYNAMIC; /* this library's own */
     }
     return found || !cs_image_of_libc(&image) ? found : cs_image_symbol(&image, name);
+}
+
+struct each {
+    bool (*want)(const struct cs_image *image, void *data);
+    void *data;
+};
+
+static int visit(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    const struct each *each = data;
+    struct cs_image image;
+    const ElfW(Dyn) *dynamic = NULL;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return cs_image_read(info->dlpi_addr, dynamic, info->dlpi_name, &image) && each->want(&image, each->data);
+}
+
+bool cs_image_each(bool (*want)(const struct cs_image *image, void *data), void *data)
+{
+    struct each each = {want, data};
+    return dl_iterate_phdr(visit, &each) == 1;
 }
 
 struct wanted {
@@ -75,23 +98,18 @@ struct wanted {
     struct cs_image *image;
 };
 
-static int visit(struct dl_phdr_info *info, size_t size, void *data)
+static bool has_soname(const struct cs_image *image, void *data)
 {
-    (void)size;
     struct wanted *wanted = data;
-    struct cs_image image;
-    const ElfW(Dyn) *dynamic = NULL;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    if (!image_read(info->dlpi_addr, dynamic, info->dlpi_name, &image) || !equal(image.soname, wanted->soname)) return 0;
-    *wanted->image = image;
-    return 1;
+    if (!equal(image->soname, wanted->soname)) return false;
+    *wanted->image = *image;
+    return true;
 }
 
 bool cs_image_find(const char *soname, struct cs_image *image)
 {
     struct wanted wanted = {soname, image};
-    return dl_iterate_phdr(visit, &wanted) == 1;
+    return cs_image_each(has_soname, &wanted);
 }
 
 /* Symbol `i` if it defines `name` with an address of its own, neither a thread's variable nor a resolver; *hidden tells an old version, kept for old

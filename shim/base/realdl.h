@@ -23,6 +23,7 @@ bool cs_realdl_init(void);
 /* The dynamic section of a loaded library, as far as look-ups need it. Valid while the library is loaded. */
 struct cs_image {
     uintptr_t base;
+    const void *dynamic;
     const void *symbols;
     const char *strings, *soname;
     const void *versions;
@@ -35,6 +36,12 @@ bool cs_image_of_libc(struct cs_image *image);
 
 /* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. Takes the loader's lock (dl_iterate_phdr). */
 bool cs_image_find(const char *soname, struct cs_image *image);
+
+/* All loaded libraries in the order in which they were loaded, until `want` returns true, which is then the answer. As cs_image_find. */
+bool cs_image_each(bool (*want)(const struct cs_image *image, void *data), void *data);
+
+/* A loaded library by its load base, its dynamic section and its file's name. False where it has no symbols. Takes no lock and calls no function. */
+bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct cs_image *image);
 
 /* The address of a defined function or variable: its default version, or an old one where there is only that. NULL if the library does not define it,
  * or not by an address (thread-local variables, functions chosen by a resolver). */

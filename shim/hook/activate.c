@@ -21,6 +21,7 @@
 #include "shim/hook/lookup.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/nvtx.h"
+#include "shim/hook/runtime.h"
 #include "shim/hook/window.h"
 #include "shim/object/creator.h"
 #include "shim/object/event.h"
@@ -84,6 +85,7 @@ static void activate_locked(void)
         cs_store(&owner, getpid());
         at_quick_exit(cs_process_ends);
     }
+    cs_runtime_shown = cs_option_is(CS_OPTION_RUNTIME, "on");
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
         cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");

@@ -142,9 +142,23 @@ static struct cs_routed route_cupti(void *handle, const char *name, const char *
     return (struct cs_routed){cs_cupti_swap(name, found), 1};
 }
 
+/* A function of the runtime under its version, which ours have too: instead of ours, what stands behind it. Others find their way by themselves. */
+static struct cs_routed route_runtime(void *handle, const char *name, const char *version, const void *caller)
+{
+    static const struct cs_routed undecided = {NULL, 0};
+    const bool pseudo = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
+    if (handle == RTLD_NEXT && !same_module(caller, (const void *)getauxval(AT_ENTRY))) return undecided;
+    void *found = cs_real_dlvsym(pseudo ? RTLD_DEFAULT : handle, name, version);
+    if (!found || !same_module(found, (void *)cs_route)) return undecided;
+    found = cs_real_dlvsym(RTLD_NEXT, name, version);
+    if (!found && pseudo) found = among_dependencies(name, caller);
+    return (struct cs_routed){found, 1};
+}
+
 struct cs_routed cs_route(void *handle, const char *name, const char *version, const void *caller)
 {
     if (!cs_realdl_init()) return (struct cs_routed){NULL, 1};
+    if (name && version && (!strncmp(name, "cuda", 4) || !strncmp(name, "__cuda", 6))) return route_runtime(handle, name, version, caller);
     if (!name || name[0] != 'c' || name[1] != 'u') return (struct cs_routed){NULL, 0};
     if (!strncmp(name, "cupti", 5)) return route_cupti(handle, name, version, caller);
     if (!known_name(name)) return (struct cs_routed){NULL, 0};

@@ -13,6 +13,8 @@
 
 struct cs_change;
 
+enum { CS_FILLED = 64 };
+
 struct cs_thread {
     struct cs_ring ring;
 
@@ -45,6 +47,8 @@ struct cs_thread {
     /* the writer's */
     cs_u32 device;      /* of its last call on a stream */
     cs_u64 last_end_ns; /* where this thread's lane is filled up to */
+    cs_u64 place;       /* of the record that is being read, in its ring */
+    cs_u64 filled_ns[CS_FILLED]; /* where the lane was filled up to before each of the last records, by place (trace/runtime.c) */
     cs_u64 loss_begin_ns, loss_end_ns; /* since the last callback's slice, where the first gap begins and the last one ends; 0 none */
     cs_u64 part_since_ns, part_first_ns; /* where it was filled up to when the present part of the trace began; where its first call there may begin */
     char name[16];      /* as last announced in the trace */

@@ -13,6 +13,7 @@
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
+#include "shim/trace/runtime.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
@@ -446,6 +447,11 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         if (!thread->last_end_ns) thread->is_driver = r->call == CS_CALL_CALLBACK || (r->call == CS_CALL_DELAY && r->value[2]);
         cs_lane_thread(thread, false);
     }
+    if (cs_call_is_runtime(r->call)) {
+        const cs_u64 ended = cs_runtime_slice(thread, r);
+        if (ended > latest_ns) latest_ns = ended;
+        return;
+    }
     if (r->call >= CS_CALL_RANGE_PUSH) {
         cs_annotation_record(thread, r);
         return;
@@ -463,6 +469,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     if (r->call == CS_CALL_LOSS) {
         if (!thread->loss_begin_ns) thread->loss_begin_ns = begin;
         thread->loss_end_ns = end;
+        thread->last_end_ns = end + 1; /* what begins at its end is to hold what comes then */
         loss_slice(thread->tid, begin, end, r->value[0]);
         cs_audit_lost(thread, r->value[0]);
         return;

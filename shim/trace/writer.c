@@ -16,6 +16,7 @@
 #include "shim/trace/gpu.h"
 #include "shim/trace/output.h"
 #include "shim/trace/rotate.h"
+#include "shim/trace/runtime.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
@@ -38,6 +39,7 @@ static size_t drain(struct cs_thread *thread)
 {
     cs_u64 tail = cs_load(&thread->ring.tail), head = cs_load_acq(&thread->ring.head);
     for (cs_u64 i = tail; i < head; i++) {
+        cs_runtime_before(thread, i);
         cs_timeline_record(thread, (const struct cs_record *)thread->ring.slots[i & thread->ring.mask]);
         cs_rotate_if_due();
         if (!((i + 1) & 1023)) cs_store_rel(&thread->ring.tail, i + 1); /* room for the application while we go on */

@@ -52,9 +52,9 @@ $(FAKE12)/libcuda.so.1: $(FAKE_OBJ) $(B)/obj/$(FAKE_DIR)/driver/version12.o $(FA
 	$(FAKE_LINK) -Wl,-soname,libcuda.so.1 -o $@ $(filter %.o,$^) -pthread
 	ln -sf libcuda.so.1 $(FAKE12)/libcuda.so
 
-$(FAKE)/exports_rt.map:
+$(FAKE)/exports_rt.map: $(FAKE_DIR)/module.mk
 	@mkdir -p $(@D)
-	echo '{ global: cuda[A-Z]*; __cuda*; local: *; };' >$@
+	echo 'libcudart.so.13 { global: cuda[A-Z]*; __cuda*; local: *; };' >$@
 $(FAKE)/libcudart.so.13: $(FAKE_RT_OBJ) $(FAKE)/exports_rt.map
 	$(FAKE_LINK) -Wl,-soname,libcudart.so.13 -o $@ $(filter %.o,$^) -ldl
 	ln -sf libcudart.so.13 $(FAKE)/libcudart.so

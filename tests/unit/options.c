@@ -58,7 +58,7 @@ TEST(valid_values_are_taken)
         {CS_OPTION_JITTER, "off", 0}, {CS_OPTION_JITTER, "seed=1,us=50,on=copy+launch", 0},
         {CS_OPTION_POLICY, "policy.json", 0}, {CS_OPTION_POLICY, "{\"rules\": []}", 0}, {CS_OPTION_POLICY, "anything: what it holds is the policy layer's", 0},
         {CS_OPTION_WINDOW, "all", 0}, {CS_OPTION_WINDOW, "profiler", 0}, {CS_OPTION_WINDOW, "delay=0.5,duration=2", 0},
-        {CS_OPTION_CTL, "auto", 0}, {CS_OPTION_CTL, "on", 0}, {CS_OPTION_CTL, "off", 0},
+        {CS_OPTION_CTL, "auto", 0}, {CS_OPTION_CTL, "on", 0}, {CS_OPTION_CTL, "off", 0}, {CS_OPTION_RUNTIME, "on", 0}, {CS_OPTION_RUNTIME, "off", 0},
         {CS_OPTION_LOG, "error", 0}, {CS_OPTION_LOG, "warn", 0}, {CS_OPTION_LOG, "info", 0}, {CS_OPTION_LOG, "debug", 0},
     };
     bool seen[CS_OPTION_COUNT] = {false};
@@ -93,7 +93,7 @@ TEST(invalid_values_are_one_line)
         {CS_OPTION_DEFAULT_STREAM, "perthread"}, {CS_OPTION_DEFAULT_STREAM, "per-thread|legacy"}, {CS_OPTION_DEFAULT_HANDLES, "both"},
         {CS_OPTION_PRIORITY, "0:1"},   {CS_OPTION_PRIORITY, "high"},     {CS_OPTION_PRIORITY, "set:1"},     {CS_OPTION_STREAMS, "pool"},
         {CS_OPTION_STREAMS, "pool:0"}, {CS_OPTION_JITTER, "on"},         {CS_OPTION_JITTER, "us=5"},        {CS_OPTION_WINDOW, "delay"},
-        {CS_OPTION_WINDOW, "duration=0"}, {CS_OPTION_CTL, "yes"},
+        {CS_OPTION_WINDOW, "duration=0"}, {CS_OPTION_CTL, "yes"}, {CS_OPTION_RUNTIME, "auto"},
     };
     bool seen[CS_OPTION_COUNT] = {false};
     for (size_t i = 0; i < CS_COUNT(invalid); i++) {

@@ -1,0 +1,300 @@
+#define _GNU_SOURCE
+#include "shim/hook/runtime_copy.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/realdl.h"
+#include "shim/object/map.h"
+
+/* Versions that the symbols of cudart have. */
+#define VERSION_PREFIX "libcudart.so."
+
+#if defined(__x86_64__)
+enum { RELOC_ADDRESS = R_X86_64_64, RELOC_DATA = R_X86_64_GLOB_DAT, RELOC_CALL = R_X86_64_JUMP_SLOT };
+#elif defined(__aarch64__)
+enum { RELOC_ADDRESS = R_AARCH64_ABS64, RELOC_DATA = R_AARCH64_GLOB_DAT, RELOC_CALL = R_AARCH64_JUMP_SLOT };
+#endif
+
+/* --- modules --- */
+
+/* glibc's struct dl_find_object, from 2.35 on: looked up at run time, since the library also runs with 2.34. */
+struct found_object {
+    unsigned long long flags;
+    void *begin, *end;
+    struct link_map *map;
+    void *rest[12];
+};
+typedef int find_object_fn(void *address, struct found_object *found);
+
+/* The module that holds an address. _dl_find_object takes no lock; dladdr takes the loader's, which another thread may hold while it waits for us. */
+static const struct link_map *module_of(const void *address)
+{
+    static find_object_fn *_Atomic find;
+    static _Atomic bool looked;
+    if (!cs_load_acq(&looked)) {
+        struct cs_image loader;
+        if (cs_image_find("ld-linux-x86-64.so.2", &loader) || cs_image_find("ld-linux-aarch64.so.1", &loader))
+            cs_store(&find, (find_object_fn *)cs_image_symbol(&loader, "_dl_find_object"));
+        cs_store_rel(&looked, true);
+    }
+    struct found_object object;
+    struct link_map *map = NULL;
+    Dl_info info;
+    if (!address) return NULL;
+    if (cs_load(&find)) return cs_load(&find)((void *)address, &object) == 0 ? object.map : NULL;
+    return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+static bool is_own(const struct link_map *map) { return map->l_ld == _DYNAMIC; }
+
+/* --- what a module imports of cudart --- */
+
+enum { VERSIONS_MAX = 8 };
+struct imports {
+    struct cs_image image;
+    const char *file;                /* that has the versions: a DT_NEEDED of the module */
+    ElfW(Half) version[VERSIONS_MAX]; /* their numbers in the module's table of versions */
+    int versions;
+    const ElfW(Rela) *calls, *data;
+    size_t call_count, data_count;
+    bool unbound; /* some are still to be bound, when they are first called */
+};
+
+static const void *at(uintptr_t base, ElfW(Addr) address) { return (const void *)(address < base ? address + base : address); }
+
+static void read_versions(struct imports *imports, const ElfW(Verneed) *need, size_t count)
+{
+    for (; need && count; count--, need = (const void *)((const char *)need + need->vn_next)) {
+        const ElfW(Vernaux) *aux = (const void *)((const char *)need + need->vn_aux);
+        for (int i = 0; i < need->vn_cnt; i++, aux = (const void *)((const char *)aux + aux->vna_next)) {
+            const char *version = imports->image.strings + aux->vna_name;
+            if (strncmp(version, VERSION_PREFIX, strlen(VERSION_PREFIX)) || imports->versions == VERSIONS_MAX) continue;
+            imports->version[imports->versions++] = aux->vna_other & 0x7fff;
+            if (!imports->file) imports->file = imports->image.strings + need->vn_file;
+        }
+        if (!need->vn_next) break;
+    }
+}
+
+/* Of a library by its dynamic section. False if it imports nothing under a version of cudart's. */
+static bool imports_read(const struct cs_image *image, struct imports *imports)
+{
+    *imports = (struct imports){.image = *image};
+    const uintptr_t base = image->base;
+    const ElfW(Verneed) *need = NULL;
+    size_t needs = 0, relative = 0, entry = sizeof(ElfW(Rela));
+    bool rela = true;
+    for (const ElfW(Dyn) *d = image->dynamic; d->d_tag != DT_NULL; d++) switch (d->d_tag) {
+        case DT_VERNEED: need = at(base, d->d_un.d_ptr); break;
+        case DT_VERNEEDNUM: needs = d->d_un.d_val; break;
+        case DT_JMPREL: imports->calls = at(base, d->d_un.d_ptr); break;
+        case DT_PLTRELSZ: imports->call_count = d->d_un.d_val / entry; break;
+        case DT_PLTREL: rela = d->d_un.d_val == DT_RELA; break;
+        case DT_RELA: imports->data = at(base, d->d_un.d_ptr); break;
+        case DT_RELASZ: imports->data_count = d->d_un.d_val / entry; break;
+        case DT_RELACOUNT: relative = d->d_un.d_val; break; /* those without a symbol stand first */
+        }
+    if (!rela || !imports->calls) imports->call_count = 0;
+    if (!imports->data || imports->data_count < relative) imports->data_count = 0;
+    else imports->data += relative, imports->data_count -= relative;
+    if (imports->image.versions) read_versions(imports, need, needs);
+    return imports->versions;
+}
+
+static const char *name_of(const struct imports *imports, size_t symbol)
+{
+    return imports->image.strings + ((const ElfW(Sym) *)imports->image.symbols)[symbol].st_name;
+}
+
+static bool is_import(const struct imports *imports, size_t symbol)
+{
+    const ElfW(Half) version = ((const ElfW(Half) *)imports->image.versions)[symbol] & 0x7fff;
+    for (int i = 0; i < imports->versions; i++)
+        if (imports->version[i] == version) return true;
+    return false;
+}
+
+/* The library that one of the relocations is bound to, as its own table of symbols confirms: no lazy call's way into the loader, and not us. */
+static bool bound_copy(struct imports *imports, const ElfW(Rela) *rela, size_t count, struct cs_image *copy)
+{
+    for (size_t i = 0; i < count; i++) {
+        const unsigned type = (unsigned)ELF64_R_TYPE(rela[i].r_info);
+        const size_t symbol = ELF64_R_SYM(rela[i].r_info);
+        if (!symbol || (type != RELOC_CALL && type != RELOC_DATA && type != RELOC_ADDRESS) || !is_import(imports, symbol)) continue;
+        const void *bound = (const void *)*(const uintptr_t *)(imports->image.base + rela[i].r_offset);
+        const struct link_map *map = module_of(bound);
+        if (map && map->l_ld == imports->image.dynamic) imports->unbound = true;
+        if (!map || map->l_ld == imports->image.dynamic || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, copy)) continue;
+        if (cs_image_symbol(copy, name_of(imports, symbol)) == bound) return true;
+    }
+    return false;
+}
+
+/* --- who calls --- */
+
+/* The return address of a call that was the last thing a function did is that of the function's caller. What stands before the address tells: the call that
+ * is to return there went to us, or it went to somebody else, who jumped to us. The answer is an address in the module that called. */
+static const void *real_caller(const void *returns)
+{
+#if defined(__x86_64__)
+    const unsigned char *p = returns;
+    const struct link_map *map = module_of(p - 6);
+    int32_t distance;
+    const void *to;
+    if (!map) return returns;
+    memcpy(&distance, p - 4, sizeof distance);
+    if (p[-6] == 0xff && p[-5] == 0x15) { /* call *distance(%rip) */
+        memcpy(&to, p + distance, sizeof to);
+    } else if (p[-5] == 0xe8) { /* call distance */
+        const unsigned char *entry = p + distance;
+        if (module_of(entry) != map) return returns; /* it only looked like a call */
+        if (entry[0] == 0xf3 && entry[1] == 0x0f && entry[2] == 0x1e && entry[3] == 0xfa) entry += 4; /* endbr64 */
+        if (entry[0] == 0xf2) entry++;                                                                /* bnd */
+        to = entry;
+        if (entry[0] == 0xff && entry[1] == 0x25) { /* jmp *distance(%rip) */
+            memcpy(&distance, entry + 2, sizeof distance);
+            memcpy(&to, entry + 6 + distance, sizeof to);
+        }
+    } else {
+        return returns;
+    }
+    const struct link_map *there = module_of(to);
+    return there && !is_own(there) ? to : returns;
+#else
+    return returns;
+#endif
+}
+
+/* --- which copy --- */
+
+static bool imports_name(const struct imports *imports, const char *name)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        const ElfW(Rela) *rela = pass ? imports->data : imports->calls;
+        for (size_t i = 0; i < (pass ? imports->data_count : imports->call_count); i++) {
+            const size_t symbol = ELF64_R_SYM(rela[i].r_info);
+            if (symbol && is_import(imports, symbol) && !strcmp(name_of(imports, symbol), name)) return true;
+        }
+    }
+    return false;
+}
+
+/* That of the module that holds an address, if it imports the name, or where name is NULL, anything of cudart. Not *sure: as long as nothing that tells it
+ * is bound. Kernels and variables are registered before they are used, and that is something bound. */
+static bool copy_of(const void *address, const char *name, struct cs_image *copy, bool *sure)
+{
+    struct cs_image image;
+    struct imports imports;
+    const struct link_map *map = module_of(address);
+    if (!map || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, &image)) return false;
+    if (!imports_read(&image, &imports) || (name && !imports_name(&imports, name))) return false;
+    if (bound_copy(&imports, imports.calls, imports.call_count, copy) || bound_copy(&imports, imports.data, imports.data_count, copy)) return true;
+    *sure = !imports.unbound;
+    return cs_image_find(imports.file, copy);
+}
+
+struct wanted {
+    const char *name, *file; /* that the first module which imports the name has it from */
+    bool several;
+    void *found;
+};
+
+static bool imports_wanted(const struct cs_image *image, void *data)
+{
+    struct wanted *wanted = data;
+    struct imports imports;
+    if (image->dynamic == _DYNAMIC || !imports_read(image, &imports) || !imports_name(&imports, wanted->name)) return false;
+    if (wanted->file && strcmp(wanted->file, imports.file)) wanted->several = true;
+    if (!wanted->file) wanted->file = imports.file;
+    return wanted->several;
+}
+
+static bool defines_wanted(const struct cs_image *image, void *data)
+{
+    struct wanted *wanted = data;
+    if (strncmp(image->soname, "libcudart", strlen("libcudart"))) return false;
+    wanted->found = cs_image_symbol(image, wanted->name);
+    return wanted->found;
+}
+
+/* Who called is not to be found: from where others have the function, and if there are several such places, from the first. */
+static void *any_copy(const char *name)
+{
+    struct wanted wanted = {.name = name};
+    struct cs_image copy;
+    cs_image_each(imports_wanted, &wanted);
+    if (wanted.several)
+        cs_log_once(CS_LOG_WARN, "there are several copies of the CUDA runtime; calls of which it can't be told for which they are go to the first");
+    if (wanted.file && cs_image_find(wanted.file, &copy)) wanted.found = cs_image_symbol(&copy, name);
+    if (!wanted.found) cs_image_each(defines_wanted, &wanted);
+    return wanted.found;
+}
+
+static cudaError_t no_copy(void)
+{
+    cs_log_once(CS_LOG_WARN, "a function of the CUDA runtime was called that no loaded cudart has; it got cudaErrorNotSupported");
+    return cudaErrorNotSupported;
+}
+
+static CS_COLD void *look(enum cs_runtime_call call, const void *of, const void *caller, bool *sure)
+{
+    CS_KEEP_ERRNO;
+    const char *name = cs_runtime_name(call);
+    struct cs_image copy;
+    void *found = NULL;
+    if ((of != caller && copy_of(of, NULL, &copy, sure)) || copy_of(real_caller(caller), name, &copy, sure)) found = cs_image_symbol(&copy, name);
+    if (!found) found = any_copy(name);
+    if (!found) *sure = false;
+    return found ?: (void *)no_copy;
+}
+
+/* --- answers that are known --- */
+
+/* Address and function -> the real one, and in the high 16 bits how many times a library had been closed by then: what was there may be gone. User
+ * addresses have 47 bits (48 on aarch64, where the program has not asked for more). */
+#define ADDRESS_BITS 48
+_Static_assert(CS_RUNTIME_END < 1 << (64 - ADDRESS_BITS), "a call and an address are one key");
+static struct cs_map known;
+static _Atomic int known_state; /* 0: not there yet, 1: being made, 2: there, 3: never will be */
+static _Atomic cs_u16 closed;
+
+static bool known_ready(void)
+{
+    int state = cs_load_acq(&known_state);
+    if (CS_LIKELY(state == 2)) return true;
+    CS_KEEP_ERRNO;
+    if (state || !atomic_compare_exchange_strong(&known_state, &state, 1)) return false;
+    cs_store_rel(&known_state, cs_map_init(&known, 17) ? 2 : 3);
+    return cs_load(&known_state) == 2;
+}
+
+void *cs_runtime_function(enum cs_runtime_call call, const void *of, const void *caller)
+{
+    const cs_u64 mask = ((cs_u64)1 << ADDRESS_BITS) - 1, key = ((uintptr_t)of & mask) | (cs_u64)call << ADDRESS_BITS;
+    const cs_u64 now = (cs_u64)cs_load(&closed) << ADDRESS_BITS;
+    const bool ready = known_ready();
+    cs_u64 value = ready ? cs_map_get(&known, key) : 0;
+    if (CS_LIKELY(value && (value & ~mask) == now)) return (void *)(value & mask);
+    bool sure = true;
+    void *found = look(call, of, caller, &sure);
+    struct cs_map_slot *slot = ready && sure && !((uintptr_t)found & ~mask) ? cs_map_slot(&known, key, true) : NULL;
+    if (slot) cs_store_rel(&slot->value, (uintptr_t)found | now);
+    return found;
+}
+
+/* The next one does it. Counted on both sides: what is found between is of libraries that go, or that come to their place. */
+CS_EXPORT int dlclose(void *handle)
+{
+    static __typeof__(&dlclose) _Atomic next;
+    if (!cs_load(&next)) cs_store(&next, (__typeof__(&dlclose))cs_symbol_behind("dlclose"));
+    if (!cs_load(&next)) return -1;
+    cs_add(&closed, 1);
+    int result = cs_load(&next)(handle);
+    cs_add(&closed, 1);
+    return result;
+}
