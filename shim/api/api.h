@@ -64,7 +64,6 @@ void api_leave(struct api_scope *scope);
 status api_current_device(int *device);    /* without making a context: 0 where there is none */
 status api_device_check(int device);       /* CUSTREAM_INVALID_VALUE unless there is such a one, or it is -1 */
 void api_contexts_release(void);
-bool api_context_lives(CUcontext context); /* NULL: so it is taken; what was made in one that has ended went with it, and its handle with that */
 enum { API_DEVICES = 64 };
 
 /* --- objects (object.c) --- */
@@ -170,7 +169,6 @@ void api_defaults_release(void);
 struct custream_event_s {
     struct api_object object;
     _Atomic(CUevent) handle; /* NULL: lazy, and not made yet */
-    CUcontext context;       /* that it was made in */
     unsigned flags;
     bool owned, external, lazy, once, imported, flags_known;
     _Atomic bool recorded;

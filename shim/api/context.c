@@ -15,14 +15,6 @@ static status primary_of(int device, CUcontext *context)
     return CUSTREAM_SUCCESS;
 }
 
-bool api_context_lives(CUcontext context)
-{
-    if (!context) return true;
-    if (api_driver.cuCtxPushCurrent_v2(context) != CUDA_SUCCESS) return false;
-    api_driver.cuCtxPopCurrent_v2(&context);
-    return true;
-}
-
 static bool is_needed(int device)
 {
     static const enum api_mark marks[] = {API_STREAM, API_EVENT, API_GRAPH};

@@ -29,14 +29,11 @@ static status make(custream_event_t e, int device)
     struct api_scope scope;
     CUevent handle = NULL, none = NULL;
     TRY(api_enter(&device, &scope));
-    CUcontext context = NULL;
     status result = CUDA(cuEventCreate, &handle, e->flags);
-    api_driver.cuCtxGetCurrent(&context);
     api_leave(&scope);
     if (result != CUSTREAM_SUCCESS) return result;
     if (!atomic_compare_exchange_strong(&e->handle, &none, handle)) api_driver.cuEventDestroy_v2(handle);
-    else e->context = context;
-    if (!e->lazy) e->object.device = device;
+    else if (!e->lazy) e->object.device = device;
     return CUSTREAM_SUCCESS;
 }
 
@@ -97,7 +94,7 @@ CS_EXPORT status custream_event_wrap(custream_event_t *event, void *handle, int 
 static void event_end(custream_event_t e)
 {
     CUevent handle = cs_load_acq(&e->handle);
-    if (e->owned && handle && !api_forked() && api_context_lives(e->context)) api_driver.cuEventDestroy_v2(handle);
+    if (e->owned && handle && !api_forked() && !api_link_event_ended(handle)) api_driver.cuEventDestroy_v2(handle);
     else if (e->release) e->release(e->owner);
     e->release = NULL;
 }

@@ -7,6 +7,7 @@
 #include "shim/hook/annotate.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/window.h"
+#include "shim/object/event.h"
 #include "shim/object/stream.h"
 #include "shim/policy/hooks.h"
 #include "shim/trace/output.h"
@@ -40,6 +41,8 @@ void api_link_named(void *handle, const char *name)
     if (!cs_stream_handles.slots) return; /* nothing is kept of streams */
     cs_stream_named(NULL, (CUstream)handle, name && *name ? cs_name_add(name) : 0);
 }
+
+bool api_link_event_ended(void *handle) { return cs_event_handles.slots && cs_map_get(&cs_event_handles, (uintptr_t)handle) & CS_MAP_DEAD; }
 
 /* The counts are the writer's, which goes on counting. */
 bool api_link_history(void *handle, cs_u64 link, custream_history_t *history)

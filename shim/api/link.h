@@ -11,6 +11,7 @@
 cs_u64 api_link_stream(void *handle);
 /* The stream has ended: somebody destroyed it, or its context. */
 bool api_link_ended(cs_u64 link);
+bool api_link_event_ended(void *handle); /* the same of an event */
 /* The priority that its maker asked for. False: not known. */
 bool api_link_requested(void *handle, cs_u64 link, int *priority);
 void api_link_named(void *handle, const char *name);

@@ -160,7 +160,7 @@ void api_stream_destroy(custream_t s)
     if (s->kind == API_WRAPPED) {
         if (s->release) s->release(s->owner);
         s->release = NULL;
-    } else if (!api_stream_is_default(s) && lives && !api_forked() && api_context_lives(s->context)) {
+    } else if (!api_stream_is_default(s) && lives && !api_forked()) {
         api_driver.cuStreamDestroy_v2(s->handle);
     }
 }

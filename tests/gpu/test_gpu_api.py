@@ -57,16 +57,37 @@ def test_rows(way, tmp_path):
     assert todo and not failed, "\n".join(failed)
 
 
-@pytest.mark.parametrize("library", ["cupy", "torch", "cuda_core"])
+def warp():
+    """Where Warp is to be found, as settings of a run."""
+    folder = times.unpacked_warp()
+    if not folder:
+        pytest.skip("not in build/: make gpu-warp")
+    return {"PYTHONPATH": os.pathsep.join(p for p in (folder, os.environ.get("PYTHONPATH")) if p)}
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch", "cuda_core", "warp"])
 @pytest.mark.parametrize("way", ["opened", "preloaded"])
 def test_exchange(library, way):
     """Streams made by one side are used by the other, in one process: the same handle, work and completion."""
     shim = way == "preloaded"
-    done, trace = run_well(f"exchange-{library}-{way}", script("api_exchange", library, "-" if shim else os.path.join(BUILD, "libcustream.so.0")), timeout=120, shim=shim)
+    path, env = "-" if shim else os.path.join(BUILD, "libcustream.so.0"), warp() if library == "warp" else {}
+    done, trace = run_well(f"exchange-{library}-{way}", script("api_exchange", library, path), timeout=120, shim=shim, **env)
     assert done.stdout.splitlines()[-1] == "done", done.stdout
     report(f"exchange-{library}-{way}", "shown", ", ".join(done.stdout.splitlines()[:-1]))
     if shim:
         times.assert_checked(trace)
+
+
+@times.real_only
+def test_streams_of_warp():
+    """Warp's own ways with streams, events and captures, under the preload library as without."""
+    env = warp()
+    alone, _ = run_well("warp-streams-alone", script("warp_streams"), timeout=120, shim=False, **env)
+    done, trace = run_well("warp-streams", script("warp_streams"), timeout=120, **env)
+    assert alone.stdout.endswith("done\n") and done.stdout == alone.stdout, observe.differing_lines(alone.stdout, done.stdout)
+    report("warp-streams", "says", alone.stdout.replace("\n", "; "))
+    times.assert_whole(trace)
+    times.assert_checked(trace)
 
 
 @times.real_only

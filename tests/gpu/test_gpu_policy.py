@@ -3,14 +3,12 @@
     python3 -m pytest tests/gpu/test_gpu_policy.py
     CUSTREAM_GPU_SIMULATED=1 python3 -m pytest tests/gpu/test_gpu_policy.py    # of the tests what a simulated GPU can show
 """
-import atexit
 import collections
 import functools
 import importlib.util
 import json
 import os
 import queue
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +20,6 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import observe  # noqa: E402
 import times  # noqa: E402
-import warp_small  # noqa: E402
 from policy_rules import best_round, lines_of, narrowed, only, right, wrong_priorities  # noqa: E402
 from programs import BUILD, PROGRAMS  # noqa: E402
 from times import GPUS, gpu_only, program, real_only, report, run, run_well, script  # noqa: E402
@@ -226,26 +223,14 @@ if GPUS >= 2 and not observe.SIMULATED:
 LIBRARIES = {"bindings": "cuda.bindings", "cuda_core": "cuda.core", "cupy": "cupy", "torch": "torch", "warp": "warp"}
 
 
-@functools.lru_cache(maxsize=None)
-def unpacked_warp():
-    """A folder for PYTHONPATH with Warp from build/warp (make gpu-warp), for as long as the tests run; None where that is not there."""
-    packed = os.path.join(BUILD, "warp")
-    if not os.path.exists(os.path.join(packed, "warp", "bin", "warp.so.xz")):
-        return None
-    folder = tempfile.mkdtemp(prefix="custream-warp-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    warp_small.unpack(packed, folder)
-    return folder
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_priorities(library):
     """Without a policy each library makes of all requests what it makes of them alone; under a narrowed range what its rule says for a GPU of that range."""
     env = {}
     if not available(LIBRARIES[library]):
-        if library != "warp" or not unpacked_warp():
+        if library != "warp" or not times.unpacked_warp():
             pytest.skip(f"not installed: {LIBRARIES[library]}" + (", and not in build/: make gpu-warp" if library == "warp" else ""))
-        env["PYTHONPATH"] = os.pathsep.join(p for p in (unpacked_warp(), os.environ.get("PYTHONPATH")) if p)
+        env["PYTHONPATH"] = os.pathsep.join(p for p in (times.unpacked_warp(), os.environ.get("PYTHONPATH")) if p)
     name = "priorities-" + library
     alone, _ = run(name + "-alone", script("priorities", library), timeout=120, shim=False, **env)
     if library == "warp" and alone.status:

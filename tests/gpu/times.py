@@ -1,15 +1,19 @@
 """GPU times in a trace beside what the program knows of them: running the programs, finding their work, and what the tests report."""
+import atexit
 import collections
 import ctypes
 import functools
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import observe
 import pytest
+import warp_small
 from programs import BUILD, GPU, HERE, ROOT, Program
 
 sys.path.insert(0, ROOT)
@@ -60,6 +64,18 @@ def run_well(name, command, timeout=60, **how):
         assert not how.get("shim", True), f"{name}: no trace was written\n" + done.tail()
         return done, None
     return done, Trace(path)
+
+
+@functools.lru_cache(maxsize=None)
+def unpacked_warp():
+    """A folder for PYTHONPATH with Warp from build/warp (make gpu-warp), for as long as the tests run; None where that is not there."""
+    packed = os.path.join(BUILD, "warp")
+    if not os.path.exists(os.path.join(packed, "warp", "bin", "warp.so.xz")):
+        return None
+    folder = tempfile.mkdtemp(prefix="custream-warp-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    warp_small.unpack(packed, folder)
+    return folder
 
 
 def program(name):

@@ -25,6 +25,7 @@ static custream_t their_object(void *handle)
 
 cs_u64 api_link_stream(void *handle) { return (void)handle, 0; }
 bool api_link_ended(cs_u64 link) { return (void)link, false; }
+bool api_link_event_ended(void *handle) { return (void)handle, false; }
 
 bool api_link_requested(void *handle, cs_u64 link, int *priority)
 {

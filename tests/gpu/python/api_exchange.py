@@ -1,6 +1,6 @@
 """Streams of a Python library as objects of custream.h, and the other way round.
 
-    api_exchange.py cupy|torch|cuda_core LIBRARY      LIBRARY: the path of libcustream.so, or "-": the process has its functions (preloaded)
+    api_exchange.py cupy|torch|cuda_core|warp LIBRARY      LIBRARY: the path of libcustream.so, or "-": the process has its functions (preloaded)
 """
 import ctypes
 import sys
@@ -102,9 +102,26 @@ def of_cuda_core(api):
     return theirs, int(theirs.handle), -3, foreign, int(foreign.handle), ours, work, lambda s: s.sync()
 
 
+def of_warp(api):
+    import warp as wp
+    wp.config.quiet = True
+    wp.init()
+    device = wp.get_device("cuda:0")
+    theirs = wp.Stream(device, priority=-1)
+    ours = api.new()
+    foreign = wp.Stream(device, cuda_stream=api.handle(ours))
+
+    def work(stream):
+        with wp.ScopedStream(stream):
+            x = wp.zeros(1 << 16, dtype=wp.float32, device=device)
+            y = wp.clone(x)
+        return lambda: float(y.numpy().sum()) == 0.0
+    return theirs, theirs.cuda_stream, -1, foreign, foreign.cuda_stream, ours, work, wp.synchronize_stream
+
+
 def main():
     api = Custream(sys.argv[2])
-    theirs, handle, priority, foreign, foreign_handle, ours, work, wait = {"cupy": of_cupy, "torch": of_torch, "cuda_core": of_cuda_core}[sys.argv[1]](api)
+    theirs, handle, priority, foreign, foreign_handle, ours, work, wait = {"cupy": of_cupy, "torch": of_torch, "cuda_core": of_cuda_core, "warp": of_warp}[sys.argv[1]](api)
 
     wrapped, again = api.wrap(handle), api.wrap(handle)
     assert wrapped.value == again.value and api.handle(wrapped) == handle and api.priority(wrapped) == priority
@@ -122,8 +139,8 @@ def main():
     if sys.argv[2] == "-":
         api.trace_flush()
         api.history(wrapped, ctypes.byref(history))
-        print(f"history: {history.launches} launches, {history.records} records, {history.synchronizations} waits; made by {history.library.decode()}, {history.call.decode()}")
-        assert history.launches + history.records and history.synchronizations
+        print(f"history: {history.launches} launches, {history.copies} copies, {history.sets} sets, {history.records} records, {history.synchronizations} waits; made by {history.library.decode()}, {history.call.decode()}")
+        assert history.launches + history.records + history.copies + history.sets and history.synchronizations
     else:
         assert api.history.raw(wrapped, ctypes.byref(history)) == 14
 
