@@ -4,39 +4,39 @@
 
 #include "shim/base/keep.h"
 
-/* A place: `state` is its hook's number, 0 while it is free; the low bits of a number are its place. `users`: threads that are in it. */
+/*
+ * A place. `state`: 0 free; TAKEN while it is being filled in; the number of its hook, whose low bits are the place; that with LEAVING once it has been
+ * unregistered. `users`: threads that are in it. Who comes in counts himself first and reads the state then; who unregisters changes the state first and
+ * reads the count then: one of the two sees the other. What else is in a place is written while it is TAKEN.
+ */
 static struct place {
     _Atomic cs_u32 state, users;
-    _Atomic bool leaving;
     custream_hook_kind_t kind;
     custream_hook_fn *function;
     void *arg;
 } places[CS_HOOKS];
 
+enum { TAKEN = 1u << 31, LEAVING = 1u << 30 };
+
 _Atomic cs_u32 cs_hooks_kinds;
-static _Atomic cs_u32 rounds;
-static CS_TLS bool inside;
+static _Atomic cs_u32 rounds, listeners[CUSTREAM_HOOK_KINDS];
+static CS_TLS const struct place *inside; /* the one that this thread is in */
 
-enum { TAKEN = 1u << 31 }; /* being filled in */
+static bool is_live(cs_u32 state) { return state && !(state & (TAKEN | LEAVING)); }
 
-static void count_kinds(void)
+/* The bit stands while anybody listens; a call that sees it too late or too long looks at the places in vain. */
+static void listens(custream_hook_kind_t kind, bool comes)
 {
-    cs_u32 kinds = 0;
-    for (size_t i = 0; i < CS_HOOKS; i++) {
-        cs_u32 state = cs_load_acq(&places[i].state);
-        if (state && state != TAKEN && !cs_load(&places[i].leaving)) kinds |= 1u << places[i].kind;
-    }
-    cs_store(&cs_hooks_kinds, kinds);
+    if (comes && !atomic_fetch_add(&listeners[kind], 1)) atomic_fetch_or(&cs_hooks_kinds, 1u << kind);
+    if (comes || atomic_fetch_sub(&listeners[kind], 1) > 1) return;
+    atomic_fetch_and(&cs_hooks_kinds, ~(1u << kind));
+    if (atomic_load(&listeners[kind])) atomic_fetch_or(&cs_hooks_kinds, 1u << kind); /* another came meanwhile */
 }
 
 static void free_if_left(struct place *p)
 {
-    cs_u32 state = cs_load_acq(&p->state);
-    if (!state || state == TAKEN || !cs_load_acq(&p->leaving) || cs_load_acq(&p->users)) return;
-    if (atomic_compare_exchange_strong(&p->state, &state, TAKEN)) {
-        cs_store(&p->leaving, false);
-        cs_store_rel(&p->state, 0);
-    }
+    cs_u32 state = atomic_load(&p->state);
+    if (state & LEAVING && !atomic_load(&p->users)) atomic_compare_exchange_strong(&p->state, &state, 0);
 }
 
 cs_u32 cs_hook_add(custream_hook_kind_t kind, custream_hook_fn *function, void *arg)
@@ -49,9 +49,9 @@ cs_u32 cs_hook_add(custream_hook_kind_t kind, custream_hook_fn *function, void *
         p->kind = kind;
         p->function = function;
         p->arg = arg;
-        cs_u32 number = ((cs_add(&rounds, 1u) + 1) * CS_HOOKS + (cs_u32)i) & (TAKEN - 1);
-        cs_store_rel(&p->state, number);
-        count_kinds();
+        cs_u32 number = ((cs_add(&rounds, 1u) + 1) * CS_HOOKS + (cs_u32)i) & (LEAVING - 1);
+        atomic_store(&p->state, number);
+        listens(kind, true);
         return number;
     }
     return 0;
@@ -60,11 +60,14 @@ cs_u32 cs_hook_add(custream_hook_kind_t kind, custream_hook_fn *function, void *
 bool cs_hook_remove(cs_u32 number, bool *running)
 {
     struct place *p = &places[number % CS_HOOKS];
-    if (!number || cs_load_acq(&p->state) != number || atomic_exchange(&p->leaving, true)) return false;
-    count_kinds();
-    *running = atomic_load(&p->users) > (inside ? 1 : 0);
+    cs_u32 live = number;
+    if (!is_live(number)) return false;
+    atomic_fetch_add(&p->users, 1); /* the place stays until its kind has been read */
+    bool removes = atomic_compare_exchange_strong(&p->state, &live, number | LEAVING);
+    if (removes) listens(p->kind, false);
+    *running = atomic_fetch_sub(&p->users, 1) > (inside == p ? 2 : 1);
     free_if_left(p);
-    return true;
+    return removes;
 }
 
 bool cs_hook_inside(void) { return inside; }
@@ -74,20 +77,19 @@ void cs_hooks_after_fork_in_child(void)
     for (size_t i = 0; i < CS_HOOKS; i++) cs_store(&places[i].users, 0); /* their threads are not here */
 }
 
-/* One hook's turn. It is in `users` before its state is looked at again, so that its place is not given to another meanwhile. */
+/* One hook's turn. */
 static void call(struct place *p, custream_hook_info_t *info)
 {
-    if (p->kind != info->kind) return;
+    if (!is_live(cs_load(&p->state))) return;
     atomic_fetch_add(&p->users, 1);
-    cs_u32 state = atomic_load(&p->state);
-    if (state && state != TAKEN && !atomic_load(&p->leaving) && p->kind == info->kind) {
+    if (is_live(atomic_load(&p->state)) && p->kind == info->kind) {
         CS_KEEP_ERRNO;
-        inside = true;
+        inside = p;
         p->function(info, p->arg);
-        inside = false;
+        inside = NULL;
     }
     atomic_fetch_sub(&p->users, 1);
-    if (CS_UNLIKELY(atomic_load(&p->leaving))) free_if_left(p);
+    if (CS_UNLIKELY(cs_load(&p->state) & LEAVING)) free_if_left(p);
 }
 
 static bool asked(int kind) { return kind >= 0 && cs_load(&cs_hooks_kinds) >> kind & 1; }
@@ -96,7 +98,7 @@ static CUresult ask(struct cs_hooked *hook)
 {
     hook->info.kind = (custream_hook_kind_t)hook->kind;
     for (size_t i = 0; i < CS_HOOKS && !hook->info.result; i++)
-        if (cs_load_acq(&places[i].state)) call(&places[i], &hook->info);
+        call(&places[i], &hook->info);
     return hook->refused = (CUresult)hook->info.result;
 }
 
@@ -107,7 +109,7 @@ void cs_hooks_tell(struct cs_hooked *hook, CUresult result)
     hook->info.result = (int)result;
     for (size_t i = 0; i < CS_HOOKS; i++) {
         custream_hook_info_t shown = hook->info; /* what one writes is not the next one's */
-        if (cs_load_acq(&places[i].state)) call(&places[i], &shown);
+        call(&places[i], &shown);
     }
 }
 
