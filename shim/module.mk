@@ -15,6 +15,6 @@ $(B)/libcustream_shim_dlsym.so: $(SHIM_OBJ) shim/exports_dlsym.map
 # The API on its own: custream.h without the recorder, for programs that link or open it. Under the preload library its functions are the ones that are used.
 API_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(filter-out shim/api/link.c shim/api/plugin.c,$(wildcard shim/api/*.c)) shim/api/alone/link.c shim/base/lock.c shim/base/log.c)
 $(B)/libcustream.so.0: $(API_OBJ) shim/api/exports.map
-	$(SHIM_LINK) -Wl,--version-script=shim/api/exports.map -Wl,-soname,libcustream.so.0 $(API_OBJ) -o $@
+	$(SHIM_LINK) -Wl,--version-script=shim/api/exports.map -Wl,-soname,libcustream.so.0 -Wl,-z,nodelete $(API_OBJ) -o $@
 $(B)/libcustream.so: $(B)/libcustream.so.0
 	ln -sf libcustream.so.0 $@

@@ -60,6 +60,7 @@ struct api_scope {
 
 /* Makes a context of the device current until api_leave: the one that is, where it is the device's, else the primary one. -1: any. *device gets its number. */
 status api_enter(int *device, struct api_scope *scope);
+status api_enter_of(custream_t stream, struct api_scope *scope); /* the stream's own context; of a default stream any */
 void api_leave(struct api_scope *scope);
 status api_current_device(int *device);    /* without making a context: 0 where there is none */
 status api_device_check(int device);       /* CUSTREAM_INVALID_VALUE unless there is such a one, or it is -1 */
@@ -99,6 +100,7 @@ status api_object_usable(const void *object, enum api_mark mark); /* and not clo
 status api_retain(void *object, enum api_mark mark);
 /* true: that was the last; it is in no list any more, and the caller ends it and gives it to api_object_free. */
 bool api_release(void *object);
+void api_unretain(void *object); /* of one that stays: takes a reference back, but for its own */
 void api_object_free(void *object);
 /* The first object of the kind with an id above `after`, referenced; NULL. */
 void *api_object_after(enum api_mark mark, cs_u64 after, cs_u64 until);

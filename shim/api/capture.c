@@ -165,7 +165,7 @@ CS_EXPORT status custream_resume_capture(custream_t stream)
 void api_capture_drop(struct api_capture *c)
 {
     struct api_paused *paused = atomic_exchange(&c->paused, NULL);
-    if (paused) api_driver.cuGraphDestroy(paused->graph);
+    if (paused && !api_forked()) api_driver.cuGraphDestroy(paused->graph);
     free(paused);
     cs_lock_take(&api_lock);
     custream_t joined = c->joined;

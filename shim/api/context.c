@@ -26,7 +26,7 @@ static bool is_needed(int device)
 /* Where the program holds nothing any more. A context that goes is not to stay current. */
 void api_contexts_release(void)
 {
-    for (int device = 0; device < API_DEVICES; device++) {
+    for (int device = 0; device < API_DEVICES && !api_forked(); device++) {
         CUcontext current = NULL, context = cs_load_acq(&primaries[device]);
         if (!context || is_needed(device)) continue;
         cs_store(&primaries[device], NULL);
@@ -61,6 +61,7 @@ status api_enter(int *device, struct api_scope *scope)
     scope->pushed = false;
     TRY(api_device_check(*device));
     TRY(CUDA(cuCtxGetCurrent, &current));
+    if (current && api_driver.cuCtxGetDevice(&number) == CUDA_ERROR_CONTEXT_IS_DESTROYED) current = NULL; /* by custream_shutdown on another thread, it may be */
     if (current) TRY(CUDA(cuCtxGetDevice, &number));
     if (current && (*device == -1 || *device == number)) {
         *device = number;
@@ -71,6 +72,18 @@ status api_enter(int *device, struct api_scope *scope)
     TRY(primary_of(*device, &wanted));
     if (!current) return CUDA(cuCtxSetCurrent, wanted); /* it stays: as with the CUDA runtime the next call finds one */
     TRY(CUDA(cuCtxPushCurrent_v2, wanted));
+    scope->pushed = true;
+    return CUSTREAM_SUCCESS;
+}
+
+status api_enter_of(custream_t stream, struct api_scope *scope)
+{
+    CUcontext context = stream->context;
+    int any = -1;
+    scope->pushed = false;
+    if (api_stream_is_default(stream)) return api_enter(&any, scope);
+    if (!context) TRY(CUDA(cuStreamGetCtx, stream->handle, &context));
+    TRY(CUDA(cuCtxPushCurrent_v2, context));
     scope->pushed = true;
     return CUSTREAM_SUCCESS;
 }

@@ -30,8 +30,9 @@ static bool has_key;
 
 static void set_free(custream_t *stream)
 {
-    if (*stream) custream_release(*stream);
-    *stream = NULL;
+    custream_t gone = *stream;
+    *stream = NULL; /* first: its owner's release may come here again */
+    if (gone) custream_release(gone);
 }
 
 static void currents_drop(struct api_thread *thread)
@@ -121,12 +122,18 @@ static status prepare(custream_t stream, unsigned flags, int *device)
     return CUSTREAM_SUCCESS;
 }
 
-static status order_after_current(custream_t stream, int device)
+/* `stream` waits for the device's current one, or the other way round: a default stream is the device's own while its context is current. */
+static status order_with_current(custream_t stream, int device, bool waits)
 {
-    custream_t old;
-    TRY(custream_current(device, &old));
-    status result = custream_wait_stream(stream, old, NULL, 0);
-    custream_release(old);
+    struct api_scope scope;
+    custream_t other;
+    TRY(api_enter(&device, &scope));
+    status result = custream_current(device, &other);
+    if (result == CUSTREAM_SUCCESS) {
+        result = waits ? custream_wait_stream(stream, other, NULL, 0) : custream_wait_stream(other, stream, NULL, 0);
+        custream_release(other);
+    }
+    api_leave(&scope);
     return result;
 }
 
@@ -156,7 +163,7 @@ CS_EXPORT status custream_set_current(custream_t stream, unsigned flags)
     int device;
     CHECK(!(flags & ~(unsigned)(CUSTREAM_SCOPE_PROCESS | CUSTREAM_SYNC | CUSTREAM_SWITCH_DEVICE | CUSTREAM_CHECK_DEVICE)), CUSTREAM_INVALID_VALUE);
     TRY(prepare(stream, flags, &device));
-    if (flags & CUSTREAM_SYNC) TRY(order_after_current(stream, device));
+    if (flags & CUSTREAM_SYNC) TRY(order_with_current(stream, device, true));
     if (flags & CUSTREAM_SCOPE_PROCESS) {
         TRY(custream_retain(stream));
         cs_lock_take(&api_lock);
@@ -181,7 +188,7 @@ CS_EXPORT status custream_push(custream_t stream, unsigned flags)
     struct api_pushed *pushed = slot ? calloc(1, sizeof *pushed) : NULL;
     CHECK(pushed, CUSTREAM_NO_MEMORY);
     *pushed = (struct api_pushed){.below = self->pushed, .before = *slot, .device = device, .switched = flags & CUSTREAM_SWITCH_DEVICE};
-    status result = flags & CUSTREAM_SYNC ? order_after_current(stream, device) : CUSTREAM_SUCCESS;
+    status result = flags & CUSTREAM_SYNC ? order_with_current(stream, device, true) : CUSTREAM_SUCCESS;
     if (result == CUSTREAM_SUCCESS && pushed->switched) result = CUDA(cuCtxGetCurrent, &pushed->context);
     if (result == CUSTREAM_SUCCESS && pushed->switched) result = make_current(device);
     if (result != CUSTREAM_SUCCESS) return free(pushed), result;
@@ -198,14 +205,11 @@ CS_EXPORT status custream_pop(unsigned flags)
     struct api_thread *thread = api_thread();
     struct api_pushed *top = thread ? thread->pushed : NULL;
     CHECK(top, CUSTREAM_INVALID_VALUE);
-    custream_t *slot = &thread->current->stream[top->device], left = *slot, now;
+    custream_t *slot = &thread->current->stream[top->device], left = *slot;
     *slot = top->before;
     thread->pushed = top->below;
-    if (flags & CUSTREAM_SYNC_EXIT && left && (result = custream_current(top->device, &now)) == CUSTREAM_SUCCESS) {
-        result = custream_wait_stream(now, left, NULL, 0);
-        custream_release(now);
-    }
-    if (top->switched) {
+    if (flags & CUSTREAM_SYNC_EXIT && left) result = order_with_current(left, top->device, false);
+    if (top->switched && !api_forked()) {
         status back = CUDA(cuCtxSetCurrent, top->context);
         if (result == CUSTREAM_SUCCESS) result = back;
     }

@@ -32,8 +32,11 @@ static status device_stream(int device, custream_t *stream)
         TRY(api_stream_make(&s, API_DEVICE_DEFAULT, device, CUSTREAM_DEFAULT, 0, 0, "default of custream"));
         if (!atomic_compare_exchange_strong(&of_device[device], &none, s)) custream_release(s);
     }
-    *stream = cs_load_acq(&of_device[device]);
-    return custream_retain(*stream);
+    custream_t found = cs_load_acq(&of_device[device]);
+    CHECK(found, CUSTREAM_CLOSED); /* custream_shutdown, meanwhile */
+    TRY(custream_retain(found));
+    *stream = found;
+    return CUSTREAM_SUCCESS;
 }
 
 static bool asks_for_per_thread(const char *variable)
@@ -101,6 +104,12 @@ static void pool_free(struct pool *pool)
     free(pool);
 }
 
+/* The list itself stays: another thread may be taking a stream from it. */
+static void pool_end(struct pool *pool)
+{
+    for (int i = 0; pool && i < CUSTREAM_POOL_SIZE; i++) custream_release(pool->streams[i]);
+}
+
 static status pool_of(int device, int level, struct pool **out)
 {
     struct pool *made, *none = NULL;
@@ -112,7 +121,7 @@ static status pool_of(int device, int level, struct pool **out)
     if (result != CUSTREAM_SUCCESS || !atomic_compare_exchange_strong(&levels[device][level].pool, &none, made)) pool_free(made);
     if (result != CUSTREAM_SUCCESS) return result;
     *out = cs_load_acq(&levels[device][level].pool);
-    return CUSTREAM_SUCCESS;
+    return *out ? CUSTREAM_SUCCESS : CUSTREAM_CLOSED; /* custream_shutdown, meanwhile */
 }
 
 CS_EXPORT status custream_create_from_pool(custream_t *stream, int device, int priority, int avoid_capturing)
@@ -129,8 +138,9 @@ CS_EXPORT status custream_create_from_pool(custream_t *stream, int device, int p
     for (int i = 0; i < CUSTREAM_POOL_SIZE; i++) {
         custream_t s = pool->streams[cs_add(&levels[device][-level].next, 1u) % CUSTREAM_POOL_SIZE];
         if (avoid_capturing && api_is_capturing(s)) continue;
+        TRY(custream_retain(s));
         *stream = s;
-        return custream_retain(s);
+        return CUSTREAM_SUCCESS;
     }
     return CUSTREAM_CAPTURE_STATE;
 }
@@ -138,5 +148,5 @@ CS_EXPORT status custream_create_from_pool(custream_t *stream, int device, int p
 void api_pools_release(void)
 {
     for (int device = 0; device < API_DEVICES; device++)
-        for (int level = 0; level < LEVELS; level++) pool_free(atomic_exchange(&levels[device][level].pool, NULL));
+        for (int level = 0; level < LEVELS; level++) pool_end(atomic_exchange(&levels[device][level].pool, NULL));
 }

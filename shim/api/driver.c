@@ -45,10 +45,22 @@ static bool is_same(const custream_init_options_t *options)
     return path_is && makes_contexts == (options->make_context != 0);
 }
 
+/* CUDA does not live on in the child of a process that has used it: nothing there calls it. */
+static _Atomic bool forked;
+static void in_child(void)
+{
+    cs_lock_forget(&api_lock);
+    if (cs_load(&ready)) cs_store(&forked, true);
+}
+__attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, NULL, in_child); }
+
+bool api_forked(void) { return cs_load(&forked); }
+
 /* Threads that come at once may all open the driver, which is one and the same; what the first to be done was asked for counts. */
 status api_init(const custream_init_options_t *options)
 {
     struct api_driver found;
+    CHECK(!api_forked(), CUSTREAM_NOT_SUPPORTED);
     if (!cs_load_acq(&ready)) {
         char *copy = options && options->driver ? strdup(options->driver) : NULL;
         if (!load(&found, copy) || api_result(found.cuInit(0)) != CUSTREAM_SUCCESS) return free(copy), CUSTREAM_NOT_SUPPORTED; /* a driver may come later */
@@ -66,17 +78,6 @@ status api_init(const custream_init_options_t *options)
     }
     return options && !is_same(options) ? CUSTREAM_INVALID_VALUE : CUSTREAM_SUCCESS;
 }
-
-/* CUDA does not live on in the child of a process that has used it: nothing there calls it. */
-static _Atomic bool forked;
-static void in_child(void)
-{
-    cs_lock_forget(&api_lock);
-    if (cs_load(&ready)) cs_store(&forked, true);
-}
-__attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, NULL, in_child); }
-
-bool api_forked(void) { return cs_load(&forked); }
 
 status api_ready(void)
 {

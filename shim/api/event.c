@@ -24,16 +24,17 @@ static status event_new(custream_event_t *out, CUevent handle, int device)
 }
 
 /* The CUDA side, on the device; a lazy one's at its first record. */
-static status make(custream_event_t e, int device)
+static status make(custream_event_t e, int device, custream_t stream)
 {
     struct api_scope scope;
     CUevent handle = NULL, none = NULL;
-    TRY(api_enter(&device, &scope));
+    if (stream) TRY(api_enter_of(stream, &scope));
+    else TRY(api_enter(&device, &scope));
     status result = CUDA(cuEventCreate, &handle, e->flags);
     api_leave(&scope);
     if (result != CUSTREAM_SUCCESS) return result;
     if (!atomic_compare_exchange_strong(&e->handle, &none, handle)) api_driver.cuEventDestroy_v2(handle);
-    else if (!e->lazy) e->object.device = device;
+    else e->object.device = device;
     return CUSTREAM_SUCCESS;
 }
 
@@ -57,7 +58,7 @@ CS_EXPORT status custream_event_create(custream_event_t *event, const custream_e
     e->external = chosen.external;
     e->lazy = chosen.lazy;
     e->once = chosen.single_export && chosen.interprocess;
-    status result = chosen.lazy ? CUSTREAM_SUCCESS : make(e, chosen.device);
+    status result = chosen.lazy ? CUSTREAM_SUCCESS : make(e, chosen.device, NULL);
     if (result != CUSTREAM_SUCCESS) return api_object_free(e), result;
     api_object_list(&e->object, cs_load(&e->handle));
     *event = e;
@@ -79,13 +80,12 @@ CS_EXPORT status custream_event_wrap(custream_event_t *event, void *handle, int 
     if (device == -1) TRY(api_current_device(&device));
     TRY(event_new(&e, handle, device));
     cs_store(&e->recorded, true); /* for all that is known */
+    e->release = release;
+    e->owner = owner;
     custream_event_t other = api_object_list_once(&e->object, handle);
     if (other) {
         api_object_free(e);
         if (release) release(owner);
-    } else {
-        e->release = release;
-        e->owner = owner;
     }
     *event = other ? other : e;
     return CUSTREAM_SUCCESS;
@@ -157,8 +157,7 @@ static status belongs(custream_event_t e, custream_t stream, bool record)
     int device = stream->object.device;
     if (api_stream_is_default(stream)) TRY(api_current_device(&device));
     if (e->lazy && record && !cs_load_acq(&e->handle)) {
-        TRY(make(e, device));
-        e->object.device = device;
+        TRY(make(e, device, stream));
         api_object_has_handle(&e->object, cs_load(&e->handle));
     }
     return !record || e->imported || e->object.device == device || e->object.device == -1 ? CUSTREAM_SUCCESS : CUSTREAM_DEVICE_MISMATCH;
@@ -252,7 +251,7 @@ CS_EXPORT status custream_event_ipc_export(custream_event_t event, unsigned char
     USABLE_EVENT(event);
     TRY(api_ready());
     CHECK(!event->imported && (!event->flags_known || event->flags & CUSTREAM_EVENT_INTERPROCESS), CUSTREAM_IPC);
-    if (!cs_load_acq(&event->handle)) TRY(make(event, event->object.device));
+    if (!cs_load_acq(&event->handle)) TRY(make(event, event->object.device, NULL));
     TRY(CUDA(cuIpcGetEventHandle, &own, cs_load_acq(&event->handle)));
     memcpy(handle, &own, sizeof own);
     return CUSTREAM_SUCCESS;
@@ -271,7 +270,7 @@ CS_EXPORT status custream_event_ipc_import(custream_event_t *event, const unsign
     TRY(api_enter(&device, &scope));
     memcpy(&own, handle, sizeof own);
     TRY(CUDA(cuIpcOpenEventHandle, &made, own));
-    status result = event_new(&e, made, -1);
+    status result = event_new(&e, made, device); /* counted there; custream_event_get_device does not say so */
     if (result != CUSTREAM_SUCCESS) return api_driver.cuEventDestroy_v2(made), result;
     e->owned = e->imported = e->flags_known = true;
     e->flags = CUSTREAM_EVENT_DISABLE_TIMING | CUSTREAM_EVENT_INTERPROCESS;

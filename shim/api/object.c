@@ -137,7 +137,15 @@ void *api_object_list_once(struct api_object *object, void *handle)
 void api_object_has_handle(struct api_object *object, void *handle)
 {
     cs_lock_take(&api_lock);
-    if (object->listed && !object->handle) put_handle(object, handle);
+    if (object->listed && !object->handle) {
+        struct kind *kind = kind_of((enum api_mark)cs_load(&object->mark));
+        put_handle(object, handle);
+        kind->alive[place_of(object->counted)]--;
+        kind->ever[place_of(object->counted)]--;
+        object->counted = object->device;
+        kind->alive[place_of(object->counted)]++;
+        kind->ever[place_of(object->counted)]++;
+    }
     cs_lock_drop(&api_lock);
 }
 
@@ -229,6 +237,14 @@ status api_retain(void *at, enum api_mark mark)
     if (result == CUSTREAM_SUCCESS) object->references++;
     cs_lock_drop(&api_lock);
     return result;
+}
+
+void api_unretain(void *at)
+{
+    struct api_object *object = at;
+    cs_lock_take(&api_lock);
+    if (object->references > 1) object->references--;
+    cs_lock_drop(&api_lock);
 }
 
 bool api_release(void *at)

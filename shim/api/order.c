@@ -39,6 +39,18 @@ CS_EXPORT status custream_record(custream_t stream, custream_event_t event, unsi
     return api_event_record(event, stream, flags);
 }
 
+/* An event in the stream's own context, where alone it can be recorded on it. */
+static status event_of(custream_t stream, const custream_event_options_t *options, custream_event_t *event)
+{
+    custream_event_options_t here = *options;
+    struct api_scope scope;
+    here.device = -1;
+    TRY(api_enter_of(stream, &scope));
+    status result = custream_event_create(event, &here);
+    api_leave(&scope);
+    return result;
+}
+
 CS_EXPORT status custream_record_new(custream_t stream, const custream_event_options_t *options, custream_event_t *out)
 {
     custream_event_options_t chosen;
@@ -48,9 +60,11 @@ CS_EXPORT status custream_record_new(custream_t stream, const custream_event_opt
     TRY(api_ready());
     custream_event_options_init(&chosen);
     if (options) chosen = *options;
-    if (chosen.device == -1 && !api_stream_is_default(stream)) chosen.device = stream->object.device;
-    TRY(custream_event_create(&event, options && options->size != sizeof chosen ? options : &chosen));
-    status result = api_event_record(event, stream, 0);
+    CHECK(!options || options->size == sizeof chosen, CUSTREAM_INVALID_VALUE);
+    bool here = chosen.device == -1 || chosen.device == stream->object.device;
+    status result = here ? event_of(stream, &chosen, &event) : custream_event_create(&event, &chosen);
+    if (result != CUSTREAM_SUCCESS) return result;
+    result = api_event_record(event, stream, 0);
     if (result != CUSTREAM_SUCCESS) return custream_event_release(event), result;
     *out = event;
     return CUSTREAM_SUCCESS;
@@ -74,12 +88,14 @@ CS_EXPORT status custream_cached_event(custream_t stream, custream_event_t *even
     if (!cs_load_acq(&stream->cached)) {
         custream_event_options_init(&options);
         options.lazy = api_stream_is_default(stream); /* on the device that is current at the first record */
-        options.device = stream->object.device;
-        TRY(custream_event_create(&made, &options));
+        TRY(event_of(stream, &options, &made));
         if (!atomic_compare_exchange_strong(&stream->cached, &none, made)) custream_event_release(made);
     }
-    *event = cs_load_acq(&stream->cached);
-    return custream_event_retain(*event);
+    custream_event_t cached = cs_load_acq(&stream->cached);
+    CHECK(cached, CUSTREAM_CLOSED); /* by another thread, meanwhile */
+    TRY(custream_event_retain(cached));
+    *event = cached;
+    return CUSTREAM_SUCCESS;
 }
 
 /* An event that nobody else records meanwhile: those of default streams are on whatever device is current. */

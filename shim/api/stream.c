@@ -99,6 +99,7 @@ static status ask_of(custream_t s, int device)
         api_driver.cuCtxGetDevice(&found);
         api_driver.cuCtxPopCurrent_v2(&context);
     }
+    CHECK(found >= 0 && found < API_DEVICES, CUSTREAM_INVALID_HANDLE);
     CHECK(device == -1 || found == device, CUSTREAM_DEVICE_MISMATCH);
     s->object.device = found;
     s->requested = s->priority;
@@ -111,6 +112,7 @@ static custream_t known(void *handle)
 {
     custream_t s = api_object_find(API_STREAM, handle);
     if (!s || !s->link || !api_link_ended(s->link)) return s;
+    api_object_unlist(&s->object);
     custream_close(s); /* somebody has destroyed the stream, and CUDA made another of that address */
     custream_release(s);
     return NULL;
@@ -136,6 +138,8 @@ CS_EXPORT status custream_wrap(custream_t *stream, void *handle, int device, voi
     TRY(api_stream_new(&s, API_WRAPPED, handle, device));
     status result = ask_of(s, device);
     if (result != CUSTREAM_SUCCESS) return api_object_free(s), result;
+    s->release = release;
+    s->owner = owner;
     custream_t other = api_object_list_once(&s->object, handle);
     if (other) {
         api_object_free(s);
@@ -143,8 +147,6 @@ CS_EXPORT status custream_wrap(custream_t *stream, void *handle, int device, voi
         if (release) release(owner);
         return CUSTREAM_SUCCESS;
     }
-    s->release = release;
-    s->owner = owner;
     *stream = s;
     return CUSTREAM_SUCCESS;
 }
@@ -184,6 +186,8 @@ static _Atomic(custream_t) postponed;
 static void end(custream_t s)
 {
     if (!atomic_exchange(&s->object.closed, true)) api_stream_destroy(s);
+    custream_event_t cached = atomic_exchange(&s->cached, NULL); /* made while another thread closed it */
+    if (cached) custream_event_release(cached);
     free(s->name);
     api_object_free(s);
 }
@@ -211,7 +215,8 @@ CS_EXPORT status custream_release(custream_t stream)
 {
     TRY(api_object_check(stream, API_STREAM));
     api_postponed_end();
-    if (api_stream_is_default(stream) || !api_release(stream)) return CUSTREAM_SUCCESS;
+    if (api_stream_is_default(stream)) return api_unretain(stream), CUSTREAM_SUCCESS;
+    if (!api_release(stream)) return CUSTREAM_SUCCESS;
     if (api_thread_is_cudas()) postpone(stream);
     else end(stream);
     return CUSTREAM_SUCCESS;

@@ -94,7 +94,7 @@
             if (CS_UNLIKELY(cs_load(&cs_hooks_kinds))) {                                                                                             \
                 CS_TOLD effect                                                                                                                       \
                 HOOK_##on;                                                                                                                           \
-            }                                                                                                                                        \
+            } else cs_hooks_leave(&hook_);                                                                                                           \
             STEER_##on;                                                                                                                              \
             per_thread_ = steer_.per_thread;                                                                                                         \
             if (steer_.flip) real_ = cs_real.other;                                                                                                  \

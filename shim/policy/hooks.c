@@ -19,19 +19,13 @@ static struct place {
 enum { TAKEN = 1u << 31, LEAVING = 1u << 30 };
 
 _Atomic cs_u32 cs_hooks_kinds;
-static _Atomic cs_u32 rounds, listeners[CUSTREAM_HOOK_KINDS];
+static _Atomic cs_u32 rounds;
 static CS_TLS const struct place *inside; /* the one that this thread is in */
 
 static bool is_live(cs_u32 state) { return state && !(state & (TAKEN | LEAVING)); }
 
-/* The bit stands while anybody listens; a call that sees it too late or too long looks at the places in vain. */
-static void listens(custream_hook_kind_t kind, bool comes)
-{
-    if (comes && !atomic_fetch_add(&listeners[kind], 1)) atomic_fetch_or(&cs_hooks_kinds, 1u << kind);
-    if (comes || atomic_fetch_sub(&listeners[kind], 1) > 1) return;
-    atomic_fetch_and(&cs_hooks_kinds, ~(1u << kind));
-    if (atomic_load(&listeners[kind])) atomic_fetch_or(&cs_hooks_kinds, 1u << kind); /* another came meanwhile */
-}
+/* A bit that was once set stays: a call that finds it looks at the places, perhaps in vain. Clearing it could race with who comes. */
+static void listens(custream_hook_kind_t kind) { atomic_fetch_or(&cs_hooks_kinds, 1u << kind); }
 
 static void free_if_left(struct place *p)
 {
@@ -49,9 +43,11 @@ cs_u32 cs_hook_add(custream_hook_kind_t kind, custream_hook_fn *function, void *
         p->kind = kind;
         p->function = function;
         p->arg = arg;
-        cs_u32 number = ((cs_add(&rounds, 1u) + 1) * CS_HOOKS + (cs_u32)i) & (LEAVING - 1);
+        cs_u32 number;
+        do number = ((cs_add(&rounds, 1u) + 1) * CS_HOOKS + (cs_u32)i) & (LEAVING - 1);
+        while (!number);
         atomic_store(&p->state, number);
-        listens(kind, true);
+        listens(kind);
         return number;
     }
     return 0;
@@ -62,9 +58,8 @@ bool cs_hook_remove(cs_u32 number, bool *running)
     struct place *p = &places[number % CS_HOOKS];
     cs_u32 live = number;
     if (!is_live(number)) return false;
-    atomic_fetch_add(&p->users, 1); /* the place stays until its kind has been read */
+    atomic_fetch_add(&p->users, 1);
     bool removes = atomic_compare_exchange_strong(&p->state, &live, number | LEAVING);
-    if (removes) listens(p->kind, false);
     *running = atomic_fetch_sub(&p->users, 1) > (inside == p ? 2 : 1);
     free_if_left(p);
     return removes;
@@ -74,7 +69,7 @@ bool cs_hook_inside(void) { return inside; }
 
 void cs_hooks_after_fork_in_child(void)
 {
-    for (size_t i = 0; i < CS_HOOKS; i++) cs_store(&places[i].users, 0); /* their threads are not here */
+    for (size_t i = 0; i < CS_HOOKS; i++) cs_store(&places[i].users, inside == &places[i] ? 1u : 0u); /* other threads are not here */
 }
 
 /* One hook's turn. */

@@ -14,7 +14,7 @@
 
 enum { CS_HOOKS = 64 };
 
-/* Kinds that somebody listens to, a bit each. */
+/* Kinds that somebody listens to, or has, a bit each. */
 extern _Atomic cs_u32 cs_hooks_kinds;
 
 /* The number of the hook, from 1; 0: the table is full. */
@@ -33,6 +33,8 @@ struct cs_hooked {
 
 /* What kind of call it is, which the effect's TOLD (hook/told.h) may put right. Nothing is asked yet. */
 void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call, enum cs_kind kind, bool per_thread);
+/* Nobody listens (any more): nothing is asked, nor told. */
+static inline void cs_hooks_leave(struct cs_hooked *hook) { hook->kind = -1; }
 /* Asks. The stream that the call is to go to; `refused` is the answer of the call where it is not to be made. */
 CUstream cs_hooks_ask(struct cs_hooked *hook, CUstream stream);
 /* Of a creation, in its chain: flags and priority may change. */

@@ -131,12 +131,12 @@ CUresult cs_steer_create(struct cs_creation *c, CUstream *out)
         CS_CREATION_CHAIN(LINK)
 #undef LINK
     };
+    CUresult denied = cs_hooks_create(c);
+    if (denied != CUDA_SUCCESS) return denied;
     for (size_t i = 0; c->policy && out && i < CS_COUNT(chain); i++) {
         CUresult refused = chain[i](c);
         if (refused != CUDA_SUCCESS) return refused;
     }
-    CUresult refused = cs_hooks_create(c);
-    if (refused != CUDA_SUCCESS) return refused;
     if (c->shared) return *out = c->handle, CUDA_SUCCESS;
     CUresult result = create(c, out);
     if (c->set && result == CUDA_SUCCESS) cs_pool_made(c, out);

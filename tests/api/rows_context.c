@@ -181,3 +181,44 @@ ROW(86_refused, "no current context, and none is to be made") {
     WORKS(custream_create(&s, NULL));
     WORKS(custream_release(s));
 }
+
+static custream_t elsewhere, waiting;
+static void wait_there(void) { /* the primary context is current here */
+    OK(cuCtxSetCurrent(context));
+    waiting = new_stream();
+    WORKS(custream_wait_stream(waiting, elsewhere, NULL, 0));
+    GIVES(custream_query(waiting), NOT_READY);
+}
+
+ROW(44_context, "wait for a stream of another context of the device") {
+    CUcontext created;
+
+    start();
+    OK(cuCtxCreate_v2(&created, 0, 0));
+    elsewhere = new_stream();
+    OK(cuCtxPopCurrent(NULL));
+    hold(handle_of(elsewhere));
+    in_thread(wait_there);
+    in_thread(wait_there); /* by the event that was made then */
+    open_gate();
+    WORKS(custream_synchronize(waiting));
+    WORKS(custream_release(elsewhere));
+    OK(cuCtxDestroy(created));
+}
+
+/* Which stream the legacy default stream is depends on the current context: it must be that of the device in question. */
+ROW_WITH(37_device, "the new current stream waits for the other device's default stream", "CUSTREAM_FAKE_DEVICES=2") {
+    custream_t there;
+
+    start();
+    there = stream_with(1, CUSTREAM_NON_BLOCKING, 0);
+    OK(cuCtxPushCurrent(primary_of(1)));
+    hold(CU_STREAM_LEGACY);
+    OK(cuCtxPopCurrent(NULL));
+    WORKS(custream_push(there, CUSTREAM_SYNC | CUSTREAM_SWITCH_DEVICE));
+    GIVES(custream_query(there), NOT_READY);
+    open_gate();
+    WORKS(custream_synchronize(there));
+    WORKS(custream_pop(0));
+    CHECK_IS(current_device(), 0);
+}

@@ -183,3 +183,26 @@ ROW(85_threads, "hooks come and go while threads launch") {
     CHECK_IS(heard_by, before);
     OK(cuStreamDestroy(s));
 }
+
+static void deny(custream_hook_info_t *info, void *arg) {
+    (void)arg;
+    if (!info->after) info->result = CUDA_ERROR_NOT_PERMITTED;
+}
+
+ROW_WITH(85_pool, "a refused creation takes no share of a pool", "CUSTREAM_STREAMS=pool:1") {
+    custream_hook_t hook;
+    CUstream first, second;
+
+    start();
+    if (!hooks_work()) return;
+    OK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+    WORKS(custream_register_hook(CUSTREAM_HOOK_CREATE, deny, NULL, &hook));
+    CHECK_IS(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING), CUDA_ERROR_NOT_PERMITTED);
+    WORKS(custream_unregister_hook(hook));
+    OK(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+    CHECK(second == first);
+    OK(cuStreamDestroy(second));
+    OK(cuStreamQuery(first));
+    OK(cuStreamDestroy(first));
+    GONE(cuStreamDestroy(first)); /* no share is left */
+}

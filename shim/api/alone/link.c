@@ -6,13 +6,16 @@
 #include "shim/api/link.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 /* The preload library's function; NULL where there is none. */
 #define THEIRS(name) ((__typeof__(&name))theirs(#name, (void *)(uintptr_t)&name))
 static void *theirs(const char *name, void *own)
 {
+    Dl_info where;
     void *found = dlsym(RTLD_DEFAULT, name);
-    return found == own ? NULL : found;
+    if (!found || found == own || !dladdr(found, &where) || !where.dli_fname) return NULL;
+    return strstr(where.dli_fname, "libcustream_shim") ? found : NULL; /* else it is a program's own entry for ours */
 }
 
 /* Its object of a stream that this library has just met; NULL. */
