@@ -52,7 +52,7 @@ install_packages() {
     say "installing $missing"
     $sudo apt-get -qq update
     # shellcheck disable=SC2086
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 install -y --no-install-recommends $missing >"$B/deps-apt.log" 2>&1 ||
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=600 install -y --no-install-recommends $missing >"$B/deps-apt.log" 2>&1 ||
         { tail -n 20 "$B/deps-apt.log" >&2; die "apt-get failed; its output is in $B/deps-apt.log"; }
 }
 
