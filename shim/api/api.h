@@ -11,7 +11,6 @@
 #ifndef CS_API_API_H
 #define CS_API_API_H
 
-#define __CUDA_API_VERSION_INTERNAL /* no _v2 behind our back: names are those of the symbols */
 #include "shim/calls/cuda_api.h"
 
 #include "custream.h"

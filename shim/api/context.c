@@ -44,25 +44,36 @@ status api_device_check(int device)
     return device >= 0 && device < count && device < API_DEVICES ? CUSTREAM_SUCCESS : CUSTREAM_INVALID_VALUE;
 }
 
+/* The current context and its device; NULL and 0: there is none. One that was destroyed, by custream_shutdown on another thread it may be, is none. */
+static status look(CUcontext *context, CUdevice *device)
+{
+    *context = NULL;
+    *device = 0;
+    TRY(CUDA(cuCtxGetCurrent, context));
+    if (!*context) return CUSTREAM_SUCCESS;
+    CUresult result = api_driver.cuCtxGetDevice(device);
+    if (result != CUDA_ERROR_CONTEXT_IS_DESTROYED) return api_result(result);
+    *context = NULL;
+    *device = 0;
+    return CUSTREAM_SUCCESS;
+}
+
 status api_current_device(int *device)
 {
-    CUcontext context = NULL;
-    CUdevice current = 0;
-    TRY(CUDA(cuCtxGetCurrent, &context));
-    if (context) TRY(CUDA(cuCtxGetDevice, &current));
+    CUcontext context;
+    CUdevice current;
+    TRY(look(&context, &current));
     *device = current;
     return CUSTREAM_SUCCESS;
 }
 
 status api_enter(int *device, struct api_scope *scope)
 {
-    CUcontext current = NULL, wanted;
-    CUdevice number = 0;
+    CUcontext current, wanted;
+    CUdevice number;
     scope->pushed = false;
     TRY(api_device_check(*device));
-    TRY(CUDA(cuCtxGetCurrent, &current));
-    if (current && api_driver.cuCtxGetDevice(&number) == CUDA_ERROR_CONTEXT_IS_DESTROYED) current = NULL; /* by custream_shutdown on another thread, it may be */
-    if (current) TRY(CUDA(cuCtxGetDevice, &number));
+    TRY(look(&current, &number));
     if (current && (*device == -1 || *device == number)) {
         *device = number;
         return CUSTREAM_SUCCESS;

@@ -2,6 +2,7 @@
 #include "shim/api/api.h"
 #include "shim/api/link.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,9 +207,13 @@ static void *end_elsewhere(void *unused) { return api_postponed_end(), unused; }
 static void postpone(custream_t s)
 {
     pthread_t thread;
+    sigset_t all, before;
     s->next_joined = cs_load(&postponed);
     while (!atomic_compare_exchange_weak(&postponed, &s->next_joined, s)) continue;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's signals go to its own threads */
     if (!pthread_create(&thread, NULL, end_elsewhere, NULL)) pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 CS_EXPORT status custream_release(custream_t stream)

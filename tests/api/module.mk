@@ -23,7 +23,7 @@ $(API_T)/abi.inc: tests/api/header.awk $(API_T)/header.i
 $(API_T)/abi: tests/api/abi.c $(API_T)/abi.inc
 	$(CC) $(API_FLAGS) -I$(API_T) $(LDFLAGS) $< -o $@
 
-API_HEADERS := tests/api/rows.h tests/api/dynamic.h include/custream.h tests/api/module.mk
+API_HEADERS := tests/api/rows.h tests/api/rows_event.h tests/api/dynamic.h include/custream.h tests/api/module.mk
 
 API_LINKED = $(CC) $(API_FLAGS) $(LDFLAGS) $(filter %.c,$^) -o $@ -L$(B) -lcustream -L$(FAKE) -lcuda
 API_OPENED = $(CC) $(API_FLAGS) -DAPI_DLOPEN -Itests/api -I$(API_T) $(LDFLAGS) $(filter %.c,$^) -o $@ -L$(FAKE) -lcuda -ldl

@@ -133,6 +133,11 @@ UNUSED static int preloaded(void) {
     const char *list = getenv("LD_PRELOAD");
     return list && strstr(list, "libcustream_shim");
 }
+/* By the preload library, which then keeps streams and events and has hooks. */
+UNUSED static int recorded(void) {
+    const char *trace = getenv("CUSTREAM_TRACE");
+    return preloaded() && !(trace && strcmp(trace, "off") == 0);
+}
 
 UNUSED static custream_t new_stream(void) {
     custream_t stream = NULL;

@@ -1,34 +1,10 @@
 /* Events: how they are made, asked, measured and closed. */
-#include "tests/api/rows.h"
+#include "tests/api/rows_event.h"
 
-static custream_event_options_t defaults(void) {
-    custream_event_options_t options;
-    WORKS(custream_event_options_init(&options));
-    return options;
-}
-static custream_event_t made(const custream_event_options_t *options) {
-    custream_event_t e = NULL;
-    WORKS(custream_event_create(&e, options));
-    return e;
-}
 static custream_event_t timed(void) {
     custream_event_options_t options = defaults();
     options.timing = 1;
     return made(&options);
-}
-static unsigned flags_of(custream_event_t e) {
-    unsigned flags = 99;
-    WORKS(custream_event_get_flags(e, &flags));
-    return flags;
-}
-static int device_of_event(custream_event_t e) {
-    int device = UNTOUCHED_INT;
-    WORKS(custream_event_get_device(e, &device));
-    return device;
-}
-static void refused(const custream_event_options_t *options) {
-    custream_event_t e;
-    FAILS(custream_event_create(&e, options), INVALID_VALUE, e);
 }
 
 ROW(65, "create an event") {
