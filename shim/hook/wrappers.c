@@ -90,8 +90,8 @@
             const struct cs_steered how_ = HOW(symbol, other, of_sibling, kind);                                                                     \
             CUstream hooked_ __attribute__((unused));                                                                                                \
             const CUstream *field_ __attribute__((unused)) = NULL;                                                                                   \
-            cs_hooks_meet(&hook_, call_, CS_KIND_##kind, of_sibling);                                                                                \
             if (CS_UNLIKELY(cs_load(&cs_hooks_kinds))) {                                                                                             \
+                cs_hooks_meet(&hook_, call_, CS_KIND_##kind, of_sibling);                                                                            \
                 CS_TOLD effect                                                                                                                       \
                 HOOK_##on;                                                                                                                           \
             } else cs_hooks_leave(&hook_);                                                                                                           \

@@ -132,8 +132,9 @@ static int kind_of(cs_u16 call_, enum cs_kind kind)
 
 void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call_, enum cs_kind kind, bool per_thread)
 {
-    hook->kind = cs_load(&cs_hooks_kinds) ? kind_of(call_, kind) : -1;
+    hook->kind = kind_of(call_, kind);
     hook->refused = CUDA_SUCCESS;
+    hook->met = true;
     hook->info = (custream_hook_info_t){.size = sizeof hook->info, .call = cs_call_info[call_].name, .per_thread = per_thread};
 }
 
@@ -148,7 +149,7 @@ CUstream cs_hooks_ask(struct cs_hooked *hook, CUstream stream)
 CUresult cs_hooks_create(struct cs_creation *c)
 {
     struct cs_hooked *hook = c->hook;
-    hook->kind = asked(CUSTREAM_HOOK_CREATE) ? CUSTREAM_HOOK_CREATE : -1;
+    hook->kind = hook->met && asked(CUSTREAM_HOOK_CREATE) ? CUSTREAM_HOOK_CREATE : -1;
     if (hook->kind < 0) return CUDA_SUCCESS;
     hook->info.flags = c->flags;
     hook->info.priority = c->priority;

@@ -29,12 +29,18 @@ struct cs_hooked {
     custream_hook_info_t info;
     int kind; /* that is asked; -1: none */
     CUresult refused;
+    bool met; /* info is filled in */
 };
 
 /* What kind of call it is, which the effect's TOLD (hook/told.h) may put right. Nothing is asked yet. */
 void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call, enum cs_kind kind, bool per_thread);
-/* Nobody listens (any more): nothing is asked, nor told. */
-static inline void cs_hooks_leave(struct cs_hooked *hook) { hook->kind = -1; }
+/* Nobody listens: nothing is asked, nor told. Instead of cs_hooks_meet, and all that a call costs without hooks. */
+static inline void cs_hooks_leave(struct cs_hooked *hook)
+{
+    hook->kind = -1;
+    hook->refused = CUDA_SUCCESS;
+    hook->met = false;
+}
 /* Asks. The stream that the call is to go to; `refused` is the answer of the call where it is not to be made. */
 CUstream cs_hooks_ask(struct cs_hooked *hook, CUstream stream);
 /* Of a creation, in its chain: flags and priority may change. */

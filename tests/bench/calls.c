@@ -3,6 +3,7 @@
  *
  *   calls pass     tracing off: wrapper over direct call          -> passthrough_ns
  *   calls closed   the same outside of a window, as after ctl off -> closed_ns
+ *   calls steered  the same with a policy that leaves it alone    -> steered_ns
  *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio, ...
  *   calls threads  recorded calls on two threads and on one       -> thread_ratio
  *   calls rate     a million calls a second for ten seconds; the trace's trailer then tells what was lost
@@ -146,6 +147,7 @@ int main(int argc, char **argv)
     cs_clock_is_counter = true;
     if (!strcmp(argv[1], "pass")) bench_pass("passthrough_ns");
     if (!strcmp(argv[1], "closed")) bench_pass("closed_ns");
+    if (!strcmp(argv[1], "steered")) bench_pass("steered_ns");
     if (!strcmp(argv[1], "record")) bench_record();
     if (!strcmp(argv[1], "threads")) bench_threads();
     if (!strcmp(argv[1], "rate")) bench_rate();
