@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tests.apprun import read
+from tests.apprun import calls_in, read
 
 EXAMPLES = {"streams": ["the second is current", "done"], "events": ["the host function was between the events", "done"], "graph": ["33", "done"],
             "hooks": ["the greatest priority", "done"]}
@@ -70,6 +70,23 @@ def test_plugin_that_is_no_use(root, installed, tmp_path, source, said):
     assert line.startswith("custream: warning: CUSTREAM_PLUGIN: ") and said in line
     assert "0.1.0" in done.stdout and "12 of 12" in done.stdout
     read(tmp_path / "trace.json")
+
+
+def test_plugin_that_calls_cuda_when_it_is_opened(root, installed, tmp_path):
+    """Its own call is in the trace, and so is each of the program's: the first is the one in which the plug-in is opened."""
+    calls, program = {}, tmp_path / "program"
+    build = ["gcc", "-I", installed / "include", "-x", "c", "-", f"-L{root}/build/fakecuda", "-l:libcuda.so.1"]
+    subprocess.run([*build, "-o", program], input="int cuInit(unsigned), cuCtxSetCurrent(void *);\n"
+                   "int main(void) { return cuInit(0) || cuCtxSetCurrent(0) || cuCtxSetCurrent(0); }", text=True, check=True)
+    for name, call in (("quiet", ""), ("calls", "cuCtxSetCurrent(0);")):
+        plugin, trace = tmp_path / f"{name}.so", tmp_path / f"{name}.json"
+        source = f"""#include <custream.h>
+            int cuCtxSetCurrent(void *);
+            custream_status_t custream_plugin_init(const custream_plugin_api_t *api) {{ (void)api; {call} return CUSTREAM_SUCCESS; }}"""
+        subprocess.run([*build, "-shared", "-fPIC", "-o", plugin], input=source, text=True, check=True)
+        run([program], root, installed, LD_PRELOAD=str(installed / "lib/libcustream_shim.so"), CUSTREAM_PLUGIN=str(plugin), CUSTREAM_TRACE=str(trace))
+        calls[name] = calls_in(read(trace))
+    assert calls == {"quiet": {"cuCtxSetCurrent": 2}, "calls": {"cuCtxSetCurrent": 3}}
 
 
 def test_the_page_is_what_is_generated(root):
