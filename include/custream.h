@@ -398,9 +398,8 @@ typedef struct custream_hook_s *custream_hook_t;
 typedef void custream_hook_fn(custream_hook_info_t *info, void *arg);
 
 /* Has function(info, arg) called before and after each call of the kind that the program makes of CUDA from then on, by whatever way the preload library sees; on
- * the thread that makes it. Of several hooks those that were registered earlier come first; one that refuses ends the round, and the after round comes all
- * the same. At most 64. Without the preload library, or where it keeps nothing of streams (CUSTREAM_TRACE=off without policy or plug-in): CUSTREAM_NOT_SUPPORTED; table full:
- * CUSTREAM_NO_MEMORY.
+ * the thread that makes it. Several are called in no promised order; one that refuses ends the round, and the after round comes all the same. At most 64. Without
+ * the preload library, or once the process has begun to end: CUSTREAM_NOT_SUPPORTED; table full: CUSTREAM_NO_MEMORY.
  *
  * In a hook: calls of CUDA go straight to the driver, unrecorded, and meet no hook; so do functions here, of which those that wait (custream_synchronize, _device_synchronize,
  * _event_synchronize) answer CUSTREAM_NOT_SUPPORTED. A hook may register and unregister hooks, itself too; must return, without longjmp and without exceptions; and

@@ -62,11 +62,12 @@ bool api_link_history(void *handle, cs_u64 link, custream_history_t *history)
 
 /* --- hooks --- */
 
-/* Wrappers ask policies and hooks from now on. Not in a process that keeps no objects, nor once it has begun to end. */
+/* Wrappers ask policies and hooks from now on. Not once the process has begun to end. */
 static bool steer_from_now_on(void)
 {
     unsigned mode = cs_load_acq(&cs_mode);
     if (mode == CS_MODE_COLD) cs_activate(), mode = cs_load_acq(&cs_mode); /* one that is under way may have looked already */
+    if (mode == CS_MODE_PASS && cs_activate_for_hooks()) mode = cs_load_acq(&cs_mode);
     do
         if (!(mode & CS_MODE_WATCH)) return mode == CS_MODE_COLD; /* no driver is loaded yet: the first call looks */
     while (!atomic_compare_exchange_weak_explicit(&cs_mode, &mode, mode | CS_MODE_STEER, memory_order_release, memory_order_relaxed));

@@ -36,6 +36,7 @@ static _Atomic pid_t owner; /* the process that may end the trace: not a vfork c
 
 void (*cs_activated)(void);
 static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
+static _Atomic pid_t unwanted;   /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 
 /* Of a process whose objects are kept. */
 static unsigned first_mode(bool steers) { return CS_MODE_WATCH | (cs_window_begin() ? CS_MODE_RECORD : 0) | (steers ? CS_MODE_STEER : 0); }
@@ -54,6 +55,7 @@ static void after_fork_in_child(void)
     cs_store(&owner, getpid());
     cs_window_after_fork_in_child();
     cs_ctl_after_fork_in_child();
+    if (cs_load(&unwanted)) cs_store(&unwanted, getpid());
     /* CUDA does not live on in the child, and what the parent made is not the child's to tell of. */
     unsigned mode = cs_load(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return;
@@ -68,23 +70,28 @@ static bool objects_init(void)
     return cs_contexts_init() && cs_streams_init() && cs_events_init() && cs_kernels_init() && cs_creator_init() && cs_callbacks_init();
 }
 
+/* From here on objects are kept. */
+static bool begins_to_keep(void)
+{
+    if (!objects_init()) {
+        cs_log(CS_LOG_ERROR, "no memory for stream objects; nothing is recorded or changed");
+        return false;
+    }
+    cs_clock_init();
+    cs_gpu_choose();
+    cs_store(&owner, getpid());
+    at_quick_exit(cs_process_ends);
+    return true;
+}
+
 static void activate_locked(void)
 {
     cs_options_read();
     cs_policy_load();
     cs_thread_set_ring_size(cs_option_size(CS_OPTION_BUFFER));
     bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_load(&cs_hooks_kinds) || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
-    bool watches = tracing || steers || listens;
-    if (watches && !objects_init()) {
-        cs_log(CS_LOG_ERROR, "no memory for stream objects; nothing is recorded or changed");
-        watches = false;
-    }
-    if (watches) {
-        cs_clock_init();
-        cs_gpu_choose();
-        cs_store(&owner, getpid());
-        at_quick_exit(cs_process_ends);
-    }
+    bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
+    if (!wanted) cs_store(&unwanted, getpid());
     cs_runtime_shown = cs_option_is(CS_OPTION_RUNTIME, "on");
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
@@ -92,16 +99,31 @@ static void activate_locked(void)
     cs_store_rel(&cs_mode, watches ? first_mode(steers) : CS_MODE_PASS);
 }
 
-bool cs_activate(void)
+/* One thread at a time. False: it is this thread's turn already; or, where `once`, somebody else has met the driver meanwhile. */
+static bool takes_turn(bool once)
 {
     pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
     while (!atomic_compare_exchange_strong(&activating, &nobody, self)) {
-        if (nobody == self) return false;
-        if (cs_load_acq(&cs_mode) != CS_MODE_COLD) return true;
+        if (nobody == self || (once && cs_load_acq(&cs_mode) != CS_MODE_COLD)) return false;
         sched_yield();
         nobody = 0;
     }
+    return true;
+}
+
+bool cs_activate_for_hooks(void)
+{
     CS_KEEP_ERRNO;
+    if (!takes_turn(false)) return false;
+    if (atomic_exchange(&unwanted, 0) && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_store_rel(&cs_mode, first_mode(true));
+    cs_store_rel(&activating, 0);
+    return cs_load_acq(&cs_mode) & CS_MODE_WATCH;
+}
+
+bool cs_activate(void)
+{
+    CS_KEEP_ERRNO;
+    if (!takes_turn(true)) return cs_load_acq(&cs_mode) != CS_MODE_COLD;
     bool first = cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init();
     if (first) {
         cs_lookup_init();
@@ -148,6 +170,8 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
 
 void cs_process_ends(void)
 {
+    pid_t self = getpid();
+    atomic_compare_exchange_strong(&unwanted, &self, 0);
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD || cs_load(&owner) != getpid()) return; /* PASS: another thread may be at it, which is waited for */
     CS_KEEP_ERRNO;
     cs_window_end();

@@ -23,6 +23,10 @@ static inline bool cs_mode_records(void) { return cs_load_acq(&cs_mode) & CS_MOD
  * of times; a re-entering thread is answered false. */
 bool cs_activate(void);
 
+/* In a process of which nothing else was wanted: objects are kept from now on, and hooks are asked. False: it keeps none, as it has begun to end or has no
+ * memory; or this thread is about to meet the driver. */
+bool cs_activate_for_hooks(void);
+
 /* Called once, when that has been done in a process whose objects are kept, on that thread: what stands above this layer begins. NULL: nothing. */
 extern void (*cs_activated)(void);
 

@@ -1,12 +1,11 @@
 /* Hooks for tools, annotations, recording: with the preload library they work, without it they say that they do not. */
 #include "tests/api/rows.h"
 
-/* In a process that records nothing the library does not look at its calls. */
-static int hooks_work(void) {
-    const char *trace = getenv("CUSTREAM_TRACE");
-    return preloaded() && !(trace && strcmp(trace, "off") == 0);
-}
+/* Declared in cudaProfiler.h, which not every package of headers has. */
+CUresult CUDAAPI cuProfilerStart(void);
+CUresult CUDAAPI cuProfilerStop(void);
 
+/* In a process that records nothing the library does not look at its calls. */
 struct heard {
     int before[CUSTREAM_HOOK_KINDS], after[CUSTREAM_HOOK_KINDS];
     void *stream, *event;
@@ -18,7 +17,7 @@ static void hear(custream_hook_info_t *info, void *arg) {
     CHECK(info->call && strncmp(info->call, "cu", 2) == 0);
     ++(info->after ? heard->after : heard->before)[info->kind];
     if (!info->after) CHECK_IS(info->result, 0);
-    if (info->after && info->kind == CUSTREAM_HOOK_CREATE) heard->stream = info->stream;
+    if (info->after && (info->kind == CUSTREAM_HOOK_CREATE || info->kind == CUSTREAM_HOOK_ENQUEUE)) heard->stream = info->stream;
     if (info->after && info->kind == CUSTREAM_HOOK_EVENT_CREATE) heard->event = info->event;
 }
 static void refuse(custream_hook_info_t *info, void *arg) {
@@ -57,7 +56,7 @@ ROW(85, "hooks for tools: every kind, before and after") {
     CUevent e;
 
     start();
-    if (!hooks_work()) {
+    if (!preloaded()) {
         FAILS(custream_register_hook(CUSTREAM_HOOK_CREATE, hear, &heard, &hooks[0]), NOT_SUPPORTED, hooks[0]);
         return;
     }
@@ -83,7 +82,7 @@ ROW(85_refuse, "a hook that refuses a call; hooks that mean nothing") {
     FAILS(custream_register_hook(CUSTREAM_HOOK_CREATE, NULL, NULL, &out), INVALID_VALUE, out);
     GIVES(custream_register_hook(CUSTREAM_HOOK_CREATE, hear, NULL, NULL), INVALID_VALUE);
     GIVES(custream_unregister_hook(NULL), INVALID_VALUE);
-    if (!hooks_work()) return;
+    if (!preloaded()) return;
     WORKS(custream_register_hook(CUSTREAM_HOOK_CREATE, refuse, NULL, &deny));
     WORKS(custream_register_hook(CUSTREAM_HOOK_CREATE, hear, &heard, &later));
     CHECK_IS(cuStreamCreate(&s, 0), CUDA_ERROR_NOT_PERMITTED);
@@ -96,6 +95,30 @@ ROW(85_refuse, "a hook that refuses a call; hooks that mean nothing") {
     CHECK_IS(heard.before[CUSTREAM_HOOK_CREATE], 1);
     WORKS(custream_unregister_hook(later));
     OK(cuStreamDestroy(s));
+}
+
+ROW(85_late, "hooks of what was there before them") {
+    struct heard heard = {.stream = NULL};
+    custream_hook_t enqueue, destroy, deny;
+    CUstream s;
+
+    start();
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+    if (!preloaded()) return;
+    WORKS(custream_register_hook(CUSTREAM_HOOK_ENQUEUE, hear, &heard, &enqueue));
+    WORKS(custream_register_hook(CUSTREAM_HOOK_DESTROY, hear, &heard, &destroy));
+    OK(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL));
+    CHECK_IS(heard.after[CUSTREAM_HOOK_ENQUEUE], 1);
+    CHECK(heard.stream == s);
+    WORKS(custream_register_hook(CUSTREAM_HOOK_DESTROY, refuse, NULL, &deny));
+    CHECK_IS(cuStreamDestroy(s), CUDA_ERROR_NOT_PERMITTED);
+    WORKS(custream_unregister_hook(deny));
+    OK(cuStreamSynchronize(s));
+    OK(cuProfilerStart());
+    OK(cuProfilerStop()); /* that nothing is recorded stays as it is */
+    OK(cuStreamDestroy(s));
+    CHECK_IS(heard.after[CUSTREAM_HOOK_DESTROY], 2);
 }
 
 ROW(22_history, "a stream that somebody else made and used shows its history") {
@@ -111,7 +134,7 @@ ROW(22_history, "a stream that somebody else made and used shows its history") {
     OK(cuMemsetD8Async(memory, 1, 256, raw));
     OK(cuStreamSynchronize(raw));
     WORKS(custream_wrap(&s, raw, -1, NULL, NULL));
-    if (!hooks_work()) {
+    if (!recorded()) {
         GIVES(custream_history(s, &history), NOT_SUPPORTED);
         return;
     }
@@ -146,7 +169,7 @@ ROW(0_annotations, "ranges and marks in the timeline") {
 }
 
 ROW(0_recording, "recording, from here to there") {
-    if (!hooks_work()) {
+    if (!recorded()) {
         GIVES(custream_trace_start(), NOT_SUPPORTED);
         GIVES(custream_trace_stop(), NOT_SUPPORTED);
         GIVES(custream_trace_flush(), NOT_SUPPORTED);

@@ -3,11 +3,6 @@
 
 #include <errno.h>
 
-static int hooks_work(void) {
-    const char *trace = getenv("CUSTREAM_TRACE");
-    return preloaded() && !(trace && strcmp(trace, "off") == 0);
-}
-
 static void raise_it(custream_hook_info_t *info, void *arg) {
     (void)arg;
     if (info->after) return;
@@ -24,7 +19,7 @@ ROW(85_change, "a hook changes what a stream is to be") {
     int priority;
 
     start();
-    if (!hooks_work()) return;
+    if (!preloaded()) return;
     WORKS(custream_register_hook(CUSTREAM_HOOK_CREATE, raise_it, NULL, &hook));
     OK(cuStreamCreateWithPriority(&s, CU_STREAM_DEFAULT, -1));
     OK(cuStreamGetPriority(s, &priority));
@@ -46,7 +41,7 @@ ROW(85_elsewhere, "a hook sends work to another stream") {
     CUevent e;
 
     start();
-    if (!hooks_work()) return;
+    if (!preloaded()) return;
     OK(cuStreamCreate(&from, CU_STREAM_NON_BLOCKING));
     OK(cuStreamCreate(&to, CU_STREAM_NON_BLOCKING));
     OK(cuEventCreate(&e, 0));
@@ -88,7 +83,7 @@ ROW(85_itself, "a hook that calls CUDA, and unregisters itself") {
     int errors = 0;
 
     start();
-    if (!hooks_work()) return;
+    if (!preloaded()) return;
 #ifdef API_DLOPEN
     if (!getenv("API_DEFAULT")) return; /* the library that was opened does not know that it is in a hook */
 #endif
@@ -122,7 +117,7 @@ ROW(85_blocks, "a hook that does not return holds up its own call alone") {
     CUstream s;
 
     start();
-    if (!hooks_work()) return;
+    if (!preloaded()) return;
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     WORKS(custream_register_hook(CUSTREAM_HOOK_ENQUEUE, block, NULL, &hook));
     OK(pthread_create(&thread, NULL, launch_there, s));
@@ -141,7 +136,7 @@ ROW(85_full, "a table that is full, and places that are used again") {
     custream_hook_t hooks[64], more;
 
     start();
-    if (!hooks_work()) return;
+    if (!preloaded()) return;
     for (int turn = 0; turn < 3; turn++) {
         for (int i = 0; i < 64; i++) WORKS(custream_register_hook(CUSTREAM_HOOK_DESTROY, send_elsewhere, NULL, &hooks[i]));
         FAILS(custream_register_hook(CUSTREAM_HOOK_DESTROY, send_elsewhere, NULL, &more), NO_MEMORY, more);
@@ -167,7 +162,7 @@ ROW(85_threads, "hooks come and go while threads launch") {
     CUstream s;
 
     start();
-    if (!hooks_work()) return;
+    if (!preloaded()) return;
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     for (int i = 0; i < 4; i++) OK(pthread_create(&threads[i], NULL, launch_all_the_time, s));
     for (int i = 0; i < 500; i++) {
@@ -194,7 +189,7 @@ ROW_WITH(85_pool, "a refused creation takes no share of a pool", "CUSTREAM_STREA
     CUstream first, second;
 
     start();
-    if (!hooks_work()) return;
+    if (!preloaded()) return;
     OK(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
     WORKS(custream_register_hook(CUSTREAM_HOOK_CREATE, deny, NULL, &hook));
     CHECK_IS(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING), CUDA_ERROR_NOT_PERMITTED);

@@ -52,6 +52,12 @@ def test_row(run_row, program, row, way):
     run_row(program, [row], way).check()
 
 
+def test_a_late_hook_does_not_record(run_row, tmp_path):
+    """CUSTREAM_TRACE=off stays, also when the library comes to keep objects, and the program calls cuProfilerStart."""
+    run = run_row("rows_hooks", ["85_late"], "linked-not-recording", cwd=tmp_path).check()
+    assert not list(tmp_path.iterdir()) and not run.stderr
+
+
 def test_every_row_is_tested_or_explained():
     tested = {int(row.split("_")[0]) for _, row in TESTS} - {0}
     assert not tested & set(NOT_IN_C)
