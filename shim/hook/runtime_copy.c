@@ -137,37 +137,54 @@ static bool bound_copy(struct imports *imports, const ElfW(Rela) *rela, size_t c
 
 /* --- who calls --- */
 
-/* The return address of a call that was the last thing a function did is that of the function's caller. What stands before the address tells: the call that
- * is to return there went to us, or it went to somebody else, who jumped to us. The answer is an address in the module that called. */
-static const void *real_caller(const void *returns)
+/* Where the call went that is to return to p, by the instruction before it and, through it, the module's table of functions. NULL: that can't be told. */
+static const void *called_before(const unsigned char *p, const struct link_map *map)
 {
-#if defined(__x86_64__)
-    const unsigned char *p = returns;
-    const struct link_map *map = module_of(p - 6);
-    int32_t distance;
     const void *to;
-    if (!map) return returns;
+#if defined(__x86_64__)
+    int32_t distance;
     memcpy(&distance, p - 4, sizeof distance);
     if (p[-6] == 0xff && p[-5] == 0x15) { /* call *distance(%rip) */
+        if (module_of(p + distance) != map) return NULL; /* it only looked like one */
         memcpy(&to, p + distance, sizeof to);
-    } else if (p[-5] == 0xe8) { /* call distance */
-        const unsigned char *entry = p + distance;
-        if (module_of(entry) != map) return returns; /* it only looked like a call */
-        if (entry[0] == 0xf3 && entry[1] == 0x0f && entry[2] == 0x1e && entry[3] == 0xfa) entry += 4; /* endbr64 */
-        if (entry[0] == 0xf2) entry++;                                                                /* bnd */
-        to = entry;
-        if (entry[0] == 0xff && entry[1] == 0x25) { /* jmp *distance(%rip) */
-            memcpy(&distance, entry + 2, sizeof distance);
-            memcpy(&to, entry + 6 + distance, sizeof to);
-        }
-    } else {
-        return returns;
+        return to;
     }
-    const struct link_map *there = module_of(to);
-    return there && !is_own(there) ? to : returns;
+    if (p[-5] != 0xe8) return NULL; /* call distance */
+    const unsigned char *entry = p + distance;
+    if (module_of(entry) != map) return NULL; /* it only looked like a call */
+    if (entry[0] == 0xf3 && entry[1] == 0x0f && entry[2] == 0x1e && entry[3] == 0xfa) entry += 4; /* endbr64 */
+    if (entry[0] == 0xf2) entry++;                                                                /* bnd */
+    if (entry[0] != 0xff || entry[1] != 0x25) return entry;
+    memcpy(&distance, entry + 2, sizeof distance); /* jmp *distance(%rip) */
+    memcpy(&to, entry + 6 + distance, sizeof to);
+    return to;
+#elif defined(__aarch64__)
+    cs_u32 word[3];
+    memcpy(word, p - 4, sizeof *word);
+    if (word[0] >> 26 != 0x25) return NULL; /* bl distance */
+    const unsigned char *entry = p - 4 + (int32_t)(word[0] << 6) / 64 * 4;
+    if (module_of(entry) != map) return NULL;
+    memcpy(word, entry, sizeof word);
+    if (word[0] == 0xd503245f) entry += 4, memcpy(word, entry, sizeof word);                                   /* bti c */
+    if ((word[0] & 0x9f00001f) != 0x90000010 || (word[1] & 0xffc003ff) != 0xf9400211) return entry;            /* adrp x16, page; ldr x17, [x16, offset] */
+    const int64_t pages = (int32_t)((word[0] >> 5 & 0x7ffff) << 13) / (1 << 11) | (int32_t)(word[0] >> 29 & 3);
+    memcpy(&to, (const char *)((uintptr_t)entry & ~(uintptr_t)4095) + pages * 4096 + (word[1] >> 10 & 0xfff) * 8, sizeof to);
+    return to;
 #else
-    return returns;
+    return (void)p, (void)map, (void)to, NULL;
 #endif
+}
+
+/* The return address of a call that was the last thing a function did is that of the function's caller: the call that is to return there went to us, or it
+ * went to somebody else, who jumped to us. The answer is an address in the module that called. *us: that call goes to us; whether the module means its own
+ * copy by it, its imports tell. */
+static const void *real_caller(const void *returns, bool *us)
+{
+    const struct link_map *map = module_of((const char *)returns - 6);
+    const void *to = map ? called_before(returns, map) : NULL;
+    const struct link_map *there = to ? module_of(to) : NULL;
+    *us = there && is_own(there);
+    return there && !*us ? to : returns;
 }
 
 /* --- which copy --- */
@@ -241,23 +258,12 @@ static cudaError_t no_copy(void)
     return cudaErrorNotSupported;
 }
 
-static CS_COLD void *look(enum cs_runtime_call call, const void *of, const void *caller, bool *sure)
-{
-    CS_KEEP_ERRNO;
-    const char *name = cs_runtime_name(call);
-    struct cs_image copy;
-    void *found = NULL;
-    if ((of != caller && copy_of(of, NULL, &copy, sure)) || copy_of(real_caller(caller), name, &copy, sure)) found = cs_image_symbol(&copy, name);
-    if (!found) found = any_copy(name);
-    if (!found) *sure = false;
-    return found ?: (void *)no_copy;
-}
-
 /* --- answers that are known --- */
 
 /* Address and function -> the real one, and in the high 16 bits how many times a library had been closed by then: what was there may be gone. User
  * addresses have 47 bits (48 on aarch64, where the program has not asked for more). */
 #define ADDRESS_BITS 48
+#define ADDRESS_MASK (((cs_u64)1 << ADDRESS_BITS) - 1)
 _Static_assert(CS_RUNTIME_END < 1 << (64 - ADDRESS_BITS), "a call and an address are one key");
 static struct cs_map known;
 static _Atomic int known_state; /* 0: not there yet, 1: being made, 2: there, 3: never will be */
@@ -273,18 +279,54 @@ static bool known_ready(void)
     return cs_load(&known_state) == 2;
 }
 
+static cs_u64 key_of(enum cs_runtime_call call, const void *address) { return ((uintptr_t)address & ADDRESS_MASK) | (cs_u64)call << ADDRESS_BITS; }
+
+/* Of a caller: that it may be another one's call that is to return there, so the kernel's or the variable's address tells. */
+#define UNCERTAIN ((void *)1)
+
+static void *known_by(enum cs_runtime_call call, const void *address)
+{
+    if (!known_ready()) return NULL;
+    const cs_u64 now = (cs_u64)cs_load(&closed) << ADDRESS_BITS, value = cs_map_get(&known, key_of(call, address));
+    return CS_LIKELY(value && (value & ~ADDRESS_MASK) == now) ? (void *)(value & ADDRESS_MASK) : NULL;
+}
+
+static void keep(enum cs_runtime_call call, const void *address, void *found, cs_u64 since)
+{
+    struct cs_map_slot *slot = known_ready() && !((uintptr_t)found & ~ADDRESS_MASK) ? cs_map_slot(&known, key_of(call, address), true) : NULL;
+    if (slot) cs_store_rel(&slot->value, (uintptr_t)found | since);
+}
+
+/* A kernel of another module's goes to the caller's copy, which does not know it, where the caller is known; and to the one in which it is registered where
+ * the caller may be somebody else. */
+static CS_COLD void *find(enum cs_runtime_call call, const void *of, const void *caller)
+{
+    CS_KEEP_ERRNO;
+    const cs_u64 since = (cs_u64)cs_load(&closed) << ADDRESS_BITS;
+    const char *name = cs_runtime_name(call);
+    struct cs_image copy;
+    bool us, sure = true;
+    const void *asker = real_caller(caller, &us);
+    void *found = (us || of == caller) && copy_of(asker, name, &copy, &sure) ? cs_image_symbol(&copy, name) : NULL;
+    if (found || of == caller) {
+        if (!found) found = any_copy(name);
+        if (found && sure) keep(call, caller, found, since);
+        return found ?: (void *)no_copy;
+    }
+    keep(call, caller, UNCERTAIN, since);
+    if ((found = known_by(call, of))) return found;
+    sure = of;
+    if ((of && copy_of(of, NULL, &copy, &sure)) || copy_of(asker, name, &copy, &sure)) found = cs_image_symbol(&copy, name);
+    if (!found) found = any_copy(name);
+    if (found && sure) keep(call, of, found, since);
+    return found ?: (void *)no_copy;
+}
+
 void *cs_runtime_function(enum cs_runtime_call call, const void *of, const void *caller)
 {
-    const cs_u64 mask = ((cs_u64)1 << ADDRESS_BITS) - 1, key = ((uintptr_t)of & mask) | (cs_u64)call << ADDRESS_BITS;
-    const cs_u64 now = (cs_u64)cs_load(&closed) << ADDRESS_BITS;
-    const bool ready = known_ready();
-    cs_u64 value = ready ? cs_map_get(&known, key) : 0;
-    if (CS_LIKELY(value && (value & ~mask) == now)) return (void *)(value & mask);
-    bool sure = true;
-    void *found = look(call, of, caller, &sure);
-    struct cs_map_slot *slot = ready && sure && !((uintptr_t)found & ~mask) ? cs_map_slot(&known, key, true) : NULL;
-    if (slot) cs_store_rel(&slot->value, (uintptr_t)found | now);
-    return found;
+    void *found = known_by(call, caller);
+    if (CS_UNLIKELY(found == UNCERTAIN)) found = known_by(call, of);
+    return CS_LIKELY(found) ? found : find(call, of, caller);
 }
 
 /* The next one does it. Counted on both sides: what is found between is of libraries that go, or that come to their place. */

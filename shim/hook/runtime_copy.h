@@ -9,8 +9,8 @@
 
 #include "shim/calls/runtime.h"
 
-/* The function of that name in the copy for the module that holds the address `of`, or, where that imports nothing of cudart, for the one that holds
- * `caller`. Never NULL: where no copy is there, a function that says so. */
+/* The function of that name in the copy for the module that holds `caller`; where that is not certain, for the one that holds the address `of`, if that imports anything
+ * of cudart. `of` is the caller itself for calls without a host function or variable. Never NULL: where no copy is there, a function that says so. */
 void *cs_runtime_function(enum cs_runtime_call call, const void *of, const void *caller);
 
 #endif

@@ -49,6 +49,8 @@ $(B)/tests/burst_asan $(B)/tests/burst_tsan: $(B)/tests/burst_%: $(APPS_DIR)/bur
 RT_COPIES := $(B)/tests/copies/libcudart-0123abcd.so.13 $(B)/tests/copies/libcudart.so.12
 RT_USERS  := $(B)/tests/libruntime_user.so $(B)/tests/copies/libruntime_user_own.so $(B)/tests/copies/libruntime_user_12.so
 TEST_PROGRAMS += $(B)/tests/runtime $(RT_COPIES) $(RT_USERS)
+.PHONY: runtime-programs
+runtime-programs: $(B)/tests/runtime $(B)/tests/runtime_copies $(RT_COPIES) $(RT_USERS)
 $(RT_COPIES): $(FAKE_RT_OBJ) $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
 	echo 'libcudart.so.$(if $(findstring so.12,$@),12,13) { global: cuda[A-Z]*; __cuda*; local: *; };' >$@.map

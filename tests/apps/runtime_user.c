@@ -24,6 +24,13 @@ USER void user_register(void)
 }
 
 USER int user_launch(void) { return cudaLaunchKernel((const void *)empty, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL); }
+/* A kernel of somebody else's is not known to this one's copy. */
+USER void *user_kernel(void) { return (void *)empty; }
+USER int user_launch_of(void *kernel)
+{
+    volatile int result = cudaLaunchKernel(kernel, (dim3){1, 1, 1}, (dim3){1, 1, 1}, NULL, 0, NULL);
+    return result;
+}
 USER int user_fail(void)
 {
     volatile int result = cudaEventSynchronize((cudaEvent_t)(intptr_t)0x1234560); /* there is something left to do after it */
@@ -52,3 +59,5 @@ USER int user_sync(void)
 /* Calls through a pointer that somebody else was given. */
 typedef cudaError_t sync_fn(cudaStream_t);
 USER sync_fn *user_pointer(void) { return cudaStreamSynchronize; }
+typedef cudaError_t launch_fn(const void *, dim3, dim3, void **, size_t, cudaStream_t);
+USER launch_fn *user_launcher(void) { return cudaLaunchKernel; }

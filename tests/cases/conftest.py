@@ -2,7 +2,9 @@
 import dataclasses
 import os
 import pathlib
+import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -29,6 +31,30 @@ def cuda_include():
     """The folder with the cuda.h that the build uses."""
     printed = subprocess.run(["make", "-s", "--no-print-directory", "print-cuda-include"], cwd=ROOT, capture_output=True, text=True, check=True)
     return ROOT / printed.stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def real_cudart():
+    """NVIDIA's libcudart.so.13, from the package that build/venv has."""
+    (found,) = pathlib.Path(sys.prefix).glob("lib/python*/site-packages/nvidia/*/lib/libcudart.so.13")
+    return found
+
+
+@pytest.fixture(scope="session")
+def aarch64_build(build, cuda_include):
+    """The products for aarch64, and the programs that run under qemu."""
+    folder = "build/aarch64"
+    done = subprocess.run(["make", "-s", f"B={folder}", "CC=aarch64-linux-gnu-gcc -idirafter /usr/include", f"CUDA_INC={cuda_include}/cuda.h",
+                           f"{folder}/libcustream_shim.so", f"{folder}/libcustream_shim_dlsym.so", f"{folder}/libcustream.so.0",
+                           f"{folder}/fakecuda/libcuda.so.1", "dlsym-programs", "runtime-programs"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return ROOT / folder
+
+
+@pytest.fixture(scope="session")
+def qemu():
+    """What an aarch64 program is started with."""
+    return [shutil.which("qemu-aarch64") or "qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"]
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,10 @@ Each program is there at -O0 and -O2, since a C compiler decides about tail call
 """
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
 
-AARCH64 = "build/aarch64"
 
 
 class Machine:
@@ -35,23 +33,12 @@ class Machine:
         return done.returncode, done.stdout, done.stderr
 
 
-@pytest.fixture(scope="session")
-def aarch64_build(root, cuda_include):
-    """The products and the programs of these tests for aarch64."""
-    done = subprocess.run(["make", "-s", f"B={AARCH64}", "CC=aarch64-linux-gnu-gcc -idirafter /usr/include", f"CUDA_INC={cuda_include}/cuda.h",
-                           f"{AARCH64}/libcustream_shim.so", f"{AARCH64}/libcustream_shim_dlsym.so",
-                           f"{AARCH64}/fakecuda/libcuda.so.1", "dlsym-programs"], cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return root / AARCH64
-
-
 @pytest.fixture(params=["O0", "O2", "aarch64-O0", "aarch64-O2"])
 def machine(request, build):
     arch, _, level = request.param.rpartition("-")
     if not arch:
         return Machine(build, level)
-    qemu = shutil.which("qemu-aarch64") or "qemu-aarch64-static"
-    return Machine(request.getfixturevalue("aarch64_build"), level, [qemu, "-L", "/usr/aarch64-linux-gnu"])
+    return Machine(request.getfixturevalue("aarch64_build"), level, request.getfixturevalue("qemu"))
 
 
 NAMES = ["cuLaunchKernel", "cuStreamCreate", "cuInit", "cuGetProcAddress", "cuNoSuchCall", "strtod", "dlsym_sample", "no_such_symbol", "cudaMalloc"]
