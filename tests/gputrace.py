@@ -78,7 +78,7 @@ def check_works(trace, run=None, whole_graphs=True):
         assert numbers == sorted(numbers), f"lane {lane} is out of order"
     totals = trace.totals["gpu"]
     assert {k: n for k, n in totals.items() if k in KINDS.values()} == {v: sum(w["cat"] == k for w in found) for k, v in KINDS.items()}
-    assert (totals["source"], totals["without_call"], totals["without_times"], totals["lost"]) == ("cupti", 0, 0, 0)
+    assert (totals["source"], totals["without_call"], totals["without_times"], totals["lost"], totals["launches_without_kernel"]) == ("cupti", 0, 0, 0, 0)
     if run:
         made = sum(n for name, n in calls_of(run.stdout).items() if name.startswith(ENQUEUES))
         refused = len([e for e in trace.host(cat="cuda_driver") if e["name"].startswith(ENQUEUES) and "cs.result" in e["args"]])

@@ -145,6 +145,11 @@ cs_u64 cs_gpu_trace_call(const struct cs_thread *thread, const struct cs_record 
     return op->id;
 }
 
+void cs_gpu_trace_runtime(const struct cs_thread *thread, const struct cs_record *record)
+{
+    if (cs_gpu_is_on()) cs_op_called(&(struct cs_gpu_call){record->begin, record->end, thread->key, (cs_u32)record->value[1]});
+}
+
 /* --- putting together --- */
 
 /* Near the edge of a window what has no op was not recorded: to be sure of that a thread that has lost the processor must have had the time to come back. */
@@ -244,7 +249,10 @@ void cs_gpu_trace_emit(bool all)
         cs_rotate_if_due();
         if (is_outside(&held->work, op)) {}
         else if (has_times(&held->work)) cs_gpu_work_write(&held->work, op);
-        else cs_gpu_totals.no_times++;
+        else {
+            cs_gpu_totals.no_times++;
+            if (op) cs_gpu_came(op);
+        }
         held->work.kind = CS_GPU_KINDS; /* written */
     }
     for (size_t i = 0; i < work_count; i++)

@@ -21,6 +21,7 @@ cs_u64 cs_gpu_trace_call(const struct cs_thread *thread, const struct cs_record 
 
 /* The same for a call that is not shown: neither is its work. */
 void cs_gpu_trace_muted(const struct cs_thread *thread, const struct cs_record *record);
+void cs_gpu_trace_runtime(const struct cs_thread *thread, const struct cs_record *record); /* a call of the runtime whose number its work has */
 
 /* A wait of the host, or of a stream: its row, and what it waited for. `cause`: of an event, the record that it waited for (values as in CAUSED). */
 void cs_gpu_trace_sync(const struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, const cs_u64 *cause, cs_u64 begin_ns,
@@ -58,6 +59,7 @@ struct cs_gpu_totals {
     cs_u64 unmatched; /* shown without the call that made it */
     cs_u64 no_times;  /* came without a start or an end */
     cs_u64 lost;      /* that the backend dropped */
+    cs_u64 missed;    /* launches whose kernels have not come, though something behind them on their streams has */
 };
 extern struct cs_gpu_totals cs_gpu_totals;
 char *cs_gpu_put_totals(char *at); /* ,"gpu":{...} for the trailer; at most 4 KiB */
@@ -69,6 +71,9 @@ char *cs_gpu_put_totals(char *at); /* ,"gpu":{...} for the trailer; at most 4 Ki
 #define CS_FLOW_AUDIT   ((cs_u64)1 << 43) /* cs_dep, from work to what waited for it through the default stream alone */
 
 /* --- between the files of it --- */
+
+/* The profiler has told of some work of a call. */
+void cs_gpu_came(struct cs_op *op);
 
 /* One slice of work. `op` NULL: its call is not known. */
 void cs_gpu_work_write(const struct cs_gpu_work *work, struct cs_op *op);

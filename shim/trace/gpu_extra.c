@@ -146,6 +146,8 @@ char *cs_gpu_put_totals(char *at)
     at = cs_put_uint(at, cs_gpu_totals.no_times);
     at = cs_put_literal(at, ",\"lost\":");
     at = cs_put_uint(at, cs_gpu_totals.lost);
+    at = cs_put_literal(at, ",\"launches_without_kernel\":");
+    at = cs_put_uint(at, cs_gpu_totals.missed);
     if (!why) why = cs_gpu_second_best();
     if (why) {
         at = cs_put_literal(at, ",\"cause\":");

@@ -2,7 +2,9 @@
  * The calls on a stream whose work has not come, in the order in which they were made: whatever thread made them, and in whatever order the rings were read.
  * That is the order of their work, but for calls of two threads at the same moment.
  */
+#include "shim/gpu/backend.h"
 #include "shim/trace/gpu.h"
+#include "shim/trace/windows.h"
 
 enum { STEPS = 4096 };
 
@@ -51,6 +53,22 @@ static cs_u32 forgotten(struct cs_gpu_lane *lane)
     return lane->depth > known ? lane->depth - known : 0;
 }
 
+/* A launch makes a kernel. Events tell of several calls at once. */
+static void miss(struct cs_op *op)
+{
+    if (op->came || cs_gpu_marks() || cs_call_info[op->call].kind != CS_KIND_LAUNCH || cs_windows_outside(op->begin)) return; /* at a window's edge it may be hidden */
+    op->missed = true;
+    cs_gpu_totals.missed++;
+}
+
+void cs_gpu_came(struct cs_op *op)
+{
+    op->came = true;
+    if (!op->missed) return;
+    op->missed = false; /* it was late */
+    cs_gpu_totals.missed--;
+}
+
 void cs_gpu_queue_arrived(struct cs_gpu_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns)
 {
     if (!lane || op->works > 1) return;
@@ -63,6 +81,7 @@ void cs_gpu_queue_arrived(struct cs_gpu_lane *lane, struct cs_op *op, cs_u64 end
         if (past->left || (past != op && past->end > op->begin)) continue; /* what was enqueued before it without doubt made no work */
         past->left = true;
         gone += past->counted;
+        miss(past);
     }
     advance(lane);
     if (lost) gone = forgotten(lane);
@@ -80,6 +99,7 @@ void cs_gpu_queue_remove(struct cs_gpu_lane *lane, cs_u64 from, cs_u64 until)
             gone += op->counted && !op->left;
             op->left = true;
             op->lane = 0;
+            if (op->missed) cs_gpu_came(op); /* it was captured */
             if (before) before->after = op->after;
             if (after) after->before = op->before;
             if (lane->last == op->id) lane->last = op->before;

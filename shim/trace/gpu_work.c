@@ -204,6 +204,7 @@ static cs_u32 lane_of(const struct cs_gpu_work *w, const struct cs_op *op)
 static void arrived(struct cs_op *op, const struct place *p)
 {
     op->works++;
+    cs_gpu_came(op);
     if (p->end <= op->work_end_ns) return;
     op->work_end_ns = p->end;
     op->work_pid = p->pid;

@@ -104,6 +104,17 @@ def test_lost_records(run_app):
     assert len(without) == totals["without_call"] and len(trace.flows("ac2g")) == len(works(trace)) - len(without)
 
 
+@pytest.mark.parametrize("lose", [0, 5])
+def test_launches_without_a_kernel(run_app, lose):
+    """Counted where something behind them on their stream has come; a copy that is lost is none, nor is what nothing came behind."""
+    _, trace = both(run_app, ["works", "streams"], env=dict(CUPTI, CUSTREAM_FAKE_CUPTI_LOSE=lose))
+    arrived = {f.id for f in trace.flows("ac2g")}
+    calls = [e for e in trace.host(cat="cuda_driver") if "correlation" in e["args"]]
+    last = {e["args"]["cs.stream"]: e["ts"] for e in sorted(calls, key=lambda e: e["ts"]) if e["args"]["correlation"] in arrived}
+    expected = sum(e["name"].startswith("cuLaunchKernel") and e["args"]["correlation"] not in arrived and e["ts"] < last.get(e["args"]["cs.stream"], 0) for e in calls)
+    assert trace.totals["gpu"]["launches_without_kernel"] == expected and bool(expected) == bool(lose)
+
+
 def test_work_whose_call_is_lost_keeps_its_place(run_app):
     """It waits for its call for some time, and what followed it on its stream waits with it: nothing overlaps, so no extra lane is needed."""
     _, trace = both(run_app, ["works", "many", 20000], env=dict(CUPTI, CUSTREAM_FULL="block", CUSTREAM_FAKE_CUPTI_LOSE=1000, CUSTREAM_FAKE_KERNEL_NS=50000))

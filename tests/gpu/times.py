@@ -144,6 +144,7 @@ def assert_whole(trace):
     gpu = gpu_totals(trace)
     assert trace.totals["lost_records"] == 0 and gpu["lost"] == 0, trace.totals
     assert gpu["without_call"] == 0, f"{gpu['without_call']} pieces of work without their call"
+    assert gpu["launches_without_kernel"] == 0, f"{gpu['launches_without_kernel']} launches without their kernel"
 
 
 def assert_checked_file(path):
