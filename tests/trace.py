@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 import pathlib
+import re
 
 
 def _no_duplicates(pairs):
@@ -76,6 +77,13 @@ class Trace:
     def slices(self):
         """Every X slice, in the order of the file."""
         return [e for e in self.events if e["ph"] == "X"]
+
+    def work_by_call(self):
+        """Of each piece of the GPU's work: its name, and that of the driver's call that enqueued it or None; how often. Graphs go without their
+        numbers, which are given in the order in which threads happen to make them."""
+        calls = {e["args"]["correlation"]: e["name"] for e in self.host(cat="cuda_driver") if "correlation" in e["args"]}
+        work = [e for e in self.slices if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range")]
+        return collections.Counter((re.sub(r"^graph \d+$", "graph", e["name"]), calls.get(e["args"].get("correlation"))) for e in work)
 
     def host(self, name=None, cat=None):
         """X slices of host threads, of that name and category."""

@@ -12,6 +12,7 @@
 #define CS_GPU_BACKEND_H
 
 #include "shim/calls/cuda_api.h"
+#include "shim/calls/runtime.h"
 #include "shim/gpu/work.h"
 
 struct cs_gpu_backend {
@@ -26,6 +27,20 @@ struct cs_gpu_backend {
     bool marks;                                  /* calls carry numbers of its own (gpu/mark.h); one without never gets times */
 };
 extern const struct cs_gpu_backend cs_gpu_cupti, cs_gpu_events, cs_gpu_none;
+
+/* Who tells of the calls of the CUDA runtime: nobody, as nobody wants to know; our functions in front of a shared one's; or the profiler, which sees those of
+ * any copy, also of one that is linked into the program. Set before the backend starts, and changed by it. */
+enum cs_runtime_source { CS_RUNTIME_NOBODY, CS_RUNTIME_SYMBOLS, CS_RUNTIME_PROFILER };
+CS_HIDDEN extern _Atomic int cs_runtime_source;
+
+/* Whom the profiler tells, on the thread that makes the call: before it, the answer being what it wants to get back, 0 where it does not want to be told of the
+ * end; and after it, with the number that its work has. `turn`: which of its times at work it is, from 1; what began in another one has no end. Set before the
+ * backend starts. */
+extern struct cs_runtime_listener {
+    cs_u64 (*begins)(cs_u16 turn);
+    void (*ends)(cs_u16 turn, cs_u64 began, cs_u16 call, int result, cs_u32 correlation); /* enum cs_runtime_call, cudaError_t */
+} cs_runtime_listener;
+extern _Atomic cs_u16 cs_runtime_turn; /* the present one */
 
 /* The answer of a start that may go better later: another profiler has what the backend needs. */
 extern const char cs_gpu_taken[];

@@ -130,6 +130,13 @@ static bool any_context(void)
 
 /* --- the backend --- */
 
+static CUptiResult begin_calls(void)
+{
+    CUptiResult result = cs_cupti_calls_begin(any_context());
+    if (result == CUPTI_SUCCESS && cs_share_called_back()) cs_cupti_calls_all();
+    return result;
+}
+
 static const char *take_over(void)
 {
     CUptiResult result = cs_cupti.cuptiActivityRegisterTimestampCallback ? cs_cupti.cuptiActivityRegisterTimestampCallback(timestamp) : CUPTI_ERROR_NOT_SUPPORTED;
@@ -138,9 +145,10 @@ static const char *take_over(void)
     if (cs_cupti.cuptiActivitySetAttribute) cs_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &(uint8_t){1});
     result = cs_cupti.cuptiActivityRegisterCallbacks(cs_cupti_buffer_requested, cs_cupti_buffer_completed);
     if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterCallbacks", result);
-    result = cs_cupti_calls_begin(any_context());
+    result = begin_calls();
     const char *why = result == CUPTI_SUCCESS ? enable_kinds() : failed("DRIVER and RUNTIME", result);
     if (why) cs_cupti_calls_end();
+    else cs_cupti_runtime_begin();
     return why;
 }
 
@@ -164,7 +172,7 @@ static void flush(bool all)
 {
     static bool told;
     size_t lost = 0;
-    if (cs_gpu_calls_missing(false) && !cs_load(&paused)) cs_cupti_calls_all();
+    if (!cs_load(&paused) && cs_gpu_calls_missing(false)) cs_cupti_calls_all();
     CUptiResult result = cs_cupti.cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
     if (result != CUPTI_SUCCESS && !told) cs_log(CS_LOG_WARN, "GPU times may be missing: %s", failed("cuptiActivityFlushAll", result));
     told = told || result != CUPTI_SUCCESS;
@@ -178,19 +186,22 @@ static void pause(bool on)
 {
     if (on) {
         cs_store_rel(&paused, true);
+        cs_cupti_runtime_end();
         disable_kinds();
         cs_cupti_calls_pause(any_context());
         return;
     }
-    CUptiResult result = cs_cupti_calls_begin(any_context());
+    CUptiResult result = begin_calls();
     const char *why = result == CUPTI_SUCCESS ? enable_kinds() : failed("DRIVER and RUNTIME", result);
     if (why) cs_log(CS_LOG_WARN, "no GPU times from here on: %s", why);
+    else cs_cupti_runtime_begin();
     cs_store_rel(&paused, false);
     cs_cupti_graphs(!cs_share_wants_nodes());
 }
 
 static void drain(const struct cs_gpu_sink *to)
 {
+    cs_cupti_runtime_drain(to);
     cs_cupti_buffers_drain(to);
     cs_u64 lost = atomic_exchange(&dropped, 0);
     if (lost) to->lost(lost, "CUPTI had no buffer to write to");
@@ -200,11 +211,14 @@ static void stop(void)
 {
     cs_store_rel(&cs_stream_gpu_id, NULL);
     cs_store_rel(&cs_graph_profiler_ids, NULL);
+    cs_cupti_runtime_end();
     cs_share_end();
     disable_kinds();
     cs_cupti_calls_end();
     cs_store_rel(&paused, false);
-    if (cs_cupti.cuptiFinalize) cs_cupti.cuptiFinalize(); /* without it every driver call goes on paying */
+    if (!cs_cupti.cuptiFinalize || cs_share_subscribed()) return;
+    cs_cupti.cuptiFinalize(); /* without it every driver call goes on paying */
+    cs_share_finalized();
 }
 
 const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .flush = flush, .drain = drain, .stop = stop, .pause = pause, .serves = cs_share_serves};

@@ -17,7 +17,8 @@
     F(cuptiGetVersion, true) F(cuptiGetResultString, true) F(cuptiActivityRegisterCallbacks, true) F(cuptiActivityEnable, true)                          \
     F(cuptiActivityDisable, true) F(cuptiActivityGetNextRecord, true) F(cuptiActivityFlushAll, true) F(cuptiActivityGetNumDroppedRecords, true)         \
     F(cuptiActivityRegisterTimestampCallback, false) F(cuptiGetStreamIdEx, true) F(cuptiActivityEnableDriverApi, false) F(cuptiGetCallbackName, false)  \
-    F(cuptiFinalize, false) F(cuptiActivitySetAttribute, false) F(cuptiGetGraphId, false) F(cuptiGetGraphExecId, false)
+    F(cuptiFinalize, false) F(cuptiActivitySetAttribute, false) F(cuptiGetGraphId, false) F(cuptiGetGraphExecId, false)                                \
+    F(cuptiSubscribe, false) F(cuptiUnsubscribe, false) F(cuptiEnableCallback, false)
 
 struct cs_cupti {
 #define POINTER(name, required) __typeof__(&name) name;
@@ -34,6 +35,8 @@ bool cs_cupti_has(CUpti_ActivityKind kind);
 void cs_cupti_graphs(bool whole); /* whole graphs, or the work of their nodes */
 bool cs_cupti_paused(void);       /* nothing is on at present, and it is at work all the same */
 
+enum { CS_CUPTI_CALLS = 4096 }; /* more than CUPTI has numbers for calls of the driver or the runtime */
+
 /* --- calls (cupti_calls.c); the GPU thread's --- */
 
 CUptiResult cs_cupti_calls_begin(bool any_context); /* and after a pause */
@@ -42,6 +45,15 @@ void cs_cupti_calls_all(void); /* somebody has switched single calls off: all of
 void cs_cupti_calls_end(void);
 bool cs_cupti_calls_are_all(void); /* any thread */
 bool cs_cupti_may_enqueue(const CUpti_ActivityAPI *call); /* the writer's: false where its record says nothing of any work */
+
+size_t cs_cupti_unversioned(const char *name);            /* how long the name of a call is without its version, "_v7000" */
+
+/* --- calls of the runtime (cupti_runtime.c): whoever makes records of them is told --- */
+
+void cs_cupti_runtime_begin(void);   /* the GPU thread's; where CUPTI is to tell of them at all */
+bool cs_cupti_runtime_end(void);     /* the GPU thread's, and give_up's: for the time being. False: it was not at work */
+void cs_cupti_runtime_give_up(void); /* another client wants the place; its thread, returns when it is free */
+void cs_cupti_runtime_drain(const struct cs_gpu_sink *to); /* the writer's: calls that nobody wanted to hear of, and whose work has their numbers */
 
 /* --- buffers: CUPTI's callbacks on any thread, the rest the writer's --- */
 

@@ -14,7 +14,7 @@
 #include "shim/calls/calls.h"
 #include "shim/gpu/cupti.h"
 
-enum { CALLS = 4096 };
+enum { CALLS = CS_CUPTI_CALLS };
 
 /* By CUPTI's numbers, from the names that it gives them; of the runtime whether it may. Written before the first record comes. */
 static bool enqueues[2][CALLS];
@@ -23,12 +23,17 @@ static bool known;
 static _Atomic bool all; /* the kinds are on */
 static bool single;      /* the filter is, or will be again; the GPU thread's */
 
+size_t cs_cupti_unversioned(const char *name)
+{
+    for (const char *at = strstr(name, "_v"); at; at = strstr(at + 1, "_v"))
+        if (at[2] >= '0' && at[2] <= '9') return (size_t)(at - name);
+    return strlen(name);
+}
+
 /* "cuMemcpyHtoD_v2_ptds", "cudaMemcpyAsync_ptsz_v7000": how long the name is without what is behind it. */
 static size_t base_length(const char *name)
 {
-    size_t length = strlen(name);
-    for (const char *at = strstr(name, "_v"); at; at = strstr(at + 1, "_v"))
-        if (at[2] >= '0' && at[2] <= '9' && (size_t)(at - name) < length) length = (size_t)(at - name);
+    const size_t length = cs_cupti_unversioned(name);
     const char *sibling = strstr(name, "_pt");
     return sibling && (size_t)(sibling - name) < length ? (size_t)(sibling - name) : length;
 }

@@ -25,6 +25,10 @@ static _Atomic cs_u64 closed_told, closed_ns; /* the first: `told` when the wind
 static _Atomic cs_u64 flushes;
 static _Atomic bool resting;
 
+CS_READ_MOSTLY _Atomic int cs_runtime_source;
+struct cs_runtime_listener cs_runtime_listener;
+_Atomic cs_u16 cs_runtime_turn = 1;
+
 const char cs_gpu_taken[] = "another profiler is at work in this process";
 
 static _Atomic cs_u64 missing_since;
@@ -38,6 +42,8 @@ void cs_gpu_choose(void)
                  : cs_option_is(CS_OPTION_GPU, "events") ? events
                  : cs_option_is(CS_OPTION_GPU, "off")    ? off
                                                          : automatic;
+    if (cs_option_is(CS_OPTION_RUNTIME, "cupti") && candidates[0] != &cs_gpu_cupti)
+        cs_log(CS_LOG_WARN, "CUSTREAM_RUNTIME=cupti needs CUPTI, and CUSTREAM_GPU=%s does without: only a shared runtime's calls are shown", cs_option_text(CS_OPTION_GPU));
 }
 
 static void set_missing(const char *why)
@@ -70,7 +76,7 @@ static bool begin(bool *taken)
         *taken = *taken || why == cs_gpu_taken;
         if (!cs_load(&missing_why)) {
             set_missing(why);
-            cs_log(cs_option_is(CS_OPTION_GPU, "auto") ? CS_LOG_INFO : CS_LOG_WARN, "no GPU times from %s: %s", candidates[i]->name, why);
+            cs_log(cs_option_is(CS_OPTION_GPU, "auto") && !cs_option_is(CS_OPTION_RUNTIME, "cupti") ? CS_LOG_INFO : CS_LOG_WARN, "no GPU times from %s: %s", candidates[i]->name, why);
         }
     }
     return false;
@@ -230,8 +236,10 @@ cs_u64 cs_gpu_flushes(void) { return cs_load_acq(&flushes); }
 
 void cs_gpu_after_fork_in_child(void)
 {
+    int profiler = CS_RUNTIME_PROFILER;
     cs_lock_forget(&start_lock);
     cs_store(&stepped_back, 0);
+    atomic_compare_exchange_strong(&cs_runtime_source, &profiler, CS_RUNTIME_SYMBOLS);
     if (cs_load(&worker.state) == CS_WORKER_IDLE) return;
     cs_store(&worker.state, CS_WORKER_FAILED); /* CUDA does not live on in a forked child, nor does a profiler */
     cs_store(&backend, &cs_gpu_none);

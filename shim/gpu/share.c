@@ -46,14 +46,6 @@ void *cs_share_real(const char *name)
     return NULL;
 }
 
-/* CUPTI's own, for a call that goes straight through. */
-#define REAL(name) ((__typeof__(&name))cs_share_real(#name))
-#define THROUGH(name, ...)                                                                                                                           \
-    do {                                                                                                                                             \
-        __typeof__(&name) real_ = REAL(name);                                                                                                        \
-        return real_ ? real_(__VA_ARGS__) : CUPTI_ERROR_NOT_INITIALIZED;                                                                              \
-    } while (0)
-
 static bool span_is_open(const struct span *span) { return span->begun && !span->ended; }
 static bool span_has(const struct span *span, cs_u64 at) { return span->begun && at >= span->begun && (!span->ended || at < span->ended); }
 
@@ -187,6 +179,7 @@ bool cs_share_begin(void)
 }
 
 void cs_share_end(void) { cs_store_rel(&ours, false); }
+bool cs_share_has_records(void) { return cs_load_acq(&ours); }
 bool cs_share_serves(void) { return cs_load_acq(&client.complete); }
 
 bool cs_share_wants_nodes(void)
@@ -207,7 +200,7 @@ CUptiResult cs_share_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
     bool through = !cs_load_acq(&ours);
     cs_lock_drop(&lock);
     cs_log(CS_LOG_DEBUG, "another client: cuptiActivityRegisterCallbacks");
-    if (through) THROUGH(cuptiActivityRegisterCallbacks, request, complete);
+    if (through) CS_CUPTI_THROUGH(cuptiActivityRegisterCallbacks, request, complete);
     hand_out();
     return CUPTI_SUCCESS;
 }
@@ -265,7 +258,7 @@ CUptiResult cs_share_cuptiActivityEnable(CUpti_ActivityKind kind)
     wake_backend();
     if (!cs_load_acq(&ours)) {
         note_kind(kind, true);
-        THROUGH(cuptiActivityEnable, kind);
+        CS_CUPTI_THROUGH(cuptiActivityEnable, kind);
     }
     /* Kernels one at a time and all at once exclude each other: it gets the records either way. */
     bool has = kind == CUPTI_ACTIVITY_KIND_KERNEL || cs_cupti_has(kind);
@@ -279,7 +272,7 @@ CUptiResult cs_share_cuptiActivityDisable(CUpti_ActivityKind kind)
 {
     CS_KEEP_ERRNO;
     note_kind(kind, false);
-    if (!cs_load_acq(&ours)) THROUGH(cuptiActivityDisable, kind);
+    if (!cs_load_acq(&ours)) CS_CUPTI_THROUGH(cuptiActivityDisable, kind);
     /* Calls stay on once they were: the filter of ours does not come back, and after RUNTIME is disabled CUPTI 13.0 tells of no driver call any more that is
      * made inside a runtime call. */
     bool keep = kind == CUPTI_ACTIVITY_KIND_KERNEL || cs_cupti_has(kind) || kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME;
@@ -294,14 +287,14 @@ CUptiResult cs_share_cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t e
     if (enable) wake_backend();
     note_call(false, id, enable);
     if (cs_load_acq(&ours) && !enable) return CUPTI_SUCCESS; /* we may need it */
-    THROUGH(cuptiActivityEnableDriverApi, id, enable);
+    CS_CUPTI_THROUGH(cuptiActivityEnableDriverApi, id, enable);
 }
 
 CUptiResult cs_share_cuptiActivityEnableRuntimeApi(CUpti_CallbackId id, uint8_t enable)
 {
     CS_KEEP_ERRNO;
     note_call(true, id, enable);
-    THROUGH(cuptiActivityEnableRuntimeApi, id, enable);
+    CS_CUPTI_THROUGH(cuptiActivityEnableRuntimeApi, id, enable);
 }
 
 CUptiResult cs_share_cuptiActivityFlushAll(uint32_t flag)
@@ -313,7 +306,7 @@ CUptiResult cs_share_cuptiActivityFlushAll(uint32_t flag)
     if (cs_load_acq(&ours)) {
         result = cs_cupti.cuptiActivityFlushAll(flag);
     } else {
-        __typeof__(&cuptiActivityFlushAll) real = REAL(cuptiActivityFlushAll);
+        __typeof__(&cuptiActivityFlushAll) real = CS_CUPTI_REAL(cuptiActivityFlushAll);
         result = real ? real(flag) : CUPTI_ERROR_NOT_INITIALIZED;
     }
     if (last && cs_load_acq(&client.complete)) forget();
@@ -324,7 +317,7 @@ CUptiResult cs_share_cuptiActivityFlushPeriod(uint32_t ms)
 {
     CS_KEEP_ERRNO;
     if (cs_load_acq(&ours)) return CUPTI_SUCCESS; /* we flush often enough for two */
-    THROUGH(cuptiActivityFlushPeriod, ms);
+    CS_CUPTI_THROUGH(cuptiActivityFlushPeriod, ms);
 }
 
 CUptiResult cs_share_cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock)
@@ -335,13 +328,13 @@ CUptiResult cs_share_cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallb
     cs_scale_begin(&client.scale, clock);
     cs_lock_drop(&lock);
     if (cs_load_acq(&ours)) return CUPTI_SUCCESS;
-    THROUGH(cuptiActivityRegisterTimestampCallback, clock);
+    CS_CUPTI_THROUGH(cuptiActivityRegisterTimestampCallback, clock);
 }
 
 CUptiResult cs_share_cuptiGetTimestamp(uint64_t *now)
 {
     CS_KEEP_ERRNO;
-    if (!cs_load_acq(&ours)) THROUGH(cuptiGetTimestamp, now);
+    if (!cs_load_acq(&ours)) CS_CUPTI_THROUGH(cuptiGetTimestamp, now);
     if (!now) return CUPTI_ERROR_INVALID_PARAMETER;
     *now = cs_client_now(client.scale.clock);
     return CUPTI_SUCCESS;
@@ -350,7 +343,7 @@ CUptiResult cs_share_cuptiGetTimestamp(uint64_t *now)
 CUptiResult cs_share_cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *dropped)
 {
     CS_KEEP_ERRNO;
-    if (!cs_load_acq(&ours)) THROUGH(cuptiActivityGetNumDroppedRecords, context, stream, dropped);
+    if (!cs_load_acq(&ours)) CS_CUPTI_THROUGH(cuptiActivityGetNumDroppedRecords, context, stream, dropped);
     if (!dropped) return CUPTI_ERROR_INVALID_PARAMETER;
     *dropped = atomic_exchange(&client.dropped, 0);
     return CUPTI_SUCCESS;
@@ -366,7 +359,11 @@ CUptiResult cs_share_cuptiFinalize(void)
     client.last_complete = NULL;
     client.scale.clock = NULL;
     cs_lock_drop(&lock);
-    if (!cs_load_acq(&ours)) THROUGH(cuptiFinalize);
+    if (!cs_load_acq(&ours)) {
+        cs_share_finalized();
+        CS_CUPTI_THROUGH(cuptiFinalize);
+    }
+    cs_share_unsubscribe();
     cs_cupti_graphs(true);
     return CUPTI_SUCCESS;
 }

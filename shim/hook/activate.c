@@ -92,7 +92,7 @@ static void activate_locked(void)
     bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_load(&cs_hooks_kinds) || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
     if (!wanted) cs_store(&unwanted, getpid());
-    cs_runtime_shown = cs_option_is(CS_OPTION_RUNTIME, "on");
+    cs_runtime_begin(!cs_option_is(CS_OPTION_RUNTIME, "off"));
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
         cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");

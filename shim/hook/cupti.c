@@ -21,6 +21,7 @@ CS_SHARED_FUNCTIONS(EXPORTED)
 
 static __typeof__(&cuptiActivityRegisterCallbacks) other_register;
 static __typeof__(&cuptiSubscribe) other_subscribe;
+static __typeof__(&cuptiSubscribe_v2) other_subscribe_v2;
 static __typeof__(&cuptiFinalize) other_finalize;
 static char other_why[300];
 
@@ -34,6 +35,12 @@ static CUptiResult other_cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpt
 {
     cs_gpu_step_back(CS_GPU_AWAY_PROFILER, other_why, 3000);
     return other_subscribe(subscriber, callback, data);
+}
+
+static CUptiResult other_cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *data, CUpti_SubscriberParams *parameters)
+{
+    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, other_why, 3000);
+    return other_subscribe_v2(subscriber, callback, data, parameters);
 }
 
 static CUptiResult other_cuptiFinalize(void)
@@ -51,6 +58,7 @@ static void *of_other_copy(const char *name, void *found)
     } others[] = {
         {"cuptiActivityRegisterCallbacks", (void *)other_cuptiActivityRegisterCallbacks, (void **)&other_register},
         {"cuptiSubscribe", (void *)other_cuptiSubscribe, (void **)&other_subscribe},
+        {"cuptiSubscribe_v2", (void *)other_cuptiSubscribe_v2, (void **)&other_subscribe_v2},
         {"cuptiFinalize", (void *)other_cuptiFinalize, (void **)&other_finalize},
     };
     const char *file = NULL;

@@ -1,20 +1,23 @@
 /*
  * The wrappers of the runtime's functions, made from their table: the caller's own copy of cudart is called, and the call recorded behind those that it
- * made of the driver. They change nothing, and no object hears of them.
+ * made of the driver. They change nothing, and no object hears of them. Where a profiler tells of the runtime's calls, that is recorded instead.
  */
 #include "shim/hook/runtime.h"
 
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
+#include "shim/gpu/backend.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/runtime_copy.h"
 #include "shim/trace/record.h"
 #include "shim/trace/writer.h"
 
-CS_READ_MOSTLY bool cs_runtime_shown;
+/* In a call of the runtime: those that cudart makes into itself are part of it. How it was told of: OURS by our function in front of it, else in which of the
+ * profiler's times at work; its end is not told when that is over. */
+enum { OUTSIDE = 0, OURS = UINT16_MAX };
+static CS_TLS cs_u16 inside;
 
-/* In a call of the runtime: those that cudart makes into itself are part of it. */
-static CS_TLS bool inside;
+static bool is_inside(void) { return inside && (inside == OURS || inside == cs_load(&cs_runtime_turn)); }
 
 struct frame {
     cs_u64 begin; /* ticks; 0: before there was a clock */
@@ -31,11 +34,11 @@ static cs_u64 time_before(void)
     return now;
 }
 
-static CS_COLD bool enters(struct frame *frame, unsigned mode)
+static CS_COLD bool enters(struct frame *frame, unsigned mode, enum cs_runtime_source source, cs_u16 how)
 {
     const struct cs_thread *thread = cs_self;
-    if (inside || (mode != CS_MODE_COLD && !cs_runtime_shown) || (thread && thread->inside)) return false;
-    inside = true;
+    if (is_inside() || (mode != CS_MODE_COLD && cs_load(&cs_runtime_source) != (int)source) || (thread && thread->inside)) return false;
+    inside = how;
     frame->place = thread ? cs_load(&thread->ring.head) : UNKNOWN;
     frame->begin = mode == CS_MODE_COLD ? 0 : time_before();
     return true;
@@ -50,12 +53,12 @@ static cs_u64 first_place(const struct cs_thread *thread)
     return i;
 }
 
-static CS_COLD void leaves(const struct frame *frame, enum cs_runtime_call call, cudaError_t result)
+static CS_COLD void leaves(const struct frame *frame, enum cs_runtime_call call, cudaError_t result, cs_u32 correlation)
 {
     CS_KEEP_ERRNO;
     const unsigned mode = cs_load_acq(&cs_mode);
-    inside = false;
-    if (!(mode & CS_MODE_WATCH) || !cs_runtime_shown || (!frame->begin && !(mode & CS_MODE_RECORD))) return;
+    inside = OUTSIDE;
+    if (!(mode & CS_MODE_WATCH) || cs_load(&cs_runtime_source) == CS_RUNTIME_NOBODY || (!frame->begin && !(mode & CS_MODE_RECORD))) return;
     const cs_u64 end = cs_ticks();
     /* It is a driver's call that starts a recording: a runtime that could not start has unloaded the driver again. */
     struct cs_thread *thread = cs_self ?: cs_writer_alive() ? cs_enter_slowly() : NULL;
@@ -63,9 +66,32 @@ static CS_COLD void leaves(const struct frame *frame, enum cs_runtime_call call,
     thread->inside = 1; /* a signal handler that calls CUDA now would find the ring in between */
     const cs_u64 place = frame->place == UNKNOWN ? first_place(thread) : frame->place;
     struct cs_record *record = cs_record_claim(thread);
-    *record = (struct cs_record){.begin = frame->begin, .end = end, .call = (cs_u16)call, .result = (int16_t)result, .value = {place}};
+    *record = (struct cs_record){.begin = frame->begin, .end = end, .call = (cs_u16)call, .result = (int16_t)result, .value = {place, correlation}};
     cs_record_publish(thread, record);
     thread->inside = 0;
+}
+
+static CS_TLS cs_u64 told_place; /* of the call that the profiler has told of; its begin it keeps for us */
+
+static cs_u64 told_begins(cs_u16 turn)
+{
+    const unsigned mode = cs_load(&cs_mode);
+    struct frame frame;
+    if (!(mode & CS_MODE_RECORD) || !enters(&frame, mode, CS_RUNTIME_PROFILER, turn)) return 0;
+    told_place = frame.place;
+    return frame.begin;
+}
+
+static void told_ends(cs_u16 turn, cs_u64 began, cs_u16 call, int result, cs_u32 correlation)
+{
+    const struct frame frame = {began, told_place};
+    if (inside == turn) leaves(&frame, (enum cs_runtime_call)call, (cudaError_t)result, correlation);
+}
+
+void cs_runtime_begin(bool shown)
+{
+    cs_runtime_listener = (struct cs_runtime_listener){told_begins, told_ends};
+    cs_store(&cs_runtime_source, shown ? CS_RUNTIME_SYMBOLS : CS_RUNTIME_NOBODY);
 }
 
 #define ADDRESS_CALLER __builtin_return_address(0)
@@ -78,9 +104,9 @@ static CS_COLD void leaves(const struct frame *frame, enum cs_runtime_call call,
             (__typeof__(real_))cs_runtime_function(CS_RUNTIME_##symbol, ADDRESS_##caller, __builtin_return_address(0));                              \
         const unsigned mode_ = cs_load(&cs_mode);                                                                                                    \
         struct frame frame_;                                                                                                                         \
-        if (!(mode_ & (CS_MODE_RECORD | CS_MODE_COLD)) || !enters(&frame_, mode_)) return real_ arguments;                                           \
+        if (!(mode_ & (CS_MODE_RECORD | CS_MODE_COLD)) || !enters(&frame_, mode_, CS_RUNTIME_SYMBOLS, OURS)) return real_ arguments;                 \
         const cudaError_t r_ = real_ arguments;                                                                                                      \
-        leaves(&frame_, CS_RUNTIME_##symbol, r_);                                                                                                    \
+        leaves(&frame_, CS_RUNTIME_##symbol, r_, 0);                                                                                                 \
         return r_;                                                                                                                                   \
     }
 

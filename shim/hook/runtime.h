@@ -7,8 +7,8 @@
 
 #include "shim/calls/runtime.h"
 
-/* Whether their slices are wanted. Written once, before the mode leaves COLD. */
-CS_HIDDEN extern bool cs_runtime_shown;
+/* Whether their slices are wanted. Once, before the mode leaves COLD. */
+void cs_runtime_begin(bool shown);
 
 /* The header says of some that they are old; programs call them all the same. */
 #pragma GCC diagnostic push

@@ -448,6 +448,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         cs_lane_thread(thread, false);
     }
     if (cs_call_is_runtime(r->call)) {
+        if (r->value[1]) cs_gpu_trace_runtime(thread, r);
         const cs_u64 ended = cs_runtime_slice(thread, r);
         if (ended > latest_ns) latest_ns = ended;
         return;

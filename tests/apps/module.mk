@@ -48,7 +48,7 @@ $(B)/tests/burst_asan $(B)/tests/burst_tsan: $(B)/tests/burst_%: $(APPS_DIR)/bur
 # libraries are that are linked to them; libruntime_user.so is linked to the one that others have too.
 RT_COPIES := $(B)/tests/copies/libcudart-0123abcd.so.13 $(B)/tests/copies/libcudart.so.12
 RT_USERS  := $(B)/tests/libruntime_user.so $(B)/tests/copies/libruntime_user_own.so $(B)/tests/copies/libruntime_user_12.so
-TEST_PROGRAMS += $(B)/tests/runtime $(RT_COPIES) $(RT_USERS)
+TEST_PROGRAMS += $(B)/tests/runtime $(B)/tests/runtime_static $(RT_COPIES) $(RT_USERS)
 .PHONY: runtime-programs
 runtime-programs: $(B)/tests/runtime $(B)/tests/runtime_copies $(RT_COPIES) $(RT_USERS)
 $(RT_COPIES): $(FAKE_RT_OBJ) $(APPS_DIR)/module.mk
@@ -58,6 +58,10 @@ $(RT_COPIES): $(FAKE_RT_OBJ) $(APPS_DIR)/module.mk
 $(B)/tests/runtime: $(APPS_DIR)/runtime.c $(FAKE)/libcudart.so.13 $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ -L$(FAKE) -lcudart -ldl
+# The same with the runtime in the program.
+$(B)/tests/runtime_static: $(APPS_DIR)/runtime.c $(FAKE_RT_OBJ) $(APPS_DIR)/module.mk
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< $(FAKE_RT_OBJ) -o $@ -ldl -lpthread
 $(B)/tests/libruntime_user.so: $(APPS_DIR)/runtime_user.c $(FAKE)/libcudart.so.13
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared -Wl,-z,lazy $(LDFLAGS) $< -o $@ -L$(FAKE) -lcudart

@@ -12,7 +12,7 @@
  * profiled calls       asks for single driver calls
  * profiled small       gives buffers of a few records
  * profiled other PATH       uses another copy of CUPTI
- * profiled subscriber PATH  only for callbacks
+ * profiled subscriber PATH  only for callbacks (subscriber_v2: by cuptiSubscribe_v2)
  */
 #include "tests/apps/app.h"
 
@@ -359,6 +359,7 @@ static void CUPTIAPI called_back(void *data, CUpti_CallbackDomain domain, CUpti_
     callbacks++;
 }
 
+enum { LISTENS, SUBSCRIBES, SUBSCRIBES_V2 };
 static void other(const char *path, int subscribes)
 {
     CUpti_SubscriberHandle subscriber;
@@ -366,8 +367,9 @@ static void other(const char *path, int subscribes)
     works_alone();
     app_sleep_ms(600);
     cupti_path = path;
-    if (subscribes) {
-        SURE(cuptiSubscribe, &subscriber, called_back, NULL);
+    if (subscribes != LISTENS) {
+        if (subscribes == SUBSCRIBES) SURE(cuptiSubscribe, &subscriber, called_back, NULL);
+        else SURE(cuptiSubscribe_v2, &subscriber, called_back, NULL, NULL);
         SURE(cuptiEnableCallback, 1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async);
         works_alone();
         printf("called back %d\n", callbacks);
@@ -394,8 +396,9 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "dropped")) drops();
     else if (!strcmp(what, "calls")) calls();
     else if (!strcmp(what, "small")) buffer_size = 2048, twice();
-    else if (!strcmp(what, "other")) other(argv[2], 0);
-    else if (!strcmp(what, "subscriber")) other(argv[2], 1);
+    else if (!strcmp(what, "other")) other(argv[2], LISTENS);
+    else if (!strcmp(what, "subscriber")) other(argv[2], SUBSCRIBES);
+    else if (!strcmp(what, "subscriber_v2")) other(argv[2], SUBSCRIBES_V2);
     else return 2;
     app_report();
     return 0;

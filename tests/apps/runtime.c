@@ -1,18 +1,27 @@
 /*
- * runtime [plain|first|ranges|many|keeps|driver]: a program linked to a shared runtime. It says of each function of the runtime how often it called it.
+ * runtime [plain|first|ranges|many|keeps|driver|windows|early|blocked|behind|subscriber|subscribed|stays|finalizes]: a program of the runtime. It says of each
+ * function of the runtime how often it called it.
  *
  * plain works with streams, events, copies, launches and graphs on two threads; first makes one call; keeps shows that errno stays; driver calls the driver
- * alone; ranges has ranges of NVTX open around its first calls, and between others.
+ * alone; ranges has ranges of NVTX open around its first calls, and between others. windows works three times, the first and the last in a window of the
+ * profiler, with a while between them, and counts those calls alone; early is the same with the first window before there is a context; blocked has a thread
+ * in a call when a window closes, and for a while; behind launches kernels in a short time without a window, which run in the next one. subscriber works
+ * twice, and takes CUPTI's callbacks for its own before the second time; subscribed before the first; stays has a window of the profiler's around the first,
+ * finalizes ends CUPTI after it.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cuda_runtime_api.h>
+#include <cupti_callbacks.h>
+#include <cupti_runtime_cbid.h>
 #include <nvtx3/nvToolsExt.h>
 
 #define EACH(E)                                                                                                                                      \
@@ -154,6 +163,115 @@ static void many(void)
     }
 }
 
+static int (*profiler_start)(void), (*profiler_stop)(void);
+static void profiler_find(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    profiler_start = (int (*)(void))dlsym(library, "cuProfilerStart");
+    profiler_stop = (int (*)(void))dlsym(library, "cuProfilerStop");
+    OK(((int (*)(unsigned))dlsym(library, "cuInit"))(0));
+}
+
+/* Long enough for whoever looks at calls to have let go; some seconds also to have gone. */
+static void windows(bool early, unsigned closed_us)
+{
+    cudaStream_t stream;
+    profiler_find();
+    kernels_register();
+    if (!early) OK(cudaStreamCreate(&stream));
+    for (int turn = 0; turn < 3; turn++) {
+        int before[COUNT];
+        memcpy(before, counts, sizeof counts);
+        if (turn != 1) profiler_start();
+        work(NULL);
+        if (turn != 1) profiler_stop();
+        else usleep(closed_us), work(NULL), memcpy(counts, before, sizeof counts);
+    }
+}
+
+static pthread_barrier_t turns;
+static void CUDART_CB hold(void *us) { usleep(*(unsigned *)us); }
+static void *waits(void *arg)
+{
+    static unsigned turn_us[] = {600000, 1000};
+    cudaStream_t stream = arg;
+    cudaEvent_t event;
+    for (int turn = 0; turn < 2; turn++) {
+        pthread_barrier_wait(&turns);
+        if (turn) OK(R(cudaEventCreate, &event));
+        OK(cudaLaunchHostFunc(stream, hold, &turn_us[turn]));
+        OK(R(cudaStreamSynchronize, stream));
+        pthread_barrier_wait(&turns);
+    }
+    return NULL;
+}
+
+/* The thread's calls in both windows: the first ends when that one is long closed. */
+static void blocked(void)
+{
+    cudaStream_t stream;
+    pthread_t thread;
+    profiler_find();
+    profiler_start();
+    OK(R(cudaStreamCreate, &stream));
+    pthread_barrier_init(&turns, NULL, 2);
+    pthread_create(&thread, NULL, waits, stream);
+    pthread_barrier_wait(&turns);
+    usleep(50000);
+    profiler_stop();
+    pthread_barrier_wait(&turns);
+    profiler_start();
+    pthread_barrier_wait(&turns);
+    pthread_barrier_wait(&turns);
+    pthread_join(thread, NULL);
+    OK(R(cudaDeviceSynchronize));
+}
+
+static _Atomic int told;
+static void CUPTIAPI tell(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *call)
+{
+    (void)call;
+    if (data == &told && domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000) atomic_fetch_add(&told, 1);
+}
+
+static void behind(void)
+{
+    static unsigned held_us = 600000;
+    cudaStream_t stream;
+    void *memory;
+    profiler_find();
+    kernels_register();
+    profiler_start();
+    OK(R(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking));
+    OK(cudaMalloc(&memory, 64)); /* and all that a first launch does is done */
+    OK(R(cudaMemsetAsync, memory, 0, 64, stream)), OK(R(cudaStreamSynchronize, stream));
+    OK(cudaLaunchHostFunc(stream, hold, &held_us));
+    profiler_stop();
+    for (int i = 0; i < 10; i++) OK(cudaMemsetAsync(memory, i, 64, stream));
+    profiler_start();
+    OK(R(cudaStreamSynchronize, stream));
+    OK(R(cudaMemsetAsync, memory, 0, 64, stream)), OK(R(cudaStreamSynchronize, stream));
+}
+
+/* Says how many launches CUPTI told of: of the second work alone, or of both. */
+static void subscriber(bool first, bool window, bool finalizes)
+{
+    void *library = dlopen("libcupti.so.13", RTLD_NOW);
+    __typeof__(&cuptiSubscribe) subscribe = (__typeof__(subscribe))dlsym(library, "cuptiSubscribe");
+    __typeof__(&cuptiEnableCallback) enable = (__typeof__(enable))dlsym(library, "cuptiEnableCallback");
+    CUpti_SubscriberHandle handle = NULL;
+    kernels_register();
+    if (!first) work(NULL);
+    OK(subscribe(&handle, tell, &told));
+    OK(enable(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
+    if (window) profiler_find(), profiler_start();
+    work(NULL);
+    if (window) profiler_stop(), usleep(2500000);
+    if (finalizes) OK(((CUptiResult(*)(void))dlsym(library, "cuptiFinalize"))());
+    if (first) work(NULL);
+    printf("told of %d\n", told / 2);
+}
+
 static void keeps(void)
 {
     int kept = 0;
@@ -189,6 +307,14 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "ranges")) ranges();
     else if (!strcmp(what, "many")) many();
     else if (!strcmp(what, "keeps")) keeps();
+    else if (!strcmp(what, "windows")) windows(false, argc > 2 ? (unsigned)atoi(argv[2]) : 0);
+    else if (!strcmp(what, "early")) windows(true, argc > 2 ? (unsigned)atoi(argv[2]) : 0);
+    else if (!strcmp(what, "blocked")) blocked();
+    else if (!strcmp(what, "subscriber")) subscriber(false, false, false);
+    else if (!strcmp(what, "subscribed")) subscriber(true, false, false);
+    else if (!strcmp(what, "stays")) subscriber(true, true, false);
+    else if (!strcmp(what, "finalizes")) subscriber(true, false, true);
+    else if (!strcmp(what, "behind")) behind();
     else if (!strcmp(what, "driver")) driver();
     else if (!strcmp(what, "first")) OK(R(cudaStreamCreate, &stream));
     for (int i = 0; i < COUNT; i++)

@@ -118,10 +118,11 @@ def test_another_copy_of_cupti(run_app, build, tmp_path):
     assert sessions(run)["other"][0] == sessions(run_app(["profiled", "other", other], env=WORK, shim=False))["other"][0]
 
 
-def test_another_copy_for_callbacks_alone(run_app, build, tmp_path):
+@pytest.mark.parametrize("how", ["subscriber", "subscriber_v2"])
+def test_another_copy_for_callbacks_alone(run_app, build, tmp_path, how):
     other = tmp_path / "libcupti-other.so"
     shutil.copy(build / "fakecuda" / "libcupti.so.13", other)
-    run, trace = both(run_app, ["profiled", "subscriber", other], env=WORK)
+    run, trace = both(run_app, ["profiled", how, other], env=WORK)
     assert "called back 2" in run.stdout
     assert len(gaps(trace)) == 1 and len(works(trace)) == 2 * WORKS
 

@@ -30,23 +30,28 @@ def read_profiles(path):
         return json.load(file)
 
 
+# Calls of the runtime by symbols, or by CUPTI's callbacks, whose one place a profiler in the program wants for itself.
+BY = pytest.mark.parametrize("by", ["on", "cupti"])
+
+
 @functools.lru_cache(maxsize=None)
-def torch_run(how, shim):
+def torch_run(how, shim, by="on"):
     """The training loop (python/torch_profile.py): (trace or None, the profiles that it took)."""
-    name = f"torch-{how}-{'shim' if shim else 'alone'}"
+    name = f"torch-{how}-{by if shim else 'alone'}"
     out = os.path.join(observe.TRACES, name + ".profiles.json")
     os.makedirs(observe.TRACES, exist_ok=True)
-    env = {"CUSTREAM_GPU": "cupti"} if shim else {}
+    env = {"CUSTREAM_GPU": "cupti", "CUSTREAM_RUNTIME": by} if shim else {}
     _, trace = run_well(name, script("torch_profile", how, out), timeout=150, shim=shim, CUBLAS_WORKSPACE_CONFIG=":4096:8", **env)
     return trace, read_profiles(out)
 
 
 @real_only
 @needs("torch")
-def test_torch_profiler_counts_the_same_under_the_shim():
+@BY
+def test_torch_profiler_counts_the_same_under_the_shim(by):
     """Each profile (CUDA only and CPU+CUDA, each twice, and one of all work) has the same events, name by name, as without the shim."""
     _, alone = torch_run("profiled", False)
-    _, under = torch_run("profiled", True)
+    _, under = torch_run("profiled", True, by)
     assert [p["name"] for p in under] == [p["name"] for p in alone] and len(alone) == 5
     for a, u in zip(alone, under):
         before, now = (collections.Counter((cat, n) for cat, n, _, _ in p["events"]) for p in (a, u))
@@ -57,9 +62,10 @@ def test_torch_profiler_counts_the_same_under_the_shim():
 
 @real_only
 @needs("torch")
-def test_the_trace_has_what_torch_profiler_has():
+@BY
+def test_the_trace_has_what_torch_profiler_has(by):
     """In the time of each profile the trace has the same work by name; and at the same times."""
-    trace, profiles = torch_run("profiled", True)
+    trace, profiles = torch_run("profiled", True, by)
     for p in profiles:
         ours = window(trace, p["begin_ns"], p["end_ns"], "kernel", "gpu_memcpy", "gpu_memset")
         a, b = by_category(ours), collections.Counter((cat, times.plain_name(n)) for cat, n, _, _ in p["events"])
@@ -113,23 +119,24 @@ def test_cupy():
 
 
 @functools.lru_cache(maxsize=None)
-def jax_run(shim):
-    name = "jax-profile-" + ("shim" if shim else "alone")
+def jax_run(shim, by="on"):
+    name = "jax-profile-" + (by if shim else "alone")
     os.makedirs(observe.TRACES, exist_ok=True)
     out = os.path.join(observe.TRACES, name + ".profiles.json")
     env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL": "3"}
     if shim:
-        env["CUSTREAM_GPU"] = "cupti"
+        env.update(CUSTREAM_GPU="cupti", CUSTREAM_RUNTIME=by)
     _, trace = run_well(name, script("jax_profile", out), timeout=150, shim=shim, **env)
     return trace, read_profiles(out)
 
 
 @real_only
 @needs("jax")
-def test_jax_profiler():
+@BY
+def test_jax_profiler(by):
     """Two profiles in a row: the same events as without the shim; and the kernels that ran on streams are in the trace as often."""
     _, alone = jax_run(False)
-    trace, under = jax_run(True)
+    trace, under = jax_run(True, by)
     for number, (a, u) in enumerate(zip(alone, under)):
         before, now = (collections.Counter(n for n, _ in p["events"]) for p in (a, u))
         report(f"jax profile {number}", "GPU events alone / under the shim", f"{sum(before.values())} / {sum(now.values())}")

@@ -255,7 +255,7 @@ def test_which_calls_cupti_records():
     """What the backend relies on, and the simulated CUPTI does: by what was asked for when, which record of a call has the number of its work."""
     cupti = os.environ.get("CUPTI_COUNT_LIB") or observe.toolkit_library("libcupti.so.1[2-9]")
     modes = subprocess.run([program("cupti_calls")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-    assert len(modes) == 14
+    assert len(modes) == 21
     wrong = []
     for mode in modes:
         done, _ = run("cupti-calls-" + mode, [program("cupti_calls"), mode], shim=False, **({"CUPTI_COUNT_LIB": cupti} if cupti else {}))

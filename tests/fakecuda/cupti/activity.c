@@ -42,7 +42,7 @@ static bool anything_on(void) {
 
     for (size_t i = 0; i < COUNT_OF(recorded); i++)
         if (cupti_on(recorded[i])) return true;
-    return any_single() || cupti_called_back_count != 0;
+    return any_single() || cupti_called_back_count != 0 || cupti_runtime_called_back_count != 0;
 }
 
 /* The child of a fork can do nothing with the driver, and has no worker. */
@@ -92,7 +92,8 @@ static CUptiResult check_kind(CUpti_ActivityKind kind) {
 }
 
 /* Single calls are honoured where one was on when there came to be a context, and no more once the DRIVER kind was switched off; the answer is the same
- * either way. Calls of the runtime are seen from when the kind of either was on with a context, until cuptiFinalize. */
+ * either way. Calls of the runtime are seen from when the kind of either was on with a context, until cuptiFinalize; single ones
+ * from when they are called back. */
 static enum { SINGLES_OPEN, SINGLES_HONOURED, SINGLES_LOST } singles;
 
 static void see_runtime(void) {
@@ -350,6 +351,7 @@ CUptiResult CUPTIAPI cuptiFinalize(void) {
         for (size_t i = 0; i < KINDS; i++) __atomic_store_n(&cupti_kinds[i], 0, __ATOMIC_RELAXED);
         for (size_t i = 0; i < DRIVER_CALLS; i++) __atomic_store_n(&cupti_driver_on[i], 0, __ATOMIC_RELAXED);
         __atomic_store_n(&cupti_runtime_seen, false, __ATOMIC_RELAXED);
+        for (size_t i = 0; i < RUNTIME_CALLS; i++) __atomic_store_n(&cupti_runtime_numbered[i], 0, __ATOMIC_RELAXED);
         singles = SINGLES_OPEN;
         cupti_subscriber_forget();
         __atomic_add_fetch(&cupti_generation, 1, __ATOMIC_RELAXED);

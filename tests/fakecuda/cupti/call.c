@@ -8,6 +8,7 @@ uint8_t cupti_kinds[KINDS];
 uint8_t cupti_driver_on[DRIVER_CALLS];
 unsigned cupti_generation;
 bool cupti_system_threads, cupti_all_syncs = true, cupti_runtime_seen;
+uint8_t cupti_runtime_numbered[RUNTIME_CALLS];
 
 /* A call takes its id on entry if it will be recorded, else when it first enqueues work. */
 uint32_t cupti_correlation(struct fake_trace_call *call) {
@@ -34,11 +35,13 @@ static uint32_t number_of(struct fake_trace_call *call) {
 }
 
 static void enter_runtime(struct fake_trace_call *call) {
-    if (!__atomic_load_n(&cupti_runtime_seen, __ATOMIC_RELAXED)) return;
     call->cbid = cupti_runtime_number(call->name);
+    if (!__atomic_load_n(&cupti_runtime_seen, __ATOMIC_RELAXED) && !__atomic_load_n(&cupti_runtime_numbered[call->cbid], __ATOMIC_RELAXED)) return;
     call->recorded = call->cbid && cupti_on(CUPTI_ACTIVITY_KIND_RUNTIME);
-    call->start = cupti_now();
+    call->called_back = call->cbid && __atomic_load_n(&cupti_runtime_called_back[call->cbid], __ATOMIC_RELAXED);
     cupti_correlation(call);
+    if (call->called_back) cupti_call_back(call, NULL);
+    call->start = cupti_now();
 }
 
 /* The call of the runtime that this one of the driver is made in, and whose number its work has. */

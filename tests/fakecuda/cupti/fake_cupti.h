@@ -28,12 +28,13 @@
 #include <cupti_callbacks.h>
 #include <cupti_driver_cbid.h>
 #include <cupti_result.h>
+#include <cupti_runtime_cbid.h>
 #include <cupti_version.h>
 
 #define UNLIKELY(x)     __builtin_expect(!!(x), 0)
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-enum { DRIVER_CALLS = CUPTI_DRIVER_TRACE_CBID_SIZE, KINDS = 64 };
+enum { DRIVER_CALLS = CUPTI_DRIVER_TRACE_CBID_SIZE, RUNTIME_CALLS = CUPTI_RUNTIME_TRACE_CBID_SIZE, KINDS = 64 };
 
 static inline void cupti_unlock(pthread_mutex_t **held) { pthread_mutex_unlock(*held); }
 /* Takes a lock until the end of the scope. */
@@ -114,6 +115,7 @@ void cupti_call_exit(struct fake_trace_call *call, CUresult result);
 static inline bool cupti_on(CUpti_ActivityKind kind) { return __atomic_load_n(&cupti_kinds[kind], __ATOMIC_RELAXED); }
 extern bool cupti_system_threads, cupti_all_syncs;
 extern bool cupti_runtime_seen; /* calls of the runtime are numbered, and those of the driver inside them are not; relaxed */
+extern uint8_t cupti_runtime_numbered[RUNTIME_CALLS]; /* the same of single ones: there was a callback of it; relaxed */
 
 /* ---- Work (work.c) ---- */
 
@@ -132,8 +134,8 @@ extern pthread_mutex_t cupti_state;
 
 /* ---- Subscriber (subscribe.c) ---- */
 
-extern uint8_t cupti_called_back[DRIVER_CALLS]; /* driver calls that a subscriber wants to be told of; relaxed */
-extern unsigned cupti_called_back_count;
+extern uint8_t cupti_called_back[DRIVER_CALLS], cupti_runtime_called_back[RUNTIME_CALLS]; /* calls that a subscriber wants to be told of; relaxed */
+extern unsigned cupti_called_back_count, cupti_runtime_called_back_count;
 void cupti_call_back(struct fake_trace_call *call, CUresult *result); /* result NULL: on entry */
 void cupti_subscriber_forget(void);
 

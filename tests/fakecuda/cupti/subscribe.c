@@ -1,5 +1,5 @@
 /*
- * The one subscriber, and its callbacks around the calls of the driver. Of the other domains nothing is ever reported.
+ * The one subscriber, and its callbacks around the calls of the driver and the runtime. Of the other domains nothing is ever reported.
  *
  * functionParams is NULL: the simulated driver does not keep a call's parameters.
  */
@@ -12,8 +12,8 @@ struct CUpti_Subscriber_st {
 };
 static struct CUpti_Subscriber_st *subscriber; /* guarded by cupti_state, as is the next */
 static uint32_t domains;                       /* switched on as a whole, one bit each */
-uint8_t cupti_called_back[DRIVER_CALLS];
-unsigned cupti_called_back_count;
+uint8_t cupti_called_back[DRIVER_CALLS], cupti_runtime_called_back[RUNTIME_CALLS];
+unsigned cupti_called_back_count, cupti_runtime_called_back_count;
 
 void cupti_call_back(struct fake_trace_call *call, CUresult *result) {
     struct CUpti_Subscriber_st *to = __atomic_load_n(&subscriber, __ATOMIC_ACQUIRE);
@@ -29,20 +29,30 @@ void cupti_call_back(struct fake_trace_call *call, CUresult *result) {
     if (data.context) cupti_driver()->context_id(data.context, &context, &device);
     data.contextUid = context;
     cupti_inside = true;
-    to->function(to->data, CUPTI_CB_DOMAIN_DRIVER_API, call->cbid, &data);
+    to->function(to->data, call->runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, call->cbid, &data);
     cupti_inside = false;
 }
 
-static void set_call(CUpti_CallbackId cbid, bool on) {
-    if (cupti_called_back[cbid] == on) return;
-    __atomic_store_n(&cupti_called_back[cbid], on, __ATOMIC_RELAXED);
-    cupti_called_back_count += on ? 1 : -1u;
+/* The calls of a domain whose callbacks there are; NULL for the others. */
+static uint8_t *calls_of(CUpti_CallbackDomain domain, uint32_t *count) {
+    *count = domain == CUPTI_CB_DOMAIN_DRIVER_API ? (uint32_t)DRIVER_CALLS : (uint32_t)RUNTIME_CALLS;
+    return domain == CUPTI_CB_DOMAIN_DRIVER_API ? cupti_called_back : domain == CUPTI_CB_DOMAIN_RUNTIME_API ? cupti_runtime_called_back : NULL;
+}
+
+static void set_call(CUpti_CallbackDomain domain, CUpti_CallbackId cbid, bool on) {
+    uint32_t count;
+    uint8_t *call = calls_of(domain, &count) + cbid;
+    if (*call == on) return;
+    __atomic_store_n(call, on, __ATOMIC_RELAXED);
+    if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) __atomic_store_n(&cupti_runtime_numbered[cbid], 1, __ATOMIC_RELAXED);
+    *(domain == CUPTI_CB_DOMAIN_DRIVER_API ? &cupti_called_back_count : &cupti_runtime_called_back_count) += on ? 1 : -1u;
 }
 
 static void set_domain(CUpti_CallbackDomain domain, bool on) {
+    uint32_t count;
     domains = on ? domains | 1u << domain : domains & ~(1u << domain);
-    if (domain != CUPTI_CB_DOMAIN_DRIVER_API) return;
-    for (uint32_t cbid = 1; cbid < DRIVER_CALLS; cbid++) set_call(cbid, on);
+    if (!calls_of(domain, &count)) return;
+    for (uint32_t cbid = 1; cbid < count; cbid++) set_call(domain, cbid, on);
 }
 
 /* With the state's lock held. The structure stays, since a call back may be under way. */
@@ -98,12 +108,14 @@ static bool valid(CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain) {
 }
 
 CUptiResult CUPTIAPI cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+    uint32_t count;
+
     ENTER(cuptiEnableCallback);
     LOCKED(cupti_state);
     if (!valid(handle, domain)) return CUPTI_ERROR_INVALID_PARAMETER;
-    if (domain != CUPTI_CB_DOMAIN_DRIVER_API) return CUPTI_SUCCESS;
-    if (!cbid || cbid >= DRIVER_CALLS) return CUPTI_ERROR_INVALID_PARAMETER;
-    set_call(cbid, enable != 0);
+    if (!calls_of(domain, &count)) return CUPTI_SUCCESS;
+    if (!cbid || cbid >= count) return CUPTI_ERROR_INVALID_PARAMETER;
+    set_call(domain, cbid, enable != 0);
     cupti_attach();
     return CUPTI_SUCCESS;
 }
@@ -127,11 +139,15 @@ CUptiResult CUPTIAPI cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHand
 }
 
 CUptiResult CUPTIAPI cuptiGetCallbackState(uint32_t *enable, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+    uint32_t count;
+    uint8_t *calls;
+
     ENTER(cuptiGetCallbackState);
     LOCKED(cupti_state);
     if (!enable || !valid(handle, domain)) return CUPTI_ERROR_INVALID_PARAMETER;
-    if (domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid >= DRIVER_CALLS) return CUPTI_ERROR_INVALID_PARAMETER;
-    *enable = domain == CUPTI_CB_DOMAIN_DRIVER_API ? cupti_called_back[cbid] : domains >> domain & 1;
+    calls = calls_of(domain, &count);
+    if (calls && cbid >= count) return CUPTI_ERROR_INVALID_PARAMETER;
+    *enable = calls ? calls[cbid] : domains >> domain & 1;
     return CUPTI_SUCCESS;
 }
 

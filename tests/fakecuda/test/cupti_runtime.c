@@ -4,6 +4,7 @@
  *     cupti_runtime MODE      without one it names them
  */
 #include <cuda_runtime_api.h>
+#include <cupti_callbacks.h>
 #include <cupti_runtime_cbid.h>
 
 #include "cupti_modes.h"
@@ -21,10 +22,43 @@ static void single(bool on) {
     OK(cuptiActivityEnableDriverApi(CUPTI_DRIVER_TRACE_CBID_cuMemsetD8Async, on));
 }
 
+static CUpti_SubscriberHandle subscriber;
+static struct {
+    uint32_t correlation;
+    cudaError_t result;
+} calls_back[64];
+static size_t call_back_count;
+
+static void CUPTIAPI called_back(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *call) {
+    const CUpti_CallbackData *told = call;
+
+    CHECK(data == &subscriber && domain == CUPTI_CB_DOMAIN_RUNTIME_API && id);
+    if (told->callbackSite == CUPTI_API_ENTER) *told->correlationData = told->correlationId;
+    if (told->callbackSite == CUPTI_API_ENTER || call_back_count == 64) return;
+    CHECK(*told->correlationData == told->correlationId);
+    calls_back[call_back_count].correlation = told->correlationId;
+    calls_back[call_back_count++].result = *(cudaError_t *)told->functionReturnValue;
+}
+
+static void callback_of(CUpti_CallbackId call) { OK(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, call)); }
+
+static void callbacks_on(bool others) {
+    OK(cuptiSubscribe(&subscriber, called_back, &subscriber));
+    if (others) {
+        callback_of(CUPTI_RUNTIME_TRACE_CBID_cudaEventCreate_v3020);
+        return;
+    }
+    callback_of(CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000);
+    callback_of(CUPTI_RUNTIME_TRACE_CBID_cudaMemsetAsync_v3020);
+    callback_of(CUPTI_RUNTIME_TRACE_CBID_cudaStreamSynchronize_v3020);
+}
+
 static char called(uint32_t correlation) {
     for (size_t i = 0; i < record_count; i++)
         if (record_size(records[i].any.kind) == sizeof records[0].api && records[i].api.correlationId == correlation)
             return records[i].any.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? 'R' : 'D';
+    for (size_t i = 0; i < call_back_count; i++)
+        if (calls_back[i].correlation == correlation) return 'c';
     return '-';
 }
 
@@ -36,6 +70,7 @@ static void work(const char *expected) {
     char got[5] = "";
 
     forget_records();
+    call_back_count = 0;
     OK(cudaLaunchKernel((const void *)fill, one, one, arguments, 0, stream));
     OK(cudaMemsetAsync((void *)memory, 1, 64, stream));
     OK(launch(empty, stream, NULL));
@@ -77,6 +112,9 @@ int main(int argc, char **argv) {
         case DRIVER_OFF: disable(CUPTI_ACTIVITY_KIND_DRIVER); break;
         case RUNTIME_ON: enable(CUPTI_ACTIVITY_KIND_RUNTIME); break;
         case RUNTIME_OFF: disable(CUPTI_ACTIVITY_KIND_RUNTIME); break;
+        case CALLBACKS_ON: callbacks_on(false); break;
+        case OTHER_CALLBACK_ON: callbacks_on(true); break;
+        case CALLBACKS_OFF: OK(cuptiUnsubscribe(subscriber)); break;
         case WORK:
             if (!stream) make_context();
             enable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);

@@ -1,0 +1,175 @@
+/*
+ * Calls of the CUDA runtime, told by CUPTI: there is no symbol to stand in front of where the runtime is linked into the program.
+ *
+ * From when a call of the runtime is called back, the work that it enqueues has its number and the driver's call in it has no record (measured,
+ * tests/fakecuda/test/cupti_modes.h), and that stays so. The number comes with the callback, so our record of the call has it. CUPTI knows one subscriber in a
+ * process: where another client wants to be it, it is, and the names end.
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/base/realdl.h"
+#include "shim/gpu/cupti.h"
+
+enum { CALLS = CS_CUPTI_CALLS, UNTOLD = 4096 };
+
+static cs_u16 call_of[CALLS]; /* by CUPTI's numbers; 0: a call without a row in our table */
+static _Atomic(CUpti_SubscriberHandle) subscriber;
+static _Atomic bool given_up;  /* another client is it */
+static _Atomic bool beginning; /* we are about to be: who begins sees given_up, or who gives up sees this, and waits */
+static bool began;             /* once: numbers are the runtime's from then on */
+
+/* --- names --- */
+
+static cs_u16 call_with(const char *name, size_t length, const char *sibling)
+{
+    for (unsigned call = CS_CALL_COUNT; call < CS_RUNTIME_END; call++) {
+        const char *ours = cs_runtime_name(call);
+        if (!strncmp(ours, name, length) && !strcmp(ours + length, sibling)) return (cs_u16)call;
+    }
+    return 0;
+}
+
+/* "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel_ptsz. "cudaLaunchHostFunc_v2_v13020" is a row, and "cudaStreamGetCaptureInfo_v2_ptsz_v11030" one without _v2. */
+static cs_u16 call_named(const char *name)
+{
+    char symbol[128];
+    const char *version = NULL;
+    for (const char *at = strstr(name, "_v"); at; at = strstr(at + 1, "_v")) version = at;
+    const size_t length = version ? (size_t)(version - name) : strlen(name), base = cs_cupti_unversioned(name);
+    if (length >= sizeof symbol) return 0;
+    memcpy(symbol, name, length);
+    symbol[length] = 0;
+    const char *sibling = strstr(symbol, "_pt");
+    return call_with(symbol, length, "") ?: base < length ? call_with(symbol, base, sibling ? sibling : "") : 0;
+}
+
+static bool read_names(void)
+{
+    static bool any;
+    for (cs_u32 id = 1; !any && id < CALLS; id++) {
+        const char *name = NULL;
+        if (cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) == CUPTI_SUCCESS && name) call_of[id] = call_named(name);
+    }
+    for (cs_u32 id = 1; !any && id < CALLS; id++) any = call_of[id];
+    return any;
+}
+
+/* --- numbers of calls that are not recorded: their work is to be known as such. Any thread writes, the writer reads; when full the oldest go --- */
+
+static struct untold {
+    _Atomic cs_u64 place; /* + 1; 0: being written */
+    _Atomic cs_u64 ticks;
+    _Atomic cs_u32 thread, correlation;
+} untold[UNTOLD];
+static _Atomic cs_u64 untold_head;
+
+static void note(cs_u32 correlation)
+{
+    const cs_u64 place = cs_add(&untold_head, 1u);
+    struct untold *u = &untold[place % UNTOLD];
+    cs_store(&u->place, 0);
+    atomic_thread_fence(memory_order_release);
+    cs_store(&u->ticks, cs_ticks());
+    cs_store(&u->thread, (cs_u32)(uintptr_t)pthread_self());
+    cs_store(&u->correlation, correlation);
+    cs_store_rel(&u->place, place + 1);
+}
+
+void cs_cupti_runtime_drain(const struct cs_gpu_sink *to)
+{
+    static cs_u64 tail;
+    const cs_u64 head = cs_load(&untold_head);
+    if (head - tail > UNTOLD) tail = head - UNTOLD;
+    for (; tail < head; tail++) {
+        struct untold *u = &untold[tail % UNTOLD];
+        const cs_u64 place = cs_load_acq(&u->place);
+        const cs_u64 ticks = cs_load(&u->ticks);
+        const struct cs_gpu_call call = {ticks, ticks, cs_load(&u->thread), cs_load(&u->correlation)};
+        if (place <= tail) break; /* its writer is at it */
+        atomic_thread_fence(memory_order_acquire);
+        if (place == tail + 1 && cs_load(&u->place) == place) to->call(&call);
+    }
+}
+
+/* --- callbacks --- */
+
+/* On the thread that makes the call. */
+static void CUPTIAPI called(void *turn, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
+{
+    const CUpti_CallbackData *call = data;
+    const cs_u16 now = (cs_u16)(uintptr_t)turn;
+    if (domain != CUPTI_CB_DOMAIN_RUNTIME_API || id >= CALLS || !call_of[id] || !call->correlationData) return;
+    if (call->callbackSite == CUPTI_API_ENTER) {
+        *call->correlationData = cs_runtime_listener.begins(now);
+        if (!*call->correlationData) note(call->correlationId);
+    } else if (*call->correlationData) {
+        cs_runtime_listener.ends(now, *call->correlationData, call_of[id], call->functionReturnValue ? *(const int *)call->functionReturnValue : 0, call->correlationId);
+    }
+}
+
+static bool is_shared_runtime(const struct cs_image *image, void *unused)
+{
+    (void)unused;
+    return image->soname && !strncmp(image->soname, "libcudart", strlen("libcudart"));
+}
+
+/* Once it has begun numbers are the runtime's, so it goes on wherever it can. */
+static bool is_wanted(void)
+{
+    if (cs_load(&cs_runtime_source) != CS_RUNTIME_SYMBOLS || atomic_load(&given_up)) return false;
+    return cs_option_is(CS_OPTION_RUNTIME, "cupti") || began || !cs_image_each(is_shared_runtime, NULL);
+}
+
+static void next_turn(void)
+{
+    enum { LAST = 60000 }; /* far from OURS (hook/runtime.c); a call that lasts for so many of them is told wrongly */
+    const cs_u16 turn = cs_load(&cs_runtime_turn);
+    cs_store(&cs_runtime_turn, turn < LAST ? (cs_u16)(turn + 1) : (cs_u16)1);
+}
+
+static bool begin(void)
+{
+    CUpti_SubscriberHandle handle = NULL;
+    if (!cs_cupti.cuptiSubscribe || !cs_cupti.cuptiUnsubscribe || !cs_cupti.cuptiEnableCallback || !cs_cupti.cuptiGetCallbackName || !read_names()) return false;
+    if (cs_cupti.cuptiSubscribe(&handle, called, (void *)(uintptr_t)cs_load(&cs_runtime_turn)) != CUPTI_SUCCESS) return false;
+    cs_store(&cs_runtime_source, CS_RUNTIME_PROFILER);
+    for (cs_u32 id = 1; id < CALLS; id++)
+        if (call_of[id]) cs_cupti.cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, id);
+    cs_store_rel(&subscriber, handle);
+    return true;
+}
+
+void cs_cupti_runtime_begin(void)
+{
+    atomic_store(&beginning, true);
+    const bool wanted = is_wanted(), begins = wanted && begin();
+    atomic_store(&beginning, false);
+    if (wanted && !begins) cs_log(CS_LOG_INFO, "CUPTI does not tell of the runtime's calls: it has another subscriber, or is too old");
+    began |= begins;
+    if (began && !cs_load(&subscriber)) cs_cupti_calls_all();
+}
+
+bool cs_cupti_runtime_end(void)
+{
+    CUpti_SubscriberHandle handle = atomic_exchange(&subscriber, NULL);
+    if (!handle) return false;
+    cs_cupti.cuptiUnsubscribe(handle);
+    next_turn(); /* calls under way have no end */
+    cs_store(&cs_runtime_source, CS_RUNTIME_SYMBOLS);
+    return true;
+}
+
+void cs_cupti_runtime_give_up(void)
+{
+    if (atomic_exchange(&given_up, true)) return;
+    if (atomic_load(&beginning)) cs_gpu_flush(1000); /* it has begun when that returns */
+    if (cs_load(&cs_runtime_source) != CS_RUNTIME_PROFILER) return;
+    cs_gpu_calls_missing(true); /* the driver's have no records any more where they are in the runtime's */
+    cs_gpu_flush(1000);
+    if (!cs_cupti_runtime_end()) return;
+    cs_log(CS_LOG_INFO, "another client subscribes to CUPTI's callbacks: calls of a runtime that is linked into the program are not shown from here on");
+}
