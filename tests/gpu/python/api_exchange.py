@@ -3,6 +3,7 @@
     api_exchange.py cupy|torch|cuda_core|warp LIBRARY      LIBRARY: the path of libcustream.so, or "-": the process has its functions (preloaded)
 """
 import ctypes
+import os
 import sys
 
 
@@ -99,7 +100,9 @@ def of_cuda_core(api):
         event = stream.record()
         event.sync()
         return lambda: event.is_done
-    return theirs, int(theirs.handle), -3, foreign, int(foreign.handle), ours, work, lambda s: s.sync()
+    version, handle = theirs.__cuda_stream__()
+    assert version == 0 and handle == int(theirs.handle)
+    return theirs, handle, -3, foreign, int(foreign.handle), ours, work, lambda s: s.sync()
 
 
 def of_warp(api):
@@ -136,7 +139,7 @@ def main():
     print("we wait for their work")
 
     history = History(size=ctypes.sizeof(History))
-    if sys.argv[2] == "-":
+    if sys.argv[2] == "-" or "libcustream_shim" in os.environ.get("LD_PRELOAD", ""):
         api.trace_flush()
         api.history(wrapped, ctypes.byref(history))
         print(f"history: {history.launches} launches, {history.copies} copies, {history.sets} sets, {history.records} records, {history.synchronizations} waits; made by {history.library.decode()}, {history.call.decode()}")
