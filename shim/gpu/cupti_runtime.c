@@ -58,40 +58,61 @@ static bool read_names(void)
     return any;
 }
 
-/* --- numbers of calls that are not recorded: their work is to be known as such. Any thread writes, the writer reads; when full the oldest go --- */
+/*
+ * --- numbers of calls that are not recorded: their work is to be known as such ---
+ *
+ * Any thread writes, the writer reads; when all places are full the oldest go. A thread that is held up while it writes keeps its place: whoever comes round to
+ * it meanwhile loses a number, and nobody else's waits for either.
+ */
 
 static struct untold {
-    _Atomic cs_u64 place; /* + 1; 0: being written */
+    _Atomic bool busy;
+    _Atomic cs_u64 number; /* of all that there were, from 1; 0: being written */
     _Atomic cs_u64 ticks;
     _Atomic cs_u32 thread, correlation;
+    cs_u64 taken; /* the last number that the reader has had */
 } untold[UNTOLD];
-static _Atomic cs_u64 untold_head;
+static _Atomic cs_u64 untold_count;
 
 static void note(cs_u32 correlation)
 {
-    const cs_u64 place = cs_add(&untold_head, 1u);
-    struct untold *u = &untold[place % UNTOLD];
-    cs_store(&u->place, 0);
-    atomic_thread_fence(memory_order_release);
-    cs_store(&u->ticks, cs_ticks());
-    cs_store(&u->thread, (cs_u32)(uintptr_t)pthread_self());
-    cs_store(&u->correlation, correlation);
-    cs_store_rel(&u->place, place + 1);
+    const cs_u64 number = cs_add(&untold_count, 1u) + 1;
+    struct untold *u = &untold[number % UNTOLD];
+    if (atomic_exchange(&u->busy, true)) return;
+    if (cs_load(&u->number) < number) {
+        cs_store(&u->number, 0);
+        atomic_thread_fence(memory_order_release);
+        cs_store(&u->ticks, cs_ticks());
+        cs_store(&u->thread, (cs_u32)(uintptr_t)pthread_self());
+        cs_store(&u->correlation, correlation);
+        cs_store_rel(&u->number, number);
+    }
+    cs_store_rel(&u->busy, false);
+}
+
+/* Where the number stands there, and nobody has written meanwhile. */
+static bool read_untold(const struct untold *u, cs_u64 number, struct cs_gpu_call *call)
+{
+    if (cs_load_acq(&u->number) != number) return false;
+    const cs_u64 ticks = cs_load(&u->ticks);
+    *call = (struct cs_gpu_call){ticks, ticks, cs_load(&u->thread), cs_load(&u->correlation)};
+    atomic_thread_fence(memory_order_acquire);
+    return cs_load(&u->number) == number;
 }
 
 void cs_cupti_runtime_drain(const struct cs_gpu_sink *to)
 {
-    static cs_u64 tail;
-    const cs_u64 head = cs_load(&untold_head);
-    if (head - tail > UNTOLD) tail = head - UNTOLD;
-    for (; tail < head; tail++) {
-        struct untold *u = &untold[tail % UNTOLD];
-        const cs_u64 place = cs_load_acq(&u->place);
-        const cs_u64 ticks = cs_load(&u->ticks);
-        const struct cs_gpu_call call = {ticks, ticks, cs_load(&u->thread), cs_load(&u->correlation)};
-        if (place <= tail) break; /* its writer is at it */
-        atomic_thread_fence(memory_order_acquire);
-        if (place == tail + 1 && cs_load(&u->place) == place) to->call(&call);
+    static cs_u64 next = 1; /* all before it have been taken, or are gone */
+    const cs_u64 end = cs_load(&untold_count) + 1;
+    if (end - next > UNTOLD) next = end - UNTOLD;
+    for (cs_u64 number = next; number < end; number++) {
+        struct untold *u = &untold[number % UNTOLD];
+        struct cs_gpu_call call;
+        if (u->taken < number && read_untold(u, number, &call)) {
+            u->taken = number;
+            to->call(&call);
+        }
+        if (number == next && u->taken == number) next++;
     }
 }
 
