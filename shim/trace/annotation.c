@@ -13,7 +13,7 @@
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
-enum { TEXT_MAX = 2048, SHORT_TEXT_MAX = 512 }; /* an event has to fit CS_EVENT_MAX with each byte of its texts escaped */
+enum { TEXT_MAX = 2048, SHORT_TEXT_MAX = 512, NOTE_MAX = 128 }; /* an event has to fit CS_EVENT_MAX with each byte of its texts escaped */
 
 /* A range that has begun and not ended. */
 struct open_range {
@@ -138,17 +138,17 @@ static char *put_head(char *at, const char *phase, cs_name text, cs_u32 tid, cs_
 }
 
 /* `note`: what is to be said of the event besides, NULL for nothing. */
-static void end_event(char *at, const struct cs_annotation *what, const char *note)
+static char *put_end(char *at, const struct cs_annotation *what, const char *note)
 {
     at = cs_put_literal(at, ",\"args\":{");
     if (what) at = put_attributes(at, what);
     if (note) {
         at = cs_put_literal(at, "\"cs.note\":");
-        at = cs_put_string(at, note, 128);
+        at = cs_put_string(at, note, NOTE_MAX);
     } else if (at[-1] == ',') {
         at--;
     }
-    cs_output_commit(cs_put_literal(at, "}}"));
+    return cs_put_literal(at, "}}");
 }
 
 /* An event that stands for `count` records is in the file, or making room for it has ended the file. */
@@ -163,20 +163,27 @@ static void counted(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns)
 }
 
 /* One end of a span, "b" or "e". */
-static void span_end(char phase, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+static char *put_span_end(char *at, char phase, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
 {
     char head[] = {phase, '"', 0};
-    char *at = put_head(cs_output_room(), head, what->text, tid, ns);
+    at = put_head(at, head, what->text, tid, ns);
     at = cs_put_literal(at, ",\"id2\":{\"local\":");
     at = cs_put_uint(at, id);
-    end_event(cs_put_literal(at, "}"), phase == 'b' ? what : NULL, note);
+    return put_end(cs_put_literal(at, "}"), phase == 'b' ? what : NULL, note);
 }
 
+static void span_end(char phase, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+{
+    cs_output_commit(put_span_end(cs_output_room(), phase, what, id, tid, ns, note));
+}
+
+/* Both ends or neither are in the file: they fit the room of one event. */
 static void span(const struct cs_annotation *what, cs_u32 tid, cs_u64 begin_ns, cs_u64 end_ns, const char *note, cs_u64 count)
 {
+    _Static_assert(6 * (2 * TEXT_MAX + 2 * SHORT_TEXT_MAX + NOTE_MAX) + 1024 <= CS_EVENT_MAX, "a span's two events in the room of one");
     cs_u64 id = next_span++;
-    span_end('b', what, id, tid, begin_ns, note);
-    span_end('e', what, id, tid, end_ns, NULL);
+    char *at = put_span_end(cs_output_room(), 'b', what, id, tid, begin_ns, note);
+    cs_output_commit(put_span_end(at, 'e', what, id, tid, end_ns, NULL));
     counted(count, begin_ns, end_ns);
 }
 
@@ -200,7 +207,7 @@ static void range_slice(struct cs_thread *thread, const struct open_range *range
     }
     char *at = put_head(cs_output_room(), "X\"", what.text, thread->tid, range->begin_ns);
     at = cs_put_literal(at, ",\"dur\":");
-    end_event(cs_put_us(at, end_ns - range->begin_ns), &what, note);
+    cs_output_commit(put_end(cs_put_us(at, end_ns - range->begin_ns), &what, note));
     counted(count, range->begin_ns, end_ns);
 }
 
@@ -273,7 +280,7 @@ static void mark(struct cs_thread *thread, const struct cs_record *r, const stru
     if (ns < thread->last_end_ns) ns = thread->last_end_ns;
     thread->last_end_ns = ns + 1;
     char *at = put_head(cs_output_room(), "i\",\"s\":\"t\"", what->text, thread->tid, ns);
-    end_event(at, what, NULL);
+    cs_output_commit(put_end(at, what, NULL));
     counted(1, ns, ns);
 }
 

@@ -298,6 +298,20 @@ static void many(long n, int different)
     }
 }
 
+/* Ranges that cross, one pair after another. */
+static void spans(long n)
+{
+    nvtxDomainHandle_t domain = nvtxDomainCreateA("of the spans");
+    nvtxEventAttributes_t a = with_text("second");
+    LAUNCH(empty, stream);
+    for (long i = 0; i < n; i++) {
+        nvtxRangePushA("first");
+        nvtxDomainRangePushEx(domain, &a);
+        nvtxRangePop();
+        nvtxDomainRangePop(domain);
+    }
+}
+
 /* Ranges of two domains in every order, marks and calls, from several threads: what the trace makes of them must nest, whatever is lost. */
 static void *storms(void *steps)
 {
@@ -393,6 +407,7 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "callbacks")) callbacks();
     else if (!strcmp(how, "many")) many(atol(more), argc > 3);
     else if (!strcmp(how, "deep")) deep(atoi(more));
+    else if (!strcmp(how, "spans")) spans(atol(more));
     else if (!strcmp(how, "storm")) storm(atol(more));
     else if (!strcmp(how, "fork")) forked();
     else if (!strcmp(how, "module")) module(more);

@@ -271,6 +271,14 @@ def test_a_million_different_texts(run_app):
     assert {e["args"]["kernel"] for e in trace.host("cuLaunchKernel")} == {"empty_kernel"}
 
 
+def test_a_span_is_in_the_file_whole_or_not_at_all(run_app):
+    """Wherever CUSTREAM_TRACE_MAX ends the file: both ends of a span are, and they are counted, or neither."""
+    for limit in range(1 << 20, (1 << 20) + 800, 50):
+        _, trace = both(run_app, ["nvtx", "spans", 8000], env={"CUSTREAM_TRACE_MAX": limit, "CUSTREAM_FULL": "block"})
+        begun, ended = ([e["id2"]["local"] for e in trace.events if e["ph"] == phase] for phase in "be")
+        assert begun == ended and trace.totals["recorded"] == len(begun) + len(ranges(trace)) + len(trace.host(cat="cuda_driver")) and trace.host(cat="cs_loss")
+
+
 @pytest.mark.parametrize("full", ["drop", "block"])
 @pytest.mark.parametrize("limit", ["1G", "1M"])
 def test_storm(run_app, full, limit):
