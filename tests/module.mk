@@ -4,6 +4,7 @@
 
 PYTEST       := $(VENV)/bin/python -m pytest -c tests/pytest.ini
 PYTEST_ARGS  ?=
+PYTEST_JOBS  ?= 2
 TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings
 
 # Recipes are steps of their own make: what deps installs (headers, compilers) changes what the next step's makefiles see.
@@ -13,7 +14,7 @@ deps:
 check:
 	+$(MAKE) deps
 	+$(MAKE) all test-programs
-	$(PYTEST) tests/cases $(PYTEST_ARGS)
+	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: test-programs check-layers print-cuda-include
 test-programs: $(TEST_PROGRAMS)

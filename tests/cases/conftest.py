@@ -1,5 +1,6 @@
 """Fixtures of the test cases: the build, programs run on the simulated GPU with and without the shim, traces as data, Perfetto."""
 import dataclasses
+import fcntl
 import os
 import pathlib
 import shutil
@@ -44,9 +45,12 @@ def real_cudart():
 def aarch64_build(build, cuda_include):
     """The products for aarch64, and the programs that run under qemu."""
     folder = "build/aarch64"
-    done = subprocess.run(["make", "-s", f"B={folder}", "CC=aarch64-linux-gnu-gcc -idirafter /usr/include", f"CUDA_INC={cuda_include}/cuda.h",
-                           f"{folder}/libcustream_shim.so", f"{folder}/libcustream_shim_dlsym.so", f"{folder}/libcustream.so.0",
-                           f"{folder}/fakecuda/libcuda.so.1", "dlsym-programs", "runtime-programs"], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = ["make", "-s", f"B={folder}", "CC=aarch64-linux-gnu-gcc -idirafter /usr/include", f"CUDA_INC={cuda_include}/cuda.h",
+               f"{folder}/libcustream_shim.so", f"{folder}/libcustream_shim_dlsym.so", f"{folder}/libcustream.so.0",
+               f"{folder}/fakecuda/libcuda.so.1", "dlsym-programs", "runtime-programs"]
+    with open(build / "aarch64.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process of the same run may be at it
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return ROOT / folder
 
