@@ -465,6 +465,7 @@ def test_other_users_are_refused(tmp_path):
     others = [65534, 1] if os.geteuid() == 0 else []
     with Remote(tmp_path) as program:
         program.do("create 1", "launch 1 2")
+        program.ctl("flush")  # all is counted
         before = program.status()
         for uid in others:
             for word in ("off", "status", "policy {\"streams\": \"sync\"}"):

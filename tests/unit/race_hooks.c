@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "shim/policy/hooks.h"
+#include "shim/policy/steer.h"
 #include "tests/unit/check.h"
 
 enum { CALLERS = 2, MAKERS = 2, ROUNDS = 4000 };
@@ -73,4 +74,19 @@ TEST(who_has_gone_is_not_called)
     CHECK(cs_hook_remove(number, &running));
     cs_store(&done, true);
     for (int i = 0; i < CALLERS; i++) pthread_join(callers[i], NULL);
+}
+
+static void not_told(custream_hook_info_t *info, void *arg) { (void)info, cs_add((_Atomic int *)arg, 1); }
+
+TEST(who_comes_in_the_middle_of_a_call_is_not_told_of_it)
+{
+    _Atomic int told = 0;
+    struct cs_hooked hooked;
+    struct cs_creation creation = {.hook = &hooked, .flags = 1, .priority = -2};
+    memset(&hooked, 0x5a, sizeof hooked);
+    cs_hooks_leave(&hooked);
+    REQUIRE(cs_hook_add(CUSTREAM_HOOK_CREATE, not_told, &told));
+    CHECK(!cs_hooks_create(&creation) && creation.flags == 1 && creation.priority == -2);
+    cs_hooks_tell(&hooked, CUDA_SUCCESS);
+    CHECK_IS(cs_load(&told), 0);
 }
