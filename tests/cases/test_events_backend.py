@@ -205,11 +205,16 @@ def test_threads(run_app):
     check_arrows(trace)
 
 
-def test_a_flood_is_shown_in_ranges(run_app):
-    run, trace = faithful(run_app, ["marks", "flood", 20000], env=EVENTS)
+@pytest.mark.parametrize("count", [8000, 20000])
+def test_a_flood_is_shown_in_ranges(run_app, count):
+    """The first events last for 8,000 calls whatever the GPU thread does; whether it makes more in time for 20,000 is the machine's business."""
+    run, trace = faithful(run_app, ["marks", "flood", count], env=EVENTS)
     works = works_of(trace)
     ranges = [w for w in works if w["cat"] == "gpu_range"]
-    assert sum(map(calls_for, works)) + totals_of(trace)["lost"] == enqueued(run, "cuLaunchKernel") == 20010
+    lost = [(e["args"]["count"], e["args"]["cause"]) for e in trace.slices if e.get("cat") == "cs_loss"]
+    assert sum(map(calls_for, works)) + totals_of(trace)["lost"] == enqueued(run, "cuLaunchKernel") == count + 10
+    assert sum(n for n, _ in lost) == totals_of(trace)["lost"] and {cause for _, cause in lost} <= {"no event was free for the call"}
+    assert count > 8000 or not lost
     assert ranges and all(w["name"] == f"{w['args']['calls']} calls" and 1 < w["args"]["calls"] <= 64 for w in ranges)
     assert [w["name"] for w in works[-10:]] == ["sleep_us_50"] * 10, "when there are enough events again, each call has its own"
     depths = trace.counters(f"stream {works[0]['tid']} depth")

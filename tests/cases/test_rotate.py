@@ -249,7 +249,7 @@ def test_killed_at_any_moment(build, tmp_path, name):
             assert good or path.name == name, done.stdout + done.stderr
             whole_ones += good and path.name == name
         assert max(numbered(folder / name)) > attempt % 3
-    assert whole_ones > 0
+    assert whole_ones > 4  # a kill in the middle of a write tears it; how often that is, is the machine's business
 
 
 def test_a_forked_child_has_parts_of_its_own(run_app, tmp_path):
