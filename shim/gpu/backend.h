@@ -18,6 +18,7 @@
 struct cs_gpu_backend {
     const char *name;                            /* as the trace's metadata has it */
     const char *(*start)(void);                  /* NULL, or why not */
+    void (*catch_up)(void);                      /* each round: with what others have done to the profiler since; NULL: nobody can */
     void (*flush)(bool all);                     /* brings in what has ended; `all`: also what has not, the last one */
     void (*drain)(const struct cs_gpu_sink *to);
     void (*stop)(void);                          /* after the last flush: calls cost what they cost before */
@@ -78,8 +79,26 @@ cs_u64 cs_gpu_flushes(void);                    /* how many flushes have ended *
 /* Why the source is not the one that would be taken first; NULL where it is. */
 const char *cs_gpu_second_best(void);
 
-/* Whether GPU times are missing, from when on (ticks) and why; NULL where they are not. */
-const char *cs_gpu_missing(cs_u64 *since);
+/* --- what is wanted and can't be had for a while (missing.c) --- */
+
+enum cs_gpu_part { CS_GPU_TIMES, CS_GPU_RUNTIME_CALLS, CS_GPU_PARTS };
+
+/* From now on, in words that stay; NULL: no longer. Any thread. Once the backend has ended for good times are missing because of cs_gpu_ended, and that is no
+ * loss but for what is enqueued later. */
+void cs_gpu_set_missing(enum cs_gpu_part part, const char *why);
+extern const char cs_gpu_ended[];
+
+/* Since when (ticks) and why; NULL where it is not missing. Any thread. */
+const char *cs_gpu_missing(enum cs_gpu_part part, cs_u64 *since);
+
+/* The writer's: the next stretch that is over, ticks; false where there is none. */
+struct cs_gpu_gap {
+    enum cs_gpu_part part;
+    cs_u64 from, until;
+    const char *why;
+};
+bool cs_gpu_missing_over(struct cs_gpu_gap *gap);
+void cs_gpu_missing_after_fork_in_child(void);
 
 void cs_gpu_after_fork_in_child(void);
 

@@ -168,11 +168,17 @@ static const char *start(void)
     return NULL;
 }
 
+static void catch_up(void)
+{
+    if (cs_load(&paused)) return;
+    if (cs_gpu_calls_missing(false)) cs_cupti_calls_all();
+    cs_cupti_runtime_again();
+}
+
 static void flush(bool all)
 {
     static bool told;
     size_t lost = 0;
-    if (!cs_load(&paused) && cs_gpu_calls_missing(false)) cs_cupti_calls_all();
     CUptiResult result = cs_cupti.cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
     if (result != CUPTI_SUCCESS && !told) cs_log(CS_LOG_WARN, "GPU times may be missing: %s", failed("cuptiActivityFlushAll", result));
     told = told || result != CUPTI_SUCCESS;
@@ -221,4 +227,5 @@ static void stop(void)
     cs_share_finalized();
 }
 
-const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .flush = flush, .drain = drain, .stop = stop, .pause = pause, .serves = cs_share_serves};
+const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .catch_up = catch_up, .flush = flush, .drain = drain, .stop = stop, .pause = pause,
+                                               .serves = cs_share_serves};

@@ -51,8 +51,11 @@ size_t cs_cupti_unversioned(const char *name);            /* how long the name o
 /* --- calls of the runtime (cupti_runtime.c): whoever makes records of them is told --- */
 
 void cs_cupti_runtime_begin(void);   /* the GPU thread's; where CUPTI is to tell of them at all */
-bool cs_cupti_runtime_end(void);     /* the GPU thread's, and give_up's: for the time being. False: it was not at work */
-void cs_cupti_runtime_give_up(void); /* another client wants the place; its thread, returns when it is free */
+bool cs_cupti_runtime_end(void);     /* the GPU thread's, and claim's: for the time being. False: it was not at work */
+void cs_cupti_runtime_again(void);   /* the GPU thread's, each round: where another client has left the place it is ours again */
+/* Another client wants CUPTI's one place for a subscriber, on its thread: claimed, it is free when that returns. Given back by so many. */
+void cs_cupti_runtime_claim(void);
+void cs_cupti_runtime_unclaim(void);
 void cs_cupti_runtime_drain(const struct cs_gpu_sink *to); /* the writer's: calls that nobody wanted to hear of, and whose work has their numbers */
 
 /* --- buffers: CUPTI's callbacks on any thread, the rest the writer's --- */

@@ -3,7 +3,7 @@
  *
  * From when a call of the runtime is called back, the work that it enqueues has its number and the driver's call in it has no record (measured,
  * tests/fakecuda/test/cupti_modes.h), and that stays so. The number comes with the callback, so our record of the call has it. CUPTI knows one subscriber in a
- * process: where another client wants to be it, it is, and the names end.
+ * process: where another client wants to be it, it is, and there are no names until it has left.
  */
 #include <pthread.h>
 #include <string.h>
@@ -18,8 +18,9 @@ enum { CALLS = CS_CUPTI_CALLS, UNTOLD = 4096 };
 
 static cs_u16 call_of[CALLS]; /* by CUPTI's numbers; 0: a call without a row in our table */
 static _Atomic(CUpti_SubscriberHandle) subscriber;
-static _Atomic bool given_up;  /* another client is it */
-static _Atomic bool beginning; /* we are about to be: who begins sees given_up, or who gives up sees this, and waits */
+static _Atomic int claims;     /* other clients that are it, or are about to be */
+static _Atomic bool unclaimed; /* the last of them has left since we looked */
+static _Atomic bool beginning; /* we are about to be: who begins sees a claim, or who claims sees this, and waits */
 static bool began;             /* once: numbers are the runtime's from then on */
 
 /* --- names --- */
@@ -141,7 +142,7 @@ static bool is_shared_runtime(const struct cs_image *image, void *unused)
 /* Once it has begun numbers are the runtime's, so it goes on wherever it can. */
 static bool is_wanted(void)
 {
-    if (cs_load(&cs_runtime_source) != CS_RUNTIME_SYMBOLS || atomic_load(&given_up)) return false;
+    if (cs_load(&cs_runtime_source) != CS_RUNTIME_SYMBOLS) return false;
     return cs_option_is(CS_OPTION_RUNTIME, "cupti") || began || !cs_image_each(is_shared_runtime, NULL);
 }
 
@@ -166,11 +167,17 @@ static bool begin(void)
 
 void cs_cupti_runtime_begin(void)
 {
+    cs_u64 since;
     atomic_store(&beginning, true);
-    const bool wanted = is_wanted(), begins = wanted && begin();
+    const bool wanted = is_wanted(), begins = wanted && !atomic_load(&claims) && begin();
     atomic_store(&beginning, false);
-    if (wanted && !begins) cs_log(CS_LOG_INFO, "CUPTI does not tell of the runtime's calls: it has another subscriber, or is too old");
-    began |= begins;
+    if (begins) {
+        began = true;
+        cs_gpu_set_missing(CS_GPU_RUNTIME_CALLS, NULL);
+    } else if (wanted && !cs_gpu_missing(CS_GPU_RUNTIME_CALLS, &since)) {
+        cs_log(CS_LOG_INFO, "CUPTI does not tell of the runtime's calls: it has another subscriber, or is too old");
+        cs_gpu_set_missing(CS_GPU_RUNTIME_CALLS, "CUPTI has another subscriber, or is too old to tell of them");
+    }
     if (began && !cs_load(&subscriber)) cs_cupti_calls_all();
 }
 
@@ -184,13 +191,32 @@ bool cs_cupti_runtime_end(void)
     return true;
 }
 
-void cs_cupti_runtime_give_up(void)
+void cs_cupti_runtime_again(void)
 {
-    if (atomic_exchange(&given_up, true)) return;
+    if (!atomic_exchange(&unclaimed, false) || cs_load(&subscriber)) return;
+    cs_cupti_runtime_begin();
+    if (cs_load(&subscriber)) cs_log(CS_LOG_INFO, "the other client has left CUPTI's callbacks: calls of a runtime that is linked into the program are shown again");
+}
+
+void cs_cupti_runtime_unclaim(void)
+{
+    int n = atomic_load(&claims);
+    do
+        if (!n) return; /* it had not claimed: it found CUPTI's function past ours */
+    while (!atomic_compare_exchange_weak(&claims, &n, n - 1));
+    if (n > 1) return;
+    atomic_store(&unclaimed, true);
+    cs_gpu_wake();
+}
+
+void cs_cupti_runtime_claim(void)
+{
+    atomic_fetch_add(&claims, 1);
     if (atomic_load(&beginning)) cs_gpu_flush(1000); /* it has begun when that returns */
     if (cs_load(&cs_runtime_source) != CS_RUNTIME_PROFILER) return;
     cs_gpu_calls_missing(true); /* the driver's have no records any more where they are in the runtime's */
     cs_gpu_flush(1000);
     if (!cs_cupti_runtime_end()) return;
+    cs_gpu_set_missing(CS_GPU_RUNTIME_CALLS, "another client subscribes to CUPTI's callbacks");
     cs_log(CS_LOG_INFO, "another client subscribes to CUPTI's callbacks: calls of a runtime that is linked into the program are not shown from here on");
 }

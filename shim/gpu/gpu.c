@@ -31,8 +31,7 @@ _Atomic cs_u16 cs_runtime_turn = 1;
 
 const char cs_gpu_taken[] = "another profiler is at work in this process";
 
-static _Atomic cs_u64 missing_since;
-static const char *_Atomic missing_why, *_Atomic second_best;
+static const char *_Atomic second_best;
 
 void cs_gpu_choose(void)
 {
@@ -46,39 +45,30 @@ void cs_gpu_choose(void)
         cs_log(CS_LOG_WARN, "CUSTREAM_RUNTIME=cupti needs CUPTI, and CUSTREAM_GPU=%s does without: only a shared runtime's calls are shown", cs_option_text(CS_OPTION_GPU));
 }
 
-static void set_missing(const char *why)
-{
-    if (why) cs_store(&missing_since, cs_ticks());
-    cs_store_rel(&missing_why, why);
-}
-
-const char *cs_gpu_missing(cs_u64 *since)
-{
-    const char *why = cs_load_acq(&missing_why);
-    *since = cs_load(&missing_since);
-    return why;
-}
+static void set_missing(const char *why) { cs_gpu_set_missing(CS_GPU_TIMES, why); }
+static const char *times_missing(void) { return cs_gpu_missing(CS_GPU_TIMES, &(cs_u64){0}); }
 
 const char *cs_gpu_second_best(void) { return cs_load_acq(&second_best); }
 
 /* Takes the first that can be had. False where none can; `taken`: one may be had later. */
 static bool begin(bool *taken)
 {
+    const char *first = NULL;
     *taken = false;
     for (size_t i = 0; candidates[i]; i++) {
         const char *why = candidates[i]->start();
         if (!why) {
             cs_store_rel(&backend, candidates[i]);
-            second_best = i ? cs_load(&missing_why) : NULL;
+            second_best = first;
             set_missing(NULL);
             return true;
         }
         *taken = *taken || why == cs_gpu_taken;
-        if (!cs_load(&missing_why)) {
-            set_missing(why);
+        if (!first && !times_missing())
             cs_log(cs_option_is(CS_OPTION_GPU, "auto") && !cs_option_is(CS_OPTION_RUNTIME, "cupti") ? CS_LOG_INFO : CS_LOG_WARN, "no GPU times from %s: %s", candidates[i]->name, why);
-        }
+        if (!first) first = why;
     }
+    if (first && !times_missing()) set_missing(first);
     return false;
 }
 
@@ -134,6 +124,7 @@ static void round_once(bool asked, bool *away)
 {
     static int idle;
     if (!*away) pause_or_go_on();
+    if (!*away && cs_load(&backend)->catch_up) cs_load(&backend)->catch_up();
     bool back = *away ? cs_load_acq(&stepped_back) != 0 : must_go();
     if (back && !*away) {
         end();
@@ -178,6 +169,7 @@ static void *run(void *unused)
         if (now == CS_WORKER_FLUSHING) cs_worker_move(&worker, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
         rest(away);
     }
+    if (!away && !times_missing()) set_missing(cs_gpu_ended); /* before the last flush: what is enqueued later may be in it, or not */
     if (!away) end();
     cs_worker_set(&worker, CS_WORKER_FINISHED);
     return NULL;
@@ -188,6 +180,7 @@ void cs_gpu_step_back(enum cs_gpu_away reason, const char *why, unsigned timeout
     if (reason == CS_GPU_AWAY_WINDOW) cs_store(&closed_told, cs_load_acq(&told)), cs_store_rel(&closed_ns, cs_monotonic_ns());
     if (atomic_fetch_or(&stepped_back, reason) & reason) return;
     if (why) set_missing(why);
+    if (why && cs_load(&cs_runtime_source) == CS_RUNTIME_PROFILER) cs_gpu_set_missing(CS_GPU_RUNTIME_CALLS, why);
     if (timeout_ms) cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms);
     else cs_worker_wake(&worker);
 }
@@ -238,6 +231,7 @@ void cs_gpu_after_fork_in_child(void)
 {
     int profiler = CS_RUNTIME_PROFILER;
     cs_lock_forget(&start_lock);
+    cs_gpu_missing_after_fork_in_child();
     cs_store(&stepped_back, 0);
     atomic_compare_exchange_strong(&cs_runtime_source, &profiler, CS_RUNTIME_SYMBOLS);
     if (cs_load(&worker.state) == CS_WORKER_IDLE) return;

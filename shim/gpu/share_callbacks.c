@@ -9,19 +9,26 @@ static _Atomic bool called_back;               /* of runtime calls, or had them,
 
 bool cs_share_subscribed(void) { return cs_load_acq(&client); }
 bool cs_share_called_back(void) { return cs_load_acq(&called_back); }
-void cs_share_finalized(void) { cs_store(&client, NULL), cs_store(&called_back, false); }
+
+void cs_share_finalized(void)
+{
+    cs_store(&called_back, false);
+    if (atomic_exchange(&client, NULL)) cs_cupti_runtime_unclaim();
+}
 
 void cs_share_unsubscribe(void)
 {
     CUpti_SubscriberHandle handle = atomic_exchange(&client, NULL);
     __typeof__(&cuptiUnsubscribe) real = CS_CUPTI_REAL(cuptiUnsubscribe);
     if (handle && real) real(handle);
+    if (handle) cs_cupti_runtime_unclaim();
 }
 
 /* The place is one in a process. */
 static CUptiResult subscribed(CUptiResult result, const CUpti_SubscriberHandle *handle)
 {
     if (result == CUPTI_SUCCESS) cs_store_rel(&client, *handle);
+    else cs_cupti_runtime_unclaim();
     return result;
 }
 
@@ -29,7 +36,7 @@ CUptiResult cs_share_cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_Ca
 {
     CS_KEEP_ERRNO;
     __typeof__(&cuptiSubscribe) real = CS_CUPTI_REAL(cuptiSubscribe);
-    if (cs_share_has_records()) cs_cupti_runtime_give_up();
+    if (real) cs_cupti_runtime_claim();
     return real ? subscribed(real(subscriber, callback, data), subscriber) : CUPTI_ERROR_NOT_INITIALIZED;
 }
 
@@ -37,7 +44,7 @@ CUptiResult cs_share_cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti
 {
     CS_KEEP_ERRNO;
     __typeof__(&cuptiSubscribe_v2) real = CS_CUPTI_REAL(cuptiSubscribe_v2);
-    if (cs_share_has_records()) cs_cupti_runtime_give_up();
+    if (real) cs_cupti_runtime_claim();
     return real ? subscribed(real(subscriber, callback, data, parameters), subscriber) : CUPTI_ERROR_NOT_INITIALIZED;
 }
 
@@ -46,7 +53,7 @@ CUptiResult cs_share_cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
     CS_KEEP_ERRNO;
     __typeof__(&cuptiUnsubscribe) real = CS_CUPTI_REAL(cuptiUnsubscribe);
     CUptiResult result = real ? real(subscriber) : CUPTI_ERROR_NOT_INITIALIZED;
-    if (result == CUPTI_SUCCESS) cs_store(&client, NULL);
+    if (result == CUPTI_SUCCESS) cs_store(&client, NULL), cs_cupti_runtime_unclaim();
     return result;
 }
 

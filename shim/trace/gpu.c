@@ -117,9 +117,13 @@ void cs_gpu_trace_collect(void)
 
 /* --- the calls of the rings --- */
 
+static cs_u64 enqueued_last;
+cs_u64 cs_gpu_enqueued_last(void) { return enqueued_last; }
+
 static bool has_work(const struct cs_record *record)
 {
     if (!cs_gpu_is_on() || record->result != CUDA_SUCCESS || !cs_call_enqueues((enum cs_call)record->call)) return false;
+    if (record->begin > enqueued_last) enqueued_last = record->begin;
     return !cs_gpu_marks() || record->mark; /* without one it is in a capture, or there was no event for it: no work will come */
 }
 

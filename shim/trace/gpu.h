@@ -115,7 +115,7 @@ void cs_gpu_pool_write(const struct cs_gpu_pool *pool);
 void cs_gpu_lost_write(cs_u64 count, const char *cause);
 cs_u32 cs_gpu_counter_tid(cs_u32 device); /* the lane of a GPU's own counters, announced */
 void cs_gpu_missing_write(bool all);
-void cs_gpu_gap_write(cs_u64 from_ns, cs_u64 to_ns, cs_u64 count, const char *cause); /* count 0: a stretch of time without GPU times */
+cs_u64 cs_gpu_enqueued_last(void); /* when the last call began that put work on a GPU, ticks */
 
 /* Of an arrow: "s" or "f" as the file has it. */
 char *cs_gpu_arrow_end(char *at, const char *phase, const char *kind, cs_u64 id, cs_u32 pid, cs_u32 tid, cs_u64 ns);

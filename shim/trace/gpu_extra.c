@@ -86,17 +86,24 @@ void cs_gpu_pool_write(const struct cs_gpu_pool *pool)
     cs_output_commit(cs_put_literal(at, "}}"));
 }
 
-void cs_gpu_gap_write(cs_u64 from_ns, cs_u64 to_ns, cs_u64 count, const char *cause)
+/* A stretch of time in which a part was missing; or so much of it was lost. */
+static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u64 count, const char *cause)
 {
-    static cs_u32 file;
-    static cs_u64 filled;
-    cs_u32 tid = extra_tid(28);
+    static struct {
+        const int bit;
+        const char *const lane, *const none;
+        cs_u32 file;
+        cs_u64 filled;
+    } rows[CS_GPU_PARTS] = {[CS_GPU_TIMES] = {28, "GPU times missing", "no GPU times", 0, 0},
+                            [CS_GPU_RUNTIME_CALLS] = {26, "runtime calls missing", "no runtime calls", 0, 0}};
+    __typeof__(rows[0]) *row = &rows[part];
+    cs_u32 tid = extra_tid(row->bit);
     if (cs_output_full()) return;
-    if (file != cs_lanes_file()) cs_lane_named(cs_host_pid(), tid, "GPU times missing", tid), file = cs_lanes_file();
-    if (from_ns < filled) from_ns = filled;
+    if (row->file != cs_lanes_file()) cs_lane_named(cs_host_pid(), tid, row->lane, tid), row->file = cs_lanes_file();
+    if (from_ns < row->filled) from_ns = row->filled;
     if (to_ns <= from_ns) to_ns = from_ns + 1;
-    filled = to_ns;
-    char *at = put_slice(cs_output_room(), "cs_loss", count ? "lost" : "no GPU times", tid, from_ns, to_ns);
+    row->filled = to_ns;
+    char *at = put_slice(cs_output_room(), "cs_loss", count ? "lost" : row->none, tid, from_ns, to_ns);
     at = cs_put_literal(at, ",\"args\":{\"count\":");
     at = cs_put_uint(at, count);
     at = cs_put_literal(at, ",\"cause\":");
@@ -108,29 +115,30 @@ void cs_gpu_lost_write(cs_u64 count, const char *cause)
 {
     static cs_u64 last_ns;
     cs_u64 now = cs_clock_ns(cs_ticks());
-    cs_gpu_gap_write(last_ns, now, count, cause);
+    gap_write(CS_GPU_TIMES, last_ns, now, count, cause);
     last_ns = now;
     cs_gpu_totals.lost += count;
     cs_totals.lost += count;
 }
 
-/* From when to when no backend was at work, and why: written when that ends, and at the end of the trace. */
+/* What was missing for a while, and why: written when that is over, and at the end of the trace; of a backend that has ended only where something was
+ * enqueued since. */
 void cs_gpu_missing_write(bool all)
 {
-    static const char *was;
-    static cs_u64 since_was;
-    cs_u64 since;
-    const char *why = cs_gpu_missing(&since);
-    if (was && (why != was || since != since_was || all)) cs_gpu_gap_write(cs_clock_ns(since_was), cs_clock_ns(cs_ticks()), 0, was);
-    was = all ? NULL : why;
-    since_was = since;
+    struct cs_gpu_gap gap;
+    while (cs_gpu_missing_over(&gap)) gap_write(gap.part, cs_clock_ns(gap.from), cs_clock_ns(gap.until), 0, gap.why);
+    for (int part = 0; part < CS_GPU_PARTS && all; part++) {
+        const char *why = cs_gpu_missing((enum cs_gpu_part)part, &gap.from);
+        if (why && (why != cs_gpu_ended || cs_gpu_enqueued_last() > gap.from)) gap_write((enum cs_gpu_part)part, cs_clock_ns(gap.from), cs_clock_ns(cs_ticks()), 0, why);
+    }
 }
 
 char *cs_gpu_put_totals(char *at)
 {
     static const char *const names[CS_GPU_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges", "overhead"};
     cs_u64 since;
-    const char *why = cs_gpu_missing(&since);
+    const char *why = cs_gpu_missing(CS_GPU_TIMES, &since);
+    if (why == cs_gpu_ended) why = NULL;
     if (!why && !cs_gpu_is_on()) return at; /* nobody wanted any */
     at = cs_put_literal(at, ",\"gpu\":{\"source\":");
     at = cs_put_string(at, cs_gpu_source(), 16);

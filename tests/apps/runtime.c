@@ -1,13 +1,13 @@
 /*
- * runtime [plain|first|ranges|many|keeps|driver|windows|early|blocked|behind|subscriber|subscribed|stays|finalizes]: a program of the runtime. It says of each
+ * runtime [plain|first|ranges|many|keeps|driver|windows|early|blocked|behind|subscriber|subscribed|leaves|stays|finalizes]: a program of the runtime. It says of each
  * function of the runtime how often it called it.
  *
  * plain works with streams, events, copies, launches and graphs on two threads; first makes one call; keeps shows that errno stays; driver calls the driver
  * alone; ranges has ranges of NVTX open around its first calls, and between others. windows works three times, the first and the last in a window of the
  * profiler, with a while between them, and counts those calls alone; early is the same with the first window before there is a context; blocked has a thread
  * in a call when a window closes, and for a while; behind launches kernels in a short time without a window, which run in the next one. subscriber works
- * twice, and takes CUPTI's callbacks for its own before the second time; subscribed before the first; stays has a window of the profiler's around the first,
- * finalizes ends CUPTI after it.
+ * twice, and takes CUPTI's callbacks for its own before the second time; subscribed before the first; leaves does the same as subscriber, gives them back and
+ * works, twice over; stays has a window of the profiler's around the first, finalizes ends CUPTI after it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -272,6 +272,28 @@ static void subscriber(bool first, bool window, bool finalizes)
     printf("told of %d\n", told / 2);
 }
 
+/* Works without, with and without CUPTI's callbacks, and once more. */
+static void leaves(void)
+{
+    void *library = dlopen("libcupti.so.13", RTLD_NOW);
+    __typeof__(&cuptiSubscribe) subscribe = (__typeof__(subscribe))dlsym(library, "cuptiSubscribe");
+    __typeof__(&cuptiUnsubscribe) unsubscribe = (__typeof__(unsubscribe))dlsym(library, "cuptiUnsubscribe");
+    __typeof__(&cuptiEnableCallback) enable = (__typeof__(enable))dlsym(library, "cuptiEnableCallback");
+    int (*flush)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "custream_trace_flush"); /* when that is done so is what was left to be done */
+    kernels_register();
+    for (int i = 0; i < 2; i++) {
+        CUpti_SubscriberHandle handle = NULL;
+        work(NULL);
+        OK(subscribe(&handle, tell, &told));
+        OK(enable(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000));
+        work(NULL);
+        OK(unsubscribe(handle));
+        if (flush) OK(flush());
+    }
+    work(NULL);
+    printf("told of %d\n", told / 2);
+}
+
 static void keeps(void)
 {
     int kept = 0;
@@ -312,6 +334,7 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "blocked")) blocked();
     else if (!strcmp(what, "subscriber")) subscriber(false, false, false);
     else if (!strcmp(what, "subscribed")) subscriber(true, false, false);
+    else if (!strcmp(what, "leaves")) leaves();
     else if (!strcmp(what, "stays")) subscriber(true, true, false);
     else if (!strcmp(what, "finalizes")) subscriber(true, false, true);
     else if (!strcmp(what, "behind")) behind();

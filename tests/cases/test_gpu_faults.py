@@ -52,6 +52,17 @@ def test_cupti_that_cannot_be_used(run_app, build, tmp_path, env, why):
     assert (gap["name"], gap["args"]) == ("no GPU times", {"count": 0, "cause": why}) and gap["ts"] < trace.host("cuStreamCreate")[0]["ts"]
 
 
+@pytest.mark.parametrize("how, after", [("return", 0), ("atexit", 0), ("_exit", 0), ("destructor", 3)])
+def test_enqueued_after_the_last_flush(run_app, how, after):
+    """Launches of which no times can come any more: the timeline says so, and says nothing where there are none."""
+    _, trace = both(run_app, ["ending", how], env=CUPTI)
+    launches, kernels = trace.host("cuLaunchKernel"), {w["args"]["correlation"] for w in works(trace)}
+    alone = [e for e in launches if e["args"]["correlation"] not in kernels]
+    assert len(launches) - len(alone) == len(kernels) == (101 if how == "atexit" else 100) and len(alone) == after
+    assert [(e["name"], e["args"]) for e in gaps(trace)] == [("no GPU times", {"count": 0, "cause": "the process was ending"})] * (after > 0)
+    assert all(gap["ts"] < e["ts"] < gap["ts"] + gap["dur"] for gap in gaps(trace) for e in alone)
+
+
 @pytest.mark.parametrize("env,why", [case[1:] for case in UNUSABLE], ids=[case[0] for case in UNUSABLE])
 def test_the_next_source_is_taken(run_app, build, tmp_path, env, why):
     """Not asked for by name: events are used instead, and nobody is told but the trace."""

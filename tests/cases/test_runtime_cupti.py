@@ -96,6 +96,28 @@ def test_a_client_that_ends_cupti(run_app, way):
     assert "told of 5\n" in run.stdout and not said(run) and trace.totals["gpu"]["without_call"] == 0
 
 
+def absences(trace):
+    return sorted((e["ts"], round(e["ts"] + e["dur"], 3), e["args"]["cause"]) for e in trace.slices if e["name"] == "no runtime calls")
+
+
+def test_a_subscriber_that_leaves(run_app, way):
+    """Calls have their slices again from then on, and the timeline says for how long they had none and why."""
+    program, env = way
+    run, trace = both(run_app, [*program, "leaves"], env={**env, "CUSTREAM_LOG": "info"})
+    assert "told of 10\n" in run.stdout and sum("shown again" in line for line in said(run)) == 2
+    _, shared = both(run_app, ["runtime", "leaves"], env={**CUPTI, "CUSTREAM_RUNTIME": "off"})
+    assert calls_in(trace) == calls_in(shared) and trace.work_by_call() == shared.work_by_call()
+    gaps = absences(trace)
+    assert [cause for _, _, cause in gaps] == ["another client subscribes to CUPTI's callbacks"] * 2 and gaps[0][1] < gaps[1][0]
+    in_gap = [e for e in trace.host(cat="cuda_driver") if any(begin < e["ts"] < end for begin, end, _ in gaps)]
+    assert calls_in(trace)["cuLaunchKernel"] == 20 and sum(e["name"] == "cuLaunchKernel" for e in in_gap) == 8
+    if program == ["runtime_static"]:
+        assert runtime_calls(trace) == collections.Counter({name: count // 5 * 3 for name, count in made(run.stdout).items()})
+        assert not [e for e in trace.host(cat="cuda_runtime") if any(begin < e["ts"] < end for begin, end, _ in gaps)]
+    else:
+        assert runtime_calls(trace) == made(run.stdout)  # a shared one's symbols take over meanwhile
+
+
 def test_its_callbacks_go_on_when_we_let_cupti_go(run_app, way):
     program, env = way
     run, _ = both(run_app, [*program, "stays"], env={**env, "CUSTREAM_WINDOW": "profiler"})

@@ -97,10 +97,22 @@ TEST(it_comes_and_goes)
         cs_cupti_runtime_begin();
         if (i % 100 == 0) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
-    cs_cupti_runtime_give_up(); /* for another client: for good */
+    cs_cupti_runtime_claim(); /* for two other clients: until both have left */
+    cs_cupti_runtime_claim();
     CHECK(!atomic_load(&subscribed) && !cs_load(&kinds_set));
     cs_cupti_runtime_begin();
     CHECK(!atomic_load(&subscribed) && !cs_load(&refusals) && cs_load(&kinds_set));
+    cs_cupti_runtime_unclaim();
+    cs_cupti_runtime_again();
+    CHECK(!atomic_load(&subscribed));
+    cs_cupti_runtime_unclaim();
+    CHECK(!atomic_load(&subscribed));
+    cs_cupti_runtime_again();
+    CHECK(atomic_load(&subscribed) && cs_load(&cs_runtime_source) == CS_RUNTIME_PROFILER);
+    cs_cupti_runtime_unclaim(); /* of one that had not claimed */
+    cs_cupti_runtime_again();
+    cs_cupti_runtime_claim();
+    CHECK(!atomic_load(&subscribed));
     cs_store(&done, true);
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
     CHECK(cs_load(&begun) && cs_load(&begun) == cs_load(&ended));
