@@ -139,15 +139,17 @@ enum { CUSTREAM_POOL_SIZE = 32 };
 custream_status_t custream_create_from_pool(custream_t *stream, int device, int priority, int avoid_capturing);
 
 /* An object for a CUstream that somebody else made and destroys. The same handle gives the same object while one lives (an owned stream's: its owner), and
- * then release is called at once. device -1: asked of CUDA. release(owner), if not NULL, is called once, at the last reference, on that thread.
+ * then release is called at once. device -1: asked of CUDA. release(owner), if not NULL, is called once, by whoever closes the object or gives the last reference back, on
+ * that thread (where that was a function that CUDA called: on another one).
  * Handles NULL, 1 and 2 give the default streams. Another device than the stream's is CUSTREAM_DEVICE_MISMATCH. A handle that is gone is the caller's
  * fault: CUDA does not check handles of streams. (The preload library notices where it saw the end.) */
 custream_status_t custream_wrap(custream_t *stream, void *handle, int device, void (*release)(void *owner), void *owner);
 
+/* The last reference of an owned stream destroys it, and answers what CUDA says of that (a hook may refuse it); the reference is gone in any case. */
 custream_status_t custream_retain(custream_t stream);
 custream_status_t custream_release(custream_t stream);
 
-/* Ends the use of a stream now: an owned one is destroyed, a wrapped one let go (release is called). Idempotent. Other functions then answer CUSTREAM_CLOSED,
+/* Ends the use of a stream now: an owned one is destroyed (with CUDA's answer, as by custream_release), a wrapped one let go (release is called). Idempotent. Other functions then answer CUSTREAM_CLOSED,
  * but for custream_release, _retain, _close, _compare, _equal, _hash, _format and _get_id; a closed stream that was current is so no more. A call that another thread is making with it
  * meanwhile may be answered CUSTREAM_INVALID_HANDLE. Default streams and those of a pool cannot be closed: CUSTREAM_INVALID_VALUE. */
 custream_status_t custream_close(custream_t stream);

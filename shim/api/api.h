@@ -38,6 +38,9 @@ status api_init(const custream_init_options_t *options);
 /* The answer of a call of the driver: kept as the thread's last one. */
 status api_result(CUresult result);
 #define CUDA(name, ...) api_result(api_driver.name(__VA_ARGS__))
+/* The same of what ends an object: one that has gone already, with its context or with the driver, has ended. */
+#define CUDA_ENDS(name, ...) api_ended(api_driver.name(__VA_ARGS__))
+status api_ended(CUresult result);
 
 /* A function's first statement, and how errors pass on. */
 #define TRY(expression)                                                                                                                              \
@@ -107,7 +110,7 @@ void api_object_counts(enum api_mark mark, int device, cs_u64 *alive, cs_u64 *ev
 cs_u64 api_last_id(void);
 
 #define USABLE_STREAM(stream) TRY(api_stream_usable(stream))
-#define USABLE_EVENT(event)   TRY(api_object_usable(event, API_EVENT))
+#define USABLE_EVENT(event)   TRY(api_event_usable(event))
 #define USABLE_GRAPH(graph)   TRY(api_object_usable(graph, API_GRAPH))
 
 /* --- streams (stream.c) --- */
@@ -131,7 +134,7 @@ struct custream_s {
     CUcontext context; /* of owned and pooled ones; NULL: asked for */
     unsigned flags;
     int priority, requested;
-    cs_u64 link;       /* what the preload library knows it as; 0 nothing */
+    _Atomic cs_u64 link; /* what the preload library knows it as; 0: nothing so far */
     void (*release)(void *);
     void *owner;
     _Atomic(custream_event_t) cached;
@@ -141,12 +144,13 @@ struct custream_s {
 };
 
 status api_stream_usable(custream_t stream); /* and what it stands for lives, as far as is known */
+cs_u64 api_stream_link(custream_t stream);   /* looked for again where there was none */
 bool api_stream_is_default(custream_t stream); /* whose context and device are those that are current */
 /* For default streams: a context must be current. */
 status api_stream_enter(custream_t stream);
 status api_stream_new(custream_t *out, enum api_stream_kind kind, CUstream handle, int device);
 status api_stream_make(custream_t *out, enum api_stream_kind kind, int device, unsigned flags, int requested, int priority, const char *name);
-void api_stream_destroy(custream_t stream); /* the CUDA side, once */
+status api_stream_destroy(custream_t stream); /* the CUDA side, once */
 void api_postponed_end(void);
 bool api_thread_is_cudas(void); /* in a host function: CUDA may not be called (host.c) */
 status api_clamp(int device, custream_priority_policy_t policy, int least, int greatest, int wanted, int *got);
@@ -170,12 +174,14 @@ void api_defaults_release(void);
 struct custream_event_s {
     struct api_object object;
     _Atomic(CUevent) handle; /* NULL: lazy, and not made yet */
+    _Atomic cs_u64 link;     /* as of a stream */
     unsigned flags;
     bool owned, external, lazy, once, imported, flags_known;
     _Atomic bool recorded;
     void (*release)(void *);
     void *owner;
 };
+status api_event_usable(custream_event_t event);
 status api_event_record(custream_event_t event, custream_t stream, unsigned flags);
 status api_event_wait(custream_event_t event, custream_t stream, unsigned flags);
 

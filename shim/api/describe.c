@@ -101,7 +101,7 @@ CS_EXPORT status custream_history(custream_t stream, custream_history_t *history
     NEED(history);
     CHECK(history->size == sizeof found, CUSTREAM_INVALID_VALUE);
     USABLE_STREAM(stream);
-    CHECK(api_link_history(stream->handle, stream->link, &found), CUSTREAM_NOT_SUPPORTED);
+    CHECK(api_link_history(stream->handle, api_stream_link(stream), &found), CUSTREAM_NOT_SUPPORTED);
     *history = found;
     return CUSTREAM_SUCCESS;
 }

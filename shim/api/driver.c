@@ -120,6 +120,12 @@ status api_result(CUresult result)
     return status_of(result);
 }
 
+status api_ended(CUresult result)
+{
+    bool was_gone = result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_DEINITIALIZED;
+    return api_result(was_gone ? CUDA_SUCCESS : result);
+}
+
 CS_EXPORT status custream_last_driver_error(int *cuda)
 {
     NEED(cuda);

@@ -13,12 +13,29 @@ CS_EXPORT status custream_event_options_init(custream_event_options_t *options)
     return CUSTREAM_SUCCESS;
 }
 
+/* As of a stream. */
+static cs_u64 link_of(custream_event_t e)
+{
+    cs_u64 link = cs_load(&e->link);
+    if (link) return link;
+    const cs_u64 found = api_link_event(cs_load_acq(&e->handle));
+    return !found || atomic_compare_exchange_strong(&e->link, &link, found) ? found : link;
+}
+static bool has_ended(custream_event_t e) { return !api_forked() && api_link_event_ended(link_of(e)); }
+
+status api_event_usable(custream_event_t e)
+{
+    TRY(api_object_usable(e, API_EVENT));
+    return has_ended(e) ? CUSTREAM_INVALID_HANDLE : CUSTREAM_SUCCESS;
+}
+
 static status event_new(custream_event_t *out, CUevent handle, int device)
 {
     custream_event_t e = api_object_new(API_EVENT);
     CHECK(e, CUSTREAM_NO_MEMORY);
     cs_store(&e->handle, handle);
     e->object.device = device;
+    link_of(e);
     *out = e;
     return CUSTREAM_SUCCESS;
 }
@@ -35,6 +52,7 @@ static status make(custream_event_t e, int device, custream_t stream)
     if (result != CUSTREAM_SUCCESS) return result;
     if (!atomic_compare_exchange_strong(&e->handle, &none, handle)) api_driver.cuEventDestroy_v2(handle);
     else e->object.device = device;
+    link_of(e);
     return CUSTREAM_SUCCESS;
 }
 
@@ -65,6 +83,16 @@ CS_EXPORT status custream_event_create(custream_event_t *event, const custream_e
     return CUSTREAM_SUCCESS;
 }
 
+/* The object that has the handle, if it is still the same event. */
+static custream_event_t known(void *handle)
+{
+    custream_event_t e = api_object_find(API_EVENT, handle);
+    if (!e || !has_ended(e)) return e;
+    custream_event_close(e); /* CUDA made another of that address */
+    custream_event_release(e);
+    return NULL;
+}
+
 CS_EXPORT status custream_event_wrap(custream_event_t *event, void *handle, int device, void (*release)(void *owner), void *owner)
 {
     custream_event_t e;
@@ -72,7 +100,7 @@ CS_EXPORT status custream_event_wrap(custream_event_t *event, void *handle, int 
     NEED(handle);
     TRY(api_ready());
     TRY(api_device_check(device));
-    if ((e = api_object_find(API_EVENT, handle))) {
+    if ((e = known(handle))) {
         *event = e;
         if (release) release(owner);
         return CUSTREAM_SUCCESS;
@@ -91,12 +119,13 @@ CS_EXPORT status custream_event_wrap(custream_event_t *event, void *handle, int 
     return CUSTREAM_SUCCESS;
 }
 
-static void event_end(custream_event_t e)
+static status event_end(custream_event_t e)
 {
     CUevent handle = cs_load_acq(&e->handle);
-    if (e->owned && handle && !api_forked() && !api_link_event_ended(handle)) api_driver.cuEventDestroy_v2(handle);
-    else if (e->release) e->release(e->owner);
+    if (e->owned) return handle && !api_forked() && !has_ended(e) ? CUDA_ENDS(cuEventDestroy_v2, handle) : CUSTREAM_SUCCESS;
+    if (e->release) e->release(e->owner);
     e->release = NULL;
+    return CUSTREAM_SUCCESS;
 }
 
 CS_EXPORT status custream_event_retain(custream_event_t event) { return api_retain(event, API_EVENT); }
@@ -105,9 +134,9 @@ CS_EXPORT status custream_event_release(custream_event_t event)
 {
     TRY(api_object_check(event, API_EVENT));
     if (!api_release(event)) return CUSTREAM_SUCCESS;
-    if (!atomic_exchange(&event->object.closed, true)) event_end(event);
+    status result = atomic_exchange(&event->object.closed, true) ? CUSTREAM_SUCCESS : event_end(event);
     api_object_free(event);
-    return CUSTREAM_SUCCESS;
+    return result;
 }
 
 CS_EXPORT status custream_event_close(custream_event_t event)
@@ -115,8 +144,7 @@ CS_EXPORT status custream_event_close(custream_event_t event)
     TRY(api_object_check(event, API_EVENT));
     if (atomic_exchange(&event->object.closed, true)) return CUSTREAM_SUCCESS;
     api_object_unlist(&event->object);
-    event_end(event);
-    return CUSTREAM_SUCCESS;
+    return event_end(event);
 }
 
 CS_EXPORT status custream_event_get_handle(custream_event_t event, void **handle)
@@ -166,6 +194,7 @@ static status belongs(custream_event_t e, custream_t stream, bool record)
 status api_event_record(custream_event_t e, custream_t stream, unsigned flags)
 {
     CHECK(!(flags & ~(unsigned)FLAGS), CUSTREAM_INVALID_VALUE);
+    CHECK(!cs_load_acq(&e->object.closed), CUSTREAM_CLOSED); /* a cached one, by whoever had asked for it */
     CHECK(!(e->once && cs_load(&e->recorded)), CUSTREAM_IPC);
     TRY(api_stream_enter(stream));
     TRY(belongs(e, stream, true));

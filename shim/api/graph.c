@@ -69,8 +69,8 @@ CS_EXPORT status custream_graph_release(custream_graph_t graph)
     TRY(api_object_check(graph, API_GRAPH));
     if (!api_release(graph)) return CUSTREAM_SUCCESS;
     CUgraphExec exec = cs_load_acq(&graph->exec);
-    if (exec && !api_forked()) api_driver.cuGraphExecDestroy(exec);
-    if (!api_forked()) api_driver.cuGraphDestroy(graph->graph);
+    status first = exec && !api_forked() ? CUDA_ENDS(cuGraphExecDestroy, exec) : CUSTREAM_SUCCESS;
+    status second = api_forked() ? CUSTREAM_SUCCESS : CUDA_ENDS(cuGraphDestroy, graph->graph);
     api_object_free(graph);
-    return CUSTREAM_SUCCESS;
+    return first != CUSTREAM_SUCCESS ? first : second;
 }

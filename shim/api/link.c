@@ -21,10 +21,18 @@ cs_u64 api_link_stream(void *handle)
     return value & CS_MAP_DEAD ? 0 : value;
 }
 
-bool api_link_ended(cs_u64 link)
+cs_u64 api_link_event(void *handle) { return handle && cs_event_handles.slots ? cs_event_find(handle) : 0; }
+
+bool api_link_stream_ended(cs_u64 link)
 {
     const struct cs_stream *stream = stream_of(link);
     return link && (!stream || cs_load_acq(&stream->ended));
+}
+
+bool api_link_event_ended(cs_u64 link)
+{
+    const struct cs_event *event = link ? cs_pool_get(&cs_events, (cs_ref)link) : NULL;
+    return link && (!event || cs_load_acq(&event->ended));
 }
 
 bool api_link_requested(void *handle, cs_u64 link, int *priority)
@@ -41,8 +49,6 @@ void api_link_named(void *handle, const char *name)
     if (!cs_stream_handles.slots) return; /* nothing is kept of streams */
     cs_stream_named(NULL, (CUstream)handle, name && *name ? cs_name_add(name) : 0);
 }
-
-bool api_link_event_ended(void *handle) { return cs_event_handles.slots && cs_map_get(&cs_event_handles, (uintptr_t)handle) & CS_MAP_DEAD; }
 
 /* The counts are the writer's, which goes on counting. */
 bool api_link_history(void *handle, cs_u64 link, custream_history_t *history)

@@ -7,11 +7,12 @@
 #include "custream.h"
 #include "shim/base/compiler.h"
 
-/* The recorder's object of a live stream; 0: none. */
+/* The recorder's object of a live stream, of a live event; 0: none. */
 cs_u64 api_link_stream(void *handle);
-/* The stream has ended: somebody destroyed it, or its context. */
-bool api_link_ended(cs_u64 link);
-bool api_link_event_ended(void *handle); /* the same of an event */
+cs_u64 api_link_event(void *handle);
+/* That stream or event has ended: somebody destroyed it, or its context. Whatever has its handle now is another one. */
+bool api_link_stream_ended(cs_u64 link);
+bool api_link_event_ended(cs_u64 link);
 /* The priority that its maker asked for. False: not known. */
 bool api_link_requested(void *handle, cs_u64 link, int *priority);
 void api_link_named(void *handle, const char *name);

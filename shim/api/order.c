@@ -85,6 +85,8 @@ CS_EXPORT status custream_cached_event(custream_t stream, custream_event_t *even
     NEED(event);
     USABLE_STREAM(stream);
     TRY(api_ready());
+    custream_event_t before = cs_load_acq(&stream->cached);
+    if (before && cs_load(&before->object.closed) && atomic_compare_exchange_strong(&stream->cached, &before, NULL)) custream_event_release(before);
     if (!cs_load_acq(&stream->cached)) {
         custream_event_options_init(&options);
         options.lazy = api_stream_is_default(stream); /* on the device that is current at the first record */

@@ -15,10 +15,22 @@ CS_EXPORT status custream_options_init(custream_options_t *options)
 
 bool api_stream_is_default(custream_t s) { return s->kind == API_LEGACY || s->kind == API_PER_THREAD; }
 
+/* The recorder meets some streams later than we do: those that a hook made, and those of before it began to keep anything. */
+cs_u64 api_stream_link(custream_t s)
+{
+    cs_u64 link = cs_load(&s->link);
+    if (link || api_stream_is_default(s)) return link;
+    const cs_u64 found = api_link_stream(s->handle);
+    return !found || atomic_compare_exchange_strong(&s->link, &link, found) ? found : link;
+}
+
+/* What the recorder knew before a fork is the parent's. */
+static bool has_ended(custream_t s) { return !api_forked() && api_link_stream_ended(api_stream_link(s)); }
+
 status api_stream_usable(custream_t s)
 {
     TRY(api_object_usable(s, API_STREAM));
-    return s->link && api_link_ended(s->link) ? CUSTREAM_INVALID_HANDLE : CUSTREAM_SUCCESS;
+    return has_ended(s) ? CUSTREAM_INVALID_HANDLE : CUSTREAM_SUCCESS;
 }
 
 status api_stream_enter(custream_t s)
@@ -35,7 +47,7 @@ status api_stream_new(custream_t *out, enum api_stream_kind kind, CUstream handl
     s->kind = kind;
     s->handle = handle;
     s->object.device = device;
-    s->link = api_link_stream(handle);
+    api_stream_link(s);
     *out = s;
     return CUSTREAM_SUCCESS;
 }
@@ -52,9 +64,10 @@ status api_stream_make(custream_t *out, enum api_stream_kind kind, int device, u
     if (result == CUSTREAM_SUCCESS && (result = api_stream_new(&s, kind, handle, device)) != CUSTREAM_SUCCESS) api_driver.cuStreamDestroy_v2(handle);
     if (result == CUSTREAM_SUCCESS) {
         api_driver.cuCtxGetCurrent(&s->context);
-        s->flags = flags;
         s->requested = requested;
-        if (api_driver.cuStreamGetPriority(handle, &s->priority) != CUDA_SUCCESS) s->priority = priority; /* a policy may have had its say */
+        /* A policy may have had its say. */
+        if (api_driver.cuStreamGetFlags(handle, &s->flags) != CUDA_SUCCESS) s->flags = flags;
+        if (api_driver.cuStreamGetPriority(handle, &s->priority) != CUDA_SUCCESS) s->priority = priority;
     }
     api_leave(&scope);
     if (result != CUSTREAM_SUCCESS) return result;
@@ -104,7 +117,7 @@ static status ask_of(custream_t s, int device)
     CHECK(device == -1 || found == device, CUSTREAM_DEVICE_MISMATCH);
     s->object.device = found;
     s->requested = s->priority;
-    api_link_requested(s->handle, s->link, &s->requested);
+    api_link_requested(s->handle, api_stream_link(s), &s->requested);
     return CUSTREAM_SUCCESS;
 }
 
@@ -112,7 +125,7 @@ static status ask_of(custream_t s, int device)
 static custream_t known(void *handle)
 {
     custream_t s = api_object_find(API_STREAM, handle);
-    if (!s || !s->link || !api_link_ended(s->link)) return s;
+    if (!s || !has_ended(s)) return s;
     api_object_unlist(&s->object);
     custream_close(s); /* somebody has destroyed the stream, and CUDA made another of that address */
     custream_release(s);
@@ -154,18 +167,18 @@ CS_EXPORT status custream_wrap(custream_t *stream, void *handle, int device, voi
 
 /* --- the end --- */
 
-void api_stream_destroy(custream_t s)
+status api_stream_destroy(custream_t s)
 {
     custream_event_t cached = atomic_exchange(&s->cached, NULL);
     if (cached) custream_event_release(cached);
     api_capture_drop(&s->capture);
-    bool lives = !(s->link && api_link_ended(s->link));
     if (s->kind == API_WRAPPED) {
         if (s->release) s->release(s->owner);
         s->release = NULL;
-    } else if (!api_stream_is_default(s) && lives && !api_forked()) {
-        api_driver.cuStreamDestroy_v2(s->handle);
+    } else if (!api_stream_is_default(s) && !has_ended(s) && !api_forked()) {
+        return CUDA_ENDS(cuStreamDestroy_v2, s->handle);
     }
+    return CUSTREAM_SUCCESS;
 }
 
 CS_EXPORT status custream_close(custream_t stream)
@@ -174,8 +187,7 @@ CS_EXPORT status custream_close(custream_t stream)
     CHECK(stream->kind == API_OWNED || stream->kind == API_WRAPPED, CUSTREAM_INVALID_VALUE);
     if (atomic_exchange(&stream->object.closed, true)) return CUSTREAM_SUCCESS;
     api_object_unlist(&stream->object); /* before its handle can come again */
-    api_stream_destroy(stream);
-    return CUSTREAM_SUCCESS;
+    return api_stream_destroy(stream);
 }
 
 CS_EXPORT status custream_retain(custream_t stream) { return api_retain(stream, API_STREAM); }
@@ -184,13 +196,14 @@ CS_EXPORT status custream_retain(custream_t stream) { return api_retain(stream, 
  * with the next that goes elsewhere. */
 static _Atomic(custream_t) postponed;
 
-static void end(custream_t s)
+static status end(custream_t s)
 {
-    if (!atomic_exchange(&s->object.closed, true)) api_stream_destroy(s);
+    status result = atomic_exchange(&s->object.closed, true) ? CUSTREAM_SUCCESS : api_stream_destroy(s);
     custream_event_t cached = atomic_exchange(&s->cached, NULL); /* made while another thread closed it */
     if (cached) custream_event_release(cached);
     free(s->name);
     api_object_free(s);
+    return result;
 }
 
 void api_postponed_end(void)
@@ -222,7 +235,7 @@ CS_EXPORT status custream_release(custream_t stream)
     api_postponed_end();
     if (api_stream_is_default(stream)) return api_unretain(stream), CUSTREAM_SUCCESS;
     if (!api_release(stream)) return CUSTREAM_SUCCESS;
-    if (api_thread_is_cudas()) postpone(stream);
-    else end(stream);
+    if (!api_thread_is_cudas()) return end(stream);
+    postpone(stream);
     return CUSTREAM_SUCCESS;
 }

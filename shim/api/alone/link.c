@@ -6,6 +6,7 @@
 #include "shim/api/link.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <string.h>
 
 /* The preload library's function; NULL where there is none. */
@@ -27,8 +28,9 @@ static custream_t their_object(void *handle)
 }
 
 cs_u64 api_link_stream(void *handle) { return (void)handle, 0; }
-bool api_link_ended(cs_u64 link) { return (void)link, false; }
-bool api_link_event_ended(void *handle) { return (void)handle, false; }
+cs_u64 api_link_event(void *handle) { return (void)handle, 0; }
+bool api_link_stream_ended(cs_u64 link) { return (void)link, false; }
+bool api_link_event_ended(cs_u64 link) { return (void)link, false; }
 
 bool api_link_requested(void *handle, cs_u64 link, int *priority)
 {
@@ -75,7 +77,12 @@ bool api_link_unhook(cs_u32 number, bool *running)
     return result != CUSTREAM_INVALID_HANDLE;
 }
 
-bool api_link_in_hook(void) { return false; }
+/* Its hooks are the only ones, and what waits is refused there before anything is looked at: also a wait for no device. */
+bool api_link_in_hook(void)
+{
+    __typeof__(&custream_device_synchronize) wait = THEIRS(custream_device_synchronize);
+    return wait && wait(INT_MIN) == CUSTREAM_NOT_SUPPORTED;
+}
 
 static CS_TLS int depth; /* of ranges: a pop without its push is the caller's fault here too */
 
