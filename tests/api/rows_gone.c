@@ -189,6 +189,7 @@ ROW(3_given, "flags are those that the stream got") {
     custream_hook_t hook;
     custream_t s;
     unsigned flags = 9;
+    char text[200];
 
     start();
     if (!preloaded()) return;
@@ -198,5 +199,7 @@ ROW(3_given, "flags are those that the stream got") {
     WORKS(custream_get_flags(s, &flags));
     CHECK_IS(flags, 0);
     CHECK_IS(nonblocking(s), 0);
+    WORKS(custream_format(s, text, sizeof text, NULL));
+    CHECK(strstr(text, ", blocking,") != NULL);
     WORKS(custream_release(s));
 }
