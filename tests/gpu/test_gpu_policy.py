@@ -392,11 +392,11 @@ WAYS = [w for w in ("bindings", "torch") if w == "bindings" or not observe.SIMUL
 
 
 def between(trace):
-    """The program's calls between cuProfilerStart and cuProfilerStop, and the GPU's work that they made."""
+    """The program's calls between cuProfilerStart and cuProfilerStop, by category, and the GPU's work that they made."""
     (start,), (stop,) = trace.host("cuProfilerStart"), trace.host("cuProfilerStop")
-    calls = [e for e in trace.host(cat="cuda_driver") if start["ts"] < e["ts"] < stop["ts"] and e["tid"] == start["tid"]]
+    calls, runtime = ([e for e in trace.host(cat=cat) if start["ts"] < e["ts"] < stop["ts"] and e["tid"] == start["tid"]] for cat in ("cuda_driver", "cuda_runtime"))
     numbers, origin = {id(e) for e in calls}, times.arrows(trace)
-    return calls, [e for e in times.work_of(trace) if id(origin.get(id(e))) in numbers]
+    return calls, runtime, [e for e in times.work_of(trace) if id(origin.get(id(e))) in numbers]
 
 
 def marks(slices):
@@ -404,23 +404,25 @@ def marks(slices):
     return collections.Counter(e["args"]["grid"][0] for e in slices if "grid" in e["args"] and e["args"]["grid"][0] > 100)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_window_of_the_profiler(way):
-    """Recorded are exactly the calls and the work between cudaProfilerStart and cudaProfilerStop."""
+@pytest.mark.parametrize("way, runtime", [(way, "on") for way in WAYS] + [("torch", "cupti")] * ("torch" in WAYS))
+def test_window_of_the_profiler(way, runtime):
+    """Recorded are exactly the calls, of the driver and of the runtime, and the work between cudaProfilerStart and cudaProfilerStop."""
     need({"bindings": "cuda.bindings"}.get(way, way))
-    name = f"window-{way}"
-    all_of_it, whole = run_well(name + "-all", script("window", way), timeout=120, CUSTREAM_GPU="cupti")
-    done, trace = run_well(name, script("window", way), timeout=120, CUSTREAM_GPU="cupti", CUSTREAM_WINDOW="profiler")
+    name, env = f"window-{way}-{runtime}", {"CUSTREAM_GPU": "cupti", "CUSTREAM_RUNTIME": runtime}
+    all_of_it, whole = run_well(name + "-all", script("window", way), timeout=120, **env)
+    done, trace = run_well(name, script("window", way), timeout=120, CUSTREAM_WINDOW="profiler", **env)
     assert done.stdout == all_of_it.stdout
-    expected_calls, expected_work = between(whole)
+    expected_calls, expected_runtime, expected_work = between(whole)
     calls = [e for e in trace.host(cat="cuda_driver") if not e["name"].startswith("cuProfiler")]
-    work = times.work_of(trace)
-    report(name, "calls and pieces of work, of all", f"{len(calls)} of {len(whole.host(cat='cuda_driver'))}, {len(work)} of {len(times.work_of(whole))}")
-    a, b = (collections.Counter(e["name"] for e in some) for some in (calls, expected_calls))
-    assert a == b and a, "calls in the window / between the two calls of the whole trace\n" + times.differing(a, b)
+    of_runtime, work = trace.host(cat="cuda_runtime"), times.work_of(trace)
+    report(name, "calls of driver and runtime and pieces of work, of all",
+           f"{len(calls)} of {len(whole.host(cat='cuda_driver'))}, {len(of_runtime)} of {len(whole.host(cat='cuda_runtime'))}, {len(work)} of {len(times.work_of(whole))}")
+    for what, some, expected in (("calls", calls, expected_calls), ("calls of the runtime", of_runtime, expected_runtime)):
+        a, b = (collections.Counter(e["name"] for e in found) for found in (some, expected))
+        assert a == b and (a or way == "bindings"), f"{what} in the window / between the two calls of the whole trace\n" + times.differing(a, b)
     a, b = (collections.Counter((e["cat"], times.plain_name(e["name"])) for e in some) for some in (work, expected_work))
     assert a == b and a, "work in the window / between the two calls of the whole trace\n" + times.differing(a, b)
-    assert marks(calls) == marks(times.work_of(trace, "kernel")) == {grid: 1 for grid in range(201, 208)}
+    assert calls and marks(calls) == marks(times.work_of(trace, "kernel")) == {grid: 1 for grid in range(201, 208)}
     times.assert_whole(trace)
     times.assert_checked(trace)
 

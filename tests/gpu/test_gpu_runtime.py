@@ -104,3 +104,40 @@ def test_torchvision():
     assert [e for e in times.work_of(trace, "kernel") if "nms" in e["name"]]
     times.assert_whole(trace)
     times.assert_checked(trace)
+
+
+def missing(trace, name):
+    """Stretches of time in which something could not be had: (begin, end, why)."""
+    return [(e["ts"], times.end(e), e["args"]["cause"]) for e in trace.slices if e["cat"] == "cs_loss" and e["name"] == name]
+
+
+def test_another_subscriber_comes_and_leaves():
+    """Calls of a static cudart have no slices while somebody else has CUPTI's callbacks, which the timeline says, and have them again."""
+    _, trace = run_well("subscriber", script("subscriber", program("liblauncher.so")), CUSTREAM_GPU="cupti")
+    ((begin, end, why),) = missing(trace, "no runtime calls")
+    assert why == "another client subscribes to CUPTI's callbacks"
+    launches, calls = trace.host("cuLaunchKernel"), trace.host("cudaLaunchKernel")
+    assert len(launches) == 1500 and sum(begin < e["ts"] < end for e in launches) == 500
+    assert len(calls) in (999, 1000) and not [e for e in calls if begin < e["ts"] < end]  # the first is under way when CUPTI is asked
+    report("subscriber", "calls of the runtime, of as many launches", f"{len(calls)}, {len(launches)}")
+    assert len(times.work_of(trace, "kernel")) == 1500
+    times.assert_whole(trace)
+    times.assert_checked(trace)
+
+
+@pytest.mark.parametrize("how", ["return", "_exit"])
+def test_threads_launch_while_the_process_ends(how):
+    """What was enqueued before the last flush has its kernels, but for what was on its way; what came later stands in a stretch that says so."""
+    name = f"ends-at-work-{how}"
+    _, trace = run_well(name, script("ends_at_work", program("liblauncher.so"), how), CUSTREAM_GPU="cupti")
+    kernels, origin = times.work_of(trace, "kernel"), times.arrows(trace)
+    with_kernel = {id(origin[id(k)]) for k in kernels if id(k) in origin}
+    alone = [e for e in trace.host("cuLaunchKernel") if id(e) not in with_kernel and "cs.result" not in e["args"]]
+    gaps = missing(trace, "no GPU times")
+    report(name, "kernels, those without a call, launches without a kernel, of which before the last flush",
+           f"{len(kernels)}, {len(kernels) - len(with_kernel)}, {len(alone)}, {sum(not gaps or e['ts'] < gaps[0][0] for e in alone)}")
+    assert len(kernels) > 1000 and len(kernels) - len(with_kernel) <= 3 and trace.totals["complete"] is True
+    assert [why for _, _, why in gaps] in ([], ["the process was ending"])
+    last = max(e["ts"] for e in trace.host())
+    assert all(last - e["ts"] < 1e6 for e in alone)
+    times.assert_checked(trace)
