@@ -29,6 +29,7 @@ int main(void)
     fill(3);
     OK(cuDevicePrimaryCtxReset_v2, 0);
     SAY(cuStreamQuery, NULL); /* no context any more */
+    OK(cuDevicePrimaryCtxRelease_v2, 0); /* the reset left our reference */
 
     OK(cuDevicePrimaryCtxRetain, &again, 0);
     OK(cuDevicePrimaryCtxRetain, &again, 0);

@@ -142,6 +142,7 @@ static void contexts(void)
     OK(cuCtxSetCurrent, app_context);
     use("primary", 5);
     OK(cuDevicePrimaryCtxReset_v2, 0);
+    OK(cuDevicePrimaryCtxRelease_v2, 0); /* the reset left our reference */
     OK(cuDevicePrimaryCtxRetain, &app_context, 0);
     OK(cuCtxSetCurrent, app_context);
     use("primary after reset", 5);

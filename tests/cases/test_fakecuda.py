@@ -25,6 +25,7 @@ RUNS = [
     ("symbols", ["12000", "hidden"], "fakecuda12.0", {}),
     ("journal", [], "fakecuda", {}),
     ("contexts", ["contexts"], "fakecuda", {"CUSTREAM_FAKE_DEVICES": "2"}),
+    ("contexts", ["reset"], "fakecuda", {}),
     ("contexts", ["fork"], "fakecuda", {}),
     ("contexts", ["failures"], "fakecuda", {"CUSTREAM_FAKE_FAIL": "cuLaunchKernel:3=700,cuStreamCreate*=2"}),
     ("contexts", ["no-device"], "fakecuda", {"CUSTREAM_FAKE_NO_DEVICE": "1"}),

@@ -89,11 +89,10 @@ static struct fake_context *context_new(int device, unsigned flags, bool primary
     return context;
 }
 
-/* Ends a context after its work is done; its streams' handles become invalid. */
+/* Ends a context after its work is done; its streams' handles become invalid. A primary one that is reset keeps its references. */
 static void stop(struct fake_context *context) {
     fake_context_wait(context);
     context->alive = false;
-    context->references = 0;
     while (context->streams) fake_stream_release(context->streams);
     context->legacy = NULL;
 }
@@ -122,8 +121,8 @@ static CUresult primary_release(CUdevice device, bool all) {
     FAKE_TRY(check_device(device));
     FAKE_LOCKED;
     context = primaries[device];
-    if (!context || !context->alive) return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    if (all || --context->references == 0) stop(context);
+    if (!context || !(all || context->references)) return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if ((all || --context->references == 0) && context->alive) stop(context);
     return CUDA_SUCCESS;
 }
 IMPL(cuDevicePrimaryCtxRelease_v2)(CUdevice device) { return primary_release(device, false); }
@@ -221,11 +220,17 @@ IMPL(cuCtxDetach)(CUcontext ctx) {
 
 /* ---- The current context ---- */
 
+/* A primary context can be made current before it is retained again. */
+static struct fake_context *settable(CUcontext handle) {
+    struct fake_context *context = fake_handle_get(&handles, handle);
+    return context && (context->alive || context->primary) ? context : NULL;
+}
+
 static CUresult push_handle(CUcontext handle) {
     struct fake_context *context;
 
     FAKE_LOCKED;
-    context = fake_context_get(handle);
+    context = settable(handle);
     return context ? push(context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 IMPL(cuCtxPushCurrent_v2)(CUcontext ctx) { return push_handle(ctx); }
@@ -246,7 +251,7 @@ IMPL(cuCtxSetCurrent)(CUcontext ctx) {
     struct fake_context *context = NULL;
 
     FAKE_LOCKED;
-    if (ctx && !(context = fake_context_get(ctx))) return CUDA_ERROR_INVALID_CONTEXT;
+    if (ctx && !(context = settable(ctx))) return CUDA_ERROR_INVALID_CONTEXT;
     if (!ctx) {
         if (fake_thread()->depth) fake_thread()->depth--;
         return CUDA_SUCCESS;
@@ -267,8 +272,9 @@ static CUresult get_device(CUdevice *device, CUcontext ctx) {
 
     if (!device) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
-    FAKE_TRY(fake_context_of(ctx, &context));
-    *device = context->device;
+    CUresult result = fake_context_of(ctx, &context);
+    if (result && (ctx || result != CUDA_ERROR_CONTEXT_IS_DESTROYED)) return result;
+    *device = context->device; /* also of a current one that has ended */
     return CUDA_SUCCESS;
 }
 API(cuCtxGetDevice, (CUdevice *device), (device)) { return get_device(device, NULL); }
@@ -281,7 +287,8 @@ API(cuCtxGetId, (CUcontext ctx, unsigned long long *id), (ctx, id)) {
 
     if (!id) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
-    FAKE_TRY(fake_context_of(ctx, &context));
+    CUresult result = fake_context_of(ctx, &context);
+    if (result) return ctx ? CUDA_ERROR_CONTEXT_IS_DESTROYED : result;
     *id = context->id;
     return CUDA_SUCCESS;
 }

@@ -51,6 +51,37 @@ static void test_contexts(void) {
     OK(launch(empty, NULL, NULL));
 }
 
+/* As driver 580 does: a reset leaves the references, and what has ended can be current. */
+static void test_reset(void) {
+    unsigned long long id, later;
+    CUdevice device = -1;
+    unsigned flags;
+    CUstream s;
+    int active;
+
+    set_up();
+    OK(cuCtxGetId(context, &id));
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+    CHECK_IS(active, 0);
+    OK(cuCtxGetDevice(&device));
+    CHECK_IS(device, 0);
+    CHECK_IS(cuCtxGetId(context, &later), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    CHECK_IS(cuStreamCreate(&s, 0), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    OK(cuCtxSetCurrent(context));
+    OK(cuCtxPushCurrent(context));
+    CHECK_IS(cuStreamCreate(&s, 0), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cuStreamCreate(&s, 0));
+    OK(cuCtxGetId(context, &later));
+    CHECK(later != id);
+    OK(cuDevicePrimaryCtxRelease(0));
+    OK(cuStreamQuery(s)); /* the first reference counts still */
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuDevicePrimaryCtxRelease(0));
+    CHECK_IS(cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
+}
+
 static void test_fork(void) {
     int status = 0;
     pid_t child;
@@ -87,6 +118,7 @@ int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
 
     if (strcmp(what, "contexts") == 0) test_contexts();
+    else if (strcmp(what, "reset") == 0) test_reset();
     else if (strcmp(what, "fork") == 0) test_fork();
     else if (strcmp(what, "failures") == 0) test_failures();
     else if (strcmp(what, "no-device") == 0) CHECK_IS(cuInit(0), CUDA_ERROR_NO_DEVICE);
