@@ -2,6 +2,7 @@
 #include "shim/api/api.h"
 #include "shim/api/link.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,16 +144,19 @@ CS_EXPORT status custream_get_name(custream_t stream, char *name, size_t size, s
 CS_EXPORT status custream_format(custream_t stream, char *text, size_t size, size_t *length)
 {
     static const char *const kinds[] = {"stream", "stream of another owner", "stream of the pool", "legacy default stream", "per-thread default stream", "default stream"};
-    char line[512], handle[32], place[96] = "";
+    char handle[32], place[96] = "";
     TRY(api_object_check(stream, API_STREAM));
+    CHECK(text || !size, CUSTREAM_INVALID_VALUE);
     snprintf(handle, sizeof handle, "%p", (void *)stream->handle);
     if (!api_stream_is_default(stream))
         snprintf(place, sizeof place, " on device %d, %s, priority %d", stream->object.device, stream->flags & CUSTREAM_NON_BLOCKING ? "non-blocking" : "blocking", stream->priority);
     cs_lock_take(&api_lock);
-    snprintf(line, sizeof line, "custream %llu: %s %s%s%s%s%s%s", (unsigned long long)stream->object.id, kinds[stream->kind], handle, place, stream->name ? ", \"" : "",
-             stream->name ? stream->name : "", stream->name ? "\"" : "", cs_load(&stream->object.closed) ? ", closed" : "");
+    int full = snprintf(text, size < INT_MAX ? size : INT_MAX, "custream %llu: %s %s%s%s%s%s%s", (unsigned long long)stream->object.id, kinds[stream->kind], handle, place,
+                        stream->name ? ", \"" : "", stream->name ? stream->name : "", stream->name ? "\"" : "", cs_load(&stream->object.closed) ? ", closed" : "");
     cs_lock_drop(&api_lock);
-    return give_text(line, text, size, length);
+    CHECK(full >= 0, CUSTREAM_NO_MEMORY);
+    if (length) *length = (size_t)full;
+    return CUSTREAM_SUCCESS;
 }
 
 /* --- comparing --- */

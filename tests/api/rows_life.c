@@ -381,6 +381,30 @@ ROW(82, "a line that describes a stream") {
     WORKS(custream_release(s));
 }
 
+ROW(82_long, "a line of any length") {
+    static char name[4000], text[5000], part[600];
+    size_t length = 0, whole = 0;
+    custream_t s;
+
+    start();
+    s = new_stream();
+    memset(name, 'n', sizeof name - 1);
+    WORKS(custream_set_name(s, name));
+    WORKS(custream_format(s, text, sizeof text, &whole));
+    CHECK_IS(whole, strlen(text));
+    CHECK(whole > sizeof name && strstr(text, name) && text[whole - 1] == '"');
+    WORKS(custream_format(s, NULL, 0, &length));
+    CHECK_IS(length, whole);
+    WORKS(custream_format(s, part, sizeof part, &length));
+    CHECK_IS(length, whole);
+    CHECK_IS(strlen(part), sizeof part - 1);
+    CHECK(strncmp(part, text, sizeof part - 1) == 0);
+    WORKS(custream_close(s));
+    WORKS(custream_format(s, text, sizeof text, &length));
+    CHECK(strcmp(text + length - strlen("\", closed"), "\", closed") == 0);
+    WORKS(custream_release(s));
+}
+
 ROW(82_name, "names") {
     char text[64] = "", long_name[5000], back[5001];
     custream_options_t options;
