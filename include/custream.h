@@ -218,7 +218,8 @@ custream_status_t custream_current(int device, custream_t *stream);
 custream_status_t custream_set_current(custream_t stream, unsigned flags);
 
 /* The same until the matching pop, which restores stream, and device where push switched it, also after custream_set_current in between. To the thread.
- * pop without push is CUSTREAM_INVALID_VALUE. Flags of pop: CUSTREAM_SYNC_EXIT. */
+ * pop without push is CUSTREAM_INVALID_VALUE. Flags of pop: CUSTREAM_SYNC_EXIT; for a stream that was closed meanwhile nothing waits. Any other error of pop tells that the
+ * order, or the device, could not be had; it has popped all the same. */
 custream_status_t custream_push(custream_t stream, unsigned flags);
 custream_status_t custream_pop(unsigned flags);
 

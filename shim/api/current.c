@@ -208,7 +208,8 @@ CS_EXPORT status custream_pop(unsigned flags)
     custream_t *slot = &thread->current->stream[top->device], left = *slot;
     *slot = top->before;
     thread->pushed = top->below;
-    if (flags & CUSTREAM_SYNC_EXIT && left) result = order_with_current(left, top->device, false);
+    bool open = left && !cs_load_acq(&left->object.closed);
+    if (flags & CUSTREAM_SYNC_EXIT && open) result = order_with_current(left, top->device, false);
     if (top->switched && !api_forked()) {
         status back = CUDA(cuCtxSetCurrent, top->context);
         if (result == CUSTREAM_SUCCESS) result = back;

@@ -302,6 +302,34 @@ ROW(37_exit, "what pop makes current waits for what was") {
     CHECK(marks_are("12"));
 }
 
+ROW(37_closed, "pop of a stream that was closed meanwhile: nothing waits, and all is as before") {
+    custream_t a, b;
+
+    start();
+    a = new_stream();
+    b = new_stream();
+    WORKS(custream_set_current(a, 0));
+    WORKS(custream_push(b, 0));
+    WORKS(custream_close(b));
+    WORKS(custream_pop(CUSTREAM_SYNC_EXIT));
+    CHECK(current_on(-1) == a);
+    GIVES(custream_pop(CUSTREAM_SYNC_EXIT), INVALID_VALUE);
+    WORKS(custream_release(b));
+}
+
+ROW_WITH(37_fails, "a pop whose order cannot be had has popped", "CUSTREAM_FAKE_FAIL=cuStreamWaitEvent*=2") {
+    custream_t a, b;
+
+    start();
+    a = new_stream();
+    b = new_stream();
+    WORKS(custream_set_current(a, 0));
+    WORKS(custream_push(b, 0));
+    GIVES(custream_pop(CUSTREAM_SYNC_EXIT), DRIVER);
+    CHECK(current_on(-1) == a);
+    GIVES(custream_pop(0), INVALID_VALUE);
+}
+
 ROW_WITH(38, "a stream of another device", "CUSTREAM_FAKE_DEVICES=2") {
     custream_t here, there;
 
