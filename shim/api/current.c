@@ -209,7 +209,7 @@ CS_EXPORT status custream_pop(unsigned flags)
     *slot = top->before;
     thread->pushed = top->below;
     bool open = left && !cs_load_acq(&left->object.closed);
-    if (flags & CUSTREAM_SYNC_EXIT && open) result = order_with_current(left, top->device, false);
+    if (flags & CUSTREAM_SYNC_EXIT && open && !api_forked()) result = order_with_current(left, top->device, false);
     if (top->switched && !api_forked()) {
         status back = CUDA(cuCtxSetCurrent, top->context);
         if (result == CUSTREAM_SUCCESS) result = back;

@@ -102,7 +102,7 @@ CS_EXPORT status custream_history(custream_t stream, custream_history_t *history
     NEED(history);
     CHECK(history->size == sizeof found, CUSTREAM_INVALID_VALUE);
     USABLE_STREAM(stream);
-    CHECK(api_link_history(stream->handle, api_stream_link(stream), &found), CUSTREAM_NOT_SUPPORTED);
+    CHECK(!api_forked() && api_link_history(stream->handle, api_stream_link(stream), &found), CUSTREAM_NOT_SUPPORTED);
     *history = found;
     return CUSTREAM_SUCCESS;
 }
@@ -119,7 +119,7 @@ CS_EXPORT status custream_set_name(custream_t stream, const char *name)
     stream->name = copy;
     cs_lock_drop(&api_lock);
     free(before);
-    api_link_named(stream->handle, name);
+    if (!api_forked()) api_link_named(stream->handle, name);
     return CUSTREAM_SUCCESS;
 }
 

@@ -279,6 +279,46 @@ ROW(0_foreign, "what is no stream object") {
     GIVES(custream_event_release(e), INVALID_HANDLE);
 }
 
+/* What needs no CUDA works, with the preload library too. */
+ROW(0_fork_properties, "the child of a fork: what is known of a stream, and the stack") {
+    char text[64];
+    custream_t s;
+    int status = -1, number;
+    void *handle;
+    pid_t child;
+
+    start();
+    s = new_stream();
+    WORKS(custream_set_current(s, 0));
+    WORKS(custream_push(s, 0));
+    CHECK_IS(driver_error(), 0);
+    child = fork();
+    if (child == 0) {
+        alarm(20);
+        WORKS(custream_get_handle(s, &handle));
+        WORKS(custream_is_owned(s, &number));
+        CHECK_IS(number, 1);
+        GIVES(custream_get_device(s, &number), NOT_SUPPORTED);
+        WORKS(custream_set_name(s, "child"));
+        WORKS(custream_get_name(s, text, sizeof text, NULL));
+        CHECK(strcmp(text, "child") == 0);
+        GIVES(custream_query(s), NOT_SUPPORTED);
+        GIVES(custream_synchronize(s), NOT_SUPPORTED);
+        GIVES(custream_history(s, &(custream_history_t){.size = sizeof(custream_history_t)}), NOT_SUPPORTED);
+        WORKS(custream_pop(CUSTREAM_SYNC_EXIT));
+        CHECK_IS(driver_error(), 0); /* CUDA was not called */
+        GIVES(custream_pop(0), INVALID_VALUE);
+        WORKS(custream_close(s));
+        WORKS(custream_shutdown());
+        _exit(failures != 0);
+    }
+    waitpid(child, &status, 0);
+    CHECK_IS(status, 0);
+    WORKS(custream_pop(CUSTREAM_SYNC_EXIT));
+    WORKS(custream_query(s));
+    WORKS(custream_release(s));
+}
+
 /* CUDA does not work in there, and says so: statuses, no deadlock. */
 ROW(0_fork, "the child of a fork") {
     custream_t s, out;
