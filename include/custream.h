@@ -14,7 +14,9 @@
  *  - Any thread may call any function with any object. An object is valid while somebody holds a reference; using one after the last is released
  *    is the caller's fault, as with free.
  *  - `device` is the number that CUDA gives it; -1 is the current one: that of the thread's current context, and device 0 where there is none.
- *  - Where no context is current the device's primary context is made current, as the CUDA runtime does, unless custream_init said otherwise.
+ *  - Where no context is current, or one that has ended (cuDevicePrimaryCtxReset), the device's primary context is made current, as the CUDA runtime does, unless
+ *    custream_init said otherwise.
+ *  - Streams and events end with their context. The objects remain, to be released; to do anything else with them is the caller's fault.
  *  - Nothing here is called by CUDA except the functions of custream_add_callback and custream_launch_host_func, which must not call CUDA (nor, but for
  *    custream_retain and custream_release, this).
  */

@@ -63,11 +63,21 @@ struct api_scope {
 /* Makes a context of the device current until api_leave: the one that is, where it is the device's, else the primary one. -1: any. *device gets its number. */
 status api_enter(int *device, struct api_scope *scope);
 status api_enter_of(custream_t stream, struct api_scope *scope); /* the stream's own context; of a default stream any */
+status api_enter_primary(int device, struct api_scope *scope);
 void api_leave(struct api_scope *scope);
 status api_current_device(int *device);    /* without making a context: 0 where there is none */
 status api_device_check(int device);       /* CUSTREAM_INVALID_VALUE unless there is such a one, or it is -1 */
 void api_contexts_release(void);
 enum { API_DEVICES = 64 };
+
+/* The context that something was made in. A reset ends a primary one and what is in it, and leaves its handle to the next: so CUDA's number for it is kept too. */
+struct api_home {
+    CUcontext context;
+    cs_u64 id; /* 0: the driver gives none */
+};
+void api_home_now(struct api_home *home);         /* the current context */
+bool api_home_lives(const struct api_home *home); /* false: CUDA has ended what was made there, and may not be asked about it */
+bool api_home_is(const struct api_home *home, const struct api_home *other);
 
 /* --- objects (object.c) --- */
 
@@ -131,7 +141,7 @@ struct custream_s {
     struct api_object object;
     enum api_stream_kind kind;
     CUstream handle;
-    CUcontext context; /* of owned and pooled ones; NULL: asked for */
+    struct api_home home; /* of those that are made here; else nowhere: asked for */
     unsigned flags;
     int priority, requested;
     _Atomic cs_u64 link; /* what the preload library knows it as; 0: nothing so far */
@@ -175,6 +185,7 @@ struct custream_event_s {
     struct api_object object;
     _Atomic(CUevent) handle; /* NULL: lazy, and not made yet */
     _Atomic cs_u64 link;     /* as of a stream */
+    struct api_home home;    /* of those that are made here */
     unsigned flags;
     bool owned, external, lazy, once, imported, flags_known;
     _Atomic bool recorded;

@@ -1,17 +1,53 @@
 /* Which context a call is made in. */
 #include "shim/api/api.h"
 
-/* Primary contexts that were made, or kept alive, for a stream of this library: one reference each. */
+/* --- which context, and whether it is still there --- */
+
+static bool has_ended(CUcontext context, cs_u64 *id)
+{
+    unsigned long long number = 0;
+    CUresult result = api_driver.cuCtxGetId ? api_driver.cuCtxGetId(context, &number) : CUDA_SUCCESS;
+    *id = number;
+    return result == CUDA_ERROR_CONTEXT_IS_DESTROYED || result == CUDA_ERROR_INVALID_CONTEXT;
+}
+
+void api_home_now(struct api_home *home)
+{
+    *home = (struct api_home){.context = NULL};
+    if (api_driver.cuCtxGetCurrent(&home->context) == CUDA_SUCCESS && home->context) has_ended(home->context, &home->id);
+}
+
+bool api_home_is(const struct api_home *home, const struct api_home *other) { return home->context == other->context && home->id == other->id; }
+
+/* A context that CUDA will not number for another reason, such as an error in a kernel, is there. */
+bool api_home_lives(const struct api_home *home)
+{
+    cs_u64 id;
+    if (!home->context || api_forked()) return true;
+    return !has_ended(home->context, &id) && (!id || !home->id || id == home->id);
+}
+
+/* --- primary contexts --- */
+
+/* Those that were made, or kept alive, for a stream of this library: one reference each. */
 static _Atomic(CUcontext) primaries[API_DEVICES];
 
+static bool is_active(int device)
+{
+    unsigned flags;
+    int active = 0;
+    return api_driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active;
+}
+
+/* A reset ends the context but not our reference to it: to take another one makes it anew. */
 static status primary_of(int device, CUcontext *context)
 {
     CUcontext none = NULL;
     CHECK(device >= 0 && device < API_DEVICES, CUSTREAM_INVALID_VALUE);
-    if ((*context = cs_load_acq(&primaries[device]))) return CUSTREAM_SUCCESS;
+    if ((*context = cs_load_acq(&primaries[device])) && is_active(device)) return CUSTREAM_SUCCESS;
     TRY(CUDA(cuDevicePrimaryCtxRetain, context, device));
     if (atomic_compare_exchange_strong(&primaries[device], &none, *context)) return CUSTREAM_SUCCESS;
-    api_driver.cuDevicePrimaryCtxRelease_v2(device); /* another thread was first */
+    api_driver.cuDevicePrimaryCtxRelease_v2(device); /* the one that we have is enough */
     return CUSTREAM_SUCCESS;
 }
 
@@ -44,16 +80,19 @@ status api_device_check(int device)
     return device >= 0 && device < count && device < API_DEVICES ? CUSTREAM_SUCCESS : CUSTREAM_INVALID_VALUE;
 }
 
-/* The current context and its device; NULL and 0: there is none. One that was destroyed, by custream_shutdown on another thread it may be, is none. */
+/* The current context and its device; NULL and 0: there is none. One that has ended, by a reset or custream_shutdown on another thread it may be, is none; its
+ * device still counts. */
 static status look(CUcontext *context, CUdevice *device)
 {
+    cs_u64 id;
     *context = NULL;
     *device = 0;
     TRY(CUDA(cuCtxGetCurrent, context));
     if (!*context) return CUSTREAM_SUCCESS;
+    bool ended = has_ended(*context, &id);
     CUresult result = api_driver.cuCtxGetDevice(device);
+    if (ended || result == CUDA_ERROR_CONTEXT_IS_DESTROYED) *context = NULL;
     if (result != CUDA_ERROR_CONTEXT_IS_DESTROYED) return api_result(result);
-    *context = NULL;
     *device = 0;
     return CUSTREAM_SUCCESS;
 }
@@ -79,7 +118,7 @@ status api_enter(int *device, struct api_scope *scope)
         return CUSTREAM_SUCCESS;
     }
     if (!current) CHECK(api_makes_contexts(), CUSTREAM_NO_CONTEXT);
-    if (*device == -1) *device = 0;
+    if (*device == -1) *device = number;
     TRY(primary_of(*device, &wanted));
     if (!current) return CUDA(cuCtxSetCurrent, wanted); /* it stays: as with the CUDA runtime the next call finds one */
     TRY(CUDA(cuCtxPushCurrent_v2, wanted));
@@ -87,9 +126,19 @@ status api_enter(int *device, struct api_scope *scope)
     return CUSTREAM_SUCCESS;
 }
 
+status api_enter_primary(int device, struct api_scope *scope)
+{
+    CUcontext primary;
+    scope->pushed = false;
+    TRY(primary_of(device, &primary));
+    TRY(CUDA(cuCtxPushCurrent_v2, primary));
+    scope->pushed = true;
+    return CUSTREAM_SUCCESS;
+}
+
 status api_enter_of(custream_t stream, struct api_scope *scope)
 {
-    CUcontext context = stream->context;
+    CUcontext context = stream->home.context;
     int any = -1;
     scope->pushed = false;
     if (api_stream_is_default(stream)) return api_enter(&any, scope);

@@ -47,11 +47,13 @@ static status make(custream_event_t e, int device, custream_t stream)
     CUevent handle = NULL, none = NULL;
     if (stream) TRY(api_enter_of(stream, &scope));
     else TRY(api_enter(&device, &scope));
+    struct api_home home;
     status result = CUDA(cuEventCreate, &handle, e->flags);
+    api_home_now(&home);
     api_leave(&scope);
     if (result != CUSTREAM_SUCCESS) return result;
     if (!atomic_compare_exchange_strong(&e->handle, &none, handle)) api_driver.cuEventDestroy_v2(handle);
-    else e->object.device = device;
+    else e->object.device = device, e->home = home;
     link_of(e);
     return CUSTREAM_SUCCESS;
 }
@@ -122,7 +124,8 @@ CS_EXPORT status custream_event_wrap(custream_event_t *event, void *handle, int 
 static status event_end(custream_event_t e)
 {
     CUevent handle = cs_load_acq(&e->handle);
-    if (e->owned) return handle && !api_forked() && !has_ended(e) ? CUDA_ENDS(cuEventDestroy_v2, handle) : CUSTREAM_SUCCESS;
+    bool lives = e->owned && handle && !api_forked() && !has_ended(e) && api_home_lives(&e->home);
+    if (e->owned) return lives ? CUDA_ENDS(cuEventDestroy_v2, handle) : CUSTREAM_SUCCESS;
     if (e->release) e->release(e->owner);
     e->release = NULL;
     return CUSTREAM_SUCCESS;
@@ -301,6 +304,7 @@ CS_EXPORT status custream_event_ipc_import(custream_event_t *event, const unsign
     TRY(CUDA(cuIpcOpenEventHandle, &made, own));
     status result = event_new(&e, made, device); /* counted there; custream_event_get_device does not say so */
     if (result != CUSTREAM_SUCCESS) return api_driver.cuEventDestroy_v2(made), result;
+    api_home_now(&e->home);
     e->owned = e->imported = e->flags_known = true;
     e->flags = CUSTREAM_EVENT_DISABLE_TIMING | CUSTREAM_EVENT_INTERPROCESS;
     cs_store(&e->recorded, true);

@@ -63,7 +63,7 @@ status api_stream_make(custream_t *out, enum api_stream_kind kind, int device, u
     status result = CUDA(cuStreamCreateWithPriority, &handle, flags, priority);
     if (result == CUSTREAM_SUCCESS && (result = api_stream_new(&s, kind, handle, device)) != CUSTREAM_SUCCESS) api_driver.cuStreamDestroy_v2(handle);
     if (result == CUSTREAM_SUCCESS) {
-        api_driver.cuCtxGetCurrent(&s->context);
+        api_home_now(&s->home);
         s->requested = requested;
         /* A policy may have had its say. */
         if (api_driver.cuStreamGetFlags(handle, &s->flags) != CUDA_SUCCESS) s->flags = flags;
@@ -175,7 +175,7 @@ status api_stream_destroy(custream_t s)
     if (s->kind == API_WRAPPED) {
         if (s->release) s->release(s->owner);
         s->release = NULL;
-    } else if (!api_stream_is_default(s) && !has_ended(s) && !api_forked()) {
+    } else if (!api_stream_is_default(s) && !api_forked() && !has_ended(s) && api_home_lives(&s->home)) {
         return CUDA_ENDS(cuStreamDestroy_v2, s->handle);
     }
     return CUSTREAM_SUCCESS;

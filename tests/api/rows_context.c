@@ -181,6 +181,82 @@ ROW(86_refused, "no current context, and none is to be made") {
     WORKS(custream_release(s));
 }
 
+static int is_active(int device) {
+    unsigned flags;
+    int active = -1;
+    OK(cuDevicePrimaryCtxGetState(device, &flags, &active));
+    return active;
+}
+static void use_again(void) {
+    custream_t s = new_stream();
+    custream_event_t e = new_event();
+
+    WORKS(custream_record(s, e, 0));
+    WORKS(custream_synchronize(s));
+    WORKS(custream_event_release(e));
+    WORKS(custream_release(s));
+    WORKS(custream_query(current_on(-1)));
+}
+
+ROW_WITH(86_reset, "the context was reset: it is made anew", "CUSTREAM_FAKE_DEVICES=2") {
+    custream_t there;
+
+    use_again();
+    OK(cuDevicePrimaryCtxReset(0)); /* what was current is no more */
+    CHECK_IS(is_active(0), 0);
+    use_again();
+    CHECK_IS(is_active(0), 1);
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuCtxSetCurrent(NULL)); /* nor is another */
+    use_again();
+    OK(cuDevicePrimaryCtxReset(0));
+    in_thread(use_again);
+    OK(cuCtxSetCurrent(primary_of(1)));
+    OK(cuDevicePrimaryCtxReset(1));
+    there = new_stream();
+    CHECK_IS(device_of(there), 1); /* of the device that was current */
+    WORKS(custream_release(there));
+    WORKS(custream_shutdown());
+    CHECK_IS(is_active(0), 0); /* the library has one reference, however often it was reset */
+}
+
+ROW(86_reset_refused, "the context was reset, and none is to be made") {
+    custream_init_options_t options;
+    custream_t s;
+
+    WORKS(custream_init_options_init(&options));
+    options.make_context = 0;
+    WORKS(custream_init(&options));
+    start();
+    WORKS(custream_release(new_stream()));
+    OK(cuDevicePrimaryCtxReset(0));
+    FAILS(custream_create(&s, NULL), NO_CONTEXT, s);
+    CHECK_IS(is_active(0), 0);
+}
+
+/* CUDA gives their handles to others, or crashes over them. */
+ROW(86_reset_objects, "what a reset has ended is not destroyed once more") {
+    custream_t s, other;
+    custream_event_t e, cached;
+    CUstream raw;
+
+    start();
+    s = new_stream();
+    other = new_stream();
+    e = new_event();
+    WORKS(custream_record(s, e, 0));
+    WORKS(custream_cached_event(s, &cached));
+    OK(cuDevicePrimaryCtxReset(0));
+    WORKS(custream_release(other)); /* while there is none */
+    context = primary_of(0);
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    WORKS(custream_event_release(e));
+    WORKS(custream_close(s));
+    WORKS(custream_event_release(cached));
+    WORKS(custream_release(s));
+    OK(cuStreamQuery(raw));
+}
+
 static custream_t elsewhere, waiting;
 static void wait_there(void) { /* the primary context is current here */
     OK(cuCtxSetCurrent(context));

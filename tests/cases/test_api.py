@@ -100,6 +100,15 @@ def test_driver_calls_of_streams(run_row, tmp_path, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_destroyed_after_a_reset(run_row, tmp_path, way):
+    """Row 86: a real driver may crash over an event or stream that a reset has ended."""
+    run_row("rows_context", ["86_reset_objects"], way, env={"CUSTREAM_FAKE_COUNTS": tmp_path / "counts"}).check()
+    counts = counts_of(tmp_path / "counts")
+    assert counts["cuStreamCreateWithPriority"] == 2
+    assert not [name for name in counts if name.startswith(("cuStreamDestroy", "cuEventDestroy"))]
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_the_last_reference_in_a_host_function(run_row, tmp_path, way):
     """Row 50: CUDA may not be called on the thread that it calls a host function on, so the stream is destroyed on another."""
     run_row("rows_host", ["50"], way, env={"CUSTREAM_FAKE_JOURNAL": tmp_path / "journal"}).check()
