@@ -83,8 +83,8 @@ custream_status_t custream_init_options_init(custream_init_options_t *options);
  * later one with other options is CUSTREAM_INVALID_VALUE. options NULL: the defaults. CUSTREAM_NOT_SUPPORTED: there is no driver. */
 custream_status_t custream_init(const custream_init_options_t *options);
 
-/* Releases what the library itself holds (pools, cached events, per-device default streams). Objects that the program holds stay valid. A function called
- * later begins anew. */
+/* Releases what the library itself holds (pools, cached events, per-device default streams, and a primary context in which nothing else of this library is). Objects
+ * that the program holds stay valid, and a context that it has retained stays current. A function called later begins anew. */
 custream_status_t custream_shutdown(void);
 
 /* 10000 * major + 100 * minor + patch; and the same as text, a static string. The text is in every version. */

@@ -59,7 +59,7 @@ static bool is_needed(int device)
     return alive;
 }
 
-/* Where the program holds nothing any more. A context that goes is not to stay current. */
+/* Where the program holds nothing of this library's any more. A context that goes is not to stay current; one that the program has references to stays. */
 void api_contexts_release(void)
 {
     for (int device = 0; device < API_DEVICES && !api_forked(); device++) {
@@ -68,7 +68,7 @@ void api_contexts_release(void)
         cs_store(&primaries[device], NULL);
         api_driver.cuCtxGetCurrent(&current);
         api_driver.cuDevicePrimaryCtxRelease_v2(device);
-        if (current == context) api_driver.cuCtxSetCurrent(NULL);
+        if (current == context && !is_active(device)) api_driver.cuCtxSetCurrent(NULL);
     }
 }
 

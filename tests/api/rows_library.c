@@ -140,6 +140,27 @@ ROW(0_shutdown_context, "a stream on a context that the library made") {
     WORKS(custream_release(s));
 }
 
+static void make_elsewhere(void) { WORKS(custream_release(new_stream())); }
+
+/* The library retains the primary context where a thread has none; the program has references of its own. */
+ROW(0_shutdown_current, "shutdown leaves the program's own context current") {
+    CUcontext now = NULL;
+    CUstream raw;
+
+    start();
+    OK(cuStreamCreate(&raw, 0));
+    in_thread(make_elsewhere);
+    WORKS(custream_shutdown());
+    OK(cuCtxGetCurrent(&now));
+    CHECK(now == context);
+    OK(cuStreamQuery(raw));
+    OK(cuDevicePrimaryCtxRelease(0));
+    make_elsewhere();
+    WORKS(custream_shutdown());
+    OK(cuCtxGetCurrent(&now));
+    CHECK(!now); /* nobody has it */
+}
+
 static int driver_error_here = -1;
 static void read_error(void) { driver_error_here = driver_error(); }
 
