@@ -135,7 +135,8 @@ custream_status_t custream_create(custream_t *stream, const custream_options_t *
 
 enum { CUSTREAM_POOL_SIZE = 32 };
 
-/* The next of the device's 32 non-blocking streams of a priority, made at the first request and never destroyed, in turns: the 33rd is the first again.
+/* The next of the device's 32 non-blocking streams of a priority, made at the first request and never destroyed, in turns: the 33rd is the first again. They are in
+ * the device's primary context whichever is current, as PyTorch's; a reset ends them, and the next request makes new ones.
  * The priority is clamped to 0..-3, as PyTorch does. avoid_capturing: streams that capture are passed over; CUSTREAM_CAPTURE_STATE where all do.
  * The caller has a reference, as of any other. */
 custream_status_t custream_create_from_pool(custream_t *stream, int device, int priority, int avoid_capturing);
@@ -164,7 +165,7 @@ custream_status_t custream_per_thread_default(custream_t *stream);
 typedef enum custream_default_mode {
     CUSTREAM_DEFAULT_LEGACY = 0,
     CUSTREAM_DEFAULT_PER_THREAD = 1,
-    CUSTREAM_DEFAULT_DEVICE = 2 /* a blocking stream of this library's for each device, as Warp's */
+    CUSTREAM_DEFAULT_DEVICE = 2 /* a blocking stream of this library's for each device, in its primary context, as Warp's; after a reset a new one */
 } custream_default_mode_t;
 
 /* What custream_default and the initial current stream are. At first legacy; per-thread where CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM or

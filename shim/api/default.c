@@ -1,4 +1,7 @@
-/* The default streams: CUDA's two, and Warp's, one of ours for each device. And the pools, PyTorch's: they hold their streams as long as the library does. */
+/*
+ * The default streams: CUDA's two, and Warp's, one of ours for each device. And the pools, PyTorch's. What the library holds itself is in the device's primary
+ * context, whichever was current at the first need, and is made anew once a reset has ended that.
+ */
 #include "shim/api/api.h"
 
 #include <stdlib.h>
@@ -22,14 +25,25 @@ static status single(int which, enum api_stream_kind kind, CUstream handle, cust
 CS_EXPORT status custream_legacy_default(custream_t *stream) { return single(0, API_LEGACY, CU_STREAM_LEGACY, stream); }
 CS_EXPORT status custream_per_thread_default(custream_t *stream) { return single(1, API_PER_THREAD, CU_STREAM_PER_THREAD, stream); }
 
+static status stream_in_primary(custream_t *stream, enum api_stream_kind kind, int device, unsigned flags, int priority, const char *name)
+{
+    struct api_scope scope;
+    TRY(api_enter_primary(device, &scope));
+    status result = api_stream_make(stream, kind, device, flags, priority, priority, name);
+    api_leave(&scope);
+    return result;
+}
+
 static status device_stream(int device, custream_t *stream)
 {
     custream_t s, none = NULL;
     struct api_scope scope;
     TRY(api_enter(&device, &scope));
     api_leave(&scope);
+    s = cs_load_acq(&of_device[device]);
+    if (s && !api_home_lives(&s->home) && atomic_compare_exchange_strong(&of_device[device], &s, NULL)) custream_release(s);
     if (!cs_load_acq(&of_device[device])) {
-        TRY(api_stream_make(&s, API_DEVICE_DEFAULT, device, CUSTREAM_DEFAULT, 0, 0, "default of custream"));
+        TRY(stream_in_primary(&s, API_DEVICE_DEFAULT, device, CUSTREAM_DEFAULT, 0, "default of custream"));
         if (!atomic_compare_exchange_strong(&of_device[device], &none, s)) custream_release(s);
     }
     custream_t found = cs_load_acq(&of_device[device]);
@@ -94,6 +108,7 @@ static struct level {
     _Atomic unsigned next;
 } levels[API_DEVICES][LEVELS];
 struct pool {
+    struct api_home home;
     custream_t streams[CUSTREAM_POOL_SIZE];
 };
 
@@ -110,14 +125,22 @@ static void pool_end(struct pool *pool)
     for (int i = 0; pool && i < CUSTREAM_POOL_SIZE; i++) custream_release(pool->streams[i]);
 }
 
+static status pool_make(int device, int level, struct pool *pool)
+{
+    status result = CUSTREAM_SUCCESS;
+    for (int i = 0; i < CUSTREAM_POOL_SIZE && result == CUSTREAM_SUCCESS; i++)
+        result = stream_in_primary(&pool->streams[i], API_POOLED, device, CUSTREAM_NON_BLOCKING, -level, NULL);
+    if (result == CUSTREAM_SUCCESS) pool->home = pool->streams[0]->home;
+    return result;
+}
+
 static status pool_of(int device, int level, struct pool **out)
 {
-    struct pool *made, *none = NULL;
-    status result = CUSTREAM_SUCCESS;
-    if ((*out = cs_load_acq(&levels[device][level].pool))) return CUSTREAM_SUCCESS;
+    struct pool *made, *none = NULL, *there = cs_load_acq(&levels[device][level].pool);
+    if ((*out = there) && api_home_lives(&there->home)) return CUSTREAM_SUCCESS;
+    if (there && atomic_compare_exchange_strong(&levels[device][level].pool, &there, NULL)) pool_end(there);
     CHECK(made = calloc(1, sizeof *made), CUSTREAM_NO_MEMORY);
-    for (int i = 0; i < CUSTREAM_POOL_SIZE && result == CUSTREAM_SUCCESS; i++)
-        result = api_stream_make(&made->streams[i], API_POOLED, device, CUSTREAM_NON_BLOCKING, -level, -level, NULL);
+    status result = pool_make(device, level, made);
     if (result != CUSTREAM_SUCCESS || !atomic_compare_exchange_strong(&levels[device][level].pool, &none, made)) pool_free(made);
     if (result != CUSTREAM_SUCCESS) return result;
     *out = cs_load_acq(&levels[device][level].pool);

@@ -83,6 +83,68 @@ ROW_WITH(3_devices, "a pool for each device; as an option of create", "CUSTREAM_
     GIVES(custream_create_from_pool(NULL, -1, 0, 0), INVALID_VALUE);
 }
 
+CUresult cuCtxCreate_v2(CUcontext *created, unsigned flags, CUdevice device); /* of which newer headers have other forms alone */
+
+static CUcontext context_of(custream_t s) {
+    void *got = NULL;
+    WORKS(custream_get_context(s, &got));
+    return got;
+}
+
+ROW(3_context, "a pool is in the primary context, whichever is current") {
+    CUcontext created, now;
+    custream_t s, t, own, again = NULL;
+
+    OK(cuInit(0));
+    OK(cuCtxCreate_v2(&created, 0, 0));
+    s = pooled(0);
+    CHECK(context_of(s) == primary_of(0));
+    WORKS(custream_set_default_mode(CUSTREAM_DEFAULT_DEVICE));
+    WORKS(custream_default(-1, &own));
+    CHECK(context_of(own) == primary_of(0));
+    OK(cuCtxGetCurrent(&now));
+    CHECK(now == created);
+    OK(cuCtxDestroy(created));
+    OK(cuCtxSetCurrent(primary_of(0)));
+    for (int i = 1; i < CUSTREAM_POOL_SIZE; i++) WORKS(custream_query(pooled(0)));
+    t = pooled(0);
+    CHECK(t == s);
+    WORKS(custream_query(t));
+    WORKS(custream_default(-1, &again));
+    CHECK(again == own);
+    WORKS(custream_query(own));
+}
+
+/* The stream that follows one of the same handle must live: nothing of before is destroyed again. */
+ROW(3_reset, "after a reset the pool and the device's default stream are made anew") {
+    custream_t s, own, after, later = NULL;
+    custream_event_t e;
+    CUstream raw[3];
+
+    start();
+    s = pooled(0);
+    WORKS(custream_cached_event(s, &e));
+    WORKS(custream_set_default_mode(CUSTREAM_DEFAULT_DEVICE));
+    WORKS(custream_default(-1, &own));
+    OK(cuDevicePrimaryCtxReset(0));
+    OK(cuDevicePrimaryCtxRetain(&context, 0));
+    for (int i = 0; i < 3; i++) OK(cuStreamCreate(&raw[i], CU_STREAM_NON_BLOCKING));
+    after = pooled(0);
+    CHECK(after != s);
+    WORKS(custream_synchronize(after));
+    WORKS(custream_default(-1, &later));
+    CHECK(later != own && later == current_on(0));
+    WORKS(custream_query(later));
+    WORKS(custream_wait_stream(later, after, NULL, 0));
+    WORKS(custream_event_release(e));
+    WORKS(custream_release(s));
+    WORKS(custream_release(own));
+    for (int i = 0; i < CUSTREAM_POOL_SIZE; i++) WORKS(custream_query(pooled(0)));
+    for (int i = 0; i < 3; i++) OK(cuStreamQuery(raw[i]));
+    OK(cuDevicePrimaryCtxReset(0));
+    WORKS(custream_shutdown());
+}
+
 ROW_WITH(3_fails, "the driver makes no stream for the pool", "CUSTREAM_FAKE_FAIL=cuStreamCreate*:1=2") {
     custream_t s;
 
