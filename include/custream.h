@@ -256,7 +256,8 @@ custream_status_t custream_wait_stream(custream_t stream, custream_t other, cust
 /* The same for a CUstream that is no object here. */
 custream_status_t custream_wait_handle(custream_t stream, void *foreign_stream);
 
-/* The event (without times) that wait_stream records on this stream; made at the first need, gone with the stream. A reference of the caller's. */
+/* The event (without times) that wait_stream records on this stream; made at the first need, gone with the stream. A reference of the caller's. Of CUDA's default streams: one
+ * for the current device and context, which wait_stream leaves alone. */
 custream_status_t custream_cached_event(custream_t stream, custream_event_t *event);
 
 /* --- host functions --- */

@@ -178,6 +178,7 @@ custream_t api_current_or(custream_t stream, status *why); /* the stream, or a r
 void api_currents_release(void);
 void api_pools_release(void);
 void api_defaults_release(void);
+status api_default_event(custream_t stream, custream_event_t *event); /* the cached one of CUDA's default streams */
 
 /* --- events (event.c) --- */
 

@@ -25,6 +25,50 @@ static status single(int which, enum api_stream_kind kind, CUstream handle, cust
 CS_EXPORT status custream_legacy_default(custream_t *stream) { return single(0, API_LEGACY, CU_STREAM_LEGACY, stream); }
 CS_EXPORT status custream_per_thread_default(custream_t *stream) { return single(1, API_PER_THREAD, CU_STREAM_PER_THREAD, stream); }
 
+/* Those streams are of whatever context is current: so each device has an event for them, of the context that was current when it was last asked for. */
+static custream_event_t events[2][API_DEVICES]; /* the lock's */
+
+/* The one that is there, where it is of `here`, else `made`, which may be NULL; referenced for the caller. *other: what the caller has to release. */
+static custream_event_t event_in(custream_event_t *slot, const struct api_home *here, custream_event_t made, custream_event_t *other)
+{
+    *other = made;
+    cs_lock_take(&api_lock);
+    bool fits = *slot && api_home_is(&(*slot)->home, here) && !cs_load_acq(&(*slot)->object.closed);
+    if (!fits && made) *other = *slot, *slot = made;
+    custream_event_t found = fits || made ? *slot : NULL;
+    if (found) found->object.references++;
+    cs_lock_drop(&api_lock);
+    return found;
+}
+
+status api_default_event(custream_t stream, custream_event_t *event)
+{
+    custream_event_t made, other;
+    struct api_home here;
+    struct api_scope scope;
+    int device = -1;
+    TRY(api_enter(&device, &scope)); /* with -1 nothing is pushed */
+    custream_event_t *slot = &events[stream->kind == API_PER_THREAD][device];
+    api_home_now(&here);
+    custream_event_t found = event_in(slot, &here, NULL, &other);
+    if (!found) {
+        TRY(custream_event_create(&made, NULL));
+        found = event_in(slot, &made->home, made, &other);
+        if (other) custream_event_release(other);
+    }
+    *event = found;
+    return CUSTREAM_SUCCESS;
+}
+
+static void event_drop(custream_event_t *slot)
+{
+    cs_lock_take(&api_lock);
+    custream_event_t event = *slot;
+    *slot = NULL;
+    cs_lock_drop(&api_lock);
+    if (event) custream_event_release(event);
+}
+
 static status stream_in_primary(custream_t *stream, enum api_stream_kind kind, int device, unsigned flags, int priority, const char *name)
 {
     struct api_scope scope;
@@ -95,6 +139,7 @@ void api_defaults_release(void)
     for (int device = 0; device < API_DEVICES; device++) {
         custream_t s = atomic_exchange(&of_device[device], NULL);
         if (s) custream_release(s);
+        for (int i = 0; i < 2; i++) event_drop(&events[i][device]);
     }
     cs_store(&mode, -1);
 }

@@ -85,11 +85,11 @@ CS_EXPORT status custream_cached_event(custream_t stream, custream_event_t *even
     NEED(event);
     USABLE_STREAM(stream);
     TRY(api_ready());
+    if (api_stream_is_default(stream)) return api_default_event(stream, event);
     custream_event_t before = cs_load_acq(&stream->cached);
     if (before && cs_load(&before->object.closed) && atomic_compare_exchange_strong(&stream->cached, &before, NULL)) custream_event_release(before);
     if (!cs_load_acq(&stream->cached)) {
         custream_event_options_init(&options);
-        options.lazy = api_stream_is_default(stream); /* on the device that is current at the first record */
         TRY(event_of(stream, &options, &made));
         if (!atomic_compare_exchange_strong(&stream->cached, &none, made)) custream_event_release(made);
     }

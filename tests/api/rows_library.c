@@ -161,6 +161,29 @@ ROW(0_shutdown_current, "shutdown leaves the program's own context current") {
     CHECK(!now); /* nobody has it */
 }
 
+ROW(0_shutdown_cached, "the cached events of default streams go") {
+    custream_stats_t stats = {.size = sizeof stats};
+    custream_t s[2];
+    custream_event_t e;
+    unsigned flags;
+    int active = -1;
+
+    for (int round = 0; round < 2; round++) {
+        WORKS(custream_legacy_default(&s[0]));
+        WORKS(custream_per_thread_default(&s[1]));
+        for (int i = 0; i < 2; i++) {
+            WORKS(custream_cached_event(s[i], &e));
+            WORKS(custream_record(s[i], e, 0));
+            WORKS(custream_event_release(e));
+        }
+        WORKS(custream_shutdown());
+        WORKS(custream_stats(-1, &stats));
+        CHECK_IS(stats.events, 0);
+        OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
+        CHECK_IS(active, 0);
+    }
+}
+
 static int driver_error_here = -1;
 static void read_error(void) { driver_error_here = driver_error(); }
 

@@ -295,6 +295,52 @@ ROW_WITH(45_defaults, "waiting for default streams of two devices", "CUSTREAM_FA
     WORKS(custream_synchronize(there));
 }
 
+CUresult cuCtxCreate_v2(CUcontext *created, unsigned flags, CUdevice device); /* of which newer headers have other forms alone */
+
+ROW_WITH(45_devices, "the cached event of a default stream is the current device's", "CUSTREAM_FAKE_DEVICES=2") {
+    custream_event_t here = NULL, there = NULL, again = NULL;
+    custream_t legacy, per_thread;
+    CUcontext created;
+    int device = -1;
+
+    start();
+    WORKS(custream_legacy_default(&legacy));
+    WORKS(custream_per_thread_default(&per_thread));
+    WORKS(custream_cached_event(legacy, &here));
+    WORKS(custream_record(legacy, here, 0));
+    OK(cuCtxSetCurrent(primary_of(1)));
+    WORKS(custream_cached_event(legacy, &there));
+    WORKS(custream_record(legacy, there, 0));
+    WORKS(custream_event_get_device(there, &device));
+    CHECK_IS(device, 1);
+    OK(cuCtxSetCurrent(context));
+    WORKS(custream_cached_event(legacy, &again));
+    CHECK(again == here && here != there);
+    WORKS(custream_event_release(again));
+    WORKS(custream_cached_event(per_thread, &again));
+    CHECK(again != here);
+    WORKS(custream_record(per_thread, again, 0));
+    WORKS(custream_event_release(again));
+    WORKS(custream_event_release(there));
+    OK(cuCtxCreate_v2(&created, 0, 0)); /* and of the current context */
+    WORKS(custream_cached_event(legacy, &there));
+    WORKS(custream_record(legacy, there, 0));
+    OK(cuCtxPopCurrent(NULL));
+    WORKS(custream_cached_event(legacy, &again));
+    WORKS(custream_record(legacy, again, 0));
+    WORKS(custream_event_release(here));
+    WORKS(custream_event_release(there));
+    OK(cuCtxDestroy(created));
+    here = again;
+    OK(cuDevicePrimaryCtxReset(0)); /* and after a reset another one */
+    WORKS(custream_cached_event(legacy, &again));
+    CHECK(again != here);
+    WORKS(custream_event_release(here));
+    WORKS(custream_record(legacy, again, 0));
+    WORKS(custream_event_synchronize(again));
+    WORKS(custream_event_release(again));
+}
+
 ROW(46, "is the work done?") {
     custream_t s;
 
