@@ -317,17 +317,25 @@ IMPL(cuStreamEndCapture)(bool per_thread, CUstream handle, CUgraph *hgraph) {
 
 /* ---- Asking ---- */
 
-IMPL(cuStreamIsCapturing)(bool per_thread, CUstream handle, CUstreamCaptureStatus *status) {
+/* With the lock held. */
+static CUresult status_of(CUstream handle, bool per_thread, CUstreamCaptureStatus *status, struct fake_stream **out) {
     struct fake_stream *stream;
 
     if (!status) return CUDA_ERROR_INVALID_VALUE;
-    FAKE_LOCKED;
     FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
     if (stream->legacy && stream->context->capturing_blocking) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     *status = !stream->capture          ? CU_STREAM_CAPTURE_STATUS_NONE
               : stream->capture->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                         : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *out = stream;
     return CUDA_SUCCESS;
+}
+
+IMPL(cuStreamIsCapturing)(bool per_thread, CUstream handle, CUstreamCaptureStatus *status) {
+    struct fake_stream *stream;
+
+    FAKE_LOCKED;
+    return status_of(handle, per_thread, status, &stream);
 }
 
 static CUresult info(CUstream handle, bool per_thread, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **nodes,
@@ -335,9 +343,8 @@ static CUresult info(CUstream handle, bool per_thread, CUstreamCaptureStatus *st
     static TLS CUgraphNode *answer; /* what the caller reads until its next call */
     struct fake_stream *stream;
 
-    FAKE_TRY(impl_cuStreamIsCapturing(per_thread, handle, status));
     FAKE_LOCKED;
-    FAKE_TRY(fake_stream_get(handle, per_thread, &stream));
+    FAKE_TRY(status_of(handle, per_thread, status, &stream));
     if (*status == CU_STREAM_CAPTURE_STATUS_NONE) {
         if (id) *id = 0;
         return CUDA_SUCCESS;
