@@ -144,6 +144,7 @@ struct custream_s {
     struct api_home home; /* of those that are made here; else nowhere: asked for */
     unsigned flags;
     int priority, requested;
+    int passed;          /* the priority that CUDA was asked for: a policy's answer to the same again is the same */
     _Atomic cs_u64 link; /* what the preload library knows it as; 0: nothing so far */
     void (*release)(void *);
     void *owner;

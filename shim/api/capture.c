@@ -183,7 +183,7 @@ void api_capture_drop(struct api_capture *c)
 static status branch(custream_t stream, custream_t *out)
 {
     bool own = !api_stream_is_default(stream);
-    TRY(api_stream_make(out, API_OWNED, own ? stream->object.device : -1, own ? stream->flags : (unsigned)CUSTREAM_NON_BLOCKING, stream->requested, stream->priority,
+    TRY(api_stream_make(out, API_OWNED, own ? stream->object.device : -1, own ? stream->flags : (unsigned)CUSTREAM_NON_BLOCKING, stream->requested, stream->passed,
                         NULL));
     status result = custream_wait_stream(*out, stream, NULL, 0);
     if (result != CUSTREAM_SUCCESS) custream_release(*out);

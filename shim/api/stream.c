@@ -65,6 +65,7 @@ status api_stream_make(custream_t *out, enum api_stream_kind kind, int device, u
     if (result == CUSTREAM_SUCCESS) {
         api_home_now(&s->home);
         s->requested = requested;
+        s->passed = priority;
         /* A policy may have had its say. */
         if (api_driver.cuStreamGetFlags(handle, &s->flags) != CUDA_SUCCESS) s->flags = flags;
         if (api_driver.cuStreamGetPriority(handle, &s->priority) != CUDA_SUCCESS) s->priority = priority;
@@ -118,6 +119,7 @@ static status ask_of(custream_t s, int device)
     s->object.device = found;
     s->requested = s->priority;
     api_link_requested(s->handle, api_stream_link(s), &s->requested);
+    s->passed = s->requested;
     return CUSTREAM_SUCCESS;
 }
 

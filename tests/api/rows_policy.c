@@ -57,3 +57,28 @@ ROW_WITH(30_policy, "the default stream is redirected", "CUSTREAM_DEFAULT_STREAM
     open_gate();
     OK(cuCtxSynchronize());
 }
+
+ROW_WITH(60_policy, "branches have their stream's priority", "CUSTREAM_PRIORITY=shift:-1") {
+    custream_t s, branch, twig, w = NULL, of_wrapped;
+    int requested = 9;
+    CUstream raw;
+
+    start();
+    s = new_stream();
+    WORKS(custream_fork(s, 1, &branch));
+    WORKS(custream_fork(branch, 1, &twig));
+    CHECK_IS(priority_of(s), preloaded() ? -1 : 0);
+    CHECK_IS(priority_of(branch), priority_of(s));
+    CHECK_IS(priority_of(twig), priority_of(s));
+    WORKS(custream_get_requested_priority(twig, &requested));
+    CHECK_IS(requested, 0);
+    OK(cuStreamCreateWithPriority(&raw, CU_STREAM_NON_BLOCKING, -2));
+    WORKS(custream_wrap(&w, raw, -1, NULL, NULL));
+    WORKS(custream_fork(w, 1, &of_wrapped));
+    CHECK_IS(priority_of(of_wrapped), priority_of(w));
+    WORKS(custream_join(branch, 1, &twig));
+    WORKS(custream_join(s, 1, &branch));
+    WORKS(custream_join(w, 1, &of_wrapped));
+    WORKS(custream_release(w));
+    OK(cuStreamDestroy(raw));
+}
