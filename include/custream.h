@@ -307,7 +307,7 @@ custream_status_t custream_resume_capture(custream_t stream);
 custream_status_t custream_exchange_capture_mode(custream_capture_mode_t *mode);
 
 /* n streams of the same kind that wait for what is on this one; and back: this one waits for all of them, which are closed and released. In a capture they take
- * part in it. */
+ * part in it, and are destroyed when it is over, whoever ends it. in: each one once. */
 custream_status_t custream_fork(custream_t stream, int n, custream_t out[]);
 custream_status_t custream_join(custream_t stream, int n, custream_t const in[]);
 

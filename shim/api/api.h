@@ -134,7 +134,6 @@ struct api_capture {
     _Atomic bool on;
     custream_capture_mode_t mode;
     _Atomic(struct api_paused *) paused;
-    custream_t joined; /* closed by custream_join in it, where CUDA would mind the end of them; the lock's */
 };
 
 struct custream_s {
@@ -152,6 +151,7 @@ struct custream_s {
     struct api_capture capture;
     char *name;        /* the lock's */
     custream_t next_joined; /* in a list of those that are to end later */
+    cs_u64 joined_in;       /* the capture, of one that was joined in it */
 };
 
 status api_stream_usable(custream_t stream); /* and what it stands for lives, as far as is known */
@@ -198,7 +198,7 @@ status api_event_usable(custream_event_t event);
 status api_event_record(custream_event_t event, custream_t stream, unsigned flags);
 status api_event_wait(custream_event_t event, custream_t stream, unsigned flags);
 
-/* --- captures and graphs (capture.c, graph.c) --- */
+/* --- captures and graphs (capture.c, captured.c, fork.c, graph.c) --- */
 
 struct custream_graph_s {
     struct api_object object;
@@ -206,7 +206,13 @@ struct custream_graph_s {
     _Atomic(CUgraphExec) exec;
 };
 status api_graph_new(custream_graph_t *out, CUgraph graph, int device);
-bool api_is_capturing(custream_t stream);
 void api_capture_drop(struct api_capture *capture); /* all that was to come of it */
+
+/* What is captured; asking changes nothing. The id: 0 unless the capture is active. */
+cs_u64 api_capture_id(custream_t stream);
+bool api_is_capturing(custream_t stream);
+
+/* Streams that were joined in a capture end once it is over, since CUDA would mind before. This looks which ones; not under a lock. */
+void api_joined_end(void);
 
 #endif

@@ -2,7 +2,6 @@
 #include "shim/api/api.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* A capture that was taken off its stream: its graph, and what the next node of it would depend on. */
 struct api_paused {
@@ -21,14 +20,6 @@ static CUstreamCaptureMode mode_of(custream_capture_mode_t mode)
 {
     return mode == CUSTREAM_CAPTURE_GLOBAL ? CU_STREAM_CAPTURE_MODE_GLOBAL
            : mode == CUSTREAM_CAPTURE_THREAD_LOCAL ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL : CU_STREAM_CAPTURE_MODE_RELAXED;
-}
-
-/* The legacy stream cannot, and CUDA says so of the question too while another stream captures. */
-bool api_is_capturing(custream_t stream)
-{
-    CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (stream->kind == API_LEGACY) return false;
-    return api_driver.cuStreamIsCapturing(stream->handle, &now) == CUDA_SUCCESS && now != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 CS_EXPORT status custream_capture_status(custream_t stream, custream_capture_status_t *out, uint64_t *id)
@@ -63,6 +54,7 @@ CS_EXPORT status custream_begin_capture(custream_t stream, custream_capture_mode
     TRY(custream_capture_status(stream, &now, NULL));
     struct api_capture *c = capture_of(stream);
     CHECK(now == CUSTREAM_CAPTURE_NONE && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
+    api_joined_end();
     TRY(CUDA(cuStreamBeginCapture_v2, stream->handle, mode_of(mode)));
     c->mode = mode;
     cs_store(&c->on, true);
@@ -92,6 +84,7 @@ CS_EXPORT status custream_end_capture(custream_t stream, custream_graph_t *graph
     CHECK(cs_load(&c->on) && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
     status result = CUDA(cuStreamEndCapture, stream->handle, &made);
     if (result == CUSTREAM_SUCCESS || !api_is_capturing(stream)) cs_store(&c->on, false), api_capture_drop(c);
+    api_joined_end();
     if (result != CUSTREAM_SUCCESS) return result;
     TRY(api_current_device(&device));
     result = api_graph_new(graph, made, api_stream_is_default(stream) ? device : stream->object.device);
@@ -137,6 +130,7 @@ CS_EXPORT status custream_pause_capture(custream_t stream)
         return free(paused), result;
     }
     cs_store_rel(&c->paused, paused);
+    api_joined_end();
     return CUSTREAM_SUCCESS;
 #else
     USABLE_STREAM(stream);
@@ -167,72 +161,4 @@ void api_capture_drop(struct api_capture *c)
     struct api_paused *paused = atomic_exchange(&c->paused, NULL);
     if (paused && !api_forked()) api_driver.cuGraphDestroy(paused->graph);
     free(paused);
-    cs_lock_take(&api_lock);
-    custream_t joined = c->joined;
-    c->joined = NULL;
-    cs_lock_drop(&api_lock);
-    for (custream_t next; joined; joined = next) {
-        next = joined->next_joined;
-        api_stream_destroy(joined);
-        custream_release(joined);
-    }
-}
-
-/* --- fork and join --- */
-
-static status branch(custream_t stream, custream_t *out)
-{
-    bool own = !api_stream_is_default(stream);
-    TRY(api_stream_make(out, API_OWNED, own ? stream->object.device : -1, own ? stream->flags : (unsigned)CUSTREAM_NON_BLOCKING, stream->requested, stream->passed,
-                        NULL));
-    status result = custream_wait_stream(*out, stream, NULL, 0);
-    if (result != CUSTREAM_SUCCESS) custream_release(*out);
-    return result;
-}
-
-CS_EXPORT status custream_fork(custream_t stream, int n, custream_t out[])
-{
-    status result = CUSTREAM_SUCCESS;
-    int made = 0;
-    NEED(out);
-    CHECK(n > 0, CUSTREAM_INVALID_VALUE);
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    custream_t *streams = calloc((size_t)n, sizeof *streams);
-    CHECK(streams, CUSTREAM_NO_MEMORY);
-    while (made < n && (result = branch(stream, &streams[made])) == CUSTREAM_SUCCESS) made++;
-    if (result == CUSTREAM_SUCCESS) memcpy(out, streams, (size_t)n * sizeof *streams);
-    else
-        while (made) custream_release(streams[--made]);
-    free(streams);
-    return result;
-}
-
-/* Closed for the program; the reference that it gave up is the stream's until the capture has ended. */
-static void keep_joined(struct api_capture *c, custream_t in)
-{
-    if (atomic_exchange(&in->object.closed, true)) return;
-    api_object_unlist(&in->object);
-    cs_lock_take(&api_lock);
-    in->next_joined = c->joined;
-    c->joined = in;
-    cs_lock_drop(&api_lock);
-}
-
-CS_EXPORT status custream_join(custream_t stream, int n, custream_t const in[])
-{
-    NEED(in);
-    CHECK(n > 0, CUSTREAM_INVALID_VALUE);
-    USABLE_STREAM(stream);
-    for (int i = 0; i < n; i++) {
-        USABLE_STREAM(in[i]);
-        CHECK(in[i]->kind == API_OWNED && in[i] != stream, CUSTREAM_INVALID_VALUE);
-    }
-    for (int i = 0; i < n; i++) TRY(custream_wait_stream(stream, in[i], NULL, 0));
-    bool captures = api_is_capturing(stream);
-    for (int i = 0; i < n; i++) {
-        if (captures) keep_joined(capture_of(stream), in[i]);
-        else custream_close(in[i]), custream_release(in[i]);
-    }
-    return CUSTREAM_SUCCESS;
 }

@@ -17,6 +17,7 @@ CS_EXPORT status custream_init(const custream_init_options_t *options)
 CS_EXPORT status custream_shutdown(void)
 {
     api_postponed_end();
+    api_joined_end();
     api_currents_release();
     api_pools_release();
     api_defaults_release();

@@ -237,7 +237,8 @@ CS_EXPORT status custream_release(custream_t stream)
     api_postponed_end();
     if (api_stream_is_default(stream)) return api_unretain(stream), CUSTREAM_SUCCESS;
     if (!api_release(stream)) return CUSTREAM_SUCCESS;
-    if (!api_thread_is_cudas()) return end(stream);
-    postpone(stream);
-    return CUSTREAM_SUCCESS;
+    if (api_thread_is_cudas()) return postpone(stream), CUSTREAM_SUCCESS;
+    status result = end(stream);
+    api_joined_end();
+    return result;
 }

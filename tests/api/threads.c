@@ -84,6 +84,23 @@ static void use_capture(void) {
     OR_CLOSED(custream_release(s));
 }
 
+/* One that this library did not begin and does not end, so that other threads come upon its branches. */
+static void use_foreign_capture(void) {
+    custream_t w = NULL, forked[2];
+    CUgraph graph = NULL;
+    CUstream raw;
+
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OR_CLOSED(custream_wrap(&w, raw, -1, NULL, NULL));
+    OR_CLOSED(custream_fork(w, 2, forked));
+    OR_CLOSED(custream_join(w, 2, forked));
+    OR_CLOSED(custream_release(w));
+    OK(cuStreamEndCapture(raw, &graph));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamDestroy(raw));
+}
+
 static int count_stream(custream_t stream, void *arg) {
     (void)stream;
     ++*(int *)arg;
@@ -108,6 +125,7 @@ static void *worker(void *number) {
         use_shared(turn);
         use_own(turn);
         if (!closing && turn % 16 == 0) use_capture();
+        if (!closing && turn % 16 == 8) use_foreign_capture();
         if (turn % 64 == 0) OR_CLOSED(custream_foreach(count_stream, &count));
     }
     OR_CLOSED(custream_legacy_default(&legacy));

@@ -1,0 +1,103 @@
+/* Captures that are not this library's alone: begun or ended past it, in several contexts, and asked about while they go on. */
+#include "tests/api/rows.h"
+
+static custream_capture_status_t state_of(custream_t s) {
+    custream_capture_status_t status = (custream_capture_status_t)99;
+    WORKS(custream_capture_status(s, &status, NULL));
+    return status;
+}
+static int nodes_in(CUgraph graph) {
+    size_t count = 99;
+    OK(cuGraphGetNodes(graph, NULL, &count));
+    return (int)count;
+}
+/* Ended past this library. */
+static CUgraph ended_by_cuda(CUstream raw) {
+    CUgraph graph = NULL;
+    OK(cuStreamEndCapture(raw, &graph));
+    return graph;
+}
+static void end_well(custream_t s) {
+    custream_graph_t graph = NULL;
+    CHECK_IS(state_of(s), CUSTREAM_CAPTURE_ACTIVE);
+    WORKS(custream_end_capture(s, &graph));
+    if (graph) WORKS(custream_graph_release(graph));
+}
+
+/* ---- Forks ---- */
+
+ROW(60_foreign, "fork and join in a capture that somebody else began") {
+    custream_t w = NULL, other, out[2];
+    CUgraph graph;
+    CUstream raw;
+
+    start();
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    other = new_stream();
+    OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
+    WORKS(custream_wrap(&w, raw, -1, NULL, NULL));
+    WORKS(custream_fork(w, 2, out));
+    mark(handle_of(out[0]), 'a');
+    mark(handle_of(out[1]), 'b');
+    WORKS(custream_join(w, 2, out));
+    WORKS(custream_release(w)); /* none of these may break it */
+    WORKS(custream_release(other));
+    WORKS(custream_shutdown());
+    graph = ended_by_cuda(raw);
+    CHECK_IS(nodes_in(graph), 2);
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamDestroy(raw));
+}
+
+ROW(60_ended, "streams joined in captures that others end are destroyed") {
+    custream_t w = NULL, out;
+    CUstream raw, branch[3];
+
+    start();
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    WORKS(custream_wrap(&w, raw, -1, NULL, NULL));
+    for (int i = 0; i < 3; i++) {
+        OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
+        WORKS(custream_fork(w, 1, &out));
+        branch[i] = handle_of(out);
+        WORKS(custream_join(w, 1, &out));
+        if (i) GONE(cuStreamQuery(branch[i - 1])); /* the next join has noticed */
+        OK(cuGraphDestroy(ended_by_cuda(raw)));
+    }
+    WORKS(custream_release(w)); /* so does a release */
+    GONE(cuStreamQuery(branch[2]));
+    OK(cuStreamDestroy(raw));
+}
+
+ROW(60_two, "captures that overlap keep their own branches") {
+    custream_t s, t, in_s, in_t;
+    CUstream of_s, of_t;
+
+    start();
+    s = new_stream();
+    t = new_stream();
+    WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
+    WORKS(custream_begin_capture(t, CUSTREAM_CAPTURE_RELAXED));
+    WORKS(custream_fork(s, 1, &in_s));
+    WORKS(custream_fork(t, 1, &in_t));
+    of_s = handle_of(in_s);
+    of_t = handle_of(in_t);
+    WORKS(custream_join(s, 1, &in_s));
+    WORKS(custream_join(t, 1, &in_t));
+    end_well(t);
+    GONE(cuStreamQuery(of_t));
+    if (simulated()) CHECK_IS(cuStreamIsCapturing(of_s, &(CUstreamCaptureStatus){0}), CUDA_SUCCESS);
+    end_well(s);
+    GONE(cuStreamQuery(of_s));
+}
+
+ROW(60_twice, "a stream cannot be joined twice at once") {
+    custream_t s, in[2];
+
+    start();
+    s = new_stream();
+    in[0] = in[1] = new_stream();
+    GIVES(custream_join(s, 2, in), INVALID_VALUE);
+    WORKS(custream_query(in[0]));
+    WORKS(custream_release(in[0]));
+}
