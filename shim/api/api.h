@@ -129,11 +129,13 @@ enum api_stream_kind { API_OWNED, API_WRAPPED, API_POOLED, API_LEGACY, API_PER_T
 
 struct api_paused;
 
-/* A capture that was begun, or taken over, here. The per-thread default stream's is its thread's. */
+/* A capture that was begun, or taken over, here. Of the per-thread default stream there is one for each thread and context, the thread's alone. */
 struct api_capture {
-    _Atomic bool on;
+    _Atomic bool on; /* also while it is paused */
     custream_capture_mode_t mode;
     _Atomic(struct api_paused *) paused;
+    struct api_home home; /* of a thread's */
+    struct api_capture *next;
 };
 
 struct custream_s {
@@ -170,7 +172,7 @@ status api_clamp(int device, custream_priority_policy_t policy, int least, int g
 
 struct api_thread {
     CUresult last;
-    struct api_capture capture; /* of its default stream */
+    struct api_capture *captures; /* of its default streams */
     struct api_current *current;  /* by device */
     struct api_pushed *pushed;
 };
@@ -207,6 +209,7 @@ struct custream_graph_s {
 };
 status api_graph_new(custream_graph_t *out, CUgraph graph, int device);
 void api_capture_drop(struct api_capture *capture); /* all that was to come of it */
+void api_captures_drop(struct api_thread *thread);
 
 /* What is captured; asking changes nothing. The id: 0 unless the capture is active. */
 cs_u64 api_capture_id(custream_t stream);

@@ -10,10 +10,25 @@ struct api_paused {
     CUgraphNode after[];
 };
 
+/* NULL: no memory. Of default streams: of the context that is current. */
 static struct api_capture *capture_of(custream_t stream)
 {
-    struct api_thread *thread = stream->kind == API_PER_THREAD ? api_thread() : NULL;
-    return thread ? &thread->capture : &stream->capture;
+    struct api_capture *c, *idle = NULL;
+    struct api_home here;
+    if (stream->kind != API_PER_THREAD) return &stream->capture;
+    struct api_thread *thread = api_thread();
+    if (!thread) return NULL;
+    api_home_now(&here);
+    for (c = thread->captures; c && !api_home_is(&c->home, &here); c = c->next)
+        if (!cs_load(&c->on)) idle = c;
+    if (c) return c;
+    if (!idle) {
+        if (!(idle = calloc(1, sizeof *idle))) return NULL;
+        idle->next = thread->captures;
+        thread->captures = idle;
+    }
+    idle->home = here;
+    return idle;
 }
 
 static CUstreamCaptureMode mode_of(custream_capture_mode_t mode)
@@ -53,6 +68,7 @@ CS_EXPORT status custream_begin_capture(custream_t stream, custream_capture_mode
     CHECK(stream->kind != API_LEGACY, CUSTREAM_CAPTURE_UNSUPPORTED);
     TRY(custream_capture_status(stream, &now, NULL));
     struct api_capture *c = capture_of(stream);
+    CHECK(c, CUSTREAM_NO_MEMORY);
     CHECK(now == CUSTREAM_CAPTURE_NONE && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
     api_joined_end();
     TRY(CUDA(cuStreamBeginCapture_v2, stream->handle, mode_of(mode)));
@@ -67,6 +83,7 @@ CS_EXPORT status custream_adopt_capture(custream_t stream)
     TRY(custream_capture_status(stream, &now, NULL));
     CHECK(now != CUSTREAM_CAPTURE_BROKEN, CUSTREAM_CAPTURE_INVALIDATED);
     struct api_capture *c = capture_of(stream);
+    CHECK(c, CUSTREAM_NO_MEMORY);
     CHECK(now == CUSTREAM_CAPTURE_ACTIVE && !cs_load(&c->on), CUSTREAM_CAPTURE_STATE);
     c->mode = CUSTREAM_CAPTURE_RELAXED; /* CUDA does not tell */
     cs_store(&c->on, true);
@@ -80,7 +97,9 @@ CS_EXPORT status custream_end_capture(custream_t stream, custream_graph_t *graph
     NEED(graph);
     USABLE_STREAM(stream);
     TRY(api_ready());
+    TRY(api_stream_enter(stream));
     struct api_capture *c = capture_of(stream);
+    CHECK(c, CUSTREAM_NO_MEMORY);
     CHECK(cs_load(&c->on) && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
     status result = CUDA(cuStreamEndCapture, stream->handle, &made);
     if (result == CUSTREAM_SUCCESS || !api_is_capturing(stream)) cs_store(&c->on, false), api_capture_drop(c);
@@ -115,7 +134,9 @@ CS_EXPORT status custream_pause_capture(custream_t stream)
     CUgraph graph;
     USABLE_STREAM(stream);
     TRY(api_ready());
+    TRY(api_stream_enter(stream));
     struct api_capture *c = capture_of(stream);
+    CHECK(c, CUSTREAM_NO_MEMORY);
     CHECK(cs_load(&c->on) && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
     CHECK(api_driver.cuStreamBeginCaptureToGraph, CUSTREAM_NOT_SUPPORTED);
     TRY(CUDA(cuStreamGetCaptureInfo_v2, stream->handle, &now, NULL, &graph, &after, &count));
@@ -143,7 +164,9 @@ CS_EXPORT status custream_resume_capture(custream_t stream)
 #if CUDA_VERSION >= 12030
     USABLE_STREAM(stream);
     TRY(api_ready());
+    TRY(api_stream_enter(stream));
     struct api_capture *c = capture_of(stream);
+    CHECK(c, CUSTREAM_NO_MEMORY);
     struct api_paused *paused = cs_load_acq(&c->paused);
     CHECK(paused, CUSTREAM_CAPTURE_STATE);
     TRY(CUDA(cuStreamBeginCaptureToGraph, stream->handle, paused->graph, paused->after, NULL, paused->count, mode_of(c->mode)));
@@ -161,4 +184,13 @@ void api_capture_drop(struct api_capture *c)
     struct api_paused *paused = atomic_exchange(&c->paused, NULL);
     if (paused && !api_forked()) api_driver.cuGraphDestroy(paused->graph);
     free(paused);
+}
+
+void api_captures_drop(struct api_thread *thread)
+{
+    for (struct api_capture *c; (c = thread->captures);) {
+        thread->captures = c->next;
+        api_capture_drop(c);
+        free(c);
+    }
 }

@@ -52,7 +52,7 @@ static void thread_ends(void *thread)
 {
     struct api_thread *ending = thread;
     currents_drop(ending);
-    api_capture_drop(&ending->capture);
+    api_captures_drop(ending);
     self = NULL;
     free(thread);
 }

@@ -101,3 +101,42 @@ ROW(60_twice, "a stream cannot be joined twice at once") {
     WORKS(custream_query(in[0]));
     WORKS(custream_release(in[0]));
 }
+
+/* ---- Per-thread default streams: one in each context ---- */
+
+ROW_WITH(52_contexts, "a thread captures its default streams of two devices at once", "CUSTREAM_FAKE_DEVICES=2") {
+    CUcontext there = NULL;
+    custream_t d;
+
+    start();
+    there = primary_of(1);
+    WORKS(custream_per_thread_default(&d));
+    WORKS(custream_begin_capture(d, CUSTREAM_CAPTURE_RELAXED));
+    OK(cuCtxSetCurrent(there));
+    WORKS(custream_begin_capture(d, CUSTREAM_CAPTURE_RELAXED));
+    end_well(d);
+    OK(cuCtxSetCurrent(context));
+    end_well(d);
+    WORKS(custream_synchronize(d));
+}
+
+#if CUDA_VERSION >= 12030
+ROW_WITH(58_contexts, "a paused capture goes on where it was", "CUSTREAM_FAKE_DEVICES=2") {
+    CUcontext there = NULL;
+    custream_t d;
+
+    start();
+    there = primary_of(1);
+    WORKS(custream_per_thread_default(&d));
+    WORKS(custream_begin_capture(d, CUSTREAM_CAPTURE_RELAXED));
+    WORKS(custream_pause_capture(d));
+    OK(cuCtxSetCurrent(there));
+    GIVES(custream_resume_capture(d), CAPTURE_STATE);
+    CHECK_IS(state_of(d), CUSTREAM_CAPTURE_NONE);
+    WORKS(custream_begin_capture(d, CUSTREAM_CAPTURE_RELAXED)); /* nothing is paused here */
+    end_well(d);
+    OK(cuCtxSetCurrent(context));
+    WORKS(custream_resume_capture(d));
+    end_well(d);
+}
+#endif
