@@ -131,7 +131,8 @@ struct api_paused;
 
 /* A capture that was begun, or taken over, here. Of the per-thread default stream there is one for each thread and context, the thread's alone. */
 struct api_capture {
-    _Atomic bool on; /* also while it is paused */
+    _Atomic bool on;   /* also while it is paused */
+    _Atomic cs_u64 id; /* CUDA's; 0: it was broken before that could be asked for */
     custream_capture_mode_t mode;
     _Atomic(struct api_paused *) paused;
     struct api_home home; /* of a thread's */
@@ -212,6 +213,7 @@ void api_capture_drop(struct api_capture *capture); /* all that was to come of i
 void api_captures_drop(struct api_thread *thread);
 
 /* What is captured; asking changes nothing. The id: 0 unless the capture is active. */
+status api_capture_info(custream_t stream, CUstreamCaptureStatus *now, cs_u64 *id);
 cs_u64 api_capture_id(custream_t stream);
 bool api_is_capturing(custream_t stream);
 

@@ -37,17 +37,33 @@ static CUstreamCaptureMode mode_of(custream_capture_mode_t mode)
            : mode == CUSTREAM_CAPTURE_THREAD_LOCAL ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL : CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
+/* A capture that was begun here may have been ended, and another one begun, past this library. CUDA tells no id of one that is broken. */
+static bool is_ours(struct api_capture *c, CUstreamCaptureStatus now, cs_u64 id)
+{
+    if (!cs_load(&c->on) || cs_load(&c->paused)) return false;
+    if (now == CU_STREAM_CAPTURE_STATUS_INVALIDATED || (now == CU_STREAM_CAPTURE_STATUS_ACTIVE && id == cs_load(&c->id))) return true;
+    cs_store(&c->on, false);
+    return false;
+}
+
+static void make_ours(struct api_capture *c, custream_capture_mode_t mode, cs_u64 id)
+{
+    c->mode = mode;
+    cs_store(&c->id, id);
+    cs_store_rel(&c->on, true);
+}
+
 CS_EXPORT status custream_capture_status(custream_t stream, custream_capture_status_t *out, uint64_t *id)
 {
-    CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t number = 0;
+    CUstreamCaptureStatus now;
+    cs_u64 number;
     NEED(out);
     USABLE_STREAM(stream);
     TRY(api_ready());
     TRY(api_stream_enter(stream));
-    if (stream->kind != API_LEGACY) TRY(CUDA(cuStreamGetCaptureInfo_v2, stream->handle, &now, &number, NULL, NULL, NULL));
+    TRY(api_capture_info(stream, &now, &number));
     *out = now == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUSTREAM_CAPTURE_ACTIVE : now == CU_STREAM_CAPTURE_STATUS_NONE ? CUSTREAM_CAPTURE_NONE : CUSTREAM_CAPTURE_BROKEN;
-    if (id) *id = now == CU_STREAM_CAPTURE_STATUS_ACTIVE ? number : 0;
+    if (id) *id = number;
     return CUSTREAM_SUCCESS;
 }
 
@@ -72,37 +88,50 @@ CS_EXPORT status custream_begin_capture(custream_t stream, custream_capture_mode
     CHECK(now == CUSTREAM_CAPTURE_NONE && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
     api_joined_end();
     TRY(CUDA(cuStreamBeginCapture_v2, stream->handle, mode_of(mode)));
-    c->mode = mode;
-    cs_store(&c->on, true);
+    make_ours(c, mode, api_capture_id(stream));
     return CUSTREAM_SUCCESS;
 }
 
 CS_EXPORT status custream_adopt_capture(custream_t stream)
 {
-    custream_capture_status_t now;
-    TRY(custream_capture_status(stream, &now, NULL));
-    CHECK(now != CUSTREAM_CAPTURE_BROKEN, CUSTREAM_CAPTURE_INVALIDATED);
+    CUstreamCaptureStatus now;
+    cs_u64 id;
+    USABLE_STREAM(stream);
+    TRY(api_ready());
+    TRY(api_stream_enter(stream));
+    TRY(api_capture_info(stream, &now, &id));
+    CHECK(now != CU_STREAM_CAPTURE_STATUS_INVALIDATED, CUSTREAM_CAPTURE_INVALIDATED);
     struct api_capture *c = capture_of(stream);
     CHECK(c, CUSTREAM_NO_MEMORY);
-    CHECK(now == CUSTREAM_CAPTURE_ACTIVE && !cs_load(&c->on), CUSTREAM_CAPTURE_STATE);
-    c->mode = CUSTREAM_CAPTURE_RELAXED; /* CUDA does not tell */
-    cs_store(&c->on, true);
+    CHECK(now == CU_STREAM_CAPTURE_STATUS_ACTIVE && !cs_load(&c->paused) && !is_ours(c, now, id), CUSTREAM_CAPTURE_STATE);
+    make_ours(c, CUSTREAM_CAPTURE_RELAXED, id); /* CUDA does not tell the mode */
     return CUSTREAM_SUCCESS;
+}
+
+/* After a call that may have ended it. */
+static void over(custream_t stream, struct api_capture *c)
+{
+    if (api_is_capturing(stream)) return;
+    cs_store(&c->on, false);
+    api_capture_drop(c);
 }
 
 CS_EXPORT status custream_end_capture(custream_t stream, custream_graph_t *graph)
 {
+    CUstreamCaptureStatus now;
     CUgraph made = NULL;
+    cs_u64 id;
     int device;
     NEED(graph);
     USABLE_STREAM(stream);
     TRY(api_ready());
     TRY(api_stream_enter(stream));
+    TRY(api_capture_info(stream, &now, &id));
     struct api_capture *c = capture_of(stream);
     CHECK(c, CUSTREAM_NO_MEMORY);
-    CHECK(cs_load(&c->on) && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
+    CHECK(is_ours(c, now, id), CUSTREAM_CAPTURE_STATE);
     status result = CUDA(cuStreamEndCapture, stream->handle, &made);
-    if (result == CUSTREAM_SUCCESS || !api_is_capturing(stream)) cs_store(&c->on, false), api_capture_drop(c);
+    over(stream, c);
     api_joined_end();
     if (result != CUSTREAM_SUCCESS) return result;
     TRY(api_current_device(&device));
@@ -132,6 +161,7 @@ CS_EXPORT status custream_pause_capture(custream_t stream)
     const CUgraphNode *after;
     size_t count;
     CUgraph graph;
+    cuuint64_t id;
     USABLE_STREAM(stream);
     TRY(api_ready());
     TRY(api_stream_enter(stream));
@@ -139,7 +169,8 @@ CS_EXPORT status custream_pause_capture(custream_t stream)
     CHECK(c, CUSTREAM_NO_MEMORY);
     CHECK(cs_load(&c->on) && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
     CHECK(api_driver.cuStreamBeginCaptureToGraph, CUSTREAM_NOT_SUPPORTED);
-    TRY(CUDA(cuStreamGetCaptureInfo_v2, stream->handle, &now, NULL, &graph, &after, &count));
+    TRY(CUDA(cuStreamGetCaptureInfo_v2, stream->handle, &now, &id, &graph, &after, &count));
+    CHECK(is_ours(c, now, id), CUSTREAM_CAPTURE_STATE);
     CHECK(now == CU_STREAM_CAPTURE_STATUS_ACTIVE, CUSTREAM_CAPTURE_INVALIDATED);
     struct api_paused *paused = malloc(sizeof *paused + count * sizeof *after);
     CHECK(paused, CUSTREAM_NO_MEMORY);
@@ -147,7 +178,7 @@ CS_EXPORT status custream_pause_capture(custream_t stream)
     for (size_t i = 0; i < count; i++) paused->after[i] = after[i]; /* CUDA's array is gone with the next call on the stream */
     status result = CUDA(cuStreamEndCapture, stream->handle, &paused->graph);
     if (result != CUSTREAM_SUCCESS) {
-        if (!api_is_capturing(stream)) cs_store(&c->on, false), api_capture_drop(c);
+        over(stream, c);
         return free(paused), result;
     }
     cs_store_rel(&c->paused, paused);
@@ -171,6 +202,7 @@ CS_EXPORT status custream_resume_capture(custream_t stream)
     CHECK(paused, CUSTREAM_CAPTURE_STATE);
     TRY(CUDA(cuStreamBeginCaptureToGraph, stream->handle, paused->graph, paused->after, NULL, paused->count, mode_of(c->mode)));
     cs_store(&c->paused, NULL);
+    make_ours(c, c->mode, api_capture_id(stream));
     free(paused);
     return CUSTREAM_SUCCESS;
 #else

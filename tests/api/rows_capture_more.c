@@ -140,3 +140,41 @@ ROW_WITH(58_contexts, "a paused capture goes on where it was", "CUSTREAM_FAKE_DE
     end_well(d);
 }
 #endif
+
+/* ---- Begun or ended past this library ---- */
+
+ROW(57_other, "another capture than the one that was begun here") {
+    custream_graph_t graph;
+    custream_t s;
+    CUstream raw;
+
+    start();
+    s = new_stream();
+    raw = handle_of(s);
+    WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
+    OK(cuGraphDestroy(ended_by_cuda(raw)));
+    OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(custream_end_capture(s, &graph), CAPTURE_STATE, graph);
+    CHECK_IS(state_of(s), CUSTREAM_CAPTURE_ACTIVE);
+#if CUDA_VERSION >= 12030
+    GIVES(custream_pause_capture(s), CAPTURE_STATE);
+    CHECK_IS(state_of(s), CUSTREAM_CAPTURE_ACTIVE);
+#endif
+    WORKS(custream_adopt_capture(s));
+    GIVES(custream_adopt_capture(s), CAPTURE_STATE);
+    end_well(s);
+}
+
+ROW(57_again, "adopt at once what followed a capture of this library's") {
+    custream_t s;
+    CUstream raw;
+
+    start();
+    s = new_stream();
+    raw = handle_of(s);
+    WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
+    OK(cuGraphDestroy(ended_by_cuda(raw)));
+    OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
+    WORKS(custream_adopt_capture(s));
+    end_well(s);
+}
