@@ -228,10 +228,11 @@ custream_status_t custream_pop(unsigned flags);
 
 /* --- order and completion --- */
 
-/* CUSTREAM_SUCCESS: all work is done; CUSTREAM_NOT_READY. cuStreamQuery. */
+/* CUSTREAM_SUCCESS: all work is done; CUSTREAM_NOT_READY. CUSTREAM_CAPTURE_UNSUPPORTED in a capture, which goes on. cuStreamQuery. */
 custream_status_t custream_query(custream_t stream);
 
-/* Blocks until all work is done. CUSTREAM_CAPTURE_UNSUPPORTED in a capture. cuStreamSynchronize, cuCtxSynchronize. */
+/* Blocks until all work is done. CUSTREAM_CAPTURE_UNSUPPORTED in a capture, which goes on; of a device: where one of this library's streams captures, or a blocking
+ * one of anybody's. Of other captures nothing is known: CUDA breaks those that mind the call. cuStreamSynchronize, cuCtxSynchronize. */
 custream_status_t custream_synchronize(custream_t stream);
 custream_status_t custream_device_synchronize(int device);
 
@@ -353,7 +354,8 @@ custream_status_t custream_event_get_handle(custream_event_t event, void **handl
 custream_status_t custream_event_get_device(custream_event_t event, int *device);   /* -1 of a lazy or imported one */
 custream_status_t custream_event_get_flags(custream_event_t event, unsigned *flags); /* CUSTREAM_EVENT_...; of a wrapped one as far as is known */
 
-/* cuEventQuery: SUCCESS where it was never recorded. */
+/* cuEventQuery: SUCCESS where it was never recorded. Both, and elapsed_ms: CUSTREAM_CAPTURE_UNSUPPORTED where it was last recorded, by a function here, in a capture that
+ * goes on; not of one that was begun past this library and never met a function here. */
 custream_status_t custream_event_query(custream_event_t event);
 custream_status_t custream_event_synchronize(custream_event_t event);
 

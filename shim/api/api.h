@@ -131,7 +131,7 @@ struct api_paused;
 
 /* A capture that was begun, or taken over, here. Of the per-thread default stream there is one for each thread and context, the thread's alone. */
 struct api_capture {
-    _Atomic bool on;   /* also while it is paused */
+    _Atomic bool on;  /* also while it is paused */
     _Atomic cs_u64 id; /* CUDA's; 0: it was broken before that could be asked for */
     custream_capture_mode_t mode;
     _Atomic(struct api_paused *) paused;
@@ -194,6 +194,7 @@ struct custream_event_s {
     unsigned flags;
     bool owned, external, lazy, once, imported, flags_known;
     _Atomic bool recorded;
+    _Atomic cs_u64 captured, captured_on; /* the capture that it was last recorded in, as far as is known, and the stream object's id; 0: in none */
     void (*release)(void *);
     void *owner;
 };
@@ -216,8 +217,14 @@ void api_captures_drop(struct api_thread *thread);
 status api_capture_info(custream_t stream, CUstreamCaptureStatus *now, cs_u64 *id);
 cs_u64 api_capture_id(custream_t stream);
 bool api_is_capturing(custream_t stream);
+/* Whether asking, or waiting, for the work's end would break a capture that goes on. As far as this library has met it, but for streams. */
+bool api_stream_is_captured(custream_t stream);
+bool api_event_is_captured(custream_event_t event);
+bool api_context_is_captured(int device); /* of the current context, which is the device's */
+void api_event_was_recorded(custream_event_t event, custream_t stream, bool external);
 
 /* Streams that were joined in a capture end once it is over, since CUDA would mind before. This looks which ones; not under a lock. */
 void api_joined_end(void);
+bool api_joined_in(cs_u64 capture, const struct api_home *home); /* is there one? 0, or NULL: any */
 
 #endif

@@ -203,7 +203,7 @@ status api_event_record(custream_event_t e, custream_t stream, unsigned flags)
     TRY(belongs(e, stream, true));
     unsigned chosen = cuda_flags(e, stream, flags, CU_EVENT_RECORD_EXTERNAL);
     TRY(chosen ? CUDA(cuEventRecordWithFlags, cs_load_acq(&e->handle), stream->handle, chosen) : CUDA(cuEventRecord, cs_load_acq(&e->handle), stream->handle));
-    cs_store_rel(&e->recorded, true);
+    api_event_was_recorded(e, stream, chosen);
     return CUSTREAM_SUCCESS;
 }
 
@@ -239,6 +239,7 @@ CS_EXPORT status custream_event_query(custream_event_t event)
 {
     USABLE_EVENT(event);
     TRY(api_ready());
+    CHECK(!api_event_is_captured(event), CUSTREAM_CAPTURE_UNSUPPORTED);
     CUevent handle = cs_load_acq(&event->handle);
     return handle ? CUDA(cuEventQuery, handle) : CUSTREAM_SUCCESS;
 }
@@ -248,6 +249,7 @@ CS_EXPORT status custream_event_synchronize(custream_event_t event)
     USABLE_EVENT(event);
     CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
     TRY(api_ready());
+    CHECK(!api_event_is_captured(event), CUSTREAM_CAPTURE_UNSUPPORTED);
     CUevent handle = cs_load_acq(&event->handle);
     return handle ? CUDA(cuEventSynchronize, handle) : CUSTREAM_SUCCESS;
 }
@@ -255,6 +257,7 @@ CS_EXPORT status custream_event_synchronize(custream_event_t event)
 static status is_timed(custream_event_t e)
 {
     CHECK(!(e->flags & CUSTREAM_EVENT_DISABLE_TIMING), CUSTREAM_TIMING_DISABLED);
+    CHECK(!api_event_is_captured(e), CUSTREAM_CAPTURE_UNSUPPORTED);
     return cs_load_acq(&e->handle) ? CUSTREAM_SUCCESS : CUSTREAM_NOT_RECORDED;
 }
 

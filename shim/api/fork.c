@@ -25,6 +25,7 @@ CS_EXPORT status custream_fork(custream_t stream, int n, custream_t out[])
     CHECK(n > 0, CUSTREAM_INVALID_VALUE);
     USABLE_STREAM(stream);
     TRY(api_ready());
+    api_is_capturing(stream); /* so that one that somebody else began is known of */
     custream_t *streams = calloc((size_t)n, sizeof *streams);
     CHECK(streams, CUSTREAM_NO_MEMORY);
     while (made < n && (result = branch(stream, &streams[made])) == CUSTREAM_SUCCESS) made++;
@@ -63,6 +64,15 @@ static custream_t first_joined(void)
     custream_t first = joined;
     cs_lock_drop(&api_lock);
     return first;
+}
+
+bool api_joined_in(cs_u64 capture, const struct api_home *home)
+{
+    cs_lock_take(&api_lock);
+    custream_t s = joined;
+    while (s && ((capture && s->joined_in != capture) || (home && !api_home_is(&s->home, home)))) s = s->next_joined;
+    cs_lock_drop(&api_lock);
+    return s;
 }
 
 /* In its own context, which need not be current, nor be there any more. */

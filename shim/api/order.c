@@ -7,6 +7,7 @@ CS_EXPORT status custream_query(custream_t stream)
     USABLE_STREAM(stream);
     TRY(api_ready());
     TRY(api_stream_enter(stream));
+    CHECK(!api_stream_is_captured(stream), CUSTREAM_CAPTURE_UNSUPPORTED); /* asked first: CUDA would break the capture */
     return CUDA(cuStreamQuery, stream->handle);
 }
 
@@ -15,8 +16,8 @@ CS_EXPORT status custream_synchronize(custream_t stream)
     USABLE_STREAM(stream);
     CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
     TRY(api_ready());
-    CHECK(!api_is_capturing(stream), CUSTREAM_CAPTURE_UNSUPPORTED); /* asked first: CUDA would break the capture */
     TRY(api_stream_enter(stream));
+    CHECK(!api_stream_is_captured(stream), CUSTREAM_CAPTURE_UNSUPPORTED);
     return CUDA(cuStreamSynchronize, stream->handle);
 }
 
@@ -26,7 +27,7 @@ CS_EXPORT status custream_device_synchronize(int device)
     CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
     TRY(api_ready());
     TRY(api_enter(&device, &scope));
-    status result = CUDA(cuCtxSynchronize);
+    status result = api_context_is_captured(device) ? CUSTREAM_CAPTURE_UNSUPPORTED : CUDA(cuCtxSynchronize);
     api_leave(&scope);
     return result;
 }

@@ -178,3 +178,137 @@ ROW(57_again, "adopt at once what followed a capture of this library's") {
     WORKS(custream_adopt_capture(s));
     end_well(s);
 }
+
+/* ---- Questions, and waiting ---- */
+
+ROW(55_query, "asking a stream that captures breaks nothing") {
+    custream_t s, blocking, legacy;
+
+    start();
+    s = new_stream();
+    WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
+    GIVES(custream_query(s), CAPTURE_UNSUPPORTED);
+    end_well(s);
+    WORKS(custream_query(s));
+
+    blocking = stream_with(-1, CUSTREAM_DEFAULT, 0);
+    WORKS(custream_legacy_default(&legacy));
+    WORKS(custream_begin_capture(blocking, CUSTREAM_CAPTURE_RELAXED)); /* the legacy stream would have to wait for it */
+    GIVES(custream_query(legacy), CAPTURE_UNSUPPORTED);
+    GIVES(custream_synchronize(legacy), CAPTURE_UNSUPPORTED);
+    end_well(blocking);
+    WORKS(custream_query(legacy));
+}
+
+static void refused(custream_event_t e, custream_t capturing) {
+    GIVES(custream_event_query(e), CAPTURE_UNSUPPORTED);
+    GIVES(custream_event_synchronize(e), CAPTURE_UNSUPPORTED);
+    CHECK_IS(state_of(capturing), CUSTREAM_CAPTURE_ACTIVE);
+}
+
+ROW(55_event, "asking an event that was recorded in a capture breaks nothing") {
+    custream_event_t before, e, f, of_branch;
+    custream_event_options_t timed;
+    custream_t s, branch;
+    float ms;
+
+    start();
+    s = new_stream();
+    before = new_event();
+    WORKS(custream_record(s, before, 0));
+    WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
+    WORKS(custream_event_options_init(&timed));
+    timed.timing = 1;
+    WORKS(custream_record_new(s, &timed, &e));
+    WORKS(custream_record_new(s, &timed, &f));
+    refused(e, s);
+    GIVES(custream_event_elapsed_ms(e, f, 0, &ms), CAPTURE_UNSUPPORTED);
+    WORKS(custream_event_synchronize(before)); /* of no capture */
+    WORKS(custream_event_query(before));
+    WORKS(custream_fork(s, 1, &branch));
+    WORKS(custream_record_new(branch, NULL, &of_branch));
+    refused(of_branch, s);
+    WORKS(custream_join(s, 1, &branch));
+    refused(of_branch, s); /* the stream is closed, but captured still */
+    end_well(s);
+    WORKS(custream_record(s, e, 0));
+    WORKS(custream_record(s, of_branch, 0));
+    WORKS(custream_event_synchronize(e));
+    WORKS(custream_event_synchronize(of_branch));
+    WORKS(custream_event_query(of_branch));
+}
+
+ROW(55_event_foreign, "an event recorded in a capture that somebody else began") {
+    custream_t w = NULL, branch;
+    custream_event_t e;
+    CUstream raw;
+
+    start();
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
+    WORKS(custream_wrap(&w, raw, -1, NULL, NULL));
+    WORKS(custream_fork(w, 1, &branch));
+    WORKS(custream_record_new(branch, NULL, &e));
+    refused(e, w);
+    WORKS(custream_join(w, 1, &branch));
+    refused(e, w);
+    GIVES(custream_device_synchronize(-1), CAPTURE_UNSUPPORTED); /* known by its branch */
+    OK(cuGraphDestroy(ended_by_cuda(raw)));
+    WORKS(custream_device_synchronize(-1));
+    WORKS(custream_release(w));
+    OK(cuStreamDestroy(raw));
+}
+
+ROW(55_device, "waiting for a device on which a stream captures breaks nothing") {
+    custream_t per_thread, s[4] = {NULL};
+    CUstream raw;
+
+    start();
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    WORKS(custream_per_thread_default(&per_thread));
+    s[0] = new_stream();
+    s[1] = stream_with(-1, CUSTREAM_DEFAULT, 0);
+    s[2] = per_thread;
+    WORKS(custream_wrap(&s[3], raw, -1, NULL, NULL));
+    for (int i = 0; i < 4; i++) {
+        WORKS(custream_begin_capture(s[i], CUSTREAM_CAPTURE_RELAXED));
+        GIVES(custream_device_synchronize(-1), CAPTURE_UNSUPPORTED);
+        end_well(s[i]);
+        WORKS(custream_device_synchronize(-1));
+    }
+    OK(cuStreamDestroy(raw));
+}
+
+ROW(55_device_foreign, "a blocking stream that nobody has wrapped captures") {
+    CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
+    CUstream raw;
+
+    start();
+    OK(cuStreamCreate(&raw, CU_STREAM_DEFAULT));
+    OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
+    GIVES(custream_device_synchronize(-1), CAPTURE_UNSUPPORTED);
+    OK(cuStreamIsCapturing(raw, &now));
+    CHECK_IS(now, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    OK(cuGraphDestroy(ended_by_cuda(raw)));
+    OK(cuStreamDestroy(raw));
+}
+
+ROW_WITH(55_device_other, "a stream of another device captures", "CUSTREAM_FAKE_DEVICES=2") {
+    custream_t there[2] = {NULL};
+    CUstream raw;
+
+    start();
+    OK(cuCtxSetCurrent(primary_of(1)));
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    OK(cuCtxSetCurrent(context));
+    there[0] = stream_with(1, CUSTREAM_NON_BLOCKING, 0);
+    WORKS(custream_wrap(&there[1], raw, -1, NULL, NULL));
+    for (int i = 0; i < 2; i++) {
+        WORKS(custream_begin_capture(there[i], CUSTREAM_CAPTURE_RELAXED));
+        WORKS(custream_device_synchronize(0));
+        GIVES(custream_device_synchronize(1), CAPTURE_UNSUPPORTED);
+        end_well(there[i]);
+    }
+    WORKS(custream_release(there[1]));
+    OK(cuStreamDestroy(raw));
+}
