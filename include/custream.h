@@ -269,7 +269,8 @@ custream_status_t custream_cached_event(custream_t stream, custream_event_t *eve
 custream_status_t custream_add_callback(custream_t stream, void (*function)(custream_t stream, custream_status_t status, void *arg), void *arg);
 
 /* Calls function(arg) in stream order; not after an error. In a capture a node of the graph. destroy(arg), if not NULL, is called once no call can come any
- * more: after the call, or when the captured graph and its executables are gone; in case of an error never. cuLaunchHostFunc. */
+ * more: after the call, or when the captured graph and its executables are gone; in case of an error never. No other thread may begin or end a capture of the
+ * stream meanwhile. cuLaunchHostFunc. */
 custream_status_t custream_launch_host_func(custream_t stream, void (*function)(void *arg), void *arg, void (*destroy)(void *arg));
 
 /* --- capture and graphs --- */
