@@ -45,6 +45,7 @@ class Row:
     arguments: list
     values: list
     launch: tuple
+    hook: str = None  # the kind of hook that its calls meet
 
     @classmethod
     def read(cls, line):
@@ -84,14 +85,30 @@ def split(text):
     return [part.strip() for part in parts if part.strip()]
 
 
+def lines_of(root, include, sources, program, compiler):
+    """What a program of these sources prints, compiled with that header."""
+    subprocess.run([compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{root}", f"-I{root}/include", "-isystem", str(include),
+                    *(f"{root}/{source}" for source in sources), "-o", str(program)], check=True)
+    return subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def hook_kinds(root):
+    """The kinds of hooks by number, as custream.h has them."""
+    kinds = re.findall(r"CUSTREAM_HOOK_(\w+) = (\d+),", (root / "include" / "custream.h").read_text())
+    return {int(number): kind for kind, number in kinds}
+
+
 def compile_rows(root, include, program, compiler="gcc"):
-    """The table as that header's version has it: name to Row, read from tests/dump_calls.c."""
-    subprocess.run([compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{root}", "-isystem", str(include), f"{root}/tests/dump_calls.c",
-                    "-o", str(program)], check=True)
-    lines = subprocess.run([str(program)], check=True, capture_output=True, text=True).stdout.splitlines()
+    """The table as that header's version has it: name to Row, read from tests/dump_calls.c and tests/dump_hooks.c."""
+    lines = lines_of(root, include, ["tests/dump_calls.c"], program, compiler)
     rows = [Row.read(line) for line in lines[1:]]
     names = [row.name for row in rows]
     assert len(names) == len(set(names)), f"rows given twice: {sorted({n for n in names if names.count(n) > 1})}"
+    kinds = hook_kinds(root)
+    hooks = [json.loads(line) for line in lines_of(root, include, ["tests/dump_hooks.c", "shim/calls/calls.c"], f"{program}-hooks", compiler)]
+    assert [hook["name"] for hook in hooks] == names
+    for row, hook in zip(rows, hooks):
+        row.hook = kinds.get(hook["hook"])
     return json.loads(lines[0])["cuda_version"], {row.name: row for row in rows}
 
 
@@ -284,4 +301,41 @@ def check_values(header, rows):
     return wrong
 
 
-CHECKS = [check_complete, check_siblings, check_parameters, check_streams, check_events, check_bytes, check_launches, check_values]
+# Takes a stream to ask something of it, to set something, or to get a graph ready, whose launch is met.
+MET_BY_NO_HOOK = re.compile(r"cuStream(Get|Set|IsCapturing|Query|CopyAttributes|UpdateCapture)|cuGraph(Upload|InstantiateWithParams)")
+
+# Works on streams without naming one.
+MEMORY_WITHOUT_STREAM = {"cuMemFree", "cuMemFree_v2"}
+
+
+def expected_hook(header, name):
+    """The kind of hook that a call meets, by its name and by what it takes: what works on a stream meets one, and is an ENQUEUE unless it is something else."""
+    types = [p.text for p in header.calls[name]]
+    in_graph, event = name.startswith("cuGraph"), "CUevent" in types
+    kinds = {
+        "CREATE": "CUstream *" in types,
+        "EVENT_CREATE": "CUevent *" in types and not in_graph,
+        "DESTROY": name.startswith("cuStreamDestroy"),
+        "EVENT_DESTROY": name.startswith("cuEventDestroy"),
+        "RECORD": event and "Record" in name and not in_graph,
+        "WAIT": event and "Wait" in name and not in_graph,
+        "SYNCHRONIZE": "Synchronize" in name,
+        "CAPTURE": re.match(r"cuStream(Begin|End)\w*[cC]apture", name),
+        "CALLBACK": {"CUhostFn", "CUstreamCallback"} & set(types),
+        "GRAPH_LAUNCH": name.startswith("cuGraphLaunch"),
+    }
+    found = [kind for kind, is_it in kinds.items() if is_it]
+    assert len(found) < 2, f"{name}: {found}"
+    if found:
+        return found[0]
+    works = expected_stream(header, name) != "NO_STREAM" or name in MANY_STREAMS | MEMORY_WITHOUT_STREAM
+    return "ENQUEUE" if works and not MET_BY_NO_HOOK.match(name) else None
+
+
+def check_hooks(header, rows):
+    """Each call meets hooks of the kind that its name promises, and only what works on no stream meets none."""
+    return [f"{name}: meets hooks of kind {row.hook}, and should meet {expected_hook(header, name)}" for name, row in rows.items()
+            if name in header.calls and row.hook != expected_hook(header, name)]
+
+
+CHECKS = [check_complete, check_siblings, check_parameters, check_streams, check_events, check_bytes, check_launches, check_values, check_hooks]

@@ -91,7 +91,7 @@
             CUstream hooked_ __attribute__((unused));                                                                                                \
             const CUstream *field_ __attribute__((unused)) = NULL;                                                                                   \
             if (CS_UNLIKELY(cs_load(&cs_hooks_kinds))) {                                                                                             \
-                cs_hooks_meet(&hook_, call_, CS_KIND_##kind, of_sibling);                                                                            \
+                cs_hooks_meet(&hook_, call_, CS_HOOKED(call_, CS_KIND_##kind, CS_BARE effect), of_sibling);                                          \
                 CS_TOLD effect                                                                                                                       \
                 HOOK_##on;                                                                                                                           \
             } else cs_hooks_leave(&hook_);                                                                                                           \

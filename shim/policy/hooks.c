@@ -1,7 +1,5 @@
 #include "shim/policy/hooks.h"
 
-#include <string.h>
-
 #include "shim/base/keep.h"
 
 /*
@@ -110,29 +108,9 @@ void cs_hooks_tell(struct cs_hooked *hook, CUresult result)
 
 /* --- calls --- */
 
-static int kind_of(cs_u16 call_, enum cs_kind kind)
+void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call_, int kind, bool per_thread)
 {
-    const char *name = cs_call_info[call_].name;
-    switch (kind) {
-    case CS_KIND_LAUNCH:
-    case CS_KIND_COPY:
-    case CS_KIND_SET:
-    case CS_KIND_MEMORY:
-    case CS_KIND_MEMOP:
-    case CS_KIND_EXTERNAL: return CUSTREAM_HOOK_ENQUEUE;
-    case CS_KIND_EVENT: return !strncmp(name, "cuEventRecord", 13) ? CUSTREAM_HOOK_RECORD : -1;
-    case CS_KIND_WAIT: return CUSTREAM_HOOK_WAIT;
-    case CS_KIND_SYNC: return CUSTREAM_HOOK_SYNCHRONIZE;
-    case CS_KIND_CAPTURE: return strstr(name, "BeginCapture") || strstr(name, "EndCapture") ? CUSTREAM_HOOK_CAPTURE : -1;
-    case CS_KIND_GRAPH: return !strncmp(name, "cuGraphLaunch", 13) ? CUSTREAM_HOOK_GRAPH_LAUNCH : -1;
-    case CS_KIND_HOSTFN: return CUSTREAM_HOOK_CALLBACK;
-    default: return -1;
-    }
-}
-
-void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call_, enum cs_kind kind, bool per_thread)
-{
-    hook->kind = kind_of(call_, kind);
+    hook->kind = kind;
     hook->refused = CUDA_SUCCESS;
     hook->met = true;
     hook->info = (custream_hook_info_t){.size = sizeof hook->info, .call = cs_call_info[call_].name, .per_thread = per_thread};
@@ -141,6 +119,7 @@ void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call_, enum cs_kind kind, bool
 CUstream cs_hooks_ask(struct cs_hooked *hook, CUstream stream)
 {
     if (stream) hook->info.stream = stream;
+    if (hook->kind == CUSTREAM_HOOK_CREATE) return stream; /* asked about in its chain */
     if (!asked(hook->kind)) return hook->kind = -1, stream;
     ask(hook);
     return hook->kind == CUSTREAM_HOOK_DESTROY ? stream : (CUstream)hook->info.stream;

@@ -22,9 +22,8 @@ class Table:
 
 
 @pytest.fixture(scope="module")
-def tables(root, build, cuda_include):
-    folder = build / "tests"
-    folder.mkdir(parents=True, exist_ok=True)
+def tables(root, build, cuda_include, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
     folders = {name: cuda_include if name == "build" else build / "cuda-headers" / name for name in VERSIONS}
     return {name: Table(root, include, folder / f"dump_calls-{name}") for name, include in folders.items()}
 
@@ -98,6 +97,10 @@ MISTAKES = [
      {"launch": ("LAUNCHED", "f", "gridDimY", "gridDimX", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes")}),
     ("cuMemAllocAsync", "check_values", {"values": [("address", "PTR", "*dptr")]}),
     ("cuGraphLaunch", "check_values", {"values": [("graph_exec", "INT", "hGraph")]}),
+    ("cuCtxRecordEvent", "check_hooks", {"hook": None}),
+    ("cuStreamBeginCaptureToGraph", "check_hooks", {"hook": None}),
+    ("cuMemsetD8", "check_hooks", {"hook": None}),
+    ("cuStreamQuery", "check_hooks", {"hook": "SYNCHRONIZE"}),
 ]
 
 

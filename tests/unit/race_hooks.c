@@ -35,7 +35,7 @@ static void *caller(void *call)
 {
     while (!cs_load(&done)) {
         struct cs_hooked hooked;
-        cs_hooks_meet(&hooked, *(cs_u16 *)call, cs_call_info[*(cs_u16 *)call].kind, false);
+        cs_hooks_meet(&hooked, *(cs_u16 *)call, cs_hook_of_kind(*(cs_u16 *)call, cs_call_info[*(cs_u16 *)call].kind), false);
         cs_hooks_ask(&hooked, NULL);
         CHECK(!hooked.refused);
         cs_hooks_tell(&hooked, CUDA_SUCCESS);

@@ -1,0 +1,18 @@
+/*
+ * Prints what kind of hook the calls of each row of the call table meet, as a JSON object a line; -1: none.
+ *
+ * tests/cases/test_calltable.py compiles this against several cuda.h and compares what it prints with what the calls' names promise.
+ */
+#include <stdio.h>
+
+#include "shim/hook/effects.h"
+#include "shim/hook/told.h"
+
+int main(void)
+{
+#define CALL(name, sibling, kind, stream, effect, ...) \
+    printf("{\"name\":\"%s\",\"hook\":%d}\n", #name, CS_HOOKED(CS_CALL_##name, CS_KIND_##kind, effect));
+#include "shim/calls/calls.def"
+#undef CALL
+    return 0;
+}
