@@ -152,6 +152,7 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     unsigned mode = cs_load_acq(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return NULL;
     if (cs_self) return cs_self->inside ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
+    if (cs_hook_inside()) return NULL; /* in the child of a hook that has forked, which has no thread of its parent's any more */
     if (mode & CS_MODE_RECORD) cs_gpu_start(), cs_gpu_is_ready(); /* before the writer, whose file tells of it, and before the first call makes a context */
     if (!cs_writer_start(mode & CS_MODE_RECORD, mode & CS_MODE_STEER)) {
         cs_store(&cs_mode, CS_MODE_PASS);

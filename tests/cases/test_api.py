@@ -58,6 +58,12 @@ def test_a_late_hook_does_not_record(run_row, tmp_path):
     assert not list(tmp_path.iterdir()) and not run.stderr
 
 
+def test_a_hook_that_forks_is_not_recorded_in_the_child(run_row, tmp_path):
+    run = run_row("rows_refuse", ["85_fork"], "linked-preloaded").check()
+    assert list(tmp_path.glob("*.json*")) == [run.trace]
+    assert run.load().count()["cuStreamSynchronize"] == 1
+
+
 def test_every_row_is_tested_or_explained():
     tested = {int(row.split("_")[0]) for _, row in TESTS} - {0}
     assert not tested & set(NOT_IN_C)
