@@ -2,10 +2,10 @@
  * What a call changes in our objects: the effects that rows of the call table name.
  *
  * Each effect is three statements inside the wrapper of its row: BEFORE the real call, AFTER it, and once the record is in the ring (PUBLISHED). They see
- * the wrapper's locals: thread_, call_, per_thread_, mode_, steer_ (where mode_ has CS_MODE_STEER), r_ (the driver's answer), begin_, end_, stream_ (where the
- * record says that the work went), and the parameters of the call. KEEPS says whether it is needed also while nothing is recorded, for objects to be right
- * later on; ANSWER is what the application gets, the driver's answer unless a policy gives one in its place. A new effect is these five macros here and
- * its name in a row.
+ * the wrapper's locals: thread_, call_, per_thread_, mode_, steer_ and hook_ (where mode_ has CS_MODE_STEER), r_ (the driver's answer, or that of a hook which
+ * refuses the call), begin_, end_, stream_ (where the record says that the work went), and the parameters of the call. KEEPS says whether it is needed also
+ * while nothing is recorded, for objects to be right later on; ANSWER is what the application gets, the driver's answer unless a policy gives one in its
+ * place. A new effect is these five macros here and its name in a row.
  */
 #ifndef CS_HOOK_EFFECTS_H
 #define CS_HOOK_EFFECTS_H
@@ -32,6 +32,8 @@
 #define CS_KEEPS_(effect, ...)                       KEEPS_##effect
 #define CS_DONE                                      (r_ == CUDA_SUCCESS)
 #define CS_STEERED                                   CS_UNLIKELY(mode_ & CS_MODE_STEER)
+#define CS_REFUSED                                   (CS_STEERED && CS_UNLIKELY(hook_.refused)) /* by a hook: nothing that the call names goes to the driver */
+#define CS_KNOWN                                     (CS_DONE || (r_ == CUDA_ERROR_NOT_READY && !CS_REFUSED)) /* to the driver: the call's handle */
 #define CS_ACCEPTED                                  (CS_DONE || (CS_STEERED && steer_.accepted)) /* by the driver: a policy's wait may have found an error then */
 
 /* The driver's answer; ANSWER_effect(call, ...) may give one in its place. */
@@ -60,7 +62,7 @@
 #define KEEPS_stream_destroy 1
 #define BEFORE_stream_destroy(handle)                                                                                                                \
     CUresult kept_ = CUDA_SUCCESS;                                                                                                                   \
-    const bool share_ = CS_STEERED && !hook_.refused && cs_steer_destroys_share(handle, &kept_);                                                                       \
+    const bool share_ = CS_STEERED && !hook_.refused && cs_steer_destroys_share(handle, &kept_);                                                     \
     cs_ref dying_ = share_ ? cs_stream_find(thread_, handle, per_thread_) : cs_stream_destroying(thread_, handle, per_thread_);
 #define ANSWER_stream_destroy(driver, handle) (share_ ? kept_ : (driver))
 #define AFTER_stream_destroy(handle)     stream_ = dying_;
@@ -79,7 +81,7 @@
 #define ANSWER_launch_config(driver, ...) driver
 #define BEFORE_launch_config(config)                                                                                                                 \
     struct cs_launch_copy copy_;                                                                                                                     \
-    if (CS_STEERED) config = cs_steer_config(&steer_, config, &copy_);
+    if (CS_STEERED && !hook_.refused) config = cs_steer_config(&steer_, config, &copy_);
 #define AFTER_launch_config(config)
 #define PUBLISHED_launch_config(config)
 
@@ -136,7 +138,7 @@
 #define KEEPS_capture_begin 1
 #define ANSWER_capture_begin(driver, ...) driver
 #define BEFORE_capture_begin(handle)                                                                                                                 \
-    const cs_u32 shares_ __attribute__((unused)) = CS_STEERED ? cs_steer_captures(handle) : 0;
+    const cs_u32 shares_ __attribute__((unused)) = CS_STEERED && !hook_.refused ? cs_steer_captures(handle) : 0;
 #define AFTER_capture_begin(handle)                                                                                                                  \
     if (CS_DONE) cs_stream_capture(stream_, end_);
 #define PUBLISHED_capture_begin(handle)
@@ -161,7 +163,7 @@
 #define ANSWER_host_func(driver, ...) driver
 #define BEFORE_host_func(fn, data)                                                                                                                   \
     void *given_fn_ = (void *)(fn);                                                                                                                  \
-    struct cs_callback *callback_ = records_ ? cs_callback_new(thread_, hStream, per_thread_, given_fn_, data, call_) : NULL;                        \
+    struct cs_callback *callback_ = records_ && !CS_REFUSED ? cs_callback_new(thread_, hStream, per_thread_, given_fn_, data, call_) : NULL;         \
     if (callback_) fn = cs_callback_host, data = callback_;
 #define AFTER_host_func(fn, data)                                                                                                                    \
     if (!CS_ACCEPTED) cs_callback_refused(callback_);
@@ -172,8 +174,8 @@
 /* The function is told the handle that the program gave, wherever the work went. Where there is no node left to remember it, the work goes there. */
 #define BEFORE_callback(fn, data)                                                                                                                    \
     void *given_fn_ = (void *)(fn);                                                                                                                  \
-    const bool moved_ = CS_STEERED && steer_.asked != hStream;                                                                                       \
-    struct cs_callback *callback_ = records_ || moved_ ? cs_callback_new(thread_, hStream, per_thread_, given_fn_, data, call_) : NULL;              \
+    const bool moved_ = CS_STEERED && !hook_.refused && steer_.asked != hStream, noted_ = moved_ || (records_ && !CS_REFUSED);                       \
+    struct cs_callback *callback_ = noted_ ? cs_callback_new(thread_, hStream, per_thread_, given_fn_, data, call_) : NULL;                          \
     if (callback_ && moved_) cs_callback_tells(callback_, steer_.asked, !records_);                                                                  \
     if (callback_) fn = cs_callback_stream, data = callback_;                                                                                        \
     else if (moved_ && !steer_.redirected) hStream = cs_steer_leave(&steer_);

@@ -22,7 +22,7 @@
 #define STREAM_NO_STREAM           0
 #define STREAM_ON_DEFAULT          STREAM_ON(NULL)
 #define STREAM_ON(handle)                                                                                                                            \
-    (cs_stream_find(thread_, handle, per_thread_) ?: cs_stream_of(thread_, handle, per_thread_, CS_DONE || r_ == CUDA_ERROR_NOT_READY, begin_))
+    (cs_stream_find(thread_, handle, per_thread_) ?: cs_stream_of(thread_, handle, per_thread_, CS_KNOWN, begin_))
 #define STREAM_ON_FIELD(handle)    (CS_DONE ? STREAM_ON(handle) : 0)
 
 /* Which calls are marked, how, and on which stream once the driver has accepted them. */
@@ -95,15 +95,16 @@
                 CS_TOLD effect                                                                                                                       \
                 HOOK_##on;                                                                                                                           \
             } else cs_hooks_leave(&hook_);                                                                                                           \
-            STEER_##on;                                                                                                                              \
+            if (CS_UNLIKELY(hook_.refused)) cs_steer_refused(&steer_, of_sibling);                                                                   \
+            else STEER_##on;                                                                                                                         \
             per_thread_ = steer_.per_thread;                                                                                                         \
             if (steer_.flip) real_ = cs_real.other;                                                                                                  \
         }                                                                                                                                            \
         struct cs_mark mark_ = {NULL, 0};                                                                                                            \
         CS_BEFORE effect                                                                                                                             \
-        if (ENQUEUES(symbol, kind) && CS_UNLIKELY(cs_load(&cs_gpu_marking)) && records_) mark_ = MARK_##on;                                          \
+        if (ENQUEUES(symbol, kind) && CS_UNLIKELY(cs_load(&cs_gpu_marking)) && records_ && !CS_REFUSED) mark_ = MARK_##on;                           \
         const cs_u64 begin_ = cs_ticks();                                                                                                            \
-        CUresult r_ = CS_STEERED && CS_UNLIKELY(hook_.refused) ? hook_.refused : CS_ANSWER(real_ arguments, CS_BARE effect);                         \
+        CUresult r_ = CS_REFUSED ? hook_.refused : CS_ANSWER(real_ arguments, CS_BARE effect);                                                       \
         if (CS_STEERED) r_ = cs_steer_done(&steer_, r_);                                                                                             \
         const cs_u64 end_ = cs_ticks();                                                                                                              \
         if (CS_UNLIKELY(r_ != CUDA_SUCCESS)) cs_result_seen(r_);                                                                                     \

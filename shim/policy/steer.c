@@ -66,6 +66,8 @@ void cs_steer_field(struct cs_steer *steer, struct cs_thread *thread, const CUst
 
 void cs_steer_nothing(struct cs_steer *steer) { *steer = (struct cs_steer){.no_stream = true}; }
 
+void cs_steer_refused(struct cs_steer *steer, bool of_sibling) { *steer = (struct cs_steer){.per_thread = of_sibling}; }
+
 /* As CUDA_LAUNCH_BLOCKING does it: what the operation itself ran into is told by the call that asked for it. Nobody's capture is to mind the wait. */
 static CUresult wait_for(const struct cs_steer *steer)
 {

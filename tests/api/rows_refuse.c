@@ -3,6 +3,77 @@
 
 #include <sys/wait.h>
 
+static int code;
+static void refuse(custream_hook_info_t *info, void *arg) {
+    (void)arg;
+    if (!info->after) info->result = code;
+}
+
+/* ---- All that can be refused ---- */
+
+static void CUDA_CB never(void *arg) { (void)arg, FAILED(); }
+static void CUDA_CB never_either(CUstream stream, CUresult result, void *arg) { (void)stream, (void)result, (void)arg, FAILED(); }
+
+static void all_refused(CUstream s, CUevent e, CUgraphExec exec, CUdeviceptr memory) {
+    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = s};
+
+    CHECK_IS(cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, s, NULL, NULL), code);
+    CHECK_IS(cuLaunchKernelEx(&config, empty, NULL, NULL), code);
+    CHECK_IS(cuMemsetD8Async(memory, 1, 16, s), code);
+    CHECK_IS(cuLaunchHostFunc(s, never, NULL), code);
+    CHECK_IS(cuStreamAddCallback(s, never_either, NULL, 0), code);
+    CHECK_IS(cuGraphLaunch(exec, s), code);
+    CHECK_IS(cuEventRecord(e, s), code);
+    CHECK_IS(cuStreamWaitEvent(s, e, 0), code);
+    CHECK_IS(cuStreamSynchronize(s), code);
+    CHECK_IS(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED), code);
+}
+
+/* What a hook makes is the driver's alone: nobody here knows the stream. */
+static CUstream unseen;
+static void make_unseen(custream_hook_info_t *info, void *arg) {
+    (void)arg;
+    if (!info->after) OK(cuStreamCreate(&unseen, CU_STREAM_NON_BLOCKING));
+}
+
+/* test_api.py holds that between the two queries nobody asks the driver for anything, whatever the settings. */
+ROW(85_nothing, "nothing is done for a refused call") {
+    static const int codes[] = {CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_READY, CUDA_ERROR_INVALID_HANDLE};
+    custream_hook_t hooks[CUSTREAM_HOOK_KINDS], hook;
+    CUdeviceptr memory;
+    CUgraphExec exec;
+    CUgraph graph;
+    CUstream s;
+    CUevent e;
+
+    start();
+    if (!preloaded()) return;
+    OK(cuMemAlloc(&memory, 16));
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    WORKS(custream_register_hook(CUSTREAM_HOOK_EVENT_CREATE, make_unseen, NULL, &hook));
+    OK(cuEventCreate(&e, 0));
+    WORKS(custream_unregister_hook(hook));
+    for (int i = 0; i < 3; i++) OK(cuMemsetD8Async(memory, 1, 16, s)); /* the stream is known to whoever measures it */
+    OK(cuStreamSynchronize(s));
+    OK(cuMemsetD8(memory, 1, 16));
+    for (int kind = CUSTREAM_HOOK_RECORD; kind <= CUSTREAM_HOOK_GRAPH_LAUNCH; kind++)
+        WORKS(custream_register_hook((custream_hook_kind_t)kind, refuse, NULL, &hooks[kind]));
+    OK(cuStreamQuery(s));
+    for (int i = 0; i < 3; i++) {
+        code = codes[i];
+        all_refused(s, e, exec, memory);
+        all_refused(unseen, e, exec, memory);
+        all_refused(NULL, e, exec, memory);
+        CHECK_IS(cuMemsetD8(memory, 2, 16), code);
+    }
+    OK(cuStreamQuery(s));
+    for (int kind = CUSTREAM_HOOK_RECORD; kind <= CUSTREAM_HOOK_GRAPH_LAUNCH; kind++) WORKS(custream_unregister_hook(hooks[kind]));
+    OK(cuStreamSynchronize(s));
+    OK(cuStreamDestroy(s));
+}
+
 /* ---- Calls that have no stream ---- */
 
 static int heard[CUSTREAM_HOOK_KINDS];

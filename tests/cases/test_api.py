@@ -58,6 +58,19 @@ def test_a_late_hook_does_not_record(run_row, tmp_path):
     assert not list(tmp_path.iterdir()) and not run.stderr
 
 
+BESIDE_A_CALL = [{}, {"CUSTREAM_JITTER": "seed=1,percent=100"}, {"CUSTREAM_GPU": "events"}, {"CUSTREAM_STREAMS": "sync"}, {"CUSTREAM_STREAMS": "serial"},
+                 {"CUSTREAM_STREAMS": "pool:1"}, {"CUSTREAM_DEFAULT_STREAM": "per-thread"}, {"CUSTREAM_DEFAULT_STREAM": "audit"}, {"CUSTREAM_TRACE": "off"}]
+
+
+@pytest.mark.parametrize("settings", BESIDE_A_CALL, ids=lambda settings: " ".join(settings.values()) or "none")
+def test_nothing_is_done_for_a_refused_call(run_row, tmp_path, settings):
+    """Between the program's two queries every call is refused: the driver is asked for nothing, neither for the call nor beside it."""
+    run_row("rows_refuse", ["85_nothing"], "linked-preloaded", env={**settings, "CUSTREAM_FAKE_JOURNAL": tmp_path / "journal"}).check()
+    lines = [line for line in (tmp_path / "journal").read_text().splitlines() if line.startswith("1 ")]
+    first, last = (at for at, line in enumerate(lines) if line.split()[1] == "cuStreamQuery")
+    assert lines[first + 1:last] == []
+
+
 def test_a_hook_that_forks_is_not_recorded_in_the_child(run_row, tmp_path):
     run = run_row("rows_refuse", ["85_fork"], "linked-preloaded").check()
     assert list(tmp_path.glob("*.json*")) == [run.trace]
