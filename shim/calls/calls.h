@@ -48,7 +48,7 @@ enum cs_format {
     CS_FORMAT_MEMTYPE,              /* CUmemorytype */
     CS_FORMAT_CAPTURE_MODE,         /* CUstreamCaptureMode in the low half, how many share the stream in the high half */
     CS_FORMAT_CAUSE,                /* takes this value and the next: ticks of the event's last record | thread, stream that recorded it */
-    CS_FORMAT_CAPTURE,              /* ticks at which the stream's capture began */
+    CS_FORMAT_CAPTURE,              /* ticks at which the capture began that the call has ended; 0 none */
     CS_FORMAT_GRAPH_IDS,            /* takes this value and the next: the profiler's number of the graph | of its executable; how many nodes */
     CS_FORMAT_FUNCTION,             /* address of a host function */
     CS_FORMAT_CALL,                 /* enum cs_call, by its name */

@@ -28,7 +28,7 @@
 /* A capture's mode, with how many share the stream that it begins on. */
 #define CAPTURES(m) (mode, CAPTURE_MODE, CS_PACK(m, shares_))
 
-/* What a wait on an event waits for, and since when a capture has been running. */
+/* What a wait on an event waits for, and since when the capture ran that has ended. */
 #define CAUSED   (cause, CAUSE, cause_.ticks), (, NONE, cause_.where)
 #define CAPTURED (capture, CAPTURE, capture_began_)
 

@@ -143,12 +143,13 @@
     if (CS_DONE) cs_stream_capture(stream_, end_);
 #define PUBLISHED_capture_begin(handle)
 
-/* A capture that was invalidated ends too, with an error; refusals of the end call itself leave it running. */
+/* A capture that was invalidated ends too, with an error; refusals of the end call itself, the driver's and a hook's, leave it running. */
 #define KEEPS_capture_end 1
 #define ANSWER_capture_end(driver, ...) driver
-#define BEFORE_capture_end(handle, out)  const cs_u64 capture_began_ = cs_stream_captures(cs_stream_find(thread_, handle, per_thread_));
+#define BEFORE_capture_end(handle, out)  cs_u64 capture_began_ __attribute__((unused)) = cs_stream_captures(cs_stream_find(thread_, handle, per_thread_));
 #define AFTER_capture_end(handle, out)                                                                                                               \
-    if (cs_capture_is_over(r_)) cs_stream_capture(stream_, 0);                                                                                       \
+    if (!CS_REFUSED && cs_capture_is_over(r_)) cs_stream_capture(stream_, 0);                                                                        \
+    else capture_began_ = 0; /* for the record: none has ended */                                                                                    \
     const struct cs_graph_ids ids_ __attribute__((unused)) = CS_DONE ? cs_graph_ids_of(out, NULL) : (struct cs_graph_ids){0};
 #define PUBLISHED_capture_end(handle, out)
 

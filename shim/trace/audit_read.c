@@ -6,7 +6,7 @@
 /* Of each call: what it does to the order of things, and which of its values say so. */
 static struct meaning {
     unsigned char what;              /* enum cs_audit_what */
-    signed char event, cause, context; /* values; -1 none */
+    signed char event, cause, context, capture; /* values; -1 none */
     signed char dst, src, bytes;     /* likewise; all there: a copy or set of one stretch of memory */
     signed char from, to;            /* kinds of memory, CUmemorytype */
     bool dst_array, src_array, host; /* memory is an array's, known by its handle; may be the host's */
@@ -20,11 +20,12 @@ static bool begins_with(const char *text, const char *head) { return !strncmp(te
 
 static void find_values(const struct cs_call_info *info, struct meaning *out)
 {
-    out->event = out->cause = out->context = out->dst = out->src = out->bytes = out->from = out->to = -1;
+    out->event = out->cause = out->context = out->capture = out->dst = out->src = out->bytes = out->from = out->to = -1;
     for (signed char i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         const char *label = info->shown[i].label;
         if (info->shown[i].format == CS_FORMAT_EVENT) out->event = i;
         if (info->shown[i].format == CS_FORMAT_CAUSE) out->cause = i;
+        if (info->shown[i].format == CS_FORMAT_CAPTURE) out->capture = i;
         if (!strcmp(label, "context")) out->context = i;
         if (!strcmp(label, "dst")) out->dst = i;
         if (!strcmp(label, "src")) out->src = i;
@@ -181,7 +182,7 @@ int cs_audit_read(const struct cs_thread *thread, const struct cs_record *r, con
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     const struct meaning *means = &meanings[r->call];
-    bool over = means->what == CS_AUDIT_CAPTURED && cs_capture_is_over((CUresult)r->result);
+    bool over = means->capture >= 0 && r->value[means->capture]; /* a capture, also where that is an error */
     if (!means->what || (r->result != CUDA_SUCCESS && !over)) return 0;
     *step = (struct cs_audit_step){.at = means->what == CS_AUDIT_HOST ? r->end : r->begin, .what = (enum cs_audit_what)means->what};
     step->op = (struct cs_audit_op){.begin = r->begin, .site = thread->site, .tid = thread->tid, .call = r->call,

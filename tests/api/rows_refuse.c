@@ -9,6 +9,51 @@ static void refuse(custream_hook_info_t *info, void *arg) {
     if (!info->after) info->result = code;
 }
 
+/* ---- The end of a capture ---- */
+
+static CUstreamCaptureStatus status_of(CUstream s) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    OK(cuStreamIsCapturing(s, &status));
+    return status;
+}
+
+/* The stream goes on capturing: what is put on it afterwards is in the graph, and the program's own end is the end. */
+static void end_refused(CUstream s, CUdeviceptr memory) {
+    custream_hook_t hook;
+    CUgraph graph = NULL;
+    size_t nodes = 0;
+
+    OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuMemsetD8Async(memory, 1, 16, s));
+    WORKS(custream_register_hook(CUSTREAM_HOOK_CAPTURE, refuse, NULL, &hook));
+    CHECK_IS(cuStreamEndCapture(s, &graph), code);
+    WORKS(custream_unregister_hook(hook));
+    CHECK_IS(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    OK(cuMemsetD8Async(memory, 2, 16, s));
+    CHECK_IS(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    OK(cuStreamEndCapture(s, &graph));
+    OK(cuGraphGetNodes(graph, NULL, &nodes));
+    CHECK_IS(nodes, 2);
+    OK(cuGraphDestroy(graph));
+}
+
+/* All that an end may be answered, CUDA's own reasons among them. test_api.py looks at the timeline and at what an audit makes of it. */
+static void ends_refused(void) {
+    CUdeviceptr memory;
+    CUstream s;
+
+    start();
+    if (!preloaded()) return;
+    OK(cuMemAlloc(&memory, 16));
+    OK(cuStreamCreate(&s, CU_STREAM_DEFAULT));
+    for (code = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; code <= CUDA_ERROR_CAPTURED_EVENT; code++) end_refused(s, memory);
+    OK(cuMemsetD8(memory, 3, 16));
+    OK(cuStreamDestroy(s));
+}
+ROW(85_end, "a refused end of a capture") { ends_refused(); }
+ROW_WITH(85_end_sync, "a refused end of a capture, where each call is waited for", "CUSTREAM_STREAMS=sync") { ends_refused(); }
+ROW_WITH(85_end_serial, "a refused end of a capture, where all work is on one stream", "CUSTREAM_STREAMS=serial") { ends_refused(); }
+
 /* ---- All that can be refused ---- */
 
 static void CUDA_CB never(void *arg) { (void)arg, FAILED(); }

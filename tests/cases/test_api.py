@@ -71,6 +71,19 @@ def test_nothing_is_done_for_a_refused_call(run_row, tmp_path, settings):
     assert lines[first + 1:last] == []
 
 
+@pytest.mark.parametrize("streams", ["keep", "sync", "serial"])
+def test_a_refused_end_of_a_capture_is_none(run_row, streams):
+    """In the timeline the capture goes on to the end that was not refused, and the audit takes what was captured after the refusal for no work."""
+    env = {"CUSTREAM_DEFAULT_STREAM": "audit", "CUSTREAM_STREAMS": streams}
+    trace = run_row("rows_refuse", ["85_end"], "linked-preloaded", env=env).check().load()
+    captures, ends = trace.gpu("capture", cat="cs_stream"), trace.host("cuStreamEndCapture")
+    assert len(captures) == 8 and len(ends) == 16
+    for capture, refused in zip(captures, ends[::2]):
+        assert refused["args"]["cs.result"] != "CUDA_SUCCESS"
+        assert capture["ts"] < refused["ts"] < capture["ts"] + capture["dur"]
+    assert (trace.json["defaultStreamAudit"]["verdict"], trace.json["defaultStreamAudit"]["hazards"]) == ("safe", [])
+
+
 def test_a_hook_that_forks_is_not_recorded_in_the_child(run_row, tmp_path):
     run = run_row("rows_refuse", ["85_fork"], "linked-preloaded").check()
     assert list(tmp_path.glob("*.json*")) == [run.trace]
