@@ -175,9 +175,10 @@
 /* The function is told the handle that the program gave, wherever the work went. Where there is no node left to remember it, the work goes there. */
 #define BEFORE_callback(fn, data)                                                                                                                    \
     void *given_fn_ = (void *)(fn);                                                                                                                  \
-    const bool moved_ = CS_STEERED && !hook_.refused && steer_.asked != hStream, noted_ = moved_ || (records_ && !CS_REFUSED);                       \
+    const CUstream told_ = !CS_STEERED ? hStream : hook_.met ? hook_.given : steer_.asked;                                                           \
+    const bool moved_ = told_ != hStream && !CS_REFUSED, noted_ = moved_ || (records_ && !CS_REFUSED);                                               \
     struct cs_callback *callback_ = noted_ ? cs_callback_new(thread_, hStream, per_thread_, given_fn_, data, call_) : NULL;                          \
-    if (callback_ && moved_) cs_callback_tells(callback_, steer_.asked, !records_);                                                                  \
+    if (callback_ && moved_) cs_callback_tells(callback_, told_, !records_);                                                                         \
     if (callback_) fn = cs_callback_stream, data = callback_;                                                                                        \
     else if (moved_ && !steer_.redirected) hStream = cs_steer_leave(&steer_);
 #define AFTER_callback(fn, data)                                                                                                                     \

@@ -118,6 +118,7 @@ void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call_, int kind, bool per_thre
 
 CUstream cs_hooks_ask(struct cs_hooked *hook, CUstream stream)
 {
+    hook->given = stream;
     if (stream) hook->info.stream = stream;
     if (hook->kind == CUSTREAM_HOOK_CREATE) return stream; /* asked about in its chain */
     if (!asked(hook->kind)) return hook->kind = -1, stream;

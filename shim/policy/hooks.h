@@ -28,6 +28,7 @@ void cs_hooks_after_fork_in_child(void);
 struct cs_hooked {
     custream_hook_info_t info;
     int kind; /* that is asked; -1: none */
+    CUstream given; /* the stream that the program named, once hooks have been asked */
     CUresult refused;
     bool met; /* info is filled in */
 };

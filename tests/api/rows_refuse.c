@@ -119,6 +119,41 @@ ROW(85_nothing, "nothing is done for a refused call") {
     OK(cuStreamDestroy(s));
 }
 
+/* ---- Calls that are moved ---- */
+
+static CUstream from, to, told;
+static void send_elsewhere(custream_hook_info_t *info, void *arg) {
+    (void)arg;
+    if (!info->after && info->stream == from) info->stream = to;
+}
+static void CUDA_CB note(CUstream stream, CUresult result, void *arg) {
+    (void)result, (void)arg;
+    __atomic_store_n(&told, stream, __ATOMIC_SEQ_CST);
+}
+
+static void callback_moved(void) {
+    custream_hook_t hook;
+
+    start();
+    if (!preloaded()) return;
+    OK(cuStreamCreate(&from, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&to, CU_STREAM_NON_BLOCKING));
+    hold(to);
+    WORKS(custream_register_hook(CUSTREAM_HOOK_CALLBACK, send_elsewhere, NULL, &hook));
+    OK(cuStreamAddCallback(from, note, NULL, 0));
+    WORKS(custream_unregister_hook(hook));
+    usleep(2000);
+    CHECK(!__atomic_load_n(&told, __ATOMIC_SEQ_CST)); /* it is behind the gate */
+    open_gate();
+    AWAIT(__atomic_load_n(&told, __ATOMIC_SEQ_CST));
+    CHECK(told == from);
+    OK(cuCtxSynchronize());
+    OK(cuStreamDestroy(from));
+    OK(cuStreamDestroy(to));
+}
+ROW(85_callback, "a callback that a hook has moved is told the program's stream") { callback_moved(); }
+ROW_WITH(85_callback_serial, "a callback that a hook and a policy have moved", "CUSTREAM_STREAMS=serial") { callback_moved(); }
+
 /* ---- Calls that have no stream ---- */
 
 static int heard[CUSTREAM_HOOK_KINDS];
