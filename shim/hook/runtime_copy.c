@@ -8,6 +8,7 @@
 
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
+#include "shim/base/memory.h"
 #include "shim/base/realdl.h"
 #include "shim/object/map.h"
 
@@ -27,27 +28,45 @@ struct found_object {
     unsigned long long flags;
     void *begin, *end;
     struct link_map *map;
-    void *rest[12];
+    void *frames; /* how to unwind its functions: a place in it */
+    void *rest[11];
 };
 typedef int find_object_fn(void *address, struct found_object *found);
+static find_object_fn *_Atomic find_object;
 
-/* The module that holds an address. _dl_find_object takes no lock; dladdr takes the loader's, which another thread may hold while it waits for us. */
+/* _dl_find_object takes no lock; dladdr takes the loader's, which another thread may hold while it waits for us. */
+static void find_object_look(void)
+{
+    static _Atomic bool looked;
+    struct cs_image libc;
+    if (cs_load_acq(&looked)) return;
+    if (cs_image_of_libc(&libc)) cs_store(&find_object, (find_object_fn *)cs_image_symbol(&libc, "_dl_find_object"));
+    cs_store_rel(&looked, true);
+}
+
+/* The module that holds an address. */
 static const struct link_map *module_of(const void *address)
 {
-    static find_object_fn *_Atomic find;
-    static _Atomic bool looked;
-    if (!cs_load_acq(&looked)) {
-        struct cs_image loader;
-        if (cs_image_find("ld-linux-x86-64.so.2", &loader) || cs_image_find("ld-linux-aarch64.so.1", &loader))
-            cs_store(&find, (find_object_fn *)cs_image_symbol(&loader, "_dl_find_object"));
-        cs_store_rel(&looked, true);
-    }
     struct found_object object;
     struct link_map *map = NULL;
     Dl_info info;
     if (!address) return NULL;
-    if (cs_load(&find)) return cs_load(&find)((void *)address, &object) == 0 ? object.map : NULL;
+    find_object_look();
+    if (cs_load(&find_object)) return cs_load(&find_object)((void *)address, &object) == 0 ? object.map : NULL;
     return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+/* Which module holds an address, as a number that another one does not have, wherever it lies. 0: none, or the C library is too old to tell without a lock.
+ * The module may go meanwhile: nothing of it is read. */
+static cs_u64 module_number(const void *address)
+{
+    struct found_object object;
+    find_object_fn *find = cs_load(&find_object);
+    if (!find || find((void *)address, &object)) return 0;
+    cs_u64 h = (uintptr_t)object.map;
+    h = (h ^ h >> 29) * 0xff51afd7ed558ccdu + (uintptr_t)object.begin;
+    h = (h ^ h >> 29) * 0xff51afd7ed558ccdu + (uintptr_t)object.end;
+    return (h ^ h >> 29) * 0xff51afd7ed558ccdu + (uintptr_t)object.frames;
 }
 
 static bool is_own(const struct link_map *map) { return map->l_ld == _DYNAMIC; }
@@ -260,14 +279,21 @@ static cudaError_t no_copy(void)
 
 /* --- answers that are known --- */
 
-/* Address and function -> the real one, and in the high 16 bits how many times a library had been closed by then: what was there may be gone. User
- * addresses have 47 bits (48 on aarch64, where the program has not asked for more). */
+/* Address and function -> an answer. User addresses have 47 bits (48 on aarch64, where the program has not asked for more). */
 #define ADDRESS_BITS 48
 #define ADDRESS_MASK (((cs_u64)1 << ADDRESS_BITS) - 1)
 _Static_assert(CS_RUNTIME_END < 1 << (64 - ADDRESS_BITS), "a call and an address are one key");
+enum { KNOWN_LOG2 = 17 };
 static struct cs_map known;
-static _Atomic int known_state; /* 0: not there yet, 1: being made, 2: there, 3: never will be */
-static _Atomic cs_u16 closed;
+static _Atomic int known_state;  /* 0: not there yet, 1: being made, 2: there, 3: never will be */
+static _Atomic cs_u64 closed;    /* how many times dlclose has begun or ended, where we see it: what was found before may be gone */
+
+/* Each slot of `known` has its own. It holds as long as no library has been closed and both modules are those that were there: a library opened with
+ * RTLD_DEEPBIND closes others without our hearing of it. */
+static struct answer {
+    _Atomic cs_u32 sequence; /* odd while the rest is being written */
+    _Atomic cs_u64 found, since, address_module, found_module;
+} *answers;
 
 static bool known_ready(void)
 {
@@ -275,7 +301,8 @@ static bool known_ready(void)
     if (CS_LIKELY(state == 2)) return true;
     CS_KEEP_ERRNO;
     if (state || !atomic_compare_exchange_strong(&known_state, &state, 1)) return false;
-    cs_store_rel(&known_state, cs_map_init(&known, 17) ? 2 : 3);
+    answers = cs_memory_map(sizeof *answers << KNOWN_LOG2);
+    cs_store_rel(&known_state, answers && cs_map_init(&known, KNOWN_LOG2) ? 2 : 3);
     return cs_load(&known_state) == 2;
 }
 
@@ -287,14 +314,29 @@ static cs_u64 key_of(enum cs_runtime_call call, const void *address) { return ((
 static void *known_by(enum cs_runtime_call call, const void *address)
 {
     if (!known_ready()) return NULL;
-    const cs_u64 now = (cs_u64)cs_load(&closed) << ADDRESS_BITS, value = cs_map_get(&known, key_of(call, address));
-    return CS_LIKELY(value && (value & ~ADDRESS_MASK) == now) ? (void *)(value & ADDRESS_MASK) : NULL;
+    const struct answer *a = (const struct answer *)(uintptr_t)cs_map_get(&known, key_of(call, address));
+    if (!a) return NULL;
+    const cs_u32 sequence = cs_load_acq(&a->sequence);
+    void *found = (void *)(uintptr_t)cs_load(&a->found);
+    const bool holds = cs_load(&a->since) == cs_load(&closed) && cs_load(&a->found_module) == module_number(found) && cs_load(&a->address_module) == module_number(address);
+    atomic_thread_fence(memory_order_acquire);
+    return CS_LIKELY(holds && !(sequence & 1) && cs_load(&a->sequence) == sequence) ? found : NULL;
 }
 
 static void keep(enum cs_runtime_call call, const void *address, void *found, cs_u64 since)
 {
-    struct cs_map_slot *slot = known_ready() && !((uintptr_t)found & ~ADDRESS_MASK) ? cs_map_slot(&known, key_of(call, address), true) : NULL;
-    if (slot) cs_store_rel(&slot->value, (uintptr_t)found | since);
+    struct cs_map_slot *slot = known_ready() ? cs_map_slot(&known, key_of(call, address), true) : NULL;
+    if (!slot) return;
+    struct answer *a = &answers[slot - known.slots];
+    cs_u32 sequence = cs_load(&a->sequence);
+    if (sequence & 1 || !atomic_compare_exchange_strong(&a->sequence, &sequence, sequence + 1)) return;
+    /* Each with release: who reads one of them then reads the odd number too. */
+    cs_store_rel(&a->found, (uintptr_t)found);
+    cs_store_rel(&a->since, since);
+    cs_store_rel(&a->found_module, module_number(found));
+    cs_store_rel(&a->address_module, module_number(address));
+    cs_store_rel(&a->sequence, sequence + 2);
+    cs_store_rel(&slot->value, (uintptr_t)a);
 }
 
 /* A kernel of another module's goes to the caller's copy, which does not know it, where the caller is known; and to the one in which it is registered where
@@ -302,7 +344,7 @@ static void keep(enum cs_runtime_call call, const void *address, void *found, cs
 static CS_COLD void *find(enum cs_runtime_call call, const void *of, const void *caller)
 {
     CS_KEEP_ERRNO;
-    const cs_u64 since = (cs_u64)cs_load(&closed) << ADDRESS_BITS;
+    const cs_u64 since = cs_load(&closed);
     const char *name = cs_runtime_name(call);
     struct cs_image copy;
     bool us, sure = true;

@@ -2,7 +2,7 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks
-APPS_PLAIN  := $(filter-out maker runtime runtime_user keeps leaks other_preload in_constructor null_stream,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS_PLAIN  := $(filter-out maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
 APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream timeline_linked race_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
@@ -47,10 +47,11 @@ $(B)/tests/burst_asan $(B)/tests/burst_tsan: $(B)/tests/burst_%: $(APPS_DIR)/bur
 # Programs of the runtime. Beside the simulated one, copies of it: of another name, as Python's packages have them, and of CUDA 12. Both are where the
 # libraries are that are linked to them; libruntime_user.so is linked to the one that others have too.
 RT_COPIES := $(B)/tests/copies/libcudart-0123abcd.so.13 $(B)/tests/copies/libcudart.so.12
-RT_USERS  := $(B)/tests/libruntime_user.so $(B)/tests/copies/libruntime_user_own.so $(B)/tests/copies/libruntime_user_12.so
+# libruntime_deep.so opens and closes libraries for a program.
+RT_USERS  := $(B)/tests/libruntime_deep.so $(B)/tests/libruntime_user.so $(B)/tests/copies/libruntime_user_own.so $(B)/tests/copies/libruntime_user_12.so
 TEST_PROGRAMS += $(B)/tests/runtime $(B)/tests/runtime_static $(RT_COPIES) $(RT_USERS)
 .PHONY: runtime-programs
-runtime-programs: $(B)/tests/runtime $(B)/tests/runtime_copies $(RT_COPIES) $(RT_USERS)
+runtime-programs: $(B)/tests/runtime $(B)/tests/runtime_copies $(B)/tests/runtime_moves $(RT_COPIES) $(RT_USERS)
 $(RT_COPIES): $(FAKE_RT_OBJ) $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
 	echo 'libcudart.so.$(if $(findstring so.12,$@),12,13) { global: cuda[A-Z]*; __cuda*; local: *; };' >$@.map
@@ -65,6 +66,9 @@ $(B)/tests/runtime_static: $(APPS_DIR)/runtime.c $(FAKE_RT_OBJ) $(APPS_DIR)/modu
 $(B)/tests/libruntime_user.so: $(APPS_DIR)/runtime_user.c $(FAKE)/libcudart.so.13
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared -Wl,-z,lazy $(LDFLAGS) $< -o $@ -L$(FAKE) -lcudart
+$(B)/tests/libruntime_deep.so: $(APPS_DIR)/runtime_deep.c $(APPS_DIR)/module.mk
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
 $(B)/tests/copies/libruntime_user_own.so: $(APPS_DIR)/runtime_user.c $(B)/tests/copies/libcudart-0123abcd.so.13
 	$(CC) $(APPS_FLAGS) -DUSER_TAIL=own_tail -shared -Wl,-soname,$(@F) -Wl,-z,lazy $(LDFLAGS) $< -o $@ '-Wl,-rpath,$$ORIGIN' $(@D)/libcudart-0123abcd.so.13
 $(B)/tests/copies/libruntime_user_12.so: $(APPS_DIR)/runtime_user.c $(B)/tests/copies/libcudart.so.12 $(B)/tests/copies/libruntime_user_own.so

@@ -229,9 +229,24 @@ def test_libraries_move(run_app, build, tmp_path):
     assert "2 fails 400 and then of all 0 0 400" in run.check().stdout
 
 
+@pytest.mark.parametrize("mode", ["deep", "wraps"])
+def test_a_copy_that_moves_without_our_hearing_of_it(run_app, build, mode):
+    """Closed by a library that calls the C library's dlclose, or so often that a short count is the same again: the next call goes where the copy lies now."""
+    run, trace = both(run_app, ["runtime_moves", mode, build / "tests/libruntime_user.so", build / "tests/libruntime_deep.so"])
+    assert run.check().stdout == "sync 0\n" * 3
+    assert runtime_calls(trace)["cudaStreamSynchronize"] == 3 and not said(run)
+
+
+def test_the_loaders_lock_is_not_waited_for(run_app, build):
+    """Another thread holds it until the call has returned."""
+    run, _ = both(run_app, ["runtime_moves", "loading", build / "tests/libruntime_user.so", build / "tests/libruntime_deep.so"])
+    assert run.check().stdout == "loaded behind the call\nsync 0\n"
+
+
 # ---- The other architecture ----
 
-@pytest.mark.parametrize("argv", [["runtime", "plain"], ["runtime", "ranges"], ["runtime_copies", *USERS]], ids=lambda argv: "-".join(argv[:2])[:20])
+@pytest.mark.parametrize("argv", [["runtime", "plain"], ["runtime", "ranges"], ["runtime_copies", *USERS],
+                                  ["runtime_moves", "deep", "libruntime_user.so", "libruntime_deep.so"]], ids=lambda argv: "-".join(argv[:2])[:20])
 def test_on_aarch64(aarch64_build, qemu, tmp_path, argv):
     """The same as there without us, and as many slices as calls."""
     tests = aarch64_build / "tests"
@@ -244,7 +259,12 @@ def test_on_aarch64(aarch64_build, qemu, tmp_path, argv):
                          capture_output=True, text=True, check=True)
     assert run.stdout == bare.stdout
     calls = runtime_calls(read(path))
-    assert calls == made(run.stdout) if argv[0] == "runtime" else calls["cudaLaunchKernel"] == 16 * len(USERS)
+    if argv[0] == "runtime":
+        assert calls == made(run.stdout)
+    elif argv[0] == "runtime_copies":
+        assert calls["cudaLaunchKernel"] == 16 * len(USERS)
+    else:
+        assert run.stdout == "sync 0\n" * 3 and calls["cudaStreamSynchronize"] == 3
 
 
 # ---- The real library, without a GPU ----
