@@ -10,6 +10,7 @@
 #include "shim/base/options.h"
 #include "shim/base/worker.h"
 #include "shim/gpu/mark.h"
+#include "shim/gpu/share.h"
 
 enum { PAUSE_NS = 200000000, AWAY_PAUSE_NS = 2000000000, IDLE_ROUNDS = 10 };
 enum { GRACE_NS = 100000000 }; /* calls that were on their way when the window closed are through by then */
@@ -232,6 +233,7 @@ void cs_gpu_after_fork_in_child(void)
     int profiler = CS_RUNTIME_PROFILER;
     cs_lock_forget(&start_lock);
     cs_gpu_missing_after_fork_in_child();
+    cs_share_after_fork_in_child();
     cs_store(&stepped_back, 0);
     atomic_compare_exchange_strong(&cs_runtime_source, &profiler, CS_RUNTIME_SYMBOLS);
     if (cs_load(&worker.state) == CS_WORKER_IDLE) return;

@@ -15,22 +15,29 @@ enum { KINDS = 64, CALLS = 2048 };
 
 /* From when to when something is listened to, in ticks. begun 0: never; ended 0: still. */
 struct span {
-    cs_u64 begun, ended;
+    _Atomic cs_u64 begun, ended;
+};
+
+/* A buffer of the client's, and the functions that it had registered by then: it goes back through those. */
+struct filling {
+    CUpti_BuffersCallbackRequestFunc request;
+    CUpti_BuffersCallbackCompleteFunc complete;
+    uint8_t *buffer; /* NULL: none at the moment */
+    size_t size, most, used, records;
 };
 
 /* What the other client asked for. Written by its calls, under the lock; read by whoever brings it records. */
 static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_SHARE, "share");
 static struct {
-    CUpti_BuffersCallbackRequestFunc _Atomic request;
-    CUpti_BuffersCallbackCompleteFunc _Atomic complete;
+    CUpti_BuffersCallbackRequestFunc request;
+    CUpti_BuffersCallbackCompleteFunc _Atomic complete; /* NULL: it does not listen */
     CUpti_BuffersCallbackRequestFunc last_request; /* it may enable again without registering again */
     CUpti_BuffersCallbackCompleteFunc last_complete;
-    uint8_t *_Atomic spare; /* a buffer that it has handed out and we have not filled */
-    size_t spare_size, spare_most;
+    struct filling spare; /* that it has handed out and we have not filled; the lock's */
     struct span kinds[KINDS];
     struct span calls[2][CALLS]; /* driver and runtime calls: a kind of them is all of them */
     int calls_on;
-    _Atomic int serving;         /* threads that bring it records at this moment */
+    _Atomic int serving;         /* threads that bring it records, or ask it for a buffer, at this moment */
     _Atomic cs_u64 dropped;
     struct cs_scale scale;
 } client;
@@ -46,15 +53,20 @@ void *cs_share_real(const char *name)
     return NULL;
 }
 
-static bool span_is_open(const struct span *span) { return span->begun && !span->ended; }
-static bool span_has(const struct span *span, cs_u64 at) { return span->begun && at >= span->begun && (!span->ended || at < span->ended); }
+static bool span_is_open(const struct span *span) { return cs_load(&span->begun) && !cs_load(&span->ended); }
+
+static bool span_has(const struct span *span, cs_u64 at)
+{
+    const cs_u64 begun = cs_load(&span->begun), ended = cs_load(&span->ended);
+    return begun && at >= begun && (!ended || at < ended);
+}
 
 /* By how much the number of open ones changes. */
 static int span_set(struct span *span, bool open, cs_u64 now)
 {
     if (open == span_is_open(span)) return 0;
-    if (open) *span = (struct span){now, 0};
-    else span->ended = now;
+    if (open) cs_store(&span->begun, now);
+    cs_store(&span->ended, open ? 0 : now);
     return open ? 1 : -1;
 }
 
@@ -67,39 +79,77 @@ static bool any_on(void)
     return client.calls_on != 0;
 }
 
-static bool asked_for(CUpti_ActivityKind kind) { return (unsigned)kind < KINDS && client.kinds[kind].begun; }
+static bool asked_for(CUpti_ActivityKind kind) { return (unsigned)kind < KINDS && cs_load(&client.kinds[kind].begun); }
 
 /* --- bringing it records --- */
 
-struct filling {
-    uint8_t *buffer;
-    size_t size, most, used, records;
-};
+/* Counts this thread in. It ends with the functions that it finds now, and who makes the client listen no more waits for it. */
+static bool serve(struct filling *to)
+{
+    *to = (struct filling){0};
+    if (!cs_load_acq(&client.complete)) return false;
+    atomic_fetch_add(&client.serving, 1);
+    cs_lock_take(&lock);
+    to->request = client.request;
+    to->complete = cs_load(&client.complete);
+    cs_lock_drop(&lock);
+    if (!to->complete) atomic_fetch_sub(&client.serving, 1);
+    return to->complete;
+}
+
+static void serve_end(void) { atomic_fetch_sub(&client.serving, 1); }
+
+static struct filling take_spare(void)
+{
+    cs_lock_take(&lock);
+    const struct filling spare = client.spare;
+    client.spare.buffer = NULL;
+    cs_lock_drop(&lock);
+    return spare;
+}
+
+/* False: there is one. */
+static bool put_spare(const struct filling *buffer)
+{
+    cs_lock_take(&lock);
+    const bool free = !client.spare.buffer;
+    if (free) client.spare = *buffer;
+    cs_lock_drop(&lock);
+    return free;
+}
 
 static bool fetch(struct filling *to)
 {
-    CUpti_BuffersCallbackRequestFunc request = cs_load_acq(&client.request);
-    *to = (struct filling){.size = client.spare_size, .most = client.spare_most};
-    to->buffer = atomic_exchange(&client.spare, NULL);
-    if (!to->buffer && request) request(&to->buffer, &to->size, &to->most);
+    const struct filling spare = take_spare();
+    *to = (struct filling){.request = to->request, .complete = to->complete, .buffer = spare.buffer, .size = spare.size, .most = spare.most};
+    if (!to->buffer) to->request(&to->buffer, &to->size, &to->most);
     return to->buffer != NULL;
 }
 
 static void deliver(struct filling *from)
 {
-    CUpti_BuffersCallbackCompleteFunc complete = cs_load_acq(&client.complete);
-    if (from->buffer && complete) complete(NULL, 0, from->buffer, from->size, from->used);
+    if (from->buffer) from->complete(NULL, 0, from->buffer, from->size, from->used);
     from->buffer = NULL;
 }
 
-/* As alone, a buffer of its own is always out: some clients do not flush without. */
-static void hand_out(void)
+/* As alone, a buffer of its own is always out: some clients do not flush without. Where another thread was faster, ours goes back empty. */
+static void hand_out(struct filling *to)
 {
-    CUpti_BuffersCallbackRequestFunc request = cs_load_acq(&client.request);
-    uint8_t *buffer = NULL;
-    if (!request || cs_load_acq(&client.spare)) return;
-    request(&buffer, &client.spare_size, &client.spare_most);
-    cs_store_rel(&client.spare, buffer);
+    struct filling more = {.request = to->request, .complete = to->complete};
+    cs_lock_take(&lock);
+    const bool out = client.spare.buffer;
+    cs_lock_drop(&lock);
+    if (out) return;
+    more.request(&more.buffer, &more.size, &more.most);
+    if (more.buffer && !put_spare(&more)) deliver(&more);
+}
+
+static void hand_out_first(void)
+{
+    struct filling to;
+    if (!serve(&to)) return;
+    hand_out(&to);
+    serve_end();
 }
 
 static bool is_for_client(const CUpti_Activity *record)
@@ -130,41 +180,47 @@ static void copy(struct filling *to, const CUpti_Activity *record, size_t size)
 
 void cs_share_completed(const uint8_t *buffer, size_t valid)
 {
-    struct filling to = {0};
+    struct filling to;
     CUpti_Activity *record = NULL, *next = NULL;
-    if (!cs_load_acq(&client.complete)) return;
-    atomic_fetch_add(&client.serving, 1);
-    if (cs_load_acq(&client.complete)) {
-        uint8_t *at = (uint8_t *)buffer;
-        cs_scale_extend(&client.scale);
-        bool more = valid && cs_cupti.cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
-        while (more) {
-            record = next;
-            more = cs_cupti.cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
-            size_t size = (size_t)((more ? (const uint8_t *)next : buffer + valid) - (const uint8_t *)record);
-            if (is_for_client(record)) copy(&to, record, size);
-        }
-        deliver(&to);
-        hand_out();
+    if (!serve(&to)) return;
+    uint8_t *at = (uint8_t *)buffer;
+    cs_scale_extend(&client.scale);
+    bool more = valid && cs_cupti.cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
+    while (more) {
+        record = next;
+        more = cs_cupti.cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
+        size_t size = (size_t)((more ? (const uint8_t *)next : buffer + valid) - (const uint8_t *)record);
+        if (is_for_client(record)) copy(&to, record, size);
     }
-    atomic_fetch_sub(&client.serving, 1);
+    deliver(&to);
+    hand_out(&to);
+    serve_end();
 }
 
 void cs_share_dropped(size_t records) { cs_add(&client.dropped, records); }
 
-/* It has what it asked for and listens no more: nothing of it may be called or written to. */
+/* It has what it asked for and listens no more: nothing of it may be called or written to. The spare is taken when nobody can hand one out any more. */
 static void forget(void)
 {
-    struct filling spare = {.buffer = atomic_exchange(&client.spare, NULL), .size = client.spare_size};
-    deliver(&spare); /* empty */
+    cs_lock_take(&lock);
+    client.request = NULL;
     cs_store_rel(&client.complete, NULL);
-    cs_store_rel(&client.request, NULL);
+    cs_lock_drop(&lock);
     while (atomic_load(&client.serving)) sched_yield();
+    struct filling spare = take_spare();
+    deliver(&spare); /* empty */
     cs_lock_take(&lock);
     memset(client.kinds, 0, sizeof client.kinds);
     memset(client.calls, 0, sizeof client.calls);
     client.calls_on = 0;
     cs_lock_drop(&lock);
+}
+
+/* Other threads are not here. */
+void cs_share_after_fork_in_child(void)
+{
+    cs_lock_forget(&lock);
+    cs_store(&client.serving, 0);
 }
 
 /* --- the backend's side --- */
@@ -194,31 +250,31 @@ CUptiResult cs_share_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
     CS_KEEP_ERRNO;
     if (!request || !complete) return CUPTI_ERROR_INVALID_PARAMETER;
     cs_lock_take(&lock);
-    cs_store_rel(&client.request, client.last_request = request);
+    client.request = client.last_request = request;
     cs_store_rel(&client.complete, client.last_complete = complete);
     cs_scale_begin(&client.scale, client.scale.clock);
     bool through = !cs_load_acq(&ours);
     cs_lock_drop(&lock);
     cs_log(CS_LOG_DEBUG, "another client: cuptiActivityRegisterCallbacks");
     if (through) CS_CUPTI_THROUGH(cuptiActivityRegisterCallbacks, request, complete);
-    hand_out();
+    hand_out_first();
     return CUPTI_SUCCESS;
 }
 
 /* What it enables again has a new beginning: the records from before it go out first. */
 static void settle(const struct span *span)
 {
-    if (cs_load_acq(&ours) && span->ended) cs_cupti.cuptiActivityFlushAll(0);
+    if (cs_load_acq(&ours) && cs_load(&span->ended)) cs_cupti.cuptiActivityFlushAll(0);
 }
 
 static void listens_again(void)
 {
     cs_lock_take(&lock);
     bool again = !cs_load_acq(&client.complete) && client.last_complete;
-    if (again) cs_store_rel(&client.request, client.last_request);
+    if (again) client.request = client.last_request;
     if (again) cs_store_rel(&client.complete, client.last_complete);
     cs_lock_drop(&lock);
-    if (again && cs_load_acq(&ours)) hand_out();
+    if (again && cs_load_acq(&ours)) hand_out_first();
 }
 
 static void note_kind(CUpti_ActivityKind kind, bool on)

@@ -62,5 +62,6 @@ bool cs_share_serves(void);                                   /* another client 
 bool cs_share_wants_nodes(void);                              /* the other client wants the work of graphs, not whole graphs */
 void cs_share_completed(const uint8_t *buffer, size_t valid); /* one of our buffers, before we read it ourselves */
 void cs_share_dropped(size_t records);
+void cs_share_after_fork_in_child(void);
 
 #endif
