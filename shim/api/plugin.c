@@ -31,6 +31,7 @@ static void load(const char *path)
     custream_status_t answer = init ? init(&api) : CUSTREAM_SUCCESS;
     if (!init) cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: %s has no custream_plugin_init; the program goes on without it", path);
     else if (answer != CUSTREAM_SUCCESS) cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: custream_plugin_init of %s answers %s", path, custream_status_name(answer));
+    dlerror(); /* the call that we are in may be a look-up that has succeeded: what failed here is not its error */
 }
 
 static void load_all(void)
