@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim/base/clock.h"
@@ -36,6 +37,7 @@ static _Atomic pid_t owner; /* the process that may end the trace: not a vfork c
 
 void (*cs_activated)(void);
 static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
+static _Atomic pid_t loading;    /* the thread that opens plug-ins; others that begin meanwhile wait for it. 0: none */
 static _Atomic pid_t unwanted;   /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 
 /* Of a process whose objects are kept. */
@@ -46,6 +48,7 @@ static unsigned first_mode(bool steers) { return CS_MODE_WATCH | (cs_window_begi
 static void after_fork_in_child(void)
 {
     cs_store(&activating, 0);
+    cs_store(&loading, 0);
     cs_names_after_fork_in_child();
     cs_writer_after_fork_in_child();
     cs_gpu_after_fork_in_child();
@@ -96,6 +99,7 @@ static void activate_locked(void)
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
         cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");
+    if (watches && cs_activated && *cs_option_text(CS_OPTION_PLUGIN)) cs_store(&loading, cs_load(&activating));
     cs_store_rel(&cs_mode, watches ? first_mode(steers) : CS_MODE_PASS);
 }
 
@@ -131,6 +135,7 @@ bool cs_activate(void)
     }
     cs_store_rel(&activating, 0);
     if (first && cs_activated && cs_load_acq(&cs_mode) & CS_MODE_WATCH) cs_activated();
+    if (first) cs_store_rel(&loading, 0);
     return cs_load_acq(&cs_mode) != CS_MODE_COLD;
 }
 
@@ -146,6 +151,25 @@ void cs_gpu_is_ready(void)
     if (cs_gpu_is_on() && !atomic_exchange(&registered, true)) atexit(gpu_ends);
 }
 
+/* Plug-ins have their hooks before another thread's first call goes on. Not for ever: one that comes up may wait for that thread, or for the loader's lock, which
+ * it holds. */
+static CS_COLD void await_plugins(pid_t loader)
+{
+    enum { PATIENCE_MS = 2000 };
+    struct timespec now, from;
+    CS_KEEP_ERRNO;
+    if (loader == (pid_t)syscall(SYS_gettid)) return;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    while (cs_load_acq(&loading)) {
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < PATIENCE_MS) continue;
+        if (atomic_compare_exchange_strong(&loading, &loader, 0))
+            cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: plug-ins have not come up in %d s; other threads go on, and what they do is not told to hooks yet", PATIENCE_MS / 1000);
+        return;
+    }
+}
+
 CS_COLD struct cs_thread *cs_enter_slowly(void)
 {
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
@@ -153,6 +177,8 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     if (!(mode & CS_MODE_WATCH)) return NULL;
     if (cs_self) return cs_self->inside ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
     if (cs_hook_inside()) return NULL; /* in the child of a hook that has forked, which has no thread of its parent's any more */
+    pid_t loader = cs_load_acq(&loading);
+    if (loader) await_plugins(loader);
     if (mode & CS_MODE_RECORD) cs_gpu_start(), cs_gpu_is_ready(); /* before the writer, whose file tells of it, and before the first call makes a context */
     if (!cs_writer_start(mode & CS_MODE_RECORD, mode & CS_MODE_STEER)) {
         cs_store(&cs_mode, CS_MODE_PASS);

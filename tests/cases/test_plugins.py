@@ -55,3 +55,54 @@ def test_a_look_up_that_succeeds_has_no_error(run_app, compiled, tmp_path, plugi
 def test_without_plug_ins_the_programs_error_stays(run_app, compiled):
     source = """int main(void) { dlsym(RTLD_DEFAULT, "there_is_none"); cuInit(0); CUstream s; cuStreamQuery(s = 0); const char *e = dlerror(); puts(e ? e : "none"); }"""
     assert "there_is_none" in run_app([compiled("program", source)]).check().stdout
+
+
+# ---- Other threads, while plug-ins come up ----
+
+TWO_THREADS = """
+static pthread_barrier_t both;
+static int priority[2];
+static void *begins(void *which)
+{
+    int *mine = which;
+    CUcontext context;
+    CUstream s;
+    pthread_barrier_wait(&both);
+    if (mine == &priority[1]) usleep(50000);
+    cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context);
+    cuStreamCreateWithPriority(&s, 1, 0);
+    cuStreamGetPriority(s, mine);
+    return NULL;
+}
+int main(void)
+{
+    pthread_t threads[2];
+    cuInit(0); pthread_barrier_init(&both, NULL, 2);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, begins, &priority[i]);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    printf("%d %d\\n", priority[0], priority[1]);
+}
+"""
+RAISES = """
+static void hook(custream_hook_info_t *info, void *arg) { (void)arg; if (!info->after) info->priority = -3; }
+static void *uses_cuda(void *unused) { CUcontext c; cuDevicePrimaryCtxRetain(&c, 0); return unused; }
+INIT
+{
+    custream_hook_t hook_;
+    pthread_t thread;
+    if (getenv("PLUGIN_WAITS")) pthread_create(&thread, NULL, uses_cuda, NULL), pthread_join(thread, NULL);
+    usleep(300000);
+    return api->register_hook(CUSTREAM_HOOK_CREATE, hook, NULL, &hook_);
+}
+"""
+
+
+def test_a_plug_in_has_its_hooks_before_other_threads_go_on(run_app, compiled):
+    run = run_app([compiled("program", TWO_THREADS)], env={"CUSTREAM_PLUGIN": compiled("raises.so", RAISES)}).check()
+    assert run.stdout == "-3 -3\n" and not said(run)
+
+
+def test_a_plug_in_that_waits_for_another_thread(run_app, compiled):
+    """That one is not held for ever."""
+    run = run_app([compiled("program", TWO_THREADS)], env={"CUSTREAM_PLUGIN": compiled("raises.so", RAISES), "PLUGIN_WAITS": 1}).check()
+    assert run.stdout.startswith("-3 ") and any("have not come up in 2 s" in line for line in said(run))
