@@ -409,10 +409,11 @@ typedef void custream_hook_fn(custream_hook_info_t *info, void *arg);
 
 /* Has function(info, arg) called before and after each call of the kind that the program makes of CUDA from then on, by whatever way the preload library sees; on
  * the thread that makes it. Several are called in no promised order; one that refuses ends the round, and the after round comes all the same. At most 64. Without
- * the preload library, or once the process has begun to end: CUSTREAM_NOT_SUPPORTED; table full: CUSTREAM_NO_MEMORY.
+ * the preload library, or once the process has begun to end: CUSTREAM_NOT_SUPPORTED; table full: CUSTREAM_NO_MEMORY. The library that has the function is not unloaded any
+ * more, whoever closes it, also after the hook is unregistered. This asks the loader, and takes its lock.
  *
  * In a hook: calls of CUDA go straight to the driver, unrecorded, and meet no hook; so do functions here, of which those that wait (custream_synchronize, _device_synchronize,
- * _event_synchronize) answer CUSTREAM_NOT_SUPPORTED. A hook may register and unregister hooks, itself too; must return, without longjmp and without exceptions; and
+ * _event_synchronize) answer CUSTREAM_NOT_SUPPORTED. A hook may register and unregister hooks, itself too; must return, without longjmp, exceptions or pthread_exit; and
  * keeps nothing of info. errno is kept for the program. */
 custream_status_t custream_register_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, custream_hook_t *hook);
 

@@ -1,7 +1,11 @@
+#define _GNU_SOURCE
 #include "shim/api/link.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 
+#include "shim/base/keep.h"
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
 #include "shim/hook/annotate.h"
@@ -80,9 +84,20 @@ static bool steer_from_now_on(void)
     return true;
 }
 
+/* A library with a hook is not unloaded any more: the hook may be called, or be running, when the program closes it. The program itself has no name, and stays. */
+static void pin_module_of(custream_hook_fn *function)
+{
+    CS_KEEP_ERRNO;
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (!dladdr1((const void *)function, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !*map->l_name) return;
+    if (!dlopen(map->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlerror();
+}
+
 custream_status_t api_link_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, cs_u32 *number)
 {
     bool running;
+    pin_module_of(function);
     if (!(*number = cs_hook_add(kind, function, arg))) return CUSTREAM_NO_MEMORY;
     if (steer_from_now_on()) return CUSTREAM_SUCCESS;
     cs_hook_remove(*number, &running);

@@ -106,3 +106,41 @@ def test_a_plug_in_that_waits_for_another_thread(run_app, compiled):
     """That one is not held for ever."""
     run = run_app([compiled("program", TWO_THREADS)], env={"CUSTREAM_PLUGIN": compiled("raises.so", RAISES), "PLUGIN_WAITS": 1}).check()
     assert run.stdout.startswith("-3 ") and any("have not come up in 2 s" in line for line in said(run))
+
+
+# ---- A library with a hook that is closed ----
+
+CLOSES = """
+int main(int argc, char **argv)
+{
+    CUcontext context;
+    CUstream s;
+    int calls = 0;
+    custream_hook_t hook;
+    cuInit(0), cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context), cuStreamCreate(&s, 1);
+    void *library = dlopen(argv[1], RTLD_NOW);
+    custream_hook_t (*registers)(int *) = (custream_hook_t (*)(int *))dlsym(library, "registers");
+    hook = registers(&calls);
+    cuStreamSynchronize(s);
+    printf("closed %d, ", dlclose(library));
+    fflush(stdout);
+    cuStreamSynchronize(s);
+    printf("calls %d, unregistered %d\\n", calls, custream_unregister_hook(hook));
+}
+"""
+REGISTERS = """
+static void hook(custream_hook_info_t *info, void *calls) { (void)info; ++*(int *)calls; }
+custream_hook_t registers(int *calls)
+{
+    custream_hook_t made = NULL;
+    custream_register_hook(CUSTREAM_HOOK_SYNCHRONIZE, hook, calls, &made);
+    return dlerror() ? NULL : made;
+}
+"""
+
+
+@pytest.mark.parametrize("path", ["whole", "relative"])
+def test_a_library_with_a_hook_stays(run_app, compiled, tmp_path, path):
+    library = compiled("registers.so", REGISTERS)
+    run = run_app([compiled("program", CLOSES), library if path == "whole" else "./registers.so"], cwd=tmp_path).check()
+    assert run.stdout == "closed 0, calls 4, unregistered 0\n" and not said(run)
