@@ -38,6 +38,7 @@ bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct
         case DT_SYMTAB: image->symbols = relocated(base, d->d_un.d_ptr); break;
         case DT_STRTAB: image->strings = relocated(base, d->d_un.d_ptr); break;
         case DT_VERSYM: image->versions = relocated(base, d->d_un.d_ptr); break;
+        case DT_VERDEF: image->defined_versions = relocated(base, d->d_un.d_ptr); break;
         case DT_GNU_HASH: image->gnu_hash = relocated(base, d->d_un.d_ptr); break;
         case DT_HASH: image->sysv_hash = relocated(base, d->d_un.d_ptr); break;
         case DT_SONAME: soname = d->d_un.d_val; break;
@@ -51,6 +52,13 @@ bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct
  * that it needs, and so change the order in which the process's libraries are searched. */
 extern struct r_debug _r_debug __attribute__((weak));
 static const struct link_map *all_maps(void) { return &_r_debug ? _r_debug.r_map : NULL; }
+
+bool cs_image_own(struct cs_image *image)
+{
+    for (const struct link_map *m = all_maps(); m; m = m->l_next)
+        if (m->l_ld == _DYNAMIC) return cs_image_read(m->l_addr, m->l_ld, m->l_name, image);
+    return false;
+}
 
 bool cs_image_of_libc(struct cs_image *image)
 {
@@ -69,6 +77,37 @@ void *cs_symbol_behind(const char *name)
         behind |= m->l_ld == _DYNAMIC; /* this library's own */
     }
     return found || !cs_image_of_libc(&image) ? found : cs_image_symbol(&image, name);
+}
+
+/* How many libraries were loaded with the program: those that it opens come behind them in the list, and are not in everybody's scope. */
+static size_t maps_at_start = SIZE_MAX;
+__attribute__((constructor)) static void at_start(void)
+{
+    maps_at_start = 0;
+    for (const struct link_map *m = all_maps(); m; m = m->l_next) maps_at_start++;
+}
+
+bool cs_image_each_behind(bool (*want)(const struct cs_image *image, void *data), void *data)
+{
+    struct cs_image image;
+    bool behind = false;
+    size_t i = 0;
+    for (const struct link_map *m = all_maps(); m && i < maps_at_start; m = m->l_next, i++) {
+        if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image) && want(&image, data)) return true;
+        behind |= m->l_ld == _DYNAMIC;
+    }
+    return false;
+}
+
+bool cs_image_sees_behind(const void *base, const char *name)
+{
+    struct cs_image image;
+    bool behind = false;
+    for (const struct link_map *m = all_maps(); m && m->l_ld != _DYNAMIC; m = m->l_next) {
+        if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image) && cs_image_symbol(&image, name)) return false;
+        behind |= m->l_addr == (uintptr_t)base;
+    }
+    return behind;
 }
 
 struct each {
@@ -112,6 +151,23 @@ bool cs_image_find(const char *soname, struct cs_image *image)
     return cs_image_each(has_soname, &wanted);
 }
 
+static const char *version_name(const struct cs_image *image, unsigned number)
+{
+    const ElfW(Verdef) *d = image->defined_versions;
+    for (; d; d = d->vd_next ? (const void *)((const char *)d + d->vd_next) : NULL)
+        if (d->vd_ndx == number && !(d->vd_flags & VER_FLG_BASE)) return image->strings + ((const ElfW(Verdaux) *)((const char *)d + d->vd_aux))->vda_name;
+    return NULL;
+}
+
+/* As the loader compares them (glibc, check_match in elf/dl-lookup.c). */
+static bool fits(const struct cs_image *image, cs_u32 i, const char *version)
+{
+    if (!image->versions) return true;
+    const ElfW(Half) number = ((const ElfW(Half) *)image->versions)[i];
+    const char *name = version_name(image, number & 0x7fff);
+    return name ? equal(name, version) : !(number & 0x8000);
+}
+
 /* Symbol `i` if it defines `name` with an address of its own, neither a thread's variable nor a resolver; *hidden tells an old version, kept for old
  * binaries. */
 static void *symbol_at(const struct cs_image *image, cs_u32 i, const char *name, bool *hidden)
@@ -123,7 +179,16 @@ static void *symbol_at(const struct cs_image *image, cs_u32 i, const char *name,
     return (void *)(image->base + symbol->st_value);
 }
 
-static void *gnu_find(const struct cs_image *image, const char *name)
+/* Where `version` is not NULL, only a function that fits it. */
+static void *symbol_for(const struct cs_image *image, cs_u32 i, const char *name, const char *version, bool *hidden)
+{
+    void *found = symbol_at(image, i, name, hidden);
+    if (!found || !version) return found;
+    *hidden = false;
+    return (((const ElfW(Sym) *)image->symbols)[i].st_info & 15) == STT_FUNC && fits(image, i, version) ? found : NULL;
+}
+
+static void *gnu_find(const struct cs_image *image, const char *name, const char *version)
 {
     cs_u32 hash = 5381;
     for (const unsigned char *p = (const unsigned char *)name; *p; p++) hash = hash * 33 + *p;
@@ -135,7 +200,7 @@ static void *gnu_find(const struct cs_image *image, const char *name)
     if (!buckets) return NULL;
     for (cs_u32 i = bucket[hash % buckets]; i && i >= first; i++) {
         cs_u32 h = chain[i - first];
-        if ((h | 1) == (hash | 1) && (found = symbol_at(image, i, name, &hidden))) {
+        if ((h | 1) == (hash | 1) && (found = symbol_for(image, i, name, version, &hidden))) {
             if (!hidden) return found;
             old = found;
         }
@@ -144,7 +209,7 @@ static void *gnu_find(const struct cs_image *image, const char *name)
     return old;
 }
 
-static void *sysv_find(const struct cs_image *image, const char *name)
+static void *sysv_find(const struct cs_image *image, const char *name, const char *version)
 {
     const cs_u32 *table = image->sysv_hash; /* bucket count, symbol count, buckets, chains */
     cs_u32 hash = 0, buckets = table[0];
@@ -155,18 +220,20 @@ static void *sysv_find(const struct cs_image *image, const char *name)
     void *found, *old = NULL;
     bool hidden;
     for (cs_u32 i = buckets ? table[2 + hash % buckets] : 0; i; i = table[2 + buckets + i]) {
-        if (!(found = symbol_at(image, i, name, &hidden))) continue;
+        if (!(found = symbol_for(image, i, name, version, &hidden))) continue;
         if (!hidden) return found;
         old = found;
     }
     return old;
 }
 
-void *cs_image_symbol(const struct cs_image *image, const char *name)
+void *cs_image_function(const struct cs_image *image, const char *name, const char *version)
 {
-    if (image->gnu_hash) return gnu_find(image, name);
-    return image->sysv_hash ? sysv_find(image, name) : NULL;
+    if (image->gnu_hash) return gnu_find(image, name, version);
+    return image->sysv_hash ? sysv_find(image, name, version) : NULL;
 }
+
+void *cs_image_symbol(const struct cs_image *image, const char *name) { return cs_image_function(image, name, NULL); }
 
 bool cs_realdl_init(void)
 {

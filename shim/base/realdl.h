@@ -26,13 +26,15 @@ struct cs_image {
     const void *dynamic;
     const void *symbols;
     const char *strings, *soname;
-    const void *versions;
+    const void *versions, *defined_versions;
     const void *gnu_hash, *sysv_hash;
 };
 
 /* The C library. Takes no lock and calls no function: it works in the child of a fork whose parent had another thread in the loader, and before a
  * sanitizer has found the functions that it stands in front of. */
 bool cs_image_of_libc(struct cs_image *image);
+
+bool cs_image_own(struct cs_image *image); /* this library */
 
 /* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. Takes the loader's lock (dl_iterate_phdr). */
 bool cs_image_find(const char *soname, struct cs_image *image);
@@ -46,6 +48,17 @@ bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct
 /* The address of a defined function or variable: its default version, or an old one where there is only that. NULL if the library does not define it,
  * or not by an address (thread-local variables, functions chosen by a resolver). */
 void *cs_image_symbol(const struct cs_image *image, const char *name);
+
+/* The function to which the loader binds a reference with that version, if it comes to this library: one of the version, or without any. "" is a version that
+ * none has. NULL: none. */
+void *cs_image_function(const struct cs_image *image, const char *name, const char *version);
+
+/* The libraries that were loaded with the program and stand behind this one in the loader's order of search, until `want` returns true, which is then the
+ * answer. Takes no lock. */
+bool cs_image_each_behind(bool (*want)(const struct cs_image *image, void *data), void *data);
+
+/* The module with that load base stands in front of this library, and none between them defines the name: what it finds with RTLD_NEXT is what we find. */
+bool cs_image_sees_behind(const void *base, const char *name);
 
 /* The definition that follows this library's own in the loader's order of search, so that others who stand in front of the C library's get their turn:
  * what RTLD_NEXT gives. Found as cs_image_of_libc finds the C library, whose own definition is the answer where the order does not tell. */

@@ -1,5 +1,7 @@
 #include "shim/calls/real.h"
 
+#include <string.h>
+
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/realdl.h"
@@ -39,6 +41,25 @@ static const struct entry {
 #undef USED
 };
 
+/* A library that the loader would have asked before the driver, had we not been in front of it. */
+static bool is_passed_by(const struct cs_image *image, void *driver)
+{
+    if (image->dynamic == ((const struct cs_image *)driver)->dynamic) return true;
+    for (size_t i = 0; i < CS_COUNT(entries) && strncmp(image->soname, "libcustream", strlen("libcustream")); i++) {
+        if (!entries[i].required || !cs_image_function(image, entries[i].name, "")) continue;
+        cs_log(CS_LOG_WARN, "%s stands behind this library and defines %s: calls of the driver pass it by; preload it in front", image->soname, entries[i].name);
+        return true;
+    }
+    return false;
+}
+
+/* libcustream_shim_dlsym.so has only look-ups, and stands in nobody's way. */
+static bool stands_in_front(void)
+{
+    struct cs_image own;
+    return cs_image_own(&own) && cs_image_symbol(&own, entries[0].name);
+}
+
 bool cs_real_init(void)
 {
     struct cs_image driver;
@@ -48,6 +69,7 @@ bool cs_real_init(void)
         if (!found && entries[i].required) found = (void *)cs_real_missing;
         *(void **)((char *)&cs_real + entries[i].offset) = found;
     }
+    if (stands_in_front()) cs_image_each_behind(is_passed_by, &driver);
     return true;
 }
 

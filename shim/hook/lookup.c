@@ -123,6 +123,11 @@ static void *among_dependencies(const char *name, const void *caller)
 static struct cs_routed route_pseudo(void *handle, const char *name, const void *caller)
 {
     static const struct cs_routed undecided = {NULL, 0};
+    const void *base;
+    if (handle == RTLD_NEXT && cs_module_of(caller, NULL, &base) && cs_image_sees_behind(base, name)) {
+        void *next = cs_real_dlsym(RTLD_NEXT, name), *ours_ = cs_lookup_swap(next, caller);
+        return ours_ != next ? (struct cs_routed){ours_, 1} : undecided;
+    }
     void *first = cs_real_dlsym(RTLD_DEFAULT, name);
     if (handle == RTLD_NEXT && (!first || !same_module(caller, (const void *)getauxval(AT_ENTRY)) || first != cs_real_dlsym(RTLD_NEXT, name))) return undecided;
     if (!first) first = among_dependencies(name, caller);

@@ -78,6 +78,7 @@ struct imports {
     struct cs_image image;
     const char *file;                /* that has the versions: a DT_NEEDED of the module */
     ElfW(Half) version[VERSIONS_MAX]; /* their numbers in the module's table of versions */
+    const char *version_name[VERSIONS_MAX];
     int versions;
     const ElfW(Rela) *calls, *data;
     size_t call_count, data_count;
@@ -93,6 +94,7 @@ static void read_versions(struct imports *imports, const ElfW(Verneed) *need, si
         for (int i = 0; i < need->vn_cnt; i++, aux = (const void *)((const char *)aux + aux->vna_next)) {
             const char *version = imports->image.strings + aux->vna_name;
             if (strncmp(version, VERSION_PREFIX, strlen(VERSION_PREFIX)) || imports->versions == VERSIONS_MAX) continue;
+            imports->version_name[imports->versions] = version;
             imports->version[imports->versions++] = aux->vna_other & 0x7fff;
             if (!imports->file) imports->file = imports->image.strings + need->vn_file;
         }
@@ -130,12 +132,13 @@ static const char *name_of(const struct imports *imports, size_t symbol)
     return imports->image.strings + ((const ElfW(Sym) *)imports->image.symbols)[symbol].st_name;
 }
 
-static bool is_import(const struct imports *imports, size_t symbol)
+/* The version of cudart's under which a symbol is imported; NULL: none. */
+static const char *import_version(const struct imports *imports, size_t symbol)
 {
     const ElfW(Half) version = ((const ElfW(Half) *)imports->image.versions)[symbol] & 0x7fff;
     for (int i = 0; i < imports->versions; i++)
-        if (imports->version[i] == version) return true;
-    return false;
+        if (imports->version[i] == version) return imports->version_name[i];
+    return NULL;
 }
 
 /* The library that one of the relocations is bound to, as its own table of symbols confirms: no lazy call's way into the loader, and not us. */
@@ -144,7 +147,7 @@ static bool bound_copy(struct imports *imports, const ElfW(Rela) *rela, size_t c
     for (size_t i = 0; i < count; i++) {
         const unsigned type = (unsigned)ELF64_R_TYPE(rela[i].r_info);
         const size_t symbol = ELF64_R_SYM(rela[i].r_info);
-        if (!symbol || (type != RELOC_CALL && type != RELOC_DATA && type != RELOC_ADDRESS) || !is_import(imports, symbol)) continue;
+        if (!symbol || (type != RELOC_CALL && type != RELOC_DATA && type != RELOC_ADDRESS) || !import_version(imports, symbol)) continue;
         const void *bound = (const void *)*(const uintptr_t *)(imports->image.base + rela[i].r_offset);
         const struct link_map *map = module_of(bound);
         if (map && map->l_ld == imports->image.dynamic) imports->unbound = true;
@@ -208,34 +211,66 @@ static const void *real_caller(const void *returns, bool *us)
 
 /* --- which copy --- */
 
-static bool imports_name(const struct imports *imports, const char *name)
+/* A copy, and the version under which who calls it has it. */
+struct copy {
+    struct cs_image image;
+    const char *version;
+};
+
+/* The version under which a module imports a name; NULL: it does not. */
+static const char *imports_name(const struct imports *imports, const char *name)
 {
     for (int pass = 0; pass < 2; pass++) {
         const ElfW(Rela) *rela = pass ? imports->data : imports->calls;
         for (size_t i = 0; i < (pass ? imports->data_count : imports->call_count); i++) {
             const size_t symbol = ELF64_R_SYM(rela[i].r_info);
-            if (symbol && is_import(imports, symbol) && !strcmp(name_of(imports, symbol), name)) return true;
+            const char *version = symbol ? import_version(imports, symbol) : NULL;
+            if (version && !strcmp(name_of(imports, symbol), name)) return version;
         }
     }
-    return false;
+    return NULL;
 }
 
 /* That of the module that holds an address, if it imports the name, or where name is NULL, anything of cudart. Not *sure: as long as nothing that tells it
  * is bound. Kernels and variables are registered before they are used, and that is something bound. */
-static bool copy_of(const void *address, const char *name, struct cs_image *copy, bool *sure)
+static bool copy_of(const void *address, const char *name, struct copy *copy, bool *sure)
 {
     struct cs_image image;
     struct imports imports;
     const struct link_map *map = module_of(address);
     if (!map || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, &image)) return false;
-    if (!imports_read(&image, &imports) || (name && !imports_name(&imports, name))) return false;
-    if (bound_copy(&imports, imports.calls, imports.call_count, copy) || bound_copy(&imports, imports.data, imports.data_count, copy)) return true;
+    if (!imports_read(&image, &imports)) return false;
+    copy->version = name ? imports_name(&imports, name) : imports.version_name[0];
+    if (!copy->version) return false;
+    if (bound_copy(&imports, imports.calls, imports.call_count, &copy->image) || bound_copy(&imports, imports.data, imports.data_count, &copy->image)) return true;
     *sure = !imports.unbound;
-    return cs_image_find(imports.file, copy);
+    return cs_image_find(imports.file, &copy->image);
+}
+
+struct in_front {
+    const struct copy *copy;
+    const char *name;
+    void *found;
+};
+
+static bool defines_in_front(const struct cs_image *image, void *data)
+{
+    struct in_front *front = data;
+    if (image->dynamic == front->copy->image.dynamic) return true;
+    if (strncmp(image->soname, "libcustream", strlen("libcustream"))) front->found = cs_image_function(image, front->name, front->copy->version);
+    return front->found;
+}
+
+/* The copy's, unless something that was loaded with the program behind us stands in front of it and has that function alone: a tool that is preloaded. */
+static void *function_of(const struct copy *copy, const char *name)
+{
+    struct in_front front = {copy, name, NULL};
+    if (copy->version) cs_image_each_behind(defines_in_front, &front);
+    return front.found ?: cs_image_symbol(&copy->image, name);
 }
 
 struct wanted {
-    const char *name, *file; /* that the first module which imports the name has it from */
+    const char *name, *file, *version; /* that the first module which imports the name has it from */
     bool several;
     void *found;
 };
@@ -244,9 +279,10 @@ static bool imports_wanted(const struct cs_image *image, void *data)
 {
     struct wanted *wanted = data;
     struct imports imports;
-    if (image->dynamic == _DYNAMIC || !imports_read(image, &imports) || !imports_name(&imports, wanted->name)) return false;
+    const char *version = image->dynamic != _DYNAMIC && imports_read(image, &imports) ? imports_name(&imports, wanted->name) : NULL;
+    if (!version) return false;
     if (wanted->file && strcmp(wanted->file, imports.file)) wanted->several = true;
-    if (!wanted->file) wanted->file = imports.file;
+    if (!wanted->file) wanted->file = imports.file, wanted->version = version;
     return wanted->several;
 }
 
@@ -262,11 +298,12 @@ static bool defines_wanted(const struct cs_image *image, void *data)
 static void *any_copy(const char *name)
 {
     struct wanted wanted = {.name = name};
-    struct cs_image copy;
+    struct copy copy;
     cs_image_each(imports_wanted, &wanted);
     if (wanted.several)
         cs_log_once(CS_LOG_WARN, "there are several copies of the CUDA runtime; calls of which it can't be told for which they are go to the first");
-    if (wanted.file && cs_image_find(wanted.file, &copy)) wanted.found = cs_image_symbol(&copy, name);
+    copy.version = wanted.version;
+    if (wanted.file && cs_image_find(wanted.file, &copy.image)) wanted.found = function_of(&copy, name);
     if (!wanted.found) cs_image_each(defines_wanted, &wanted);
     return wanted.found;
 }
@@ -346,10 +383,10 @@ static CS_COLD void *find(enum cs_runtime_call call, const void *of, const void 
     CS_KEEP_ERRNO;
     const cs_u64 since = cs_load(&closed);
     const char *name = cs_runtime_name(call);
-    struct cs_image copy;
+    struct copy copy;
     bool us, sure = true;
     const void *asker = real_caller(caller, &us);
-    void *found = (us || of == caller) && copy_of(asker, name, &copy, &sure) ? cs_image_symbol(&copy, name) : NULL;
+    void *found = (us || of == caller) && copy_of(asker, name, &copy, &sure) ? function_of(&copy, name) : NULL;
     if (found || of == caller) {
         if (!found) found = any_copy(name);
         if (found && sure) keep(call, caller, found, since);
@@ -358,7 +395,7 @@ static CS_COLD void *find(enum cs_runtime_call call, const void *of, const void 
     keep(call, caller, UNCERTAIN, since);
     if ((found = known_by(call, of))) return found;
     sure = of;
-    if ((of && copy_of(of, NULL, &copy, &sure)) || copy_of(asker, name, &copy, &sure)) found = cs_image_symbol(&copy, name);
+    if ((of && copy_of(of, NULL, &copy, &sure)) || copy_of(asker, name, &copy, &sure)) found = function_of(&copy, name);
     if (!found) found = any_copy(name);
     if (found && sure) keep(call, of, found, since);
     return found ?: (void *)no_copy;

@@ -93,6 +93,12 @@ static void versions_in(const char *library)
     CHECK(cs_image_symbol(&image, "cs_plain") == dlsym(handle, "cs_plain"));
     CHECK(!cs_image_symbol(&image, "cs_hidden"));
     CHECK(!cs_image_symbol(&image, "cs_elsewhere"));
+    /* To what the loader binds a reference with a version. */
+    CHECK(cs_image_function(&image, "cs_sample", "SAMPLE_1") == dlvsym(handle, "cs_sample", "SAMPLE_1"));
+    CHECK(cs_image_function(&image, "cs_sample", "SAMPLE_2") == dlvsym(handle, "cs_sample", "SAMPLE_2"));
+    CHECK(cs_image_function(&image, "cs_gone", "SAMPLE_1") && !cs_image_function(&image, "cs_gone", "SAMPLE_2"));
+    CHECK(!cs_image_function(&image, "cs_sample", "SAMPLE_3") && !cs_image_function(&image, "cs_sample", ""));
+    CHECK(!cs_image_function(&image, "cs_thread_variable", "SAMPLE_1"));
     /* Neither a thread's variable nor a resolver is the address of what the name means. */
     CHECK(!cs_image_symbol(&image, "cs_thread_variable"));
     CHECK(!cs_image_symbol(&image, "cs_indirect"));

@@ -158,7 +158,16 @@ static bool shim_find(char *path)
     return false;
 }
 
-/* In front of what the caller preloads already, and only once: `custream run` inside `custream run` is the same run. */
+static bool is_named(const char *list, const char *path)
+{
+    const size_t length = strlen(path);
+    for (const char *at = list; (at = strstr(at, path)); at += length)
+        if ((at == list || strchr(": ", at[-1])) && (!at[length] || strchr(": ", at[length]))) return true;
+    return false;
+}
+
+/* In front of what the caller preloads already, and only once: `custream run` inside `custream run` is the same run, and who names the library has chosen its
+ * place, behind a tool's that is to see calls first. */
 static bool shim_preload(void)
 {
     char path[PATH_MAX], *value;
@@ -168,8 +177,7 @@ static bool shim_preload(void)
         return false;
     }
     const char *before = getenv("LD_PRELOAD");
-    size_t length = strlen(path);
-    if (before && !strncmp(before, path, length) && (!before[length] || strchr(": ", before[length]))) return true;
+    if (before && is_named(before, path)) return true;
     if (asprintf(&value, "%s%s%s", path, before && *before ? ":" : "", before ? before : "") < 0) value = NULL;
     bool ok = value && !setenv("LD_PRELOAD", value, 1);
     if (!ok) perror("custream run");
