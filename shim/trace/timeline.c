@@ -319,7 +319,7 @@ static void tell_graphs(const struct cs_record *r, struct cs_stream *stream)
 static void tell_causes(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
-    bool begins = info->kind == CS_KIND_CAPTURE && !strncmp(info->name, "cuStreamBeginCapture", 20);
+    bool begins = info->kind == CS_KIND_CAPTURE && !strncmp(info->name, "cuStreamBegin", 13);
     if (begins && stream && r->result == CUDA_SUCCESS) cs_gpu_capture_began(stream, r->end);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) arrow_note(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
