@@ -180,7 +180,7 @@ custream_status_t custream_get_handle(custream_t stream, void **handle);  /* CUs
 custream_status_t custream_get_id(custream_t stream, uint64_t *id);       /* of the object; never used again in the process */
 custream_status_t custream_get_device(custream_t stream, int *device);    /* of a default stream: the current one */
 custream_status_t custream_get_context(custream_t stream, void **context); /* CUcontext; cuStreamGetCtx */
-custream_status_t custream_get_flags(custream_t stream, unsigned *flags); /* cuStreamGetFlags */
+custream_status_t custream_get_flags(custream_t stream, unsigned *flags); /* cuStreamGetFlags. CUSTREAM_CAPTURE_UNSUPPORTED of one that captured when it was wrapped, while it does: CUDA's question would break the capture */
 custream_status_t custream_is_nonblocking(custream_t stream, int *nonblocking);
 custream_status_t custream_is_owned(custream_t stream, int *owned);       /* 1: the last reference destroys it */
 custream_status_t custream_get_priority(custream_t stream, int *priority); /* that it has; cuStreamGetPriority */

@@ -144,7 +144,8 @@ struct custream_s {
     enum api_stream_kind kind;
     CUstream handle;
     struct api_home home; /* of those that are made here; else nowhere: asked for */
-    unsigned flags;
+    _Atomic unsigned flags; /* where they are known: they cannot be asked for in a capture */
+    _Atomic bool flags_known;
     int priority, requested;
     int passed;          /* the priority that CUDA was asked for: a policy's answer to the same again is the same */
     _Atomic cs_u64 link; /* what the preload library knows it as; 0: nothing so far */

@@ -47,11 +47,20 @@ CS_EXPORT status custream_get_context(custream_t stream, void **context)
 
 CS_EXPORT status custream_get_flags(custream_t stream, unsigned *flags)
 {
+    unsigned found;
     NEED(flags);
     USABLE_STREAM(stream);
     TRY(api_ready());
     TRY(api_stream_enter(stream));
-    return CUDA(cuStreamGetFlags, stream->handle, flags);
+    const bool captured = api_stream_is_captured(stream); /* then CUDA's question would break the capture */
+    CHECK(!captured || cs_load_acq(&stream->flags_known), CUSTREAM_CAPTURE_UNSUPPORTED);
+    if (!captured) {
+        TRY(CUDA(cuStreamGetFlags, stream->handle, &found));
+        cs_store(&stream->flags, found);
+        cs_store_rel(&stream->flags_known, true);
+    }
+    *flags = cs_load(&stream->flags);
+    return CUSTREAM_SUCCESS;
 }
 
 CS_EXPORT status custream_is_nonblocking(custream_t stream, int *nonblocking)
@@ -141,6 +150,12 @@ CS_EXPORT status custream_get_name(custream_t stream, char *name, size_t size, s
     return result;
 }
 
+static const char *blocking(custream_t stream)
+{
+    if (!cs_load_acq(&stream->flags_known)) return "";
+    return cs_load(&stream->flags) & CUSTREAM_NON_BLOCKING ? "non-blocking, " : "blocking, ";
+}
+
 CS_EXPORT status custream_format(custream_t stream, char *text, size_t size, size_t *length)
 {
     static const char *const kinds[] = {"stream", "stream of another owner", "stream of the pool", "legacy default stream", "per-thread default stream", "default stream"};
@@ -149,7 +164,7 @@ CS_EXPORT status custream_format(custream_t stream, char *text, size_t size, siz
     CHECK(text || !size, CUSTREAM_INVALID_VALUE);
     snprintf(handle, sizeof handle, "%p", (void *)stream->handle);
     if (!api_stream_is_default(stream))
-        snprintf(place, sizeof place, " on device %d, %s, priority %d", stream->object.device, stream->flags & CUSTREAM_NON_BLOCKING ? "non-blocking" : "blocking", stream->priority);
+        snprintf(place, sizeof place, " on device %d, %spriority %d", stream->object.device, blocking(stream), stream->priority);
     cs_lock_take(&api_lock);
     int full = snprintf(text, size < INT_MAX ? size : INT_MAX, "custream %llu: %s %s%s%s%s%s%s", (unsigned long long)stream->object.id, kinds[stream->kind], handle, place,
                         stream->name ? ", \"" : "", stream->name ? stream->name : "", stream->name ? "\"" : "", cs_load(&stream->object.closed) ? ", closed" : "");

@@ -9,9 +9,9 @@
 
 static status branch(custream_t stream, custream_t *out)
 {
-    bool own = !api_stream_is_default(stream);
-    TRY(api_stream_make(out, API_OWNED, own ? stream->object.device : -1, own ? stream->flags : (unsigned)CUSTREAM_NON_BLOCKING, stream->requested, stream->passed,
-                        NULL));
+    bool own = !api_stream_is_default(stream), known = own && cs_load_acq(&stream->flags_known);
+    unsigned flags = known ? cs_load(&stream->flags) : (unsigned)CUSTREAM_NON_BLOCKING;
+    TRY(api_stream_make(out, API_OWNED, own ? stream->object.device : -1, flags, stream->requested, stream->passed, NULL));
     status result = custream_wait_stream(*out, stream, NULL, 0);
     if (result != CUSTREAM_SUCCESS) custream_release(*out);
     return result;

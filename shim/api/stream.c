@@ -67,7 +67,9 @@ status api_stream_make(custream_t *out, enum api_stream_kind kind, int device, u
         s->requested = requested;
         s->passed = priority;
         /* A policy may have had its say. */
-        if (api_driver.cuStreamGetFlags(handle, &s->flags) != CUDA_SUCCESS) s->flags = flags;
+        api_driver.cuStreamGetFlags(handle, &flags);
+        cs_store(&s->flags, flags);
+        cs_store(&s->flags_known, true);
         if (api_driver.cuStreamGetPriority(handle, &s->priority) != CUDA_SUCCESS) s->priority = priority;
     }
     api_leave(&scope);
@@ -105,10 +107,15 @@ static status ask_of(custream_t s, int device)
 {
     CUdevice found = device;
     CUcontext context = NULL;
+    unsigned flags;
     int current = -1;
     struct api_scope scope;
     TRY(api_enter(&current, &scope));
-    TRY(CUDA(cuStreamGetFlags, s->handle, &s->flags));
+    if (!api_is_capturing(s)) { /* CUDA would break the capture */
+        TRY(CUDA(cuStreamGetFlags, s->handle, &flags));
+        cs_store(&s->flags, flags);
+        cs_store(&s->flags_known, true);
+    }
     TRY(CUDA(cuStreamGetPriority, s->handle, &s->priority));
     if (CUDA(cuStreamGetCtx, s->handle, &context) == CUSTREAM_SUCCESS && CUDA(cuCtxPushCurrent_v2, context) == CUSTREAM_SUCCESS) {
         api_driver.cuCtxGetDevice(&found);

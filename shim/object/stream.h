@@ -22,7 +22,7 @@ struct cs_stream {
     cs_u32 gpu_id; /* the profiler's number of it; 0 where there is no profiler */
     cs_u32 lane; /* of the timeline: the profiler's number, else 7 for a device's first legacy stream and others from 13; never reused */
     enum cs_stream_origin origin;
-    unsigned flags;
+    unsigned flags; /* 0 while unasked */
     int priority_asked, priority; /* before and after the driver clamped it */
     cs_u16 call;                  /* enum cs_call that created it; 0 if adopted */
     cs_u32 tid;                   /* thread that created it */
@@ -47,6 +47,7 @@ struct cs_stream {
     _Atomic cs_u32 ordinal;      /* among those that the program made, from 1 (policy/jitter.c); 0 not yet counted */
     _Atomic cs_u32 operations;   /* that might have been delayed so far */
 
+    _Atomic bool unasked;         /* it captured when it was first seen, and its flags, number and green context cannot be asked for in a capture */
     _Atomic bool filled;          /* the above is */
     _Atomic cs_u64 ended;         /* ticks; 0 while it lives */
     _Atomic cs_u64 capture_began; /* ticks; 0 while it does not capture */

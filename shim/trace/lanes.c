@@ -198,8 +198,10 @@ void cs_lane_stream(struct cs_stream *stream)
     if (stream->origin <= CS_STREAM_ADOPTED) {
         at = cs_put_literal(at, ",\"handle\":");
         at = cs_put_hex(at, stream->key);
-        at = cs_put_literal(at, ",\"flags\":");
-        at = cs_put_uint(at, stream->flags);
+        if (!cs_load_acq(&stream->unasked)) {
+            at = cs_put_literal(at, ",\"flags\":");
+            at = cs_put_uint(at, stream->flags);
+        }
         at = cs_put_literal(at, ",\"priority\":");
         at = cs_put_int(at, stream->priority);
         at = cs_put_literal(at, ",\"requested priority\":");

@@ -24,6 +24,33 @@ static void end_well(custream_t s) {
     if (graph) WORKS(custream_graph_release(graph));
 }
 
+ROW(3_capturing, "flags of a stream that captures") {
+    custream_t w = NULL, own;
+    char text[200];
+    unsigned flags = 9;
+    CUstream raw;
+
+    start();
+    OK(cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING));
+    own = new_stream();
+    OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
+    WORKS(custream_begin_capture(own, CUSTREAM_CAPTURE_RELAXED));
+    WORKS(custream_wrap(&w, raw, -1, NULL, NULL));
+    GIVES(custream_get_flags(w, &flags), CAPTURE_UNSUPPORTED);
+    WORKS(custream_get_flags(own, &flags));
+    CHECK_IS(flags, CUSTREAM_NON_BLOCKING);
+    WORKS(custream_format(w, text, sizeof text, NULL));
+    CHECK(strstr(text, "blocking") == NULL);
+    CHECK_IS(priority_of(w), 0);
+    CHECK_IS(device_of(w), 0);
+    CHECK_IS(state_of(w), CUSTREAM_CAPTURE_ACTIVE);
+    end_well(own);
+    OK(cuGraphDestroy(ended_by_cuda(raw)));
+    CHECK_IS(nonblocking(w), 1);
+    WORKS(custream_release(w));
+    OK(cuStreamDestroy(raw));
+}
+
 /* ---- Forks ---- */
 
 ROW(60_foreign, "fork and join in a capture that somebody else began") {

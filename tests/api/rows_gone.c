@@ -132,6 +132,41 @@ ROW(22_late, "a stream that the recorder meets later than its object was made") 
     OK(cuStreamDestroy(other));
 }
 
+static CUstream unseen;
+static void begin_a_capture(custream_hook_info_t *info, void *arg) {
+    (void)arg;
+    if (info->after || unseen) return;
+    OK(cuStreamCreate(&unseen, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture(unseen, CU_STREAM_CAPTURE_MODE_RELAXED));
+}
+
+ROW(57_unseen, "a stream that captures when the recorder meets it goes on") {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    custream_hook_t hook;
+    CUgraph graph = NULL;
+    size_t nodes = 0;
+    custream_t s;
+
+    start();
+    if (!preloaded()) return;
+    s = new_stream();
+    WORKS(custream_register_hook(CUSTREAM_HOOK_SYNCHRONIZE, begin_a_capture, NULL, &hook));
+    WORKS(custream_synchronize(s));
+    WORKS(custream_unregister_hook(hook));
+    mark(unseen, 'a');
+    OK(cuStreamIsCapturing(unseen, &status));
+    CHECK_IS(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    mark(unseen, 'b');
+    OK(cuStreamEndCapture(unseen, &graph));
+    OK(cuGraphGetNodes(graph, NULL, &nodes));
+    CHECK_IS(nodes, 2);
+    mark(unseen, 'c');
+    OK(cuStreamSynchronize(unseen));
+    CHECK(marks_are("c"));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamDestroy(unseen));
+}
+
 static void refuse_it(custream_hook_info_t *info, void *arg) {
     if (!info->after && info->stream == *(CUstream *)arg) info->result = CUDA_ERROR_NOT_PERMITTED;
 }

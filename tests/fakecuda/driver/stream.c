@@ -165,21 +165,23 @@ IMPL(cuStreamSynchronize)(bool per_thread, CUstream handle) {
     return CUDA_SUCCESS;
 }
 
-#define GETTER(call, type, out, expression)                                                                                                          \
+/* Measured: some of these questions break a capture of the stream, in any mode. */
+#define GETTER(call, type, out, breaks, expression)                                                                                                  \
     IMPL(call)(bool per_thread, CUstream handle, type out) {                                                                                         \
         struct fake_stream *stream;                                                                                                                  \
         if (!out) return CUDA_ERROR_INVALID_VALUE;                                                                                                   \
         FAKE_LOCKED;                                                                                                                                 \
         FAKE_TRY(fake_stream_get(handle, per_thread, &stream));                                                                                      \
+        if (breaks && stream->capture) FAKE_TRY(fake_capture_forbids(stream));                                                                       \
         *out = expression;                                                                                                                           \
         return CUDA_SUCCESS;                                                                                                                         \
     }
-GETTER(cuStreamGetPriority, int *, out, stream->priority)
-GETTER(cuStreamGetFlags, unsigned *, out, stream->flags)
-GETTER(cuStreamGetId, unsigned long long *, out, stream->id)
-GETTER(cuStreamGetCtx, CUcontext *, out, stream->context->handle)
+GETTER(cuStreamGetPriority, int *, out, false, stream->priority)
+GETTER(cuStreamGetFlags, unsigned *, out, true, stream->flags)
+GETTER(cuStreamGetId, unsigned long long *, out, true, stream->id)
+GETTER(cuStreamGetCtx, CUcontext *, out, false, stream->context->handle)
 #if CUDA_VERSION >= 12080
-GETTER(cuStreamGetDevice, CUdevice *, out, stream->context->device)
+GETTER(cuStreamGetDevice, CUdevice *, out, true, stream->context->device)
 #endif
 #undef GETTER
 
