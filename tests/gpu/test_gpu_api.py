@@ -90,6 +90,14 @@ def test_streams_of_warp():
     times.assert_checked(trace)
 
 
+@times.needs("cuda")
+@pytest.mark.parametrize("source", ["cupti", "events"])
+def test_a_capture_is_a_streams_first_use(source):
+    """What the recorder asks of a stream that it meets then must not break the capture."""
+    done, _ = run_well(f"captured-first-{source}", script("captured_first"), CUSTREAM_GPU=source)
+    assert done.stdout == "nodes 2 2 2\n"
+
+
 @times.real_only
 def test_events_between_processes():
     """Row 69, which the simulated GPU cannot show."""
