@@ -28,6 +28,12 @@ static CUresult stub_cuStreamGetCtx(CUstream stream, CUcontext *out)
 }
 static CUresult stub_cuStreamGetPriority(CUstream stream, int *out) { return (void)stream, *out = -5, CUDA_SUCCESS; }
 static CUresult stub_cuStreamGetFlags(CUstream stream, unsigned *out) { return (void)stream, *out = CU_STREAM_NON_BLOCKING, CUDA_SUCCESS; }
+static int stub_captures;
+static CUresult stub_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *out)
+{
+    (void)stream;
+    return *out = stub_captures ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE, CUDA_SUCCESS;
+}
 static CUresult stub_cuDeviceGetName(char *name, int size, CUdevice device) { return snprintf(name, (size_t)size, "stub %d", device), CUDA_SUCCESS; }
 static CUresult stub_cuDeviceGetAttribute(int *out, CUdevice_attribute a, CUdevice d) { return (void)a, (void)d, *out = 132, CUDA_SUCCESS; }
 static CUresult stub_cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
@@ -43,6 +49,7 @@ static void stub_driver(void)
     cs_real.cuStreamGetCtx = stub_cuStreamGetCtx;
     cs_real.cuStreamGetPriority = stub_cuStreamGetPriority;
     cs_real.cuStreamGetFlags = stub_cuStreamGetFlags;
+    cs_real.cuStreamIsCapturing = stub_cuStreamIsCapturing;
     cs_real.cuDeviceGetName = stub_cuDeviceGetName;
     cs_real.cuDeviceGetAttribute = stub_cuDeviceGetAttribute;
     cs_real.cuDevicePrimaryCtxGetState = stub_cuDevicePrimaryCtxGetState;

@@ -136,6 +136,22 @@ TEST(an_unknown_handle_is_adopted_once_it_is_accepted)
     CHECK(cs_load(&stream_at(ref)->ended));
 }
 
+TEST(one_that_captures_is_asked_when_that_has_ended)
+{
+    struct cs_thread *t = start();
+    stub_captures = 1;
+    cs_ref ref = find_stream(t, stub_stream(9));
+    REQUIRE(stream_at(ref));
+    CHECK(cs_load(&stream_at(ref)->unasked) && !stream_at(ref)->flags && stream_at(ref)->priority == -5);
+    cs_stream_capture(ref, cs_ticks());
+    CHECK(cs_load(&stream_at(ref)->unasked));
+    stub_captures = 0;
+    cs_stream_capture(ref, 0);
+    CHECK(!cs_load(&stream_at(ref)->unasked));
+    CHECK_IS(stream_at(ref)->flags, CU_STREAM_NON_BLOCKING);
+    CHECK_IS(stream_at(ref)->flags_asked, CU_STREAM_NON_BLOCKING);
+}
+
 static void *other_thread(void *out)
 {
     struct cs_thread *t = cs_thread_start();
