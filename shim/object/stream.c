@@ -99,14 +99,14 @@ static cs_u32 gpu_id_of(cs_u64 key, cs_ref context, enum cs_stream_origin origin
     return c && ask(c->handle, handle, origin == CS_STREAM_PER_THREAD, &id) ? id : 0;
 }
 
-static struct cs_stream *stream_new(struct cs_thread *thread, cs_u64 key, cs_ref context, enum cs_stream_origin origin, cs_u64 ticks, bool captures)
+static struct cs_stream *stream_new(struct cs_thread *thread, cs_u64 key, cs_ref context, enum cs_stream_origin origin, cs_u64 ticks)
 {
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     if (!stream) return NULL;
     cs_store(&stream->key, key);
     cs_store_rel(&stream->context, context);
     stream->device = device_of(context);
-    stream->gpu_id = captures ? 0 : gpu_id_of(key, context, origin);
+    stream->gpu_id = gpu_id_of(key, context, origin);
     stream->lane = cs_stream_lane(stream->device, stream->gpu_id, origin == CS_STREAM_LEGACY);
     stream->origin = origin;
     stream->tid = thread->tid;
@@ -132,7 +132,7 @@ cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned fla
     CUcontext context = NULL; /* of a green context's stream it is not the current one */
     bool known = cs_real.cuStreamGetCtx(handle, &context) == CUDA_SUCCESS && context;
     struct cs_stream *stream =
-        stream_new(thread, (uintptr_t)handle, known ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_CREATED, ticks, false);
+        stream_new(thread, (uintptr_t)handle, known ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_CREATED, ticks);
     if (!stream) return 0;
     stream->flags = stream->flags_asked = flags;
     stream->priority_asked = stream->priority = priority_asked;
@@ -151,7 +151,7 @@ static cs_ref default_stream(struct cs_thread *thread, bool per_thread, cs_u64 b
     cs_u64 key = default_key(context, thread, per_thread), value = cs_map_get(&cs_stream_handles, key);
     cs_ref ref = value & CS_MAP_DEAD ? 0 : (cs_ref)value;
     if (!ref) {
-        struct cs_stream *stream = stream_new(thread, key, context, per_thread ? CS_STREAM_PER_THREAD : CS_STREAM_LEGACY, begin ? begin : cs_ticks(), false);
+        struct cs_stream *stream = stream_new(thread, key, context, per_thread ? CS_STREAM_PER_THREAD : CS_STREAM_LEGACY, begin ? begin : cs_ticks());
         if (stream && per_thread) {
             prctl(PR_GET_NAME, stream->owner);
             thread->own_keys[thread->own_count++ % CS_COUNT(thread->own_keys)] = key;
@@ -161,11 +161,10 @@ static cs_ref default_stream(struct cs_thread *thread, bool per_thread, cs_u64 b
     return thread->default_stream[per_thread] = ref;
 }
 
-static void ask(struct cs_stream *stream, CUstream handle)
+static void ask_flags(struct cs_stream *stream, CUstream handle)
 {
     cs_real.cuStreamGetFlags(handle, &stream->flags);
     stream->flags_asked = stream->flags;
-    stream->green = green_context_of(handle);
 }
 
 static bool is_capturing(CUstream handle)
@@ -177,18 +176,18 @@ static bool is_capturing(CUstream handle)
 static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
 {
     CUcontext context = NULL;
-    const bool capturing = is_capturing(handle);
     cs_real.cuStreamGetCtx(handle, &context);
     struct cs_stream *stream =
-        stream_new(thread, (uintptr_t)handle, context ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_ADOPTED, begin, capturing);
+        stream_new(thread, (uintptr_t)handle, context ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_ADOPTED, begin);
     if (!stream) {
         atomic_fetch_sub(&cs_streams.refused, 1); /* counted when it was created, or never told of; not at each use */
         return 0;
     }
-    if (capturing) cs_store(&stream->unasked, true); /* CUDA would break the capture */
-    else ask(stream, handle);
+    if (is_capturing(handle)) cs_store(&stream->unasked, true); /* CUDA would break the capture */
+    else ask_flags(stream, handle);
     cs_real.cuStreamGetPriority(handle, &stream->priority);
     stream->priority_asked = stream->priority;
+    stream->green = green_context_of(handle);
     return enter(stream, true);
 }
 
@@ -298,7 +297,7 @@ void cs_stream_capture(cs_ref ref, cs_u64 began)
     if (!stream) return;
     captures(stream, began);
     if (began || !cs_load(&stream->unasked)) return;
-    ask(stream, (CUstream)(uintptr_t)cs_load(&stream->key));
+    ask_flags(stream, (CUstream)(uintptr_t)cs_load(&stream->key));
     cs_store_rel(&stream->unasked, false);
 }
 

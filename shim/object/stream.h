@@ -47,7 +47,7 @@ struct cs_stream {
     _Atomic cs_u32 ordinal;      /* among those that the program made, from 1 (policy/jitter.c); 0 not yet counted */
     _Atomic cs_u32 operations;   /* that might have been delayed so far */
 
-    _Atomic bool unasked;         /* it captured when it was first seen, and its flags, number and green context cannot be asked for in a capture */
+    _Atomic bool unasked;         /* it captured when it was first seen, and its flags cannot be asked for in a capture */
     _Atomic bool filled;          /* the above is */
     _Atomic cs_u64 ended;         /* ticks; 0 while it lives */
     _Atomic cs_u64 capture_began; /* ticks; 0 while it does not capture */

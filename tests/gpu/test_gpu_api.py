@@ -98,6 +98,17 @@ def test_a_capture_is_a_streams_first_use(source):
     assert done.stdout == "nodes 2 2 2\n"
 
 
+@times.needs("cuda")
+def test_what_breaks_a_capture():
+    """The driver's answers that the library goes by: docs/measurements.md has the table."""
+    done, _ = run_well("capture-questions", script("capture_questions"), shim=False)
+    broken, implicit = "900 901 901", "906 0 0"
+    expected = [f"{flags} {mode} {name}: {answers}" for flags in (0, 1) for mode in (0, 1, 2) for name, answers in (
+        ("cuStreamGetFlags", broken), ("cuStreamGetId", broken), ("cuStreamIsCapturing of the legacy stream", implicit), ("cuEventQuery", broken))
+        if not (name == "cuEventQuery" and mode == 2) and not (answers == implicit and flags == 1)]
+    assert done.stdout.splitlines() == expected
+
+
 @times.real_only
 def test_events_between_processes():
     """Row 69, which the simulated GPU cannot show."""
