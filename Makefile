@@ -1,5 +1,6 @@
 # custream. Products: build/libcustream_shim.so, build/libcustream_shim_dlsym.so, build/custream, build/fakecuda/lib{cuda.so.1,cudart.so.13}.
-# `make` builds them without network; `make deps` installs what building and testing need; demo, check and bench run deps first.
+# `make` builds them; the first time it gets NVIDIA's headers, and says which packages are missing. `make deps` installs what building and testing need; demo,
+# check and bench run deps first.
 
 B       := build
 ifeq ($(origin CC),default)
@@ -10,23 +11,27 @@ PREFIX  ?= /usr/local
 VENV    := $(B)/venv
 VERSION := $(shell cat VERSION)
 
-# CUDA headers: CUDA_INC if given, an installed toolkit, else what `make deps` unpacked from the PyPI wheel.
-CUDA_INC ?= $(firstword $(wildcard $(CUDA_HOME)/include/cuda.h /usr/local/cuda/include/cuda.h /usr/include/cuda.h \
-              $(B)/cuda-headers/default/cuda.h))
-CUDA_INC_DIR = $(patsubst %/cuda.h,%,$(CUDA_INC))
-# CUPTI's and NVTX's headers: of one known version, whatever toolkit is installed, since records are read by their layout.
-CUPTI_INC := $(B)/cuda-headers/cupti
+# NVIDIA's headers, of the versions that tools/headers.txt names, whatever toolkit is installed: the call table has what the newest cuda.h declares, and CUPTI's
+# records are read by their layout. Programs for a real GPU (tests/gpu) take the toolkit's own.
+HEADERS      ?= build/cuda-headers
+CUDA_INC_DIR := $(HEADERS)/13.5
+CUPTI_INC    := $(HEADERS)/cupti
+HEADERS_READY := $(CUDA_INC_DIR)/wheels.txt $(CUPTI_INC)/wheels.txt
 
 WARN   := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude -isystem $(CUPTI_INC) $(if $(CUDA_INC_DIR),-isystem $(CUDA_INC_DIR)) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
+ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo check check-gpu bench install clean
+.PHONY: all deps demo check check-gpu bench install uninstall clean
 all:
 
+# One run for both, which also looks for what else building needs.
+$(HEADERS_READY) &: tools/headers.txt
+	@HEADERS=$(HEADERS) PYTHON=$(PYTHON) VENV=$(VENV) CC='$(CC)' tools/headers.sh build
+
 # Compiling one C or assembly file anywhere in the tree; dependencies are tracked.
-$(B)/obj/%.o: %.c Makefile
+$(B)/obj/%.o: %.c Makefile $(HEADERS_READY)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c $< -o $@
 $(B)/obj/%.o: %.S Makefile
@@ -51,16 +56,28 @@ demo:
 	+@$(MAKE) --no-print-directory -s all $(B)/tests/demo
 	@tools/demo.sh $(B)
 
-# make install PREFIX=/usr/local [DESTDIR=...]
+# make install [PREFIX=/usr/local] [DESTDIR=...]; make uninstall with the same. Root builds nothing in somebody else's tree: after `make`, `sudo make install`
+# leaves no file of root's in it, and fetches nothing.
 INSTALL := $(DESTDIR)$(PREFIX)
-install: all
-	install -d $(INSTALL)/lib/pkgconfig $(INSTALL)/bin $(INSTALL)/include $(INSTALL)/share/man/man1
+INSTALLED := lib/libcustream_shim.so lib/libcustream_shim_dlsym.so lib/libcustream.so.0 lib/libcustream.so lib/pkgconfig/custream.pc bin/custream \
+             include/custream.h share/man/man1/custream.1
+IS_GUEST := $(if $(filter 0,$(shell id -u)),$(filter-out 0,$(shell stat -c %u .)))
+install: $(if $(IS_GUEST),is-built,all)
+	install -d $(sort $(dir $(addprefix $(INSTALL)/,$(INSTALLED))))
 	install -m 755 $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 $(INSTALL)/lib
 	ln -sf libcustream.so.0 $(INSTALL)/lib/libcustream.so
 	install -m 755 $(B)/custream $(INSTALL)/bin
 	install -m 644 include/custream.h $(INSTALL)/include
 	install -m 644 tools/custream/custream.1 $(INSTALL)/share/man/man1
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/custream.pc.in > $(INSTALL)/lib/pkgconfig/custream.pc
+	@tools/ldconfig.sh '$(DESTDIR)' '$(PREFIX)'
+uninstall:
+	rm -f $(addprefix $(INSTALL)/,$(INSTALLED))
+	@tools/ldconfig.sh '$(DESTDIR)'
+
+.PHONY: is-built
+is-built:
+	@$(MAKE) -s -q all || { echo "custream: not built, or not from the present files: run make first, not as root" >&2; exit 1; }
 
 clean:
 	rm -rf $(B)/obj $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu

@@ -17,6 +17,9 @@
  *  - Where no context is current, or one that has ended (cuDevicePrimaryCtxReset), the device's primary context is made current, as the CUDA runtime does, unless
  *    custream_init said otherwise.
  *  - Streams and events end with their context. The objects remain, to be released; to do anything else with them is the caller's fault.
+ *  - Structures that begin with their size grow at their end in later versions, and a program that was compiled against another version works: fields that its structure
+ *    lacks have their defaults; one that this library does not know must be 0, its default, or is CUSTREAM_NOT_SUPPORTED; in what a function fills it is 0. What the
+ *    library gives to a program (custream_hook_info_t, custream_plugin_api_t) has a field where its size reaches past it.
  *  - Nothing here is called by CUDA except the functions of custream_add_callback and custream_launch_host_func, which must not call CUDA (nor, but for
  *    custream_retain and custream_release, this).
  */
@@ -47,7 +50,7 @@ typedef enum custream_status {
     CUSTREAM_NOT_RECORDED = 11,         /* the event was never recorded */
     CUSTREAM_IPC = 12,                  /* the event is not for other processes, or came from one */
     CUSTREAM_NO_CONTEXT = 13,           /* no context is current, and none was to be made */
-    CUSTREAM_NOT_SUPPORTED = 14,        /* by this driver, or without the preload library */
+    CUSTREAM_NOT_SUPPORTED = 14,        /* by this driver or this version of the library, or without the preload library */
     CUSTREAM_NO_MEMORY = 15,            /* of the host */
     CUSTREAM_DRIVER = 16                /* any other error of CUDA's */
 } custream_status_t;
@@ -71,13 +74,14 @@ typedef struct custream_graph_s *custream_graph_t; /* a captured graph, and its 
 /* --- library --- */
 
 typedef struct custream_init_options {
-    size_t size;          /* sizeof the structure, for later versions; custream_init_options_init sets it */
+    size_t size;          /* sizeof the structure; custream_init_options_init sets it */
     const char *driver;   /* path of libcuda; NULL: the one that is loaded, else libcuda.so.1 */
     int make_context;     /* 1, the default: as above; 0: without a current context functions answer CUSTREAM_NO_CONTEXT, as cuda.core */
 } custream_init_options_t;
 
-/* Sets all fields to their defaults. */
-custream_status_t custream_init_options_init(custream_init_options_t *options);
+/* custream_init_options_init(&options) sets all fields to their defaults, in a structure of the size that the caller was compiled with. */
+custream_status_t custream_init_options_init_sized(custream_init_options_t *options, size_t size);
+#define custream_init_options_init(options) custream_init_options_init_sized(options, sizeof(custream_init_options_t))
 
 /* Finds the driver (cuInit) and reads the environment. Any other function does so by itself, with the defaults; of several calls the first counts, and a
  * later one with other options is CUSTREAM_INVALID_VALUE. options NULL: the defaults. CUSTREAM_NOT_SUPPORTED: there is no driver. */
@@ -127,7 +131,9 @@ typedef struct custream_options {
     const char *name;           /* NULL; copied */
 } custream_options_t;
 
-custream_status_t custream_options_init(custream_options_t *options);
+/* custream_options_init(&options), as above. */
+custream_status_t custream_options_init_sized(custream_options_t *options, size_t size);
+#define custream_options_init(options) custream_options_init_sized(options, sizeof(custream_options_t))
 
 /* A stream of its own on the device's current, else primary, context. options NULL: the defaults. The caller has one reference; the last one destroys the
  * stream (cuStreamDestroy: its work is still done). cuStreamCreateWithPriority. */
@@ -342,7 +348,9 @@ typedef struct custream_event_options {
     int single_export; /* 0; 1: an interprocess event is recorded once only, as cuda.core's: again is CUSTREAM_IPC */
 } custream_event_options_t;
 
-custream_status_t custream_event_options_init(custream_event_options_t *options);
+/* custream_event_options_init(&options), as above. */
+custream_status_t custream_event_options_init_sized(custream_event_options_t *options, size_t size);
+#define custream_event_options_init(options) custream_event_options_init_sized(options, sizeof(custream_event_options_t))
 
 /* As for streams. cuEventCreate. */
 custream_status_t custream_event_create(custream_event_t *event, const custream_event_options_t *options);
@@ -396,7 +404,8 @@ typedef struct custream_hook_info {
     int after;                 /* 0: before the call of CUDA, 1: after it */
     const char *call;          /* "cuLaunchKernel"; a static string */
     int result;                /* CUresult. Before: 0; any other refuses the call, which then answers it. After: what the program is answered */
-    void *stream;              /* CUstream as the program gave it. Before a call that has one it may be changed, but for DESTROY. After CREATE: the new one.
+    void *stream;              /* CUstream as the program gave it. Before a call that has one it may be changed, but for DESTROY, and for what
+                                  custream_launch_host_func calls, which stays. After CREATE: the new one.
                                   NULL, 1 and 2: default streams. NULL too where the call has none */
     void *event;               /* CUevent; NULL where there is none, and before EVENT_CREATE */
     unsigned flags;            /* of CREATE and EVENT_CREATE */

@@ -39,6 +39,7 @@ class Row:
     name: str
     sibling: str
     kind: str
+    how: set
     stream: str
     effect: str
     parameters: str
@@ -59,7 +60,7 @@ class Row:
                 values.append(tuple(split(inside(item))))
             else:  # the name of a macro that shows the same values in several rows
                 values.append((item, "MACRO", item))
-        return cls(row["name"], row["sibling"], row["kind"], row["stream"], row["effect"], row["parameters"], split(inside(row["arguments"])),
+        return cls(row["name"], row["sibling"], row["kind"], set(row["how"].split(" | ")) - {"PLAIN"}, row["stream"], row["effect"], row["parameters"], split(inside(row["arguments"])),
                    values, launch)
 
     def value(self, label):
@@ -338,4 +339,47 @@ def check_hooks(header, rows):
             if name in header.calls and row.hook != expected_hook(header, name)]
 
 
-CHECKS = [check_complete, check_siblings, check_parameters, check_streams, check_events, check_bytes, check_launches, check_values, check_hooks]
+def place_of(parameter):
+    """What a copy's parameter says of the memory: a letter, X where any memory will do, P for that of another context; None: it is no memory."""
+    if "MEMCPY3D_PEER" in parameter.text or re.fullmatch(r"(dst|src)Context", parameter.name):
+        return "P"
+    found = re.fullmatch(r"(?:dst|src)(Host|Device|Array|)", parameter.name)
+    return (found.group(1)[:1] or "X") if found else None
+
+
+def way_of(parameters):
+    """Which way a copy goes, as far as its parameters tell: the destination comes first."""
+    places = [place for place in map(place_of, parameters) if place]
+    if "P" in places:
+        return {"PEER"}
+    return {f"{places[1]}to{places[0]}"} if len(places) == 2 and "X" not in places else set()
+
+
+def expected_how(header, name, kind):
+    """What a call is besides its kind, by what it takes, and by what its name promises where that is all there is."""
+    parameters = header.calls[name]
+    types, names = [p.text for p in parameters], [p.name for p in parameters]
+    creates = "CUstream *" in types
+    facts = {
+        "BLOCKS": kind == "COPY" and "CUstream" not in types and way_of(parameters) != {"PEER"},
+        "PITCHED": kind == "SET" and "dstPitch" in names,
+        "LAUNCHES": {"CUgraphExec", "CUstream"} <= set(types) and "Upload" not in name,
+        "UPDATES": {"CUgraphExec", "CUgraph"} <= set(types),
+        "RECORDS": kind == "EVENT" and "Record" in name,
+        "BEGINS": "CUstream" in types and re.search(r"Begin\w*[cC]apture", name),
+        "ENDS": "CUstream" in types and re.search(r"End\w*[cC]apture", name),
+        "WIDE": kind in ("EVENT", "WAIT", "SYNC", "QUERY") and re.match("cuCtx", name),
+        "PREFETCHES": "Prefetch" in name and "Discard" not in name,
+        "CREATES": creates,
+        "GREEN": creates and "CUgreenCtx" in types,
+    }
+    return {fact for fact, holds in facts.items() if holds} | (way_of(parameters) if kind == "COPY" else set())
+
+
+def check_how(header, rows):
+    """What is known of a call besides its kind: the recorder goes by the column alone, never by a name."""
+    expected = {name: expected_how(header, name, row.kind) for name, row in rows.items() if name in header.calls}
+    return [f"{name}: how is {sorted(rows[name].how)}, and should be {sorted(how)}" for name, how in expected.items() if rows[name].how != how]
+
+
+CHECKS = [check_how, check_complete, check_siblings, check_parameters, check_streams, check_events, check_bytes, check_launches, check_values, check_hooks]

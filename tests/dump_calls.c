@@ -21,11 +21,12 @@ static void print_string(const char *key, const char *text, const char *end)
 int main(void)
 {
     printf("{\"cuda_version\":%d}\n", CUDA_VERSION);
-#define CALL(name, sibling, kind, stream, effect, parameters, arguments, ...) \
+#define CALL(name, sibling, kind, how, stream, effect, parameters, arguments, ...) \
     putchar('{');                                                             \
     print_string("name", #name, ",");                                         \
     print_string("sibling", #sibling, ",");                                   \
     print_string("kind", #kind, ",");                                         \
+    print_string("how", #how, ",");                                           \
     print_string("stream", #stream, ",");                                     \
     print_string("effect", #effect, ",");                                     \
     print_string("parameters", #parameters, ",");                             \

@@ -10,7 +10,7 @@
 
 int main(void)
 {
-#define CALL(name, sibling, kind, stream, effect, ...) \
+#define CALL(name, sibling, kind, how, stream, effect, ...) \
     printf("{\"name\":\"%s\",\"hook\":%d}\n", #name, CS_HOOKED(CS_CALL_##name, CS_KIND_##kind, effect));
 #include "shim/calls/calls.def"
 #undef CALL

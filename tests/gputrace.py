@@ -2,11 +2,11 @@
 import collections
 
 from tests.apprun import calls_of, notes_of
+from tests.trace import stream_of
 
 KINDS = {"kernel": "kernels", "gpu_memcpy": "copies", "gpu_memset": "memsets", "gpu_graph": "graphs", "gpu_range": "ranges"}
 ENQUEUES = ("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuMemcpy", "cuMemset", "cuGraphLaunch")
 CUPTI = {"CUSTREAM_GPU": "cupti"}
-OVERLAP = 10_000_000
 
 
 def works(trace, cat=None):
@@ -61,7 +61,7 @@ def check_works(trace, run=None, whole_graphs=True):
         assert flow.start["args"]["correlation"] == flow.finish["args"]["correlation"]
     by_call = collections.defaultdict(list)
     for work in found:
-        assert work["pid"] == work["args"]["device"] and work["tid"] % OVERLAP == work["args"]["stream"]
+        assert work["pid"] == work["args"]["device"] and stream_of(work["tid"]) == work["args"]["stream"]
         by_call[work["args"]["correlation"]].append(work)
     assert set(by_call) == set(asked)
     for number, of_call in by_call.items():

@@ -4,25 +4,33 @@
 
 PYTEST       := $(VENV)/bin/python -m pytest -c tests/pytest.ini
 PYTEST_ARGS  ?=
-PYTEST_JOBS  ?= 2
+PYTEST_JOBS  ?= 5
 TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings
 
 # Recipes are steps of their own make: what deps installs (headers, compilers) changes what the next step's makefiles see.
 deps:
-	@B=$(B) PYTHON=$(PYTHON) CUDA_HOME=$(CUDA_HOME) CUDA_INC=$(filter-out $(B)/%,$(CUDA_INC)) tools/deps.sh
+	@B=$(B) HEADERS=$(HEADERS) PYTHON=$(PYTHON) tools/deps.sh
 
 check:
 	+$(MAKE) deps
-	+$(MAKE) all test-programs
-	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist loadfile $(PYTEST_ARGS)
+	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) all test-programs other-compilers
+	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
-.PHONY: test-programs check-layers print-cuda-include
+.PHONY: test-programs other-compilers check-layers print-cuda-include
 test-programs: $(TEST_PROGRAMS)
+$(TEST_PROGRAMS): | $(HEADERS_READY)
 
 # Both tables as JSON lines, and a program that makes the first one's calls.
 $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%: $(B)/obj/tests/%.o
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl -pthread
+
+# By other compilers, each in a folder of its own: the products, and for aarch64 the programs that run under qemu. Before pytest, whose tests have a time limit.
+PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so
+other-compilers:
+	+@$(MAKE) -s B=build/clang CC=clang $(addprefix build/clang/,$(PRODUCTS))
+	+@$(MAKE) -s B=build/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include" \
+	  $(addprefix build/aarch64/,$(PRODUCTS) libcustream.so.0 fakecuda/libcuda.so.1) dlsym-programs runtime-programs
 
 check-layers:
 	tools/check-layers

@@ -1,17 +1,22 @@
 /*
  * Makes every call of the call table that has a _ptds or _ptsz sibling, once, on the default stream: with handle 0, or without a stream where it has none.
  *
- *   siblings base|sibling    which of the two it calls; "NAME RESULT" for each, by the name of the base
+ *   siblings base|sibling [LIBRARY]   which of the two it calls; "NAME RESULT" for each, by the name of the base. With a library: while
+ *                                     the loader's lock is held (held.h)
  *
  * Each argument is made from its type and, where that does not tell, its name, so that the driver accepts as many calls as possible. A row that is added to
  * the table needs nothing here unless it brings a type that the list in ARGUMENT lacks, which does not compile.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include "shim/calls/cuda_api.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "tests/apps/app.h"
+#include "tests/apps/held.h"
 
 enum { BYTES = 1 << 16 };
 static CUdeviceptr memory;
@@ -138,14 +143,16 @@ static void settle(void)
     }
 #define CALLED(...)        CALLED_(__VA_ARGS__)
 #define CALLED_(name, ...) CU(name, __VA_ARGS__)
-#define CALL(name, sibling, kind, stream, effect, parameters, arguments, ...) FUNCTION_##sibling(name, parameters, arguments)
+#define CALL(name, sibling, kind, how, stream, effect, parameters, arguments, ...) FUNCTION_##sibling(name, parameters, arguments)
 #include "shim/calls/calls.def"
 #undef CALL
 
 /* The functions overwrite all that they are given, so any numbers will do for it: at least as many as a row has parameters. */
 typedef CUresult any_function(long, long, long, long, long, long, long, long, long, long, long, long);
 
-int main(int argc, char **argv)
+static bool sibling;
+
+static void make_all(void)
 {
     static const struct {
         const char *name;
@@ -158,7 +165,6 @@ int main(int argc, char **argv)
 #include "shim/calls/calls.def"
 #undef CALL
     };
-    bool sibling = argc > 1 && is(argv[1], "sibling");
     void *made;
     app_start(0);
     kernel = app_kernel("empty");
@@ -173,10 +179,18 @@ int main(int argc, char **argv)
     OK(cuDeviceGetDefaultMemPool, &memory_pool, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         row = rows[i].name;
+        held_at = row;
         fresh();
         any_function *call = (any_function *)(sibling ? rows[i].sibling : rows[i].base);
         printf("%s %d\n", row, (int)call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
         settle();
     }
+}
+
+int main(int argc, char **argv)
+{
+    sibling = argc > 1 && is(argv[1], "sibling");
+    if (argc > 2) return held_run(argv[2], make_all);
+    make_all();
     return 0;
 }

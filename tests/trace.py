@@ -1,4 +1,4 @@
-"""A trace file as data, for tests: read strictly, with the views that tests ask for. The layout is docs/trace-format.md."""
+"""A trace file as data, for tests: found good by `custream check`, read strictly, with the views that tests ask for. The layout is docs/trace.md."""
 import bisect
 import collections
 import dataclasses
@@ -6,8 +6,13 @@ import functools
 import gzip
 import json
 import math
+import os
 import pathlib
 import re
+import subprocess
+
+BUILD = pathlib.Path(os.environ.get("BUILD_DIR", pathlib.Path(__file__).resolve().parents[1] / "build"))
+PROFILER = "profiler overhead"  # a lane of the process's own that is no thread: what CUPTI did for itself
 
 
 def _no_duplicates(pairs):
@@ -23,6 +28,26 @@ def _no_constant(text):
 def parse(data):
     """JSON as the standard has it: UTF-8, no NaN, no control characters in strings, no key twice, nothing after the end."""
     return json.loads(data.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_no_duplicates)
+
+
+def check_file(path):
+    """`custream check` finds that the trace keeps the rules. What it says of it: "ok", or why the file has not all of it."""
+    env = dict(os.environ, LD_LIBRARY_PATH=f"{BUILD / 'carry'}:{os.environ.get('LD_LIBRARY_PATH', '')}")  # a lent machine has its libcjson there
+    done = subprocess.run([BUILD / "custream", "check", path], env=env, capture_output=True, check=False)
+    said = (done.stdout.removeprefix(os.fsencode(path) + b": ") + done.stderr).decode(errors="replace")
+    found = re.fullmatch(r"((?:ok|incomplete|ended).*): events \d+, .*\n", said)
+    assert done.returncode == 0 and found, f"{path}: {said}"
+    return found[1]
+
+
+# Numbers of lanes (shim/base/lane.h): how far rows of waits, of the audit, and extra lanes are from their stream's; a GPU's row of copies by others.
+SYNC, AUDIT, OVERLAP = 1 << 24, 2 << 24, 1 << 26
+PEERS = (3 << 24) + 2
+
+
+def stream_of(tid):
+    """The number of the stream whose lane of a GPU that is, or beside whose it stands."""
+    return tid % SYNC
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +68,14 @@ def _end(event):
 
 
 class Trace:
-    """One trace. Events stay the dicts that the file has; times are in microseconds, as in the file."""
+    """One trace. Events stay the dicts that the file has; times are in microseconds, as in the file.
 
-    def __init__(self, path):
+    What `custream check` finds is found by it alone, once a file: that rows are sound, and that the totals are what they add up to. `verdict` is what
+    it said. `judged` False: a file that no recorder wrote."""
+
+    def __init__(self, path, judged=True):
         self.path = pathlib.Path(path)
+        self.verdict = check_file(path) if judged else None
         data = self.path.read_bytes()
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
@@ -55,6 +84,7 @@ class Trace:
         self.events = self.json["traceEvents"]
         self.metadata = self.json.get("metadata", {})
         self.totals = self.json.get("totals", {})
+        assert not judged or (self.verdict == "ok") == (self.totals["complete"] and "ended" not in self.totals), f"{path}: {self.verdict}"
         self.process_names = {e["pid"]: e["args"]["name"] for e in self.events if e["ph"] == "M" and e["name"] == "process_name"}
         self.thread_names = {(e["pid"], e["tid"]): e["args"]["name"] for e in self.events if e["ph"] == "M" and e["name"] == "thread_name"}
 
@@ -71,7 +101,7 @@ class Trace:
     @property
     def threads(self):
         """Host threads: tid to name."""
-        return {tid: name for (pid, tid), name in self.thread_names.items() if pid not in self.gpus}
+        return {tid: name for (pid, tid), name in self.thread_names.items() if pid not in self.gpus and name != PROFILER}
 
     @property
     def slices(self):
@@ -87,7 +117,7 @@ class Trace:
 
     def host(self, name=None, cat=None):
         """X slices of host threads, of that name and category."""
-        return [e for e in self.slices if e["pid"] not in self.gpus and name in (None, e["name"]) and cat in (None, e.get("cat"))]
+        return [e for e in self.slices if e["pid"] not in self.gpus and name in (None, e["name"]) and cat in (None, e.get("cat")) and (cat or e.get("cat") not in ("overhead", "cs_dep"))]
 
     def gpu(self, name=None, cat=None):
         """X slices of GPU lanes, of that name and category."""

@@ -1,21 +1,15 @@
 #!/bin/bash
 # Installs what building and testing custream needs and the machine lacks, and nothing else: Debian packages, PyPI packages into build/venv,
-# CUDA headers into build/cuda-headers. With everything there it returns at once. Run as `make deps`.
+# NVIDIA's headers into build/cuda-headers. With everything there it returns at once. Run as `make deps`.
 #
 #   PYTHON  the interpreter that build/venv is made from (default: python3)
 #   B       the build folder (default: build)
-#   CUDA_HOME, CUDA_INC  an installed CUDA toolkit or its cuda.h, if it is not in /usr/local/cuda
+#   HEADERS the folder of NVIDIA's headers (default: build/cuda-headers)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 B=${B:-build}
 PYTHON=${PYTHON:-python3}
 REQUIREMENTS=tests/requirements.txt
-# CUDA headers that the table tests compile against, as folder and wheels; "default" is what `make` uses where no toolkit is installed.
-HEADERS_DEFAULT="nvidia-cuda-runtime==13.0.96 nvidia-cuda-crt==13.0.88"
-HEADERS_12_0="nvidia-cuda-runtime-cu12==12.0.146"
-HEADERS_13_5="nvidia-cuda-runtime==13.5.37"
-HEADERS_CUPTI="nvidia-cuda-cupti==13.0.85 nvidia-nvtx==13.0.85"
-
 say() { echo "deps: $*"; }
 die() { echo "deps: $*" >&2; exit 1; }
 
@@ -71,45 +65,7 @@ install_python() {
     echo "$wanted" >"$stamp"
 }
 
-# The headers of one CUDA version, flat: install_headers FOLDER WHEEL...
-install_headers() {
-    local folder="$B/cuda-headers/$1" stamp="$B/cuda-headers/$1/wheels.txt" work wheel
-    shift
-    [ "$(cat "$stamp" 2>/dev/null)" != "$*" ] || return 0
-    say "CUDA headers from $*"
-    mkdir -p "$B/cuda-headers"
-    work=$(mktemp -d "$B/cuda-headers/tmp.XXXXXX")
-    # Headers are the same for every architecture, so one platform's wheels serve all.
-    "$B/venv/bin/python" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary :all: --platform manylinux_2_28_x86_64 \
-        --platform manylinux_2_27_x86_64 --platform manylinux_2_25_x86_64 --platform manylinux2014_x86_64 \
-        --platform manylinux1_x86_64 --dest "$work" "$@"
-    for wheel in "$work"/*.whl; do
-        "$B/venv/bin/python" -m zipfile -e "$wheel" "$work/unpacked"
-    done
-    rm -rf "$folder"
-    mkdir "$folder"
-    cp -r "$work"/unpacked/nvidia/*/include/. "$folder/"
-    [ -e "$folder/cuda.h" ] || [ -e "$folder/cupti.h" ] || die "no cuda.h in $*"
-    echo "$*" >"$stamp"
-    rm -rf "$work"
-}
-
-have_toolkit() {
-    local candidate
-    for candidate in "${CUDA_INC:-/nonexistent}" "${CUDA_HOME:-/nonexistent}/include/cuda.h" /usr/local/cuda/include/cuda.h /usr/include/cuda.h; do
-        [ ! -e "$candidate" ] || return 0
-    done
-    return 1
-}
-
 mkdir -p "$B"
 install_packages
 install_python
-# shellcheck disable=SC2086
-have_toolkit || install_headers default $HEADERS_DEFAULT
-# shellcheck disable=SC2086
-install_headers cupti $HEADERS_CUPTI
-# shellcheck disable=SC2086
-install_headers 12.0 $HEADERS_12_0
-# shellcheck disable=SC2086
-install_headers 13.5 $HEADERS_13_5
+VENV="$B/venv" tools/headers.sh all

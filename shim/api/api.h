@@ -54,6 +54,18 @@ status api_ended(CUresult result);
     } while (0)
 #define NEED(pointer) CHECK(pointer, CUSTREAM_INVALID_VALUE)
 
+/* --- structures that begin with their size (sized.c) --- */
+
+/* The caller's into one of ours, which has the defaults; NULL: those. CUSTREAM_NOT_SUPPORTED: it sets a field that this version does not know. */
+status api_take(void *to, const void *from);
+/* One of ours into the caller's, of whose size as much as there is, and 0 in the rest; _set: into one that has no size yet. */
+status api_give(void *to, const void *from);
+status api_set(void *to, size_t size, const void *from);
+status api_size_check(const void *structure);
+extern const custream_init_options_t api_init_defaults;
+extern const custream_options_t api_stream_defaults;
+extern const custream_event_options_t api_event_defaults;
+
 /* --- devices and contexts (context.c) --- */
 
 struct api_scope {
@@ -90,8 +102,10 @@ struct api_object {
     struct api_object *next_of_handle, *next, *previous; /* the lock's: in the table of handles; among all of its kind */
     void *handle;      /* as listed in the table of handles; NULL: it is not */
     int device, counted; /* the second: under which it was counted when it was listed */
+    int sort;            /* counted apart from others of its kind: of a stream its enum api_stream_kind, else 0. Does not change once it is listed */
+    cs_u32 walkers;      /* the lock's: walks that stand at it */
     _Atomic bool closed;
-    bool listed;
+    bool listed, linked; /* the lock's. Linked: among all of its kind, where one that is listed no more stays while a walk stands at it */
 };
 
 extern struct cs_lock api_lock;
@@ -114,10 +128,9 @@ status api_retain(void *object, enum api_mark mark);
 bool api_release(void *object);
 void api_unretain(void *object); /* of one that stays: takes a reference back, but for its own */
 void api_object_free(void *object);
-/* The first object of the kind with an id above `after`, referenced; NULL. */
-void *api_object_after(enum api_mark mark, cs_u64 after, cs_u64 until);
+void *api_object_of_id(enum api_mark mark, cs_u64 id); /* referenced; NULL: there is none, or it is closed */
 void api_object_counts(enum api_mark mark, int device, cs_u64 *alive, cs_u64 *ever);
-cs_u64 api_last_id(void);
+cs_u64 api_object_count(enum api_mark mark, int device, int sort); /* of those that live */
 
 #define USABLE_STREAM(stream) TRY(api_stream_usable(stream))
 #define USABLE_EVENT(event)   TRY(api_event_usable(event))
@@ -125,7 +138,17 @@ cs_u64 api_last_id(void);
 
 /* --- streams (stream.c) --- */
 
-enum api_stream_kind { API_OWNED, API_WRAPPED, API_POOLED, API_LEGACY, API_PER_THREAD, API_DEVICE_DEFAULT };
+enum api_stream_kind { API_OWNED, API_WRAPPED, API_POOLED, API_LEGACY, API_PER_THREAD, API_DEVICE_DEFAULT, API_STREAM_KINDS };
+
+/* All streams that are not closed, by id, without those that are made meanwhile. Each is referenced until the next is asked for. The lock is held for a step at
+ * a time, whatever ends between two of them. Left without its end, a walk keeps its reference, and nothing else. */
+struct api_walk {
+    cs_u64 at, until; /* the id of the one that it stands at; the last there was */
+    custream_t stream;
+};
+void api_walk_begin(struct api_walk *walk);
+custream_t api_walk_next(struct api_walk *walk); /* NULL: that was the last */
+void api_walk_end(struct api_walk *walk);        /* any time */
 
 struct api_paused;
 

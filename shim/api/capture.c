@@ -156,7 +156,6 @@ CS_EXPORT status custream_exchange_capture_mode(custream_capture_mode_t *mode)
 
 CS_EXPORT status custream_pause_capture(custream_t stream)
 {
-#if CUDA_VERSION >= 12030
     CUstreamCaptureStatus now;
     const CUgraphNode *after;
     size_t count;
@@ -184,15 +183,10 @@ CS_EXPORT status custream_pause_capture(custream_t stream)
     cs_store_rel(&c->paused, paused);
     api_joined_end();
     return CUSTREAM_SUCCESS;
-#else
-    USABLE_STREAM(stream);
-    return CUSTREAM_NOT_SUPPORTED;
-#endif
 }
 
 CS_EXPORT status custream_resume_capture(custream_t stream)
 {
-#if CUDA_VERSION >= 12030
     USABLE_STREAM(stream);
     TRY(api_ready());
     TRY(api_stream_enter(stream));
@@ -205,10 +199,6 @@ CS_EXPORT status custream_resume_capture(custream_t stream)
     make_ours(c, c->mode, api_capture_id(stream));
     free(paused);
     return CUSTREAM_SUCCESS;
-#else
-    USABLE_STREAM(stream);
-    return CUSTREAM_NOT_SUPPORTED;
-#endif
 }
 
 void api_capture_drop(struct api_capture *c)

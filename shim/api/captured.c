@@ -64,7 +64,7 @@ bool api_event_is_captured(custream_event_t event)
 {
     cs_u64 capture = cs_load_acq(&event->captured), on = cs_load(&event->captured_on);
     if (!capture) return false;
-    custream_t stream = api_object_after(API_STREAM, on - 1, on);
+    custream_t stream = api_object_of_id(API_STREAM, on);
     bool captured = stream && api_stream_usable(stream) == CUSTREAM_SUCCESS && api_capture_id(stream) == capture;
     if (stream) custream_release(stream);
     if (captured) return true;
@@ -86,11 +86,13 @@ bool api_context_is_captured(int device)
 {
     struct api_home here;
     bool captured = legacy_is_captured();
-    cs_u64 until = api_last_id(), after = 0;
+    struct api_walk walk;
     if (captured || !cs_load(&met)) return captured;
     api_home_now(&here);
-    for (custream_t s; !captured && (s = api_object_after(API_STREAM, after, until)); after = s->object.id, custream_release(s))
+    api_walk_begin(&walk);
+    for (custream_t s; !captured && (s = api_walk_next(&walk));)
         captured = belongs(s, device, &here) && api_stream_usable(s) == CUSTREAM_SUCCESS && api_is_capturing(s);
+    api_walk_end(&walk);
     api_joined_end();
     return captured || api_joined_in(0, &here);
 }

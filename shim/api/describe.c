@@ -108,12 +108,10 @@ CS_EXPORT status custream_protocol(custream_t stream, int *version, uintptr_t *h
 CS_EXPORT status custream_history(custream_t stream, custream_history_t *history)
 {
     custream_history_t found = {.size = sizeof found};
-    NEED(history);
-    CHECK(history->size == sizeof found, CUSTREAM_INVALID_VALUE);
+    TRY(api_size_check(history));
     USABLE_STREAM(stream);
     CHECK(!api_forked() && api_link_history(stream->handle, api_stream_link(stream), &found), CUSTREAM_NOT_SUPPORTED);
-    *history = found;
-    return CUSTREAM_SUCCESS;
+    return api_give(history, &found);
 }
 
 /* --- names --- */

@@ -6,13 +6,6 @@
 
 enum { FLAGS = CUSTREAM_EXTERNAL | CUSTREAM_EXTERNAL_IF_CAPTURING };
 
-CS_EXPORT status custream_event_options_init(custream_event_options_t *options)
-{
-    NEED(options);
-    *options = (custream_event_options_t){.size = sizeof *options, .device = -1};
-    return CUSTREAM_SUCCESS;
-}
-
 /* As of a stream. */
 static cs_u64 link_of(custream_event_t e)
 {
@@ -44,7 +37,7 @@ static status event_new(custream_event_t *out, CUevent handle, int device)
 static status make(custream_event_t e, int device, custream_t stream)
 {
     struct api_scope scope;
-    CUevent handle = NULL, none = NULL;
+    CUevent handle = NULL;
     if (stream) TRY(api_enter_of(stream, &scope));
     else TRY(api_enter(&device, &scope));
     struct api_home home;
@@ -52,22 +45,25 @@ static status make(custream_event_t e, int device, custream_t stream)
     api_home_now(&home);
     api_leave(&scope);
     if (result != CUSTREAM_SUCCESS) return result;
-    if (!atomic_compare_exchange_strong(&e->handle, &none, handle)) api_driver.cuEventDestroy_v2(handle);
-    else e->object.device = device, e->home = home;
+    cs_lock_take(&api_lock); /* of two threads that make a lazy one at once, one does; who sees the handle sees the rest too */
+    const bool first = !cs_load(&e->handle);
+    if (first) {
+        e->object.device = device;
+        e->home = home;
+        cs_store_rel(&e->handle, handle);
+    }
+    cs_lock_drop(&api_lock);
+    if (!first) api_driver.cuEventDestroy_v2(handle);
     link_of(e);
     return CUSTREAM_SUCCESS;
 }
 
 CS_EXPORT status custream_event_create(custream_event_t *event, const custream_event_options_t *options)
 {
-    custream_event_options_t chosen;
+    custream_event_options_t chosen = api_event_defaults;
     custream_event_t e;
     NEED(event);
-    custream_event_options_init(&chosen);
-    if (options) {
-        CHECK(options->size == sizeof chosen, CUSTREAM_INVALID_VALUE);
-        chosen = *options;
-    }
+    TRY(api_take(&chosen, options));
     CHECK(!(chosen.interprocess && chosen.timing), CUSTREAM_INVALID_VALUE);
     TRY(api_ready());
     TRY(api_device_check(chosen.device));

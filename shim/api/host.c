@@ -3,6 +3,7 @@
  * called once whatever happens; a host function after its call; one that was captured, a user object of the graph, when the last executable has gone.
  */
 #include "shim/api/api.h"
+#include "shim/api/link.h"
 
 #include <stdlib.h>
 
@@ -84,6 +85,15 @@ static status keep_in_graph(custream_t stream, struct host_call *c, CUuserObject
     return result;
 }
 
+/* Not on another stream, where a hook would have it: who frees the block depends on whether this one captures. */
+static status launch_here(custream_t stream, struct host_call *c)
+{
+    api_link_stays(true);
+    status result = CUDA(cuLaunchHostFunc, stream->handle, call_host, c);
+    api_link_stays(false);
+    return result;
+}
+
 CS_EXPORT status custream_launch_host_func(custream_t stream, void (*function)(void *arg), void *arg, void (*destroy)(void *arg))
 {
     CUuserObject object = NULL;
@@ -96,7 +106,7 @@ CS_EXPORT status custream_launch_host_func(custream_t stream, void (*function)(v
     *c = (struct host_call){function, arg, destroy, api_is_capturing(stream)};
     status result = c->captured ? keep_in_graph(stream, c, &object) : CUSTREAM_SUCCESS;
     if (object && result != CUSTREAM_SUCCESS) return result; /* the object's end has freed the block */
-    if (result == CUSTREAM_SUCCESS) result = CUDA(cuLaunchHostFunc, stream->handle, call_host, c);
+    if (result == CUSTREAM_SUCCESS) result = launch_here(stream, c);
     if (result == CUSTREAM_SUCCESS) return CUSTREAM_SUCCESS;
     if (object) c->destroy = NULL; /* the graph has the block, and frees it */
     else free(c);

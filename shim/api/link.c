@@ -2,10 +2,10 @@
 #include "shim/api/link.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 
 #include "shim/base/keep.h"
+#include "shim/base/module.h"
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
 #include "shim/hook/annotate.h"
@@ -78,20 +78,16 @@ static bool steer_from_now_on(void)
     unsigned mode = cs_load_acq(&cs_mode);
     if (mode == CS_MODE_COLD) cs_activate(), mode = cs_load_acq(&cs_mode); /* one that is under way may have looked already */
     if (mode == CS_MODE_PASS && cs_activate_for_hooks()) mode = cs_load_acq(&cs_mode);
-    do
-        if (!(mode & CS_MODE_WATCH)) return mode == CS_MODE_COLD; /* no driver is loaded yet: the first call looks */
-    while (!atomic_compare_exchange_weak_explicit(&cs_mode, &mode, mode | CS_MODE_STEER, memory_order_release, memory_order_relaxed));
-    return true;
+    return cs_mode_steer(CS_STEERS_HOOKS) || mode == CS_MODE_COLD; /* no driver is loaded yet: the first call looks */
 }
 
 /* A library with a hook is not unloaded any more: the hook may be called, or be running, when the program closes it. The program itself has no name, and stays. */
 static void pin_module_of(custream_hook_fn *function)
 {
     CS_KEEP_ERRNO;
-    Dl_info info;
-    struct link_map *map = NULL;
-    if (!dladdr1((const void *)function, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !*map->l_name) return;
-    if (!dlopen(map->l_name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlerror();
+    struct cs_module module;
+    if (!cs_module_of((const void *)function, &module) || !*module.name) return;
+    if (!dlopen(module.name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlerror();
 }
 
 custream_status_t api_link_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, cs_u32 *number)
@@ -100,12 +96,18 @@ custream_status_t api_link_hook(custream_hook_kind_t kind, custream_hook_fn *fun
     pin_module_of(function);
     if (!(*number = cs_hook_add(kind, function, arg))) return CUSTREAM_NO_MEMORY;
     if (steer_from_now_on()) return CUSTREAM_SUCCESS;
-    cs_hook_remove(*number, &running);
+    api_link_unhook(*number, &running);
     return CUSTREAM_NOT_SUPPORTED;
 }
 
-bool api_link_unhook(cs_u32 number, bool *running) { return cs_hook_remove(number, running); }
+bool api_link_unhook(cs_u32 number, bool *running)
+{
+    if (!cs_hook_remove(number, running)) return false;
+    cs_mode_hook_gone();
+    return true;
+}
 bool api_link_in_hook(void) { return cs_hook_inside(); }
+void api_link_stays(bool stays) { cs_hooks_stay(stays); }
 
 /* --- annotations --- */
 

@@ -23,6 +23,7 @@ bool api_link_history(void *handle, cs_u64 link, custream_history_t *history);
 custream_status_t api_link_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, cs_u32 *number);
 bool api_link_unhook(cs_u32 number, bool *running);
 bool api_link_in_hook(void);
+void api_link_stays(bool stays); /* while so, hooks do not change the streams of this thread's calls */
 
 /* Annotations, and recording. */
 int api_link_push(const char *text); /* negative: there is no room */

@@ -15,7 +15,7 @@ static struct kind {
     struct api_object *free_first, *free_last;
     size_t free_count;
     struct api_object *first, *last; /* all that are listed, by id */
-    cs_u64 ever[API_DEVICES + 1], alive[API_DEVICES + 1]; /* by device, those without one at the end */
+    cs_u64 ever[API_DEVICES + 1], alive[API_DEVICES + 1][API_STREAM_KINDS]; /* by device, those without one at the end */
 } kinds[KINDS] = {
     {.mark = API_STREAM, .size = sizeof(struct custream_s)},
     {.mark = API_EVENT, .size = sizeof(struct custream_event_s)},
@@ -102,20 +102,38 @@ static struct api_object *find(enum api_mark mark, void *handle)
     return object;
 }
 
-static void list(struct api_object *object, void *handle)
+static void link_to(struct kind *kind, struct api_object *object)
 {
-    struct kind *kind = kind_of((enum api_mark)cs_load(&object->mark));
-    put_handle(object, handle);
     struct api_object *after = kind->last;
     while (after && after->id > object->id) after = after->previous; /* made at the same time on another thread */
     object->previous = after;
     object->next = after ? after->next : kind->first;
     *(after ? &after->next : &kind->first) = object;
     *(object->next ? &object->next->previous : &kind->last) = object;
-    object->listed = true;
+    object->linked = true;
+}
+
+static void unlink_from(struct kind *kind, struct api_object *object)
+{
+    *(object->previous ? &object->previous->next : &kind->first) = object->next;
+    *(object->next ? &object->next->previous : &kind->last) = object->previous;
+    object->linked = false;
+}
+
+static void count(struct kind *kind, struct api_object *object)
+{
     object->counted = object->device;
     kind->ever[place_of(object->counted)]++;
-    kind->alive[place_of(object->counted)]++;
+    kind->alive[place_of(object->counted)][object->sort]++;
+}
+
+static void list(struct api_object *object, void *handle)
+{
+    struct kind *kind = kind_of((enum api_mark)cs_load(&object->mark));
+    put_handle(object, handle);
+    link_to(kind, object);
+    object->listed = true;
+    count(kind, object);
 }
 
 void api_object_list(struct api_object *object, void *handle)
@@ -140,28 +158,26 @@ void api_object_has_handle(struct api_object *object, void *handle)
     if (object->listed && !object->handle) {
         struct kind *kind = kind_of((enum api_mark)cs_load(&object->mark));
         put_handle(object, handle);
-        kind->alive[place_of(object->counted)]--;
+        kind->alive[place_of(object->counted)][object->sort]--;
         kind->ever[place_of(object->counted)]--;
-        object->counted = object->device;
-        kind->alive[place_of(object->counted)]++;
-        kind->ever[place_of(object->counted)]++;
+        count(kind, object);
     }
     cs_lock_drop(&api_lock);
 }
 
+/* With the lock held. One that a walk stands at leaves its kind's list when that goes on, unless nobody has a reference any more. */
 static void unlist(struct api_object *object)
 {
     struct kind *kind = kind_of((enum api_mark)cs_load(&object->mark));
+    if (object->linked && (!object->walkers || !object->references)) unlink_from(kind, object);
     if (!object->listed) return;
     for (struct api_object **at = bucket_of(object->handle); object->handle && *at; at = &(*at)->next_of_handle) {
         if (*at != object) continue;
         *at = object->next_of_handle;
         break;
     }
-    *(object->previous ? &object->previous->next : &kind->first) = object->next;
-    *(object->next ? &object->next->previous : &kind->last) = object->previous;
     object->listed = false;
-    kind->alive[place_of(object->counted)]--;
+    kind->alive[place_of(object->counted)][object->sort]--;
 }
 
 void api_object_unlist(struct api_object *object)
@@ -179,23 +195,15 @@ void *api_object_find(enum api_mark mark, void *handle)
     return object;
 }
 
-void *api_object_after(enum api_mark mark, cs_u64 after, cs_u64 until)
+void *api_object_of_id(enum api_mark mark, cs_u64 id)
 {
     cs_lock_take(&api_lock);
     struct api_object *object = kind_of(mark)->first;
-    while (object && (object->id <= after || cs_load(&object->closed))) object = object->next;
-    if (object && object->id > until) object = NULL;
+    while (object && object->id < id) object = object->next;
+    if (object && (object->id > id || !object->listed || cs_load(&object->closed))) object = NULL;
     if (object) object->references++;
     cs_lock_drop(&api_lock);
     return object;
-}
-
-cs_u64 api_last_id(void)
-{
-    cs_lock_take(&api_lock);
-    cs_u64 id = last_id;
-    cs_lock_drop(&api_lock);
-    return id;
 }
 
 void api_object_counts(enum api_mark mark, int device, cs_u64 *alive, cs_u64 *ever)
@@ -205,10 +213,63 @@ void api_object_counts(enum api_mark mark, int device, cs_u64 *alive, cs_u64 *ev
     cs_lock_take(&api_lock);
     for (size_t i = 0; i <= API_DEVICES; i++) {
         if (device != -1 && i != place_of(device)) continue;
-        *alive += kind->alive[i];
+        for (int sort = 0; sort < API_STREAM_KINDS; sort++) *alive += kind->alive[i][sort];
         *ever += kind->ever[i];
     }
     cs_lock_drop(&api_lock);
+}
+
+cs_u64 api_object_count(enum api_mark mark, int device, int sort)
+{
+    const struct kind *kind = kind_of(mark);
+    cs_u64 alive = 0;
+    cs_lock_take(&api_lock);
+    for (size_t i = 0; i <= API_DEVICES; i++)
+        if (device == -1 || i == place_of(device)) alive += kind->alive[i][sort];
+    cs_lock_drop(&api_lock);
+    return alive;
+}
+
+/* --- walks --- */
+
+void api_walk_begin(struct api_walk *walk)
+{
+    *walk = (struct api_walk){.stream = NULL};
+    cs_lock_take(&api_lock);
+    walk->until = last_id;
+    cs_lock_drop(&api_lock);
+}
+
+/* With the lock held: where the walk goes on. From the beginning at its first step, and where the program has given back the walk's reference too. */
+static struct api_object *leave(struct api_walk *walk)
+{
+    struct kind *kind = kind_of(API_STREAM);
+    struct api_object *object = walk->stream ? &walk->stream->object : NULL;
+    if (!object || !object->linked || object->id != walk->at) return kind->first;
+    struct api_object *next = object->next;
+    object->walkers--;
+    if (!object->listed && !object->walkers) unlink_from(kind, object);
+    return next;
+}
+
+custream_t api_walk_next(struct api_walk *walk)
+{
+    const custream_t before = walk->stream;
+    cs_lock_take(&api_lock);
+    struct api_object *object = leave(walk);
+    while (object && (object->id <= walk->at || !object->listed || cs_load(&object->closed))) object = object->next;
+    if (object && object->id > walk->until) object = NULL;
+    if (object) object->references++, object->walkers++, walk->at = object->id;
+    cs_lock_drop(&api_lock);
+    walk->stream = (custream_t)object;
+    if (before) custream_release(before);
+    return walk->stream;
+}
+
+void api_walk_end(struct api_walk *walk)
+{
+    walk->until = 0;
+    api_walk_next(walk);
 }
 
 /* --- references --- */

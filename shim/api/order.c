@@ -54,14 +54,12 @@ static status event_of(custream_t stream, const custream_event_options_t *option
 
 CS_EXPORT status custream_record_new(custream_t stream, const custream_event_options_t *options, custream_event_t *out)
 {
-    custream_event_options_t chosen;
+    custream_event_options_t chosen = api_event_defaults;
     custream_event_t event;
     NEED(out);
     USABLE_STREAM(stream);
     TRY(api_ready());
-    custream_event_options_init(&chosen);
-    if (options) chosen = *options;
-    CHECK(!options || options->size == sizeof chosen, CUSTREAM_INVALID_VALUE);
+    TRY(api_take(&chosen, options));
     bool here = chosen.device == -1 || chosen.device == stream->object.device;
     status result = here ? event_of(stream, &chosen, &event) : custream_event_create(&event, &chosen);
     if (result != CUSTREAM_SUCCESS) return result;
@@ -81,7 +79,6 @@ CS_EXPORT status custream_wait_event(custream_t stream, custream_event_t event, 
 
 CS_EXPORT status custream_cached_event(custream_t stream, custream_event_t *event)
 {
-    custream_event_options_t options;
     custream_event_t made, none = NULL;
     NEED(event);
     USABLE_STREAM(stream);
@@ -90,8 +87,7 @@ CS_EXPORT status custream_cached_event(custream_t stream, custream_event_t *even
     custream_event_t before = cs_load_acq(&stream->cached);
     if (before && cs_load(&before->object.closed) && atomic_compare_exchange_strong(&stream->cached, &before, NULL)) custream_event_release(before);
     if (!cs_load_acq(&stream->cached)) {
-        custream_event_options_init(&options);
-        TRY(event_of(stream, &options, &made));
+        TRY(event_of(stream, &api_event_defaults, &made));
         if (!atomic_compare_exchange_strong(&stream->cached, &none, made)) custream_event_release(made);
     }
     custream_event_t cached = cs_load_acq(&stream->cached);
@@ -104,10 +100,8 @@ CS_EXPORT status custream_cached_event(custream_t stream, custream_event_t *even
 /* An event that nobody else records meanwhile: those of default streams are on whatever device is current. */
 static status event_for(custream_t other, custream_event_t *event)
 {
-    custream_event_options_t options;
     if (!api_stream_is_default(other)) return custream_cached_event(other, event);
-    custream_event_options_init(&options);
-    return custream_event_create(event, &options);
+    return custream_event_create(event, NULL);
 }
 
 CS_EXPORT status custream_wait_stream(custream_t stream, custream_t other, custream_event_t event, unsigned flags)

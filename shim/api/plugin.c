@@ -1,9 +1,9 @@
 /*
- * CUSTREAM_PLUGIN: shared objects that are opened at the process's first call of CUDA, on the thread that makes it, before that call goes on.
+ * CUSTREAM_PLUGIN: shared objects that are opened at the process's first call of CUDA, on a thread of ours, before that call goes on.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "custream.h"
@@ -31,16 +31,18 @@ static void load(const char *path)
     custream_status_t answer = init ? init(&api) : CUSTREAM_SUCCESS;
     if (!init) cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: %s has no custream_plugin_init; the program goes on without it", path);
     else if (answer != CUSTREAM_SUCCESS) cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: custream_plugin_init of %s answers %s", path, custream_status_name(answer));
-    dlerror(); /* the call that we are in may be a look-up that has succeeded: what failed here is not its error */
 }
 
 static void load_all(void)
 {
     CS_KEEP_ERRNO;
-    char *paths = strdup(cs_option_text(CS_OPTION_PLUGIN)), *rest = paths;
-    for (char *path; paths && (path = strsep(&rest, ":"));)
+    char path[4096]; /* as long as an option is at most */
+    for (const char *rest = cs_option_text(CS_OPTION_PLUGIN); *rest; rest += *rest == ':') {
+        const size_t n = strcspn(rest, ":");
+        snprintf(path, sizeof path, "%.*s", (int)n, rest);
+        rest += n;
         if (*path) load(path);
-    free(paths);
+    }
 }
 
 __attribute__((constructor)) static void at_start(void) { cs_activated = load_all; }

@@ -18,7 +18,7 @@ static const struct {
     STATUS(NOT_RECORDED, "the event was never recorded"),
     STATUS(IPC, "the event is not for other processes, or came from one"),
     STATUS(NO_CONTEXT, "no context is current"),
-    STATUS(NOT_SUPPORTED, "not supported by this driver, or only with the preload library"),
+    STATUS(NOT_SUPPORTED, "not supported by this driver or this version of the library, or only with the preload library"),
     STATUS(NO_MEMORY, "out of host memory"),
     STATUS(DRIVER, "an error of CUDA's: custream_last_driver_error tells which"),
 #undef STATUS

@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-CS_EXPORT status custream_options_init(custream_options_t *options)
-{
-    NEED(options);
-    *options = (custream_options_t){.size = sizeof *options, .device = -1, .flags = CUSTREAM_NON_BLOCKING, .band_greatest = -1};
-    return CUSTREAM_SUCCESS;
-}
-
 bool api_stream_is_default(custream_t s) { return s->kind == API_LEGACY || s->kind == API_PER_THREAD; }
 
 /* The recorder meets some streams later than we do: those that a hook made, and those of before it began to keep anything. */
@@ -45,6 +38,7 @@ status api_stream_new(custream_t *out, enum api_stream_kind kind, CUstream handl
     custream_t s = api_object_new(API_STREAM);
     CHECK(s, CUSTREAM_NO_MEMORY);
     s->kind = kind;
+    s->object.sort = (int)kind;
     s->handle = handle;
     s->object.device = device;
     api_stream_link(s);
@@ -82,14 +76,10 @@ status api_stream_make(custream_t *out, enum api_stream_kind kind, int device, u
 
 CS_EXPORT status custream_create(custream_t *stream, const custream_options_t *options)
 {
-    custream_options_t chosen;
+    custream_options_t chosen = api_stream_defaults;
     int priority;
     NEED(stream);
-    custream_options_init(&chosen);
-    if (options) {
-        CHECK(options->size == sizeof chosen, CUSTREAM_INVALID_VALUE);
-        chosen = *options;
-    }
+    TRY(api_take(&chosen, options));
     CHECK(!(chosen.flags & ~(unsigned)CUSTREAM_NON_BLOCKING), CUSTREAM_INVALID_VALUE);
     TRY(api_ready());
     api_postponed_end();

@@ -5,6 +5,7 @@
 #include <cpuid.h>
 #endif
 
+double cs_clock_first_rate = 1.0;
 CS_READ_MOSTLY bool cs_clock_is_counter;
 
 /* The scale: segment i starts at ticks[i] and ns[i] and rises by rate[i]. Only the writer reads and extends it after cs_clock_init. When the table
@@ -59,7 +60,8 @@ void cs_clock_init(void)
     while (n1 - n0 < 100000);
     zero_ns = n0;
     wall_ns = (cs_u64)wall.tv_sec * 1000000000u + (cs_u64)wall.tv_nsec;
-    anchors[0] = (struct anchor){t0, 0, t1 > t0 ? (double)(n1 - n0) / (double)(t1 - t0) : 1.0};
+    cs_clock_first_rate = t1 > t0 ? (double)(n1 - n0) / (double)(t1 - t0) : 1.0;
+    anchors[0] = (struct anchor){t0, 0, cs_clock_first_rate};
     anchor_count = 1;
 }
 

@@ -13,6 +13,7 @@
 #include "shim/base/compiler.h"
 
 CS_HIDDEN extern bool cs_clock_is_counter; /* constant after cs_clock_init */
+CS_HIDDEN extern double cs_clock_first_rate; /* nanoseconds a tick to about 1 in 1,000; constant after cs_clock_init */
 
 static inline cs_u64 cs_monotonic_ns(void)
 {

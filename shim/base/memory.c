@@ -1,14 +1,62 @@
 #include "shim/base/memory.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
-void *cs_memory_map(size_t bytes)
+#include "shim/base/log.h"
+
+static const char *_Atomic refused[8];
+
+void cs_refused(const char *lost)
+{
+    for (unsigned i = 0; i < CS_COUNT(refused); i++) {
+        const char *other = NULL;
+        if (atomic_compare_exchange_strong(&refused[i], &other, lost)) break;
+        if (other == lost) return;
+    }
+    cs_log(CS_LOG_ERROR, "the system has no memory, or no thread, for %s", lost);
+}
+
+const char *cs_refused_nth(unsigned n) { return n < CS_COUNT(refused) ? cs_load_acq(&refused[n]) : NULL; }
+
+static size_t pages_of(size_t bytes) { return (bytes + 4095) & ~(size_t)4095; }
+
+/* The linker's: what CS_TABLE has put there. One of no mode, for programs that have no other. */
+extern CS_HIDDEN const struct cs_table __start_cs_tables[], __stop_cs_tables[];
+static char *nothing;
+CS_TABLE(KINDS, nothing, 0);
+
+bool cs_tables_make(enum cs_tables of, const char *lost)
+{
+    static bool made[CS_TABLES_KINDS];
+    size_t bytes = 0;
+    if (made[of]) return true;
+    for (const struct cs_table *t = __start_cs_tables; t < __stop_cs_tables; t++) bytes += t->of == of ? pages_of(t->bytes) : 0;
+    char *at = cs_memory_map(bytes, lost);
+    if (!at) return false;
+    for (const struct cs_table *t = __start_cs_tables; t < __stop_cs_tables; t++) {
+        if (t->of != of) continue;
+        memcpy(t->pointer, &at, sizeof at);
+        at += pages_of(t->bytes);
+    }
+    return made[of] = true;
+}
+
+void *cs_memory_map(size_t bytes, const char *lost)
 {
     int saved = errno;
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    bool there = at != MAP_FAILED;
+    if (there) munlock(at, bytes); /* where the program has all that comes locked (mlockall): ours are large, and hardly touched */
+    if (there && mprotect(at, bytes, PROT_READ | PROT_WRITE)) {
+        munmap(at, bytes);
+        there = false;
+    }
     errno = saved;
-    return at == MAP_FAILED ? NULL : at;
+    if (there) return at;
+    cs_refused(lost);
+    return NULL;
 }
 
 void cs_memory_unmap(void *at, size_t bytes)

@@ -7,7 +7,30 @@
 
 #include "shim/base/compiler.h"
 
-void *cs_memory_map(size_t bytes); /* NULL where the system has none; errno is kept */
+/* NULL where the system has none; errno is kept. `lost` is what is not there then, with what comes of it: the owner of the process is told once, and so
+ * is who reads the trace. A constant. */
+void *cs_memory_map(size_t bytes, const char *lost);
+
+/* The system refuses more than memory: the same for a thread, or for the end of one. */
+void cs_refused(const char *lost);
+const char *cs_refused_nth(unsigned n); /* what has been refused so far, from 0 on; NULL behind the last */
+
+/*
+ * Tables of a fixed size that a mode works with: declared where they are used, made as one before the mode begins, never given back. So nobody who uses
+ * one asks whether it is there. Where there is no memory for all of them there is none of the mode.
+ */
+enum cs_tables { CS_TABLES_TRACE, CS_TABLES_AUDIT, CS_TABLES_KINDS };
+struct cs_table {
+    enum cs_tables of;
+    void *pointer; /* to the pointer */
+    size_t bytes;
+} __attribute__((aligned(32))); /* as compilers align what is that large: the linker lays them side by side */
+#define CS_TABLE(of, table, count)                                                                                                                   \
+    static const struct cs_table table##_table __attribute__((section("cs_tables"), used)) = {CS_TABLES_##of, &(table), (count) * sizeof *(table)}
+
+/* Makes those of a mode unless they are there. One thread at a time; in the child of a fork they are there, with what the parent had in them. */
+bool cs_tables_make(enum cs_tables of, const char *lost);
+
 void cs_memory_unmap(void *at, size_t bytes);
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
 void cs_memory_forget(void *at, size_t bytes); /* gives the pages back; they read as zero again */

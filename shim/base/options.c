@@ -115,7 +115,7 @@ const char *cs_option_check(enum cs_option id, const char *value)
     cs_u32 parts;
     bool ok = strlen(value) < room_of(id);
     switch (info->type) {
-    case CS_TYPE_CHOICE: ok = ok && is_word_of(info->allowed, value); break;
+    case CS_TYPE_CHOICE: case CS_TYPE_SWITCH: ok = ok && is_word_of(info->allowed, value); break;
     case CS_TYPE_SIZE: ok = ok && parse_size(value, &size) && in_range(id, size); break;
     case CS_TYPE_LIMIT: ok = ok && parse_limit(value, &size, &parts) && in_range(id, size); break;
     case CS_TYPE_FILE: ok = ok && !has_control(value); break;

@@ -23,7 +23,7 @@ struct cs_option_info {
     const char *allowed; /* what is allowed, in words */
     const char *help;
     enum cs_option_type {
-        CS_TYPE_PATH, CS_TYPE_FILE, CS_TYPE_CHOICE, CS_TYPE_SIZE, CS_TYPE_LIMIT, CS_TYPE_POLICY,
+        CS_TYPE_PATH, CS_TYPE_FILE, CS_TYPE_CHOICE, CS_TYPE_SWITCH, CS_TYPE_SIZE, CS_TYPE_LIMIT, CS_TYPE_POLICY,
         CS_TYPE_PRIORITY, CS_TYPE_SHARING, CS_TYPE_JITTER, CS_TYPE_WINDOW /* base/settings.h */
     } type;
 };
@@ -50,6 +50,6 @@ size_t cs_edits(const char *a, size_t n, const char *b, size_t m); /* between tw
 const char *cs_option_text(enum cs_option id);
 cs_u64 cs_option_size(enum cs_option id);                     /* SIZE and LIMIT: bytes */
 cs_u32 cs_option_parts(enum cs_option id);                    /* LIMIT: how many files of that size are kept; 0: one, which ends there */
-bool cs_option_is(enum cs_option id, const char *word);       /* CHOICE or the word off */
+bool cs_option_is(enum cs_option id, const char *word);       /* CHOICE, SWITCH or the word off */
 
 #endif

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "shim/base/place.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -13,6 +12,8 @@
 
 #include "shim/base/keep.h"
 #include "shim/base/memory.h"
+#include "shim/base/module.h"
+#include "shim/base/realdl.h"
 
 enum { MODULES = 256, PATH = 512 };
 
@@ -54,6 +55,7 @@ static void open_file(struct module *module)
     if (fd < 0) return;
     size_t size = !fstat(fd, &st) && st.st_size > 0 ? (size_t)st.st_size : 0;
     const char *file = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (file == MAP_FAILED && errno == ENOMEM) cs_refused("the names of functions in a library");
     close(fd);
     if (file == MAP_FAILED) return;
     find_symbols(module, file, size);
@@ -61,15 +63,15 @@ static void open_file(struct module *module)
 }
 
 /* The module of that base and path, made at first sight; NULL: there are too many. */
-static const struct module *module_of(const struct link_map *map)
+static const struct module *module_of(const struct cs_module *of)
 {
     for (int i = 0; i < MODULES; i++) {
         struct module *module = cs_load_acq(&modules[i]), *none = NULL;
-        if (module && module->base == map->l_addr && !strncmp(module->path, map->l_name, PATH - 1)) return module;
+        if (module && module->base == of->base && !strncmp(module->path, of->name, PATH - 1)) return module;
         if (module) continue;
-        if (!(module = cs_memory_map(sizeof *module))) return NULL;
-        module->base = map->l_addr;
-        strncpy(module->path, map->l_name, PATH - 1);
+        if (!(module = cs_memory_map(sizeof *module, "the names of functions"))) return NULL;
+        module->base = of->base;
+        strncpy(module->path, of->name, PATH - 1);
         open_file(module);
         if (atomic_compare_exchange_strong(&modules[i], &none, module)) return module;
         i--; /* another thread was faster: with this one, perhaps */
@@ -89,38 +91,46 @@ static const ElfW(Sym) *symbol_at(const struct module *module, ElfW(Addr) addres
     return NULL;
 }
 
-/* What holds the address: the loader's entry, and function with its begin. False if no module does. */
-static bool look_up(const char *address, Dl_info *info, const struct link_map **map)
+struct place {
+    struct cs_module module;
+    const char *function; /* NULL: it has no name */
+    uintptr_t begin;
+};
+
+/* False if no module holds the address. */
+static bool look_up(uintptr_t address, struct place *place)
 {
-    void *found = NULL;
-    if (!dladdr1(address, info, &found, RTLD_DL_LINKMAP) || !info->dli_fname || !found) return false;
-    *map = found;
-    const struct module *module = module_of(*map);
-    const ElfW(Sym) *symbol = module ? symbol_at(module, (ElfW(Addr))address - (*map)->l_addr) : NULL;
-    if (!symbol) return true;
-    info->dli_sname = module->strings + symbol->st_name;
-    info->dli_saddr = (void *)((*map)->l_addr + symbol->st_value);
+    struct cs_image image;
+    place->function = NULL;
+    if (!cs_module_of((const void *)address, &place->module)) return false;
+    const struct module *module = module_of(&place->module);
+    const ElfW(Sym) *symbol = module ? symbol_at(module, address - place->module.base) : NULL;
+    if (symbol) {
+        place->function = module->strings + symbol->st_name;
+        place->begin = place->module.base + symbol->st_value;
+    } else if (cs_image_read(place->module.base, place->module.dynamic, place->module.name, &image)) {
+        place->function = cs_image_name_at(&image, address, &place->begin);
+    }
     return true;
 }
 
 const char *cs_place_function(const void *return_address)
 {
     CS_KEEP_ERRNO;
-    Dl_info info;
-    const struct link_map *map;
-    return return_address && look_up((const char *)return_address - 1, &info, &map) && info.dli_sname ? info.dli_sname : "";
+    CS_KEEP_UNCANCELLED;
+    struct place place;
+    return return_address && look_up((uintptr_t)return_address - 1, &place) && place.function ? place.function : "";
 }
 
 void cs_place_text(const void *return_address, char *text, size_t size)
 {
     CS_KEEP_ERRNO;
-    Dl_info info;
-    const struct link_map *map;
-    const char *inside = return_address ? (const char *)return_address - 1 : NULL;
+    CS_KEEP_UNCANCELLED;
+    struct place place;
+    const uintptr_t inside = return_address ? (uintptr_t)return_address - 1 : 0;
     *text = 0;
-    if (!inside || !look_up(inside, &info, &map)) return;
-    const char *slash = strrchr(info.dli_fname, '/');
-    int n = snprintf(text, size, "%.80s+%#zx", slash ? slash + 1 : info.dli_fname, (size_t)(inside - (const char *)map->l_addr));
-    if (info.dli_sname && n > 0 && (size_t)n < size)
-        snprintf(text + n, size - (size_t)n, " (%.120s+%#zx)", info.dli_sname, (size_t)(inside - (const char *)info.dli_saddr));
+    if (!inside || !look_up(inside, &place)) return;
+    int n = snprintf(text, size, "%.80s+%#zx", cs_module_file(&place.module), (size_t)(inside - place.module.base));
+    if (place.function && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, " (%.120s+%#zx)", place.function, (size_t)(inside - place.begin));
 }

@@ -2,7 +2,7 @@
  * Places in the program: which function of which module an address lies in.
  *
  * Names come from the module's file (.symtab, which has functions that are not exported too, unless it was stripped), else from what the loader has
- * in memory. A file is opened when the first of its addresses is met and stays mapped. Any thread; takes the loader's lock and no other; errno is
+ * in memory. A file is opened when the first of its addresses is met and stays mapped. Any thread; takes no lock; errno is
  * kept.
  */
 #ifndef CS_BASE_PLACE_H

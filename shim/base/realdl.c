@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "shim/base/realdl.h"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 
@@ -99,15 +98,23 @@ bool cs_image_each_behind(bool (*want)(const struct cs_image *image, void *data)
     return false;
 }
 
-bool cs_image_sees_behind(const void *base, const char *name)
+bool cs_image_sees_behind(const void *dynamic, const char *name)
 {
     struct cs_image image;
     bool behind = false;
     for (const struct link_map *m = all_maps(); m && m->l_ld != _DYNAMIC; m = m->l_next) {
         if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image) && cs_image_symbol(&image, name)) return false;
-        behind |= m->l_addr == (uintptr_t)base;
+        behind |= m->l_ld == dynamic;
     }
     return behind;
+}
+
+bool cs_objects_each(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data)
+{
+    static __typeof__(&dl_iterate_phdr) _Atomic iterate; /* two threads may look at once: each finds the same */
+    struct cs_image libc;
+    if (!cs_load(&iterate) && cs_image_of_libc(&libc)) cs_store(&iterate, (__typeof__(&dl_iterate_phdr))cs_image_symbol(&libc, "dl_iterate_phdr"));
+    return cs_load(&iterate) && cs_load(&iterate)(visit, data) == 1;
 }
 
 struct each {
@@ -126,10 +133,15 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
     return cs_image_read(info->dlpi_addr, dynamic, info->dlpi_name, &image) && each->want(&image, each->data);
 }
 
+/* What was loaded with the program stays, so its part of the list is read as it is. What was opened later may be closed while we look. */
 bool cs_image_each(bool (*want)(const struct cs_image *image, void *data), void *data)
 {
     struct each each = {want, data};
-    return dl_iterate_phdr(visit, &each) == 1;
+    struct cs_image image;
+    size_t i = 0;
+    for (const struct link_map *m = all_maps(); m && i < maps_at_start; m = m->l_next, i++)
+        if (cs_image_read(m->l_addr, m->l_ld, m->l_name, &image) && want(&image, data)) return true;
+    return cs_objects_each(visit, &each);
 }
 
 struct wanted {
@@ -245,11 +257,31 @@ bool cs_realdl_init(void)
     return cs_real_dlsym && cs_real_dlvsym;
 }
 
-bool cs_module_of(const void *address, const char **file, const void **base)
+/* How many entries its table of symbols has, which only the hash tables tell. */
+static size_t symbol_count(const struct cs_image *image)
 {
-    Dl_info info;
-    if (!dladdr(address, &info) || !info.dli_fname) return false;
-    if (file) *file = info.dli_fname;
-    if (base) *base = info.dli_fbase;
-    return true;
+    if (!image->gnu_hash) return image->sysv_hash ? ((const cs_u32 *)image->sysv_hash)[1] : 0;
+    const cs_u32 *table = image->gnu_hash;
+    const cs_u32 buckets = table[0], first = table[1], *bucket = table + 4 + table[2] * (sizeof(ElfW(Addr)) / 4), *chain = bucket + buckets;
+    cs_u32 last = 0;
+    for (cs_u32 i = 0; i < buckets; i++)
+        if (bucket[i] > last) last = bucket[i];
+    if (last < first || !last) return first;
+    while (!(chain[last - first] & 1)) last++;
+    return last + 1;
+}
+
+const char *cs_image_name_at(const struct cs_image *image, uintptr_t address, uintptr_t *begin)
+{
+    const ElfW(Sym) *symbols = image->symbols, *best = NULL;
+    const size_t count = symbol_count(image);
+    address -= image->base;
+    for (size_t i = 0; i < count; i++) {
+        const ElfW(Sym) *s = &symbols[i];
+        if (s->st_shndx == SHN_UNDEF || (s->st_info & 15) == STT_TLS || address < s->st_value || (best && s->st_value <= best->st_value)) continue;
+        if (s->st_size ? address - s->st_value < s->st_size : address == s->st_value) best = s;
+    }
+    if (!best) return NULL;
+    *begin = image->base + best->st_value;
+    return image->strings + best->st_name;
 }

@@ -36,11 +36,18 @@ bool cs_image_of_libc(struct cs_image *image);
 
 bool cs_image_own(struct cs_image *image); /* this library */
 
-/* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. Takes the loader's lock (dl_iterate_phdr). */
+/* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. As cs_image_each. */
 bool cs_image_find(const char *soname, struct cs_image *image);
 
-/* All loaded libraries in the order in which they were loaded, until `want` returns true, which is then the answer. As cs_image_find. */
+/* All loaded libraries in the order in which they were loaded, until `want` returns true, which is then the answer; those that were loaded with the
+ * program may come twice. They come without a lock; for the others cs_objects_each is asked. */
 bool cs_image_each(bool (*want)(const struct cs_image *image, void *data), void *data);
+
+/* The C library's own dl_iterate_phdr, until `visit` returns 1, which then is the answer: others that programs put in front of it have locks of
+ * their own. It takes a lock of the loader's that keeps libraries from being unloaded meanwhile. That is not the one which is held while
+ * constructors run: the loader has it for moments, and so do callbacks of the program's. */
+struct dl_phdr_info;
+bool cs_objects_each(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
 /* A loaded library by its load base, its dynamic section and its file's name. False where it has no symbols. Takes no lock and calls no function. */
 bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct cs_image *image);
@@ -57,14 +64,15 @@ void *cs_image_function(const struct cs_image *image, const char *name, const ch
  * answer. Takes no lock. */
 bool cs_image_each_behind(bool (*want)(const struct cs_image *image, void *data), void *data);
 
-/* The module with that load base stands in front of this library, and none between them defines the name: what it finds with RTLD_NEXT is what we find. */
-bool cs_image_sees_behind(const void *base, const char *name);
+/* The module with that dynamic section stands in front of this library, and none between them defines the name: what it finds with RTLD_NEXT is
+ * what we find. */
+bool cs_image_sees_behind(const void *dynamic, const char *name);
 
 /* The definition that follows this library's own in the loader's order of search, so that others who stand in front of the C library's get their turn:
  * what RTLD_NEXT gives. Found as cs_image_of_libc finds the C library, whose own definition is the answer where the order does not tell. */
 void *cs_symbol_behind(const char *name);
 
-/* The module that holds an address: file name (the loader's string, valid while it is loaded) and load base. False if none does. */
-bool cs_module_of(const void *address, const char **file, const void **base);
+/* The exported function or variable that holds an address, and where it begins. NULL: none. Walks the whole table. */
+const char *cs_image_name_at(const struct cs_image *image, uintptr_t address, uintptr_t *begin);
 
 #endif

@@ -1,17 +1,23 @@
 #define _GNU_SOURCE
 #include "shim/base/worker.h"
 
+#include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/realdl.h"
 
-enum { STACK = 512 << 10 };
+enum { STACK = 512 << 10 }; /* for what the thread itself does */
+static const cs_u64 PATIENCE_NS = 2000000000, LOADER_PATIENCE_NS = 250000000;
 
 static long futex(struct cs_worker *worker, int op, int value, const struct timespec *timeout)
 {
@@ -40,6 +46,71 @@ void cs_worker_pause(struct cs_worker *worker, cs_u64 ns)
 
 void cs_worker_wake(struct cs_worker *worker) { futex(worker, FUTEX_WAKE, INT_MAX, NULL); }
 
+/* --- which threads are ours --- */
+
+enum { WORKERS = 16 };
+static struct cs_worker *_Atomic workers[WORKERS]; /* that were ever started; entries are never taken out */
+
+static void enlist(struct cs_worker *worker)
+{
+    for (int i = 0; i < WORKERS; i++) {
+        struct cs_worker *there = NULL;
+        if (atomic_compare_exchange_strong(&workers[i], &there, worker) || there == worker) return;
+    }
+}
+
+bool cs_worker_is(int tid)
+{
+    for (int i = 0; i < WORKERS; i++) {
+        const struct cs_worker *worker = cs_load_acq(&workers[i]);
+        if (worker && cs_load(&worker->tid) == tid) return true;
+    }
+    return false;
+}
+
+int cs_workers_living(void)
+{
+    int living = 0;
+    for (int i = 0; i < WORKERS; i++) {
+        const struct cs_worker *worker = cs_load_acq(&workers[i]);
+        living += worker && cs_load(&worker->tid);
+    }
+    return living;
+}
+
+void cs_workers_after_fork_in_child(void)
+{
+    for (int i = 0; i < WORKERS; i++)
+        if (cs_load(&workers[i])) cs_store(&cs_load(&workers[i])->tid, 0);
+}
+
+static int own_number(void)
+{
+    char link[64] = ""; /* "PID/task/TID" */
+    const char *slash = readlink("/proc/thread-self", link, sizeof link - 1) > 0 ? strrchr(link, '/') : NULL;
+    return slash ? atoi(slash + 1) : (int)syscall(SYS_gettid);
+}
+
+static void *begin(void *given)
+{
+    struct cs_worker *worker = given;
+    cs_store(&worker->tid, own_number());
+    worker->run(worker);
+    cs_store(&worker->tid, 0);
+    return NULL;
+}
+
+/* --- starting and asking --- */
+
+/* glibc takes a thread's static thread-local storage from its stack, and a program may have megabytes of it. How much that is only glibc's own function tells. */
+static size_t stack_size(const pthread_attr_t *attributes)
+{
+    struct cs_image libc;
+    size_t (*least)(const pthread_attr_t *) = NULL;
+    if (cs_image_of_libc(&libc)) least = (__typeof__(least))cs_image_symbol(&libc, "__pthread_get_minstack");
+    return STACK + (least ? least(attributes) : 0);
+}
+
 bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
 {
     pthread_attr_t attributes;
@@ -49,14 +120,42 @@ bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
     pthread_sigmask(SIG_SETMASK, &all, &before); /* the application's signals go to its own threads */
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
+    pthread_attr_setstacksize(&attributes, stack_size(&attributes));
+    worker->run = run;
+    enlist(worker);
     cs_store_rel(&worker->state, CS_WORKER_STARTING);
-    bool made = !pthread_create(&thread, &attributes, run, worker);
+    bool made = !pthread_create(&thread, &attributes, begin, worker);
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!made) cs_store_rel(&worker->state, CS_WORKER_FAILED);
-    for (int tries = 0; tries < 20 && cs_load_acq(&worker->state) == CS_WORKER_STARTING; tries++) wait_while(worker, CS_WORKER_STARTING);
+    const cs_u64 begun = cs_monotonic_ns();
+    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING) {
+        const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
+        if (cs_monotonic_ns() - begun >= patience) break;
+        wait_while(worker, CS_WORKER_STARTING);
+    }
     return made;
+}
+
+static int first(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)info, (void)size, (void)data;
+    return 1;
+}
+
+/* Takes the loader's two locks, and gives them back. The list's own comes first: dlopen waits for it with the other one held, and who is in a callback of
+ * dl_iterate_phdr may be in the call that has us open something. */
+void cs_loader_await(void)
+{
+    Dl_info info;
+    cs_objects_each(first, NULL);
+    dladdr((const void *)&cs_loader_await, &info);
+}
+
+void cs_worker_meet_loader(struct cs_worker *worker)
+{
+    cs_loader_await();
+    cs_store_rel(&worker->met_loader, true);
 }
 
 void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms)

@@ -14,8 +14,14 @@ enum cs_worker_state {
     CS_WORKER_IDLE, CS_WORKER_STARTING, CS_WORKER_RUNNING, CS_WORKER_FLUSHING, CS_WORKER_FINISHING, CS_WORKER_FINISHED, CS_WORKER_FAILED
 };
 
+#define CS_WORKER_GPU_NAME "custream-gpu" /* of the thread that calls profilers (gpu/gpu.c) */
+
 struct cs_worker {
-    _Atomic int state; /* enum cs_worker_state; also the futex */
+    _Atomic int state;       /* enum cs_worker_state; also the futex */
+    _Atomic int tid;         /* of the thread, as /proc has it; 0: there is none */
+    void *(*run)(void *);    /* what it does; before it starts */
+    bool loads;              /* it opens libraries before it is ready: constant */
+    _Atomic bool met_loader; /* that one: the loader was free when it began */
 };
 
 static inline bool cs_worker_alive(const struct cs_worker *worker)
@@ -25,8 +31,15 @@ static inline bool cs_worker_alive(const struct cs_worker *worker)
 }
 
 /* IDLE to STARTING: makes the thread, detached and with all signals blocked, and waits up to two seconds for it to get ready: not for ever, since it may have to
- * wait for the loader, which the caller may be inside of. One caller at a time. False where it can't be made. */
+ * wait for the loader, which the caller may be inside of. Only a quarter of a second for one that loads and cannot begin to: a constructor that
+ * holds the loader's lock may wait for the caller. One caller at a time. False where it can't be made. */
 bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *));
+
+/* The worker's, of one that loads, before it does: waits until the loader is free. */
+void cs_worker_meet_loader(struct cs_worker *worker);
+
+/* On a thread of ours, before it opens a library: until nobody is in the loader, or in a callback of dl_iterate_phdr. */
+void cs_loader_await(void);
 
 /* The worker's: a new state, told to whoever waits; the same only from `from`; a pause that an asker cuts short. */
 void cs_worker_set(struct cs_worker *worker, enum cs_worker_state state);
@@ -36,5 +49,10 @@ void cs_worker_wake(struct cs_worker *worker); /* anybody's: cuts a pause short 
 
 /* Asks a living worker for FLUSHING or FINISHING and waits, at most so long, until it is no longer asked. No lock, no allocation. */
 void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms);
+
+/* Whether that thread of this process is one of ours, by its number in /proc, which may be that of another namespace's. Any thread. */
+bool cs_worker_is(int tid);
+int cs_workers_living(void); /* how many there are */
+void cs_workers_after_fork_in_child(void);
 
 #endif

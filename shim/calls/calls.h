@@ -8,6 +8,7 @@
 
 #include "shim/base/compiler.h"
 #include "shim/calls/cuda_api.h"
+#include "shim/calls/how.h"
 
 /* CS_SIBLINGS_x(entry, name, ...) applies entry(symbol, other, per_thread, ...) to the row's symbol and to its sibling's; other is the other one of the
  * two, or the symbol itself. Used by the includers of calls.def that treat siblings like calls of their own, which all of them do. */
@@ -26,7 +27,7 @@ enum cs_call {
     CS_CALL_CALLBACK, /* a host function or stream callback ran */
     CS_CALL_LOSS,     /* calls that found the ring full */
     CS_CALL_DELAY,    /* that a policy put in */
-    CS_CALL_SITE,     /* where in the program the call was made whose record comes next: trace/audit.h */
+    CS_CALL_SITE,     /* where in the program the call was made whose record comes next: audit/audit.h */
     CS_CALL_RANGE_PUSH, CS_CALL_RANGE_POP, CS_CALL_MARK, CS_CALL_RANGE_START, CS_CALL_RANGE_END, /* what the program says of itself: trace/annotation.h */
     CS_CALL_COUNT
 };
@@ -60,6 +61,7 @@ enum { CS_VALUES = 4 };
 struct cs_call_info {
     const char *name; /* the symbol */
     enum cs_kind kind;
+    unsigned short how; /* enum cs_how: what it is besides */
     bool per_thread; /* a _ptds or _ptsz sibling: handle 0 is the per-thread default stream */
     struct {
         const char *label;
@@ -70,6 +72,11 @@ extern const struct cs_call_info cs_call_info[CS_CALL_COUNT];
 
 /* Whether the call puts work on a GPU that a profiler gives times for: launches, copies, sets and graph launches. */
 bool cs_call_enqueues(enum cs_call call);
+#define CS_ENQUEUES(kind, how)                                                                                                                       \
+    ((kind) == CS_KIND_LAUNCH || (kind) == CS_KIND_COPY || (kind) == CS_KIND_SET || ((kind) == CS_KIND_GRAPH && (how) & CS_HOW_LAUNCHES))
+
+static inline enum cs_way cs_call_way(enum cs_call call) { return (enum cs_way)(cs_call_info[call].how & CS_HOW_WAY); }
+extern const char *const cs_way_name[CS_WAY_COUNT]; /* "HtoD", "Peer"; NULL: the call does not say */
 extern const char *const cs_kind_name[CS_KIND_COUNT];
 
 #endif

@@ -11,8 +11,8 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-#if CUDA_VERSION < 12040
-typedef struct CUgreenCtx_st *CUgreenCtx;
+#if CUDA_VERSION < 13050
+#error "not the header that the build takes (tools/headers.txt): calls would be without a wrapper"
 #endif
 
 /* Declared in cudaProfiler.h, which not every package of headers has. */

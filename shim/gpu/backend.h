@@ -1,7 +1,7 @@
 /*
  * Where GPU times come from: one backend at a time, driven by a thread of its own.
  *
- *     an application thread   cs_gpu_start, before the first recorded call goes to the driver
+ *     the aide                cs_gpu_start, once the writer is there and before the first recorded call goes to the driver
  *     the GPU thread          start, flush, stop: whatever may wait for CUPTI or the driver
  *     the writer              drain: takes over what has been brought in; waits for nothing
  *
@@ -58,8 +58,9 @@ void cs_gpu_come_back(enum cs_gpu_away reason, unsigned timeout_ms);
 /* By CUSTREAM_GPU; once, before any other. */
 void cs_gpu_choose(void);
 
-/* Starts the GPU thread and waits, for two seconds at most, until its backend is at work. Any application thread; keeps errno. */
+/* Starts the GPU thread and waits, for two seconds at most, until its backend is at work. The aide, or any application thread; keeps errno. */
 void cs_gpu_start(void);
+bool cs_gpu_to_start(void); /* that has yet to be done. Any thread */
 
 /* Brings in all that has ended so far; waits at most so long. cs_gpu_finish is the last: the backend stops. Like cs_worker_ask. */
 void cs_gpu_flush(unsigned timeout_ms);

@@ -14,7 +14,6 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
-#include "shim/base/options.h"
 #include "shim/calls/real.h"
 #include "shim/object/context.h"
 #include "shim/object/graph.h"
@@ -43,75 +42,13 @@ static const char *failed(const char *what, CUptiResult result)
     return text;
 }
 
-/* --- which kinds --- */
-
-static const struct kind {
-    CUpti_ActivityKind kind;
-    const char *name;
-    bool needed;
-} kinds[] = {
-    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "CONCURRENT_KERNEL", true},
-    {CUPTI_ACTIVITY_KIND_MEMCPY, "MEMCPY", true},
-    {CUPTI_ACTIVITY_KIND_MEMCPY2, "MEMCPY2", false},
-    {CUPTI_ACTIVITY_KIND_MEMSET, "MEMSET", true},
-    {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, "GRAPH_TRACE", false},
-    {CUPTI_ACTIVITY_KIND_OVERHEAD, "OVERHEAD", false},
-    {CUPTI_ACTIVITY_KIND_MEMORY_POOL, "MEMORY_POOL", false},
-};
-
-static bool is_wanted(const struct kind *kind)
-{
-    return kind->kind != CUPTI_ACTIVITY_KIND_GRAPH_TRACE || !cs_option_is(CS_OPTION_GRAPH, "node");
-}
-
-static _Atomic bool enabled[CS_COUNT(kinds)], whole_graphs, paused;
+static _Atomic bool paused;
 bool cs_cupti_paused(void) { return cs_load_acq(&paused); }
-
-static void disable_kinds(void)
-{
-    for (size_t i = 0; i < CS_COUNT(kinds); i++)
-        if (atomic_exchange(&enabled[i], false)) cs_cupti.cuptiActivityDisable(kinds[i].kind);
-    cs_store(&whole_graphs, false);
-}
-
-static const char *enable_kinds(void)
-{
-    for (size_t i = 0; i < CS_COUNT(kinds); i++) {
-        if (!is_wanted(&kinds[i])) continue;
-        CUptiResult result = cs_cupti.cuptiActivityEnable(kinds[i].kind);
-        if (result == CUPTI_SUCCESS) {
-            cs_store(&enabled[i], true);
-            if (kinds[i].kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) cs_store(&whole_graphs, true);
-            continue;
-        }
-        if (!kinds[i].needed) {
-            cs_log(CS_LOG_INFO, "CUPTI has no records of kind %s", kinds[i].name);
-            continue;
-        }
-        const char *why = failed(kinds[i].name, result);
-        disable_kinds();
-        return why;
-    }
-    return NULL;
-}
-
-/* --- sharing --- */
 
 bool cs_cupti_has(CUpti_ActivityKind kind)
 {
-    if (kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE) return cs_load(&whole_graphs);
     if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) return cs_cupti_calls_are_all();
-    for (size_t i = 0; i < CS_COUNT(kinds); i++)
-        if (kinds[i].kind == kind) return cs_load(&enabled[i]);
-    return false;
-}
-
-void cs_cupti_graphs(bool whole)
-{
-    whole = whole && !cs_option_is(CS_OPTION_GRAPH, "node");
-    if (atomic_exchange(&whole_graphs, whole) == whole) return;
-    if (whole) cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-    else cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    return cs_cupti_kind_is_ours(kind);
 }
 
 /* A context that was made before us, by a way that we did not see, makes the filter of calls fail. */
@@ -137,6 +74,15 @@ static CUptiResult begin_calls(void)
     return result;
 }
 
+/* Calls and kinds: from here on there are records. NULL, or why not. */
+static const char *begin_records(void)
+{
+    const char *name = "DRIVER and RUNTIME";
+    CUptiResult result = begin_calls();
+    if (result == CUPTI_SUCCESS) result = cs_cupti_kinds_begin(&name);
+    return result == CUPTI_SUCCESS ? NULL : failed(name, result);
+}
+
 static const char *take_over(void)
 {
     CUptiResult result = cs_cupti.cuptiActivityRegisterTimestampCallback ? cs_cupti.cuptiActivityRegisterTimestampCallback(timestamp) : CUPTI_ERROR_NOT_SUPPORTED;
@@ -145,8 +91,7 @@ static const char *take_over(void)
     if (cs_cupti.cuptiActivitySetAttribute) cs_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &(uint8_t){1});
     result = cs_cupti.cuptiActivityRegisterCallbacks(cs_cupti_buffer_requested, cs_cupti_buffer_completed);
     if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterCallbacks", result);
-    result = begin_calls();
-    const char *why = result == CUPTI_SUCCESS ? enable_kinds() : failed("DRIVER and RUNTIME", result);
+    const char *why = begin_records();
     if (why) cs_cupti_calls_end();
     else cs_cupti_runtime_begin();
     return why;
@@ -171,6 +116,7 @@ static const char *start(void)
 static void catch_up(void)
 {
     if (cs_load(&paused)) return;
+    cs_cupti_kinds_again();
     if (cs_gpu_calls_missing(false)) cs_cupti_calls_all();
     cs_cupti_runtime_again();
 }
@@ -193,16 +139,14 @@ static void pause(bool on)
     if (on) {
         cs_store_rel(&paused, true);
         cs_cupti_runtime_end();
-        disable_kinds();
+        cs_cupti_kinds_end();
         cs_cupti_calls_pause(any_context());
         return;
     }
-    CUptiResult result = begin_calls();
-    const char *why = result == CUPTI_SUCCESS ? enable_kinds() : failed("DRIVER and RUNTIME", result);
+    const char *why = begin_records();
     if (why) cs_log(CS_LOG_WARN, "no GPU times from here on: %s", why);
     else cs_cupti_runtime_begin();
     cs_store_rel(&paused, false);
-    cs_cupti_graphs(!cs_share_wants_nodes());
 }
 
 static void drain(const struct cs_gpu_sink *to)
@@ -219,7 +163,7 @@ static void stop(void)
     cs_store_rel(&cs_graph_profiler_ids, NULL);
     cs_cupti_runtime_end();
     cs_share_end();
-    disable_kinds();
+    cs_cupti_kinds_end();
     cs_cupti_calls_end();
     cs_store_rel(&paused, false);
     if (!cs_cupti.cuptiFinalize || cs_share_subscribed()) return;

@@ -32,8 +32,16 @@ const char *cs_cupti_open(void);
 
 /* What the backend has switched on, for whoever shares CUPTI with it (share.h). */
 bool cs_cupti_has(CUpti_ActivityKind kind);
-void cs_cupti_graphs(bool whole); /* whole graphs, or the work of their nodes */
-bool cs_cupti_paused(void);       /* nothing is on at present, and it is at work all the same */
+bool cs_cupti_paused(void); /* nothing is on at present, and it is at work all the same */
+
+/* --- kinds of the GPU's records (cupti_kinds.c) --- */
+
+CUptiResult cs_cupti_kinds_begin(const char **name); /* the GPU thread's, as the next two; where it fails, the kind that CUPTI refused */
+void cs_cupti_kinds_end(void);
+void cs_cupti_kinds_again(void);                        /* each round: what others want has changed */
+void cs_cupti_kinds_changed(void);                      /* any thread's: has the GPU thread look at once, and waits for it, a second at most */
+bool cs_cupti_kind_is_ours(CUpti_ActivityKind kind);    /* on, or off by the rule: another client's wish for it does not reach CUPTI */
+void cs_cupti_kinds_mend(CUpti_ActivityKind kind);      /* any thread's: another client's wish reached CUPTI past us; off again where the rule says so */
 
 enum { CS_CUPTI_CALLS = 4096 }; /* more than CUPTI has numbers for calls of the driver or the runtime */
 

@@ -46,7 +46,7 @@ static struct buffer *make(void)
         atomic_fetch_sub(&made, 1);
         return NULL;
     }
-    cs_store(&buffers[index].memory, cs_memory_map(SIZE));
+    cs_store(&buffers[index].memory, cs_memory_map(SIZE, "the profiler's records; work has no times"));
     return cs_load(&buffers[index].memory) ? &buffers[index] : NULL;
 }
 

@@ -11,6 +11,7 @@
 
 #include "shim/base/log.h"
 #include "shim/base/options.h"
+#include "shim/base/module.h"
 #include "shim/base/realdl.h"
 #include "shim/gpu/cupti.h"
 
@@ -24,10 +25,10 @@ static const char *const sonames[] = {"libcupti.so.13", "libcupti.so.12"};
 static void *open_beside(const char *library, const char *way, const char *soname)
 {
     struct cs_image image;
-    const char *file;
+    struct cs_module module;
     char path[PATH_MAX];
-    if (!cs_image_find(library, &image) || !cs_module_of(image.symbols, &file, NULL)) return NULL;
-    const char *slash = strrchr(file, '/');
+    if (!cs_image_find(library, &image) || !cs_module_of(image.symbols, &module)) return NULL;
+    const char *file = cs_module_path(&module), *slash = strrchr(file, '/');
     if (!slash || snprintf(path, sizeof path, "%.*s/%s%s", (int)(slash - file), file, way, soname) >= (int)sizeof path) return NULL;
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }

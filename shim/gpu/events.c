@@ -36,14 +36,6 @@ static struct lane *lane_of(cs_ref stream)
 
 /* --- what a range was --- */
 
-static unsigned char direction_of(const char *name)
-{
-    static const char *const words[] = {"", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "Peer"}; /* CUpti_ActivityMemcpyKind */
-    for (unsigned char i = 1; i < CS_COUNT(words); i++)
-        if (strstr(name, words[i])) return i;
-    return 0;
-}
-
 static void take_value(struct cs_gpu_work *w, const char *label, enum cs_format format, const cs_u64 *v)
 {
     if (format == CS_FORMAT_KERNEL) w->kernel.name = (cs_name)*v;
@@ -67,7 +59,7 @@ static void describe(struct cs_gpu_work *w, const struct cs_range *range)
     }
     w->kind = info->kind == CS_KIND_LAUNCH ? CS_GPU_KERNEL : info->kind == CS_KIND_COPY ? CS_GPU_COPY : info->kind == CS_KIND_SET ? CS_GPU_SET : CS_GPU_GRAPH;
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) take_value(w, info->shown[i].label, info->shown[i].format, &range->value[i]);
-    if (w->kind == CS_GPU_COPY) w->copy.direction = direction_of(info->name);
+    if (w->kind == CS_GPU_COPY) w->copy.direction = cs_call_way((enum cs_call)range->call);
 }
 
 /* --- its times --- */
@@ -215,9 +207,10 @@ static void flush(bool all)
 
 static const char *start(void)
 {
+    static const char no_times[] = "GPU times by events";
     if ((void *)cs_real.cuEventElapsedTime == (void *)cs_real_missing || (void *)cs_real.cuCtxPushCurrent_v2 == (void *)cs_real_missing) return "the driver is too old";
-    if (!works) works = cs_memory_map(WORKS * sizeof *works), cs_event_clock_start();
-    if (!lanes) lanes = cs_memory_map(STREAMS * sizeof *lanes);
+    if (!works) works = cs_memory_map(WORKS * sizeof *works, no_times), cs_event_clock_start();
+    if (!lanes) lanes = cs_memory_map(STREAMS * sizeof *lanes, no_times);
     if (!works || !lanes) return "no memory";
     cs_store_rel(&cs_gpu_marking, true);
     return NULL;

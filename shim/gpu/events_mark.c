@@ -29,13 +29,8 @@ cs_u64 cs_events_lost_take(enum cs_events_lost why) { return atomic_exchange(&lo
 
 bool cs_call_waits(enum cs_call call)
 {
-    static _Atomic signed char known[CS_CALL_COUNT]; /* 0: not yet */
-    if (!cs_load(&known[call])) {
-        const char *name = cs_call_info[call].name;
-        bool host = strstr(name, "HtoD") || strstr(name, "DtoH") || strstr(name, "HtoA") || strstr(name, "AtoH");
-        cs_store(&known[call], host && !strstr(name, "Async") ? 1 : -1);
-    }
-    return cs_load(&known[call]) > 0;
+    const enum cs_way way = cs_call_way(call);
+    return cs_call_info[call].how & CS_HOW_BLOCKS && way >= CS_WAY_HtoD && way <= CS_WAY_AtoH; /* to or from the host */
 }
 
 /* --- where ranges go after a call --- */

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/calls/real.h"
@@ -95,6 +96,7 @@ bool cs_events_held_off(void) { return cs_load(&holders); }
 bool cs_gpu_hold(void)
 {
     if (!cs_load(&cs_gpu_marking)) return false;
+    CS_KEEP_UNCANCELLED;
     cs_gpu_flush(WAIT_MS); /* what has ended is brought in while its events live */
     atomic_fetch_add(&holders, 1);
     cs_u64 until = cs_monotonic_ns() + HOLD_WAIT_NS;
@@ -161,7 +163,7 @@ static struct cs_event_pool *blank(void)
             p->full = false;
             return p;
         }
-    struct cs_event_pool *p = cs_memory_map(sizeof *p);
+    struct cs_event_pool *p = cs_memory_map(sizeof *p, "events; a context's work has no times");
     if (!p) return NULL;
     p->next = pools;
     return pools = p;
@@ -173,8 +175,8 @@ static void make(struct place *place, cs_ref ref)
     if (!context || cs_load_acq(&context->object.ended) || !cs_load(&context->made)) return; /* its end would not be seen */
     struct cs_event_pool *pool = blank();
     if (!pool) return;
-    pool->handle = context->handle;
-    pool->device = (cs_u32)context->device;
+    pool->handle = cs_load(&context->handle);
+    pool->device = (cs_u32)cs_load(&context->device);
     if (!cs_event_pool_push(pool)) return;
     bool good = cs_event_clock_open(&pool->clock) && cs_event_clock_renew(&pool->clock);
     if (good) grow(pool, CS_RANGES_FIRST);

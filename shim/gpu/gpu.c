@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "shim/base/aide.h"
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
 #include "shim/base/lock.h"
@@ -15,7 +16,7 @@
 enum { PAUSE_NS = 200000000, AWAY_PAUSE_NS = 2000000000, IDLE_ROUNDS = 10 };
 enum { GRACE_NS = 100000000 }; /* calls that were on their way when the window closed are through by then */
 
-static struct cs_worker worker;
+static struct cs_worker worker = {.loads = true};
 static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_GPU, "gpu");
 static const struct cs_gpu_backend *const *candidates; /* tried in this order, to the NULL */
 static const struct cs_gpu_backend *_Atomic backend = &cs_gpu_none;
@@ -156,7 +157,8 @@ static void *run(void *unused)
 {
     (void)unused;
     bool taken, away = false;
-    pthread_setname_np(pthread_self(), "custream-gpu");
+    pthread_setname_np(pthread_self(), CS_WORKER_GPU_NAME);
+    cs_worker_meet_loader(&worker);
     if (!begin(&taken)) {
         if (!taken) {
             cs_worker_set(&worker, CS_WORKER_FAILED);
@@ -194,12 +196,14 @@ void cs_gpu_come_back(enum cs_gpu_away reason, unsigned timeout_ms)
     if (timeout_ms) cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms);
 }
 
+bool cs_gpu_to_start(void) { return candidates && candidates[0] && cs_load_acq(&worker.state) == CS_WORKER_IDLE; }
+
 void cs_gpu_start(void)
 {
     CS_KEEP_ERRNO;
-    if (!candidates || !candidates[0] || cs_load_acq(&worker.state) != CS_WORKER_IDLE) return;
+    if (!cs_gpu_to_start()) return;
     cs_lock_take(&start_lock);
-    if (cs_load(&worker.state) == CS_WORKER_IDLE && !cs_worker_start(&worker, run)) set_missing("its thread could not be started");
+    if (cs_load(&worker.state) == CS_WORKER_IDLE && !cs_aide_start_worker(&worker, run)) set_missing("its thread could not be started");
     cs_lock_drop(&start_lock);
 }
 

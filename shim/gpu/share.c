@@ -238,9 +238,15 @@ void cs_share_end(void) { cs_store_rel(&ours, false); }
 bool cs_share_has_records(void) { return cs_load_acq(&ours); }
 bool cs_share_serves(void) { return cs_load_acq(&client.complete); }
 
+bool cs_share_wants(CUpti_ActivityKind kind) { return is_on(kind); }
+
 bool cs_share_wants_nodes(void)
 {
-    return (is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) || is_on(CUPTI_ACTIVITY_KIND_KERNEL)) && !is_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+    static const CUpti_ActivityKind of_nodes[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                                  CUPTI_ACTIVITY_KIND_MEMSET};
+    bool any = false;
+    for (size_t i = 0; i < CS_COUNT(of_nodes); i++) any = any || is_on(of_nodes[i]);
+    return any && !is_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
 /* --- its calls --- */
@@ -312,15 +318,18 @@ CUptiResult cs_share_cuptiActivityEnable(CUpti_ActivityKind kind)
 {
     CS_KEEP_ERRNO;
     wake_backend();
+    note_kind(kind, true); /* before anybody looks what is on: a backend that starts meanwhile must know */
     if (!cs_load_acq(&ours)) {
-        note_kind(kind, true);
-        CS_CUPTI_THROUGH(cuptiActivityEnable, kind);
+        __typeof__(&cuptiActivityEnable) real = CS_CUPTI_REAL(cuptiActivityEnable);
+        CUptiResult through = real ? real(kind) : CUPTI_ERROR_NOT_INITIALIZED;
+        if (cs_load_acq(&ours)) cs_cupti_kinds_mend(kind); /* our backend began meanwhile */
+        return through;
     }
     /* Kernels one at a time and all at once exclude each other: it gets the records either way. */
     bool has = kind == CUPTI_ACTIVITY_KIND_KERNEL || cs_cupti_has(kind);
     CUptiResult result = has ? CUPTI_SUCCESS : cs_cupti.cuptiActivityEnable(kind);
-    if (result == CUPTI_SUCCESS) note_kind(kind, true);
-    cs_cupti_graphs(!cs_share_wants_nodes());
+    if (result != CUPTI_SUCCESS) note_kind(kind, false);
+    cs_cupti_kinds_changed();
     return result;
 }
 
@@ -333,7 +342,7 @@ CUptiResult cs_share_cuptiActivityDisable(CUpti_ActivityKind kind)
      * made inside a runtime call. */
     bool keep = kind == CUPTI_ACTIVITY_KIND_KERNEL || cs_cupti_has(kind) || kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME;
     CUptiResult result = keep ? CUPTI_SUCCESS : cs_cupti.cuptiActivityDisable(kind);
-    cs_cupti_graphs(!cs_share_wants_nodes());
+    cs_cupti_kinds_changed();
     return result;
 }
 
@@ -420,6 +429,6 @@ CUptiResult cs_share_cuptiFinalize(void)
         CS_CUPTI_THROUGH(cuptiFinalize);
     }
     cs_share_unsubscribe();
-    cs_cupti_graphs(true);
+    cs_cupti_kinds_changed();
     return CUPTI_SUCCESS;
 }

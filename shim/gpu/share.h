@@ -59,6 +59,7 @@ bool cs_share_called_back(void); /* of runtime calls, or had: the driver's calls
 void cs_share_finalized(void);   /* that has been done, and all is forgotten */
 void cs_share_unsubscribe(void); /* the other client's end of CUPTI, which ours is not */
 bool cs_share_serves(void);                                   /* another client listens, and gets its records from us */
+bool cs_share_wants(CUpti_ActivityKind kind);                 /* the other client does */
 bool cs_share_wants_nodes(void);                              /* the other client wants the work of graphs, not whole graphs */
 void cs_share_completed(const uint8_t *buffer, size_t valid); /* one of our buffers, before we read it ourselves */
 void cs_share_dropped(size_t records);

@@ -71,7 +71,7 @@ static void read_both(CUpti_TimestampCallbackFunc clock, cs_u64 *ticks, cs_u64 *
 void cs_scale_begin(struct cs_scale *scale, CUpti_TimestampCallbackFunc clock)
 {
     enum { SAME = 100000 };
-    *scale = (struct cs_scale){.clock = clock, .rate = 1.0};
+    *scale = (struct cs_scale){.clock = clock, .rate = cs_clock_first_rate}; /* its clock counts nanoseconds, as CUPTI wants it */
     read_both(clock, &scale->ticks, &scale->theirs);
     cs_i64 gap = (cs_i64)(scale->theirs - scale->ticks);
     scale->same = gap < SAME && gap > -SAME; /* it counts what we count */

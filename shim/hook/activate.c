@@ -9,11 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/audit/audit.h"
+#include "shim/base/aide.h"
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
+#include "shim/base/worker.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/backend.h"
 #include "shim/hook/annotate.h"
@@ -32,12 +35,12 @@
 #include "shim/policy/load.h"
 #include "shim/trace/writer.h"
 
-CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
 static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
 
-void (*cs_activated)(void);
+CS_READ_MOSTLY void (*cs_activated)(void);
 static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
-static _Atomic pid_t loading;    /* the thread that opens plug-ins; others that begin meanwhile wait for it. 0: none */
+static _Atomic pid_t loading;    /* the thread that opens plug-ins, which others wait for that begin meanwhile; ASKED: there will be one. 0: none */
+enum { ASKED = -1 };
 static _Atomic pid_t unwanted;   /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 
 /* Of a process whose objects are kept. */
@@ -49,11 +52,15 @@ static void after_fork_in_child(void)
 {
     cs_store(&activating, 0);
     cs_store(&loading, 0);
+    cs_workers_after_fork_in_child();
+    cs_log_after_fork_in_child();
+    cs_aide_after_fork_in_child();
     cs_names_after_fork_in_child();
     cs_writer_after_fork_in_child();
     cs_gpu_after_fork_in_child();
     cs_threads_forget();
     cs_hooks_after_fork_in_child();
+    cs_mode_after_fork_in_child();
     cs_annotate_after_fork_in_child();
     cs_store(&owner, getpid());
     cs_window_after_fork_in_child();
@@ -76,10 +83,7 @@ static bool objects_init(void)
 /* From here on objects are kept. */
 static bool begins_to_keep(void)
 {
-    if (!objects_init()) {
-        cs_log(CS_LOG_ERROR, "no memory for stream objects; nothing is recorded or changed");
-        return false;
-    }
+    if (!objects_init()) return false; /* which has been said */
     cs_clock_init();
     cs_gpu_choose();
     cs_store(&owner, getpid());
@@ -91,16 +95,19 @@ static void activate_locked(void)
 {
     cs_options_read();
     cs_policy_load();
+    cs_audit_listen();
     cs_thread_set_ring_size(cs_option_size(CS_OPTION_BUFFER));
-    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_load(&cs_hooks_kinds) || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
+    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
     if (!wanted) cs_store(&unwanted, getpid());
     cs_runtime_begin(!cs_option_is(CS_OPTION_RUNTIME, "off"));
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
         cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");
-    if (watches && cs_activated && *cs_option_text(CS_OPTION_PLUGIN)) cs_store(&loading, cs_load(&activating));
+    if (watches && cs_activated && *cs_option_text(CS_OPTION_PLUGIN)) cs_store(&loading, ASKED);
+    if (steers) cs_mode_steered(cs_load(&cs_policy_now) ? CS_STEERS_POLICY : CS_STEERS_HOOKS);
     cs_store_rel(&cs_mode, watches ? first_mode(steers) : CS_MODE_PASS);
+    if (!*cs_option_text(CS_OPTION_PLUGIN)) cs_mode_hook_gone(); /* meanwhile */
 }
 
 /* One thread at a time. False: it is this thread's turn already; or, where `once`, somebody else has met the driver meanwhile. */
@@ -118,15 +125,59 @@ static bool takes_turn(bool once)
 bool cs_activate_for_hooks(void)
 {
     CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
     if (!takes_turn(false)) return false;
     if (atomic_exchange(&unwanted, 0) && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_store_rel(&cs_mode, first_mode(true));
     cs_store_rel(&activating, 0);
     return cs_load_acq(&cs_mode) & CS_MODE_WATCH;
 }
 
+/* The aide's: opening a library takes the loader's lock, which a thread of the program must not wait for. */
+static void open_plugins(void)
+{
+    pid_t asked = ASKED, self = (pid_t)syscall(SYS_gettid);
+    atomic_compare_exchange_strong(&loading, &asked, self); /* unless nobody waits any more */
+    cs_loader_await();
+    cs_activated();
+    cs_store_rel(&loading, 0);
+}
+
+/* Plug-ins have their hooks before a thread's first call goes on. Not for ever: one that comes up may wait for that thread, or for the loader's lock, which
+ * it holds. The thread that has them opened waits longest, so that it has them where another one was waited for. */
+enum { PATIENCE_MS = 2000, FIRST_PATIENCE_MS = 3000 };
+
+static void plugins_are_late(void)
+{
+    if (atomic_exchange(&loading, 0))
+        cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: plug-ins have not come up in %d s; threads go on, and what they do is not told to hooks yet", PATIENCE_MS / 1000);
+}
+
+static void have_plugins_opened(void)
+{
+    cs_aide_start();
+    if (cs_aide_run(open_plugins, FIRST_PATIENCE_MS)) return;
+    pid_t asked = ASKED;
+    if (atomic_compare_exchange_strong(&loading, &asked, 0)) cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: no thread could be made that opens plug-ins; the program goes on without them");
+    else plugins_are_late();
+}
+
+static CS_COLD void await_plugins(void)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    const pid_t self = (pid_t)syscall(SYS_gettid);
+    const cs_u64 until = cs_monotonic_ns() + PATIENCE_MS * 1000000ull;
+    for (pid_t loader; (loader = cs_load_acq(&loading)) && loader != self; nanosleep(&(struct timespec){0, 1000000}, NULL)) {
+        if (cs_monotonic_ns() < until) continue;
+        plugins_are_late();
+        return;
+    }
+}
+
 bool cs_activate(void)
 {
     CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
     if (!takes_turn(true)) return cs_load_acq(&cs_mode) != CS_MODE_COLD;
     bool first = cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init();
     if (first) {
@@ -134,8 +185,7 @@ bool cs_activate(void)
         activate_locked();
     }
     cs_store_rel(&activating, 0);
-    if (first && cs_activated && cs_load_acq(&cs_mode) & CS_MODE_WATCH) cs_activated();
-    if (first) cs_store_rel(&loading, 0);
+    if (first && cs_load(&loading)) have_plugins_opened();
     return cs_load_acq(&cs_mode) != CS_MODE_COLD;
 }
 
@@ -151,25 +201,6 @@ void cs_gpu_is_ready(void)
     if (cs_gpu_is_on() && !atomic_exchange(&registered, true)) atexit(gpu_ends);
 }
 
-/* Plug-ins have their hooks before another thread's first call goes on. Not for ever: one that comes up may wait for that thread, or for the loader's lock, which
- * it holds. */
-static CS_COLD void await_plugins(pid_t loader)
-{
-    enum { PATIENCE_MS = 2000 };
-    struct timespec now, from;
-    CS_KEEP_ERRNO;
-    if (loader == (pid_t)syscall(SYS_gettid)) return;
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    while (cs_load_acq(&loading)) {
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        if ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < PATIENCE_MS) continue;
-        if (atomic_compare_exchange_strong(&loading, &loader, 0))
-            cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: plug-ins have not come up in %d s; other threads go on, and what they do is not told to hooks yet", PATIENCE_MS / 1000);
-        return;
-    }
-}
-
 CS_COLD struct cs_thread *cs_enter_slowly(void)
 {
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
@@ -177,17 +208,22 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     if (!(mode & CS_MODE_WATCH)) return NULL;
     if (cs_self) return cs_self->inside ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
     if (cs_hook_inside()) return NULL; /* in the child of a hook that has forked, which has no thread of its parent's any more */
-    pid_t loader = cs_load_acq(&loading);
-    if (loader) await_plugins(loader);
-    if (mode & CS_MODE_RECORD) cs_gpu_start(), cs_gpu_is_ready(); /* before the writer, whose file tells of it, and before the first call makes a context */
-    if (!cs_writer_start(mode & CS_MODE_RECORD, mode & CS_MODE_STEER)) {
-        cs_store(&cs_mode, CS_MODE_PASS);
-        return NULL;
+    CS_KEEP_UNCANCELLED;
+    if (cs_load_acq(&loading)) await_plugins();
+    if (!cs_writer_start(mode & CS_MODE_RECORD, cs_mode_ever_steered())) {
+        cs_gpu_finish(0); /* nobody reads what it would find */
+        if (!cs_mode_ever_steered() || !cs_writer_failed()) {
+            cs_store(&cs_mode, CS_MODE_PASS);
+            return NULL;
+        }
+        cs_store(&cs_objects_alone, true);
     }
     if (mode & CS_MODE_RECORD && !cs_writer_file(2000)) {
         atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
         cs_window_failed();
     }
+    /* Before the first call makes a context. The writer has had it started, unless the aide was busy. */
+    if (cs_mode_records()) cs_gpu_start(), cs_gpu_is_ready();
     cs_window_first_call();
     cs_ctl_start();
     struct cs_thread *thread = cs_thread_start();
@@ -201,18 +237,22 @@ void cs_process_ends(void)
     atomic_compare_exchange_strong(&unwanted, &self, 0);
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD || cs_load(&owner) != getpid()) return; /* PASS: another thread may be at it, which is waited for */
     CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
     cs_window_end();
     cs_gpu_finish(5000);
     cs_store_rel(&cs_mode, CS_MODE_PASS);
     cs_writer_finish(10000);
+    cs_log_relay();
 }
 
 void cs_process_execs(void)
 {
     CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
     if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_load(&owner) != getpid()) return;
     cs_gpu_flush(2000);
     cs_writer_flush(10000);
+    cs_log_relay();
 }
 
 /* Runs late: a preloaded library is initialised before the program's own, so the program's destructors and atexit functions have run. */

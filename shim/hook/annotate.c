@@ -45,6 +45,7 @@ static void thread_ends(void *stack)
 static void init(void)
 {
     end_known = cs_given_init() && pthread_key_create(&end_key, thread_ends) == 0;
+    if (!end_known) cs_refused("NVTX ranges; those of the program are not recorded");
 }
 
 bool cs_annotate_init(void)
@@ -67,7 +68,7 @@ static CS_COLD struct stack *stack_make(void)
 {
     CS_KEEP_ERRNO;
     struct stack *s = take_free();
-    if (!s && (s = cs_memory_map(sizeof *s))) {
+    if (!s && (s = cs_memory_map(sizeof *s, "the NVTX ranges of a thread"))) {
         cs_store(&s->used, true);
         struct stack *head = cs_load(&stacks);
         do s->next = head;
@@ -93,13 +94,9 @@ struct cs_thread *cs_annotate_watched(void) { return thread_where(CS_MODE_WATCH)
 
 static void record(struct cs_thread *thread, enum cs_call call, const struct cs_annotation *what, cs_u64 begin, cs_u64 end, struct cs_annotation_record more)
 {
-    const cs_u32 inside = thread->inside;
-    thread->inside = 1; /* a signal handler that calls CUDA now would find the ring in between */
-    struct cs_record *r = cs_record_claim(thread);
-    *r = (struct cs_record){.begin = begin, .end = end, .call = (cs_u16)call};
-    cs_annotation_pack(r->value, what, more);
-    cs_record_publish(thread, r);
-    thread->inside = inside;
+    struct cs_record filled = {.begin = begin, .end = end, .call = (cs_u16)call};
+    cs_annotation_pack(filled.value, what, more);
+    cs_record_put(thread, &filled);
 }
 
 /* The pushes of all open ranges of this thread that are not recorded yet. A record of one that began before calls that are recorded would come too late

@@ -78,15 +78,13 @@ static void record(const struct cs_callback *callback, cs_u64 begin)
     cs_u64 end = cs_ticks();
     struct cs_thread *thread = callback->hidden ? NULL : running();
     if (!thread || !(cs_load_acq(&cs_mode) & CS_MODE_WATCH)) return; /* it was enqueued while calls were recorded: it is shown, whenever it comes */
-    struct cs_record *r = cs_record_claim(thread);
     const struct cs_stream *stream = cs_pool_get(&cs_streams, callback->stream);
     const bool muted = stream && cs_load(&stream->muted);
-    *r = (struct cs_record){.begin = begin,
-                            .end = end,
-                            .call = CS_CALL_CALLBACK | (muted ? CS_CALL_MUTED : 0),
-                            .stream = callback->stream,
-                            .value = {(uintptr_t)callback->function, callback->enqueued, callback->call}};
-    cs_record_publish(thread, r);
+    cs_record_put(thread, &(struct cs_record){.begin = begin,
+                                              .end = end,
+                                              .call = CS_CALL_CALLBACK | (muted ? CS_CALL_MUTED : 0),
+                                              .stream = callback->stream,
+                                              .value = {(uintptr_t)callback->function, callback->enqueued, callback->call}});
 }
 
 /* One of the calling thread's own stands before the call that it is in. */
@@ -96,9 +94,8 @@ static void delayed(const struct cs_delayed *d)
     struct cs_thread *thread = d->on_stream ? running() : cs_self;
     const struct cs_stream *stream = cs_pool_get(&cs_streams, d->stream);
     if (!thread || !cs_mode_records() || (stream && cs_load(&stream->muted))) return;
-    struct cs_record *r = cs_record_claim(thread);
-    *r = (struct cs_record){.begin = d->begin, .end = d->end, .call = CS_CALL_DELAY, .stream = d->stream, .value = {d->us, d->call, d->on_stream}};
-    cs_record_publish(thread, r);
+    cs_record_put(thread, &(struct cs_record){
+        .begin = d->begin, .end = d->end, .call = CS_CALL_DELAY, .stream = d->stream, .value = {d->us, d->call, d->on_stream}});
 }
 
 void CUDA_CB cs_callback_host(void *node)

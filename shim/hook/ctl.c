@@ -1,66 +1,31 @@
 #define _GNU_SOURCE
 #include "shim/hook/ctl.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/base/aide.h"
+#include "shim/base/apart.h"
 #include "shim/base/clock.h"
 #include "shim/base/control.h"
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
+#include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/worker.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/window.h"
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-enum { UNSHARE = 1 << 1 }; /* CLOSE_RANGE_UNSHARE */
-enum { CLIENTS = 32, FD_MIN = 200, PATIENCE_NS = 2000000000, LOOK_MS = 500 };
+enum { CLIENTS = 32, PATIENCE_NS = 2000000000, LOOK_MS = 500 };
 
 static struct cs_worker worker;
 static _Atomic bool begun;
 static bool listens;
 static const char *_Atomic why_deaf; /* it does not listen, though it should */
 
-/* --- descriptors of its own --- */
-
-static void close_all(void)
-{
-    struct rlimit most;
-    DIR *all = opendir("/proc/thread-self/fd");
-    for (struct dirent *one; all && (one = readdir(all));)
-        if (atoi(one->d_name) != dirfd(all) && *one->d_name != '.') close(atoi(one->d_name));
-    if (all) closedir(all);
-    else if (!getrlimit(RLIMIT_NOFILE, &most))
-        for (rlim_t fd = 0; fd < most.rlim_cur && fd < 1 << 20; fd++) close((int)fd);
-}
-
-/* From here on this thread has no descriptor, and the others keep theirs. Kernels before 5.9 copy the table first, and then the copies are closed. */
-static bool part_with_descriptors(void)
-{
-    if (!syscall(SYS_close_range, 0, ~0u, UNSHARE)) return true;
-    if (unshare(CLONE_FILES)) return false;
-    close_all();
-    return true;
-}
-
-/* Away from 0, 1 and 2, to which a log line may be written. */
-static int away_from_standard(int fd)
-{
-    int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
-    if (high >= 0) close(fd);
-    return high >= 0 ? high : fd;
-}
+/* --- the thread's socket --- */
 
 static int listening(void)
 {
@@ -69,7 +34,7 @@ static int listening(void)
     ssize_t n = readlink("/proc/self/ns/pid", name, sizeof name - 1);
     if (n < 0) *name = 0;
     socklen_t length = cs_control_address(&address, getpid(), name);
-    int fd = away_from_standard(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    int fd = cs_apart_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, length) && !listen(fd, CLIENTS)) return fd;
     cs_store_rel(&why_deaf, errno == EADDRINUSE ? "its socket's name is taken" : strerror(errno));
     if (fd >= 0) close(fd);
@@ -96,7 +61,7 @@ static void answer(int fd, const char *text) { send(fd, text, strlen(text), MSG_
 
 static void take_client(int listener)
 {
-    int fd = away_from_standard(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    int fd = cs_apart_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd < 0) return;
     if (may_ask(fd)) {
         clients[client_count++] = (struct client){fd, cs_monotonic_ns()};
@@ -145,7 +110,7 @@ static void look_after_clients(const struct pollfd *polled)
             clients[kept++] = clients[i];
             continue;
         }
-        if (polled[i].revents) serve(clients[i].fd);
+        serve(clients[i].fd); /* a late one too: it may have asked while another was served */
         close(clients[i].fd);
     }
     client_count = kept;
@@ -157,7 +122,7 @@ static void *run(void *unused)
     pthread_setname_np(pthread_self(), "custream-ctl");
     int listener = -1;
     client_count = 0;
-    if (listens && !part_with_descriptors()) cs_store_rel(&why_deaf, strerror(errno));
+    if (listens && !cs_apart()) cs_store_rel(&why_deaf, strerror(errno));
     else if (listens) listener = listening();
     if (listener < 0 && !cs_window_has_time()) {
         cs_worker_set(&worker, CS_WORKER_FAILED);
@@ -181,11 +146,12 @@ void cs_ctl_start(void)
 {
     if (CS_LIKELY(cs_load(&begun)) || atomic_exchange(&begun, true)) return;
     CS_KEEP_ERRNO;
-    bool acts = !cs_option_is(CS_OPTION_TRACE, "off") || cs_load(&cs_mode) & CS_MODE_STEER;
+    bool acts = !cs_option_is(CS_OPTION_TRACE, "off") || cs_mode_ever_steered();
     listens = cs_option_is(CS_OPTION_CTL, "on") || (cs_option_is(CS_OPTION_CTL, "auto") && acts);
     if (!listens && !cs_window_has_time()) return;
     cs_store(&why_deaf, NULL);
-    bool made = cs_worker_start(&worker, run);
+    bool made = cs_aide_start_worker(&worker, run);
+    if (!made && cs_window_has_time()) cs_refused("CUSTREAM_WINDOW, which does not open or close by the clock");
     const char *why = made ? cs_load_acq(&why_deaf) : "its thread could not be started";
     if (why) cs_log(cs_option_is(CS_OPTION_CTL, "on") ? CS_LOG_WARN : CS_LOG_INFO, "custream ctl can't reach this process: %s", why);
 }

@@ -1,10 +1,8 @@
 /*
  * The control thread, "custream-ctl": answers `custream ctl` (CUSTREAM_CTL), and opens and closes windows of time.
  *
- * It has a table of descriptors of its own, so that its sockets have no number in the program: closing all descriptors does not touch them, children do not
- * inherit them, and no number of the program's is ever taken for one of them. Nor is a file of the program's kept open by it: its table is empty but for the
- * sockets. Two things follow. It has no standard error, so what it has to say it answers; and it starts no thread and calls nothing of CUDA, since
- * descriptors opened there would be unknown to all other threads. It blocks in poll alone, holds no lock there, and ends with the process.
+ * It is apart from the program's descriptors (base/apart.h), so that its sockets have no number in the program and no child inherits them. What it has to say it
+ * answers. It blocks in poll alone, holds no lock there, and ends with the process.
  */
 #ifndef CS_HOOK_CTL_H
 #define CS_HOOK_CTL_H

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/clock.h"
 #include "shim/base/control.h"
 #include "shim/gpu/backend.h"
 #include "shim/hook/ctl.h"
@@ -16,7 +15,6 @@
 #include "shim/policy/load.h"
 #include "shim/trace/output.h"
 #include "shim/trace/totals.h"
-#include "shim/trace/windows.h"
 #include "shim/trace/writer.h"
 
 enum { GPU_MS = 2000, WRITER_MS = 10000, SHOWN_POLICY = 400 };
@@ -84,16 +82,6 @@ static void shorten(const char *json)
     strcpy(shown_policy + n, n == sizeof shown_policy - 4 ? "..." : "");
 }
 
-/* Not once the process has begun to end. */
-static bool steer_from_now_on(void)
-{
-    unsigned mode = cs_load(&cs_mode);
-    do
-        if (!(mode & CS_MODE_WATCH)) return false;
-    while (!atomic_compare_exchange_weak_explicit(&cs_mode, &mode, mode | CS_MODE_STEER, memory_order_release, memory_order_relaxed));
-    return true;
-}
-
 /* What a policy does to single operations it does whatever stream they are on. */
 static bool acts_at_once(void)
 {
@@ -106,10 +94,10 @@ static void answer_policy(char *given, char *answer, size_t room)
     char error[1024] = "";
     if (!*given) say(answer, room, "error policy: no JSON");
     else if (!cs_policy_replace(given, error, sizeof error)) say(answer, room, "error %s", error);
-    else if (!steer_from_now_on()) say(answer, room, "error the process is ending");
+    else if (!cs_mode_steer(CS_STEERS_POLICY)) say(answer, room, "error the process is ending");
     else {
         shorten(given);
-        cs_windows_tell(CS_WINDOW_POLICY, cs_ticks(), cs_name_text(cs_name_add_guest(shown_policy)));
+        cs_window_policy(cs_name_text(cs_name_add_guest(shown_policy)));
         say(answer, room, "ok in force for streams that are made from now on%s", acts_at_once() ? "; waits and delays, for all" : "");
     }
 }

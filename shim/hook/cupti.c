@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/base/realdl.h"
+#include "shim/base/module.h"
 #include "shim/gpu/backend.h"
 #include "shim/gpu/share.h"
 #include "shim/hook/cupti.h"
@@ -61,11 +61,12 @@ static void *of_other_copy(const char *name, void *found)
         {"cuptiSubscribe_v2", (void *)other_cuptiSubscribe_v2, (void **)&other_subscribe_v2},
         {"cuptiFinalize", (void *)other_cuptiFinalize, (void **)&other_finalize},
     };
-    const char *file = NULL;
+    struct cs_module module;
     for (size_t i = 0; i < CS_COUNT(others); i++) {
         if (strcmp(others[i].name, name)) continue;
         if (*others[i].real && *others[i].real != found) return found; /* a third copy */
-        if (!*other_why && cs_module_of(found, &file, NULL)) snprintf(other_why, sizeof other_why, "another copy of CUPTI is at work: %.200s", file);
+        if (!*other_why && cs_module_of(found, &module))
+            snprintf(other_why, sizeof other_why, "another copy of CUPTI is at work: %.200s", cs_module_path(&module));
         *others[i].real = found;
         return others[i].wrapper;
     }

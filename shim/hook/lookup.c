@@ -5,12 +5,14 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+#include "shim/base/module.h"
 #include "shim/base/realdl.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/share.h"
 #include "shim/hook/cupti.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/wrappers.h"
+#include "shim/object/creator.h"
 
 /* Symbol, wrapper, and where the real pointer will stand. The two look-up functions of the driver are wrapped like calls. */
 static const struct known {
@@ -87,10 +89,9 @@ static bool is_tool(const void *caller)
 {
     static const char *const tools[] = {"libcuda.so",      "libcupti.so", "libnvidia-",       "libnvperf_",
                                         "libcudadebugger", "libcheckpoint.so", "libpcsampling", "libToolsInjection"};
-    const char *file;
-    if (!cs_module_of(caller, &file, NULL)) return false;
-    const char *slash = strrchr(file, '/');
-    file = slash ? slash + 1 : file;
+    struct cs_module module;
+    if (!cs_module_of(caller, &module)) return false;
+    const char *file = cs_module_file(&module);
     for (size_t i = 0; i < CS_COUNT(tools); i++)
         if (!strncmp(file, tools[i], strlen(tools[i]))) return true;
     return false;
@@ -103,18 +104,21 @@ void *cs_lookup_swap(void *real, const void *caller)
     return wrapper && !is_tool(caller) ? wrapper : real;
 }
 
-static bool same_module(const void *a, const void *b)
+/* For dlsym and dlvsym, which have just had the loader's lock: who could not wait for it once more could not have done so then. */
+static void *swap_in_loader(void *real, const void *caller)
 {
-    const void *base_a, *base_b;
-    return cs_module_of(a, NULL, &base_a) && cs_module_of(b, NULL, &base_b) && base_a == base_b;
+    void *ours = cs_lookup_swap(real, caller);
+    if (ours != real && cs_load(&cs_mode) & CS_MODE_WATCH) cs_creator_in_loader();
+    return ours;
 }
 
 /* A driver that only the caller's own dependencies brought in: it is in nobody's global scope, and RTLD_DEFAULT from the caller finds it all the same. */
 static void *among_dependencies(const char *name, const void *caller)
 {
-    const char *file;
-    void *module = cs_module_of(caller, &file, NULL) ? dlopen(file, RTLD_LAZY | RTLD_NOLOAD) : NULL, *found = module ? cs_real_dlsym(module, name) : NULL;
-    if (module) dlclose(module);
+    struct cs_module module;
+    void *handle = cs_module_of(caller, &module) ? dlopen(cs_module_path(&module), RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    void *found = handle ? cs_real_dlsym(handle, name) : NULL;
+    if (handle) dlclose(handle);
     return found;
 }
 
@@ -123,15 +127,15 @@ static void *among_dependencies(const char *name, const void *caller)
 static struct cs_routed route_pseudo(void *handle, const char *name, const void *caller)
 {
     static const struct cs_routed undecided = {NULL, 0};
-    const void *base;
-    if (handle == RTLD_NEXT && cs_module_of(caller, NULL, &base) && cs_image_sees_behind(base, name)) {
-        void *next = cs_real_dlsym(RTLD_NEXT, name), *ours_ = cs_lookup_swap(next, caller);
+    struct cs_module module;
+    if (handle == RTLD_NEXT && cs_module_of(caller, &module) && cs_image_sees_behind(module.dynamic, name)) {
+        void *next = cs_real_dlsym(RTLD_NEXT, name), *ours_ = swap_in_loader(next, caller);
         return ours_ != next ? (struct cs_routed){ours_, 1} : undecided;
     }
     void *first = cs_real_dlsym(RTLD_DEFAULT, name);
-    if (handle == RTLD_NEXT && (!first || !same_module(caller, (const void *)getauxval(AT_ENTRY)) || first != cs_real_dlsym(RTLD_NEXT, name))) return undecided;
+    if (handle == RTLD_NEXT && (!first || !cs_module_is_same(caller, (const void *)getauxval(AT_ENTRY)) || first != cs_real_dlsym(RTLD_NEXT, name))) return undecided;
     if (!first) first = among_dependencies(name, caller);
-    void *ours = cs_lookup_swap(first, caller);
+    void *ours = swap_in_loader(first, caller);
     return ours != first ? (struct cs_routed){ours, 1} : undecided;
 }
 
@@ -141,7 +145,7 @@ static struct cs_routed route_cupti(void *handle, const char *name, const char *
     if (is_tool(caller)) return (struct cs_routed){NULL, 0};
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) {
         void *real = cs_share_real(name);
-        return (struct cs_routed){cs_cupti_swap(name, real), real || same_module(cs_real_dlsym(RTLD_DEFAULT, name), (void *)cs_route)};
+        return (struct cs_routed){cs_cupti_swap(name, real), real || cs_module_is_same(cs_real_dlsym(RTLD_DEFAULT, name), (void *)cs_route)};
     }
     void *found = version ? cs_real_dlvsym(handle, name, version) : cs_real_dlsym(handle, name);
     return (struct cs_routed){cs_cupti_swap(name, found), 1};
@@ -152,9 +156,9 @@ static struct cs_routed route_runtime(void *handle, const char *name, const char
 {
     static const struct cs_routed undecided = {NULL, 0};
     const bool pseudo = handle == RTLD_DEFAULT || handle == RTLD_NEXT;
-    if (handle == RTLD_NEXT && !same_module(caller, (const void *)getauxval(AT_ENTRY))) return undecided;
+    if (handle == RTLD_NEXT && !cs_module_is_same(caller, (const void *)getauxval(AT_ENTRY))) return undecided;
     void *found = cs_real_dlvsym(pseudo ? RTLD_DEFAULT : handle, name, version);
-    if (!found || !same_module(found, (void *)cs_route)) return undecided;
+    if (!found || !cs_module_is_same(found, (void *)cs_route)) return undecided;
     found = cs_real_dlvsym(RTLD_NEXT, name, version);
     if (!found && pseudo) found = among_dependencies(name, caller);
     return (struct cs_routed){found, 1};
@@ -169,5 +173,5 @@ struct cs_routed cs_route(void *handle, const char *name, const char *version, c
     if (!known_name(name)) return (struct cs_routed){NULL, 0};
     if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) return version ? (struct cs_routed){NULL, 0} : route_pseudo(handle, name, caller);
     void *found = version ? cs_real_dlvsym(handle, name, version) : cs_real_dlsym(handle, name);
-    return (struct cs_routed){cs_lookup_swap(found, caller), 1};
+    return (struct cs_routed){swap_in_loader(found, caller), 1};
 }

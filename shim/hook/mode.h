@@ -11,13 +11,23 @@ enum cs_mode {
     CS_MODE_PASS = 0,   /* wrappers go straight on */
     CS_MODE_WATCH = 1,  /* objects are kept */
     CS_MODE_RECORD = 2, /* calls are recorded; only with WATCH */
-    CS_MODE_STEER = 4,  /* a policy is in force, or was when some stream was made; only with WATCH */
+    CS_MODE_STEER = 4,  /* there are hooks, or a policy is in force, or was when some stream was made; only with WATCH */
     CS_MODE_COLD = 8,   /* the driver has not been met yet; alone */
+    CS_MODE_LEAVING = 16, /* STEER goes if there is no hook any more: mode.c's own, only with STEER */
     CS_MODE_RECORDING = CS_MODE_WATCH | CS_MODE_RECORD, /* the common case: recorded, no policy */
 };
 CS_HIDDEN extern _Atomic unsigned cs_mode;
 
 static inline bool cs_mode_records(void) { return cs_load_acq(&cs_mode) & CS_MODE_RECORD; }
+
+/* Wrappers ask policies and hooks from now on: for a policy for good, for hooks until the last one has gone. The hook is in its table before. False: nothing is
+ * kept of calls, as there is no driver yet or the process has begun to end. Any thread. */
+enum cs_steers { CS_STEERS_HOOKS, CS_STEERS_POLICY };
+bool cs_mode_steer(enum cs_steers by);
+void cs_mode_steered(enum cs_steers by); /* what activation does of it: the mode is its own to set */
+bool cs_mode_ever_steered(void);
+void cs_mode_hook_gone(void);            /* perhaps the last */
+void cs_mode_after_fork_in_child(void);
 
 /* Meets the driver: entry points, options, objects, clock. Starts no thread, opens no file. False while no driver is loaded. Any thread, any number
  * of times; a re-entering thread is answered false. */

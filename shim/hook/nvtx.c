@@ -6,6 +6,7 @@
 
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
+#include "shim/base/module.h"
 #include "shim/base/realdl.h"
 #include "shim/hook/annotate.h"
 #include "shim/hook/mode.h"
@@ -24,7 +25,7 @@
 
 /* --- the way in --- */
 
-static __typeof__(&getenv) real_getenv;
+CS_READ_MOSTLY static __typeof__(&getenv) real_getenv;
 
 __attribute__((constructor)) static void find_getenv(void)
 {
@@ -47,8 +48,8 @@ static bool is_off(const char *option) { return is(option, "off"); }
 
 static const char *own_path(void)
 {
-    const char *file;
-    return cs_module_of((const void *)&own_path, &file, NULL) ? file : NULL;
+    struct cs_module module;
+    return cs_module_of((const void *)&own_path, &module) ? cs_module_path(&module) : NULL;
 }
 
 CS_EXPORT char *getenv(const char *name)

@@ -63,12 +63,9 @@ static CS_COLD void leaves(const struct frame *frame, enum cs_runtime_call call,
     /* It is a driver's call that starts a recording: a runtime that could not start has unloaded the driver again. */
     struct cs_thread *thread = cs_self ?: cs_writer_alive() ? cs_enter_slowly() : NULL;
     if (!thread || thread->inside) return;
-    thread->inside = 1; /* a signal handler that calls CUDA now would find the ring in between */
     const cs_u64 place = frame->place == UNKNOWN ? first_place(thread) : frame->place;
-    struct cs_record *record = cs_record_claim(thread);
-    *record = (struct cs_record){.begin = frame->begin, .end = end, .call = (cs_u16)call, .result = (int16_t)result, .value = {place, correlation}};
-    cs_record_publish(thread, record);
-    thread->inside = 0;
+    cs_record_put(thread, &(struct cs_record){
+        .begin = frame->begin, .end = end, .call = (cs_u16)call, .result = (int16_t)result, .value = {place, correlation}});
 }
 
 static CS_TLS cs_u64 told_place; /* of the call that the profiler has told of; its begin it keeps for us */

@@ -9,6 +9,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
+#include "shim/base/module.h"
 #include "shim/base/realdl.h"
 #include "shim/object/map.h"
 
@@ -20,56 +21,6 @@ enum { RELOC_ADDRESS = R_X86_64_64, RELOC_DATA = R_X86_64_GLOB_DAT, RELOC_CALL =
 #elif defined(__aarch64__)
 enum { RELOC_ADDRESS = R_AARCH64_ABS64, RELOC_DATA = R_AARCH64_GLOB_DAT, RELOC_CALL = R_AARCH64_JUMP_SLOT };
 #endif
-
-/* --- modules --- */
-
-/* glibc's struct dl_find_object, from 2.35 on: looked up at run time, since the library also runs with 2.34. */
-struct found_object {
-    unsigned long long flags;
-    void *begin, *end;
-    struct link_map *map;
-    void *frames; /* how to unwind its functions: a place in it */
-    void *rest[11];
-};
-typedef int find_object_fn(void *address, struct found_object *found);
-static find_object_fn *_Atomic find_object;
-
-/* _dl_find_object takes no lock; dladdr takes the loader's, which another thread may hold while it waits for us. */
-static void find_object_look(void)
-{
-    static _Atomic bool looked;
-    struct cs_image libc;
-    if (cs_load_acq(&looked)) return;
-    if (cs_image_of_libc(&libc)) cs_store(&find_object, (find_object_fn *)cs_image_symbol(&libc, "_dl_find_object"));
-    cs_store_rel(&looked, true);
-}
-
-/* The module that holds an address. */
-static const struct link_map *module_of(const void *address)
-{
-    struct found_object object;
-    struct link_map *map = NULL;
-    Dl_info info;
-    if (!address) return NULL;
-    find_object_look();
-    if (cs_load(&find_object)) return cs_load(&find_object)((void *)address, &object) == 0 ? object.map : NULL;
-    return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
-}
-
-/* Which module holds an address, as a number that another one does not have, wherever it lies. 0: none, or the C library is too old to tell without a lock.
- * The module may go meanwhile: nothing of it is read. */
-static cs_u64 module_number(const void *address)
-{
-    struct found_object object;
-    find_object_fn *find = cs_load(&find_object);
-    if (!find || find((void *)address, &object)) return 0;
-    cs_u64 h = (uintptr_t)object.map;
-    h = (h ^ h >> 29) * 0xff51afd7ed558ccdu + (uintptr_t)object.begin;
-    h = (h ^ h >> 29) * 0xff51afd7ed558ccdu + (uintptr_t)object.end;
-    return (h ^ h >> 29) * 0xff51afd7ed558ccdu + (uintptr_t)object.frames;
-}
-
-static bool is_own(const struct link_map *map) { return map->l_ld == _DYNAMIC; }
 
 /* --- what a module imports of cudart --- */
 
@@ -149,9 +100,10 @@ static bool bound_copy(struct imports *imports, const ElfW(Rela) *rela, size_t c
         const size_t symbol = ELF64_R_SYM(rela[i].r_info);
         if (!symbol || (type != RELOC_CALL && type != RELOC_DATA && type != RELOC_ADDRESS) || !import_version(imports, symbol)) continue;
         const void *bound = (const void *)*(const uintptr_t *)(imports->image.base + rela[i].r_offset);
-        const struct link_map *map = module_of(bound);
-        if (map && map->l_ld == imports->image.dynamic) imports->unbound = true;
-        if (!map || map->l_ld == imports->image.dynamic || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, copy)) continue;
+        struct cs_module m;
+        if (!cs_module_of(bound, &m)) continue;
+        if (m.dynamic == imports->image.dynamic) imports->unbound = true;
+        if (m.dynamic == imports->image.dynamic || cs_module_is_own(&m) || !cs_image_read(m.base, m.dynamic, m.name, copy)) continue;
         if (cs_image_symbol(copy, name_of(imports, symbol)) == bound) return true;
     }
     return false;
@@ -160,20 +112,20 @@ static bool bound_copy(struct imports *imports, const ElfW(Rela) *rela, size_t c
 /* --- who calls --- */
 
 /* Where the call went that is to return to p, by the instruction before it and, through it, the module's table of functions. NULL: that can't be told. */
-static const void *called_before(const unsigned char *p, const struct link_map *map)
+static const void *called_before(const unsigned char *p)
 {
     const void *to;
 #if defined(__x86_64__)
     int32_t distance;
     memcpy(&distance, p - 4, sizeof distance);
     if (p[-6] == 0xff && p[-5] == 0x15) { /* call *distance(%rip) */
-        if (module_of(p + distance) != map) return NULL; /* it only looked like one */
+        if (!cs_module_is_same(p + distance, p - 6)) return NULL; /* it only looked like one */
         memcpy(&to, p + distance, sizeof to);
         return to;
     }
     if (p[-5] != 0xe8) return NULL; /* call distance */
     const unsigned char *entry = p + distance;
-    if (module_of(entry) != map) return NULL; /* it only looked like a call */
+    if (!cs_module_is_same(entry, p - 6)) return NULL; /* it only looked like a call */
     if (entry[0] == 0xf3 && entry[1] == 0x0f && entry[2] == 0x1e && entry[3] == 0xfa) entry += 4; /* endbr64 */
     if (entry[0] == 0xf2) entry++;                                                                /* bnd */
     if (entry[0] != 0xff || entry[1] != 0x25) return entry;
@@ -185,7 +137,7 @@ static const void *called_before(const unsigned char *p, const struct link_map *
     memcpy(word, p - 4, sizeof *word);
     if (word[0] >> 26 != 0x25) return NULL; /* bl distance */
     const unsigned char *entry = p - 4 + (int32_t)(word[0] << 6) / 64 * 4;
-    if (module_of(entry) != map) return NULL;
+    if (!cs_module_is_same(entry, p - 6)) return NULL;
     memcpy(word, entry, sizeof word);
     if (word[0] == 0xd503245f) entry += 4, memcpy(word, entry, sizeof word);                                   /* bti c */
     if ((word[0] & 0x9f00001f) != 0x90000010 || (word[1] & 0xffc003ff) != 0xf9400211) return entry;            /* adrp x16, page; ldr x17, [x16, offset] */
@@ -193,7 +145,7 @@ static const void *called_before(const unsigned char *p, const struct link_map *
     memcpy(&to, (const char *)((uintptr_t)entry & ~(uintptr_t)4095) + pages * 4096 + (word[1] >> 10 & 0xfff) * 8, sizeof to);
     return to;
 #else
-    return (void)p, (void)map, (void)to, NULL;
+    return (void)p, (void)to, NULL;
 #endif
 }
 
@@ -202,11 +154,11 @@ static const void *called_before(const unsigned char *p, const struct link_map *
  * copy by it, its imports tell. */
 static const void *real_caller(const void *returns, bool *us)
 {
-    const struct link_map *map = module_of((const char *)returns - 6);
-    const void *to = map ? called_before(returns, map) : NULL;
-    const struct link_map *there = to ? module_of(to) : NULL;
-    *us = there && is_own(there);
-    return there && !*us ? to : returns;
+    struct cs_module module, there;
+    const void *to = cs_module_of((const char *)returns - 6, &module) ? called_before(returns) : NULL;
+    const bool known = cs_module_of(to, &there);
+    *us = known && cs_module_is_own(&there);
+    return known && !*us ? to : returns;
 }
 
 /* --- which copy --- */
@@ -237,8 +189,8 @@ static bool copy_of(const void *address, const char *name, struct copy *copy, bo
 {
     struct cs_image image;
     struct imports imports;
-    const struct link_map *map = module_of(address);
-    if (!map || is_own(map) || !cs_image_read(map->l_addr, map->l_ld, map->l_name, &image)) return false;
+    struct cs_module m;
+    if (!cs_module_of(address, &m) || cs_module_is_own(&m) || !cs_image_read(m.base, m.dynamic, m.name, &image)) return false;
     if (!imports_read(&image, &imports)) return false;
     copy->version = name ? imports_name(&imports, name) : imports.version_name[0];
     if (!copy->version) return false;
@@ -338,7 +290,7 @@ static bool known_ready(void)
     if (CS_LIKELY(state == 2)) return true;
     CS_KEEP_ERRNO;
     if (state || !atomic_compare_exchange_strong(&known_state, &state, 1)) return false;
-    answers = cs_memory_map(sizeof *answers << KNOWN_LOG2);
+    answers = cs_memory_map(sizeof *answers << KNOWN_LOG2, "which copy of the CUDA runtime was called; it is found anew at each call");
     cs_store_rel(&known_state, answers && cs_map_init(&known, KNOWN_LOG2) ? 2 : 3);
     return cs_load(&known_state) == 2;
 }
@@ -355,7 +307,8 @@ static void *known_by(enum cs_runtime_call call, const void *address)
     if (!a) return NULL;
     const cs_u32 sequence = cs_load_acq(&a->sequence);
     void *found = (void *)(uintptr_t)cs_load(&a->found);
-    const bool holds = cs_load(&a->since) == cs_load(&closed) && cs_load(&a->found_module) == module_number(found) && cs_load(&a->address_module) == module_number(address);
+    const bool holds = cs_load(&a->since) == cs_load(&closed) && cs_load(&a->found_module) == cs_module_number(found) &&
+                       cs_load(&a->address_module) == cs_module_number(address);
     atomic_thread_fence(memory_order_acquire);
     return CS_LIKELY(holds && !(sequence & 1) && cs_load(&a->sequence) == sequence) ? found : NULL;
 }
@@ -370,8 +323,8 @@ static void keep(enum cs_runtime_call call, const void *address, void *found, cs
     /* Each with release: who reads one of them then reads the odd number too. */
     cs_store_rel(&a->found, (uintptr_t)found);
     cs_store_rel(&a->since, since);
-    cs_store_rel(&a->found_module, module_number(found));
-    cs_store_rel(&a->address_module, module_number(address));
+    cs_store_rel(&a->found_module, cs_module_number(found));
+    cs_store_rel(&a->address_module, cs_module_number(address));
     cs_store_rel(&a->sequence, sequence + 2);
     cs_store_rel(&slot->value, (uintptr_t)a);
 }

@@ -16,18 +16,22 @@
 enum { GPU_WAIT_MS = 3000, FILE_WAIT_MS = 5000 };
 static const char NO_FILE[] = "the trace could not be opened"; /* which has been said */
 static const char ENDING[] = "the process is ending";
+static const char FULL[] = "the trace is full"; /* which has been said */
 
 static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_WINDOW, "window");
 
-/* Written under the lock, or before there is a second thread. */
+/* Written under the lock, or before there is a second thread; read under it, but for `option` and `trace_off`, which do not change after that. */
 static struct cs_window option;
 static bool trace_off;
 static bool started, ever_started;          /* cuProfilerStart is in force; it ever was */
-static enum { NOTHING, ON, OFF } said;      /* by custream ctl */
 static cs_u64 from_ns, until_ns;            /* of a window of time; UINT64_MAX: not known yet, never */
-static bool open;
+
+static _Atomic enum { NOTHING, ON, OFF } said; /* by custream ctl; the end of the process reads it without the lock */
+
+/* Whether the window is open says the mode word alone: a file that can't be had closes it on any thread, without the lock. */
 
 static _Atomic bool met, ever_open, told_end;
+static _Atomic bool full; /* the file takes no more, so nothing is recorded any more */
 static const char *_Atomic why_not;
 
 /* --- what is to be --- */
@@ -35,8 +39,9 @@ static const char *_Atomic why_not;
 /* Why nothing is to be recorded now; NULL: calls are to be. */
 static const char *closed_by(void)
 {
-    if (said == ON) return NULL;
-    if (said == OFF) return "custream ctl off";
+    if (atomic_load(&full)) return FULL;
+    if (cs_load(&said) == ON) return NULL;
+    if (cs_load(&said) == OFF) return "custream ctl off";
     if (trace_off) return "CUSTREAM_TRACE=off";
     if (option.kind == CS_WINDOW_PROFILER) return started ? NULL : ever_started ? "after cuProfilerStop" : "before cuProfilerStart";
     if (option.kind == CS_WINDOW_ALL) return NULL;
@@ -46,7 +51,7 @@ static const char *closed_by(void)
 
 static const char *opened_by(void)
 {
-    return said == ON ? "custream ctl on" : option.kind == CS_WINDOW_PROFILER ? "cuProfilerStart" : option.delay_ns ? "the delay was over" : "the start";
+    return cs_load(&said) == ON ? "custream ctl on" : option.kind == CS_WINDOW_PROFILER ? "cuProfilerStart" : option.delay_ns ? "the delay was over" : "the start";
 }
 
 /* --- opening and closing --- */
@@ -59,6 +64,16 @@ static bool record_from_now_on(void)
         if (!(mode & CS_MODE_WATCH)) return false;
     while (!atomic_compare_exchange_weak_explicit(&cs_mode, &mode, mode | CS_MODE_RECORD, memory_order_release, memory_order_relaxed));
     return true;
+}
+
+/* By the writer, without the lock. A thread that is opening the window looks at `full` afterwards, and closes it again. Calls that are recorded meanwhile are
+ * counted as not written. */
+static void close_for_good(void)
+{
+    atomic_store(&full, true);
+    cs_store(&why_not, FULL);
+    atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
+    cs_gpu_step_back(CS_GPU_AWAY_WINDOW, NULL, 0);
 }
 
 /* The backend first, so that the file says where times come from. */
@@ -77,14 +92,13 @@ static const char *open_now(void)
     cs_store(&ever_open, true);
     cs_store(&why_not, NULL);
     if (!record_from_now_on()) return ENDING;
-    open = true;
+    if (atomic_load(&full)) close_for_good();
     cs_annotate_window_opened(now);
-    return NULL;
+    return atomic_load(&full) ? FULL : NULL;
 }
 
 static void close_now(const char *why)
 {
-    open = false;
     cs_store(&why_not, why);
     atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
     cs_windows_tell(CS_WINDOW_CLOSED, cs_ticks(), why);
@@ -95,8 +109,11 @@ static void close_now(const char *why)
 static const char *apply(void)
 {
     const char *why = closed_by();
-    if (!why && !open) return open_now();
-    if (why && open) close_now(why);
+    const unsigned mode = cs_load_acq(&cs_mode);
+    if (!(mode & CS_MODE_WATCH)) return why ? NULL : ENDING;
+    if (why == FULL && cs_load(&said) == ON) return FULL;
+    if (!why && !(mode & CS_MODE_RECORD)) return open_now();
+    if (why && mode & CS_MODE_RECORD) close_now(why);
     if (why) cs_store(&why_not, why);
     return NULL;
 }
@@ -105,37 +122,41 @@ static const char *apply(void)
 
 bool cs_window_begin(void)
 {
+    cs_writer_full = close_for_good;
     trace_off = cs_option_is(CS_OPTION_TRACE, "off");
     cs_window_read(cs_option_text(CS_OPTION_WINDOW), &option);
     from_ns = option.delay_ns ? UINT64_MAX : 0;
     until_ns = UINT64_MAX;
     const char *why = closed_by();
-    open = !why;
     cs_store(&why_not, why);
     if (why) cs_gpu_step_back(CS_GPU_AWAY_WINDOW, NULL, 0);
     cs_windows_tell(why ? CS_WINDOW_CLOSED : CS_WINDOW_OPENED, cs_ticks(), why ? why : opened_by());
-    cs_store(&ever_open, open);
-    return open;
+    cs_store(&ever_open, !why);
+    return !why;
 }
 
 void cs_window_after_fork_in_child(void)
 {
     cs_lock_forget(&lock);
     started = ever_started = false;
-    said = NOTHING;
+    cs_store(&full, false);
+    cs_store(&said, NOTHING);
     cs_store(&met, false);
     cs_store(&ever_open, false);
     cs_store(&cs_events_known_since, 0);
 }
 
+/* Whoever comes through finds the times known: of two first calls at once one starts the thread that waits for them. */
 void cs_window_first_call(void)
 {
-    if (atomic_exchange(&met, true)) return;
+    if (cs_load_acq(&met)) return;
     CS_KEEP_ERRNO;
     cs_lock_take(&lock);
-    cs_u64 now = cs_monotonic_ns();
-    from_ns = now + option.delay_ns;
-    until_ns = option.duration_ns ? from_ns + option.duration_ns : UINT64_MAX;
+    if (!cs_load(&met)) {
+        from_ns = cs_monotonic_ns() + option.delay_ns;
+        until_ns = option.duration_ns ? from_ns + option.duration_ns : UINT64_MAX;
+        cs_store_rel(&met, true);
+    }
     cs_lock_drop(&lock);
 }
 
@@ -152,11 +173,19 @@ void cs_window_profiler(bool starts)
 bool cs_window_say(bool on, const char **error)
 {
     cs_lock_take(&lock);
-    said = on ? ON : OFF;
+    cs_store(&said, on ? ON : OFF);
     *error = apply();
-    if (on && !*error && !cs_mode_records()) *error = ENDING; /* it was open when the end began */
+    if (*error == FULL) cs_store(&said, NOTHING);
+    if (on && !*error && !cs_mode_records()) *error = ENDING; /* which has begun meanwhile */
     cs_lock_drop(&lock);
     return !*error;
+}
+
+void cs_window_policy(const char *text)
+{
+    cs_lock_take(&lock);
+    cs_windows_tell(CS_WINDOW_POLICY, cs_ticks(), text);
+    cs_lock_drop(&lock);
 }
 
 cs_u64 cs_window_due(void)
@@ -164,7 +193,7 @@ cs_u64 cs_window_due(void)
     cs_u64 now = cs_monotonic_ns(), next = UINT64_MAX;
     if (!cs_window_has_time()) return next;
     cs_lock_take(&lock);
-    if (said == NOTHING) {
+    if (cs_load(&said) == NOTHING) {
         apply();
         next = now < from_ns ? from_ns : now < until_ns ? until_ns : UINT64_MAX;
     }
@@ -172,11 +201,7 @@ cs_u64 cs_window_due(void)
     return next == UINT64_MAX ? next : next - now;
 }
 
-void cs_window_failed(void)
-{
-    open = false;
-    cs_store(&why_not, NO_FILE);
-}
+void cs_window_failed(void) { cs_store(&why_not, NO_FILE); }
 
 bool cs_window_has_time(void) { return option.kind == CS_WINDOW_TIME && !trace_off; }
 const char *cs_window_why_not(void) { return cs_load(&why_not); }
@@ -185,9 +210,9 @@ void cs_window_end(void)
 {
     const char *why = cs_load(&why_not);
     if (cs_load(&ever_open) || !why || why == NO_FILE || !cs_load(&met) || trace_off || atomic_exchange(&told_end, true)) return;
-    if (said == NOTHING && option.kind == CS_WINDOW_PROFILER)
+    if (cs_load(&said) == NOTHING && option.kind == CS_WINDOW_PROFILER)
         cs_log(CS_LOG_WARN, "nothing was recorded: CUSTREAM_WINDOW=profiler, and cuProfilerStart (cudaProfilerStart) was never called");
-    else if (said == NOTHING)
+    else if (cs_load(&said) == NOTHING)
         cs_log(CS_LOG_WARN, "nothing was recorded: CUSTREAM_WINDOW=%s, and the program ended before the delay was over", cs_option_text(CS_OPTION_WINDOW));
     else
         cs_log(CS_LOG_WARN, "nothing was recorded: %s", why);

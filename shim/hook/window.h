@@ -2,8 +2,9 @@
  * When calls are recorded: CUSTREAM_WINDOW, cuProfilerStart and cuProfilerStop, and what `custream ctl` asks for, which beats both from then on.
  *
  * While the window is closed wrappers keep objects and record nothing, and the GPU backend is held back. Whoever opens or closes it holds a lock of the
- * lowest rank (docs/locks.md): application threads in the two profiler calls, the control thread for the rest. No recorded call takes it, nor does the
- * end of the process. What comes of it stands in the mode word alone, which is changed only while it has CS_MODE_WATCH.
+ * lowest rank (docs/locks.md): application threads in the two profiler calls, the control thread for the rest. The writer alone closes it without the lock,
+ * once and for good, when the file takes no more (cs_writer_full). No recorded call takes the lock, nor does the end of the process. What comes of it
+ * stands in the mode word alone; RECORD is set there only while it has CS_MODE_WATCH.
  */
 #ifndef CS_HOOK_WINDOW_H
 #define CS_HOOK_WINDOW_H
@@ -23,6 +24,7 @@ void cs_window_profiler(bool starts);
 /* The control thread's: `custream ctl PID on|off`; false where it can't be done, and why. Opens and closes what is due, and tells in how many nanoseconds
  * it is to be called again; UINT64_MAX: never. */
 bool cs_window_say(bool on, const char **why_not);
+void cs_window_policy(const char *text); /* a policy is in force, which the trace tells among the steps of the window; the text lives as long as the process */
 cs_u64 cs_window_due(void);
 
 void cs_window_failed(void);         /* the file could not be opened, which has been said */

@@ -6,16 +6,17 @@
  * compiler checks every row. Calls that put work on a GPU read one more word: whether they are to be marked (gpu/mark.h).
  */
 #include "shim/gpu/mark.h"
+#include "shim/audit/audit.h"
 #include "shim/base/clock.h"
+#include "shim/calls/how_words.h"
 #include "shim/calls/real.h"
 #include "shim/calls/shown.h"
 #include "shim/hook/effects.h"
 #include "shim/hook/lookup.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/told.h"
-#include "shim/hook/wrappers.h"
 #include "shim/hook/window.h"
-#include "shim/trace/audit.h"
+#include "shim/hook/wrappers.h"
 #include "shim/trace/record.h"
 
 /* Where the record says that the work went. */
@@ -26,9 +27,7 @@
 #define STREAM_ON_FIELD(handle)    (CS_DONE ? STREAM_ON(handle) : 0)
 
 /* Which calls are marked, how, and on which stream once the driver has accepted them. */
-#define ENQUEUES(symbol, kind)                                                                                                                       \
-    (CS_KIND_##kind == CS_KIND_LAUNCH || CS_KIND_##kind == CS_KIND_COPY || CS_KIND_##kind == CS_KIND_SET ||                                          \
-     CS_CALL_##symbol == CS_CALL_cuGraphLaunch || CS_CALL_##symbol == CS_CALL_cuGraphLaunch_ptsz)
+#define ENQUEUES(kind, how)        CS_ENQUEUES(CS_KIND_##kind, how)
 #define MARK_NO_STREAM             ((struct cs_mark){NULL, 0})
 #define MARK_ON_DEFAULT            cs_mark_before(thread_, NULL, per_thread_)
 #define MARK_ON(handle)            cs_mark_before(thread_, handle, per_thread_)
@@ -66,7 +65,7 @@
     ((CS_KIND_##kind >= CS_KIND_LAUNCH && CS_KIND_##kind <= CS_KIND_QUERY) || CS_KIND_##kind == CS_KIND_GRAPH || CS_KIND_##kind == CS_KIND_HOSTFN || \
      CS_KIND_##kind == CS_KIND_MEMORY || CS_KIND_##kind == CS_KIND_MEMOP || CS_KIND_##kind == CS_KIND_EXTERNAL)
 
-#define WRAPPER(symbol, other, of_sibling, kind, on, effect, parameters, arguments, ...)                                                             \
+#define WRAPPER(symbol, other, of_sibling, kind, how, on, effect, parameters, arguments, ...)                                                        \
     CUresult cs_wrap_##symbol parameters                                                                                                             \
     {                                                                                                                                                \
         unsigned mode_ = cs_load(&cs_mode);                                                                                                          \
@@ -90,8 +89,9 @@
             const struct cs_steered how_ = HOW(symbol, other, of_sibling, kind);                                                                     \
             CUstream hooked_ __attribute__((unused));                                                                                                \
             const CUstream *field_ __attribute__((unused)) = NULL;                                                                                   \
-            if (CS_UNLIKELY(cs_load(&cs_hooks_kinds))) {                                                                                             \
-                cs_hooks_meet(&hook_, call_, CS_HOOKED(call_, CS_KIND_##kind, CS_BARE effect), of_sibling);                                          \
+            const int hooked_by_ = CS_HOOKED(call_, CS_KIND_##kind, CS_BARE effect);                                                                 \
+            if (CS_UNLIKELY(cs_hooks_listen(hooked_by_))) {                                                                                          \
+                cs_hooks_meet(&hook_, call_, hooked_by_, of_sibling);                                                                                \
                 CS_TOLD effect                                                                                                                       \
                 HOOK_##on;                                                                                                                           \
             } else cs_hooks_leave(&hook_);                                                                                                           \
@@ -102,7 +102,7 @@
         }                                                                                                                                            \
         struct cs_mark mark_ = {NULL, 0};                                                                                                            \
         CS_BEFORE effect                                                                                                                             \
-        if (ENQUEUES(symbol, kind) && CS_UNLIKELY(cs_load(&cs_gpu_marking)) && records_ && !CS_REFUSED) mark_ = MARK_##on;                           \
+        if (ENQUEUES(kind, how) && CS_UNLIKELY(cs_load(&cs_gpu_marking)) && records_ && !CS_REFUSED) mark_ = MARK_##on;                              \
         const cs_u64 begin_ = cs_ticks();                                                                                                            \
         CUresult r_ = CS_REFUSED ? hook_.refused : CS_ANSWER(real_ arguments, CS_BARE effect);                                                       \
         if (CS_STEERED) r_ = cs_steer_done(&steer_, r_);                                                                                             \
@@ -120,11 +120,11 @@
         record_->call = call_ | muted_;                                                                                                              \
         record_->result = (int16_t)r_;                                                                                                               \
         record_->stream = stream_;                                                                                                                   \
-        if (ENQUEUES(symbol, kind)) record_->mark = mark_.number;                                                                                    \
+        if (ENQUEUES(kind, how)) record_->mark = mark_.number;                                                                                       \
         CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                               \
         if (CS_LIKELY(records_)) cs_record_publish(thread_, record_);                                                                                \
-        if (ENQUEUES(symbol, kind) && CS_UNLIKELY(mark_.number))                                                                                     \
-            cs_mark_after(mark_, &(struct cs_marked_call){thread_, MARKED_##on, stream_, CS_DONE, per_thread_, call_, begin_, end_, record_->value}); \
+        if (ENQUEUES(kind, how) && CS_UNLIKELY(mark_.number))                                                                                        \
+            cs_mark_after(mark_, &(struct cs_marked_call){thread_, MARKED_##on, stream_, CS_DONE, per_thread_, call_, begin_, end_, record_->value});\
         CS_PUBLISHED effect                                                                                                                          \
         if (CS_STEERED) cs_hooks_tell(&hook_, r_);                                                                                                   \
         thread_->inside = 0;                                                                                                                         \
@@ -132,6 +132,6 @@
     }                                                                                                                                                \
     CS_EXPORTED(symbol)
 
-#define CALL(name, sibling, kind, on, effect, parameters, arguments, ...)                                                                            \
-    CS_SIBLINGS_##sibling(WRAPPER, name, kind, on, (effect), parameters, arguments, ##__VA_ARGS__)
+#define CALL(name, sibling, kind, how, on, effect, parameters, arguments, ...)                                                                       \
+    CS_SIBLINGS_##sibling(WRAPPER, name, kind, how, on, (effect), parameters, arguments, ##__VA_ARGS__)
 #include "shim/calls/calls.def"

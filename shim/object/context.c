@@ -59,9 +59,10 @@ cs_ref cs_context_of(CUcontext handle, int device)
     if (value && !(value & CS_MAP_DEAD)) return (cs_ref)value;
     struct cs_context *context = cs_pool_new(&cs_contexts);
     if (!context) return 0;
-    context->handle = handle;
-    context->device = device >= 0 ? device : current_device();
-    device_meet(context->device);
+    if (device < 0) device = current_device();
+    cs_store(&context->handle, handle);
+    cs_store(&context->device, device);
+    device_meet(device);
     if (!atomic_compare_exchange_strong(&slot->value, &value, cs_load(&context->object.ref))) { /* another thread met it first */
         cs_pool_release(&cs_contexts, &context->object);
         return (cs_ref)value;
@@ -104,7 +105,7 @@ cs_ref cs_context_current(struct cs_thread *thread)
 
 static void end(struct cs_context *context)
 {
-    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)context->handle, false);
+    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)cs_load(&context->handle), false);
     cs_u64 value = cs_load(&context->object.ref);
     if (!slot || !atomic_compare_exchange_strong(&slot->value, &value, value | CS_MAP_DEAD)) return;
     cs_streams_end_with(cs_load(&context->object.ref));
@@ -138,7 +139,7 @@ void cs_context_end_unsure(CUcontext handle)
 void cs_context_is_primary(CUcontext handle, int device)
 {
     struct cs_context *context = cs_pool_get(&cs_contexts, cs_context_of(handle, device));
-    if (context) context->primary = true, cs_store(&context->made, true);
+    if (context) cs_store(&context->made, true), cs_store_rel(&context->primary, true);
 }
 
 void cs_context_primary_ended(int device)
@@ -146,8 +147,9 @@ void cs_context_primary_ended(int device)
     cs_u32 high = cs_load_acq(&cs_contexts.high);
     for (cs_u32 i = 0; i < high && i < cs_contexts.capacity; i++) {
         struct cs_context *context = (struct cs_context *)cs_pool_slot(&cs_contexts, i);
-        if (!cs_load_acq(&context->object.ref) || cs_load(&context->object.ended) || context->device != device) continue;
-        if (context->primary) end(context);
+        cs_ref ref = cs_load_acq(&context->object.ref);
+        if (!ref || !cs_load_acq(&context->primary) || cs_load(&context->object.ended) || cs_load(&context->device) != device) continue;
+        if (cs_load(&context->object.ref) == ref) end(context);
     }
     cs_add(&cs_context_epoch, 1);
 }

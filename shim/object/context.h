@@ -12,10 +12,11 @@
 
 struct cs_context {
     struct cs_object object;
-    CUcontext handle;
-    int device;
+    /* set once, before the object is in the map; but who walks over all contexts may meet it earlier */
+    CUcontext _Atomic handle;
+    _Atomic int device;
     _Atomic bool made; /* by a call that we saw, so that its end will be seen too */
-    bool primary; /* the device's primary context: ends with cuDevicePrimaryCtxReset or the last Release, not by its handle */
+    _Atomic bool primary; /* stored after what stands above: the device's primary context: ends with cuDevicePrimaryCtxReset or the last Release, not by its handle */
 
     /* what a policy keeps for it: policy/pool.c, policy/serial.c */
     struct cs_stream_set *_Atomic sets;

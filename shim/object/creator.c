@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unwind.h>
 
+#include "shim/base/keep.h"
+#include "shim/base/module.h"
 #include "shim/base/place.h"
 #include "shim/base/realdl.h"
 #include "shim/object/map.h"
@@ -13,22 +15,15 @@
  * creation from a place its library costs one look-up. */
 #define IS_RUNTIME ((cs_u64)1 << 33)
 static struct cs_map known;
-static const void *own_base;
 
-bool cs_creator_init(void)
-{
-    cs_module_of((const void *)&cs_creator_init, NULL, &own_base);
-    return cs_map_init(&known, 15);
-}
+bool cs_creator_init(void) { return cs_map_init(&known, 15); }
 
 static cs_u64 ask(const void *address)
 {
-    const char *file;
-    const void *base;
-    if (!cs_module_of(address, &file, &base)) return 0;
-    const char *slash = strrchr(file, '/');
-    file = slash ? slash + 1 : file;
-    cs_u64 mark = !strncmp(file, "libcudart.so", 12) || !strncmp(file, "libcustream.so", 14) || base == own_base ? IS_RUNTIME : 0;
+    struct cs_module module;
+    if (!cs_module_of(address, &module)) return 0;
+    const char *file = cs_module_file(&module);
+    cs_u64 mark = !strncmp(file, "libcudart.so", 12) || !strncmp(file, "libcustream.so", 14) || cs_module_is_own(&module) ? IS_RUNTIME : 0;
     return cs_name_add(file) | mark;
 }
 
@@ -46,22 +41,30 @@ static cs_u64 library_of(const void *address)
 static __typeof__(&_Unwind_Backtrace) _Atomic unwind; /* atomic: two threads may find them at once, each the same */
 static __typeof__(&_Unwind_GetIP) _Atomic frame_address;
 
-/* libgcc's unwinder, which stops at the frame that we want; backtrace() always goes to the stack's end, tens of frames in Python. It has the C
- * library load libgcc, though, and unlike dlopen() leaves the caller's dlerror() alone. */
+/* libgcc's unwinder, which stops at the frame that we want; backtrace() always goes to the stack's end, tens of frames in Python. Looked for until
+ * it is there: a creation does not load it, since that takes the loader's lock. Itself it takes none (gcc 12 with glibc 2.35; older ones take
+ * dl_iterate_phdr's, which is not held while constructors run). */
 static bool unwinder_ready(void)
 {
-    static _Atomic int state; /* 0 not looked for, 1 there, 2 missing */
-    if (!cs_load_acq(&state)) {
-        struct cs_image libgcc;
-        void *frame;
-        backtrace(&frame, 1);
-        if (cs_image_find("libgcc_s.so.1", &libgcc)) {
-            cs_store(&frame_address, (__typeof__(&_Unwind_GetIP))cs_image_symbol(&libgcc, "_Unwind_GetIP"));
-            cs_store(&unwind, (__typeof__(&_Unwind_Backtrace))cs_image_symbol(&libgcc, "_Unwind_Backtrace"));
-        }
-        cs_store_rel(&state, cs_load(&unwind) && cs_load(&frame_address) ? 1 : 2);
-    }
-    return cs_load_acq(&state) == 1;
+    static _Atomic bool there;
+    struct cs_image libgcc;
+    if (CS_LIKELY(cs_load_acq(&there))) return true;
+    if (!cs_image_find("libgcc_s.so.1", &libgcc)) return false;
+    cs_store(&frame_address, (__typeof__(&_Unwind_GetIP))cs_image_symbol(&libgcc, "_Unwind_GetIP"));
+    cs_store(&unwind, (__typeof__(&_Unwind_Backtrace))cs_image_symbol(&libgcc, "_Unwind_Backtrace"));
+    const bool found = cs_load(&unwind) && cs_load(&frame_address);
+    if (found) cs_store_rel(&there, true);
+    return found;
+}
+
+/* backtrace() has the C library load libgcc, and unlike dlopen() leaves the caller's dlerror() alone. */
+void cs_creator_in_loader(void)
+{
+    static _Atomic bool done;
+    void *frame;
+    if (CS_LIKELY(cs_load(&done)) || atomic_exchange(&done, true)) return;
+    CS_KEEP_ERRNO;
+    backtrace(&frame, 1);
 }
 
 static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *found)

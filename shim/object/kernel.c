@@ -23,11 +23,7 @@ void cs_kernel_named(CUfunction function, const char *name)
 
 static bool can_ask(void)
 {
-#if CUDA_VERSION >= 12030
     return cs_real.cuFuncGetName || cs_real.cuKernelGetName;
-#else
-    return false;
-#endif
 }
 
 cs_name cs_kernel_ask(CUfunction function)
@@ -36,10 +32,8 @@ cs_name cs_kernel_ask(CUfunction function)
     const char *name = NULL;
     cs_u32 epoch = cs_load_acq(&cs_kernel_epoch);
     cs_name known = (cs_name)cs_map_get(&cs_kernel_handles, (uintptr_t)function); /* before an unload */
-#if CUDA_VERSION >= 12030
     if (!cs_real.cuFuncGetName || cs_real.cuFuncGetName(&name, function) != CUDA_SUCCESS) name = NULL;
     if (!name && cs_real.cuKernelGetName && cs_real.cuKernelGetName(&name, (CUkernel)function) != CUDA_SUCCESS) name = NULL;
-#endif
     if (!name && (can_ask() || !known)) return 0;
     if (!name) keep(function, epoch, known); /* a driver of that age gives out no handle again without a call that tells its name */
     else cs_kernel_named(function, name);

@@ -5,7 +5,7 @@
 bool cs_map_init(struct cs_map *map, unsigned log2_slots)
 {
     *map = (struct cs_map){.shift = 64 - log2_slots, .mask = ((cs_u64)1 << log2_slots) - 1};
-    map->slots = cs_memory_map(sizeof *map->slots << log2_slots);
+    map->slots = cs_memory_map(sizeof *map->slots << log2_slots, CS_NO_OBJECTS);
     return map->slots;
 }
 

@@ -10,8 +10,8 @@ enum { NAMES_MAX = 1 << 16, GUESTS_MAX = NAMES_MAX / 4 * 3, SLOTS = 2 * NAMES_MA
 static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_NAMES, "names");
 
 /* Written under the lock, read without it: a number is seen in `hashed`, or given out, after its text is in place. */
-static const char *_Atomic *_Atomic text_of;
-static _Atomic cs_u32 *_Atomic hashed; /* open addressing, name numbers */
+static const char *_Atomic text_of[NAMES_MAX];
+static _Atomic cs_u32 hashed[SLOTS]; /* open addressing, name numbers */
 static _Atomic cs_u32 count = 1;
 static char *chunk;
 static size_t chunk_left;
@@ -30,17 +30,10 @@ static cs_u64 hash_of(const char *text, size_t n)
     return h ^ h >> 32;
 }
 
-static bool ready(void)
-{
-    if (!cs_load(&text_of)) cs_store_rel(&text_of, cs_memory_map(NAMES_MAX * sizeof *text_of));
-    if (cs_load(&text_of) && !cs_load(&hashed)) cs_store_rel(&hashed, cs_memory_map(SLOTS * sizeof *hashed));
-    return cs_load(&hashed);
-}
-
 static const char *keep(const char *text, size_t n)
 {
     if (chunk_left < n + 1) {
-        chunk = cs_memory_map(CHUNK);
+        chunk = cs_memory_map(CHUNK, "names");
         chunk_left = chunk ? CHUNK : 0;
         if (!chunk) return NULL;
     }
@@ -54,13 +47,11 @@ static const char *keep(const char *text, size_t n)
 /* The number of a text that is kept, else 0; *slot is where it stands, or where it would. Without the lock a text that is being added may be missed. */
 static cs_name find(const char *text, size_t n, cs_u64 hash, cs_u64 *slot)
 {
-    _Atomic cs_u32 *table = cs_load_acq(&hashed);
-    if (!table) return 0;
     for (cs_u64 i = hash % SLOTS;; i = (i + 1) % SLOTS) {
-        cs_name name = cs_load_acq(&table[i]);
+        cs_name name = cs_load_acq(&hashed[i]);
         *slot = i;
         if (!name) return 0;
-        const char *kept = cs_load(&cs_load(&text_of)[name]);
+        const char *kept = cs_load(&text_of[name]);
         if (!strncmp(kept, text, n) && !kept[n]) return name;
     }
 }
@@ -68,7 +59,6 @@ static cs_name find(const char *text, size_t n, cs_u64 hash, cs_u64 *slot)
 static cs_name add_locked(const char *text, size_t n, cs_u64 hash, cs_u32 max)
 {
     cs_u64 slot = 0;
-    if (!ready()) return 0;
     cs_name name = find(text, n, hash, &slot);
     if (name) return name;
     if (cs_load(&count) == 1) cs_store_rel(&text_of[1], "(more names than custream keeps)"), cs_store(&count, 2);
@@ -100,8 +90,7 @@ cs_name cs_name_add_guest(const char *text) { return add(text, GUESTS_MAX); }
 
 const char *cs_name_text(cs_name name)
 {
-    const char *_Atomic *texts = cs_load_acq(&text_of);
-    const char *text = texts && name < NAMES_MAX ? cs_load_acq(&texts[name]) : NULL;
+    const char *text = name < NAMES_MAX ? cs_load_acq(&text_of[name]) : NULL;
     return text ? text : "";
 }
 

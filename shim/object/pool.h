@@ -3,7 +3,8 @@
  *
  * A reference is a slot index and the slot's generation, so that one kept in a record or in a map cannot reach the next object in the same slot.
  * Objects are made and ended by application threads without locks. An ended object is only marked: its slot stays, for records that still speak of
- * it, until the writer thread has drained all of them and gives it back. Capacity is fixed and virtual: untouched slots take no memory.
+ * it, until the writer thread has drained all of them and gives it back; where there is none, until a pool is full. Capacity is fixed and virtual:
+ * untouched slots take no memory.
  */
 #ifndef CS_OBJECT_POOL_H
 #define CS_OBJECT_POOL_H
@@ -12,7 +13,11 @@
 
 typedef cs_u32 cs_ref; /* 0: none */
 
+/* There is no writer, for good: nothing is recorded, and who needs the place of what has ended takes it. */
+extern _Atomic bool cs_objects_alone;
+
 enum { CS_REF_INDEX_BITS = 20 };
+#define CS_NO_OBJECTS "stream objects; nothing is recorded or changed" /* where there is no memory for a pool or a map */
 
 /* The head of every pooled object. */
 struct cs_object {

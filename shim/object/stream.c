@@ -4,6 +4,7 @@
 
 #include "shim/base/keep.h"
 #include "shim/base/clock.h"
+#include "shim/base/lane.h"
 #include "shim/calls/real.h"
 #include "shim/object/creator.h"
 
@@ -39,6 +40,7 @@ cs_u32 cs_stream_lane(int device, cs_u32 gpu_id, bool legacy)
     cs_u32 lane;
     do lane = FIRST_LANE + cs_add(&lanes[d].next, 1);
     while (!lane_take(d, lane));
+    if (lane >= CS_LANE_STREAMS) lane = LANE_BITS + lane % (CS_LANE_STREAMS - LANE_BITS); /* those of the first ones, long ago */
     return lane;
 }
 
@@ -116,14 +118,9 @@ static struct cs_stream *stream_new(struct cs_thread *thread, cs_u64 key, cs_ref
 
 static cs_u64 green_context_of(CUstream handle)
 {
-#if CUDA_VERSION >= 12040
     CUgreenCtx green = NULL;
     if ((void *)cs_real.cuStreamGetGreenCtx == (void *)cs_real_missing) return 0; /* a driver from before them */
     return cs_real.cuStreamGetGreenCtx(handle, &green) == CUDA_SUCCESS ? (uintptr_t)green : 0;
-#else
-    (void)handle;
-    return 0;
-#endif
 }
 
 cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned flags, int priority_asked, cs_u16 call, const void *caller, cs_u64 ticks)

@@ -38,7 +38,11 @@ static void thread_ends(void *ending)
     cs_store_rel(&thread->state, CS_THREAD_DONE);
 }
 
-static void end_init(void) { end_known = pthread_key_create(&end_key, thread_ends) == 0; }
+static void end_init(void)
+{
+    end_known = pthread_key_create(&end_key, thread_ends) == 0;
+    if (!end_known) cs_refused("the ends of threads; their rings are not used again"); /* no key is left: programs may have 1024 */
+}
 
 void cs_thread_set_ring_size(size_t bytes)
 {
@@ -47,21 +51,37 @@ void cs_thread_set_ring_size(size_t bytes)
     ring_bytes = size;
 }
 
+/* As for a new thread. */
+static void make_free(struct cs_thread *t)
+{
+    t->last_end_ns = t->loss_begin_ns = t->loss_end_ns = t->part_since_ns = t->part_first_ns = 0;
+    t->announced = t->populated = t->is_driver = t->site_legacy = false;
+    t->site = t->quiet = t->site_context = 0;
+    t->given_shown = 0;
+    t->first = cs_load(&t->ring.tail);
+    cs_store(&t->lost, 0);
+    cs_memory_forget(t->ring.slots, (t->ring.mask + 1) * CS_SLOT);
+}
+
 static struct cs_thread *take_free(void)
 {
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
         cs_u32 free = CS_THREAD_FREE;
         if (cs_load(&t->state) == free && atomic_compare_exchange_strong(&t->state, &free, CS_THREAD_LIVE)) return t;
+        cs_u32 done = CS_THREAD_DONE;
+        if (!cs_load(&cs_objects_alone) || cs_load(&t->state) != done || !atomic_compare_exchange_strong(&t->state, &done, CS_THREAD_LIVE)) continue;
+        make_free(t);
+        return t;
     }
     return NULL;
 }
 
 static struct cs_thread *make_new(void)
 {
-    struct cs_thread *t = cs_memory_map(sizeof *t);
-    void *slots = t ? cs_memory_map(ring_bytes) : NULL;
+    static const char no_ring[] = "the ring of a thread (CUSTREAM_BUFFER); its calls are not recorded";
+    struct cs_thread *t = cs_memory_map(sizeof *t, no_ring);
+    void *slots = t ? cs_memory_map(ring_bytes, no_ring) : NULL;
     if (!slots) {
-        cs_log_once(CS_LOG_ERROR, "no memory for a thread's ring of %zu bytes; its calls are not recorded", ring_bytes);
         cs_memory_unmap(t, sizeof *t);
         return NULL;
     }
@@ -99,13 +119,7 @@ struct cs_thread *cs_thread_start(void)
 
 void cs_thread_recycle(struct cs_thread *t)
 {
-    t->last_end_ns = t->loss_begin_ns = t->loss_end_ns = t->part_since_ns = t->part_first_ns = 0;
-    t->announced = t->populated = t->is_driver = t->site_legacy = false;
-    t->site = t->quiet = t->site_context = 0;
-    t->given_shown = 0;
-    t->first = cs_load(&t->ring.tail);
-    cs_store(&t->lost, 0);
-    cs_memory_forget(t->ring.slots, (t->ring.mask + 1) * CS_SLOT);
+    make_free(t);
     cs_store_rel(&t->state, CS_THREAD_FREE);
 }
 

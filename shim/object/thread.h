@@ -58,7 +58,7 @@ struct cs_thread {
     bool is_driver;     /* ran nothing but callbacks so far: a thread of the driver's */
     cs_u32 given_shown; /* the given name as last announced */
     struct cs_open_ranges *open; /* what trace/annotation.c keeps of it */
-    cs_u64 site;        /* where its next record's call was made (trace/audit.h); 0 not told */
+    cs_u64 site;        /* where its next record's call was made (audit/audit.h); 0 not told */
     bool site_legacy;   /* that call names the legacy stream by its own handle */
     cs_ref site_context; /* the context that was current then, or at an earlier call */
     cs_u64 quiet;       /* ticks: all calls that it began before are recorded, and their records read */

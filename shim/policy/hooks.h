@@ -2,8 +2,8 @@
  * Hooks: functions of the program, or of a plug-in, around calls on streams (custream.h).
  *
  * They run on the application's thread, inside its call, with the thread marked as inside: what a hook asks of CUDA goes straight to the driver, is not
- * recorded, and meets no hook. No lock is held. A hook is a place in a fixed table: registering takes a free one, a call reads the places in order and
- * counts itself in and out of each, and a place whose hook has gone is free again once nobody is in it. So a hook may unregister itself, and one that
+ * recorded, and meets no hook. No lock is held. A hook is a place in a fixed table: registering takes a free one, a call goes through those of its kind
+ * in order and counts itself in and out of each, and a place whose hook has gone is free again once nobody is in it. So a hook may unregister itself, and one that
  * never returns holds up its own call alone.
  */
 #ifndef CS_POLICY_HOOKS_H
@@ -14,14 +14,19 @@
 
 enum { CS_HOOKS = 64 };
 
-/* Kinds that somebody listens to, or has, a bit each. */
-extern _Atomic cs_u32 cs_hooks_kinds;
+/* The places whose hooks are of a kind, a bit each. */
+extern _Atomic cs_u64 cs_hooks_places[CUSTREAM_HOOK_KINDS];
+
+/* Whether there is a hook of the kind; -1: there is none. Then: of any kind. */
+static inline bool cs_hooks_listen(int kind) { return kind >= 0 && cs_load(&cs_hooks_places[kind]); }
+bool cs_hooks_any(void);
 
 /* The number of the hook, from 1; 0: the table is full. */
 cs_u32 cs_hook_add(custream_hook_kind_t kind, custream_hook_fn *function, void *arg);
 /* False: there is none of that number. *running: some thread is in it still. */
 bool cs_hook_remove(cs_u32 number, bool *running);
 bool cs_hook_inside(void); /* this thread is in one */
+void cs_hooks_stay(bool stays); /* while so, hooks do not change the streams of this thread's calls */
 void cs_hooks_after_fork_in_child(void);
 
 /* One call, as hooks are asked about it; a wrapper's local. */

@@ -15,7 +15,7 @@ enum { CS_ANY = INT32_MIN, CS_RULES = 256 };
 enum cs_default_mode { CS_DEFAULT_UNDECIDED, CS_DEFAULT_KEEP, CS_DEFAULT_PER_THREAD, CS_DEFAULT_LEGACY };
 enum cs_context_kind { CS_CONTEXT_PRIMARY, CS_CONTEXT_CREATED, CS_CONTEXT_GREEN };
 
-/* One of the ordered list; the first that matches a stream wins. Globs as of fnmatch(3). */
+/* One of the ordered list; the first that matches a stream wins. Globs as of fnmatch(3), of bytes. */
 struct cs_rule {
     struct cs_match {
         const char *library, *thread, *call, *name; /* NULL: any */

@@ -54,7 +54,7 @@ static struct cs_stream_set *set_again(cs_ref owner)
 
 static struct cs_stream_set *set_new(cs_ref owner)
 {
-    struct cs_stream_set *set = cs_memory_map(sizeof *set), *first = cs_load(&all_sets);
+    struct cs_stream_set *set = cs_memory_map(sizeof *set, "a pool of streams (CUSTREAM_STREAMS); streams are not shared"), *first = cs_load(&all_sets);
     if (!set) return NULL;
     cs_store(&set->owner, owner);
     do set->all = first;

@@ -6,6 +6,7 @@
  */
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
+#include "shim/base/saturate.h"
 #include "shim/calls/real.h"
 #include "shim/policy/policies.h"
 
@@ -13,7 +14,7 @@ static int changed(const struct cs_priority *rule, int asked)
 {
     switch (rule->kind) {
     case CS_PRIORITY_SET: return rule->value;
-    case CS_PRIORITY_SHIFT: return asked + rule->value;
+    case CS_PRIORITY_SHIFT: return cs_sum(asked, rule->value);
     case CS_PRIORITY_MAP:
         for (int i = 0; i < rule->mapped; i++)
             if (rule->map[i].from == asked) return rule->map[i].to;

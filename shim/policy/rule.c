@@ -1,10 +1,10 @@
 /*
  * Rules: which one a stream matches, and what it sets. The first that matches wins.
  */
-#include <fnmatch.h>
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "shim/base/glob.h"
 #include "shim/base/keep.h"
 #include "shim/calls/real.h"
 #include "shim/object/creator.h"
@@ -21,30 +21,28 @@ struct subject {
     char thread_name[16];               /* likewise; "" not yet */
 };
 
-static bool glob(const char *pattern, const char *text) { return fnmatch(pattern, text, 0) == 0; }
-
 static bool library_matches(struct subject *s, const char *pattern)
 {
     if (!s->library_known) s->library = cs_creator_of(s->caller), s->library_known = true;
-    return s->library && glob(pattern, cs_name_text(s->library));
+    return s->library && cs_glob(pattern, cs_name_text(s->library));
 }
 
 /* By the name that the program gave it with NVTX, or the system's. */
 static bool thread_matches(struct subject *s, const char *pattern)
 {
     cs_name given = cs_given_thread_name(s->thread->tid);
-    if (given && glob(pattern, cs_name_text(given))) return true;
+    if (given && cs_glob(pattern, cs_name_text(given))) return true;
     if (!*s->thread_name) prctl(PR_GET_NAME, s->thread_name);
-    return glob(pattern, s->thread_name);
+    return cs_glob(pattern, s->thread_name);
 }
 
 static bool context_matches(struct subject *s, int device, int kind)
 {
     const struct cs_context *context = cs_pool_get(&cs_contexts, cs_context_current(s->thread));
     bool green = s->creation && s->creation->green;
-    if (device != CS_ANY && (!context || context->device != device)) return false;
+    if (device != CS_ANY && (!context || cs_load(&context->device) != device)) return false;
     if (kind == CS_ANY) return true;
-    return kind == (green ? CS_CONTEXT_GREEN : context && context->primary ? CS_CONTEXT_PRIMARY : CS_CONTEXT_CREATED);
+    return kind == (green ? CS_CONTEXT_GREEN : context && cs_load(&context->primary) ? CS_CONTEXT_PRIMARY : CS_CONTEXT_CREATED);
 }
 
 /* What only a stream that is being created has. */
@@ -53,7 +51,7 @@ static bool creation_matches(const struct cs_creation *c, struct cs_rule *rule)
     const struct cs_match *m = &rule->match;
     if (m->name) return false; /* it has none yet: tried again when it gets one */
     if (!c) return !m->call && m->priority == CS_ANY && m->nonblocking == CS_ANY && m->nth == CS_ANY;
-    if (m->call && !glob(m->call, cs_call_info[c->call].name)) return false;
+    if (m->call && !cs_glob(m->call, cs_call_info[c->call].name)) return false;
     if (m->priority != CS_ANY && m->priority != c->priority_asked) return false;
     return m->nonblocking == CS_ANY || m->nonblocking == !!(c->flags_asked & CU_STREAM_NON_BLOCKING);
 }
@@ -101,14 +99,14 @@ static bool named_matches(struct cs_thread *thread, const struct cs_stream *stre
 {
     const struct cs_match *m = &rule->match;
     struct subject s = {.thread = thread};
-    if (!m->name || !glob(m->name, cs_name_text(name))) return false;
-    if (m->library && !(stream->library && glob(m->library, cs_name_text(stream->library)))) return false;
-    if (m->call && !glob(m->call, cs_call_info[stream->call].name)) return false;
+    if (!m->name || !cs_glob(m->name, cs_name_text(name))) return false;
+    if (m->library && !(stream->library && cs_glob(m->library, cs_name_text(stream->library)))) return false;
+    if (m->call && !cs_glob(m->call, cs_call_info[stream->call].name)) return false;
     if (m->device != CS_ANY && m->device != stream->device) return false;
     if (m->priority != CS_ANY && m->priority != stream->priority_asked) return false;
     if (m->nonblocking != CS_ANY && m->nonblocking != !!(stream->flags_asked & CU_STREAM_NON_BLOCKING)) return false;
     const struct cs_context *context = cs_pool_get(&cs_contexts, cs_load(&stream->context));
-    enum cs_context_kind kind = stream->green ? CS_CONTEXT_GREEN : context && context->primary ? CS_CONTEXT_PRIMARY : CS_CONTEXT_CREATED;
+    enum cs_context_kind kind = stream->green ? CS_CONTEXT_GREEN : context && cs_load(&context->primary) ? CS_CONTEXT_PRIMARY : CS_CONTEXT_CREATED;
     if (m->context != CS_ANY && m->context != (int)kind) return false;
     if (m->thread && !(thread && thread_matches(&s, m->thread))) return false;
     return m->nth == CS_ANY || (cs_u32)m->nth == cs_add(&rule->matched, 1) + 1;

@@ -1,37 +1,33 @@
 /*
  * Whether a rule can ever do what it says. Only what is certain is refused: a rule without effect is a slip that nothing else would show.
  */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "shim/calls/cuda_api.h"
+#include "shim/base/glob.h"
+#include "shim/calls/how_words.h"
 #include "shim/policy/keys.h"
 #include "shim/policy/reading.h"
 
-/* The call table's rows that make streams: those whose effect is stream_create. A call that takes a green context makes its streams in one, the others do not. */
 static const struct call {
-    const char *name, *effect, *parameters;
+    const char *name;
+    unsigned how; /* enum cs_how */
 } calls[] = {
-#define NOTHING         ""
-#define DO(effect, ...) #effect
-#define CALL(name, sibling, kind, stream, effect, parameters, ...) {#name, effect, #parameters},
+#define CALL(name, sibling, kind, how, ...) {#name, how},
 #include "shim/calls/calls.def"
 #undef CALL
-#undef DO
-#undef NOTHING
 };
 
 static bool creates(const struct call *call, int green)
 {
-    return !strcmp(call->effect, "stream_create") && (green < 0 || !strstr(call->parameters, "CUgreenCtx") == !green);
+    return call->how & CS_HOW_CREATES && (green < 0 || !(call->how & CS_HOW_GREEN) == !green);
 }
 
 /* Whether a glob matches a call that makes streams; of green contexts (1), of others (0), of any (-1). */
 static bool matches_creation(const char *glob, int green)
 {
     for (size_t i = 0; i < CS_COUNT(calls); i++)
-        if (creates(&calls[i], green) && !fnmatch(glob, calls[i].name, 0)) return true;
+        if (creates(&calls[i], green) && cs_glob(glob, calls[i].name)) return true;
     return false;
 }
 

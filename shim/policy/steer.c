@@ -111,9 +111,7 @@ bool cs_steer_mutes(const struct cs_steer *steer, cs_ref ref)
 
 static CUresult create(const struct cs_creation *c, CUstream *out)
 {
-#if CUDA_VERSION >= 12050
     if (c->green) return cs_real.cuGreenCtxStreamCreate(out, c->green, c->flags, c->priority);
-#endif
     if (c->priority == c->priority_asked && c->call == CS_CALL_cuStreamCreate) return cs_real.cuStreamCreate(out, c->flags);
     return cs_real.cuStreamCreateWithPriority(out, c->flags, c->priority);
 }

@@ -36,12 +36,15 @@ struct cs_open_ranges {
  * ends are written all the same, without knowing whether they match. */
 enum { SLOTS = 1 << 14, WINDOW = 64 };
 static struct open_range *started;
+static bool any_started; /* else nothing in it was ever touched */
+CS_TABLE(TRACE, started, SLOTS);
 static cs_u64 untracked;
 static cs_u64 next_span; /* id of async spans that are no process ranges: beyond those of all process ranges */
 
 void cs_annotations_begin(void)
 {
-    if (started) cs_memory_forget(started, SLOTS * sizeof *started);
+    if (any_started) cs_memory_forget(started, SLOTS * sizeof *started);
+    any_started = false;
     untracked = 0;
     next_span = (cs_u64)1 << 40;
 }
@@ -223,7 +226,7 @@ static void end_stale(struct cs_thread *thread, cs_u32 places, cs_u32 but_id)
 
 static void range_pushed(struct cs_thread *thread, const struct cs_record *r, struct cs_annotation_record more)
 {
-    if (!thread->open) thread->open = cs_memory_map(sizeof *thread->open);
+    if (!thread->open) thread->open = cs_memory_map(sizeof *thread->open, "the open NVTX ranges of a thread");
     struct cs_open_ranges *open = thread->open;
     if (!open) return;
     end_stale(thread, more.place, 0);
@@ -290,8 +293,8 @@ static void mark(struct cs_thread *thread, const struct cs_record *r, const stru
 static struct open_range *started_slot(cs_u32 id, bool make)
 {
     struct open_range *empty = NULL;
-    if (!started && make) started = cs_memory_map(SLOTS * sizeof *started);
-    for (cs_u32 i = 0; started && i < WINDOW; i++) {
+    any_started |= make;
+    for (cs_u32 i = 0; any_started && i < WINDOW; i++) {
         struct open_range *slot = &started[(id + i) % SLOTS];
         if (slot->id == id) return slot;
         if (!slot->id && !empty) empty = slot;
@@ -347,7 +350,7 @@ void cs_annotations_part_ends(cs_u64 now_ns)
         for (cs_u32 i = live ? t->open->count : 0; i-- > 0;)
             range_slice(t, &t->open->at[i], t->last_end_ns, t->open->at[i].continued ? "began in an earlier part, and goes on in the next" : "goes on in the next part", 0);
     }
-    for (cs_u32 i = 0; started && i < SLOTS && !cs_output_full(); i++) {
+    for (cs_u32 i = 0; any_started && i < SLOTS && !cs_output_full(); i++) {
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);
@@ -364,7 +367,7 @@ void cs_annotations_part_begins(cs_u64 now_ns)
             t->open->at[i].continued = true;
         }
     }
-    for (cs_u32 i = 0; started && i < SLOTS && !cs_output_full(); i++) {
+    for (cs_u32 i = 0; any_started && i < SLOTS && !cs_output_full(); i++) {
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);
@@ -376,8 +379,8 @@ void cs_annotations_part_begins(cs_u64 now_ns)
 
 void cs_annotations_end(void)
 {
-    cs_u64 now = started ? cs_clock_ns(cs_ticks()) : 0;
-    for (cs_u32 i = 0; started && i < SLOTS && !cs_output_full(); i++) {
+    cs_u64 now = any_started ? cs_clock_ns(cs_ticks()) : 0;
+    for (cs_u32 i = 0; any_started && i < SLOTS && !cs_output_full(); i++) {
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);

@@ -123,17 +123,19 @@ bool cs_demangle(const char *mangled, char *full, size_t full_size, char *brief,
 
 /* --- kept as JSON --- */
 
-struct kept {
+static struct kept {
     const char *full, *brief;
     cs_u32 full_length, brief_length;
-};
+} *names;
+enum { NAMES = 1 << 16 };
+CS_TABLE(TRACE, names, NAMES);
 
 static const char *keep(const char *text, cs_u32 *length)
 {
     static char *chunk, *chunk_end;
     enum { CHUNK = 1 << 18, JSON_MAX = 6 * CS_KERNEL_TEXT + 2 };
     if (chunk_end - chunk < JSON_MAX) {
-        chunk = cs_memory_map(CHUNK);
+        chunk = cs_memory_map(CHUNK, "the names of kernels");
         chunk_end = chunk ? chunk + CHUNK : NULL;
     }
     if (!chunk) return NULL;
@@ -145,17 +147,14 @@ static const char *keep(const char *text, cs_u32 *length)
 
 static const struct kept *kept_name(cs_name name)
 {
-    enum { NAMES = 1 << 16 };
-    static const struct kept none = {"\"\"", "\"\"", 2, 2};
-    static struct kept *names;
+    static const struct kept none = {"\"\"", "\"\"", 2, 2}, unkept = {"\"kernel\"", "\"kernel\"", 8, 8}; /* there was no memory for it */
     static char full[CS_KERNEL_TEXT], brief[CS_KERNEL_TEXT];
-    if (!names && !(names = cs_memory_map(NAMES * sizeof *names))) return &none;
     struct kept *kept = &names[name < NAMES ? name : 0];
     if (kept->brief) return kept;
     cs_demangle(cs_name_text(name < NAMES ? name : 0), full, sizeof full, brief, sizeof brief);
-    kept->full = keep(full, &kept->full_length);
-    kept->brief = keep(brief, &kept->brief_length);
-    return kept->full && kept->brief ? kept : &none;
+    if (!kept->full) kept->full = keep(full, &kept->full_length);
+    if (kept->full) kept->brief = keep(brief, &kept->brief_length);
+    return kept->brief ? kept : name ? &unkept : &none;
 }
 
 char *cs_put_kernel(char *at, cs_name name)

@@ -13,8 +13,6 @@
 
 enum { WORKS = 8 * CS_GPU_AT_ONCE, CALLS = 8 * CS_GPU_AT_ONCE, STUCK = 200, PATIENCE = 3, CALL_PATIENCE = 2, LINGER = 25, EDGE_PATIENCE_NS = 500000000 };
 
-struct cs_gpu_totals cs_gpu_totals;
-
 /* What came and has not been written: in the order in which it came. `since`: how many flushes had ended then. */
 static struct held_work {
     struct cs_gpu_work work;
@@ -26,21 +24,13 @@ static struct held_call {
     cs_u64 since_ns;
 } *calls;
 static cs_u64 round_ns; /* when the round began */
+static cs_u64 come;     /* pieces of work whose times have come */
 static size_t work_count, call_count;
-static cs_u32 *order, *order_room; /* of works to write; room for sorting them */
+static cs_u32 *orders, *order, *order_room; /* of works to write; room for sorting them */
+CS_TABLE(TRACE, works, WORKS);
+CS_TABLE(TRACE, calls, CALLS);
+CS_TABLE(TRACE, orders, 2 * WORKS);
 
-void cs_gpu_trace_begin(void)
-{
-    if (!works) {
-        works = cs_memory_map(WORKS * sizeof *works);
-        calls = cs_memory_map(CALLS * sizeof *calls);
-        order = cs_memory_map(2 * WORKS * sizeof *order);
-        order_room = order ? order + WORKS : NULL;
-        memset(&cs_gpu_totals, 0, sizeof cs_gpu_totals);
-        cs_ops_begin();
-    }
-    cs_gpu_lanes_begin();
-}
 
 /* --- taking over --- */
 
@@ -59,8 +49,8 @@ static bool has_times(const struct cs_gpu_work *work) { return work->start && wo
 
 static void take_work(const struct cs_gpu_work *work)
 {
-    if (!order || (!has_times(work) && !work->correlation)) {
-        cs_gpu_totals.no_times++;
+    if (!order || !works || (!has_times(work) && !work->correlation)) {
+        cs_totals.gpu.no_times++;
         return;
     }
     if (has_times(work) && !is_in_our_clock(work)) {
@@ -119,6 +109,28 @@ void cs_gpu_trace_collect(void)
 
 static cs_u64 enqueued_last;
 cs_u64 cs_gpu_enqueued_last(void) { return enqueued_last; }
+
+/* After a fork nothing is left of the parent's work, which another thread may have had in hand: no field of it is read. */
+static void begin_anew(void)
+{
+    order = orders;
+    order_room = orders + WORKS;
+    work_count = call_count = 0;
+    enqueued_last = strange = 0;
+    behind = false;
+    cs_ops_begin();
+    cs_gpu_lanes_forget();
+    cs_gpu_captures_begin();
+    cs_gpu_graphs_begin();
+    cs_gpu_causes_begin();
+    cs_gpu_counts_begin();
+}
+
+void cs_gpu_trace_begin(bool new_process)
+{
+    if (new_process) begin_anew();
+    cs_gpu_lanes_begin();
+}
 
 static bool has_work(const struct cs_record *record)
 {
@@ -240,7 +252,8 @@ static size_t choose(bool all)
     return ready;
 }
 
-void cs_gpu_trace_emit(bool all)
+/* `last`: nothing comes any more. */
+static void emit(bool all, bool last)
 {
     match_calls(false);
     cs_gpu_captures_settle();
@@ -252,9 +265,9 @@ void cs_gpu_trace_emit(bool all)
         struct cs_op *op = cs_op_of(held->work.correlation);
         cs_rotate_if_due();
         if (is_outside(&held->work, op)) {}
-        else if (has_times(&held->work)) cs_gpu_work_write(&held->work, op);
+        else if (has_times(&held->work)) come++, cs_gpu_work_write(&held->work, op);
         else {
-            cs_gpu_totals.no_times++;
+            cs_totals.gpu.no_times++;
             if (op) cs_gpu_came(op);
         }
         held->work.kind = CS_GPU_KINDS; /* written */
@@ -262,23 +275,24 @@ void cs_gpu_trace_emit(bool all)
     for (size_t i = 0; i < work_count; i++)
         if (works[i].work.kind != CS_GPU_KINDS) works[kept++] = works[i];
     work_count = kept;
-    cs_gpu_missing_write(all);
-    cs_gpu_causes_write(all);
-    cs_gpu_count_write(all);
+    cs_gpu_work_lost_write();
+    cs_gpu_missing_write(last);
+    cs_gpu_causes_write(last);
+    cs_gpu_count_write(last);
     bool expected = !cs_windows_closed() && (call_count || work_count); /* else they may be of calls that are not recorded */
     for (cs_u32 i = 1; i <= cs_gpu_lanes_high() && !expected; i++) {
         struct cs_gpu_lane *lane = cs_gpu_lane_get(i);
         expected = lane && lane->first;
     }
-    cs_u64 come = 0;
-    for (int kind = 0; kind < CS_GPU_KINDS; kind++) come += cs_gpu_totals.count[kind];
     cs_gpu_expect(expected, come);
 }
+
+void cs_gpu_trace_emit(bool all) { emit(all, false); }
 
 void cs_gpu_trace_end(void)
 {
     match_calls(true);
-    cs_gpu_trace_emit(true);
+    emit(true, true);
 }
 
 bool cs_gpu_trace_settled(const struct cs_stream *stream)

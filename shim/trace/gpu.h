@@ -10,8 +10,8 @@
 #include "shim/trace/gpu_lane.h"
 #include "shim/trace/gpu_op.h"
 
-/* A new process's trace; a new file of it, where nothing has been announced. */
-void cs_gpu_trace_begin(void);
+/* A new file, where nothing has been announced. `new_process`: its first, and what a forked child has of its parent's is forgotten, in every file of these. */
+void cs_gpu_trace_begin(bool new_process);
 
 void cs_gpu_trace_collect(void);
 bool cs_gpu_trace_behind(void); /* that left something over, for which there was no room */
@@ -53,15 +53,6 @@ cs_u64 cs_gpu_trace_cut(struct cs_stream *stream, cs_u64 ns, bool *awaited);
 void cs_gpu_trace_stream_ends(struct cs_stream *stream);
 void cs_gpu_trace_stream_gone(struct cs_stream *stream);
 
-/* Work by kind, and what never came. */
-struct cs_gpu_totals {
-    cs_u64 count[CS_GPU_KINDS];
-    cs_u64 unmatched; /* shown without the call that made it */
-    cs_u64 no_times;  /* came without a start or an end */
-    cs_u64 lost;      /* that the backend dropped */
-    cs_u64 missed;    /* launches whose kernels have not come, though something behind them on their streams has */
-};
-extern struct cs_gpu_totals cs_gpu_totals;
 char *cs_gpu_put_totals(char *at); /* ,"gpu":{...} for the trailer; at most 4 KiB */
 
 /* Numbers of arrows: from the file's first, those from a call to its work; the others have their own stretches. */
@@ -87,6 +78,12 @@ void cs_gpu_queue_add(struct cs_gpu_lane *lane, struct cs_op *op);
 void cs_gpu_queue_arrived(struct cs_gpu_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns); /* the first work of a call */
 void cs_gpu_queue_remove(struct cs_gpu_lane *lane, cs_u64 from, cs_u64 until);                          /* calls of that time (ticks) make none */
 
+/* Of a new process's trace. */
+void cs_gpu_captures_begin(void);
+void cs_gpu_graphs_begin(void);
+void cs_gpu_causes_begin(void);
+void cs_gpu_counts_begin(void);
+
 /* Captures: a stream waits for an event (values as in CAUSED), and so may join one; whether it captures then; and the calls of those that have ended. */
 void cs_gpu_capture_joined(struct cs_stream *stream, cs_u64 ticks, const cs_u64 *cause);
 bool cs_gpu_captures(const struct cs_stream *stream, cs_u64 ticks);
@@ -110,6 +107,10 @@ void cs_gpu_count_write(bool all);
 /* Arrows from the work that ended last to the waits that it released. */
 void cs_gpu_causes_write(bool all);
 
+/* Such an arrow: from the end of an op's work to a slice "wake-up" in the wait's own, which ends with it. The work has ended before the wait, and in it. */
+void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, cs_u32 pid, cs_u32 tid, cs_u64 wait_end_ns);
+
+void cs_gpu_work_lost_write(void); /* what had no lane, all of it at once */
 void cs_gpu_overhead_write(const struct cs_gpu_work *work);
 void cs_gpu_pool_write(const struct cs_gpu_pool *pool);
 void cs_gpu_lost_write(cs_u64 count, const char *cause);

@@ -4,6 +4,8 @@
  * A capture begins and ends by calls on one stream; others join it when they wait for an event that was recorded in it, and are part of it to its end.
  * Rings are read one after the other, so that a wait may be met after the end of the capture that it belongs to: members are kept for a while.
  */
+#include <string.h>
+
 #include "shim/trace/gpu.h"
 
 enum { MEMBERS = CS_CAPTURE_MEMBERS, ROUNDS = 3 };
@@ -14,6 +16,12 @@ static struct member {
     int rounds;         /* that its calls have been looked for since it ended */
 } members[MEMBERS];
 static cs_u32 newest, open_members;
+
+void cs_gpu_captures_begin(void)
+{
+    if (newest) memset(members, 0, sizeof members);
+    newest = open_members = 0;
+}
 
 static bool covers(const struct member *m, cs_ref stream, cs_u64 ticks) { return m->stream == stream && m->stream && ticks >= m->from && ticks < m->until; }
 

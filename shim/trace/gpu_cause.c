@@ -23,7 +23,10 @@ static struct wait {
     cs_u64 since; /* flushes that had ended */
     cs_u32 file;  /* of the wait's slice */
 } *waits;
+CS_TABLE(TRACE, waits, WAITS);
 static size_t wait_count;
+
+void cs_gpu_causes_begin(void) { wait_count = 0; }
 
 /* --- rows --- */
 
@@ -77,7 +80,6 @@ static void candidate(struct wait *wait, cs_u64 last, cs_u64 ticks)
 
 static void wait_note(const struct cs_thread *thread, const struct cs_record *r, struct cs_gpu_lane *lane, cs_u64 ticks, cs_u32 device, cs_u64 begin_ns, cs_u64 end_ns)
 {
-    if (!waits && !(waits = cs_memory_map(WAITS * sizeof *waits))) return;
     if (wait_count == WAITS || !cs_gpu_is_on()) return;
     struct wait *wait = &waits[wait_count];
     *wait = (struct wait){.begin_ns = begin_ns, .end_ns = end_ns, .tid = thread->tid, .since = cs_gpu_flushes(), .file = cs_lanes_file()};
@@ -107,6 +109,23 @@ static struct cs_op *releaser(const struct wait *wait, bool all, bool *out)
     return best;
 }
 
+/* Perfetto has an arrow lead from the slice that began first, and a wait may have begun before the work: what began last is that it woke up. */
+void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, cs_u32 pid, cs_u32 tid, cs_u64 wait_end_ns)
+{
+    const cs_u64 from = op->work_end_ns < wait_end_ns ? op->work_end_ns : wait_end_ns - 1;
+    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"X\",\"cat\":\"cs_dep\",\"name\":\"wake-up\",\"pid\":");
+    at = cs_put_uint(at, pid);
+    at = cs_put_literal(at, ",\"tid\":");
+    at = cs_put_uint(at, tid);
+    at = cs_put_literal(at, ",\"ts\":");
+    at = cs_put_us(at, from);
+    at = cs_put_literal(at, ",\"dur\":");
+    at = cs_put_us(at, wait_end_ns - from);
+    at = cs_put_literal(at, "}");
+    at = cs_gpu_arrow_end(at, "s", "cs_dep", id, op->work_pid, op->work_tid, op->work_end_ns - 1);
+    cs_output_commit(cs_gpu_arrow_end(at, "f", "cs_dep", id, pid, tid, from));
+}
+
 void cs_gpu_causes_write(bool all)
 {
     static cs_u64 flow;
@@ -123,9 +142,7 @@ void cs_gpu_causes_write(bool all)
             cs_totals.arrows_between_parts++;
             continue;
         }
-        char *at = cs_gpu_arrow_end(cs_output_room(), "s", "cs_dep", CS_FLOW_RELEASE + ++flow, op->work_pid, op->work_tid, op->work_end_ns - 1);
-        cs_u64 to = waits[i].end_ns - 1;
-        cs_output_commit(cs_gpu_arrow_end(at, "f", "cs_dep", CS_FLOW_RELEASE + flow, cs_host_pid(), waits[i].tid, to < op->work_end_ns - 1 ? op->work_end_ns - 1 : to));
+        cs_gpu_wake_write(CS_FLOW_RELEASE + ++flow, op, cs_host_pid(), waits[i].tid, waits[i].end_ns);
     }
     wait_count = kept;
 }

@@ -4,6 +4,7 @@
  * A step is written at most every 20 us a counter; the value before it is repeated at its own time, so that no line is drawn where nothing was.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
@@ -13,6 +14,9 @@
 #include "shim/trace/output.h"
 
 enum { STEP_NS = 20000, EDGES = 1 << 16 };
+
+/* Of edges that wait for work to come before them: how far apart they are at least, ns; 0: as they came. */
+static cs_u64 grain;
 
 static void put_counter(const char *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u32 n)
 {
@@ -68,11 +72,18 @@ static struct edge {
     cs_u32 device;
     int step;
 } *edges;
+CS_TABLE(TRACE, edges, EDGES);
 static size_t edge_count;
 static struct {
     cs_u32 busy, shown;
     cs_u64 changed_ns, shown_ns;
 } gpus[CS_GPU_PIDS];
+
+void cs_gpu_counts_begin(void)
+{
+    edge_count = grain = 0;
+    memset(gpus, 0, sizeof gpus);
+}
 
 static bool is_later(const struct edge *a, const struct edge *b) { return a->ns > b->ns || (a->ns == b->ns && a->device > b->device); }
 
@@ -125,11 +136,38 @@ static size_t busy_steps(size_t from)
     return from;
 }
 
+/* Beside a long kernel there may be any number of short ones, and nothing can be said until it has come. What is close together becomes one edge at the end of
+ * it: fewer values are written then, and each is right. They are in order. */
+static void edges_join(void)
+{
+    size_t kept = 0, open[CS_GPU_PIDS];
+    cs_u64 from[CS_GPU_PIDS];
+    memset(open, 0xff, sizeof open);
+    grain = grain ? 2 * grain : STEP_NS;
+    for (size_t i = 0; i < edge_count; i++) {
+        const struct edge e = edges[i];
+        if (open[e.device] != SIZE_MAX && e.ns - from[e.device] < grain) {
+            edges[open[e.device]].ns = e.ns;
+            edges[open[e.device]].step += e.step;
+        } else {
+            from[e.device] = e.ns;
+            open[e.device] = kept;
+            edges[kept++] = e;
+        }
+    }
+    edge_count = kept;
+}
+
+static void edges_make_room(void)
+{
+    cs_gpu_count_write(false);
+    while (edge_count > EDGES / 2) edges_join();
+}
+
 void cs_gpu_count_busy(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
 {
-    if (!edges) edges = cs_memory_map(EDGES * sizeof *edges);
-    if (!edges) return;
-    if (edge_count + 2 > EDGES) cs_gpu_count_write(true);
+    if (device >= CS_GPU_PIDS) return;
+    if (edge_count + 2 > EDGES) edges_make_room();
     edges[edge_count++] = (struct edge){start_ns, device, 1};
     edges[edge_count++] = (struct edge){end_ns, device, -1};
 }
@@ -140,9 +178,9 @@ static cs_u64 complete_until(void)
     cs_u64 until = UINT64_MAX;
     for (cs_u32 i = 1; i <= cs_gpu_lanes_high(); i++) {
         struct cs_gpu_lane *lane = cs_gpu_lane_get(i);
-        struct cs_op *first = lane ? cs_op_get(lane->first) : NULL;
-        if (!first) continue;
-        cs_u64 from = lane->work.filled[0] > first->begin_ns ? lane->work.filled[0] : first->begin_ns;
+        if (!lane || !lane->first) continue;
+        const struct cs_op *first = cs_op_get(lane->first); /* NULL: so long ago that it is forgotten */
+        cs_u64 from = !first || lane->work.filled[0] > first->begin_ns ? lane->work.filled[0] : first->begin_ns;
         if (from < until) until = from;
     }
     return until;
@@ -157,6 +195,7 @@ void cs_gpu_count_write(bool all)
     while (done < edge_count && (all || edges[done].ns < until)) done = busy_steps(done);
     for (size_t i = done; i < edge_count; i++) edges[i - done] = edges[i];
     edge_count -= done;
+    if (!edge_count) grain = 0;
     for (cs_u32 d = 0; all && d < CS_GPU_PIDS; d++) busy_put(d, gpus[d].changed_ns);
     for (cs_u32 i = 1; all && i <= cs_gpu_lanes_high(); i++)
         if (cs_gpu_lane_get(i)) cs_gpu_count_ends(cs_gpu_lane_get(i));

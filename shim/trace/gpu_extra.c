@@ -50,19 +50,19 @@ void cs_gpu_overhead_write(const struct cs_gpu_work *w)
     row.announced |= 1u << level;
     const char *name = w->overhead.what == 1 ? "Driver Compiler" : kind < CS_COUNT(names) ? names[kind] : names[0];
     cs_output_commit(cs_put_literal(put_slice(cs_output_room(), "overhead", name, tid + (cs_u32)level, start, end), "}"));
-    cs_gpu_totals.count[CS_GPU_OVERHEAD]++;
+    cs_totals.gpu.count[CS_GPU_OVERHEAD] += !cs_output_full();
 }
 
 cs_u32 cs_gpu_counter_tid(cs_u32 device)
 {
-    enum { TID = 999999 };
+    const cs_u32 tid = cs_lane_tid(CS_LANE_COUNTERS, CS_LANE_OWN, 0);
     static cs_u32 announced[CS_GPU_PIDS];
     if (device < CS_GPU_PIDS && announced[device] != cs_lanes_file()) {
         announced[device] = cs_lanes_file();
         cs_lane_device((int)device);
-        cs_lane_named(device, TID, "counters", TID);
+        cs_lane_named(device, tid, "counters", tid);
     }
-    return TID;
+    return tid;
 }
 
 void cs_gpu_pool_write(const struct cs_gpu_pool *pool)
@@ -104,7 +104,7 @@ static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u6
     if (to_ns <= from_ns) to_ns = from_ns + 1;
     row->filled = to_ns;
     char *at = put_slice(cs_output_room(), "cs_loss", count ? "lost" : row->none, tid, from_ns, to_ns);
-    at = cs_put_literal(at, ",\"args\":{\"count\":");
+    at = cs_put_literal(at, ",\"args\":{\"gpu_work\":");
     at = cs_put_uint(at, count);
     at = cs_put_literal(at, ",\"cause\":");
     at = cs_put_string(at, cause, 512);
@@ -116,9 +116,13 @@ void cs_gpu_lost_write(cs_u64 count, const char *cause)
     static cs_u64 last_ns;
     cs_u64 now = cs_clock_ns(cs_ticks());
     gap_write(CS_GPU_TIMES, last_ns, now, count, cause);
+    if (cs_output_full()) { /* before, or by making room */
+        cs_totals_cut_work(count, last_ns, now);
+    } else {
+        cs_totals_gathered(last_ns, now);
+        cs_totals.gpu.lost += count;
+    }
     last_ns = now;
-    cs_gpu_totals.lost += count;
-    cs_totals.lost += count;
 }
 
 /* What was missing for a while, and why: written when that is over, and at the end of the trace; of a backend that has ended only where something was
@@ -146,16 +150,16 @@ char *cs_gpu_put_totals(char *at)
         *at++ = ',';
         at = cs_put_string(at, names[kind], 16);
         *at++ = ':';
-        at = cs_put_uint(at, cs_gpu_totals.count[kind]);
+        at = cs_put_uint(at, cs_totals.gpu.count[kind]);
     }
     at = cs_put_literal(at, ",\"without_call\":");
-    at = cs_put_uint(at, cs_gpu_totals.unmatched);
+    at = cs_put_uint(at, cs_totals.gpu.unmatched);
     at = cs_put_literal(at, ",\"without_times\":");
-    at = cs_put_uint(at, cs_gpu_totals.no_times);
+    at = cs_put_uint(at, cs_totals.gpu.no_times);
     at = cs_put_literal(at, ",\"lost\":");
-    at = cs_put_uint(at, cs_gpu_totals.lost);
+    at = cs_put_uint(at, cs_totals.gpu.lost);
     at = cs_put_literal(at, ",\"launches_without_kernel\":");
-    at = cs_put_uint(at, cs_gpu_totals.missed);
+    at = cs_put_uint(at, cs_totals.gpu.missed);
     if (!why) why = cs_gpu_second_best();
     if (why) {
         at = cs_put_literal(at, ",\"cause\":");

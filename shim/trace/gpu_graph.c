@@ -6,6 +6,8 @@
  * list stands only if it is as long as the graph, and no two of its calls were made at once; whatever else is in the graph then has no say. Rings are read
  * one after the other, so that some of the calls may come after the end. All tables are rings: the oldest is forgotten.
  */
+#include <string.h>
+
 #include "shim/gpu/backend.h"
 #include "shim/object/graph.h"
 #include "shim/trace/gpu.h"
@@ -18,6 +20,8 @@ static struct node_call {
     cs_ref stream;
     cs_name kernel;
     cs_u32 kind; /* enum cs_kind */
+    cs_u64 before; /* its number, from 1, of the one on the same stream that was read before it; 0 none */
+    cs_u64 newest; /* when the last of this one and those before it began */
 } calls[CALLS];
 static cs_u64 call_count; /* ever */
 
@@ -45,6 +49,12 @@ static struct exec {
     cs_u32 id;
     cs_u64 list; /* serial */
 } execs[GRAPHS]; /* by the low bits of the number: it counts up */
+
+void cs_gpu_graphs_begin(void)
+{
+    if (list_count) memset(lists, 0, sizeof lists), memset(execs, 0, sizeof execs);
+    call_count = node_count = list_count = waiting = 0;
+}
 
 static struct list *list_get(cs_u64 serial) { return serial && lists[serial % GRAPHS].serial == serial ? &lists[serial % GRAPHS] : NULL; }
 
@@ -86,12 +96,26 @@ static bool makes_node(const struct cs_record *r)
     }
 }
 
+/* By its number, while it is kept. */
+static const struct node_call *call_at(cs_u64 number) { return number && number + CALLS > call_count ? &calls[(number - 1) % CALLS] : NULL; }
+
+static struct cs_gpu_lane *lane_at(cs_ref ref)
+{
+    struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    return stream ? cs_gpu_lane_get(cs_gpu_lane_of(stream)) : NULL;
+}
+
 void cs_gpu_graph_call(const struct cs_record *r)
 {
     if (!r->stream || r->result != CUDA_SUCCESS || cs_gpu_marks() || !cs_gpu_is_on() || !makes_node(r)) return;
     const struct cs_call_info *info = &cs_call_info[r->call];
-    calls[call_count++ % CALLS] = (struct node_call){.begin = r->begin, .end = r->end, .stream = r->stream, .kind = info->kind,
+    struct cs_gpu_lane *lane = lane_at(r->stream);
+    if (!lane) return;
+    const struct node_call *before = call_at(lane->node_calls);
+    calls[call_count++ % CALLS] = (struct node_call){.begin = r->begin, .end = r->end, .stream = r->stream, .kind = info->kind, .before = lane->node_calls,
+                                                     .newest = before && before->newest > r->begin ? before->newest : r->begin,
                                                      .kernel = info->shown[0].format == CS_FORMAT_KERNEL ? (cs_name)r->value[0] : 0};
+    lane->node_calls = call_count;
 }
 
 void cs_gpu_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ended, cs_u32 graph, cs_u32 length)
@@ -132,19 +156,18 @@ static void sort(cs_u32 n)
     }
 }
 
+/* Of each stream of the capture the calls that began in it, back to where all are older. */
 static cs_u32 gather(const struct list *l)
 {
     cs_ref members[CS_CAPTURE_MEMBERS];
     cs_u64 from[CS_CAPTURE_MEMBERS];
     cs_u32 found = 0, streams = cs_gpu_capture_members(l->origin, l->until, members, from);
-    for (cs_u32 i = 0; i < CALLS && i < call_count; i++) {
-        const struct node_call *c = &calls[i];
-        if (c->begin < l->from || c->begin >= l->until) continue;
-        for (cs_u32 k = 0; k < streams; k++) {
-            if (members[k] != c->stream || c->begin < from[k]) continue;
-            order[found++] = i;
-            break;
-        }
+    for (cs_u32 k = 0; k < streams; k++) {
+        const struct cs_gpu_lane *lane = lane_at(members[k]);
+        const cs_u64 since = from[k] > l->from ? from[k] : l->from;
+        const struct node_call *c;
+        for (cs_u64 n = lane ? lane->node_calls : 0; (c = call_at(n)) && c->stream == members[k] && c->newest >= since; n = c->before)
+            if (c->begin >= since && c->begin < l->until && found < CALLS) order[found++] = (cs_u32)(c - calls);
     }
     return found;
 }

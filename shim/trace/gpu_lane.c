@@ -9,13 +9,21 @@
 enum { LANES = 1 << 16, BUCKETS = 1 << 14 };
 
 static struct cs_gpu_lane *lanes;
+CS_TABLE(TRACE, lanes, LANES);
 static cs_u32 high, free_lanes; /* of the list of freed ones: index + 1 */
 static cs_u32 buckets[BUCKETS]; /* by device and the profiler's number: index + 1 */
 
+void cs_gpu_lanes_forget(void)
+{
+    if (!high) return;
+    cs_memory_forget(lanes, LANES * sizeof *lanes);
+    memset(buckets, 0, sizeof buckets);
+    high = free_lanes = 0;
+}
+
 void cs_gpu_lanes_begin(void)
 {
-    if (!lanes) lanes = cs_memory_map(LANES * sizeof *lanes);
-    for (cs_u32 i = 0; lanes && i < high; i++) lanes[i].work.announced = lanes[i].sync.announced = 0;
+    for (cs_u32 i = 0; i < high; i++) lanes[i].work.announced = lanes[i].sync.announced = 0;
 }
 
 struct cs_gpu_lane *cs_gpu_lane_get(cs_u32 lane) { return lane && lane <= high && lanes[lane - 1].used ? &lanes[lane - 1] : NULL; }
@@ -26,7 +34,7 @@ static cs_u32 *bucket_of(cs_u32 device, cs_u32 gpu_id) { return &buckets[(gpu_id
 static cs_u32 lane_new(cs_u32 device, cs_u32 tid)
 {
     cs_u32 lane = free_lanes;
-    if (!lanes || (!lane && high == LANES)) return 0;
+    if (!lane && high == LANES) return 0;
     if (lane) free_lanes = lanes[lane - 1].next;
     else lane = ++high;
     lanes[lane - 1] = (struct cs_gpu_lane){.used = true, .device = device, .tid = tid};
@@ -89,6 +97,8 @@ cs_u32 cs_gpu_lane_internal(cs_u32 device, cs_u32 context, cs_u32 gpu_id)
 
 /* --- placing slices --- */
 
+static cs_u32 tid_of(const struct cs_gpu_lane *l, bool sync, int level) { return cs_lane_tid(l->tid, sync ? CS_LANE_SYNC : CS_LANE_WORK, (cs_u32)level); }
+
 static void announce(struct cs_gpu_lane *l, bool sync, int level)
 {
     struct cs_lane_row *row = sync ? &l->sync : &l->work;
@@ -101,7 +111,7 @@ static void announce(struct cs_gpu_lane *l, bool sync, int level)
         return;
     }
     cs_lane_device((int)l->device);
-    cs_u32 tid = l->tid + (sync ? CS_LANE_SYNC : 0) + (cs_u32)level * CS_LANE_OVERLAP;
+    cs_u32 tid = tid_of(l, sync, level);
     int n = l->tid ? snprintf(name, sizeof name, "stream %u", l->tid) : snprintf(name, sizeof name, "all streams");
     n += snprintf(name + n, sizeof name - (size_t)n, "%s", sync ? " (sync)" : !level ? " (the driver's own)" : "");
     if (level) snprintf(name + n, sizeof name - (size_t)n, " (overlap %d)", level);
@@ -116,5 +126,5 @@ cs_u32 cs_gpu_lane_place(struct cs_gpu_lane *l, bool sync, cs_u64 *start_ns, cs_
     if (row->filled[level] > *start_ns) *start_ns = row->filled[level] < end_ns ? row->filled[level] : end_ns - 1; /* more at once than lanes */
     if (end_ns > row->filled[level]) row->filled[level] = end_ns;
     announce(l, sync, level);
-    return l->tid + (sync ? CS_LANE_SYNC : 0) + (cs_u32)level * CS_LANE_OVERLAP;
+    return tid_of(l, sync, level);
 }

@@ -7,9 +7,8 @@
 #ifndef CS_TRACE_GPU_LANE_H
 #define CS_TRACE_GPU_LANE_H
 
+#include "shim/base/lane.h"
 #include "shim/object/stream.h"
-
-enum { CS_LANE_SYNC = 1000000, CS_LANE_OVERLAP = 10000000, CS_LANE_LEVELS = 32 };
 
 /* Slices on a row of lanes: where each is filled up to. */
 struct cs_lane_row {
@@ -30,10 +29,12 @@ struct cs_gpu_lane {
     cs_u64 ended_flushes; /* how many flushes had ended when its stream was found to have ended; 0 while it lives */
     cs_u64 first, last;   /* the oldest op whose work is awaited; the newest op */
     cs_u64 counted;       /* the newest op that the depth counts */
+    cs_u64 node_calls;    /* the newest call on its stream that may have made a node of a graph (gpu_graph.c) */
     cs_u32 depth, depth_shown;
     cs_u64 depth_ns, depth_shown_ns; /* when it changed last; when it was last written */
 };
 
+void cs_gpu_lanes_forget(void); /* a new process's trace: there are none */
 void cs_gpu_lanes_begin(void); /* a new file: nothing has been announced */
 
 /* The lane of a stream object, made at its first use; of the profiler's number. 0 where there is none or no room. */

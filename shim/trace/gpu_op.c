@@ -16,6 +16,8 @@ static struct correlated {
     cs_u32 correlation, op; /* the op's id, low half */
     bool outside;           /* it has none, and none will come */
 } *correlated;
+CS_TABLE(TRACE, ops, OPS);
+CS_TABLE(TRACE, correlated, CORRELATIONS);
 
 /* The ops of each thread, by time, since a thread does one thing after another. Profilers name a thread by the low half of its pthread_self(), which later
  * threads may have too; the kernel's number tells those apart. */
@@ -28,10 +30,11 @@ static cs_u32 used[THREADS], used_count; /* the places in `threads` that were ev
 
 void cs_ops_begin(void)
 {
-    if (!ops) ops = cs_memory_map(OPS * sizeof *ops);
-    if (!correlated) correlated = cs_memory_map(CORRELATIONS * sizeof *correlated);
+    if (!newest && !used_count) return;
+    cs_memory_forget(ops, OPS * sizeof *ops);
+    cs_memory_forget(correlated, CORRELATIONS * sizeof *correlated);
     memset(threads, 0, sizeof threads);
-    used_count = 0;
+    newest = used_count = 0;
 }
 
 struct cs_op *cs_op_get(cs_u64 id) { return id && ops[id % OPS].id == id ? &ops[id % OPS] : NULL; }
@@ -53,7 +56,6 @@ static struct thread *thread_of(cs_u32 key, cs_u32 tid)
 
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns)
 {
-    if (!ops || !correlated) return NULL;
     struct thread *t = thread_of(thread->key, thread->tid);
     struct cs_op *op = &ops[++newest % OPS], *before = t ? cs_op_get(t->last) : NULL;
     *op = (struct cs_op){.id = newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .call = record->call,
@@ -73,9 +75,9 @@ static void correlate(cs_u32 correlation, cs_u64 op, bool outside)
 
 static enum cs_op_found called_by(struct thread *t, const struct cs_gpu_call *call, struct cs_op **found)
 {
-    struct cs_op *newest_of_it = cs_op_get(t->last), *op = cs_op_get(t->beyond);
+    struct cs_op *newest_of_it = cs_op_get(t->last), *op = cs_op_get(t->first), *beyond = cs_op_get(t->beyond);
     if (!newest_of_it || newest_of_it->end < call->start) return CS_OP_LATER;
-    if (!op || op->begin > call->end) op = cs_op_get(t->first);
+    if (beyond && beyond->begin <= call->end && (!op || beyond->id > op->id)) op = beyond;
     while (op && op->end < call->start) op = cs_op_get(op->next_of_thread);
     if (!op) return CS_OP_LATER;
     const cs_u64 last = op->id;

@@ -21,7 +21,8 @@ struct cs_op {
     cs_u32 lane;          /* index + 1 of the stream's cs_gpu_lane; 0: none */
     cs_u64 before, after; /* its neighbours on that lane; 0 none */
     bool counted, left;   /* it has joined the lane's depth, is through: its work has come, or will not */
-    bool came, missed;    /* the profiler has told of its work, with times or without; it is a launch, and something behind it came first */
+    bool came;            /* the profiler has told of its work, with times or without */
+    cs_u32 missed;        /* it is a launch, and something behind it came first: the file that counts it as without a kernel; 0 none */
     cs_u64 before_of_thread, next_of_thread;
     cs_u64 works, work_end_ns; /* GPU records that came; the end of the last of them, and where it stands */
     cs_u32 work_pid, work_tid;

@@ -9,8 +9,6 @@
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 
-enum { TID = 999998 };
-
 /* The tid for a slice on the row of a device, announced; 0 where more goes on at once than anybody reads. */
 static cs_u32 row_place(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
 {
@@ -23,13 +21,13 @@ static cs_u32 row_place(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
     file = cs_lanes_file();
     while (level < CS_LANE_LEVELS && row->filled[level] > start_ns) level++;
     if (level == CS_LANE_LEVELS) return 0;
-    cs_u32 tid = TID + level * CS_LANE_OVERLAP;
+    cs_u32 tid = cs_lane_tid(CS_LANE_PEERS, CS_LANE_OWN, level);
     row->filled[level] = end_ns;
     if (row->announced >> level & 1) return tid;
     row->announced |= 1u << level;
     if (level) snprintf(name, sizeof name, "peer copies (overlap %u)", level);
     cs_lane_device((int)device);
-    cs_lane_named(device, tid, level ? name : "peer copies", TID);
+    cs_lane_named(device, tid, level ? name : "peer copies", cs_lane_tid(CS_LANE_PEERS, CS_LANE_OWN, 0));
     return tid;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "shim/gpu/backend.h"
 #include "shim/trace/gpu.h"
+#include "shim/trace/lanes.h"
+#include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
 enum { STEPS = 4096 };
@@ -57,16 +59,15 @@ static cs_u32 forgotten(struct cs_gpu_lane *lane)
 static void miss(struct cs_op *op)
 {
     if (op->came || cs_gpu_marks() || cs_call_info[op->call].kind != CS_KIND_LAUNCH || cs_windows_outside(op->begin)) return; /* at a window's edge it may be hidden */
-    op->missed = true;
-    cs_gpu_totals.missed++;
+    op->missed = cs_lanes_file();
+    cs_totals.gpu.missed++;
 }
 
 void cs_gpu_came(struct cs_op *op)
 {
     op->came = true;
-    if (!op->missed) return;
-    op->missed = false; /* it was late */
-    cs_gpu_totals.missed--;
+    if (op->missed && op->missed == cs_lanes_file() && cs_totals.gpu.missed) cs_totals.gpu.missed--; /* it was late; a part that has ended stands as it is */
+    op->missed = 0;
 }
 
 void cs_gpu_queue_arrived(struct cs_gpu_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns)

@@ -225,6 +225,14 @@ static void arrow_write(const struct cs_op *op, const struct place *p)
     cs_output_commit(cs_gpu_arrow_end(at, "f", "ac2g", id, p->pid, p->tid, p->start));
 }
 
+static cs_u64 without_lane;
+
+void cs_gpu_work_lost_write(void)
+{
+    if (without_lane) cs_gpu_lost_write(without_lane, "more streams than the trace has lanes for");
+    without_lane = 0;
+}
+
 void cs_gpu_work_write(const struct cs_gpu_work *w, struct cs_op *op)
 {
     if (w->kind == CS_GPU_OVERHEAD) {
@@ -234,8 +242,12 @@ void cs_gpu_work_write(const struct cs_gpu_work *w, struct cs_op *op)
     if (op && op->muted) return;
     struct place p = {.start = cs_clock_ns(w->start), .end = cs_clock_ns(w->end)};
     struct cs_gpu_lane *lane = cs_gpu_lane_get(lane_of(w, op));
-    if (cs_output_full() || !lane) {
-        cs_totals_cut(1, p.start, p.end);
+    if (cs_output_full()) {
+        cs_totals_cut_work(1, p.start, p.end);
+        return;
+    }
+    if (!lane) {
+        without_lane++;
         return;
     }
     p.raw_start = p.start;
@@ -248,7 +260,15 @@ void cs_gpu_work_write(const struct cs_gpu_work *w, struct cs_op *op)
     p.elsewhere = w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id;
     p.priority = lane->priority;
     p.tid = cs_gpu_lane_place(lane, false, &p.start, p.end);
-    cs_output_commit(put_slice(cs_output_room(), w, &p, op ? op->id : 0));
+    char *room = cs_output_room();
+    if (cs_output_full()) { /* by making room */
+        cs_totals_cut_work(1, p.start, p.end);
+        return;
+    }
+    cs_output_commit(put_slice(room, w, &p, op ? op->id : 0));
+    cs_totals_gathered(p.start, p.end);
+    cs_totals.gpu.count[w->kind]++; /* before anything else goes to the file, which may be full then: this slice is lost with what is not written */
+    cs_totals.gpu.unmatched += !op;
     if (w->kind == CS_GPU_COPY && w->copy.peer) cs_gpu_peer_write(w, p.lane, op ? op->id : 0, p.start, p.end);
     if (op) {
         arrow_write(op, &p);
@@ -256,10 +276,6 @@ void cs_gpu_work_write(const struct cs_gpu_work *w, struct cs_op *op)
         struct cs_op *last = cs_op_get(op->joined);
         if (last) arrived(op = last, &p);
         cs_gpu_queue_arrived(cs_gpu_lane_get(op->lane), op, w->end, p.end);
-    } else {
-        cs_gpu_totals.unmatched++;
     }
-    cs_totals_gathered(p.start, p.end);
-    cs_gpu_totals.count[w->kind]++;
     if (p.tid == p.lane) cs_gpu_count_busy(p.pid, p.start, p.end);
 }

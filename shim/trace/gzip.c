@@ -5,6 +5,8 @@
 
 #include "shim/base/log.h"
 #include "shim/base/realdl.h"
+#include "shim/base/unpack.h"
+#include "shim/base/worker.h"
 
 enum { LEVEL = 1, GZIP_WINDOW = 15 + 16 };
 
@@ -12,24 +14,31 @@ static __typeof__(&deflateInit2_) deflate_init;
 static __typeof__(&deflate) deflate_run;
 static __typeof__(&deflateReset) deflate_reset;
 static __typeof__(&deflateSetHeader) deflate_set_header;
+static struct cs_inflate inflate_calls;
 static z_stream stream;
 static bool ready;
 
 bool cs_gzip_init(void)
 {
     if (ready) return true;
+    cs_loader_await();
     void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
     if (zlib) {
         deflate_init = (__typeof__(deflate_init))cs_real_dlsym(zlib, "deflateInit2_");
         deflate_run = (__typeof__(deflate_run))cs_real_dlsym(zlib, "deflate");
         deflate_reset = (__typeof__(deflate_reset))cs_real_dlsym(zlib, "deflateReset");
         deflate_set_header = (__typeof__(deflate_set_header))cs_real_dlsym(zlib, "deflateSetHeader");
+        inflate_calls.begin = (__typeof__(inflate_calls.begin))cs_real_dlsym(zlib, "inflateInit2_");
+        inflate_calls.run = (__typeof__(inflate_calls.run))cs_real_dlsym(zlib, "inflate");
+        inflate_calls.end = (__typeof__(inflate_calls.end))cs_real_dlsym(zlib, "inflateEnd");
     }
-    ready = deflate_init && deflate_run && deflate_reset && deflate_set_header &&
+    ready = deflate_init && deflate_run && deflate_reset && deflate_set_header && inflate_calls.begin && inflate_calls.run && inflate_calls.end &&
             deflate_init(&stream, LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof stream) == Z_OK;
     if (!ready) cs_log(CS_LOG_ERROR, "libz.so.1 is missing, which a trace ending in .gz needs; nothing is recorded");
     return ready;
 }
+
+const struct cs_inflate *cs_gzip_inflate(void) { return ready ? &inflate_calls : NULL; }
 
 size_t cs_gzip_bound(size_t n) { return n + n / 1000 + 160; }
 

@@ -13,4 +13,8 @@ bool cs_gzip_init(void); /* false after one line on stderr: zlib is missing */
 size_t cs_gzip_member(unsigned char *out, size_t out_size, const void *data, size_t n, size_t spare, const char *comment);
 size_t cs_gzip_bound(size_t n);
 
+/* For base/claim.h: to know a compressed trace by its first bytes. NULL before cs_gzip_init. */
+struct cs_inflate;
+const struct cs_inflate *cs_gzip_inflate(void);
+
 #endif

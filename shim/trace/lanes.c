@@ -18,6 +18,13 @@ static bool device_announced[CS_GPU_PIDS];
 
 cs_u32 cs_host_pid(void) { return host_pid; }
 
+/* The files with threads' names, which may change later: kept open, so that a program that shuts itself in sees no more than a read. */
+enum { KEPT = 64 };
+static struct {
+    cs_u32 tid; /* 0: none */
+    int fd;
+} kept[KEPT];
+
 static cs_u32 files, alive;
 cs_u32 cs_lanes_file(void) { return files; }
 cs_u32 cs_lanes_alive(void) { return alive; }
@@ -29,6 +36,7 @@ void cs_lanes_begin(bool part)
     host_pid = (cs_u32)getpid();
     if (host_pid < CS_GPU_PIDS) host_pid += CS_HOST_PID_SHIFT;
     memset(device_announced, 0, sizeof device_announced);
+    for (int i = 0; !part && i < KEPT; i++) kept[i].tid = 0; /* in a fork's child the parent's numbers are none */
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) t->announced = false, t->part_since_ns = part ? t->last_end_ns : 0;
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
@@ -78,13 +86,19 @@ void cs_lane_process(void)
     cs_output_commit(cs_put_literal(at, "}}"));
 }
 
-static void comm_of(cs_u32 tid, char name[16])
+static void comm_of(const struct cs_thread *thread, char name[16])
 {
     char file[64], text[32] = "";
-    snprintf(file, sizeof file, "/proc/self/task/%u/comm", tid);
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-    if (fd >= 0) close(fd);
+    int *fd = &kept[thread->index % KEPT].fd;
+    cs_u32 *tid = &kept[thread->index % KEPT].tid;
+    ssize_t n = *tid == thread->tid ? pread(*fd, text, sizeof text - 1, 0) : -1;
+    if (n <= 0) { /* another thread's, or that one has ended */
+        if (*tid) close(*fd);
+        snprintf(file, sizeof file, "/proc/self/task/%u/comm", thread->tid);
+        *fd = open(file, O_RDONLY | O_CLOEXEC);
+        *tid = *fd >= 0 ? thread->tid : 0;
+        n = *tid ? pread(*fd, text, sizeof text - 1, 0) : -1;
+    }
     if (n > 0 && text[n - 1] == '\n') text[n - 1] = 0;
     memcpy(name, text, 15);
     name[15] = 0;
@@ -94,7 +108,7 @@ void cs_lane_thread(struct cs_thread *thread, bool again)
 {
     char name[16], shown[600];
     if (thread->announced && !again) return;
-    comm_of(thread->tid, name);
+    comm_of(thread, name);
     bool done = cs_load_acq(&thread->state) == CS_THREAD_DONE;
     if (!*name || done) memcpy(name, thread->comm, sizeof name);
     cs_name given = done ? thread->given : cs_given_thread_name(thread->tid);

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "shim/base/apart.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
@@ -17,12 +19,12 @@
 #include "shim/trace/path.h"
 #include "shim/trace/totals.h"
 
-/* SPARE: how much longer than the trailer of a flush one that tells of a gap may be. FD_MIN: above the numbers that programs expect for their own. */
-enum { BUFFER = 512 << 10, TRAILER = 64 << 10, SPARE = 1 << 10, FD_MIN = 200 };
+/* SPARE: how much longer than the trailer of a flush one that tells of a gap may be. */
+enum { BUFFER = 512 << 10, TRAILER = 64 << 10, SPARE = 1 << 10 };
 
 static struct output {
     int fd;
-    struct cs_file_id id; /* a program may close our descriptor with all others and get the number for a file of its own */
+    struct cs_file_id id; /* when it is known by its name (part.c) */
     cs_u32 parts; /* how many files are kept; 0: there is one */
     char path[PATH_MAX];
     bool gzip, full;
@@ -44,7 +46,7 @@ static void show_path(void)
 {
     size_t n = strlen(out.path) + 1;
     if (!strcmp(cs_load(&shown_path), out.path)) return;
-    char *copy = cs_memory_map(n);
+    char *copy = cs_memory_map(n, "the path of the trace, for `custream ctl`");
     if (copy) cs_store_rel(&shown_path, memcpy(copy, out.path, n));
 }
 
@@ -55,20 +57,18 @@ const char *cs_output_full_cause(void) { return out.full_cause; }
 
 static bool open_failed(void)
 {
-    const int error = errno; /* of the open; stat has its own */
-    struct stat st;
-    const char *why = !stat(out.path, &st) && S_ISDIR(st.st_mode) ? "it is a directory" : strerror(error);
-    cs_log(CS_LOG_ERROR, "cannot write the trace %s (CUSTREAM_TRACE): %s; nothing is recorded", out.path, why);
+    static char said[PATH_MAX + 256]; /* where there are policies the writer is asked for a file again: the same answer needs no second line */
+    char line[sizeof said];
+    snprintf(line, sizeof line, "cannot write the trace %s (CUSTREAM_TRACE): %s; nothing is recorded", out.path, cs_path_why());
+    if (strcmp(line, said)) cs_log(CS_LOG_ERROR, "%s", strcpy(said, line));
     return false;
 }
 
+/* Takes over a descriptor; errno is kept where there is none. */
 static bool adopt_descriptor(int fd)
 {
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
-    if (high < 0) high = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (high >= 0) close(fd);
-    out.fd = high >= 0 ? high : fd;
-    return cs_file_id_of(out.fd, &out.id);
+    out.fd = cs_apart_keep(fd);
+    return out.fd >= 0 && cs_file_id_of(out.fd, &out.id);
 }
 
 /* The program may change its directory. */
@@ -84,18 +84,19 @@ static void make_absolute(char path[PATH_MAX])
 
 bool cs_output_open(void)
 {
+    static const char no_trace[] = "the trace, which begins late or not at all";
     const bool off = cs_option_is(CS_OPTION_TRACE, "off"); /* and yet asked for, while the process runs (hook/ctl.h) */
     const char *pattern = off ? cs_option_info[CS_OPTION_TRACE].preset : cs_option_text(CS_OPTION_TRACE);
     size_t n = strlen(pattern);
     out.gzip = n > 3 && !strcmp(pattern + n - 3, ".gz");
     if (out.gzip && !cs_gzip_init()) return false;
     int fd = cs_path_open(pattern, out.path, sizeof out.path);
-    if (fd < 0 || !adopt_descriptor(fd)) return open_failed();
+    if (!adopt_descriptor(fd)) return open_failed();
     make_absolute(out.path);
     show_path();
-    if (!out.buffer) out.buffer = cs_memory_map(BUFFER);
-    if (!out.trailer) out.trailer = cs_memory_map(3 * TRAILER);
-    if (out.gzip && !out.packed) out.packed = cs_memory_map(cs_gzip_bound(BUFFER) + cs_gzip_bound(TRAILER));
+    if (!out.buffer) out.buffer = cs_memory_map(BUFFER, no_trace);
+    if (!out.trailer) out.trailer = cs_memory_map(3 * TRAILER, no_trace);
+    if (out.gzip && !out.packed) out.packed = cs_memory_map(cs_gzip_bound(BUFFER) + cs_gzip_bound(TRAILER), no_trace);
     if (!out.buffer || !out.trailer || (out.gzip && !out.packed)) return false;
     out.last_trailer = out.trailer + TRAILER;
     out.used = out.last_size = 0;
@@ -108,19 +109,6 @@ bool cs_output_open(void)
     out.room = (part < BUFFER ? (size_t)part : BUFFER) + CS_EVENT_MAX;
     if (out.room > BUFFER) out.room = BUFFER;
     return true;
-}
-
-/* Whether the descriptor still is our file; opened again by name where the program has closed it. */
-static bool still_ours(void)
-{
-    struct cs_file_id id;
-    if (cs_file_id_of(out.fd, &id) && id.device == out.id.device && id.inode == out.id.inode) return true;
-    int fd = open(out.path, O_RDWR | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) return false;
-    if (cs_file_id_of(fd, &id) && id.device == out.id.device && id.inode == out.id.inode) return adopt_descriptor(fd);
-    close(fd);
-    errno = ESTALE;
-    return false;
 }
 
 /* Pieces at the end of the events, whatever pwritev makes of them, and the file ends there. errno tells why not. */
@@ -178,14 +166,23 @@ static void mend(void)
         cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, strerror(errno));
 }
 
+/* Another process may have changed the file's length. What it put behind the end is taken off with the next write. Where it took something
+ * away, the trace would have a hole; a part with one is only a part. */
+static bool was_cut(void)
+{
+    struct stat st;
+    if (fstat(out.fd, &st)) return false;
+    if (st.st_size > out.size) out.size = st.st_size;
+    return !out.parts && st.st_size < out.end;
+}
+
 void cs_output_flush(void)
 {
     if (out.fd < 0) return;
-    if (!still_ours()) {
-        cs_log(CS_LOG_ERROR, "the trace %s was taken away (%s); it ends here", out.path, strerror(errno));
-        out.fd = -1;
-        stop("the trace file was taken away");
-        return;
+    if (!out.full && was_cut()) {
+        cs_log(CS_LOG_ERROR, "somebody has cut the trace %s short; it ends here", out.path);
+        stop("somebody has cut the trace short");
+        out.last_size = 0;
     }
     if (out.full) {
         if (out.last_size) mend();
@@ -203,7 +200,7 @@ void cs_output_flush(void)
     size_t m = make_trailer(tail, cs_totals.final ? 0 : SPARE);
     if (!out.parts && (cs_u64)out.end + n > cs_option_size(CS_OPTION_TRACE_MAX)) {
         cs_log(CS_LOG_WARN, "the trace %s reached CUSTREAM_TRACE_MAX=%s and ends here", out.path, cs_option_text(CS_OPTION_TRACE_MAX));
-        stop("trace size limit reached (CUSTREAM_TRACE_MAX)");
+        stop("its size limit (CUSTREAM_TRACE_MAX)");
         out.at_limit = true;
         mend();
     } else if (!write_at_end(events, n, tail, m)) {
@@ -256,7 +253,7 @@ bool cs_output_part_begin(void)
     before = out;
     out.fd = -1;
     int fd = cs_part_create();
-    if (fd < 0 || !adopt_descriptor(fd)) return back_to_the_old_part();
+    if (!adopt_descriptor(fd)) return back_to_the_old_part();
     out.last_trailer = free_trailer;
     out.end = out.size = out.head = 0;
     out.used = out.last_size = 0;
@@ -291,26 +288,17 @@ char *cs_output_room(void)
 
 void cs_output_commit(char *end) { out.used = (size_t)(end - out.buffer); }
 
-/* A number that has become the program's stays open. */
-static void close_ours(int fd, const struct cs_file_id *ours)
-{
-    struct cs_file_id id;
-    if (fd >= 0 && cs_file_id_of(fd, &id) && id.device == ours->device && id.inode == ours->inode) close(fd);
-}
-
 void cs_output_close(void)
 {
     struct stat st;
     if (out.fd >= 0 && !fstat(out.fd, &st) && st.st_dev == out.id.device && st.st_ino == out.id.inode && !st.st_size) unlink(out.path);
-    close_ours(out.fd, &out.id);
+    if (out.fd >= 0) close(out.fd);
     out.fd = -1;
 }
 
 void cs_output_forget(void)
 {
-    close_ours(out.fd, &out.id); /* the parent's lock stays: it belongs to the open file, which the parent still holds */
-    close_ours(before.fd, &before.id);
-    out.fd = before.fd = -1;
+    out.fd = before.fd = -1; /* numbers in the table of the parent's writer, which the child has not got */
     out.used = 0;
     cs_store(&shown_path, "");
 }

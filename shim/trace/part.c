@@ -12,8 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/base/claim.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
+#include "shim/trace/gzip.h"
 #include "shim/trace/path.h"
 #include "shim/trace/totals.h"
 
@@ -61,23 +63,10 @@ void cs_part_comment(char text[32], cs_u32 number) { snprintf(text, 32, "custrea
 /* Whether the file says of itself that it is that part of a trace, and no process of this run has to do with it. */
 static bool is_left_over(const char *name, cs_u32 number)
 {
-    char head[4096], mark[64];
-    struct stat st;
-    int fd = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) return false;
-    ssize_t n = !fstat(fd, &st) && S_ISREG(st.st_mode) ? pread(fd, head, sizeof head - 1, 0) : 0;
-    head[n > 0 ? n : 0] = 0;
-    bool ours = false;
-    if (n > 12 && (unsigned char)head[0] == 0x1f) {
-        enum { COMMENT = 0x10 }; /* in its flags, and no other: then it stands at 10 */
-        cs_part_comment(mark, number);
-        ours = head[3] == COMMENT && !strcmp(head + 10, mark);
-    } else {
-        snprintf(mark, sizeof mark, "\"part\":%u,\n\"distributedInfo\"", number);
-        ours = !strncmp(head, "{\"schemaVersion\":1,", 19) && strstr(head, mark);
-    }
-    ours = ours && !cs_path_is_taken(fd);
-    close(fd);
+    static struct cs_claim claim; /* the writer thread's alone */
+    if (!cs_claim(&claim, name, CS_CLAIM_OLD, cs_gzip_inflate())) return false;
+    bool ours = claim.part == number && !strcmp(claim.path, name) && !cs_path_is_taken(&claim); /* another path: a link led to it */
+    cs_claim_drop(&claim);
     return ours;
 }
 
@@ -106,12 +95,23 @@ static void remove_left_over(void)
     if (files) closedir(files);
 }
 
+/* The folder alone: where a link in the last place led to is known, and one that came since then is not followed. */
+static bool resolve(const char *given)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(given, '/'), *name = slash ? slash + 1 : given;
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - given), given);
+    if (!realpath(*folder ? folder : ".", path)) return false;
+    size_t n = strlen(path);
+    return (size_t)snprintf(path + n, sizeof path - n, "%s%s", n > 1 ? "/" : "", name) < sizeof path - n;
+}
+
 bool cs_parts_begin(const char *given)
 {
     *unfinished = 0;
     ended_first = ended_count = 0;
-    if (!ended && !(ended = cs_memory_map(KEPT_MAX * sizeof *ended))) return false;
-    if (!realpath(given, path)) return false;
+    if (!ended && !(ended = cs_memory_map(KEPT_MAX * sizeof *ended, "the list of parts; the trace ends where its first part does"))) return false;
+    if (!resolve(given)) return false;
     remove_left_over();
     return true;
 }
@@ -148,7 +148,9 @@ static bool move_to_free(const char *from, const char *to)
 {
     if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE)) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
-    struct stat st;
+    if (!link(from, to)) return !unlink(from);
+    if (errno == EEXIST) return false;
+    struct stat st; /* it has no links either */
     if (!lstat(to, &st)) errno = EEXIST;
     else if (errno == ENOENT) return !rename(from, to);
     return false;
@@ -162,7 +164,7 @@ static bool give_name(int fd, const char *name)
         *unfinished = 0;
         return true;
     }
-    snprintf(proc, sizeof proc, "/proc/self/fd/%d", fd);
+    snprintf(proc, sizeof proc, "/proc/thread-self/fd/%d", fd);
     return !linkat(AT_FDCWD, proc, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
 }
 

@@ -12,6 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/claim.h"
+#include "shim/base/options.h"
+#include "shim/trace/gzip.h"
+
 void cs_process_name(char name[256])
 {
     char exe[PATH_MAX];
@@ -118,38 +122,66 @@ static bool ends_with(const char *text, const char *tail)
 }
 
 /* It is locked by one that lives, or was written since the run began. */
-bool cs_path_is_taken(int fd)
+bool cs_path_is_taken(const struct cs_claim *claim)
 {
     enum { TICK_MS = 30 }; /* generously: the kernel tells a process's start in ticks of its own */
     struct stat st;
-    char head[4096], own[32];
-    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return true;
-    if (fstat(fd, &st) || !st.st_size) return false;
+    char own[32];
+    if (flock(claim->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return true;
+    if (fstat(claim->fd, &st) || !st.st_size) return false;
     double before_start = run_start() - ((double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec * 1e-9);
     if (before_start <= 0 || before_start > TICK_MS * 1e-3) return before_start <= 0;
     /* Just before the start: an earlier run's, or of the program that this process was until it called exec. That one has our pid. */
-    ssize_t n = pread(fd, head, sizeof head - 1, 0);
-    head[n > 0 ? n : 0] = 0;
     snprintf(own, sizeof own, "\"pid\":%d,", (int)getpid());
-    return (unsigned char)*head == 0x1f || strstr(head, own); /* a compressed one does not tell: it is not touched */
+    return strstr(claim->head, own);
 }
 
 size_t cs_path_stem(const char *path) { return strlen(path) - (ends_with(path, ".json.gz") ? 8 : ends_with(path, ".json") ? 5 : 0); }
 
+static const char *why = "";
+
+const char *cs_path_why(void) { return *why ? why : strerror(errno); }
+
+/* The file of that name, if it is for us: empty and locked. -1: `next` tells whether another name may do. */
+static int open_one(const char *name, char *path, size_t size, bool is_asked_for, bool *next)
+{
+    static struct cs_claim claim; /* the writer thread's alone */
+    unsigned how = cs_option_is(CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE : 0;
+    *next = false;
+    if (!cs_claim(&claim, name, how, cs_gzip_inflate())) {
+        *next = claim.refusal && !is_asked_for;
+        why = claim.refusal ?: strerror(errno);
+        return -1;
+    }
+    if (cs_path_is_taken(&claim) || !cs_claim_stands(&claim)) { /* also where we made it: another process was faster to lock it */
+        close(claim.fd);
+        *next = true;
+        why = strerror(EEXIST);
+        return -1;
+    }
+    if (ftruncate(claim.fd, 0)) { /* where that is not allowed, no trace could be kept valid */
+        why = strerror(errno);
+        cs_claim_drop(&claim);
+        return -1;
+    }
+    snprintf(path, size, "%s", claim.path);
+    why = "";
+    return claim.fd;
+}
+
 int cs_path_open(const char *pattern, char *path, size_t size)
 {
-    char plain[PATH_MAX];
+    char plain[PATH_MAX], name[PATH_MAX + 64];
+    bool next = true;
+    int fd = -1;
     expand(pattern, plain, sizeof plain);
     snprintf(path, size, "%s", plain);
     int stem = (int)cs_path_stem(plain);
-    for (int attempt = 0; attempt < 1000; attempt++) {
-        if (attempt == 1) snprintf(path, size, "%.*s-%d%s", stem, plain, (int)getpid(), plain + stem);
-        if (attempt > 1) snprintf(path, size, "%.*s-%d-%d%s", stem, plain, (int)getpid(), attempt, plain + stem);
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-        if (fd < 0) return -1;
-        if (!cs_path_is_taken(fd) && !ftruncate(fd, 0)) return fd;
-        close(fd);
+    for (int attempt = 0; attempt < 1000 && next; attempt++) {
+        if (attempt == 0) snprintf(name, sizeof name, "%s", plain);
+        if (attempt == 1) snprintf(name, sizeof name, "%.*s-%d%s", stem, plain, (int)getpid(), plain + stem);
+        if (attempt > 1) snprintf(name, sizeof name, "%.*s-%d-%d%s", stem, plain, (int)getpid(), attempt, plain + stem);
+        fd = open_one(name, path, size, attempt == 0, &next);
     }
-    errno = EEXIST;
-    return -1;
+    return fd;
 }

@@ -10,12 +10,15 @@
 void cs_process_name(char name[256]);
 int cs_process_rank(int *world_size);
 
-/* Expands %p %e %h %r and opens the file for writing, empty and locked. Of several processes of one run that are given one path the first has it; the
- * others get "-PID" before the extension. The descriptor, or -1 with errno set. `path` gets the name in either case. */
+/* Expands %p %e %h %r and opens the file for writing, empty and locked, if it is one that a trace may take (base/claim.h). Of several processes of
+ * one run that are given one path the first has it; the others get "-PID" before the extension. Returns the descriptor, or -1; cs_path_why then says
+ * why. `path` gets the name: where links led to, or what was asked for if there is no file. The writer thread's alone. */
 int cs_path_open(const char *pattern, char *path, size_t size);
+const char *cs_path_why(void);
 
-/* Whether an open file belongs to another process of this run; it is locked for us if it does not. */
-bool cs_path_is_taken(int fd);
+/* Whether a file belongs to another process of this run; it is locked for us if it does not. */
+struct cs_claim;
+bool cs_path_is_taken(const struct cs_claim *claim);
 
 /* Length of the path without its .json or .json.gz. */
 size_t cs_path_stem(const char *path);

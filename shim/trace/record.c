@@ -22,6 +22,7 @@ static bool tell_loss(struct cs_thread *thread)
 static struct cs_record *wait_for_room(struct cs_thread *thread)
 {
     CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
     struct cs_record *record;
     while (!(record = cs_ring_claim(&thread->ring)) && cs_writer_at_work()) nanosleep(&(struct timespec){0, 50000}, NULL);
     return record;
@@ -36,6 +37,23 @@ struct cs_record *cs_record_claim_slowly(struct cs_thread *thread)
     thread->ring.limit = cs_load(&thread->ring.head); /* the next call looks again, and tells of the loss first */
     return (struct cs_record *)thread->spare;
 }
+
+static bool put(struct cs_thread *thread, const struct cs_record *filled, bool counts)
+{
+    const cs_u32 inside = thread->inside;
+    thread->inside = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    struct cs_record *record = cs_record_claim(thread);
+    const bool room = (unsigned char *)record != thread->spare;
+    *record = *filled;
+    if (room || counts) cs_record_publish(thread, record);
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->inside = inside;
+    return room;
+}
+
+void cs_record_put(struct cs_thread *thread, const struct cs_record *filled) { put(thread, filled, true); }
+bool cs_record_put_if_room(struct cs_thread *thread, const struct cs_record *filled) { return put(thread, filled, false); }
 
 void cs_record_lost(struct cs_thread *thread, cs_u64 begin, cs_u64 end)
 {

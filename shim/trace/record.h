@@ -22,6 +22,13 @@ enum { CS_CALL_MUTED = 1 << 15 };
 _Static_assert((int)CS_CALL_COUNT < (int)CS_CALL_MUTED, "the bit is free");
 _Static_assert(sizeof(struct cs_record) == CS_SLOT, "a record is one slot of the ring, one cache line");
 
+/* Every record but a wrapper's own goes in here: filled by the caller, copied into the thread's ring as one step. A signal handler that comes in between
+ * finds the thread inside, as in a wrapper: its calls of CUDA are made and not recorded, so no two ever hold the same slot. The thread's own alone. */
+void cs_record_put(struct cs_thread *thread, const struct cs_record *filled);
+bool cs_record_put_if_room(struct cs_thread *thread, const struct cs_record *filled); /* a full ring takes it not, and does not count it as lost */
+
+/* --- the wrappers' way, inline: they are inside (struct cs_thread) from before the claim until after the publish --- */
+
 CS_COLD struct cs_record *cs_record_claim_slowly(struct cs_thread *thread);
 CS_COLD void cs_record_lost(struct cs_thread *thread, cs_u64 begin, cs_u64 end);
 

@@ -1,17 +1,16 @@
 #include "shim/trace/timeline.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/calls/real.h"
 #include "shim/trace/annotation.h"
-#include "shim/trace/audit.h"
 #include "shim/trace/demangle.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
+#include "shim/trace/listener.h"
 #include "shim/trace/output.h"
 #include "shim/trace/runtime.h"
 #include "shim/trace/totals.h"
@@ -28,28 +27,23 @@ static struct head {
     } label[CS_VALUES]; /* "bytes": */
 } heads[CS_CALL_COUNT];
 
+CS_READ_MOSTLY const struct cs_listener *cs_listener;
+
 static cs_u64 next_flow;
 static cs_u64 latest_ns; /* up to which the host's slices reach */
 static cs_u64 parted_ns; /* up to which they reached in the part of the trace before: those from then on are in the present one */
 
 /* Arrows that have been found: they are kept for one round, so that the slice they start from is in the file before them. */
+enum { ARROWS = 1 << 20 };
 static struct arrow {
     cs_u64 from_ns, to_ns;
     cs_u32 from_tid, to_tid;
-} *arrows[2]; /* found in this round; found in the one before */
-static size_t arrow_count[2], arrow_room;
+} *arrows_now, *arrows_before, *arrows[2]; /* found in this round; found in the one before: they take turns */
+static size_t arrow_count[2];
+CS_TABLE(TRACE, arrows_now, ARROWS);
+CS_TABLE(TRACE, arrows_before, ARROWS);
 static unsigned arrow_now;
 
-static char *name_chunk, *name_chunk_end; /* room for names as JSON */
-
-/* Where a copy goes, as the symbol's name has it: "HtoD". NULL where the name does not say. */
-static const char *direction_of(const struct cs_call_info *info)
-{
-    static const char *const directions[] = {"HtoD", "DtoH", "DtoD", "HtoA", "AtoH", "AtoD", "DtoA", "AtoA", "Peer"};
-    for (size_t i = 0; info->kind == CS_KIND_COPY && i < CS_COUNT(directions); i++)
-        if (strstr(info->name, directions[i])) return directions[i];
-    return NULL;
-}
 
 static void heads_make(void)
 {
@@ -57,7 +51,7 @@ static void heads_make(void)
         const char *cat = call == CS_CALL_CALLBACK ? "cs_callback" : call == CS_CALL_LOSS ? "cs_loss" : call == CS_CALL_DELAY ? "cs_policy" : "cuda_driver";
         heads[call].length = (cs_u16)snprintf(heads[call].text, sizeof heads[call].text, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":",
                                               cat, cs_call_info[call].name, cs_host_pid());
-        heads[call].direction = direction_of(&cs_call_info[call]);
+        heads[call].direction = cs_way_name[cs_call_way((enum cs_call)call)];
         for (int i = 0; i < CS_VALUES && cs_call_info[call].shown[i].label; i++)
             heads[call].label[i].length =
                 (unsigned char)snprintf(heads[call].label[i].text, sizeof heads[call].label[i].text, "\"%s\":", cs_call_info[call].shown[i].label);
@@ -78,12 +72,13 @@ void cs_timeline_begin(enum cs_begin why)
     if (why == CS_BEGIN_FILE) {
         next_flow = CS_FLOW_CAUSE;
         arrow_count[0] = arrow_count[1] = 0;
-        name_chunk = name_chunk_end = NULL;
+        arrows[0] = arrows_now;
+        arrows[1] = arrows_before;
         parted_ns = latest_ns = 0;
         cs_annotations_begin();
     }
     cs_lanes_begin(why == CS_BEGIN_PART);
-    cs_gpu_trace_begin();
+    cs_gpu_trace_begin(why == CS_BEGIN_FILE);
     heads_make();
     cs_output_commit(cs_totals_header(cs_output_room()));
     cs_lane_process();
@@ -97,13 +92,7 @@ void cs_timeline_begin(enum cs_begin why)
 
 static void arrow_note(cs_u64 cause_ticks, cs_u32 from_tid, cs_u64 to_ns, cs_u32 to_tid)
 {
-    enum { ARROWS = 1 << 20 };
-    if (!arrow_room) {
-        arrows[0] = cs_memory_map(ARROWS * sizeof **arrows);
-        arrows[1] = cs_memory_map(ARROWS * sizeof **arrows);
-        arrow_room = arrows[0] && arrows[1] ? ARROWS : 0;
-    }
-    if (arrow_count[arrow_now] == arrow_room) {
+    if (arrow_count[arrow_now] == ARROWS) {
         cs_totals.arrows_dropped++;
         return;
     }
@@ -312,15 +301,14 @@ static void tell_graphs(const struct cs_record *r, struct cs_stream *stream)
     if (!ids || r->result != CUDA_SUCCESS) return;
     cs_u32 graph = (cs_u32)ids[0], exec = (cs_u32)(ids[0] >> 32), nodes = (cs_u32)ids[1];
     if (info->kind == CS_KIND_CAPTURE && stream) cs_gpu_graph_captured(stream, r->value[0], r->begin, graph, nodes);
-    else if (!strncmp(info->name, "cuGraphExecUpdate", 17)) cs_gpu_graph_updated(exec);
+    else if (info->how & CS_HOW_UPDATES) cs_gpu_graph_updated(exec);
     else if (info->kind == CS_KIND_GRAPH) cs_gpu_graph_instantiated(graph, exec, nodes);
 }
 
 static void tell_causes(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
-    bool begins = info->kind == CS_KIND_CAPTURE && !strncmp(info->name, "cuStreamBegin", 13);
-    if (begins && stream && r->result == CUDA_SUCCESS) cs_gpu_capture_began(stream, r->end);
+    if (info->how & CS_HOW_BEGINS && stream && r->result == CUDA_SUCCESS) cs_gpu_capture_began(stream, r->end);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) arrow_note(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
         if (info->shown[i].format == CS_FORMAT_CAPTURE && r->value[i] && stream) {
@@ -425,7 +413,7 @@ static void record_muted(struct cs_thread *thread, struct cs_record r)
 {
     r.call &= (cs_u16)~CS_CALL_MUTED;
     cs_gpu_trace_muted(thread, &r);
-    cs_audit_call(thread, &r, cs_pool_get(&cs_streams, r.stream), 0, cs_clock_ns(r.begin));
+    CS_TELL(call, thread, &r, cs_pool_get(&cs_streams, r.stream), 0, cs_clock_ns(r.begin));
     cs_totals.muted++;
 }
 
@@ -436,7 +424,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         return;
     }
     if (r->call == CS_CALL_SITE) {
-        cs_audit_place(thread, r);
+        CS_TELL(place, thread, r);
         return;
     }
     if (cs_output_full()) {
@@ -472,7 +460,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         thread->loss_end_ns = end;
         thread->last_end_ns = end + 1; /* what begins at its end is to hold what comes then */
         loss_slice(thread->tid, begin, end, r->value[0]);
-        cs_audit_lost(thread, r->value[0]);
+        CS_TELL(lost, thread, r->value[0]);
         return;
     }
     if (r->call == CS_CALL_CALLBACK) {
@@ -483,7 +471,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     } else {
         if (stream) count_work(stream, r);
         cs_u64 work = cs_gpu_trace_call(thread, r, stream, begin);
-        cs_audit_call(thread, r, stream, work, begin);
+        CS_TELL(call, thread, r, stream, work, begin);
         call_slice(thread, r, stream, work, begin, end);
     }
     if (cs_output_full()) { /* making room for it ended the file */
@@ -592,7 +580,7 @@ void cs_timeline_thread_end(struct cs_thread *thread)
         cs_u64 begin = cs_clock_ns(cs_load(&thread->lost_begin)), end = cs_clock_ns(cs_load(&thread->lost_end));
         cs_lane_thread(thread, false);
         loss_slice(thread->tid, begin < thread->last_end_ns ? thread->last_end_ns : begin, end, lost);
-        cs_audit_lost(thread, lost);
+        CS_TELL(lost, thread, lost);
     }
     if (thread->announced) cs_lane_thread(thread, true);
 }

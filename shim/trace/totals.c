@@ -6,14 +6,15 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
+#include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
-#include "shim/trace/audit.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
+#include "shim/trace/listener.h"
 #include "shim/trace/output.h"
 #include "shim/trace/path.h"
 #include "shim/trace/windows.h"
@@ -21,26 +22,34 @@
 struct cs_totals cs_totals;
 
 static struct {
-    cs_u64 count, begin_ns, end_ns;
+    cs_u64 calls, works, begin_ns, end_ns;
 } cut; /* what came after the file was full */
 
-static cs_u64 recorded_in_file, lost_in_file;
+static struct cs_totals flushed; /* as of the last good flush of this file */
 
 static struct {
     cs_u32 number;
-    cs_u64 recorded, lost; /* in all parts before this one */
+    cs_u64 recorded, lost, works, works_lost; /* in all parts before this one */
     cs_u32 deleted;
     cs_u64 recorded_in_deleted;
     struct cs_totals before; /* of the part before */
 } parts;
+
+/* Pieces of work that a file shows. */
+static cs_u64 shown_of(const struct cs_gpu_totals *gpu)
+{
+    cs_u64 n = 0;
+    for (int kind = 0; kind < CS_GPU_KINDS; kind++) n += kind == CS_GPU_OVERHEAD ? 0 : gpu->count[kind];
+    return n;
+}
 
 void cs_totals_reset(void)
 {
     memset(&cs_totals, 0, sizeof cs_totals);
     memset(&cut, 0, sizeof cut);
     memset(&parts, 0, sizeof parts);
+    memset(&flushed, 0, sizeof flushed);
     parts.number = 1;
-    recorded_in_file = lost_in_file = 0;
     cs_totals.begin_ns = UINT64_MAX;
 }
 
@@ -49,21 +58,23 @@ void cs_totals_part_begin(void)
     parts.before = cs_totals;
     parts.recorded += cs_totals.recorded;
     parts.lost += cs_totals.lost;
+    parts.works += shown_of(&cs_totals.gpu);
+    parts.works_lost += cs_totals.gpu.lost;
     parts.number++;
     memset(&cs_totals, 0, sizeof cs_totals);
+    memset(&flushed, 0, sizeof flushed);
     cs_totals.begin_ns = UINT64_MAX;
-    recorded_in_file = lost_in_file = 0;
 }
 
 void cs_totals_part_undo(void)
 {
-    cs_totals = parts.before;
+    flushed = cs_totals = parts.before;
     cs_totals.part_ends = false;
     parts.recorded -= cs_totals.recorded;
     parts.lost -= cs_totals.lost;
+    parts.works -= shown_of(&cs_totals.gpu);
+    parts.works_lost -= cs_totals.gpu.lost;
     parts.number--;
-    recorded_in_file = cs_totals.recorded;
-    lost_in_file = cs_totals.lost;
 }
 
 void cs_totals_part_deleted(cs_u64 recorded)
@@ -91,27 +102,38 @@ void cs_totals_told(cs_u64 *recorded, cs_u64 *lost)
 
 void cs_totals_flushed(void)
 {
-    recorded_in_file = cs_totals.recorded;
-    lost_in_file = cs_totals.lost;
+    flushed = cs_totals;
     cs_store(&recorded_told, parts.recorded + cs_totals.recorded);
-    cs_store(&lost_told, parts.lost + cs_totals.lost + cut.count);
+    cs_store(&lost_told, parts.lost + cs_totals.lost + cut.calls);
     cs_totals.begin_ns = UINT64_MAX;
     cs_totals.end_ns = 0;
 }
 
 void cs_totals_unflushed(void)
 {
-    cs_u64 count = cs_totals.recorded - recorded_in_file + cs_totals.lost - lost_in_file;
-    cs_totals.recorded = recorded_in_file;
-    cs_totals.lost = lost_in_file;
-    if (count) cs_totals_cut(count, cs_totals.begin_ns, cs_totals.end_ns);
+    cs_totals_cut(cs_totals.recorded - flushed.recorded + cs_totals.lost - flushed.lost, cs_totals.begin_ns, cs_totals.end_ns);
+    cs_totals_cut_work(shown_of(&cs_totals.gpu) + cs_totals.gpu.lost - shown_of(&flushed.gpu) - flushed.gpu.lost, cs_totals.begin_ns, cs_totals.end_ns);
+    cs_totals.recorded = flushed.recorded;
+    cs_totals.lost = flushed.lost;
+    cs_totals.gpu = flushed.gpu;
 }
 
-void cs_totals_cut(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns)
+static void cut_grows(cs_u64 begin_ns, cs_u64 end_ns)
 {
-    if (!cut.count || begin_ns < cut.begin_ns) cut.begin_ns = begin_ns;
+    if ((!cut.calls && !cut.works) || begin_ns < cut.begin_ns) cut.begin_ns = begin_ns;
     if (end_ns > cut.end_ns) cut.end_ns = end_ns;
-    cut.count += count;
+}
+
+void cs_totals_cut(cs_u64 calls, cs_u64 begin_ns, cs_u64 end_ns)
+{
+    if (calls) cut_grows(begin_ns, end_ns);
+    cut.calls += calls;
+}
+
+void cs_totals_cut_work(cs_u64 works, cs_u64 begin_ns, cs_u64 end_ns)
+{
+    if (works) cut_grows(begin_ns, end_ns);
+    cut.works += works;
 }
 
 char *cs_totals_header(char *at)
@@ -166,9 +188,11 @@ static char *put_cut(char *at)
     at = cs_put_literal(at, ",\"dur\":");
     at = cs_put_us(at, cut.end_ns > cut.begin_ns ? cut.end_ns - cut.begin_ns : 1);
     at = cs_put_literal(at, ",\"args\":{\"count\":");
-    at = cs_put_uint(at, cut.count);
+    at = cs_put_uint(at, cut.calls);
+    at = cs_put_literal(at, ",\"gpu_work\":");
+    at = cs_put_uint(at, cut.works);
     at = cs_put_literal(at, ",\"cause\":");
-    at = cs_put_string(at, cs_output_full_cause(), 128);
+    at = cs_put_string(at, cs_output_full_cause() ?: "", 128);
     return cs_put_literal(at, "}}");
 }
 
@@ -269,26 +293,56 @@ static char *put_parts(char *at)
     at = cs_put_literal(at, ",\"recorded_in_all_parts\":");
     at = cs_put_uint(at, parts.recorded + cs_totals.recorded);
     at = cs_put_literal(at, ",\"lost_in_all_parts\":");
-    return cs_put_uint(at, parts.lost + cs_totals.lost + cut.count);
+    at = cs_put_uint(at, parts.lost + cs_totals.lost + cut.calls);
+    at = cs_put_literal(at, ",\"gpu_work_in_all_parts\":");
+    at = cs_put_uint(at, parts.works + shown_of(&cs_totals.gpu));
+    at = cs_put_literal(at, ",\"gpu_work_lost_in_all_parts\":");
+    return cs_put_uint(at, parts.works_lost + cs_totals.gpu.lost + cut.works);
+}
+
+/* What there was no memory for. */
+static char *put_refused(char *at)
+{
+    const char *lost = cs_refused_nth(0);
+    for (unsigned i = 0; lost; lost = cs_refused_nth(++i)) {
+        at = cs_put_text(at, i ? "," : ",\"no_memory_for\":[");
+        at = cs_put_string(at, lost, 128);
+        if (!cs_refused_nth(i + 1)) *at++ = ']';
+    }
+    return at;
+}
+
+/* Why the file ended before the process, and what was recorded for it in vain. */
+static char *put_not_written(char *at)
+{
+    at = cs_put_literal(at, ",\"ended\":");
+    at = cs_put_string(at, cs_output_full_cause() ?: "", 128);
+    at = cs_put_literal(at, ",\"not_written\":{\"calls\":");
+    at = cs_put_uint(at, cut.calls);
+    at = cs_put_literal(at, ",\"gpu_work\":");
+    at = cs_put_uint(at, cut.works);
+    return cs_put_literal(at, "}");
 }
 
 char *cs_totals_trailer(char *at, size_t size)
 {
     const char *end = at + size;
-    if (cut.count) at = put_cut(at);
+    if (cut.calls || cut.works) at = put_cut(at);
     at = cs_put_literal(at, "\n],\"traceName\":\"custream\"");
     at = put_devices(at);
-    at = cs_audit_put(at, cs_totals.brief ? 0 : size / 8 * 3);
+    if (cs_listener) at = cs_listener->put(at, cs_totals.brief ? 0 : size / 8 * 3);
     at = cs_put_literal(at, ",\n\"totals\":{\"recorded\":");
     at = cs_put_uint(at, cs_totals.recorded);
     at = cs_put_literal(at, ",\"lost_records\":");
-    at = cs_put_uint(at, cs_totals.lost + cut.count);
+    at = cs_put_uint(at, cs_totals.lost + cut.calls);
     if (cs_totals.muted) {
         at = cs_put_literal(at, ",\"left_out_by_rule\":");
         at = cs_put_uint(at, cs_totals.muted);
     }
     at = cs_put_literal(at, ",\"complete\":");
-    at = cs_put_text(at, (cs_totals.final || cs_totals.part_ends) && !cs_output_full() ? "true" : "false");
+    at = cs_put_text(at, (cs_totals.final || cs_totals.part_ends) && !cs_output_full() && !cs_refused_nth(0) ? "true" : "false");
+    if (cs_output_full()) at = put_not_written(at);
+    at = put_refused(at);
     at = cs_put_literal(at, ",\"untracked_objects\":");
     at = cs_put_uint(at, cs_load(&cs_streams.refused) + cs_load(&cs_events.refused) + cs_load(&cs_contexts.refused));
     at = cs_put_literal(at, ",\"arrows_dropped\":");

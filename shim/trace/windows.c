@@ -4,6 +4,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
+#include "shim/base/keep.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
@@ -21,6 +22,7 @@ static _Atomic cs_u64 head, tail, untold;
 void cs_windows_tell(enum cs_window_step step, cs_u64 ticks, const char *text)
 {
     cs_u64 at = cs_load(&head);
+    CS_KEEP_UNCANCELLED;
     for (int ms = 0; at - cs_load_acq(&tail) == STEPS && ms < WAIT_MS; ms++) nanosleep(&(struct timespec){0, 1000000}, NULL);
     if (at - cs_load_acq(&tail) == STEPS) {
         cs_add(&untold, 1);
@@ -181,7 +183,7 @@ static void catch_up(void)
 }
 
 bool cs_windows_closed(void) { return catch_up(), now.closed; }
-bool cs_windows_ever_closed(void) { return catch_up(), now.ever_closed; }
+bool cs_windows_ever_closed(void) { return now.ever_closed; }
 bool cs_windows_within(cs_u64 from, cs_u64 to) { return catch_up(), to < span_at(from).until; }
 bool cs_windows_covers(cs_u64 ticks) { return cs_windows_within(ticks, ticks); }
 

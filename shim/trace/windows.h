@@ -23,7 +23,8 @@ void cs_windows_collect(bool file); /* takes over what has been told, and writes
 void cs_windows_part_ends(void);    /* what goes on is cut in two */
 void cs_windows_end(void);
 
-/* Whether nothing is recorded, was recorded then, and from then to then without a break. */
+/* Whether nothing is recorded, was recorded then, and from then to then without a break. All of these may write to the file, but for ever_closed, which the
+ * trailer asks while a write is under way: what came since the last round is not in it. */
 bool cs_windows_closed(void);
 bool cs_windows_ever_closed(void);
 bool cs_windows_covers(cs_u64 ticks);

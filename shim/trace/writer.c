@@ -1,19 +1,24 @@
 #define _GNU_SOURCE
 #include "shim/trace/writer.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
+#include "shim/base/aide.h"
+#include "shim/base/apart.h"
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/base/over.h"
 #include "shim/base/worker.h"
 #include "shim/gpu/backend.h"
 #include "shim/trace/annotation.h"
-#include "shim/trace/audit.h"
 #include "shim/trace/gpu.h"
+#include "shim/trace/listener.h"
 #include "shim/trace/output.h"
 #include "shim/trace/rotate.h"
 #include "shim/trace/runtime.h"
@@ -21,15 +26,19 @@
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
-enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, POPULATE_AFTER = 256 };
+enum { PAUSE_BUSY_NS = 2000000, PAUSE_IDLE_NS = 25000000, FLUSH_NS = 500000000, LOOK_NS = 100000000, GPU_WAIT_MS = 2500, POPULATE_AFTER = 256 };
 
 static struct cs_worker writer;
 static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_WRITER, "writer");
 static bool blocks;
 static _Atomic bool wanted, had; /* a file: calls are to be recorded; it is open, or was until the end */
 static bool needed;              /* without a file too */
+static bool told_full;           /* that the file takes no more */
+CS_READ_MOSTLY void (*cs_writer_full)(void);
+static bool apart;               /* the thread has descriptors of its own; it is the thread's */
 
 bool cs_writer_alive(void) { return cs_worker_alive(&writer); }
+bool cs_writer_failed(void) { return cs_load_acq(&writer.state) == CS_WORKER_FAILED; }
 bool cs_writer_at_work(void) { return cs_worker_alive(&writer) && cs_load(&writer.state) != CS_WORKER_STARTING; }
 bool cs_writer_blocks(void) { return blocks; }
 
@@ -104,11 +113,11 @@ static size_t round_once(void)
     cs_windows_collect(file);
     if (file) cs_gpu_trace_collect();
     cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
-    cs_audit_round_begins();
+    CS_TELL(round_begins);
     size_t records = drain_all();
     if (file) {
         cs_gpu_trace_emit(false);
-        cs_audit_round();
+        CS_TELL(round);
         cs_timeline_arrows(false);
     }
     cs_u32 lingering = lingering_streams;
@@ -132,7 +141,7 @@ static void finish(void)
     cs_annotations_end();
     cs_windows_end();
     cs_gpu_trace_end();
-    cs_audit_end();
+    CS_TELL(end);
     cs_timeline_arrows(true);
     cs_u64 now = cs_ticks();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
@@ -149,25 +158,51 @@ static void finish(void)
 static bool begin(void)
 {
     cs_totals_reset();
-    cs_gpu_start(); /* here and not where the file is asked for: threads made here have the application's descriptors */
-    if (!cs_output_open()) {
+    /* Before the file, which tells of it. Whoever asked for the file may be apart too; if the aide is busy, a thread of the program starts it. */
+    if (apart && cs_gpu_to_start() && cs_aide_is_free()) cs_aide_run(cs_gpu_start, GPU_WAIT_MS);
+    if (!apart || !cs_tables_make(CS_TABLES_TRACE, "the trace, which begins late or not at all") || !cs_output_open()) {
         cs_output_close();
         cs_store(&wanted, false);
         return false;
     }
-    cs_audit_begin();
+    told_full = false;
+    CS_TELL(begin);
     cs_timeline_begin(CS_BEGIN_FILE);
     cs_output_flush();
     cs_store_rel(&had, true);
     return true;
 }
 
+/* Its files have no number in the program, or there are none. */
+static void become_apart(void)
+{
+    apart = cs_apart();
+    if (!apart) cs_log(CS_LOG_ERROR, "the system allows neither close_range nor unshare (%s), which a trace needs; nothing is recorded", strerror(errno));
+}
+
+static void look_whether_it_is_over(void)
+{
+    static cs_u64 looked;
+    cs_u64 now = cs_monotonic_ns();
+    if (now - looked < LOOK_NS) return;
+    looked = now;
+    if (cs_process_is_over(apart)) cs_aide_run(cs_aide_exit, 0);
+}
+
+/* There is nothing to write, and yet it counts among the process's threads. */
+static void stand_by(void)
+{
+    for (;; look_whether_it_is_over()) nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+}
+
 static void *run(void *unused)
 {
     (void)unused;
     pthread_setname_np(pthread_self(), "custream");
+    become_apart();
     if (cs_load(&wanted) && !begin() && !needed) {
         cs_worker_set(&writer, CS_WORKER_FAILED);
+        stand_by();
         return NULL;
     }
     cs_worker_move(&writer, CS_WORKER_STARTING, CS_WORKER_RUNNING);
@@ -178,7 +213,12 @@ static void *run(void *unused)
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its arrows and ends of objects */
         cs_u64 time = cs_monotonic_ns();
         if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), flushed = time;
+        if (cs_load(&had) && cs_output_full() && !told_full) {
+            told_full = true;
+            if (cs_writer_full) cs_writer_full();
+        }
         if (now == CS_WORKER_FLUSHING) cs_worker_move(&writer, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
+        look_whether_it_is_over();
         cs_worker_pause(&writer, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS);
     }
     finish();
@@ -191,7 +231,10 @@ static bool start_locked(void)
     if (cs_load(&writer.state) != CS_WORKER_IDLE) return cs_writer_alive();
     blocks = cs_option_is(CS_OPTION_FULL, "block");
     /* Waits until the file is there: a program that ends the next moment still leaves one, and one that can't have it is told now. */
-    if (!cs_worker_start(&writer, run)) cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
+    if (!cs_aide_start_worker(&writer, run)) {
+        cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
+        cs_aide_watch();
+    }
     return cs_writer_alive();
 }
 

@@ -23,7 +23,11 @@ void cs_writer_finish(unsigned timeout_ms);
 /* Has everything recorded so far written, and goes on. Like cs_writer_finish. */
 void cs_writer_flush(unsigned timeout_ms);
 
+/* Called once a file, on the writer's thread, when the file takes no more: nothing that is recorded from then on is kept. NULL: nobody wants to know. */
+extern void (*cs_writer_full)(void);
+
 bool cs_writer_alive(void);
+bool cs_writer_failed(void);  /* it could not be started */
 bool cs_writer_at_work(void); /* past its start, which may have to wait for the loader, and not asked to end */
 bool cs_writer_blocks(void); /* CUSTREAM_FULL=block */
 

@@ -133,6 +133,14 @@ UNUSED static int preloaded(void) {
     const char *list = getenv("LD_PRELOAD");
     return list && strstr(list, "libcustream_shim");
 }
+/* With functions of a library that the program has opened, which is not the preloaded one. */
+UNUSED static int opened(void) {
+#ifdef TESTS_API_DYNAMIC_H
+    return !getenv("API_DEFAULT");
+#else
+    return 0;
+#endif
+}
 /* By the preload library, which then keeps streams and events and has hooks. */
 UNUSED static int recorded(void) {
     const char *trace = getenv("CUSTREAM_TRACE");

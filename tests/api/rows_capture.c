@@ -111,11 +111,9 @@ ROW(52_per_thread, "two threads capture their default streams at once") {
     mark(CU_STREAM_PER_THREAD, 'x');
     in_thread(capture_own);
     CHECK_IS(capturing(per_thread), 1);
-#if CUDA_VERSION >= 12030
     WORKS(custream_pause_capture(per_thread));
     in_thread(capture_own);
     WORKS(custream_resume_capture(per_thread));
-#endif
     custream_graph_t graph = ended(per_thread);
     CHECK_IS(nodes_of(graph), 1);
     WORKS(custream_graph_release(graph));
@@ -143,10 +141,8 @@ ROW(55, "errors of a capture's state") {
     s = new_stream();
     t = new_stream();
     FAILS(custream_end_capture(s, &graph), CAPTURE_STATE, graph);
-#if CUDA_VERSION >= 12030
     GIVES(custream_pause_capture(s), CAPTURE_STATE);
     GIVES(custream_resume_capture(s), CAPTURE_STATE);
-#endif
     GIVES(custream_adopt_capture(s), CAPTURE_STATE);
     WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
     GIVES(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED), CAPTURE_STATE);
@@ -254,7 +250,6 @@ ROW(58, "pause a capture") {
 
     start();
     s = new_stream();
-#if CUDA_VERSION >= 12030
     WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
     mark(handle_of(s), 'a');
     WORKS(custream_pause_capture(s));
@@ -277,9 +272,6 @@ ROW(58, "pause a capture") {
     WORKS(custream_synchronize(s));
     CHECK(marks_are("bacd")); /* one after another: the same graph went on */
     WORKS(custream_graph_release(graph));
-#else
-    FAILS(custream_end_capture(s, &graph), CAPTURE_STATE, graph);
-#endif
     GIVES(custream_pause_capture(NULL), INVALID_VALUE);
     GIVES(custream_resume_capture(NULL), INVALID_VALUE);
     WORKS(custream_release(s));
@@ -292,12 +284,10 @@ ROW(58_mode, "a capture that goes on has the mode that it had") {
     start();
     s = new_stream();
     WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_GLOBAL));
-#if CUDA_VERSION >= 12030
     WORKS(custream_pause_capture(s));
     unsafe_call(); /* nothing minds while it is paused */
     CHECK_IS(unsafe_result, CUDA_SUCCESS);
     WORKS(custream_resume_capture(s));
-#endif
     in_thread(unsafe_call);
     CHECK_IS(state_of(s, NULL), CUSTREAM_CAPTURE_BROKEN);
     FAILS(custream_end_capture(s, &graph), CAPTURE_INVALIDATED, graph);
@@ -311,9 +301,7 @@ ROW(58_close, "close a stream whose capture is paused") {
     s = new_stream();
     WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
     mark(handle_of(s), 'a');
-#if CUDA_VERSION >= 12030
     WORKS(custream_pause_capture(s));
-#endif
     WORKS(custream_close(s));
     WORKS(custream_release(s));
 }

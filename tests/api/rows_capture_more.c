@@ -147,7 +147,6 @@ ROW_WITH(52_contexts, "a thread captures its default streams of two devices at o
     WORKS(custream_synchronize(d));
 }
 
-#if CUDA_VERSION >= 12030
 ROW_WITH(58_contexts, "a paused capture goes on where it was", "CUSTREAM_FAKE_DEVICES=2") {
     CUcontext there = NULL;
     custream_t d;
@@ -166,7 +165,6 @@ ROW_WITH(58_contexts, "a paused capture goes on where it was", "CUSTREAM_FAKE_DE
     WORKS(custream_resume_capture(d));
     end_well(d);
 }
-#endif
 
 /* ---- Begun or ended past this library ---- */
 
@@ -183,10 +181,8 @@ ROW(57_other, "another capture than the one that was begun here") {
     OK(cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_RELAXED));
     FAILS(custream_end_capture(s, &graph), CAPTURE_STATE, graph);
     CHECK_IS(state_of(s), CUSTREAM_CAPTURE_ACTIVE);
-#if CUDA_VERSION >= 12030
     GIVES(custream_pause_capture(s), CAPTURE_STATE);
     CHECK_IS(state_of(s), CUSTREAM_CAPTURE_ACTIVE);
-#endif
     WORKS(custream_adopt_capture(s));
     GIVES(custream_adopt_capture(s), CAPTURE_STATE);
     end_well(s);

@@ -80,7 +80,6 @@ ROW(17_created, "a context that is not the primary one") {
 /* The driver's own calls tell a green context's resources; here a stream of one must be a stream like any. */
 ROW(18, "a stream of a green context") {
     start();
-#if CUDA_VERSION >= 12050
     CUdevResource resource;
     CUdevResourceDesc desc;
     CUgreenCtx green;
@@ -99,7 +98,6 @@ ROW(18, "a stream of a green context") {
     WORKS(custream_release(s));
     OK(cuStreamDestroy(raw));
     OK(cuGreenCtxDestroy(green));
-#endif
 }
 
 ROW(86, "no current context: the primary one is made current") {

@@ -1,6 +1,8 @@
 /* Hooks for tools, annotations, recording: with the preload library they work, without it they say that they do not. */
 #include "tests/api/rows.h"
 
+#include <link.h>
+
 /* Declared in cudaProfiler.h, which not every package of headers has. */
 CUresult CUDAAPI cuProfilerStart(void);
 CUresult CUDAAPI cuProfilerStop(void);
@@ -119,6 +121,45 @@ ROW(85_late, "hooks of what was there before them") {
     OK(cuProfilerStop()); /* that nothing is recorded stays as it is */
     OK(cuStreamDestroy(s));
     CHECK_IS(heard.after[CUSTREAM_HOOK_DESTROY], 2);
+}
+
+/* The word that a wrapper reads first, where the test has said how far it is from the library's beginning. */
+static int find_library(struct dl_phdr_info *info, size_t size, void *base) {
+    (void)size;
+    if (!strstr(info->dlpi_name, "libcustream_shim")) return 0;
+    *(uintptr_t *)base = info->dlpi_addr;
+    return 1;
+}
+static int mode(void) {
+    const char *offset = getenv("MODE_OFFSET");
+    uintptr_t base = 0;
+
+    if (!offset || !dl_iterate_phdr(find_library, &base)) return -1;
+    return *(volatile int *)(base + strtoul(offset, NULL, 16));
+}
+
+ROW(85_gone, "after the last hook a call takes the way that it took before the first") {
+    struct heard heard = {.stream = NULL};
+    custream_hook_t hooks[CUSTREAM_HOOK_KINDS];
+    CUstream s;
+    CUevent e;
+    int before, twice = 2;
+
+    if (!preloaded()) return;
+    start();
+    before = mode();
+    while (twice--) {
+        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) WORKS(custream_register_hook((custream_hook_kind_t)kind, hear, &heard, &hooks[kind]));
+        CHECK(before == -1 || mode() != before);
+        do_all(&s, &e);
+        CHECK(heard.after[CUSTREAM_HOOK_ENQUEUE] > 0);
+        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) WORKS(custream_unregister_hook(hooks[kind]));
+        if (recorded() || !twice) CHECK_IS(mode(), before);
+        else before = mode(); /* from the first hook on objects are kept */
+        memset(&heard, 0, sizeof heard);
+        do_all(&s, &e);
+        for (int kind = 0; kind < CUSTREAM_HOOK_KINDS; kind++) CHECK_IS(heard.before[kind] + heard.after[kind], 0);
+    }
 }
 
 ROW(22_history, "a stream that somebody else made and used shows its history") {

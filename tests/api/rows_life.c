@@ -275,6 +275,87 @@ ROW(26_foreach_close, "streams that are closed while they are gone through") {
     }
 }
 
+static int close_every_second(custream_t stream, void *arg) {
+    int *seen = arg;
+
+    if ((*seen)++ % 2) close_it(stream, &(int){0});
+    return 0;
+}
+
+/* As many as would take minutes if each step looked at those before it. Wrapped, since the simulated GPU itself looks through all at a stream's end. */
+ROW(26_many, "a hundred thousand streams are counted, gone through and closed on the way") {
+    enum { MANY = 100000 };
+    custream_t *s = malloc(MANY * sizeof *s);
+    custream_stats_t before, now;
+    int seen = 0;
+
+    start();
+    before = stats_of(-1);
+    for (int i = 0; i < MANY; i++) {
+        CUstream raw;
+        OK(cuStreamCreate(&raw, 0));
+        WORKS(custream_wrap(&s[i], raw, -1, NULL, NULL));
+    }
+    now = stats_of(-1);
+    CHECK_IS(now.streams - before.streams, MANY);
+    CHECK_IS(now.streams_wrapped - before.streams_wrapped, MANY);
+    WORKS(custream_foreach(close_every_second, &seen));
+    CHECK(seen >= MANY);
+    CHECK(stats_of(-1).streams - before.streams <= MANY / 2 + 2); /* default streams stay */
+    for (int i = 0; i < MANY; i++) WORKS(custream_release(s[i]));
+    CHECK_IS(stats_of(-1).streams_wrapped, before.streams_wrapped);
+    free(s);
+}
+
+static int release_once_more(custream_t stream, void *arg) {
+    custream_t *wanted = arg;
+
+    if (stream == wanted[0] || stream == wanted[2]) WORKS(custream_release(stream));
+    if (stream == wanted[2]) WORKS(custream_close(wanted[1]));
+    return 0;
+}
+
+ROW(26_foreach_release, "streams whose last references go while they are gone through") {
+    custream_t s[4];
+    struct seen seen = {.count = 0};
+
+    start();
+    for (int i = 0; i < 4; i++) s[i] = new_stream();
+    WORKS(custream_foreach(release_once_more, s));
+    GIVES(custream_query(s[0]), INVALID_HANDLE);
+    GIVES(custream_query(s[1]), CLOSED);
+    GIVES(custream_query(s[2]), INVALID_HANDLE);
+    WORKS(custream_query(s[3]));
+    WORKS(custream_foreach(see, &seen));
+    CHECK(index_in(&seen, s[3]) >= 0);
+    CHECK(index_in(&seen, s[0]) < 0 && index_in(&seen, s[1]) < 0 && index_in(&seen, s[2]) < 0);
+    WORKS(custream_release(s[1]));
+    WORKS(custream_release(s[3]));
+}
+
+/* It has a reference of its own, and this gives back that one too. */
+static int release_too_often(custream_t stream, void *arg) {
+    custream_t *wanted = arg;
+
+    if (stream != wanted[1]) return 0;
+    WORKS(custream_release(stream));
+    WORKS(custream_release(stream));
+    wanted[1] = new_stream();
+    return 0;
+}
+
+ROW(26_foreach_stale, "a function that releases a stream too often does not lead a walk astray") {
+    struct seen seen = {.count = 0};
+    custream_t s[3];
+
+    start();
+    for (int i = 0; i < 3; i++) s[i] = new_stream();
+    WORKS(custream_foreach(release_too_often, s));
+    WORKS(custream_foreach(see, &seen));
+    CHECK(index_in(&seen, s[2]) > index_in(&seen, s[0]) && index_in(&seen, s[1]) > index_in(&seen, s[2]));
+    for (int i = 0; i < 3; i++) WORKS(custream_release(s[i]));
+}
+
 ROW_WITH(79, "equality: device and handle", "CUSTREAM_FAKE_DEVICES=2") {
     custream_t s, t, again = NULL, legacy, per_thread;
 

@@ -98,8 +98,7 @@ ROW(85_nothing, "nothing is done for a refused call") {
     OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     WORKS(custream_register_hook(CUSTREAM_HOOK_EVENT_CREATE, make_unseen, NULL, &hook));
-    OK(cuEventCreate(&e, 0));
-    WORKS(custream_unregister_hook(hook));
+    OK(cuEventCreate(&e, 0)); /* its hook stays, so that what comes next is looked at where nothing is recorded too */
     for (int i = 0; i < 3; i++) OK(cuMemsetD8Async(memory, 1, 16, s)); /* the stream is known to whoever measures it */
     OK(cuStreamSynchronize(s));
     OK(cuMemsetD8(memory, 1, 16));
@@ -115,6 +114,7 @@ ROW(85_nothing, "nothing is done for a refused call") {
     }
     OK(cuStreamQuery(s));
     for (int kind = CUSTREAM_HOOK_RECORD; kind <= CUSTREAM_HOOK_GRAPH_LAUNCH; kind++) WORKS(custream_unregister_hook(hooks[kind]));
+    WORKS(custream_unregister_hook(hook));
     OK(cuStreamSynchronize(s));
     OK(cuStreamDestroy(s));
 }
@@ -154,6 +154,39 @@ static void callback_moved(void) {
 ROW(85_callback, "a callback that a hook has moved is told the program's stream") { callback_moved(); }
 ROW_WITH(85_callback_serial, "a callback that a hook and a policy have moved", "CUSTREAM_STREAMS=serial") { callback_moved(); }
 
+static int functions, ends;
+static void function(void *unused) { (void)unused, __atomic_add_fetch(&functions, __atomic_load_n(&ends, __ATOMIC_SEQ_CST) ? 100 : 1, __ATOMIC_SEQ_CST); }
+static void function_ends(void *unused) { (void)unused, __atomic_add_fetch(&ends, 1, __ATOMIC_SEQ_CST); }
+
+/* Moved, the call would be one of no graph, and come after the graph had freed what it calls. */
+ROW(85_host, "a host function that is captured stays where it is, whatever a hook wants") {
+    custream_hook_t hook;
+    custream_graph_t graph = NULL;
+    custream_t s;
+
+    start();
+    if (!preloaded() || opened()) return;
+    s = new_stream();
+    from = handle_of(s);
+    OK(cuStreamCreate(&to, CU_STREAM_NON_BLOCKING));
+    hold(to);
+    WORKS(custream_register_hook(CUSTREAM_HOOK_CALLBACK, send_elsewhere, NULL, &hook));
+    WORKS(custream_begin_capture(s, CUSTREAM_CAPTURE_RELAXED));
+    WORKS(custream_launch_host_func(s, function, NULL, function_ends));
+    WORKS(custream_end_capture(s, &graph));
+    WORKS(custream_unregister_hook(hook));
+    for (int i = 0; i < 2; i++) WORKS(custream_graph_launch(graph, s));
+    WORKS(custream_synchronize(s));
+    CHECK_IS(count_of(&functions), 2);
+    WORKS(custream_graph_release(graph));
+    AWAIT(count_of(&ends));
+    open_gate();
+    OK(cuStreamSynchronize(to));
+    CHECK_IS(count_of(&functions), 2);
+    OK(cuStreamDestroy(to));
+    WORKS(custream_release(s));
+}
+
 /* ---- Calls that have no stream ---- */
 
 static int heard[CUSTREAM_HOOK_KINDS];
@@ -169,7 +202,6 @@ ROW(85_context, "an event that is recorded in a context, and waited for") {
 
     start();
     if (!preloaded()) return;
-#if CUDA_VERSION >= 12050
     OK(cuEventCreate(&e, 0));
     WORKS(custream_register_hook(CUSTREAM_HOOK_RECORD, hear, &e, &record));
     WORKS(custream_register_hook(CUSTREAM_HOOK_WAIT, hear, &e, &wait));
@@ -180,9 +212,6 @@ ROW(85_context, "an event that is recorded in a context, and waited for") {
     OK(cuEventDestroy(e));
     CHECK_IS(heard[CUSTREAM_HOOK_RECORD], 1);
     CHECK_IS(heard[CUSTREAM_HOOK_WAIT], 1);
-#else
-    (void)record, (void)wait, (void)e;
-#endif
 }
 
 /* ---- A hook that forks ---- */

@@ -46,14 +46,12 @@ int main(void)
     wait_stream(a, 0); /* now it is the second record */
     OK(cuEventSynchronize, event[0]);
     printf("arrow cuEventSynchronize 1\n");
-#if CUDA_VERSION >= 12050
     OK(cuEventRecordWithFlags, event[1], a, 0);
     OK(cuCtxWaitEvent, app_context, event[1]);
     printf("arrow cuCtxWaitEvent 2\n");
     OK(cuCtxRecordEvent, app_context, event[1]);
     OK(cuEventSynchronize, event[1]);
     printf("arrow cuEventSynchronize 2\n");
-#endif
     SAY(cuStreamWaitEvent, a, event[0], 0xff00); /* refused: no arrow */
 
     pthread_barrier_init(&turn, NULL, 2);

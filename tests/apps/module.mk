@@ -2,8 +2,8 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks
-APPS_PLAIN  := $(filter-out maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
-APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream timeline_linked race_linked)
+APPS_PLAIN  := $(filter-out maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies timeline_linked race_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
 
@@ -28,16 +28,36 @@ $(B)/tests/libmaker.so: $(APPS_DIR)/maker.c $(FAKE)/libcuda.so.1
 $(B)/tests/libnvtx_module.so: $(APPS_DIR)/nvtx.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -DAPP_MODULE -shared $(LDFLAGS) $< -o $@ -ldl
-# Runs on a real GPU too, so it is linked as programs are.
-$(B)/tests/null_stream: $(APPS_DIR)/null_stream.c $(FAKE)/libcuda.so.1
+# These run on a real GPU too, so they are linked as programs are.
+$(B)/tests/null_stream $(B)/tests/graph_copies: $(B)/tests/%: $(APPS_DIR)/%.c $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ $(APPS_DRIVER)
 # A program that uses the library: its folder is where the program is.
 $(B)/tests/keeps $(B)/tests/leaks: $(B)/tests/%: $(APPS_DIR)/%.c $(B)/tests/libmaker.so
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ -L$(B)/tests -lmaker '-Wl,-rpath,$$ORIGIN' $(APPS_DRIVER) -ldl
 # Preloaded behind the shim; opened by a program.
-TEST_PROGRAMS += $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/burst_asan $(B)/tests/burst_tsan
-$(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so: $(B)/tests/lib%.so: $(APPS_DIR)/%.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+TEST_PROGRAMS += $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/burst_asan $(B)/tests/burst_tsan
+$(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so: $(B)/tests/lib%.so: $(APPS_DIR)/%.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
+# What runs while the loader's lock is held: bound at start to all that it calls.
+TEST_PROGRAMS += $(B)/tests/libheld.so $(B)/tests/held $(B)/tests/held_siblings
+HELD = $(CC) $(APPS_FLAGS) -DAPP_LINKED -Wl,-z,now $(LDFLAGS) $< -o $@
+$(B)/tests/libheld.so: $(APPS_DIR)/held_library.c
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@
+$(B)/tests/held: $(APPS_DIR)/held.c $(APPS_DIR)/held.h $(APPS_DIR)/app.h $(FAKE)/libcuda.so.1 $(FAKE)/libcudart.so.13 $(FAKE)/libcupti.so.13
+	@mkdir -p $(@D)
+	$(HELD) $(APPS_DRIVER) -lcudart -lcupti -ldl
+$(B)/tests/held_siblings: tests/siblings.c $(APPS_DIR)/held.h $(APPS_DIR)/app.h $(FAKE)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(HELD) $(APPS_DRIVER) -ldl
+# Static thread-local storage that leaves next to nothing of a stack of 512 KiB; a preload behind the shim that keeps it from making threads.
+TEST_PROGRAMS += $(B)/tests/bigtls_500k $(B)/tests/libno_threads.so
+$(B)/tests/bigtls_500k: $(APPS_DIR)/bigtls.c $(APPS_DIR)/app.h
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -DBIGTLS=500*1024 $(LDFLAGS) $< -o $@ -ldl
+$(B)/tests/libno_threads.so: $(APPS_DIR)/no_threads.c
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
 # A program with a sanitizer in it, which stands in front of the C library.

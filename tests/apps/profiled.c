@@ -7,6 +7,9 @@
  * profiled early       registered before the first CUDA call; leaves, and works on
  * profiled clock       with a clock of its own
  * profiled graphs      listens for kernels while graphs are launched
+ * profiled peers       listens for copies, also those between GPUs (MEMCPY2), and flushes, while graphs with copies are launched
+ * profiled everything  the same, and for whole graphs: CUPTI breaks that program, alone (docs/gpu.md)
+ * profiled peers_early asks for MEMCPY2 before the first CUDA call, and registers no buffers
  * profiled finalize    ends with cuptiFinalize, and begins again
  * profiled dropped     has no buffers to give
  * profiled calls       asks for single driver calls
@@ -171,15 +174,17 @@ static void says(const char *session)
     NOTE("overhead", "%d", kind_count[CUPTI_ACTIVITY_KIND_OVERHEAD]);
 }
 
-static void leaves(const char *session)
+static void leaves_from(const CUpti_ActivityKind *asked, int count, const char *session)
 {
     OK(cuCtxSynchronize);
     SURE(cuptiGetTimestamp, &ended);
-    for (int i = 0; i < LISTENED; i++) SURE(cuptiActivityDisable, listened[i]);
+    for (int i = 0; i < count; i++) SURE(cuptiActivityDisable, asked[i]);
     SURE(cuptiActivityFlushAll, 1);
     read_kept();
     says(session);
 }
+
+static void leaves(const char *session) { leaves_from(listened, LISTENED, session); }
 
 /* --- work --- */
 
@@ -299,6 +304,57 @@ static void graphs(void)
     OK(cuCtxSynchronize);
 }
 
+/* A graph with a copy inside the device. */
+static CUgraphExec copying_graph(void)
+{
+    CUgraph graph;
+    CUgraphExec exec;
+    OK(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuMemcpyDtoDAsync_v2, memory + 4096, memory, 4096, stream);
+    OK(cuStreamEndCapture, stream, &graph);
+    OK(cuGraphInstantiateWithFlags, &exec, graph, 0);
+    return exec;
+}
+
+static void copies_and_graphs(const CUpti_ActivityKind *asked, int count, const char *session)
+{
+    CUcontext second;
+    CUdeviceptr there;
+    begins();
+    OK(cuDevicePrimaryCtxRetain, &second, 1);
+    OK(cuCtxSetCurrent, second);
+    OK(cuMemAlloc_v2, &there, 4096);
+    OK(cuCtxSetCurrent, app_context);
+    CUgraphExec exec = copying_graph();
+    for (int i = 0; i < 2; i++) OK(cuGraphLaunch, exec, stream);
+    OK(cuCtxSynchronize);
+    SURE(cuptiActivityRegisterCallbacks, ask, take);
+    for (int i = 0; i < count; i++) SURE(cuptiActivityEnable, asked[i]);
+    SURE(cuptiGetTimestamp, &begun);
+    for (int i = 0; i < 3; i++) {
+        OK(cuGraphLaunch, exec, stream);
+        OK(cuMemcpyPeerAsync, there, second, memory, app_context, 1024, stream);
+        OK(cuCtxSynchronize);
+        SURE(cuptiActivityFlushAll, 0);
+    }
+    leaves_from(asked, count, session);
+    for (int i = 0; i < 2; i++) OK(cuGraphLaunch, exec, stream);
+    OK(cuCtxSynchronize);
+}
+
+static void peers_early(void)
+{
+    SURE(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_MEMCPY2);
+    begins();
+    CUgraphExec exec = copying_graph();
+    for (int i = 0; i < 3; i++) {
+        OK(cuGraphLaunch, exec, stream);
+        OK(cuCtxSynchronize);
+        app_sleep_ms(250); /* whoever flushes does so meanwhile */
+    }
+    printf("early\n");
+}
+
 static void finalizes(void)
 {
     begins();
@@ -386,12 +442,16 @@ static void other(const char *path, int subscribes)
 
 int main(int argc, char **argv)
 {
+    static const CUpti_ActivityKind every[] = {CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_GRAPH_TRACE};
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "twice")) twice();
     else if (!strcmp(what, "once")) once();
     else if (!strcmp(what, "early")) early();
     else if (!strcmp(what, "clock")) clocks();
     else if (!strcmp(what, "graphs")) graphs();
+    else if (!strcmp(what, "peers")) copies_and_graphs(every, 2, "peers");
+    else if (!strcmp(what, "everything")) copies_and_graphs(every, 3, "everything");
+    else if (!strcmp(what, "peers_early")) peers_early();
     else if (!strcmp(what, "finalize")) finalizes();
     else if (!strcmp(what, "dropped")) drops();
     else if (!strcmp(what, "calls")) calls();

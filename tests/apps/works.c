@@ -13,6 +13,7 @@
  * works depth        gates: how much waits on each stream is known at every moment
  * works waits        waits of every kind that work releases, and waits for what has ended
  * works many N       N kernels on one stream
+ * works beside N     a kernel of two seconds, and N short ones on another stream meanwhile
  * works leave HOW    ends with kernels running: return, exit, thread, _exit, kill, exec
  * works fork         uses the GPU, then forks a child that does what it can
  */
@@ -185,7 +186,6 @@ static void peers(void)
 
 static void green(void)
 {
-#if CUDA_VERSION >= 12050
     CUdevResource resource;
     CUdevResourceDesc desc;
     CUgreenCtx made;
@@ -204,7 +204,6 @@ static void green(void)
     OK(cuStreamSynchronize, normal);
     OK(cuStreamDestroy_v2, direct);
     OK(cuGreenCtxDestroy, made);
-#endif
 }
 
 /* --- ends --- */
@@ -378,6 +377,17 @@ static void depth(void)
     }
 }
 
+/* A kernel of two seconds, and many short ones on another stream meanwhile. */
+static void beside(int count)
+{
+    CUstream a, b;
+    OK(cuStreamCreate, &a, CU_STREAM_NON_BLOCKING);
+    OK(cuStreamCreate, &b, CU_STREAM_NON_BLOCKING);
+    LAUNCH(sleep_us(2000000), a);
+    for (int i = 0; i < count; i++) LAUNCH(empty, b);
+    OK(cuCtxSynchronize);
+}
+
 static void waits(void)
 {
     CUstream a = new_stream("a", CU_STREAM_NON_BLOCKING, 0), b = new_stream("b", CU_STREAM_NON_BLOCKING, 0);
@@ -477,6 +487,7 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "graphs")) graphs();
     else if (!strcmp(what, "captures")) captures();
     else if (!strcmp(what, "depth")) depth();
+    else if (!strcmp(what, "beside")) beside(argc > 2 ? atoi(argv[2]) : 1);
     else if (!strcmp(what, "waits")) waits();
     else if (!strcmp(what, "many")) many(count), peak();
     else if (!strcmp(what, "leave")) leave(argv[2]);

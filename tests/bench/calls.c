@@ -4,6 +4,7 @@
  *   calls pass     tracing off: wrapper over direct call          -> passthrough_ns
  *   calls closed   the same outside of a window, as after ctl off -> closed_ns
  *   calls steered  the same with a policy that leaves it alone    -> steered_ns
+ *   calls hooks    a recorded launch: as it is, beside a hook of another kind, with one of its own, after both have gone -> hooks_none_ns, ...
  *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio, ...
  *   calls threads  recorded calls on two threads and on one       -> thread_ratio
  *   calls rate     a million calls a second for ten seconds; the trace's trailer then tells what was lost
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "include/custream.h"
 #include "shim/base/clock.h"
 #include "shim/base/realdl.h"
 #include "tests/bench/bench.h"
@@ -86,6 +88,33 @@ static void bench_record(void)
     line("record_ratio", median(ratio, ROUNDS), "ratio");
 }
 
+typedef __typeof__(&custream_register_hook) register_fn;
+typedef __typeof__(&custream_unregister_hook) unregister_fn;
+
+static void hook(custream_hook_info_t *info, void *count) { (void)info, ++*(long *)count; }
+
+static double recorded_launch(void)
+{
+    double call[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++) rest(), launches(wrapper, streams[0], CLOCK_MONOTONIC), call[i] = launches(wrapper, streams[0], CLOCK_MONOTONIC);
+    return median(call, ROUNDS);
+}
+
+static void bench_hooks(void)
+{
+    static long calls;
+    custream_hook_t destroy, enqueue;
+    register_fn begin = (register_fn)dlsym(RTLD_DEFAULT, "custream_register_hook");
+    unregister_fn end = (unregister_fn)dlsym(RTLD_DEFAULT, "custream_unregister_hook");
+    line("hooks_none_ns", recorded_launch(), "ns");
+    if (begin(CUSTREAM_HOOK_DESTROY, hook, &calls, &destroy)) exit(2);
+    line("hooks_other_kind_ns", recorded_launch(), "ns");
+    if (begin(CUSTREAM_HOOK_ENQUEUE, hook, &calls, &enqueue)) exit(2);
+    line("hooks_ns", recorded_launch(), "ns");
+    if (!calls || end(destroy) || end(enqueue)) exit(2);
+    line("hooks_gone_ns", recorded_launch(), "ns");
+}
+
 static pthread_barrier_t together;
 static double per_call[2];
 
@@ -148,6 +177,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "pass")) bench_pass("passthrough_ns");
     if (!strcmp(argv[1], "closed")) bench_pass("closed_ns");
     if (!strcmp(argv[1], "steered")) bench_pass("steered_ns");
+    if (!strcmp(argv[1], "hooks")) bench_hooks();
     if (!strcmp(argv[1], "record")) bench_record();
     if (!strcmp(argv[1], "threads")) bench_threads();
     if (!strcmp(argv[1], "rate")) bench_rate();

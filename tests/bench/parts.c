@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "shim/base/memory.h"
 #include "shim/base/clock.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
@@ -72,7 +73,7 @@ static void bench_writer(const char *path)
     cs_u64 tick = cs_ticks();
     struct cs_thread *thread = cs_thread_start();
     cs_name kernel = cs_name_add("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi");
-    if (!cs_output_open()) exit(2);
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open()) exit(2);
     cs_clock_sync();
     cs_totals_reset();
     cs_timeline_begin(CS_BEGIN_FILE);

@@ -1,6 +1,5 @@
 """Fixtures of the test cases: the build, programs run on the simulated GPU with and without the shim, traces as data, Perfetto."""
 import dataclasses
-import fcntl
 import os
 import pathlib
 import shutil
@@ -42,17 +41,9 @@ def real_cudart():
 
 
 @pytest.fixture(scope="session")
-def aarch64_build(build, cuda_include):
-    """The products for aarch64, and the programs that run under qemu."""
-    folder = "build/aarch64"
-    command = ["make", "-s", f"B={folder}", "CC=aarch64-linux-gnu-gcc -idirafter /usr/include", f"CUDA_INC={cuda_include}/cuda.h",
-               f"{folder}/libcustream_shim.so", f"{folder}/libcustream_shim_dlsym.so", f"{folder}/libcustream.so.0",
-               f"{folder}/fakecuda/libcuda.so.1", "dlsym-programs", "runtime-programs"]
-    with open(build / "aarch64.lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another process of the same run may be at it
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return ROOT / folder
+def aarch64_build(build):
+    """The products for aarch64, and the programs that run under qemu: `make other-compilers`."""
+    return build / "aarch64"
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +61,7 @@ def trace_processor():
 
 @pytest.fixture
 def load_trace():
-    """Reads a trace strictly: load_trace(path) is a tests.trace.Trace."""
+    """Reads a trace strictly, once `custream check` has found it good: load_trace(path) is a tests.trace.Trace."""
     return Trace
 
 
@@ -97,7 +88,6 @@ def app_environment(build, trace, shim, env):
     child = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("CUSTREAM_")}
     child["LD_LIBRARY_PATH"] = str(build / "fakecuda")
     child["CUSTREAM_TRACE"] = str(trace)
-    child["CUSTREAM_GPU"] = "off"  # tests of GPU times choose a source
     if shim:
         child["LD_PRELOAD"] = str(build / "libcustream_shim.so" if shim is True else shim)
     for name, value in (env or {}).items():

@@ -58,6 +58,13 @@ def test_a_late_hook_does_not_record(run_row, tmp_path):
     assert not list(tmp_path.iterdir()) and not run.stderr
 
 
+@pytest.mark.parametrize("way", ["linked-preloaded", "linked-not-recording"])
+def test_after_the_last_hook_calls_take_the_short_way(run_row, build, way):
+    """The program reads the word that every wrapper reads first."""
+    symbols = subprocess.run(["nm", build / "libcustream_shim.so"], check=True, capture_output=True, text=True).stdout
+    run_row("rows_hooks", ["85_gone"], way, env={"MODE_OFFSET": re.search(r"^(\w+) \w cs_mode$", symbols, re.MULTILINE).group(1)}).check()
+
+
 BESIDE_A_CALL = [{}, {"CUSTREAM_JITTER": "seed=1,percent=100"}, {"CUSTREAM_GPU": "events"}, {"CUSTREAM_STREAMS": "sync"}, {"CUSTREAM_STREAMS": "serial"},
                  {"CUSTREAM_STREAMS": "pool:1"}, {"CUSTREAM_DEFAULT_STREAM": "per-thread"}, {"CUSTREAM_DEFAULT_STREAM": "audit"}, {"CUSTREAM_TRACE": "off"}]
 

@@ -12,94 +12,9 @@ from pathlib import Path
 
 import pytest
 
-BUILD = Path(os.environ.get("BUILD_DIR", Path(__file__).resolve().parents[2] / "build"))
-COMMAND = BUILD / "custream"
-SHIM = BUILD / "libcustream_shim.so"
-
-
-def custream(*args, **kwargs):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("CUSTREAM_") and k != "LD_PRELOAD"}
-    env.update(kwargs.pop("env", {}))
-    return subprocess.run([COMMAND, *map(str, args)], capture_output=True, text=True, timeout=60, env=env, **kwargs)
-
-
-# A good trace by hand. Every row has a name by which the broken ones below say which row they change.
-
-HEADER = [
-    '{"schemaVersion":1,"displayTimeUnit":"ns","baseTimeNanoseconds":1760000000000000000,',
-    '"distributedInfo": {"rank": 0, "world_size": 1},',
-    '"metadata":{"tool":"custream 0.1","gpu_time_source":"cupti","clock_error_ns":120},',
-    '"traceEvents":[',
-]
-TRAILER = '],"traceName":"custream","totals":{"recorded":9,"lost_records":7,"leaked_streams":0}}'
-
-
-def meta(name, pid, tid, value):
-    return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {"name": value}}
-
-
-def slice_(cat, name, pid, tid, ts, dur, **args):
-    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
-
-
-def flow(ph, id_, pid, tid, ts, cat="ac2g"):
-    row = {"ph": ph, "id": id_, "pid": pid, "tid": tid, "ts": ts, "cat": cat, "name": cat}
-    return {**row, "bp": "e"} if ph == "f" else row
-
-
-HOST, GPU = 4242, 0
-GOOD = {
-    "process": meta("process_name", HOST, HOST, "app"),
-    "thread": meta("thread_name", HOST, 4250, "main"),
-    "gpu": meta("process_name", GPU, 7, "GPU 0"),
-    "stream": meta("thread_name", GPU, 13, "stream 13 prio -5 non-blocking"),
-    "overlap": meta("thread_name", GPU, 10000013, "stream 13 (overlap 1)"),
-    "sync lane": meta("thread_name", GPU, 1000013, "stream 13 (sync)"),
-    "runtime": slice_("cuda_runtime", "cudaLaunchKernel", HOST, 4250, 10, 5),
-    "launch": slice_("cuda_driver", "cuLaunchKernel", HOST, 4250, 10, 3.012, **{"correlation": 91, "cs.stream": 13}),
-    "s": flow("s", 91, HOST, 4250, 10),
-    "kernel": slice_("kernel", "k(float*) \u00b5 \U0001f600 \"q\" \\ \x01", GPU, 13, 14.5, 21.25, device=0, stream=13, correlation=91),
-    "f": flow("f", 91, GPU, 13, 14.5),
-    "kernel 2": slice_("kernel", "j", GPU, 10000013, 20, 100, device=0, stream=13),
-    "memcpy": slice_("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", GPU, 13, 35.75, 0.001, stream=13, bytes=4096),
-    "memset": slice_("gpu_memset", "Memset (Device)", GPU, 13, 40, 1, stream=13),
-    "sync": slice_("cuda_sync", "Stream Sync", GPU, 1000013, 41, 2, **{"cs.stream": 13}),
-    "wait b": {"ph": "b", "cat": "cuda_event", "name": "wait", "id": 3, "pid": GPU, "tid": 13, "ts": 42},
-    "wait e": {"ph": "e", "cat": "cuda_event", "name": "wait", "id": 3, "pid": GPU, "tid": 13, "ts": 43},
-    "counter": {"ph": "C", "name": "stream 13 depth", "pid": GPU, "tid": 13, "ts": 44, "args": {"n": 3}},
-    "range B": {"ph": "B", "cat": "user_annotation", "name": "step", "pid": HOST, "tid": 4250, "ts": 50, "args": {}},
-    "loss": slice_("cs_loss", "lost", HOST, 4250, 51, 2, count=7, cause="ring full"),
-    "range E": {"ph": "E", "pid": HOST, "tid": 4250, "ts": 60},
-}
-
-
-def copy_rows():
-    return {name: json.loads(json.dumps(row)) for name, row in GOOD.items()}
-
-
-def render(rows, header=HEADER, trailer=TRAILER):
-    """Rows are objects, or text to be taken as it is."""
-    texts = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows.values()]
-    return "\n".join(header) + "\n" + ",\n".join(texts) + "\n" + trailer + "\n"
-
-
-def line_of(rows, name):
-    return len(HEADER) + 1 + list(rows).index(name)
-
-
-def check(tmp_path, content, name="t.json"):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
-    result = custream("check", path)
-    return result, path
-
-
-def assert_breach(tmp_path, content, line, rule, words=""):
-    result, path = check(tmp_path, content)
-    assert result.stdout.startswith(f"{path}:{line}: rule {rule}: "), result.stdout + result.stderr
-    assert words in result.stdout
-    assert result.stdout.count("\n") == 1 and result.stderr == ""
-    assert result.returncode == 1
+from tests.handmade import (COMMAND, GOOD, GPU, HEADER, HOST, SHIM, TRAILER, assert_breach, check, copy_rows, custream, flow, line_of, meta, render, slice_,
+                            trailer_of)
+from tests.trace import PEERS
 
 
 def test_good_trace(tmp_path):
@@ -120,12 +35,14 @@ def test_rows_of_gpu_times(tmp_path):
     rows = dict(copy_rows(), **{
         "graph": slice_("gpu_graph", "graph 3", GPU, 13, 130, 4, device=0, stream=13, correlation=92),
         "range": slice_("gpu_range", "5 calls", GPU, 13, 140, 4, device=0, stream=13, correlation=93),
-        "peer": slice_("cs_peer", "Memcpy PtoP (Device -> Device)", GPU, 999998, 150, 4, device=0, correlation=94),
+        **{row: slice_("cuda_driver", "cuGraphLaunch", HOST, 4250, n - 20, 0.5, **{"correlation": n, "cs.stream": 13}) for row, n in (("c92", 92), ("c93", 93))},
+        **{f"s{n}": flow("s", n, HOST, 4250, n - 20) for n in (92, 93)}, "f92": flow("f", 92, GPU, 13, 130), "f93": flow("f", 93, GPU, 13, 140),
+        "peer": slice_("cs_peer", "Memcpy PtoP (Device -> Device)", GPU, PEERS, 150, 4, device=0, correlation=94),
         "dep s": {"ph": "s", "cat": "cs_dep", "name": "cs_dep", "id": 1 << 42, "pid": GPU, "tid": 13, "ts": 133},
         "dep f": {"ph": "f", "bp": "e", "cat": "cs_dep", "name": "cs_dep", "id": 1 << 42, "pid": GPU, "tid": 13, "ts": 143}})
-    peer_lane = {"ph": "M", "name": "thread_name", "pid": GPU, "tid": 999998, "args": {"name": "peer copies"}}
+    peer_lane = {"ph": "M", "name": "thread_name", "pid": GPU, "tid": PEERS, "args": {"name": "peer copies"}}
     good = {"peer lane": peer_lane, **rows}
-    result, _ = check(tmp_path, render(good))
+    result, _ = check(tmp_path, render(good, trailer=trailer_of({"recorded": 5}, {"graphs": 1, "ranges": 1})))
     assert result.returncode == 0, result.stdout
     for name, rule, change, words in [("graph", 2, {"pid": HOST, "tid": 4250, "ts": 500}, "ordinal"), ("range", 3, {"args": {"stream": 14}}, "args.stream"),
                                       ("peer", 7, {"args": {"stream": 13}}, "args.stream"), ("dep s", 8, {"cat": "cs_peer"}, "cs_peer")]:
@@ -142,7 +59,7 @@ def test_rows_of_the_audit(tmp_path):
             "instant": {"ph": "i", "s": "t", "cat": "cs_audit", "name": "implicit wait", "pid": GPU, "tid": 2000013, "ts": 131, "args": {"verdict": "nobody needed it"}}}
 
     def with_audit(**change):
-        return TRAILER[:-1] + ',"defaultStreamAudit":' + json.dumps(dict(audit, **change)) + "}"
+        return trailer_of(defaultStreamAudit=dict(audit, **change))
     result, _ = check(tmp_path, render(good, trailer=with_audit()))
     assert result.returncode == 0, result.stdout
     for change, words in [({"verdict": "fine"}, "known verdict"), ({"verdict": "safe"}, "lost_orders is 3"), ({"lost_orders": 1}, "hazards have 2"),
@@ -155,7 +72,7 @@ def test_rows_of_the_audit(tmp_path):
 
 
 def test_trace_without_events(tmp_path):
-    result, _ = check(tmp_path, "\n".join(HEADER) + "\n" + TRAILER.replace(":7,", ":0,"))
+    result, _ = check(tmp_path, "\n".join(HEADER) + "\n" + trailer_of({"recorded": 0, "lost_records": 0, "gpu": None}))
     assert result.returncode == 0 and "events 0" in result.stdout
 
 
@@ -350,7 +267,7 @@ def test_f_whose_s_was_not_read_yet_is_no_breach(tmp_path):
     (4, 9, '"metadata":{', '"metadata":{{'),
     (line_of(GOOD, "range E") + 1, 10, '"lost_records":7', '"lost_records":6'),
     (line_of(GOOD, "range E") + 1, 10, '"lost_records":7,', ""),
-    (line_of(GOOD, "range E") + 1, 1, '"recorded":9', '"recorded":nan'),
+    (line_of(GOOD, "range E") + 1, 1, '"recorded":3', '"recorded":nan'),
     (line_of(GOOD, "range E") + 1, 9, '"leaked_streams":0}}', '"leaked_streams":0}}}'),
     (line_of(GOOD, "range E") + 1, 9, '"leaked_streams":0}}', '"leaked_streams":0}}\n],"traceName":"left over"}'),
 ])
@@ -439,7 +356,7 @@ def test_many_events_in_bounded_memory(tmp_path):
         out.write("\n".join(HEADER) + "\n" + json.dumps(GOOD["stream"]))
         for i in range(200_000):
             out.write(',\n{"ph":"X","cat":"kernel","name":"%s","pid":0,"tid":13,"ts":%d.125,"dur":0.875,"args":{"stream":13}}' % (pad, i))
-        out.write("\n" + TRAILER.replace(":7,", ":0,"))
+        out.write("\n" + trailer_of({"recorded": 0, "lost_records": 0}, {"kernels": 200_000, "copies": 0, "memsets": 0, "without_call": 200_000}))
     result = subprocess.run(["bash", "-c", f"ulimit -v 60000; exec '{COMMAND}' check '{path}'"], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0 and "slices 200000" in result.stdout, result.stderr
 
@@ -482,7 +399,7 @@ def test_run_environment(tmp_path):
     assert env["LD_PRELOAD"] == str(SHIM.resolve())
     assert {k: v for k, v in env.items() if k.startswith("CUSTREAM_")} == {
         "CUSTREAM_TRACE": "a.json.gz", "CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "1M",
-        "CUSTREAM_TRACE_MAX": "2G", "CUSTREAM_GPU": "off", "CUSTREAM_LOG": "error"}
+        "CUSTREAM_TRACE_MAX": "2G", "CUSTREAM_GPU": "off", "CUSTREAM_LOG": "error"}  # a value among others
     assert said == ""
     env, _ = environment()
     assert not [name for name in env if name.startswith("CUSTREAM_")]

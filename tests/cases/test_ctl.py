@@ -191,6 +191,24 @@ def test_flush_brings_the_file_up_to_date(tmp_path):
     program.load()
 
 
+def test_a_trace_that_is_full_ends_recording(tmp_path):
+    """At its size limit the file takes no more: calls go through, CUPTI is let go, and nobody can have recording begin anew."""
+    with Remote(tmp_path, CUPTI | {"CUSTREAM_TRACE_MAX": "1M", "CUSTREAM_LOG": "error"}) as program:
+        program.do("create 1", "launch 1 3")
+        assert program.status()["recording"] == "on"
+        until(lambda: program.do("launch 1 1000") is None or program.status()["recording"] == "off (the trace is full)")
+        rc, _, err = ctl(program.pid, "on")
+        assert rc and err.endswith("the trace is full") and program.status()["recording"] == "off (the trace is full)"
+        program.ctl("flush")
+        before = read(program.trace).totals
+        program.do("launch 1 1000", "all")
+        program.ctl("flush")
+        after = read(program.trace).totals
+        assert before["ended"] == after["ended"] == "its size limit (CUSTREAM_TRACE_MAX)" and not after["complete"]
+        assert after["not_written"]["calls"] == before["not_written"]["calls"]
+    assert program.load().totals["complete"] is False
+
+
 # ---- Wrong usage, and processes that can't be asked ----
 
 @pytest.mark.parametrize("words, line", [
@@ -240,7 +258,7 @@ def test_process_is_killed_while_it_is_asked(tmp_path):
         program.do("create 1")
         os.kill(program.pid, signal.SIGSTOP)
         asked = subprocess.Popen([BUILD / "custream", "ctl", str(program.pid), "status"], stderr=subprocess.PIPE, text=True)
-        until(lambda: b"socket:" in b" ".join(os.fsencode(os.readlink(f"/proc/{asked.pid}/fd/{fd}")) for fd in os.listdir(f"/proc/{asked.pid}/fd")))
+        until(lambda: asked.poll() is not None or b"socket:" in b" ".join(os.fsencode(os.readlink(f"/proc/{asked.pid}/fd/{fd}")) for fd in os.listdir(f"/proc/{asked.pid}/fd")))
         os.kill(program.pid, signal.SIGKILL)
         _, err = asked.communicate(timeout=30)
         program.process.wait()
@@ -357,11 +375,11 @@ def test_many_at_once(tmp_path):
 # ---- What the program must not notice ----
 
 def test_descriptors_are_none_of_the_programs(tmp_path):
-    """Closing all descriptors leaves the listener as it is, no number of the program's is touched, and none is there that it did not open but the trace's."""
+    """Closing all descriptors leaves the listener as it is, no number of the program's is touched, and none is there that it did not open."""
     with Remote(tmp_path) as program:
         program.do("create 1", "launch 1 2")
         kinds = collections.Counter(os.readlink(f"/proc/{program.pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{program.pid}/fd"))
-        assert kinds["socket"] == 0 and kinds[str(program.trace)] == 1
+        assert kinds["socket"] == kinds[str(program.trace)] == 0
         program.do("close")
         for word in ("status", "off", "on", "flush", "status"):
             program.ctl(word)

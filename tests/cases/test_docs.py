@@ -29,6 +29,14 @@ def test_commands_of_the_readme_are_make_targets(root):
     assert {"demo", "check"} <= named <= targets
 
 
+def test_cases_run_with_the_users_default(root):
+    """GPU times are on unless a case is about something else, and then its line says what."""
+    off = re.compile(r"""CUSTREAM_GPU["']?\]?(: |, |=| = )["']off""")
+    silent = [f"{path.name}:{n}" for path in sorted((root / "tests/cases").glob("*.py")) for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+              if off.search(line) and "  # " not in line]
+    assert not silent, f"without GPU times for no reason that is given: {silent}"
+
+
 def test_layers_of_the_documents_are_folders(root):
     named = re.findall(r"^\| `(shim/\w+)/` \|", (root / "docs/architecture.md").read_text(), flags=re.M)
     folders = {f"shim/{p.name}" for p in (root / "shim").iterdir() if p.is_dir()}

@@ -5,6 +5,7 @@ import pytest
 
 from tests.apprun import both, calls_in, calls_of, faithful, notes_of, read
 from tests.perfetto import assert_clean
+from tests.trace import stream_of
 
 EVENTS = {"CUSTREAM_GPU": "events"}
 GPU_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range")
@@ -41,7 +42,7 @@ def check_arrows(trace):
     for work in works_of(trace):
         host = flows[work["args"]["correlation"]].start
         assert host["args"]["correlation"] == work["args"]["correlation"] and host["ts"] <= work["ts"]
-        assert host["args"]["cs.stream"] == work["args"]["stream"] == work["tid"] % 10000000
+        assert host["args"]["cs.stream"] == work["args"]["stream"] == stream_of(work["tid"])
         if work["cat"] == "kernel":
             assert (host["args"]["kernel"], host["args"]["grid"], host["args"]["block"]) == (
                 work["args"]["short name"], work["args"]["grid"], work["args"]["block"])
@@ -201,7 +202,7 @@ def test_threads(run_app):
     names = {(w["args"]["device"], w["args"]["stream"]) for w in works}
     assert len(names) == 13
     shared = {tid for (_, tid), name in trace.lanes.items() if "overlap" in name and "sync" not in name}
-    assert len({tid % 10000000 for tid in shared}) <= 1
+    assert len({stream_of(tid) for tid in shared}) <= 1
     check_arrows(trace)
 
 
@@ -211,7 +212,7 @@ def test_a_flood_is_shown_in_ranges(run_app, count):
     run, trace = faithful(run_app, ["marks", "flood", count], env=EVENTS)
     works = works_of(trace)
     ranges = [w for w in works if w["cat"] == "gpu_range"]
-    lost = [(e["args"]["count"], e["args"]["cause"]) for e in trace.slices if e.get("cat") == "cs_loss"]
+    lost = [(e["args"]["gpu_work"], e["args"]["cause"]) for e in trace.slices if e.get("cat") == "cs_loss"]
     assert sum(map(calls_for, works)) + totals_of(trace)["lost"] == enqueued(run, "cuLaunchKernel") == count + 10
     assert sum(n for n, _ in lost) == totals_of(trace)["lost"] and {cause for _, cause in lost} <= {"no event was free for the call"}
     assert count > 8000 or not lost
@@ -231,8 +232,8 @@ def test_work_under_way_at_the_end(run_app):
 def test_work_that_does_not_end(run_app):
     run, trace = faithful(run_app, ["marks", "leave", 100000], env=EVENTS)
     (loss,) = [e for e in trace.slices if e.get("cat") == "cs_loss"]
-    assert not works_of(trace) and totals_of(trace)["lost"] == trace.totals["lost_records"] == 1
-    assert loss["args"] == {"count": 1, "cause": "the GPU was still at it when the process ended"}
+    assert not works_of(trace) and totals_of(trace)["lost"] == 1 and trace.totals["lost_records"] == 0
+    assert loss["args"] == {"gpu_work": 1, "cause": "the GPU was still at it when the process ended"}
 
 
 @pytest.mark.parametrize("app", ["timeline", "arrows", "callbacks", "reuse", "adopt", "race", "again", "closes", "reload", "ending", "forks", ["many", "threads", 50]])

@@ -31,7 +31,7 @@ FILE = {"metadata": {"tool": "custream"}, "traceEvents": EVENTS, "totals": {"rec
 def test_views_of_a_trace(load_trace, tmp_path, pack):
     path = tmp_path / "trace"
     path.write_bytes(pack(json.dumps(FILE).encode()))
-    trace = load_trace(path)
+    trace = load_trace(path, judged=False)
     assert (trace.metadata["tool"], trace.totals["recorded"]) == ("custream", 2)
     assert trace.gpus == {0} and trace.lanes == {(0, 13): "stream 13 prio -5"} and trace.threads == {4250: "worker"}
     assert [e["name"] for e in trace.host()] == ["cuLaunchKernel", "cuInner"] and trace.count() == {"cuLaunchKernel": 1, "cuInner": 1}
@@ -50,14 +50,14 @@ def test_reader_is_strict(tmp_path, data):
     path = tmp_path / "trace.json"
     path.write_bytes(data)
     with pytest.raises((ValueError, AssertionError)):
-        Trace(path)
+        Trace(path, judged=False)
 
 
 def test_flow_with_one_end_is_an_error(load_trace, tmp_path):
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": [e for e in EVENTS if e["ph"] != "f"]}), encoding="utf-8")
     with pytest.raises(AssertionError, match="one end only"):
-        load_trace(path).flows()
+        load_trace(path, judged=False).flows()
 
 
 def test_run_app_sets_what_it_says(run_app, monkeypatch, build):

@@ -1,4 +1,5 @@
 """GPU times from CUPTI: each piece of work is on its stream's lane, once and in order, with the arrow from the call that enqueued it."""
+import bisect
 import collections
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from tests.apprun import both, calls_of, faithful, notes_of, read, said
 from tests.gputrace import CUPTI, captured, check_depth, check_works, end_of, ids_noted, lane_of, works
 from tests.perfetto import assert_clean
+from tests.trace import OVERLAP, SYNC
 
 SHORT = dict(CUPTI, CUSTREAM_FAKE_KERNEL_NS=3000, CUSTREAM_FAKE_COPY_NS=2000)
 
@@ -132,8 +134,13 @@ def rows(trace):
 
 
 def released(trace):
-    """Arrows from work to the waits that it released, as pairs of slices."""
-    return [(f.start, f.finish) for f in trace.flows("cs_dep") if f.start["pid"] in trace.gpus]
+    """Arrows from work to the waits that it released, as pairs of slices: each leads to a wake-up, from the work's end to the wait's."""
+    found = []
+    for work, wake in ((f.start, f.finish) for f in trace.flows("cs_dep") if f.start["pid"] in trace.gpus):
+        assert (wake["name"], wake["cat"]) == ("wake-up", "cs_dep") and end_of(work) - 0.001 <= wake["ts"] <= end_of(work)
+        (wait,) = [e for e in trace.host(cat="cuda_driver") if e["tid"] == wake["tid"] and e["ts"] < wake["ts"] and end_of(e) == end_of(wake)]
+        found.append((work, wait))
+    return found
 
 
 def test_rows_of_waits(run_app):
@@ -142,7 +149,7 @@ def test_rows_of_waits(run_app):
     of = collections.defaultdict(list)
     for row in rows(trace):
         of[row["name"]].append(row)
-        assert row["tid"] % 10_000_000 // 1_000_000 == 1 and "stream" not in row["args"]
+        assert row["tid"] % OVERLAP // SYNC == 1 and "stream" not in row["args"]
     assert {name: len(found) for name, found in of.items()} == {"Stream Sync": 2, "Event Sync": 2, "Context Sync": 2, "Stream Wait Event": 1}
     assert {r["args"]["cs.stream"] for r in of["Stream Sync"] + of["Event Sync"]} == {a}
     assert (of["Stream Wait Event"][0]["args"]["cs.stream"], of["Stream Wait Event"][0]["args"]["recorded on"]) == (b, a)
@@ -195,6 +202,18 @@ def test_streams_at_work(run_app):
     assert shown == {ts: sum(w["ts"] <= ts < end_of(w) for w in found) for ts in shown}
 
 
+def test_streams_at_work_beside_a_long_kernel(run_app):
+    """Of which nothing is known until it ends, while so many others come and go that there is no room for them all."""
+    _, trace = faithful(run_app, ["works", "beside", 50000], env=dict(SHORT, CUSTREAM_BUFFER="64M"))
+    (long,) = [w for w in works(trace) if w["dur"] > 1e6]
+    shown = {ts: n for ts, n in counters(trace, "streams busy").items() if long["ts"] <= ts < end_of(long)}
+    assert min(shown.values()) >= 1 and max(shown.values()) == 2
+    inside = sorted(shown)
+    others = sorted((w["ts"], end_of(w)) for w in works(trace) if w is not long)
+    at = [sum(b <= ts < e for b, e in others[max(0, i - 50):i + 50]) for ts in inside for i in [bisect.bisect(others, (ts,))]]
+    assert [shown[ts] for ts in inside] == [1 + n for n in at]
+
+
 @pytest.mark.parametrize("argv", [["graphs"], ["waits"], ["contexts"], ["ends"], ["threads", 20], ["many", 20000]], ids=lambda argv: argv[0])
 def test_counters_end_at_zero(run_app, argv):
     _, trace = faithful(run_app, ["works", *argv], env=SHORT)
@@ -236,7 +255,7 @@ def test_overlap(run_app):
     found = check_works(trace, run)
     a = lane_of(trace, run, "a")
     lanes = collections.Counter(w["tid"] for w in found if w["args"]["stream"] == a)
-    assert set(lanes) == {a, a + 10_000_000} and trace.lanes[0, a + 10_000_000] == f"stream {a} (overlap 1)"
+    assert set(lanes) == {a, a + OVERLAP} and trace.lanes[0, a + OVERLAP] == f"stream {a} (overlap 1)"
     assert all(abs(w["dur"] - (3000 if w["tid"] == a else 4500)) < 100 for w in found if w["args"]["stream"] == a) or lanes[a] > 1
     for lane in lanes:
         on_lane = [w for w in found if w["tid"] == lane]
@@ -259,7 +278,7 @@ def test_starts_before_their_calls(run_app):
 def test_records_out_of_order(run_app):
     run, trace = faithful(run_app, ["works", "streams"], env=dict(SHORT, CUSTREAM_FAKE_CUPTI_SHUFFLE=1))
     found = check_works(trace, run)
-    assert {w["tid"] // 10_000_000 for w in found} == {0}, "nothing overlaps: nothing may stand on an extra lane"
+    assert {w["tid"] // OVERLAP for w in found} == {0}, "nothing overlaps: nothing may stand on an extra lane"
     check_depth(trace)
 
 

@@ -1,10 +1,11 @@
 """Programs and other libraries that make it hard: sanitizers, other preloads, forks and ends at bad moments, locks that somebody holds."""
 import pytest
 
-from tests.apprun import both, calls_in, calls_of, check_file, notes_of, read, said
+from tests.apprun import both, calls_in, calls_of, notes_of, read, said
 from tests.perfetto import assert_clean
+from tests.trace import check_file
 
-ENV = {"CUSTREAM_GPU": "off"}
+HOST = {"CUSTREAM_GPU": "off"}  # what is asked for is about our own threads and memory, and CUPTI has some too
 
 
 def others_beside(run):
@@ -28,7 +29,7 @@ def other(build):
 @pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
 def test_program_with_a_sanitizer(run_app, sanitizer):
     """Its runtime asks our dlsym for the C library's functions that it stands in front of, and cannot be called before it has them."""
-    env = {**ENV, "ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0", "TSAN_OPTIONS": "report_bugs=0"}
+    env = {"ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0", "TSAN_OPTIONS": "report_bugs=0"}
     run, trace = both(run_app, [f"burst_{sanitizer}", 2, 500], env=env)
     assert calls_in(trace) == calls_of(run.check().stdout) and run.stderr == ""
 
@@ -49,7 +50,7 @@ def test_other_preloads_see_their_calls(build, run_app, other, script, seen):
 
 def test_fork_with_locks_of_the_programs_own(run_app):
     """Its fork handlers take a lock that it holds while it calls CUDA."""
-    run, _ = both(run_app, ["hostile", "atfork"], env=ENV)
+    run, _ = both(run_app, ["hostile", "atfork"])
     assert run.check().stdout == "atfork done\n"
 
 
@@ -61,20 +62,20 @@ def test_exec_in_a_child_while_the_loader_was_busy(run_app):
 
 def test_fork_while_another_thread_makes_the_first_call(build, run_app, other):
     bare = run_app(["hostile", "forks-early"], shim=False).check()
-    run = run_app(["hostile", "forks-early"], shim=preloaded(build, other), env={**ENV, "OTHER_SLOW_MAPS": 1}).check()
+    run = run_app(["hostile", "forks-early"], shim=preloaded(build, other), env={"OTHER_SLOW_MAPS": 1}).check()
     assert run.stdout == bare.stdout == "child 11\nforks-early done\n"
 
 
 def test_exec_while_another_thread_records(run_app):
     """What was recorded is brought into the file, and not what comes meanwhile too."""
-    run, trace = both(run_app, ["hostile", "replaces"], env={**ENV, "CUSTREAM_FULL": "drop"})
+    run, trace = both(run_app, ["hostile", "replaces"], env={**HOST, "CUSTREAM_FULL": "drop", "CUSTREAM_BUFFER": "64K"})
     assert run.check().stdout == "exec failed at once\n" * 3 + "replaces done\n"
     assert calls_in(trace)["cuStreamQuery"] == 3
 
 
 def test_child_has_nothing_of_its_parents(run_app):
     """Neither arrows nor streams, their work, or what was never destroyed."""
-    run, trace = both(run_app, ["hostile", "inherits"], env=ENV)
+    run, trace = both(run_app, ["hostile", "inherits"])
     run.check()
     assert len(trace.flows("cs_dep")) == 1000 and trace.totals["leaked_streams"] == 22 and trace.totals["leaked_events"] == 50
     children = others_beside(run)
@@ -90,7 +91,7 @@ def test_child_has_nothing_of_its_parents(run_app):
 @pytest.mark.parametrize("after", [0, 5, 20, 50, 100, 200])
 def test_two_threads_end_the_process(run_app, after):
     """exit in one and _exit in another: the second waits for what the first began."""
-    run = run_app(["hostile", "ends", after], env=ENV)
+    run = run_app(["hostile", "ends", after])
     assert run.rc == 7 and not said(run)
     trace = read(run.trace)
     assert calls_in(trace)["cuLaunchKernel"] == 60001 and trace.totals["complete"] is True
@@ -102,7 +103,7 @@ def test_two_threads_end_the_process(run_app, after):
 def test_calls_in_a_constructor_with_a_small_ring(build, run_app, tmp_path, name):
     """The writer cannot load zlib meanwhile: calls are lost then, even where the program should wait for room."""
     argv = ["hostile", "constructor", build / "tests" / "libin_constructor.so"]
-    env = {**ENV, "CUSTREAM_TRACE": tmp_path / name, "CUSTREAM_BUFFER": "64K", "CUSTREAM_FULL": "block"}
+    env = {"CUSTREAM_TRACE": tmp_path / name, "CUSTREAM_BUFFER": "64K", "CUSTREAM_FULL": "block"}
     run = run_app(argv, env=env, timeout=30).check()
     assert run.stdout == "constructor done\nconstructor done\n"
     trace = read(tmp_path / name)
@@ -114,13 +115,13 @@ def test_calls_in_a_constructor_with_a_small_ring(build, run_app, tmp_path, name
 
 def test_child_keeps_the_programs_descriptors(run_app):
     """The number of ours may be the program's by then."""
-    run = run_app(["hostile", "number"], env=ENV).check()
+    run = run_app(["hostile", "number"]).check()
     assert run.stdout == "descriptors gone in the child: 0\nnumber done\n"
 
 
 def test_relative_path_in_a_program_that_moves(run_app, tmp_path):
     """A daemon changes directory and closes all descriptors: the file is found again."""
-    run = run_app(["hostile", "moves"], env={**ENV, "CUSTREAM_TRACE": "here.json"}, cwd=tmp_path).check()
+    run = run_app(["hostile", "moves"], env={"CUSTREAM_TRACE": "here.json"}, cwd=tmp_path).check()
     trace = read(tmp_path / "here.json")
     assert calls_in(trace)["cuLaunchKernel"] == 101 and trace.totals["complete"] is True and not said(run)
 
@@ -129,14 +130,14 @@ def test_relative_path_in_a_program_that_moves(run_app, tmp_path):
 
 def test_destroyed_event_shows_its_own_number(run_app):
     """Its handle may be another event's before the call returns."""
-    _, trace = both(run_app, ["churn", "events"], env={**ENV, "CUSTREAM_FULL": "block"})
+    _, trace = both(run_app, ["churn", "events"], env={"CUSTREAM_FULL": "block"})
     numbers = [e["args"].get("event") for e in trace.host("cuEventDestroy_v2")]
     assert len(numbers) == 40000 and sorted(numbers) == list(range(1, 40001))
 
 
 def test_refused_events_are_counted_once(run_app):
     room, more = 1 << 17, 1000
-    run, trace = both(run_app, ["churn", "refused", room + more, more], env={**ENV, "CUSTREAM_FULL": "block"})
+    run, trace = both(run_app, ["churn", "refused", room + more, more], env={"CUSTREAM_FULL": "block"})
     assert calls_in(trace)["cuEventRecord"] == 3 * more and trace.totals["untracked_objects"] == more
 
 
@@ -146,7 +147,7 @@ def driver_calls(path):
 
 def test_destroyed_stream_is_not_asked_about(run_app, tmp_path):
     """A call returns long after its stream was destroyed by another thread: a real driver may crash on the handle."""
-    env = {**ENV, "CUSTREAM_FAKE_COUNTS": tmp_path / "counts"}
+    env = {"CUSTREAM_FAKE_COUNTS": tmp_path / "counts"}
     run, trace = both(run_app, ["churn", "sync"], env=env)
     assert not {"cuStreamGetFlags", "cuStreamGetCtx_ptsz"} & set(driver_calls(tmp_path / "counts"))
     assert "adopted: first seen in use" not in {e["args"]["origin"] for e in trace.pairs}
@@ -154,7 +155,7 @@ def test_destroyed_stream_is_not_asked_about(run_app, tmp_path):
 
 def test_stream_that_was_only_destroyed(run_app, tmp_path):
     """Made out of sight and first seen when it is gone."""
-    run, trace = both(run_app, ["adopt", "destroy"], env={**ENV, "CUSTREAM_FAKE_COUNTS": tmp_path / "counts"})
+    run, trace = both(run_app, ["adopt", "destroy"], env={"CUSTREAM_FAKE_COUNTS": tmp_path / "counts"})
     assert driver_calls(tmp_path / "counts")["cuStreamGetFlags"] == 2
     assert len([e for e in trace.pairs if e["args"]["origin"].startswith("adopted")]) == 2
     assert ["cs.stream" in e["args"] for e in sorted(trace.host("cuStreamDestroy_v2"), key=lambda e: e["ts"])] == [True, True, False]
@@ -162,7 +163,7 @@ def test_stream_that_was_only_destroyed(run_app, tmp_path):
 
 def test_threads_do_not_share_default_streams(run_app):
     """In more contexts than a thread's state keeps in mind: all of them end with the thread."""
-    run, trace = both(run_app, ["churn", "contexts"], env=ENV)
+    run, trace = both(run_app, ["churn", "contexts"])
     own = [e for e in trace.pairs if e["args"]["origin"] == "per-thread default"]
     names = [trace.lanes[e["pid"], e["tid"]].rpartition("thread ")[2] for e in own]
     assert sorted(names) == ["first)"] * 12 + ["second)"] * 12
@@ -170,7 +171,7 @@ def test_threads_do_not_share_default_streams(run_app):
 
 def test_short_threads_take_little_memory(build, run_app, other):
     """The pages of a ring are made ahead for a busy thread only, however often its state was used before."""
-    run = run_app(["churn", "threads"], shim=preloaded(build, other), env=ENV).check()
+    run = run_app(["churn", "threads"], shim=preloaded(build, other), env=HOST).check()
     check_file(run.trace)
     assert "populated" not in notes_of(run.stderr)
 
@@ -178,7 +179,7 @@ def test_short_threads_take_little_memory(build, run_app, other):
 @pytest.mark.parametrize("calls", [300, 700, 1500])
 def test_losses_in_callbacks(run_app, trace_processor, calls):
     """A gap that began before a callback and ended in it."""
-    env = {**ENV, "CUSTREAM_FULL": "drop", "CUSTREAM_BUFFER": "64K"}
+    env = {"CUSTREAM_FULL": "drop", "CUSTREAM_BUFFER": "64K"}
     run, trace = both(run_app, ["churn", "callbacks", calls], env=env)
     assert trace.totals["lost_records"] > 0
     trace_processor.load(run.trace)
@@ -187,5 +188,5 @@ def test_losses_in_callbacks(run_app, trace_processor, calls):
 
 def test_unload_with_an_old_driver(build, run_app):
     """It cannot be asked for a kernel's name: what was known stays known."""
-    run, trace = both(run_app, ["churn", "unload"], env={**ENV, "LD_LIBRARY_PATH": build / "fakecuda12.0"})
+    run, trace = both(run_app, ["churn", "unload"], env={"LD_LIBRARY_PATH": build / "fakecuda12.0"})
     assert [e["args"]["kernel"] for e in trace.host("cuLaunchKernel")] == ["my_kernel", "my_kernel"]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.apprun import both, calls_of, check_file, faithful, said
+from tests.apprun import both, calls_of, faithful, said
 
 KINDS = [("launch", "cuLaunchKernel"), ("copy", "cuMemcpy"), ("set", "cuMemset"), ("event", "cuEventRecord"), ("wait", "cuStreamWaitEvent"), ("graph", "cuGraphLaunch")]
 
@@ -33,7 +33,6 @@ class Delays:
     """The operations of a trace by whose they are, in their order, and the delays in it."""
 
     def __init__(self, run):
-        check_file(run.trace)
         self.trace = trace = run.load()
         created = sorted((e for e in trace.host() if e["name"].startswith("cuStreamCreate")), key=lambda e: e["ts"])
         ordinal = {e["args"]["cs.stream"]: i + 1 for i, e in enumerate(created)}

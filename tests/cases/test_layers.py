@@ -17,6 +17,12 @@ def test_tree_keeps_its_layers(root):
     assert check(root, root) == []
 
 
+def test_records_are_put_in_one_place(root):
+    """Who claims a slot of a ring and fills it where a signal handler can come in between: the wrappers, which are inside then, and cs_record_put."""
+    claiming = {path.name for path in (root / "shim").rglob("*.[ch]") if "cs_record_claim(" in path.read_text(encoding="utf-8")}
+    assert claiming == {"record.h", "record.c", "wrappers.c"}
+
+
 @pytest.fixture
 def tree(root, tmp_path):
     """A copy of the sources, to plant violations in."""
@@ -31,6 +37,9 @@ PLANTED = [
     ("shim/calls/planted.h", '  #  include "shim/object/vstream.h" /* spaces */\n', "shim/calls/planted.h:1"),
     ("shim/policy/planted.c", '#include "shim/hook/effects.h"\n', "shim/policy/planted.c:1"),
     ("shim/trace/planted.c", '#include <shim/api/api.h>\n', "shim/trace/planted.c:1"),
+    ("shim/trace/planted.c", '#include "shim/audit/audit.h"\n', "shim/trace/planted.c:1"),
+    ("shim/audit/planted.c", '#include "shim/policy/policy.h"\n', "shim/audit/planted.c:1"),
+    ("shim/audit/planted.c", '#include "shim/trace/listener.h"\n', None),
     ("shim/calls/table/planted.def", '#include "shim/gpu/gpu.h"\n', "shim/calls/table/planted.def:1"),
     ("shim/base/planted.c", '#include "../hook/effects.h"\n', "shim/base/planted.c:1"),
     ("shim/api/planted.c", '#include "tests/fakecuda/fake.h"\n', "shim/api/planted.c:1"),

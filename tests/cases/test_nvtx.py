@@ -261,13 +261,13 @@ def test_deep(run_app):
     assert len(ranges(trace)) == 1024 and "1024" in one(said(run))
 
 
-def test_a_million_different_texts(run_app):
+def test_more_texts_than_are_kept(run_app):
     """Names have an end; then ranges share one that says so, and what the rest of the trace needs names for still has them."""
-    run, trace = nvtx(run_app, "many", 1000000, "different", env=KEEP_ALL)
+    run, trace = nvtx(run_app, "many", 100000, "different", env=KEEP_ALL)
     counts = collections.Counter(e["name"] for e in ranges(trace))
     shared = counts.pop("(more names than custream keeps)")
-    assert shared + len(counts) == 1000000 and set(counts.values()) == {1} and 40000 < len(counts) < 60000
-    assert trace.totals["lost_records"] == 0 and calls_in(trace)["cuLaunchKernel"] == 1000
+    assert shared + len(counts) == 100000 and set(counts.values()) == {1} and 40000 < len(counts) < 60000
+    assert trace.totals["lost_records"] == 0 and calls_in(trace)["cuLaunchKernel"] == 100
     assert {e["args"]["kernel"] for e in trace.host("cuLaunchKernel")} == {"empty_kernel"}
 
 

@@ -91,7 +91,7 @@ INIT
     custream_hook_t hook_;
     pthread_t thread;
     if (getenv("PLUGIN_WAITS")) pthread_create(&thread, NULL, uses_cuda, NULL), pthread_join(thread, NULL);
-    usleep(300000);
+    else usleep(300000);
     return api->register_hook(CUSTREAM_HOOK_CREATE, hook, NULL, &hook_);
 }
 """

@@ -178,7 +178,7 @@ def wrong(options, listed):
     return None
 
 
-@settings(MUCH, max_examples=1500)
+@settings(MUCH)
 @given(few(CHOSEN), st.lists(st.fixed_dictionaries({"match": few(CONDITIONS), "set": few(CHANGES)}), max_size=4))
 def test_meaning(reader, options, listed):
     said, expected = reader(json.dumps({**options, "rules": listed})), wrong(options, listed)

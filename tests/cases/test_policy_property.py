@@ -358,9 +358,9 @@ def test_default_stream(run, target, program):
     show(program)
     reference = Reference(program, target)
     compiled, steered = run(program, target), run(program, OTHER[target], shim=True, env={"CUSTREAM_DEFAULT_STREAM": target})
+    assert not steered.stderr
     assert decided(steered, reference) == decided(compiled, reference)
     assert formless(steered.journal) == formless(compiled.journal)
-    assert not steered.stderr
     computes(steered, reference)
 
 
@@ -372,9 +372,9 @@ def test_default_stream_of_the_same_form(run, target, program):
     show(program)
     reference = Reference(program, target)
     bare, steered = run(program, target), run(program, target, shim=True, env={"CUSTREAM_DEFAULT_STREAM": target})
+    assert not steered.stderr
     assert decided(steered, reference) == decided(bare, reference)
     assert steered.journal == bare.journal
-    assert not steered.stderr
 
 
 @pytest.mark.parametrize("target, replaced, by", [("per-thread", "legacy", "own"), ("legacy", "own", "legacy")])
@@ -387,13 +387,13 @@ def test_default_handles(run, target, replaced, by, program, api):
     reference = Reference(written, target)
     compiled = run(written, target)
     steered = run(program, api, shim=True, env={"CUSTREAM_DEFAULT_STREAM": target, "CUSTREAM_DEFAULT_HANDLES": "all"})
+    assert not steered.stderr  # first: it says what could not be had
     before, after = decided(compiled, reference), decided(steered, reference)
     for key, value in after.items():  # callbacks are told the handle that the program gave
         if str(key).startswith("callback"):
             after[key] = value.replace(f"stream {replaced},", f"stream {by},")
     assert after == before
     assert formless(steered.journal) == formless(compiled.journal)
-    assert not steered.stderr
 
 
 # --- priorities ---

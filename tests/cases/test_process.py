@@ -9,6 +9,7 @@ import socket
 import pytest
 
 from tests.apprun import both, calls_in, calls_of, faithful, notes_of, read, said
+from tests.gputrace import works
 
 
 def traces_beside(run):
@@ -37,7 +38,7 @@ def test_every_end_keeps_every_call(run_app, how, rc, made):
 
 def test_main_returns_while_threads_run(run_app):
     run, trace = both(run_app, ["ending", "running"])
-    assert run.rc == 5 and launches(trace) > 100 and trace.totals["complete"] is True and len({e["tid"] for e in trace.host()}) == 4
+    assert run.rc == 5 and launches(trace) > 100 and trace.totals["complete"] is True and len({e["tid"] for e in trace.host(cat="cuda_driver")}) == 4
 
 
 @pytest.mark.parametrize("how, ending", [("abort", signal.SIGABRT), ("kill", signal.SIGKILL), ("segv", signal.SIGSEGV)])
@@ -76,7 +77,7 @@ def test_child_that_calls_cuda(run_app, how):
     assert path.name == run.trace.name.replace(".json", f"-{notes['child']}.json")
     child = read(path)
     assert calls_in(child) == {"cuStreamSynchronize": 1, "cuLaunchKernel": 1} and {e["pid"] for e in child.host()} == {int(notes["child"])}
-    assert {e["args"]["cs.result"] for e in child.host()} == {"CUDA_ERROR_NOT_INITIALIZED"}
+    assert {e["args"]["cs.result"] for e in child.host(cat="cuda_driver")} == {"CUDA_ERROR_NOT_INITIALIZED"} and not works(child)
     assert child.totals["complete"] is True and child.totals["recorded"] == 2
 
 
@@ -94,8 +95,9 @@ def test_fork_while_another_thread_records(run_app):
     run.check()
     assert "went wrong" not in run.stdout
     assert launches(trace) == 100 + int(notes_of(run.stderr)["others"]) and trace.totals["complete"] is True
-    children = others_beside(run)
-    assert len(children) == 20 and all(calls_in(read(path)) == {"cuStreamQuery": 1} for path in children)
+    children = [read(path) for path in others_beside(run)]
+    assert len(children) == 20 and all(calls_in(child) == {"cuStreamQuery": 1} for child in children)
+    assert not any(child.work_by_call() or [e for e in child.events if e["ph"] in "Csf"] for child in children), "the parent's work is not the child's"
 
 
 def test_spawn(run_app):
@@ -175,8 +177,10 @@ def test_threads_race_on_the_first_call(run_app, program):
 
 
 def test_driver_closed_and_opened_again(run_app):
-    """Closed, gone, and back at another address: the program gets the driver that is there now."""
+    """Closed, gone, and back at another address: the program gets the driver that is there now. CUPTI keeps it: without, it goes."""
     run, trace = both(run_app, "reload")
+    assert run.check().stdout.count("0 0 0 0 0 0 version") == 3 and calls_in(trace)["cuStreamCreate"] >= 1 and not said(run)
+    run, trace = both(run_app, "reload", env={"CUSTREAM_GPU": "off"})  # host alone: who has CUPTI has the driver
     run.check()
     addresses = re.findall(r"^note version (\S+)", run.stderr, re.M)
     assert len(set(addresses)) == 3 and "note stayed" not in run.stderr, "the simulated driver stayed or came back to its place: this shows nothing"
@@ -210,6 +214,20 @@ def test_dlerror_behind_a_runtime(run_app, build):
 def test_signals(run_app):
     run, _ = both(run_app, "signals")
     assert run.check().stdout == "mask kept 1\npending 1 handled 0\nhandled 1 elsewhere 0\ntimer came, elsewhere 0\nhandler kept 1\n"
+
+
+def test_a_handler_that_calls_cuda_while_a_record_is_filled(run_app):
+    """At each instruction of the shim on the way of a host function, a stream callback, a delay and NVTX: no record is written over, none is left empty."""
+    run = run_app("stepped", env={"CUSTREAM_GPU": "auto", "CUSTREAM_JITTER": "seed=1,us=1,percent=100,at=stream,on=set",
+                                "CUSTREAM_BUFFER": "64K", "CUSTREAM_FULL": "block"}).check()
+    trace, made = run.load(), calls_of(run.stdout)
+    shown, notes = trace.count(), {key: int(value) for key, value in notes_of(run.stderr).items()}
+    within = made["cuEventQuery"] - shown["cuEventQuery"]  # calls out of the middle of a record are made, and not shown
+    assert 0 < within < notes["handled"] / 4, (within, notes)
+    assert {n: c for n, c in shown.items() if n.startswith("cu")} == dict(made | {"cuEventQuery": shown["cuEventQuery"]})
+    assert (shown["callback"], shown["delay"], shown["range"]) == (notes["callbacks"] - 1, notes["rounds"], notes["rounds"])  # one ran without CUDA
+    assert [e["name"] for e in trace.events if e["ph"] == "i" and e.get("cat") == "user_annotation"] == ["mark"] * notes["rounds"]
+    assert trace.totals["lost_records"] == 0 and trace.totals["complete"] is True
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])

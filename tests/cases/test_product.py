@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from tests import calltable
+from tests.cudaheader import Header
+
 PRODUCTS = ["libcustream_shim.so", "libcustream_shim_dlsym.so"]
 OWN = {"cuGetProcAddress", "cuGetProcAddress_v2", "dlsym", "dlvsym", "_exit", "_Exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execlp",
        "execle", "getenv", "InitializeInjectionNvtx2", "dlclose"}
@@ -19,12 +22,9 @@ def out(*argv, **options):
 
 
 @pytest.fixture(scope="session")
-def clang_build(root, cuda_include):
-    """Both products made by clang."""
-    done = subprocess.run(["make", "-s", "B=build/clang", "CC=clang", f"CUDA_INC={cuda_include}/cuda.h", *(f"build/clang/{p}" for p in PRODUCTS)],
-                          cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return root / "build/clang"
+def clang_build(build):
+    """Both products made by clang: `make other-compilers`."""
+    return build / "clang"
 
 
 @pytest.fixture(params=["build", "clang_build"])
@@ -98,6 +98,23 @@ def test_exports_are_the_tables(folder, build, root):
     assert {n for n in names if not n.startswith("custream_")} - shared == table_symbols(build) | OWN
     assert shared == set(re.findall(r"F\((cupti\w+),", (root / "shim/gpu/share.h").read_text())) and len(shared) > 8
     assert "custream_version" in names
+
+
+def test_every_call_of_the_newest_headers_is_wrapped(folder, build):
+    """Whatever toolkit the machine has: a call that has no wrapper escapes the policies and the trace."""
+    header = Header(build / "cuda-headers/13.5")
+    exported = {name for _, name, _ in symbols(folder / PRODUCTS[0], "--defined-only")}
+    assert header.version == 13050 and calltable.check_complete(header, {name: None for name in exported if name in header.calls}) == []
+
+
+def test_the_build_takes_no_header_of_an_installed_toolkit(root, tmp_path):
+    """Only what nvcc compiles has the toolkit's."""
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/cuda.h").write_text("#error an installed toolkit's\n")
+    planned = out("make", "-n", f"B={tmp_path}/b", f"CUDA_HOME={tmp_path}", "all", cwd=root, env={**os.environ, "CUDA_HOME": str(tmp_path)})
+    compiled = [line for line in planned.splitlines() if re.search(r" -c \S+\.c ", line)]
+    assert len(compiled) > 100 and all(re.findall(r"-isystem (\S+)", line) == ["build/cuda-headers/cupti", "build/cuda-headers/13.5"] for line in compiled)
+    assert f"{tmp_path}/include" not in planned and "/usr/local/cuda" not in planned
 
 
 def test_exports_of_the_second_product(folder):

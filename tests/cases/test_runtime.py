@@ -255,7 +255,7 @@ def test_on_aarch64(aarch64_build, qemu, tmp_path, argv):
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("CUSTREAM_", "LD_", "QEMU_"))}
     bare = subprocess.run(command, env={**clean, "QEMU_SET_ENV": guest}, capture_output=True, text=True, check=True)
     path = tmp_path / "trace.json"
-    run = subprocess.run(command, env={**clean, "QEMU_SET_ENV": f"{guest},LD_PRELOAD={aarch64_build}/libcustream_shim.so", "CUSTREAM_TRACE": str(path), "CUSTREAM_GPU": "off"},
+    run = subprocess.run(command, env={**clean, "QEMU_SET_ENV": f"{guest},LD_PRELOAD={aarch64_build}/libcustream_shim.so", "CUSTREAM_TRACE": str(path)},
                          capture_output=True, text=True, check=True)
     assert run.stdout == bare.stdout
     calls = runtime_calls(read(path))

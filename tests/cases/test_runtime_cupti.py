@@ -34,7 +34,7 @@ def test_each_call_once_around_the_drivers(run_app, way):
     assert trace.totals["recorded"] == sum(runtime_calls(trace).values()) + sum(calls_in(trace).values())
 
 
-@pytest.mark.parametrize("env", [{"CUSTREAM_GPU": "events"}, {"CUSTREAM_GPU": "off"}, {**CUPTI, "CUSTREAM_RUNTIME": "off"},
+@pytest.mark.parametrize("env", [{"CUSTREAM_GPU": "events"}, {"CUSTREAM_GPU": "off"}, {**CUPTI, "CUSTREAM_RUNTIME": "off"},  # without CUPTI
                                  {**CUPTI, "CUSTREAM_FAKE_CUPTI": "cuptiSubscribe:39"}], ids=["events", "no-source", "off", "refused"])
 def test_without_cupti_the_drivers_alone(run_app, env):
     _, shared = both(run_app, ["runtime", "plain"], env={**CUPTI, "CUSTREAM_RUNTIME": "off"})

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from tests.apprun import both, calls_in, calls_of, check_file, faithful, notes_of, read, said
+from tests.apprun import both, calls_in, calls_of, faithful, notes_of, read, said
+from tests.trace import stream_of
 
 INVALID_HANDLE = 400
 
@@ -398,8 +399,7 @@ def test_with_gpu_times(run_app, streams, gpu):
     assert kernels and trace.totals["gpu"].get("without_call", 0) == 0
     if streams == "serial":
         own = {e["tid"] for e in lives(trace) if e["args"].get("serial") == "its work is the carrier's"}
-        assert not {e["tid"] % 1000000 for e in kernels} & own
-    check_file(run.trace)
+        assert not {stream_of(e["tid"]) for e in kernels} & own
 
 
 def test_perfetto_reads_them(run_app, trace_processor):

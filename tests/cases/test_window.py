@@ -1,5 +1,6 @@
 """CUSTREAM_WINDOW: calls are recorded in the window and nowhere else, with what they put on the GPU, and objects are what they are when it opens."""
 import collections
+import json
 import re
 import time
 
@@ -119,11 +120,19 @@ def test_delay_and_duration(tmp_path):
     assert (window["opened_by"], window["cause"]) == ("the delay was over", "the duration was over") and window["to_us"] > window["from_us"]
 
 
+def told_closed(path):
+    """The file says so by now; it may be in the middle of a write."""
+    try:
+        return not json.loads(path.read_text(encoding="utf-8"))["totals"]["windows"]["open"]
+    except (FileNotFoundError, KeyError, ValueError):
+        return False
+
+
 def test_duration_from_the_start_without_a_listener(tmp_path):
     """Also where custream ctl is not wanted: the first calls are there, later ones are not."""
     with Remote(tmp_path, {"CUSTREAM_WINDOW": "duration=0.5", "CUSTREAM_CTL": "off"}) as program:
         program.do("create 1")
-        time.sleep(1)
+        until(lambda: told_closed(program.trace))
         program.do("launch 1 5")
     trace = program.load()
     assert calls_in(trace)["cuDevicePrimaryCtxRetain"] == 1 and calls_in(trace)["cuLaunchKernel"] == 0 and causes(trace) == ["the duration was over"]
@@ -390,3 +399,17 @@ def test_windows_while_four_threads_launch(tmp_path, trace_processor, gpu):
         check_works(trace)
     trace_processor.load(program.trace)
     assert_clean(trace_processor)
+
+
+@pytest.mark.parametrize("audit", ["keep", "audit"])
+@pytest.mark.parametrize("most", ["1G", "1M,rotate:9"])
+def test_windows_that_fill_the_file(run_app, most, audit):
+    """The file is written on in the middle of a window's step, and its trailer asks about windows."""
+    times = 20000
+    run = run_app(["windows", times], env=PROFILER | {"CUSTREAM_DEFAULT_STREAM": audit, "CUSTREAM_TRACE_MAX": most}).check()
+    trace = run.load()
+    last = trace.totals["windows"]
+    untold = last.get("untold", 0)  # where the writer was kept waiting
+    assert times - untold <= last["opened"] <= times and (untold or not last["open"])
+    if most == "1G":
+        assert calls_in(trace)["cuProfilerStop"] == trace.totals["recorded"] == times and (untold or len(gaps(trace)) == times + 1)

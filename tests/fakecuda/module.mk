@@ -15,9 +15,9 @@ FAKE_TEST := $(patsubst $(FAKE_DIR)/test/%.c,$(B)/tests/fakecuda_%,$(wildcard $(
 all: $(FAKE)/libcuda.so.1 $(FAKE12)/libcuda.so.1 $(FAKE)/libcudart.so.13 $(FAKE)/libcupti.so.13 $(FAKE)/broken/libcupti.so.13
 
 # Lists made from NVIDIA's headers: the declared symbols, which version each is, the error codes. cudaProfiler.h is not in every package of headers.
-$(FAKE)/cuda_api.i: $(CUDA_INC_DIR)/cuda.h Makefile
+$(FAKE)/cuda_api.i: $(HEADERS_READY) Makefile
 	@mkdir -p $(@D)
-	$(CC) -E -P -D__CUDA_API_VERSION_INTERNAL $< -o $@
+	$(CC) -E -P -D__CUDA_API_VERSION_INTERNAL $(CUDA_INC_DIR)/cuda.h -o $@
 $(FAKE)/versions.txt: $(FAKE_DIR)/gen/versions.awk $(FAKE)/cuda_api.i $(FAKE_DIR)/module.mk
 	(LC_ALL=C awk -f $(filter %.awk %.i,$^) $(CUDA_INC_DIR)/cudaTypedefs.h; \
 		echo cuProfilerStart 4000 0 cuProfilerStart; echo cuProfilerStop 4000 0 cuProfilerStop) | \
@@ -26,7 +26,7 @@ $(FAKE)/versions.inc: $(FAKE)/versions.txt
 	awk '{print "VERSION(" $$1 ", " $$2 ", " $$3 ", " $$4 ")"}' $< >$@
 $(FAKE)/symbols.inc: $(FAKE)/versions.txt
 	awk '{print "SYMBOL(" $$4 ")"}' $< | LC_ALL=C sort -u >$@
-$(FAKE)/errors.inc: $(FAKE_DIR)/gen/errors.awk $(CUDA_INC_DIR)/cuda.h
+$(FAKE)/errors.inc: $(FAKE_DIR)/gen/errors.awk $(HEADERS_READY)
 	@mkdir -p $(@D)
 	LC_ALL=C awk -f $< $(CUDA_INC_DIR)/cuda.h >$@
 
@@ -61,14 +61,14 @@ $(FAKE)/libcudart.so.13: $(FAKE_RT_OBJ) $(FAKE)/exports_rt.map
 
 # CUPTI: names and numbers come from its headers. The broken one is a library that loads and has nothing of what it should.
 $(FAKE)/cupti_driver.inc: CUPTI_LIST = -v prefix=CUPTI_DRIVER_TRACE_CBID_cu -v cut=CUPTI_DRIVER_TRACE_CBID_
-$(FAKE)/cupti_driver.inc: $(CUPTI_INC)/cupti_driver_cbid.h
+$(FAKE)/cupti_driver.inc: CUPTI_FROM = $(CUPTI_INC)/cupti_driver_cbid.h
 $(FAKE)/cupti_runtime.inc: CUPTI_LIST = -v prefix=CUPTI_RUNTIME_TRACE_CBID_cuda -v cut=CUPTI_RUNTIME_TRACE_CBID_
-$(FAKE)/cupti_runtime.inc: $(CUPTI_INC)/cupti_runtime_cbid.h
+$(FAKE)/cupti_runtime.inc: CUPTI_FROM = $(CUPTI_INC)/cupti_runtime_cbid.h
 $(FAKE)/cupti_results.inc: CUPTI_LIST = -v prefix=CUPTI_ -v cut=
-$(FAKE)/cupti_results.inc: $(CUPTI_INC)/cupti_result.h
-$(FAKE_CUPTI_INC): $(FAKE_DIR)/gen/cupti.awk
+$(FAKE)/cupti_results.inc: CUPTI_FROM = $(CUPTI_INC)/cupti_result.h
+$(FAKE_CUPTI_INC): $(FAKE_DIR)/gen/cupti.awk $(HEADERS_READY)
 	@mkdir -p $(@D)
-	LC_ALL=C awk $(CUPTI_LIST) -f $< $(filter %.h,$^) | LC_ALL=C sort >$@.new && test -s $@.new && mv $@.new $@
+	LC_ALL=C awk $(CUPTI_LIST) -f $< $(CUPTI_FROM) | LC_ALL=C sort >$@.new && test -s $@.new && mv $@.new $@
 
 $(FAKE_CUPTI_OBJ): EXTRA_CFLAGS = -I$(FAKE) -DCUPTI_LIB
 $(B)/obj/$(FAKE_DIR)/cupti/names.o: $(FAKE_CUPTI_INC)

@@ -5,13 +5,15 @@ G    := $(B)/gpu
 NVCC ?= $(firstword $(wildcard $(CUDA_HOME)/bin/nvcc /usr/local/cuda/bin/nvcc) nvcc)
 # Code for Hopper, and PTX that any later or other GPU compiles for itself.
 GPU_ARCH ?= -gencode arch=compute_90,code=sm_90 -gencode arch=compute_75,code=compute_75
-# The linker needs a libcuda; the toolkit's stub serves where no driver is installed. No rpath: at run time the system's libcuda is found.
-CUDA_STUBS = $(firstword $(wildcard $(CUDA_INC_DIR)/../lib64/stubs $(CUDA_INC_DIR)/../lib/stubs /usr/local/cuda/lib64/stubs))
-GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_INC_DIR)
+# Compiled as a user's programs are, with the toolkit's own headers. The linker needs a libcuda; the toolkit's stub serves where no driver is
+# installed. No rpath: at run time the system's libcuda is found.
+CUDA_TOOLKIT = $(patsubst %/bin/nvcc,%,$(shell command -v $(NVCC)))
+CUDA_STUBS = $(firstword $(wildcard $(addprefix $(CUDA_TOOLKIT)/,lib64/stubs lib/stubs targets/*/lib/stubs) /usr/lib/*/stubs))
+GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_TOOLKIT)/include
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
-                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so shared_work null_stream libboth_ways.so cupti_calls hazards-static hazards-shared \
+                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so libcupti_kinds.so shared_work null_stream graph_copies libboth_ways.so cupti_calls hazards-static hazards-shared \
                                   $(foreach how,static shared static-ptds shared-ptds,default_stream-$(how)))
 
 .PHONY: gpu-programs check-gpu
@@ -84,12 +86,17 @@ $(G)/known-runtime: tests/gpu/known/runtime.cu $(G)/known-main.o tests/gpu/known
 $(G)/unlucky $(G)/two_gpu $(G)/many $(G)/shared_work: $(G)/%: tests/gpu/%.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
-$(G)/null_stream: tests/apps/null_stream.c
+$(G)/null_stream $(G)/graph_copies: $(G)/%: tests/apps/%.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 $(G)/libcupti_client.so: tests/gpu/cupti_client.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -isystem $(CUPTI_INC) -fPIC -shared $< -o $@ -lpthread -ldl
+
+# Linked to the simulated CUPTI; at run time LD_LIBRARY_PATH says which it is.
+$(G)/libcupti_kinds.so: tests/gpu/cupti_kinds.c $(B)/fakecuda/libcupti.so.13
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -isystem $(CUPTI_INC) -fPIC -fvisibility=hidden -shared $< -o $@ -L$(B)/fakecuda -lcupti -lpthread
 
 $(G)/cupti_calls: tests/gpu/cupti_calls.cu tests/fakecuda/test/cupti_modes.h
 	@mkdir -p $(@D)
@@ -109,15 +116,14 @@ $(G)/libboth_ways.so: tests/gpu/both_ways.c tests/gpu/own_entry.h
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -O2 -fPIC -fvisibility=hidden -shared $< -o $@ -ldl
 
-# Warp for a machine without network: its GPU library with code for one GPU, packed, and its Python (35 MiB in all). Later versions do not get that
-# small: 1.19's library is 70 MiB, most of it compilers.
-WARP := 1.5.0
+# Warp with its own CUDA tests, for a machine without network (100 MiB in all). Another version: make gpu-warp WARP=1.19.0.
+WARP ?= 1.16.0
 .PHONY: gpu-warp
 gpu-warp: $(B)/warp/warp/bin/warp.so.xz
 $(B)/warp/warp/bin/warp.so.xz: tests/gpu/warp_small.py
 	rm -rf $(B)/warp $(B)/warp-wheel
 	$(PYTHON) -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: --platform manylinux2014_x86_64 \
-		--dest $(B)/warp-wheel warp-lang==$(WARP)
+		--platform manylinux_2_28_x86_64 --dest $(B)/warp-wheel warp-lang==$(WARP)
 	$(PYTHON) tests/gpu/warp_small.py $(B)/warp-wheel/warp_lang-$(WARP)-*.whl $(B)/warp
 	rm -rf $(B)/warp-wheel
 
@@ -129,7 +135,7 @@ $(B)/carry-hta/hta:
 	cd $(B)/carry-hta && rm -rf share bin param_bench plotly/labextension plotly/matplotlylib plotly/package_data/datasets plotly/package_data/*.js
 
 # A real GPU's tests. PYTEST_ARGS=-k=torch picks some.
-check-gpu: all gpu-programs
-	$(PYTHON) -m pytest -q tests/gpu/test_gpu.py tests/gpu/test_gpu_times.py $(PYTEST_ARGS)
+check-gpu: all gpu-programs gpu-warp
+	$(PYTHON) -m pytest -q tests/gpu/test_gpu.py tests/gpu/test_gpu_times.py tests/gpu/test_gpu_graphs.py tests/gpu/test_gpu_warp.py $(PYTEST_ARGS)
 	CUSTREAM_GPU=off CUSTREAM_TRACE=$(G)/launch.json LD_PRELOAD=$(abspath $(B))/libcustream_shim.so $(G)/launch_ratio
 	CUSTREAM_GPU=off CUSTREAM_TRACE=$(G)/launch.json LD_PRELOAD=$(abspath $(B))/libcustream_shim.so $(G)/launch_runtime

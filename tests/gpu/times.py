@@ -17,7 +17,7 @@ import warp_small
 from programs import BUILD, GPU, HERE, ROOT, Program
 
 sys.path.insert(0, ROOT)
-from tests.trace import Trace  # noqa: E402
+from tests.trace import Trace, stream_of  # noqa: E402
 
 CLIENT = os.path.join(GPU, "libcupti_client.so")
 REPORT = "{}.times{}".format(*os.path.splitext(os.environ.get("CUSTREAM_GPU_REPORT", os.path.join(GPU, "report.txt"))))
@@ -115,7 +115,7 @@ def begin_ns(trace, e):
 
 def lane_of(e):
     """The stream's lane, also of a slice on an extra one."""
-    return e["tid"] % 10000000
+    return stream_of(e["tid"])
 
 
 def arrows(trace):

@@ -1,10 +1,11 @@
-"""Makes of Warp's wheel what a test of its streams needs, small enough to be carried to a machine without network.
+"""Makes of Warp's wheel what its own CUDA tests need, small enough to be carried to a machine without network.
 
     warp_small.py WHEEL FOLDER
 
-Its library has GPU code for ten kinds of GPUs: all but that for compute capability 9.0 becomes zeros, which pack well. FOLDER gets its Python files and
-warp/bin/warp.so.xz; the CPU compiler, the tests and the examples stay out. unpack() makes a folder for PYTHONPATH of it.
+Its library has GPU code for ten kinds of GPUs: all but that for compute capability 9.0 becomes zeros, which pack well. FOLDER gets its Python files, the
+headers that its kernels are compiled with, and its libraries packed (warp/bin/*.so.xz); the examples stay out. unpack() makes a folder for PYTHONPATH of it.
 """
+import glob
 import lzma
 import os
 import shutil
@@ -14,7 +15,7 @@ import zipfile
 
 FATBIN = struct.pack("<IHH", 0xBA55ED50, 1, 16)  # magic, version, length of the header, which ends with the length of what follows
 ELF, KEPT = 2, 90
-LEFT_OUT = ("warp/tests/", "warp/examples/", "warp/native/", "warp/stubs.py")
+LEFT_OUT = ("warp/examples/", "warp/tests/assets/", "warp/stubs.py")
 
 
 def entries(library):
@@ -40,21 +41,26 @@ def smaller(library):
     return bytes(library)
 
 
+def is_kept(name):
+    return name.startswith("warp/") and not name.startswith(LEFT_OUT) and (name.endswith(".py") or name.startswith("warp/native/"))
+
+
 def make(wheel, folder):
+    os.makedirs(os.path.join(folder, "warp", "bin"))
     with zipfile.ZipFile(wheel) as file:
         for name in file.namelist():
-            if name.endswith(".py") and name.startswith("warp/") and not name.startswith(LEFT_OUT):
+            if is_kept(name):
                 file.extract(name, folder)
-        library = smaller(file.read("warp/bin/warp.so"))
-    os.makedirs(os.path.join(folder, "warp", "bin"))
-    with lzma.open(os.path.join(folder, "warp", "bin", "warp.so.xz"), "wb", preset=6) as file:
-        file.write(library)
+            elif name.startswith("warp/bin/") and name.endswith(".so"):
+                with lzma.open(os.path.join(folder, name + ".xz"), "wb", preset=3) as packed:
+                    packed.write(smaller(file.read(name)))
 
 
 def unpack(folder, to):
     shutil.copytree(folder, to, ignore=shutil.ignore_patterns("*.xz"), dirs_exist_ok=True)
-    with lzma.open(os.path.join(folder, "warp", "bin", "warp.so.xz")) as packed, open(os.path.join(to, "warp", "bin", "warp.so"), "wb") as file:
-        shutil.copyfileobj(packed, file, 1 << 20)
+    for path in glob.glob(os.path.join(folder, "warp", "bin", "*.so.xz")):
+        with lzma.open(path) as packed, open(os.path.join(to, "warp", "bin", os.path.basename(path)[:-len(".xz")]), "wb") as file:
+            shutil.copyfileobj(packed, file, 1 << 20)
 
 
 if __name__ == "__main__":

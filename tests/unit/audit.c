@@ -1,11 +1,14 @@
-/* What the audit of the default stream makes of a program (trace/audit_model.h): operations fed to it directly, in the order of time. */
+/* What the audit of the default stream makes of a program (audit/audit_model.h): operations fed to it directly, in the order of time. */
 #include "tests/unit/check.h"
 
+#include "shim/audit/audit.h"
+#include "shim/audit/audit_model.h"
 #include "shim/base/clock.h"
+#include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/place.h"
-#include "shim/trace/audit.h"
-#include "shim/trace/audit_model.h"
+#include "shim/object/stream.h"
+#include "shim/trace/listener.h"
 
 enum { CONTEXT = 77 };
 
@@ -14,11 +17,12 @@ static cs_u64 now;
 static void begin(void)
 {
     now = 100;
+    REQUIRE(cs_tables_make(CS_TABLES_AUDIT, "a test"));
     cs_audit_lanes_begin();
     cs_audit_events_begin();
     cs_audit_pairs_begin();
     cs_audit_waits_begin();
-    REQUIRE(cs_audit_model_begin());
+    cs_audit_model_begin();
 }
 
 static cs_u16 lane_in(cs_u64 context, enum cs_audit_kind kind, cs_u64 key, bool blocking)
@@ -449,7 +453,8 @@ static void records_begin(void)
     setenv("CUSTREAM_DEFAULT_STREAM", "audit", 1);
     cs_options_read();
     cs_clock_init();
-    cs_audit_begin();
+    cs_audit_listen();
+    CS_TELL(begin);
     now = 100;
 }
 
@@ -458,13 +463,13 @@ static void called(enum cs_call call, struct cs_stream *on, const cs_u64 value[C
     now += 10;
     struct cs_record record = {.begin = now, .end = now + 5, .call = (cs_u16)call};
     if (value) memcpy(record.value, value, sizeof record.value);
-    cs_audit_call(&thread, &record, on, 0, now);
+    CS_TELL(call, &thread, &record, on, 0, now);
 }
 
 static void told(void (*function)(void), bool names_legacy)
 {
     struct cs_record record = {.call = CS_CALL_SITE, .value = {(size_t)function + 2, names_legacy, CONTEXT}};
-    cs_audit_place(&thread, &record);
+    CS_TELL(place, &thread, &record);
 }
 
 static void here(void) { abort(); }
@@ -479,7 +484,7 @@ TEST(a_place_is_that_of_the_next_call)
     called(CS_CALL_cuLaunchKernel, &default_stream, NULL);
     called(CS_CALL_cuLaunchKernel, &stream, NULL);
     told(here, false);
-    cs_audit_lost(&thread, 1); /* the call that it was told for */
+    CS_TELL(lost, &thread, 1); /* the call that it was told for */
     called(CS_CALL_cuLaunchKernel, &default_stream, NULL);
     cs_audit_rest();
     REQUIRE(pairs() == 3);

@@ -1,5 +1,5 @@
 /*
- * The audit's clocks (trace/audit_model.h) against orders that are worked out one by one, on random programs.
+ * The audit's clocks (audit/audit_model.h) against orders that are worked out one by one, on random programs.
  *
  * A program is a list of steps; what comes before what is a matrix, once as it is and once as it would be with per-thread default streams. A pair that the
  * audit tells of must be in order in the first and not in the second; and once all pairs told are put in order in the second, nothing of the first may be
@@ -7,7 +7,8 @@
  */
 #include "tests/unit/check.h"
 
-#include "shim/trace/audit_model.h"
+#include "shim/audit/audit_model.h"
+#include "shim/base/memory.h"
 
 enum { STEPS = 48, CONTEXTS = 2, EVENTS = 4, KINDS = 4, STREAMS = 7 };
 
@@ -109,11 +110,12 @@ static void take(const struct step *s, int i)
 static void audit(const struct step *steps, int n, bool told[STEPS][STEPS])
 {
     memset(told, 0, sizeof(bool[STEPS][STEPS]));
+    REQUIRE(cs_tables_make(CS_TABLES_AUDIT, "a test"));
     cs_audit_lanes_begin();
     cs_audit_events_begin();
     cs_audit_pairs_begin();
     cs_audit_waits_begin();
-    REQUIRE(cs_audit_model_begin());
+    cs_audit_model_begin();
     for (int context = 0; context < CONTEXTS; context++)
         for (int stream = 0; stream < STREAMS; stream++) lane_of(context, stream);
     for (int i = 0; i < n; i++) take(&steps[i], i);

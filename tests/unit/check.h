@@ -64,6 +64,7 @@ static int check_count;
 
 /* From here on stderr goes to a file; captured_end gives what came and puts stderr back. One at a time. */
 static int captured_fd = -1, captured_stderr = -1;
+extern void cs_log_remember(void) __attribute__((weak)); /* lines go to what stderr was, unless that is told anew */
 __attribute__((unused)) static void captured_begin(void)
 {
     char name[] = "/tmp/custream-unit-XXXXXX";
@@ -73,6 +74,7 @@ __attribute__((unused)) static void captured_begin(void)
     unlink(name);
     captured_stderr = dup(2);
     dup2(captured_fd, 2);
+    if (cs_log_remember) cs_log_remember();
 }
 
 __attribute__((unused)) static const char *captured_end(void)
@@ -80,6 +82,7 @@ __attribute__((unused)) static const char *captured_end(void)
     static char text[1 << 16];
     fflush(stderr);
     dup2(captured_stderr, 2);
+    if (cs_log_remember) cs_log_remember();
     close(captured_stderr);
     ssize_t n = pread(captured_fd, text, sizeof text - 1, 0);
     close(captured_fd);

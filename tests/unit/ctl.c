@@ -3,7 +3,6 @@
 
 #include "tests/unit/check.h"
 
-_Atomic unsigned cs_mode;
 bool cs_window_has_time(void) { return false; }
 cs_u64 cs_window_due(void) { return UINT64_MAX; }
 
@@ -23,8 +22,8 @@ int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *res
     return told ? 0 : -1;
 }
 
-/* What a client of that user is told, who has asked before anybody looked. */
-static const char *answer_to(uid_t user)
+/* What a client of that user is told, who has asked before anybody looked; or, where `late`, after that, when its time is over. */
+static const char *answer_where(uid_t user, bool late)
 {
     static char line[256];
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -36,7 +35,8 @@ static const char *answer_to(uid_t user)
     REQUIRE(send(peer, "off", 3, 0) == 3);
     uid = user;
     take_client(listener);
-    look_after_clients(&(struct pollfd){.revents = POLLIN});
+    if (late && client_count) clients[0].since = 0;
+    look_after_clients(&(struct pollfd){.revents = late ? 0 : POLLIN});
     CHECK_IS(client_count, 0);
     ssize_t n = recv(peer, line, sizeof line - 1, MSG_DONTWAIT);
     if (n < 0 && errno == ECONNRESET) n = recv(peer, line, sizeof line - 1, MSG_DONTWAIT); /* that what was asked has not been read comes first */
@@ -45,6 +45,8 @@ static const char *answer_to(uid_t user)
     close(listener);
     return line;
 }
+
+static const char *answer_to(uid_t user) { return answer_where(user, false); }
 
 TEST(the_processes_user_and_root)
 {
@@ -66,4 +68,12 @@ TEST(who_can_not_be_told)
 {
     CHECK_TEXT(answer_to(geteuid()), "error this process belongs to another user\n");
     CHECK_IS(asked, 0);
+}
+
+/* Serving another may take as long as a client is waited for. */
+TEST(who_asked_while_another_was_served)
+{
+    told = true;
+    CHECK_TEXT(answer_where(geteuid(), true), "ok off\n");
+    CHECK_IS(asked, 1);
 }

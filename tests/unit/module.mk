@@ -4,7 +4,9 @@
 UNIT       := $(B)/tests/unit
 UNIT_SRC   := $(filter-out tests/unit/race_%,$(wildcard tests/unit/*.c))
 UNIT_RACES := $(wildcard tests/unit/race_*.c)
-UNIT_SHIM  := $(filter shim/base/%.c shim/calls/%.c shim/object/%.c shim/gpu/%.c shim/trace/%.c shim/policy/%.c,$(SHIM_SRC))
+# Without direct.c: in a program, the sanitizers' functions for files and those of the tests stand in front.
+UNIT_LAYERS := base calls object gpu trace audit policy
+UNIT_SHIM  := $(filter $(foreach layer,$(UNIT_LAYERS),shim/$(layer)/%.c) shim/hook/mode.c,$(filter-out shim/base/direct.c,$(SHIM_SRC)))
 UNIT_LIBS  := $(UNIT)/lib/libversions_gnu.so $(UNIT)/lib/libversions_sysv.so
 
 UNIT_FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -20,7 +22,7 @@ $(UNIT)/plain/%: $(B)/obj/tests/unit/%.o $(UNIT)/plain/libshim.a
 
 # One set of objects a sanitizer.
 define UNIT_SANITIZED
-$(B)/obj-$(1)/%.o: %.c Makefile tests/unit/module.mk
+$(B)/obj-$(1)/%.o: %.c Makefile tests/unit/module.mk $(HEADERS_READY)
 	@mkdir -p $$(@D)
 	$$(CC) $$(ALL_CFLAGS) $$(UNIT_FLAGS_$(1)) -MMD -MP -c $$< -o $$@
 $(UNIT)/$(1)/libshim.a: $(UNIT_SHIM:%.c=$(B)/obj-$(1)/%.o)
@@ -31,6 +33,8 @@ $(UNIT)/$(1)/%: $(B)/obj-$(1)/tests/unit/%.o $(UNIT)/$(1)/libshim.a
 endef
 $(eval $(call UNIT_SANITIZED,asan))
 $(eval $(call UNIT_SANITIZED,tsan))
+# The API as in libcustream.so, with the simulated driver.
+$(UNIT)/tsan/race_api: $(patsubst $(B)/obj/%,$(B)/obj-tsan/%,$(API_OBJ))
 .SECONDARY: $(UNIT_SRC:%.c=$(B)/obj/%.o) $(UNIT_SRC:%.c=$(B)/obj-asan/%.o) $(UNIT_RACES:%.c=$(B)/obj-tsan/%.o)
 -include $(shell find $(B)/obj-asan $(B)/obj-tsan -name '*.d' 2>/dev/null)
 

@@ -3,9 +3,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 
 #include "shim/base/options.h"
 #include "shim/policy/keys.h"
+#include "shim/policy/policies.h"
 #include "tests/unit/check.h"
 
 static const struct cs_policy *seen[64]; /* policies are never given back: without this the sanitizer would ask for those that were replaced */
@@ -272,4 +274,24 @@ TEST(errno_and_dlerror_are_kept)
     CHECK_IS(after, EDOM);
     const char *said = dlerror();
     CHECK(said && strstr(said, "/nowhere/libnothing.so"));
+}
+
+/* What a program asks for may be any number. A greater one asked for never gets a lesser one where the rule keeps the order. */
+TEST(priorities_at_the_ends_of_their_type)
+{
+    static const int asked[] = {INT_MIN, INT_MIN + 1, INT_MIN + 100, -101, -100, -5, -1, 0, 1, 100, INT_MAX - 100, INT_MAX - 1, INT_MAX};
+    static const char *const rules[] = {"keep", "0:0", "0:-1", "0:-100", "set:-100", "set:0", "shift:-100", "shift:-1", "shift:1", "shift:100", "map:-1=-2,100=-100"};
+    static const int greatest_of[] = {0, -5, -100};
+    for (size_t r = 0; r < CS_COUNT(rules); r++)
+        for (size_t g = 0; g < CS_COUNT(greatest_of); g++) {
+            struct cs_priority rule;
+            REQUIRE(cs_priority_read(rules[r], &rule));
+            int given, before = INT_MIN;
+            for (size_t i = 0; i < CS_COUNT(asked); i++) {
+                CHECK(cs_priority_change(&rule, asked[i], 0, greatest_of[g], &given));
+                CHECK(given <= 0 && given >= greatest_of[g]);
+                CHECK(given >= before || rule.kind == CS_PRIORITY_MAP);
+                before = given;
+            }
+        }
 }

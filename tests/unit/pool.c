@@ -1,5 +1,9 @@
 /* Objects and references, and the map from handles to them (object/pool.h, object/map.h). */
 #include "shim/object/map.h"
+
+#include <pthread.h>
+
+#include "shim/object/thread.h"
 #include "tests/unit/check.h"
 
 struct thing {
@@ -99,6 +103,47 @@ TEST(ended_objects_stay_until_they_are_given_back)
     CHECK_IS(seen, 2);
     CHECK_IS(cs_pool_take_ended(&pool), 0);
     CHECK(cs_load(&things[1]->object.ref));
+}
+
+TEST(without_a_writer_a_full_pool_gives_back_what_has_ended)
+{
+    struct cs_pool pool = pool_of(3);
+    struct thing *stays = cs_pool_new(&pool);
+    cs_store(&cs_objects_alone, true);
+    for (int i = 0; i < 100; i++) {
+        struct thing *thing = cs_pool_new(&pool);
+        REQUIRE(thing && thing != stays);
+        cs_pool_end(&pool, &thing->object);
+    }
+    CHECK_IS(cs_load(&pool.refused), 0);
+    CHECK(cs_pool_get(&pool, cs_load(&stays->object.ref)) == stays);
+    CHECK(cs_pool_new(&pool) && cs_pool_new(&pool) && !cs_pool_new(&pool));
+    CHECK_IS(cs_load(&pool.refused), 1);
+}
+
+static void *starts(void *unused)
+{
+    CHECK(cs_thread_start() && cs_load(&cs_self->state) == CS_THREAD_LIVE);
+    return unused;
+}
+
+static int states_after(int threads)
+{
+    int states = 0;
+    for (int i = 0; i < threads; i++) {
+        pthread_t thread;
+        REQUIRE(!pthread_create(&thread, NULL, starts, NULL) && !pthread_join(thread, NULL));
+    }
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) states++;
+    return states;
+}
+
+TEST(without_a_writer_threads_take_the_states_of_those_that_have_ended)
+{
+    cs_thread_set_ring_size(1 << 16);
+    CHECK_IS(states_after(3), 3);
+    cs_store(&cs_objects_alone, true);
+    CHECK_IS(states_after(3), 3);
 }
 
 TEST(the_map_keeps_what_it_was_given)

@@ -4,6 +4,8 @@
  * Programs order the uses of one handle themselves; here a lock a handle does. What a program does not order, and the driver's locks do, goes through
  * one lock of the stub. The writer goes round as trace/writer.c does.
  */
+#include <sched.h>
+
 #include "tests/unit/driver.h"
 
 enum { THREADS = 4, ROUNDS = 4000, HANDLES = 16 };
@@ -287,4 +289,50 @@ TEST(a_wait_never_sees_half_a_record)
     one_event = make_event(cs_thread_start(), stub_event(1));
     run_threads(recorder, THREADS);
     CHECK(cs_event_cause(stub_event(1)).ticks);
+}
+
+/* --- contexts --- */
+
+/* Each thread has a device; one more is shared by two threads, which meet its context and end it as they like. */
+static void *context_user(void *me)
+{
+    const int n = (int)(intptr_t)me;
+    for (int i = 0; i < ROUNDS; i++) {
+        const int device = i & 1 ? n / 2 : 8 + n;
+        const CUcontext handle = (CUcontext)((uintptr_t)device << 32 | 0x1000);
+        stub_current = handle;
+        if (i & 2) cs_context_is_primary(handle, device);
+        const struct cs_context *context = cs_pool_get(&cs_contexts, cs_context_of(handle, device));
+        if (context && device >= 8) CHECK_IS(context->device, device); /* what a rule asks for */
+        if (i & 4) cs_context_primary_ended(device);
+        else if (i & 8) cs_context_ended(handle);
+    }
+    return NULL;
+}
+
+static void *context_writer(void *left)
+{
+    cs_u32 ended = 0;
+    while (cs_load((_Atomic int *)left)) {
+        const cs_u32 now = cs_pool_take_ended(&cs_contexts);
+        for (cs_u32 first = ended; first;) {
+            struct cs_object *object = cs_pool_slot(&cs_contexts, first - 1);
+            first = cs_load(&object->next);
+            cs_pool_release(&cs_contexts, object);
+        }
+        ended = now;
+        sched_yield();
+    }
+    return NULL;
+}
+
+TEST(contexts_of_several_threads)
+{
+    static _Atomic int left = 1;
+    pthread_t writer;
+    stub_driver();
+    REQUIRE(!pthread_create(&writer, NULL, context_writer, &left));
+    run_threads(context_user, THREADS);
+    cs_store(&left, 0);
+    pthread_join(writer, NULL);
 }

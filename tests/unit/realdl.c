@@ -2,11 +2,15 @@
 #define _GNU_SOURCE
 #include "shim/base/realdl.h"
 
+#include "shim/base/module.h"
+
 #include <dlfcn.h>
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <link.h>
 #include <math.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -111,13 +115,70 @@ TEST(versions_through_the_old_hash_table) { versions_in("libversions_sysv.so"); 
 
 TEST(the_module_of_an_address)
 {
-    const char *file = NULL;
-    const void *base = NULL;
+    struct cs_module module;
     struct cs_image libc;
     REQUIRE(cs_image_find("libc.so.6", &libc));
-    CHECK(cs_module_of((const void *)&getppid, &file, &base));
-    CHECK(file && strstr(file, "libc.so.6"));
-    CHECK((uintptr_t)base == libc.base);
-    CHECK(!cs_module_of((const void *)8, &file, &base));
-    CHECK(cs_module_of((const void *)&check_failures, NULL, NULL));
+    REQUIRE(cs_module_of((const void *)&getppid, &module));
+    CHECK_TEXT(cs_module_file(&module), "libc.so.6");
+    CHECK(strstr(cs_module_path(&module), "/libc.so.6"));
+    CHECK(module.base == libc.base && module.dynamic == libc.dynamic && !cs_module_is_own(&module));
+    CHECK(!cs_module_of((const void *)8, &module));
+    CHECK(!cs_module_of(NULL, &module));
+    REQUIRE(cs_module_of((const void *)&check_failures, &module));
+    CHECK(cs_module_is_own(&module));
+    CHECK_TEXT(cs_module_path(&module), program_invocation_name);
+    CHECK(cs_module_is_same((const void *)&getppid, (const void *)&getpgrp) && !cs_module_is_same((const void *)&getppid, (const void *)&check_failures));
+    CHECK(!cs_module_is_same(NULL, NULL));
+}
+
+TEST(the_name_at_an_address_as_dladdr_finds_it)
+{
+    struct cs_image libc;
+    Dl_info info;
+    uintptr_t begin;
+    int compared = 0;
+    REQUIRE(cs_image_find("libc.so.6", &libc));
+    const uintptr_t middle = (uintptr_t)cs_image_symbol(&libc, "printf");
+    for (uintptr_t at = middle - 200000; at < middle + 200000; at += 997, compared++) {
+        const char *ours = cs_image_name_at(&libc, at, &begin);
+        REQUIRE(dladdr((void *)at, &info));
+        CHECK(!ours == !info.dli_sname && (!ours || begin == (uintptr_t)info.dli_saddr)); /* one function may have several names */
+    }
+    CHECK(compared > 300);
+}
+
+static _Atomic bool enough;
+
+static void *comes_and_goes(void *library)
+{
+    for (int i = 0; i < 2000; i++) {
+        void *handle = dlopen(library, RTLD_NOW);
+        if (handle) dlclose(handle);
+    }
+    cs_store(&enough, true);
+    return NULL;
+}
+
+static bool all_names(const struct cs_image *image, void *length)
+{
+    *(size_t *)length += strlen(image->soname);
+    return false;
+}
+
+TEST(libraries_that_come_and_go_while_others_are_looked_for)
+{
+    char library[4096];
+    struct cs_image image;
+    size_t length = 0;
+    pthread_t thread;
+    REQUIRE(readlink("/proc/self/exe", library, sizeof library - 1) > 0);
+    *strstr(library, "/unit/") = 0;
+    strcat(library, "/unit/lib/libversions_gnu.so");
+    REQUIRE(!pthread_create(&thread, NULL, comes_and_goes, library));
+    while (!cs_load(&enough)) {
+        CHECK(cs_image_find("libc.so.6", &image));
+        CHECK(!cs_image_each(all_names, &length));
+    }
+    pthread_join(thread, NULL);
+    CHECK(length);
 }

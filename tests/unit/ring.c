@@ -7,7 +7,7 @@
 
 static struct cs_ring ring_new(size_t slots)
 {
-    struct cs_ring ring = {.slots = cs_memory_map(slots * CS_SLOT), .mask = slots - 1};
+    struct cs_ring ring = {.slots = cs_memory_map(slots * CS_SLOT, "a test"), .mask = slots - 1};
     REQUIRE(ring.slots);
     return ring;
 }

@@ -1,4 +1,5 @@
 /* Stream and context objects over a stub of the driver (object/stream.h, object/context.h). */
+#include "shim/base/lane.h"
 #include "tests/unit/driver.h"
 
 static struct cs_thread *start(void)
@@ -354,4 +355,20 @@ TEST(an_old_reference_means_no_other_stream)
     destroy(t, stub_stream(1), true);
     CHECK(!cs_load(&stream_at(ref)->ended));
     CHECK_IS(find_stream(t, stub_stream(2)), ref);
+}
+
+TEST(no_number_of_a_stream_is_that_of_another_lane)
+{
+    cs_u32 most = 0;
+    for (cs_u32 i = 0; i < CS_LANE_STREAMS + 100000u; i++) {
+        const cs_u32 lane = cs_stream_lane(5, 0, false);
+        if (lane > most) most = lane;
+        REQUIRE(lane && lane < CS_LANE_STREAMS);
+    }
+    CHECK(most > 16000000);
+    for (int kind = CS_LANE_WORK; kind <= CS_LANE_OWN; kind++)
+        for (cs_u32 level = 0; level < CS_LANE_LEVELS; level++) {
+            const cs_u32 tid = cs_lane_tid(most, (enum cs_lane_kind)kind, level);
+            CHECK(tid <= INT32_MAX && cs_lane_stream_of(tid) == most && (int)cs_lane_kind_of(tid) == kind);
+        }
 }

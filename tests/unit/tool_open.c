@@ -1,24 +1,28 @@
 /*
- * tool_open PATTERN [hold]: opens a trace as the shim does and prints the name it got, or why not. It writes one byte into it; with `hold` the file stays
- * open until stdin ends, as a process that runs on keeps it.
+ * tool_open PATTERN [hold | empty]: opens a trace as the shim does and prints the name it got, or why not. It writes the head of a trace into it, unless it is to
+ * be left `empty`; with `hold` the file stays open until stdin ends, as a process that runs on keeps it.
  */
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/options.h"
 #include "shim/trace/path.h"
+
+static const char head[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":1,\n\"metadata\":{\"tool\":\"custream 0\"}}\n";
 
 int main(int argc, char **argv)
 {
     char path[PATH_MAX], byte;
-    int fd = argc > 1 ? cs_path_open(argv[1], path, sizeof path) : -1;
-    if (fd < 0) return printf("%s: %s\n", path, strerror(errno)), 1;
+    if (argc < 2) return 2;
+    cs_options_read();
+    int fd = cs_path_open(argv[1], path, sizeof path);
+    if (fd < 0) return printf("%s: %s\n", path, cs_path_why()), 1;
     printf("%s\n", path);
     fflush(stdout);
     if (argc > 2 && !strcmp(argv[2], "empty")) return 0;
-    if (write(fd, "x", 1) != 1) return 2;
+    if (write(fd, head, sizeof head - 1) != sizeof head - 1) return 2;
     while (argc > 2 && read(0, &byte, 1) > 0) {}
     return 0;
 }

@@ -2,6 +2,7 @@
  * tool_ranges: NVTX records as they come where a ring was full or rings are drained in another order than they were filled, made into a timeline at
  * CUSTREAM_TRACE. Each step is one record on one of two threads; tests/cases/test_nvtx.py says what has to come of it.
  */
+#include "shim/base/memory.h"
 #include "shim/base/clock.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
@@ -61,7 +62,7 @@ int main(void)
     cs_realdl_init();
     if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init()) return 2;
     cs_clock_init();
-    if (!cs_output_open()) return 3;
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open()) return 3;
     cs_clock_sync();
     cs_timeline_begin(CS_BEGIN_FILE);
     tick = cs_ticks();

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "shim/base/memory.h"
 #include "shim/base/clock.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
@@ -60,7 +61,7 @@ int main(void)
     cs_realdl_init();
     if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init()) return 2;
     cs_clock_init();
-    if (!cs_output_open()) return 3;
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open()) return 3;
     cs_clock_sync();
     cs_timeline_begin(CS_BEGIN_FILE);
     start = cs_ticks();

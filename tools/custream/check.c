@@ -42,6 +42,12 @@ enum progress {
     DONE,
 };
 
+void text_print(char *text)
+{
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text)) *text = '?';
+}
+
 bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...)
 {
     if (check->breach.line && check->breach.line <= line) return false;
@@ -51,9 +57,7 @@ bool check_breach(struct check *check, uint64_t line, int rule, const char *form
     va_start(args, format);
     vsnprintf(check->breach.what, sizeof check->breach.what, format, args);
     va_end(args);
-    /* Names from the file end up here: one breach, one line. */
-    for (char *c = check->breach.what; *c; c++)
-        if (iscntrl((unsigned char)*c)) *c = '?';
+    text_print(check->breach.what);
     return false;
 }
 
@@ -63,12 +67,31 @@ static enum progress useless(const struct check *check, const char *what)
     return USELESS;
 }
 
+/* How to read a file whose events end after so many lines: a process that is killed while it writes leaves such a one. */
+static const char *remedy(const struct check *check, uint64_t lines)
+{
+    static char text[256];
+    size_t n = strlen(check->path);
+    const bool packed = n > 3 && !strcmp(check->path + n - 3, ".gz");
+    snprintf(text, sizeof text, "To read it up to there: (%s FILE | head -n %llu | sed '$ s/,$//'; echo ']}') > whole.json",
+             packed ? "zcat" : "cat", (unsigned long long)lines);
+    return text;
+}
+
+static enum progress cut_short(const struct check *check, const char *where, uint64_t lines)
+{
+    char what[512];
+    snprintf(what, sizeof what, "truncated: %s, as when a process is killed while it writes. %s", where, remedy(check, lines));
+    return useless(check, what);
+}
+
 /* The next line that holds more than blanks, its characters judged. The text is in reader->line, blanks around it cut off. */
 static enum progress next_line(struct check *check, struct reader *reader, char **text, size_t *length)
 {
     int got;
     do {
         got = reader_next(reader);
+        if (got < 0 && reader->cut && reader->number) return cut_short(check, "the gzip data ends too early", reader->number - 1);
         if (got < 0) return useless(check, reader->error);
         if (!got) return DONE;
         *text = reader->line;
@@ -99,10 +122,11 @@ static bool header_judge(struct check *check, uint64_t line, struct part *part)
 {
     part_add(part, "]}", 2);
     cJSON *header = cJSON_ParseWithOpts(part->text, NULL, true);
-    const cJSON *base = cJSON_GetObjectItemCaseSensitive(header, "baseTimeNanoseconds");
+    const cJSON *base = cJSON_GetObjectItemCaseSensitive(header, "baseTimeNanoseconds"), *number = cJSON_GetObjectItemCaseSensitive(header, "part");
     bool good = true;
     if (!header) good = check_breach(check, line, 9, "not JSON: the header up to this line");
     else if (!cJSON_IsNumber(base) || base->valuedouble < 0) good = check_breach(check, line, 1, "the header has no baseTimeNanoseconds");
+    check->part = cJSON_IsNumber(number) ? number->valuedouble : 0;
     cJSON_Delete(header);
     return good;
 }
@@ -167,7 +191,7 @@ static enum progress read_events(struct check *check, struct reader *reader, cha
     enum progress progress;
     while ((progress = next_line(check, reader, text, length)) == GOING) {
         bool trailer = **text == ']';
-        if (!reader->newline && !trailer) return useless(check, "truncated: it ends inside an event");
+        if (!reader->newline && !trailer) return cut_short(check, "it ends inside an event", reader->number - 1);
         if (before && comma == trailer) {
             check_breach(check, before, 9, trailer ? "a comma behind the last event" : "no comma between this event and the next");
             return BROKEN;
@@ -179,24 +203,19 @@ static enum progress read_events(struct check *check, struct reader *reader, cha
         if (!check_event(check, reader->number, *text)) return BROKEN;
         before = reader->number;
     }
-    return progress == DONE ? useless(check, "truncated: the list of events does not end") : progress;
+    return progress == DONE ? cut_short(check, "the list of events does not end", reader->number) : progress;
 }
 
-static enum progress trailer_judge(struct check *check, uint64_t line, const char *json, bool newline)
+static enum progress trailer_judge(struct check *check, uint64_t line, const struct part *part, bool newline)
 {
-    cJSON *trailer = cJSON_ParseWithOpts(json, NULL, true);
+    cJSON *trailer = cJSON_ParseWithOpts(part->text, NULL, true);
     check->cut = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "complete"));
-    const cJSON *lost = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "lost_records");
-    if (!trailer && !newline) return useless(check, "truncated: it ends inside the trailer");
-    bool good = true;
-    if (!trailer) good = check_breach(check, line, 9, "not JSON: the trailer that begins on this line");
-    else if (!cJSON_IsNumber(lost)) good = check_breach(check, line, 10, "the trailer has no totals.lost_records");
-    else if (lost->valuedouble != (double)check->lost)
-        good = check_breach(check, line, 10, "totals.lost_records is %.15g, and the cs_loss slices have %llu", lost->valuedouble,
-                            (unsigned long long)check->lost);
-    good = good && audit_judge(check, line, trailer);
+    if (!trailer && !newline) return cut_short(check, "it ends inside the trailer", line - 1);
+    if (!trailer) check_breach(check, line, 9, "not JSON: the trailer that begins on this line");
+    else if (totals_judge(check, line, trailer, part->length)) audit_judge(check, line, trailer);
+    totals_state(check, trailer);
     cJSON_Delete(trailer);
-    return good ? DONE : BROKEN;
+    return trailer ? DONE : BROKEN; /* a lower line may break a rule that takes all events */
 }
 
 /* The last line needs no newline. Without one it may have been cut short, and then what is wrong with it is just that. */
@@ -216,7 +235,7 @@ static enum progress read_trailer(struct check *check, struct reader *reader, ch
         else if (part.length > PART_MAX_BYTES) progress = useless(check, "a trailer of more than 32 MiB");
         else whole = reader->newline, progress = next_line(check, reader, &text, &length);
     }
-    if (progress == DONE) progress = trailer_judge(check, first, part.text, whole);
+    if (progress == DONE) progress = trailer_judge(check, first, &part, whole);
     free(part.text);
     return progress;
 }
@@ -237,9 +256,9 @@ static void summary(const struct check *check)
     uint64_t threads = 0, lanes = 0;
     for (const struct lane *lane = check->lanes; lane; lane = lane->next)
         if (lane->first_event) *(lane->pid < GPU_PIDS ? &lanes : &threads) += 1;
-    printf("%s: ok: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, lost records %llu\n", check->path,
+    printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, lost records %llu\n", check->path, check->state,
            (unsigned long long)check->events, (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
-           (unsigned long long)threads, (unsigned long long)lanes, (unsigned long long)check->lost);
+           (unsigned long long)threads, (unsigned long long)lanes, (unsigned long long)check->sums.lost_calls);
 }
 
 static int check_file(const char *path)
@@ -247,6 +266,7 @@ static int check_file(const char *path)
     struct check check = {.path = path};
     struct reader reader;
     check.lanes_end = &check.lanes;
+    sums_init(&check.sums);
     enum progress progress = read_trace(&check, &reader);
     reader_close(&reader);
     if (progress != USELESS) {
@@ -261,15 +281,17 @@ static int check_file(const char *path)
     lanes_free(&check);
     free(check.flows);
     free(check.asyncs);
+    sums_free(&check.sums);
     return progress == USELESS ? STATUS_UNUSABLE : check.breach.line ? STATUS_BROKEN : STATUS_OK;
 }
 
 void check_usage(void)
 {
     puts("usage: custream check FILE...\n\n"
-         "Reads traces (.json or .json.gz) and says of each in one line that it is ok, or which line is the first to break which\n"
-         "rule of the trace format, as FILE:LINE: rule N: WHAT. custream(1) lists the rules.\n\n"
-         "Exit status: 0 all are ok, 1 one breaks a rule, 2 one cannot be read, is truncated or is no trace.");
+         "Reads traces (.json or .json.gz) and says of each in one line that it is ok, that it keeps the rules and is incomplete, and\n"
+         "why, or which line is the first to break which rule of the trace format, as FILE:LINE: rule N: WHAT. custream(1) lists the\n"
+         "rules.\n\n"
+         "Exit status: 0 all keep the rules, 1 one breaks a rule, 2 one cannot be read, is truncated or is no trace.");
 }
 
 int command_check(int argc, char **argv)

@@ -3,7 +3,7 @@
  *
  * Each event is judged alone as its line is read (check_event.c). What takes several lines to judge is kept in short form, 24 bytes a slice and
  * 40 a flow's end or an async span's, and judged after the last line: slices that do not nest (check_lane.c), flows (check_flow.c), async spans
- * (check_async.c). A trace of 1 GiB needs some 300 MiB.
+ * (check_async.c), the trailer's totals (check_sums.c, check_totals.c). A trace of 1 GiB needs some 400 MiB.
  *
  * Rule numbers are those of the trace format; 0 stands for its layout.
  */
@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Distances between a stream's lane and its further ones: where two slices of it overlap partly, and for its synchronisation rows. */
-enum { LANE_OVERLAP = 10000000, LANE_SYNC = 1000000 };
+#include "tools/custream/check_totals.h"
+
 /* A pid below this is a device's ordinal (Kineto's and HTA's convention). */
 enum { GPU_PIDS = 64 };
 
@@ -64,14 +64,19 @@ struct check {
     size_t flow_count, flow_capacity;
     struct async_end *asyncs;
     size_t async_count, async_capacity;
-    uint64_t events, slices, lost;
+    struct sums sums; /* what the trailer has to agree with */
+    uint64_t events, slices;
     uint64_t hazards; /* cs_audit rows that tell of one */
-    bool base_seen; /* the header has baseTimeNanoseconds */
+    double part;    /* the header's; 0: it has none */
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
+    char state[1024]; /* the summary's first words */
 };
 
 /* Remembers the breach if no lower line has one. Returns false, so that a judge can end with it. */
 bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* Names from the file end up in what is printed: one file, one line. */
+void text_print(char *text);
 
 /* One event, its JSON text without the comma behind it. False if it breaks a rule. */
 bool check_event(struct check *check, uint64_t line, const char *json);

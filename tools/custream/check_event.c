@@ -1,6 +1,8 @@
 /* One event, judged alone; what takes several events to judge is put aside for check_lane.c and check_flow.c. */
 #include "tools/custream/check.h"
 
+#include "shim/base/lane.h"
+
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +19,7 @@ struct event {
     const char *name, *category; /* "" if there is none */
     char phase;
     uint32_t pid, tid;
-    int64_t ts;
+    int64_t ts, end; /* end: ts but for a slice with a duration */
     struct lane *lane;
 };
 
@@ -120,8 +122,8 @@ static bool judge_gpu_row(const struct event *event)
     const cJSON *args = member(event->object, "args"), *device = member(args, "device"), *stream = member(args, "stream");
     if (device && !(cJSON_IsNumber(device) && device->valuedouble == event->pid))
         return BREACH(event, 2, "args.device is not the pid: a GPU's pid is its ordinal");
-    if (stream && !(cJSON_IsNumber(stream) && stream->valuedouble == event->tid % LANE_OVERLAP))
-        return BREACH(event, 3, "args.stream is not the lane's stream, %u", event->tid % LANE_OVERLAP);
+    if (stream && !(cJSON_IsNumber(stream) && stream->valuedouble == cs_lane_stream_of(event->tid)))
+        return BREACH(event, 3, "args.stream is not the lane's stream, %u", cs_lane_stream_of(event->tid));
     if (!strcmp(event->category, "gpu_memcpy") && strncmp(event->name, "Memcpy ", 7)) return BREACH(event, 8, "a gpu_memcpy is named \"Memcpy ...\"");
     if (!strcmp(event->category, "gpu_memset") && strncmp(event->name, "Memset ", 7)) return BREACH(event, 8, "a gpu_memset is named \"Memset ...\"");
     return true;
@@ -132,8 +134,9 @@ static bool judge_place(const struct event *event, enum place place)
     bool on_gpu = event->pid < GPU_PIDS;
     if (place == ON_HOST && on_gpu) return BREACH(event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid, GPU_PIDS);
     if (place == ON_GPU && !on_gpu) return BREACH(event, 2, "%s on pid %u: a GPU's pid is its ordinal", event->category, event->pid);
-    if (place == ON_SYNC_LANE && !(on_gpu && event->tid % LANE_OVERLAP >= LANE_SYNC))
-        return BREACH(event, 5, "cuda_sync on pid %u tid %u: synchronisation goes to the stream's tid + %u", event->pid, event->tid, LANE_SYNC);
+    if (place == ON_SYNC_LANE && !(on_gpu && cs_lane_kind_of(event->tid) == CS_LANE_SYNC))
+        return BREACH(event, 5, "cuda_sync on pid %u tid %u: synchronisation goes to the stream's tid + %u", event->pid, event->tid,
+                      cs_lane_tid(0, CS_LANE_SYNC, 0));
     if (place == ON_GPU) return judge_gpu_row(event);
     if (member(member(event->object, "args"), "stream"))
         return BREACH(event, 7, "args.stream on a %s row: only kernel, gpu_memcpy and gpu_memset have it", event->category);
@@ -157,36 +160,27 @@ static bool judge_flow(const struct event *event)
     if (!is_natural(id, EXACT_MAX)) return BREACH(event, 6, "a flow's id is an integer below 2^53");
     if (event->phase == 'f' && strcmp(member_text(event->object, "bp"), "e")) return BREACH(event, 6, "f without \"bp\":\"e\"");
     if (!strcmp(event->category, "ac2g") && strcmp(event->name, "ac2g")) return BREACH(event, 6, "an ac2g flow has the name ac2g");
+    event->check->sums.arrows += event->phase == 'f' && !strcmp(event->category, "ac2g");
     flow_add(event->check,
              (struct flow_end){.ts = event->ts, .id = (uint64_t)id->valuedouble, .line = event->line, .lane = event->lane, .phase = event->phase,
                                .inside = !strcmp(event->category, "cs_dep")});
     return true;
 }
 
-/* What a cs_loss slice says it stands for goes into the sum that the trailer has to give. */
-static bool judge_loss(const struct event *event)
-{
-    const cJSON *count = member(member(event->object, "args"), "count");
-    if (strcmp(event->category, "cs_loss")) return true;
-    if (!is_natural(count, EXACT_MAX)) return BREACH(event, 10, "a cs_loss slice without an integer args.count");
-    event->check->lost += (uint64_t)count->valuedouble;
-    return true;
-}
-
-static bool judge_slice(const struct event *event)
+static bool judge_slice(struct event *event)
 {
     struct slice slice = {.ts = event->ts, .line = event->line};
     event->check->slices++;
     if (event->phase == 'B') {
         lane_open(event->lane, slice);
-        return judge_loss(event);
+        return true;
     }
     int64_t duration;
     if (!judge_time(event, "dur", &duration)) return false;
     if (duration < 1) return BREACH(event, 1, "dur is below 0.001");
-    slice.end = slice.ts + duration;
+    slice.end = event->end = slice.ts + duration;
     lane_add(event->lane, slice);
-    return judge_loss(event);
+    return true;
 }
 
 static bool judge_end(const struct event *event)
@@ -220,17 +214,8 @@ static bool judge_async(const struct event *event)
     return true;
 }
 
-/* An event with a time: everything but metadata. */
-static bool judge_timed(struct event *event)
+static bool judge_by_phase(struct event *event)
 {
-    if (!judge_time(event, "ts", &event->ts)) return false;
-    struct lane *lane = event->lane = lane_of(event->check, event->pid, event->tid);
-    if (!lane->first_event) lane->first_event = event->line;
-    if (event->pid < GPU_PIDS && !lane->named) return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
-    if (event->phase == 'E') return judge_end(event);
-    if (event->phase == 'C') return judge_counter(event);
-    if (!judge_category(event)) return false;
-    if (!strcmp(event->category, "cs_audit") && !audit_row_judge(event->check, event->line, member(event->object, "args"))) return false;
     switch (event->phase) {
     case 'X':
     case 'B': return judge_slice(event);
@@ -242,6 +227,36 @@ static bool judge_timed(struct event *event)
     case 'e': return judge_async(event);
     }
     return true;
+}
+
+/* What the trailer's totals are held against. */
+static bool add_up(const struct event *event)
+{
+    return sums_row(event->check, &(struct row){.line = event->line,
+                                                .name = event->name,
+                                                .category = event->category,
+                                                .phase = event->phase,
+                                                .pid = event->pid,
+                                                .tid = event->tid,
+                                                .ts = event->ts,
+                                                .end = event->end,
+                                                .object = event->object,
+                                                .args = member(event->object, "args")});
+}
+
+/* An event with a time: everything but metadata. */
+static bool judge_timed(struct event *event)
+{
+    if (!judge_time(event, "ts", &event->ts)) return false;
+    event->end = event->ts;
+    struct lane *lane = event->lane = lane_of(event->check, event->pid, event->tid);
+    if (!lane->first_event) lane->first_event = event->line;
+    if (event->pid < GPU_PIDS && !lane->named) return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
+    if (event->phase == 'E') return judge_end(event);
+    if (event->phase == 'C') return judge_counter(event);
+    if (!judge_category(event)) return false;
+    if (!strcmp(event->category, "cs_audit") && !audit_row_judge(event->check, event->line, member(event->object, "args"))) return false;
+    return judge_by_phase(event) && add_up(event);
 }
 
 static bool judge(struct event *event)

@@ -244,7 +244,7 @@ static int ask(const struct process *process, const char *request)
     static char answer[CS_CONTROL_ANSWER];
     int fd = -1;
     bool ok = process_connect(process, &fd);
-    if (ok && send(fd, request, strlen(request), MSG_NOSIGNAL) < 0 && errno != EPIPE) ok = fail("process %d: %s", process->pid, strerror(errno));
+    if (ok && send(fd, request, strlen(request), MSG_NOSIGNAL) < 0 && errno != EPIPE && errno != ECONNRESET) ok = fail("process %d: %s", process->pid, strerror(errno));
     ok = ok && hear(fd, process, answer);
     if (fd >= 0) close(fd);
     if (!ok) return STATUS_UNUSABLE;

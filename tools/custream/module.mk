@@ -1,9 +1,9 @@
 # build/custream: the command. Its own process; of the shim it shares the table of options and what reads policies, and nothing else.
 
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
-                 $(addprefix shim/base/,json.c log.c options.c settings.c)
+                 $(addprefix shim/base/,glob.c json.c log.c options.c settings.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
-CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c)) $(POLICY_OBJ))
+CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c) shim/base/claim.c shim/base/unpack.c) $(POLICY_OBJ))
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 

@@ -46,7 +46,8 @@ static int reader_fill(struct reader *reader)
     const char *text = gzerror(reader->file, &code);
     if (code == Z_ERRNO) return fail(reader, strerror(errno));
     /* A gzip stream cut short still yields what it held. Hand that out first: a line in it may break a rule. */
-    if (got <= 0 && code == Z_BUF_ERROR) return fail(reader, "truncated: the gzip data ends too early");
+    reader->cut = got <= 0 && code == Z_BUF_ERROR;
+    if (reader->cut) return fail(reader, "truncated: the gzip data ends too early");
     if (got < 0) {
         snprintf(reader->error, sizeof reader->error, "damaged gzip data: %.100s", text);
         return -1;

@@ -17,6 +17,7 @@ struct reader {
     size_t length, capacity;
     uint64_t number;       /* of the current line, from 1 */
     bool newline;          /* the current line ended in one: false only for the last */
+    bool cut;              /* next failed since a gzip stream ends too early */
     char error[160];       /* why open or next failed; no file name, no newline */
 };
 

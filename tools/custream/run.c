@@ -6,7 +6,9 @@
 #include "tools/custream/command.h"
 #include "tools/custream/program.h"
 
+#include "shim/base/claim.h"
 #include "shim/base/options.h"
+#include "shim/base/unpack.h"
 #include "shim/policy/settle.h"
 
 #include <errno.h>
@@ -45,7 +47,8 @@ static void flags_init(struct flags *flags)
     *flags = (struct flags){0};
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         flag_spell(flags->name[i], cs_option_info[i].id);
-        flags->table[i] = (struct option){flags->name[i], required_argument, NULL, FIRST_OPTION + i};
+        int argument = cs_option_info[i].type == CS_TYPE_SWITCH ? optional_argument : required_argument;
+        flags->table[i] = (struct option){flags->name[i], argument, NULL, FIRST_OPTION + i};
     }
     flags->table[CS_OPTION_COUNT] = (struct option){"help", no_argument, NULL, 'h'};
 }
@@ -60,14 +63,17 @@ void run_usage(void)
 {
     struct flags flags;
     flags_init(&flags);
+    static char room[1 << 16];
+    setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle stdio does not keep the cause */
     puts("usage: custream run [-o FILE] [options] [--] PROGRAM [ARGUMENTS]\n\n"
          "Starts PROGRAM with " SHIM " preloaded, children included. An option beats the environment variable\n"
          "that is named with it; a wrong value of either, and PROGRAM is not started.\n");
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         const struct cs_option_info *info = &cs_option_info[i];
         const char *value = value_words[info->type] ?: info->allowed;
-        printf("  %s--%s=%s   (%s)\n        %s\n", i == CS_OPTION_TRACE ? "-o, " : "", flags.name[i], value, info->env, info->help);
-        if (info->type != CS_TYPE_CHOICE) printf("        %s\n", info->allowed);
+        const char *form = info->type == CS_TYPE_SWITCH ? "  %s--%s[=%s]   (%s)\n        %s\n" : "  %s--%s=%s   (%s)\n        %s\n";
+        printf(form, i == CS_OPTION_TRACE ? "-o, " : "", flags.name[i], value, info->env, info->help);
+        if (info->type != CS_TYPE_CHOICE && info->type != CS_TYPE_SWITCH) printf("        %s\n", info->allowed);
         if (*info->preset) printf("        default: %s\n", info->preset);
     }
     puts("  -h, --help\n\n"
@@ -84,6 +90,7 @@ static bool value_ok(enum cs_option id, const char *prefix, const char *name, co
 
 static bool option_give(const struct flags *flags, enum cs_option id, const char *value)
 {
+    if (!value) value = "on"; /* a switch alone */
     if (!value_ok(id, "--", flags->name[id], "=", value)) return false;
     if (!setenv(cs_option_info[id].env, value, 1)) return true;
     perror("custream run");
@@ -120,6 +127,22 @@ static bool policy_absolute(const char *path)
     return ok;
 }
 
+/* The library would refuse this file too, at the first call of CUDA. A name that is different for each process is known only then. */
+static bool trace_ok(const struct cs_settled *settled)
+{
+    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
+    static struct cs_claim claim;
+    const char *path = settled->value[CS_OPTION_TRACE];
+    unsigned how = CS_CLAIM_OLD | (!strcmp(settled->value[CS_OPTION_FORCE], "on") ? CS_CLAIM_FORCE : 0);
+    if (!strcmp(path, "off") || strchr(path, '%')) return true;
+    if (!cs_claim(&claim, path, how, &zlib) && claim.refusal) {
+        fprintf(stderr, "custream run: cannot write the trace %s (%s): %s\n", path, cs_option_info[CS_OPTION_TRACE].env, claim.refusal);
+        return false;
+    }
+    cs_claim_drop(&claim);
+    return true;
+}
+
 /* Read as the program will read it, which would go on without. Also where there is no file: variables may contradict each other. */
 static bool policy_ok(void)
 {
@@ -133,9 +156,10 @@ static bool policy_ok(void)
         cs_settle(&settled, given ? &file : NULL, environment_value);
         ok = !cs_settled_contradicts(&settled, &found, error, sizeof error);
     }
+    if (!ok) fprintf(stderr, "custream run: %s\n", error);
+    ok = ok && trace_ok(&settled);
     bool is_path = given && file.name == given;
     cs_policy_file_finish(&file);
-    if (!ok) fprintf(stderr, "custream run: %s\n", error);
     return ok && (!is_path || *given == '/' || policy_absolute(given));
 }
 

@@ -24,7 +24,7 @@ static void put_options(bool live)
         const struct cs_option_info *info = &cs_option_info[i];
         if (i == CS_OPTION_POLICY || !cs_live_example[i] == live) continue;
         printf("| `%s` | %s | ", cs_option_key((enum cs_option)i, key), info->help);
-        if (info->type == CS_TYPE_CHOICE) put_words(info->allowed);
+        if (info->type == CS_TYPE_CHOICE || info->type == CS_TYPE_SWITCH) put_words(info->allowed);
         else for (const char *p = info->allowed; *p; p++) printf(*p == '|' ? "\\|" : "%c", *p);
         if (live) printf(" | `%s` | `%s`", info->preset, cs_live_example[i]);
         puts(" |");

@@ -84,6 +84,8 @@ bool api_link_in_hook(void)
     return wait && wait(INT_MIN) == CUSTREAM_NOT_SUPPORTED;
 }
 
+void api_link_stays(bool stays) { (void)stays; }
+
 static CS_TLS int depth; /* of ranges: a pop without its push is the caller's fault here too */
 
 int api_link_push(const char *text)

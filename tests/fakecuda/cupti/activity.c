@@ -108,6 +108,7 @@ static CUptiResult set_kind(CUpti_ActivityKind kind, bool on) {
     if (!cupti_driver()) return CUPTI_ERROR_NOT_INITIALIZED;
     LOCKED(cupti_state);
     __atomic_store_n(&cupti_kinds[kind], on, __ATOMIC_RELAXED);
+    cupti_fault_watch(false);
     if (kind == CUPTI_ACTIVITY_KIND_DRIVER)
         for (size_t i = 1; i < DRIVER_CALLS; i++) __atomic_store_n(&cupti_driver_on[i], on, __ATOMIC_RELAXED);
     if (kind == CUPTI_ACTIVITY_KIND_DRIVER && !on && driver->any_context()) singles = SINGLES_LOST;
@@ -173,6 +174,7 @@ static CUptiResult flush(uint32_t flag) {
 
     if (!cupti_buffers_registered() || cupti_inside) return CUPTI_ERROR_INVALID_OPERATION;
     if (cupti_driver()) cupti_driver()->advance();
+    if (!forced) cupti_fault_watch(true);
     cupti_drain(forced);
     if (cupti_on(CUPTI_ACTIVITY_KIND_OVERHEAD)) write_overhead(start);
     cupti_deliver(true, forced);

@@ -126,6 +126,9 @@ void cupti_work_forget(void);
 void cupti_work_forked(void);
 extern bool cupti_latency;
 
+/* CUPTI's fault: GRAPH_TRACE and MEMCPY2 are on, and somebody has flushed without force since. The next graph with a copy breaks the context. */
+void cupti_fault_watch(bool flushed);
+
 /* ---- Being attached to the driver (activity.c) ---- */
 
 const struct fake_traced *cupti_driver(void); /* NULL: it is not the simulated one, or there is none */

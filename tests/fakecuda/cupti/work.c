@@ -63,16 +63,26 @@ static CUpti_ActivityKind kind_of(const struct fake_trace_work *work) {
     case FAKE_TRACE_KERNEL:
         kind = cupti_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL : CUPTI_ACTIVITY_KIND_KERNEL;
         break;
-    case FAKE_TRACE_COPY: kind = is_peer(work) ? CUPTI_ACTIVITY_KIND_MEMCPY2 : CUPTI_ACTIVITY_KIND_MEMCPY; break;
+    case FAKE_TRACE_COPY: /* both by MEMCPY; MEMCPY2 alone brings nothing */
+        if (!cupti_on(CUPTI_ACTIVITY_KIND_MEMCPY)) return kind;
+        return is_peer(work) ? CUPTI_ACTIVITY_KIND_MEMCPY2 : CUPTI_ACTIVITY_KIND_MEMCPY;
     case FAKE_TRACE_SET: kind = CUPTI_ACTIVITY_KIND_MEMSET; break;
     case FAKE_TRACE_GRAPH: kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE; break;
     }
     return cupti_on(kind) ? kind : CUPTI_ACTIVITY_KIND_INVALID;
 }
 
+static bool faulty; /* relaxed */
+
+void cupti_fault_watch(bool flushed) {
+    bool both = cupti_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) && cupti_on(CUPTI_ACTIVITY_KIND_MEMCPY2);
+    if (flushed || !both) __atomic_store_n(&faulty, both, __ATOMIC_RELAXED);
+}
+
 void *cupti_work_new(struct fake_trace_call *call, void *launch, const struct fake_trace_work *work) {
     struct token *parent = launch, *token;
 
+    if (work->kind == FAKE_TRACE_GRAPH && work->bytes && __atomic_load_n(&faulty, __ATOMIC_RELAXED)) cupti_driver()->break_down(CUDA_ERROR_LAUNCH_FAILED);
     if (parent ? !parent->nodes || !current(parent) : !gpu_on()) return NULL;
     token = calloc(1, sizeof *token);
     if (!token) abort();

@@ -254,7 +254,6 @@ IMPL(cuStreamBeginCapture)(bool per_thread, CUstream stream) {
     return begin(stream, per_thread, CU_STREAM_CAPTURE_MODE_GLOBAL, NULL);
 }
 
-#if CUDA_VERSION >= 12030
 IMPL(cuStreamBeginCaptureToGraph)(bool per_thread, CUstream handle, CUgraph hgraph, const CUgraphNode *dependencies,
                                   const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode) {
     struct fake_graph *graph;
@@ -274,7 +273,6 @@ IMPL(cuStreamBeginCaptureToGraph)(bool per_thread, CUstream handle, CUgraph hgra
     }
     return CUDA_SUCCESS;
 }
-#endif
 
 static void mark_before(struct fake_node *node) {
     if (node->marked) return;
@@ -366,13 +364,11 @@ IMPL(cuStreamGetCaptureInfo_v2)(bool per_thread, CUstream stream, CUstreamCaptur
                                 const CUgraphNode **nodes, size_t *count) {
     return info(stream, per_thread, status, id, graph, nodes, count);
 }
-#if CUDA_VERSION >= 12030
 IMPL(cuStreamGetCaptureInfo_v3)(bool per_thread, CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                 const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *count) {
     if (edges) *edges = NULL; /* all edges are plain ones */
     return info(stream, per_thread, status, id, graph, nodes, count);
 }
-#endif
 
 static CUresult update(CUstream handle, bool per_thread, CUgraphNode *nodes, size_t count, unsigned flags) {
     struct fake_stream *stream;
@@ -392,13 +388,11 @@ static CUresult update(CUstream handle, bool per_thread, CUgraphNode *nodes, siz
 IMPL(cuStreamUpdateCaptureDependencies)(bool per_thread, CUstream stream, CUgraphNode *nodes, size_t count, unsigned flags) {
     return update(stream, per_thread, nodes, count, flags);
 }
-#if CUDA_VERSION >= 12030
 IMPL(cuStreamUpdateCaptureDependencies_v2)(bool per_thread, CUstream stream, CUgraphNode *nodes, const CUgraphEdgeData *edges, size_t count,
                                            unsigned flags) {
     (void)edges;
     return update(stream, per_thread, nodes, count, flags);
 }
-#endif
 
 IMPL(cuThreadExchangeStreamCaptureMode)(CUstreamCaptureMode *mode) {
     CUstreamCaptureMode before = fake_thread()->mode;

@@ -175,12 +175,10 @@ IMPL(cuCtxCreate_v3)(CUcontext *pctx, CUexecAffinityParam *params, int count, un
     (void)params, (void)count;
     return create(pctx, flags, device);
 }
-#if CUDA_VERSION >= 12050
 IMPL(cuCtxCreate_v4)(CUcontext *pctx, CUctxCreateParams *params, unsigned flags, CUdevice device) {
     (void)params;
     return create(pctx, flags, device);
 }
-#endif
 
 static CUresult destroy(CUcontext handle) {
     struct fake_context *context;
@@ -278,9 +276,7 @@ static CUresult get_device(CUdevice *device, CUcontext ctx) {
     return CUDA_SUCCESS;
 }
 API(cuCtxGetDevice, (CUdevice *device), (device)) { return get_device(device, NULL); }
-#if CUDA_VERSION >= 13000
 API(cuCtxGetDevice_v2, (CUdevice *device, CUcontext ctx), (device, ctx)) { return get_device(device, ctx); }
-#endif
 
 API(cuCtxGetId, (CUcontext ctx, unsigned long long *id), (ctx, id)) {
     struct fake_context *context;
@@ -375,6 +371,4 @@ static CUresult synchronize(CUcontext ctx) {
     return CUDA_SUCCESS;
 }
 IMPL(cuCtxSynchronize)(void) { return synchronize(NULL); }
-#if CUDA_VERSION >= 13000
 IMPL(cuCtxSynchronize_v2)(CUcontext ctx) { return synchronize(ctx); }
-#endif

@@ -212,7 +212,6 @@ IMPL(cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *c, CUstream s) { BOX(COMMON_3D(c),
 
 /* ---- Batches ---- */
 
-#if CUDA_VERSION >= 12080
 static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, size_t *failed, CUstream s, bool pt) {
     if (failed) *failed = SIZE_MAX;
     if (!to || !from || !sizes || !count) return CUDA_ERROR_INVALID_VALUE;
@@ -235,17 +234,12 @@ IMPL(cuMemcpyBatchAsync)(bool pt, CUdeviceptr *to, CUdeviceptr *from, size_t *si
     (void)attributes, (void)indices, (void)attribute_count;
     return batch(to, from, sizes, count, failed, s, pt);
 }
-#endif
-#if CUDA_VERSION >= 13000
 IMPL(cuMemcpyBatchAsync_v2)(bool pt, CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *indices,
                             size_t attribute_count, CUstream s) {
     (void)attributes, (void)indices, (void)attribute_count;
     return batch(to, from, sizes, count, NULL, s, pt);
 }
-#endif
-#if CUDA_VERSION >= 13020
 IMPL(cuMemcpyWithAttributesAsync)(bool pt, CUdeviceptr to, CUdeviceptr from, size_t size, CUmemcpyAttributes *attributes, CUstream s) {
     (void)attributes;
     return flat(to, ANY, from, ANY, size, s, pt, true);
 }
-#endif

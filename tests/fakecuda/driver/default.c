@@ -8,12 +8,14 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
+static const CUstream nowhere = (CUstream)-1; /* of a call without a stream */
+
 static CUresult empty_on(CUstream hstream, bool per_thread, bool wait) {
     struct fake_stream *stream;
     struct fake_work work = {.type = WORK_EMPTY};
 
     FAKE_LOCKED;
-    FAKE_TRY(fake_stream_get(hstream, per_thread, &stream));
+    FAKE_TRY(fake_stream_get(hstream == nowhere ? NULL : hstream, per_thread, &stream));
     return fake_submit(stream, &work, wait);
 }
 
@@ -25,14 +27,14 @@ static CUresult check(CUstream hstream, bool per_thread) {
 }
 
 static CUresult unsupported(CUstream hstream, bool per_thread) {
-    CUresult result = hstream ? check(hstream, per_thread) : CUDA_SUCCESS;
+    CUresult result = hstream == nowhere ? CUDA_SUCCESS : check(hstream, per_thread);
     return result ? result : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 #define ON(parameter)     (parameter)
 #define ON_FIELD(field)   (field)
 #define ON_DEFAULT        NULL
-#define NO_STREAM         NULL
+#define NO_STREAM         nowhere
 
 #define KIND_LAUNCH(s, pt)   empty_on(s, pt, false)
 #define KIND_COPY(s, pt)     empty_on(s, pt, false)
@@ -58,6 +60,6 @@ static CUresult unsupported(CUstream hstream, bool per_thread) {
 #define DEFAULT_PTDS_(name, kind, stream, parameters) WEAK CUresult impl_##name WITH_FLAG_2_ parameters { return KIND_##kind(stream, per_thread); }
 #define DEFAULT_PTSZ_(name, kind, stream, parameters) DEFAULT_PTDS_(name, kind, stream, parameters)
 
-#define CALL(name, sibling, kind, stream, effect, parameters, ...) DEFAULT_##sibling##_(name, kind, stream, parameters)
+#define CALL(name, sibling, kind, how, stream, effect, parameters, ...) DEFAULT_##sibling##_(name, kind, stream, parameters)
 #include "shim/calls/calls.def"
 #undef CALL

@@ -18,6 +18,7 @@ pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 EXPORT const char custream_fakecuda_version[] = CUSTREAM_VERSION_STRING;
 
 static enum { NOT_INITIALIZED, INITIALIZED, FORKED } state;
+static int broken; /* CUresult; relaxed */
 static pthread_mutex_t rules_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the rules' and calls' counts and the list; taken alone */
 static struct fake_call *called;
 
@@ -99,6 +100,7 @@ CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced) {
         CUresult result = injected(call);
         if (result) return result;
     }
+    if (!call->early && __atomic_load_n(&broken, __ATOMIC_RELAXED)) return (CUresult)__atomic_load_n(&broken, __ATOMIC_RELAXED);
     return state == INITIALIZED || call->early ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
@@ -106,7 +108,12 @@ bool fake_forked(void) { return state == FORKED; }
 
 /* With the lock held. */
 void fake_ready_update(void) {
-    __atomic_store_n(&fake_ready, state == INITIALIZED && !rule_count && !counts_path && !fake_tracer && !fake_journaling, __ATOMIC_RELEASE);
+    __atomic_store_n(&fake_ready, state == INITIALIZED && !broken && !rule_count && !counts_path && !fake_tracer && !fake_journaling, __ATOMIC_RELEASE);
+}
+
+void fake_break_down(CUresult error) {
+    __atomic_store_n(&broken, (int)error, __ATOMIC_RELAXED);
+    fake_ready_update();
 }
 
 int fake_fallback(const char *name) {

@@ -123,7 +123,7 @@ IMPL(cuStreamWaitEvent)(bool per_thread, CUstream hstream, CUevent handle, unsig
 }
 
 /* An event that stands for all work of a context so far: its streams' last operations. */
-MAYBE_UNUSED static CUresult record_context(struct fake_context *context, CUevent handle) {
+static CUresult record_context(struct fake_context *context, CUevent handle) {
     struct fake_event *event = fake_event_get(handle);
     struct fake_record *record;
     struct fake_stream *collector;
@@ -145,7 +145,7 @@ MAYBE_UNUSED static CUresult record_context(struct fake_context *context, CUeven
     return CUDA_SUCCESS;
 }
 
-MAYBE_UNUSED static CUresult wait_context(struct fake_context *context, CUevent handle) {
+static CUresult wait_context(struct fake_context *context, CUevent handle) {
     struct fake_event *event = fake_event_get(handle);
 
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
@@ -155,7 +155,6 @@ MAYBE_UNUSED static CUresult wait_context(struct fake_context *context, CUevent 
     return CUDA_SUCCESS;
 }
 
-#if CUDA_VERSION >= 12050
 IMPL(cuCtxRecordEvent)(CUcontext ctx, CUevent event) {
     struct fake_context *context;
 
@@ -170,9 +169,7 @@ IMPL(cuCtxWaitEvent)(CUcontext ctx, CUevent event) {
     FAKE_TRY(fake_context_of(ctx, &context));
     return wait_context(context, event);
 }
-#endif
 
-#if CUDA_VERSION >= 12040
 struct fake_context *fake_green_context(CUgreenCtx handle);
 IMPL(cuGreenCtxRecordEvent)(CUgreenCtx green, CUevent event) {
     FAKE_LOCKED;
@@ -184,7 +181,6 @@ IMPL(cuGreenCtxWaitEvent)(CUgreenCtx green, CUevent event) {
     struct fake_context *context = fake_green_context(green);
     return context ? wait_context(context, event) : CUDA_ERROR_INVALID_CONTEXT;
 }
-#endif
 
 /* ---- Asking from the host ---- */
 
@@ -230,6 +226,4 @@ static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
     return CUDA_SUCCESS;
 }
 IMPL(cuEventElapsedTime)(float *milliseconds, CUevent start, CUevent end) { return elapsed(milliseconds, start, end); }
-#if CUDA_VERSION >= 12080
 IMPL(cuEventElapsedTime_v2)(float *milliseconds, CUevent start, CUevent end) { return elapsed(milliseconds, start, end); }
-#endif

@@ -77,6 +77,6 @@ typedef uint64_t cs_u64; /* in the rows' expressions */
 #define EXPORT_PTSZ_(name, parameters, arguments, ...)                                                                                               \
     SYMBOL_(name, name, parameters, LEGACY_ arguments, ##__VA_ARGS__) SYMBOL_(name##_ptsz, name, parameters, PER_THREAD_ arguments, ##__VA_ARGS__)
 
-#define CALL(name, sibling, kind, stream, effect, parameters, arguments, ...) EXPORT_##sibling##_(name, parameters, arguments, ##__VA_ARGS__)
+#define CALL(name, sibling, kind, how, stream, effect, parameters, arguments, ...) EXPORT_##sibling##_(name, parameters, arguments, ##__VA_ARGS__)
 #include "shim/calls/calls.def"
 #undef CALL

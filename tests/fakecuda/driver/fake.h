@@ -17,11 +17,6 @@
 #include "shim/calls/cuda_api.h"
 #include "tests/fakecuda/driver/trace.h"
 
-#if CUDA_VERSION < 12030
-typedef struct { char bytes[8]; } CUgraphEdgeData; /* so that bodies shared by old and new calls need no guards */
-#endif
-
-#define MAYBE_UNUSED    __attribute__((unused)) /* used only with newer headers */
 #define EXPORT          __attribute__((visibility("default")))
 #define UNLIKELY(x)     __builtin_expect(!!(x), 0)
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -43,6 +38,7 @@ extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set
 CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced); /* any thread, lock not held */
 CUresult fake_leave(struct fake_trace_call *traced, CUresult result);        /* returns the result; after each fake_enter */
 void fake_ready_update(void);
+void fake_break_down(CUresult error);        /* an asynchronous error: all later calls answer it */
 bool fake_forked(void); /* in the child of a process that had initialised the driver: the lock must not be touched */
 int fake_fallback(const char *name);         /* a call that is not simulated */
 int fake_driver_version(void);
@@ -428,7 +424,7 @@ void fake_trace_done(struct fake_running *running);
 #define BODY_ONE_(name, parameters)  CUresult impl_##name parameters;
 #define BODY_PTDS_(name, parameters) CUresult impl_##name WITH_FLAG_ parameters;
 #define BODY_PTSZ_(name, parameters) CUresult impl_##name WITH_FLAG_ parameters;
-#define CALL(name, sibling, kind, stream, effect, parameters, ...) BODY_##sibling##_(name, parameters)
+#define CALL(name, sibling, kind, how, stream, effect, parameters, ...) BODY_##sibling##_(name, parameters)
 #include "shim/calls/calls.def"
 #undef CALL
 

@@ -197,7 +197,6 @@ static CUresult change_edges(CUgraph handle, const CUgraphNode *from, const CUgr
     return CUDA_SUCCESS;
 }
 
-#if CUDA_VERSION >= 12030
 API(cuGraphGetEdges_v2, (CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *d, size_t *n), (g, from, to, d, n)) {
     return edges(g, from, to, d, n);
 }
@@ -216,7 +215,6 @@ API(cuGraphRemoveDependencies_v2, (CUgraph g, const CUgraphNode *from, const CUg
     (void)d;
     return change_edges(g, from, to, n, false);
 }
-#endif
 API(cuGraphGetEdges, (CUgraph g, CUgraphNode *from, CUgraphNode *to, size_t *n), (g, from, to, n)) { return edges(g, from, to, NULL, n); }
 API(cuGraphNodeGetDependencies, (CUgraphNode g, CUgraphNode *list, size_t *n), (g, list, n)) { return dependencies(g, list, NULL, n, false); }
 API(cuGraphNodeGetDependentNodes, (CUgraphNode g, CUgraphNode *list, size_t *n), (g, list, n)) { return dependencies(g, list, NULL, n, true); }
@@ -264,7 +262,6 @@ API(cuGraphChildGraphNodeGetGraph, (CUgraphNode handle, CUgraph *graph), (handle
     *graph = fake_graph_handle(node->work.child);
     return CUDA_SUCCESS;
 }
-#if CUDA_VERSION >= 13010
 API(cuGraphGetId, (CUgraph handle, unsigned *id), (handle, id)) {
     FAKE_LOCKED;
     struct fake_graph *graph = fake_graph_get(handle);
@@ -272,7 +269,6 @@ API(cuGraphGetId, (CUgraph handle, unsigned *id), (handle, id)) {
     *id = graph->id;
     return CUDA_SUCCESS;
 }
-#endif
 API(cuGraphDebugDotPrint, (CUgraph handle, const char *path, unsigned flags), (handle, path, flags)) {
     (void)path, (void)flags;
     FAKE_LOCKED;

@@ -105,7 +105,6 @@ IMPL(cuGraphAddEventWaitNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode
 
 /* ---- The one call for all types, CUDA 12.2 ---- */
 
-#if CUDA_VERSION >= 12020
 static CUresult work_of(const CUgraphNodeParams *p, struct fake_work *work) {
     *work = (struct fake_work){.type = WORK_EMPTY};
     switch (p->type) {
@@ -148,13 +147,11 @@ static CUresult add_any(CUgraphNode *out, CUgraph graph, const CUgraphNode *befo
 IMPL(cuGraphAddNode)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count, CUgraphNodeParams *params) {
     return add_any(out, graph, before, count, params);
 }
-#if CUDA_VERSION >= 12030
 IMPL(cuGraphAddNode_v2)(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, const CUgraphEdgeData *edges, size_t count,
                         CUgraphNodeParams *params) {
     (void)edges;
     return add_any(out, graph, before, count, params);
 }
-#endif
 
 IMPL(cuGraphNodeSetParams)(CUgraphNode handle, CUgraphNodeParams *params) {
     struct fake_node *node;
@@ -169,7 +166,6 @@ IMPL(cuGraphNodeSetParams)(CUgraphNode handle, CUgraphNodeParams *params) {
     node->work = work;
     return CUDA_SUCCESS;
 }
-#endif
 
 /* ---- Reading back ---- */
 

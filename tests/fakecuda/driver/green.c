@@ -1,8 +1,6 @@
 /* Green contexts, minimally: one is a share of nothing, its streams are the primary context's. */
 #include "tests/fakecuda/driver/fake.h"
 
-#if CUDA_VERSION >= 12040
-
 struct fake_green {
     struct fake_context *context;
 };
@@ -50,7 +48,6 @@ IMPL(cuCtxFromGreenCtx)(CUcontext *out, CUgreenCtx handle) {
     return CUDA_SUCCESS;
 }
 
-#if CUDA_VERSION >= 12050
 IMPL(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx handle, unsigned flags, int priority) {
     struct fake_stream *stream;
 
@@ -63,7 +60,6 @@ IMPL(cuGreenCtxStreamCreate)(CUstream *out, CUgreenCtx handle, unsigned flags, i
     *out = stream->handle;
     return CUDA_SUCCESS;
 }
-#endif
 
 API(cuDeviceGetDevResource, (CUdevice device, CUdevResource *resource, CUdevResourceType type), (device, resource, type)) {
     if (!resource || type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_VALUE;
@@ -78,4 +74,3 @@ API(cuDevResourceGenerateDesc, (CUdevResourceDesc *out, CUdevResource *resources
     *out = (CUdevResourceDesc)1; /* it describes nothing */
     return CUDA_SUCCESS;
 }
-#endif

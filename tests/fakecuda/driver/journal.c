@@ -24,12 +24,18 @@ struct fake_journal_line {
 
 bool fake_journaling;
 static int out = -1;
+static int under_way; /* calls whose lines are still to come */
 
 __attribute__((constructor)) static void open_journal(void) {
     const char *path = getenv("CUSTREAM_FAKE_JOURNAL");
 
     if (path && *path) out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
     fake_journaling = out >= 0;
+}
+
+/* What a call did can be seen before its line is written: a process that ends on seeing it still leaves the line. A call that waits for ever does not hold it. */
+__attribute__((destructor)) static void await_lines(void) {
+    for (int ms = 0; ms < 1000 && __atomic_load_n(&under_way, __ATOMIC_ACQUIRE); ms++) usleep(1000);
 }
 
 /* Threads are numbered as they appear. */
@@ -45,6 +51,7 @@ struct fake_journal_line *fake_journal_begin(const char *symbol, const void *cal
     struct fake_journal_line *line = malloc(sizeof *line);
 
     if (!line) abort();
+    __atomic_add_fetch(&under_way, 1, __ATOMIC_RELAXED);
     *line = (struct fake_journal_line){.symbol = symbol, .caller = caller, .outer = fake_thread()->line};
     return fake_thread()->line = line;
 }
@@ -128,4 +135,5 @@ void fake_journal_end(struct fake_journal_line *line, CUresult result) {
     length = snprintf(text, sizeof text, "%u %s%s%s\n", thread_number(), line->symbol, *line->streams ? line->streams : " -", line->text);
     free(line);
     if (write(out, text, (size_t)length) != length) fake_journaling = false;
+    __atomic_sub_fetch(&under_way, 1, __ATOMIC_RELEASE);
 }

@@ -129,12 +129,10 @@ static CUresult host(CUstream hstream, bool per_thread, CUhostFn function, CUstr
     return fake_submit(stream, &work, false);
 }
 IMPL(cuLaunchHostFunc)(bool per_thread, CUstream stream, CUhostFn function, void *data) { return host(stream, per_thread, function, NULL, data); }
-#if CUDA_VERSION >= 13020
 IMPL(cuLaunchHostFunc_v2)(bool per_thread, CUstream stream, CUhostFn function, void *data, unsigned mode) {
     (void)mode;
     return host(stream, per_thread, function, NULL, data);
 }
-#endif
 
 IMPL(cuStreamAddCallback)(bool per_thread, CUstream hstream, CUstreamCallback callback, void *data, unsigned flags) {
     if (flags) return CUDA_ERROR_INVALID_VALUE;

@@ -242,7 +242,7 @@ API(cuKernelGetFunction, (CUfunction *function, CUkernel kernel), (function, ker
     return CUDA_SUCCESS;
 }
 
-MAYBE_UNUSED static CUresult name_of(const char **name, void *handle) {
+static CUresult name_of(const char **name, void *handle) {
     struct fake_function *function;
 
     if (!name) return CUDA_ERROR_INVALID_VALUE;
@@ -252,10 +252,8 @@ MAYBE_UNUSED static CUresult name_of(const char **name, void *handle) {
     *name = function->name;
     return CUDA_SUCCESS;
 }
-#if CUDA_VERSION >= 12030
 API(cuFuncGetName, (const char **name, CUfunction function), (name, function)) { return name_of(name, function); }
 API(cuKernelGetName, (const char **name, CUkernel kernel), (name, kernel)) { return name_of(name, kernel); }
-#endif
 
 API(cuFuncGetModule, (CUmodule *module, CUfunction handle), (module, handle)) {
     struct fake_function *function;
@@ -301,7 +299,6 @@ API(cuFuncSetCacheConfig, (CUfunction function, CUfunc_cache config), (function,
     FAKE_LOCKED;
     return fake_function_get(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
-#if CUDA_VERSION >= 12040
 API(cuFuncIsLoaded, (CUfunctionLoadingState *state, CUfunction function), (state, function)) {
     if (!state) return CUDA_ERROR_INVALID_VALUE;
     *state = CU_FUNCTION_LOADING_STATE_LOADED;
@@ -312,7 +309,6 @@ API(cuFuncLoad, (CUfunction function), (function)) {
     FAKE_LOCKED;
     return fake_function_get(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
-#endif
 
 API(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads, size_t shared),
      (blocks, function, threads, shared)) {

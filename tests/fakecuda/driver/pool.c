@@ -122,7 +122,6 @@ API(cuMemPoolGetAccess, (CUmemAccess_flags *flags, CUmemoryPool handle, CUmemLoc
     *flags = location->id == pool->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
-#if CUDA_VERSION >= 13000
 API(cuMemGetDefaultMemPool, (CUmemoryPool *out, CUmemLocation *location, CUmemAllocationType type), (out, location, type)) {
     (void)type;
     if (!location) return CUDA_ERROR_INVALID_VALUE;
@@ -133,7 +132,6 @@ API(cuMemGetMemPool, (CUmemoryPool *out, CUmemLocation *location, CUmemAllocatio
     if (!location) return CUDA_ERROR_INVALID_VALUE;
     return device_pool(out, location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : 0, true);
 }
-#endif
 
 /* ---- Memory ---- */
 
@@ -142,9 +140,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, struct pool *pool, 
     CUmemorytype type = CU_MEMORYTYPE_DEVICE;
 
     if (pool->location.type != CU_MEM_LOCATION_TYPE_DEVICE) type = CU_MEMORYTYPE_HOST;
-#if CUDA_VERSION >= 13000
     if (pool->type == CU_MEM_ALLOCATION_TYPE_MANAGED) type = CU_MEMORYTYPE_UNIFIED;
-#endif
     FAKE_TRY(fake_memory_new(bytes, type, 0, address));
     fake_memory_find(*address)->pool = pool->handle;
     fake_memory_find(*address)->device = pool->device;

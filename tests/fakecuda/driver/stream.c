@@ -180,12 +180,9 @@ GETTER(cuStreamGetPriority, int *, out, false, stream->priority)
 GETTER(cuStreamGetFlags, unsigned *, out, true, stream->flags)
 GETTER(cuStreamGetId, unsigned long long *, out, true, stream->id)
 GETTER(cuStreamGetCtx, CUcontext *, out, false, stream->context->handle)
-#if CUDA_VERSION >= 12080
 GETTER(cuStreamGetDevice, CUdevice *, out, true, stream->context->device)
-#endif
 #undef GETTER
 
-#if CUDA_VERSION >= 12050
 IMPL(cuStreamGetCtx_v2)(bool per_thread, CUstream handle, CUcontext *pctx, CUgreenCtx *green) {
     struct fake_stream *stream;
 
@@ -196,9 +193,7 @@ IMPL(cuStreamGetCtx_v2)(bool per_thread, CUstream handle, CUcontext *pctx, CUgre
     *pctx = stream->green ? NULL : stream->context->handle;
     return CUDA_SUCCESS;
 }
-#endif
 
-#if CUDA_VERSION >= 12040
 IMPL(cuStreamGetGreenCtx)(CUstream handle, CUgreenCtx *green) {
     struct fake_stream *stream;
 
@@ -208,7 +203,6 @@ IMPL(cuStreamGetGreenCtx)(CUstream handle, CUgreenCtx *green) {
     *green = stream->green;
     return CUDA_SUCCESS;
 }
-#endif
 
 /* ---- Attributes ---- */
 

@@ -84,6 +84,15 @@ static struct fake_trace_place place(const struct fake_stream *stream, bool arra
     return place;
 }
 
+static uint64_t copied_bytes(const struct fake_graph *graph) {
+    uint64_t bytes = 0;
+    for (const struct fake_node *n = graph->first; n; n = n->next) {
+        if (n->work.type == WORK_COPY && !n->disabled) bytes += (uint64_t)n->work.copy.width * n->work.copy.height * n->work.copy.depth;
+        if (n->work.type == WORK_CHILD) bytes += copied_bytes(n->work.child);
+    }
+    return bytes;
+}
+
 /* False for work that leaves no record. */
 static bool describe(const struct fake_stream *stream, const struct fake_work *work, struct fake_trace_work *out) {
     *out = (struct fake_trace_work){.device = (uint32_t)stream->context->device, .context = (uint32_t)stream->context->id,
@@ -115,6 +124,7 @@ static bool describe(const struct fake_stream *stream, const struct fake_work *w
     case WORK_GRAPH:
         out->kind = FAKE_TRACE_GRAPH;
         out->graph = fake_exec_graph(work->graph.exec)->id;
+        out->bytes = copied_bytes(fake_exec_graph(work->graph.exec));
         return true;
     default: return false;
     }
@@ -216,7 +226,8 @@ static bool any_context(void) {
 }
 
 EXPORT const struct fake_traced *custream_fakecuda_trace(const struct fake_tracer *tracer) {
-    static const struct fake_traced answers = {fake_now, advance, current, context_id, stream_id, graph_id, exec_id, node_id, any_context};
+    static const struct fake_traced answers = {fake_now, advance, current, context_id, stream_id, graph_id, exec_id, node_id, any_context,
+                                               fake_break_down};
 
     if (fake_forked()) return NULL;
     FAKE_LOCKED;

@@ -48,7 +48,7 @@ struct fake_trace_work {
     uint64_t issued; /* like all times here CLOCK_MONOTONIC in nanoseconds */
     const char *name; /* of a kernel; valid during the call */
     unsigned grid[3], block[3], shared;
-    uint64_t bytes; /* of copies and sets */
+    uint64_t bytes; /* of copies and sets; of a graph what its copies move */
     unsigned value;
     bool asynchronous;
     struct fake_trace_place {
@@ -78,6 +78,7 @@ struct fake_traced {
     CUresult (*exec_id)(CUgraphExec exec, uint32_t *id);
     CUresult (*node_id)(CUgraphNode node, uint64_t *id);
     bool (*any_context)(void);
+    void (*break_down)(CUresult error); /* all calls answer that from here on, as after an asynchronous error; with the driver's lock held */
 };
 
 /* Attaches a tracer, or with NULL detaches it; tokens that it has given are still reported to it. One tracer at a time, never unloaded.

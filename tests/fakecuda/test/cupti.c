@@ -107,7 +107,7 @@ static void test_kernels(void) {
     CHECK(k->end - k->start > 2990000 && k->end - k->start < 3010000);
     CHECK(k->start + 2000 >= NTH(DRIVER, 0)->api.start); /* by reading the clocks, not exactly */
     CHECK(k->end < CALL_RECORD(cuCtxSynchronize)->end + 2000);
-    CHECK_IS(NTH(CONCURRENT_KERNEL, 1)->kernel.start, k->end); /* one after the other */
+    CHECK(NTH(CONCURRENT_KERNEL, 1)->kernel.start >= k->end); /* one after the other; at once, unless a busy machine enqueues the second late */
     CHECK(k->name == NTH(CONCURRENT_KERNEL, 1)->kernel.name);
     /* Work that was enqueued before its kind was on has no record; a kind may go off before the work ends. */
     forget_records();

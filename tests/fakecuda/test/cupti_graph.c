@@ -144,7 +144,6 @@ static void test_devices(void) {
     CHECK_IS(id, 7); /* in each context */
     CHECK_IS(cuptiGetStreamIdEx(second, stream, 0, &id), CUPTI_ERROR_INVALID_STREAM);
     forget_records();
-    enable(KIND(MEMCPY2));
     OK(launch(empty, NULL, NULL));
     OK(cuCtxSetCurrent(context));
     OK(cuMemcpyPeerAsync(there, second, memory, context, 256, stream));
@@ -152,7 +151,6 @@ static void test_devices(void) {
     OK(cuMemcpyPeerAsync(memory, context, memory + 256, context, 100, stream)); /* no other device */
     OK(cuStreamSynchronize(stream));
     flush();
-    disable(KIND(MEMCPY2));
     CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.deviceId, 1);
     CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.contextId, 2);
     CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.streamId, 7);
@@ -164,6 +162,41 @@ static void test_devices(void) {
     CHECK_IS(peer->bytes, 256);
     CHECK_IS(peer->deviceId, 0);
     CHECK_IS(NTH(MEMCPY2, 1)->peer.srcDeviceId, 1);
+    forget_records();
+    disable(KIND(MEMCPY)); /* which brings both */
+    enable(KIND(MEMCPY2));
+    OK(cuMemcpyDtoDAsync(memory, there, 100, stream));
+    OK(cuStreamSynchronize(stream));
+    flush();
+    disable(KIND(MEMCPY2));
+    enable(KIND(MEMCPY));
+    CHECK_IS(count_kind(KIND(MEMCPY2)), 0);
+}
+
+/* GRAPH_TRACE, MEMCPY2 and a flush without force; any two of them are harmless. The last test: nothing works afterwards. */
+static void test_fault(void) {
+    static const CUpti_ActivityKind both[] = {KIND(GRAPH_TRACE), KIND(MEMCPY2)};
+    CUgraph graph;
+    CUgraphExec exec;
+
+    OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuMemcpyDtoDAsync(memory + 1024, memory, 256, stream));
+    OK(cuStreamEndCapture(stream, &graph));
+    OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < 2; i++) {
+        enable(both[i]);
+        OK(cuptiActivityFlushAll(0));
+        OK(cuGraphLaunch(exec, stream));
+        OK(cuStreamSynchronize(stream));
+        disable(both[i]);
+    }
+    for (int i = 0; i < 2; i++) enable(both[i]);
+    OK(cuGraphLaunch(exec, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuptiActivityFlushAll(0));
+    OK(cuGraphLaunch(exec, stream));
+    CHECK_IS(cuStreamSynchronize(stream), CUDA_ERROR_LAUNCH_FAILED);
+    CHECK_IS(cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
 }
 
 int main(void) {
@@ -180,5 +213,6 @@ int main(void) {
     test_capture();
     test_devices();
     OK(cuGraphExecDestroy(exec));
+    test_fault();
     FINISH();
 }

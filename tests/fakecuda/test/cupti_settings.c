@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     OK(cuStreamCreate(&stream, 0));
     enable(KIND(CONCURRENT_KERNEL));
     enable(KIND(DRIVER));
-    for (int i = 0; i < KERNELS; i++) OK(sleep_on(stream, 1000));
+    for (int i = 0; i < KERNELS; i++) OK(sleep_on(stream, i ? 1000 : 100000)); /* all are enqueued while the first one runs */
     disable(KIND(DRIVER));
     OK(cuStreamSynchronize(stream));
     flush();

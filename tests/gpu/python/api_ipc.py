@@ -33,7 +33,7 @@ def main():
         print("imported", flush=True)
         return
     options = Options()
-    must("event_options_init", ctypes.byref(options))
+    must("event_options_init_sized", ctypes.byref(options), ctypes.c_size_t(ctypes.sizeof(options)))
     options.interprocess = 1
     must("event_create", ctypes.byref(event), ctypes.byref(options))
     must("record", stream, event, 0)

@@ -1,0 +1,228 @@
+/*
+ * How long operations stood waiting for others through the default stream alone, and the slices and arrows that show it.
+ *
+ * An operation could have started when it had been called for, and what was before it on its own stream, and the events that it waits for, had ended.
+ * From then until the end of what it waited for is the time that the switch would give back. It is known when the GPU's times have come. Of several that
+ * it waited for, the one that ended last has the time: those that matter first, since whoever mends the program has it wait for them all the same.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/audit/audit_model.h"
+#include "shim/base/clock.h"
+#include "shim/base/json.h"
+#include "shim/base/memory.h"
+#include "shim/gpu/backend.h"
+#include "shim/trace/gpu.h"
+#include "shim/trace/lanes.h"
+#include "shim/trace/output.h"
+#include "shim/trace/totals.h"
+
+enum { WAITS = 1 << 16, ON = 4, BEFORE = 5, PATIENCE = 25, SHOWN = 1000 };
+
+struct cs_audit_times cs_audit_times;
+
+static struct wait {
+    struct cs_audit_op second;
+    cs_u32 number, device; /* of the lane that it stands beside */
+    struct on {
+        struct cs_audit_op first;
+        bool matters;
+        struct cs_audit_pair *pair;
+        cs_u32 number;
+    } on[ON];
+    int ons, befores;
+    cs_u64 before[BEFORE];
+    cs_u64 since; /* flushes that had ended */
+} *waits;
+static size_t wait_count;
+static cs_u32 unneeded_shown;
+static cs_u64 arrows;
+
+/* A row beside each stream's lane. */
+enum { ROWS = 2048 };
+static struct row {
+    cs_u32 number, device, file, announced; /* number 0: never used; announced: bit a level */
+    cs_u64 filled[CS_LANE_LEVELS];          /* ns */
+} *rows;
+CS_TABLE(AUDIT, waits, WAITS);
+CS_TABLE(AUDIT, rows, ROWS);
+
+void cs_audit_waits_begin(void)
+{
+    cs_memory_forget(rows, ROWS * sizeof *rows);
+    wait_count = 0;
+    unneeded_shown = 0;
+    cs_audit_times = (struct cs_audit_times){0};
+}
+
+/* --- the timeline --- */
+
+static cs_u32 place(struct row *row, cs_u64 *start, cs_u64 end)
+{
+    char name[80];
+    cs_u32 level = 0;
+    while (level < CS_LANE_LEVELS - 1 && row->filled[level] > *start) level++;
+    if (row->filled[level] > *start) *start = row->filled[level] < end ? row->filled[level] : end - 1;
+    if (end > row->filled[level]) row->filled[level] = end;
+    cs_u32 tid = cs_lane_tid(row->number, CS_LANE_AUDIT, level);
+    if (row->file != cs_lanes_file()) row->file = cs_lanes_file(), row->announced = 0;
+    if (row->announced >> level & 1) return tid;
+    row->announced |= 1u << level;
+    cs_lane_device((int)row->device);
+    int n = snprintf(name, sizeof name, "stream %u (default stream audit)", row->number);
+    if (level) snprintf(name + n, sizeof name - (size_t)n, " (overlap %u)", level);
+    cs_lane_named(row->device, tid, name, row->number);
+    return tid;
+}
+
+/* NULL: there are too many. */
+static struct row *row_of(cs_u32 device, cs_u32 number)
+{
+    cs_u32 at = (number * 31 + device) % ROWS;
+    for (cs_u32 i = 0; rows && number && i < ROWS; i++, at = (at + 1) % ROWS) {
+        if (!rows[at].number) rows[at] = (struct row){.number = number, .device = device};
+        if (rows[at].number == number && rows[at].device == device) return &rows[at];
+    }
+    return NULL;
+}
+
+static char *put_op(char *at, const char *key, const struct cs_audit_op *op, const struct cs_audit_side *side)
+{
+    *at++ = ',';
+    at = cs_put_string(at, key, 32);
+    *at++ = ':';
+    if (side) at = cs_put_string(at, side->name, sizeof side->name);
+    else at = cs_put_string(at, cs_call_info[op->call].name ?: "", 128);
+    if (!side || !*side->place) return at;
+    *at++ = ',';
+    char where[64];
+    snprintf(where, sizeof where, "%s at", key);
+    at = cs_put_string(at, where, sizeof where);
+    *at++ = ':';
+    return cs_put_string(at, side->place, sizeof side->place);
+}
+
+/* From the end of the work that was waited for to the end of the wait. */
+static void arrow_write(const struct cs_audit_op *first, const struct row *row, cs_u32 tid, cs_u64 start, cs_u64 end)
+{
+    const struct cs_op *op = cs_op_get(first->work);
+    if (!op || !op->works || op->work_file != cs_lanes_file() || op->work_end_ns > end || op->work_end_ns <= start || cs_output_full()) return;
+    cs_gpu_wake_write(CS_FLOW_AUDIT + ++arrows, op, row->device, tid, end);
+}
+
+/* A wait whose time is known is a slice that lasts as long; others are instants at the call. A host's stands beside the stream that it waited for. */
+static void show(const struct wait *wait, const struct on *on, cs_u64 start, cs_u64 end)
+{
+    cs_u32 *shown = on->pair ? &on->pair->shown : &unneeded_shown;
+    struct row *row = row_of(wait->device, wait->number);
+    if (*shown >= SHOWN || !cs_lanes_file() || cs_output_full() || !row) return;
+    ++*shown;
+    bool timed = end > start;
+    cs_u64 ns = timed ? start : wait->second.begin_ns, none = ns;
+    cs_u32 tid = place(row, timed ? &ns : &none, timed ? end : ns);
+    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"");
+    at = cs_put_text(at, timed ? "X" : "i\",\"s\":\"t");
+    at = cs_put_literal(at, "\",\"cat\":\"cs_audit\",\"name\":\"implicit wait\",\"pid\":");
+    at = cs_put_uint(at, row->device);
+    at = cs_put_literal(at, ",\"tid\":");
+    at = cs_put_uint(at, tid);
+    at = cs_put_literal(at, ",\"ts\":");
+    at = cs_put_us(at, ns);
+    if (timed) {
+        at = cs_put_literal(at, ",\"dur\":");
+        at = cs_put_us(at, end - ns);
+    }
+    at = cs_put_literal(at, ",\"args\":{\"cs.stream\":");
+    at = cs_put_uint(at, row->number);
+    at = cs_put_literal(at, ",\"verdict\":");
+    at = cs_put_string(at, on->matters ? "hazard" : "nobody needed it", 32);
+    at = put_op(at, "operation", &wait->second, on->pair ? &on->pair->second : NULL);
+    at = put_op(at, "waited for", &on->first, on->pair ? &on->pair->first : NULL);
+    at = cs_put_literal(at, ",\"of stream\":");
+    at = cs_put_uint(at, on->number);
+    if (timed) {
+        at = cs_put_literal(at, ",\"waited_us\":");
+        at = cs_put_us(at, end - start);
+    }
+    cs_output_commit(cs_put_literal(at, "}}"));
+    if (timed) arrow_write(&on->first, row, tid, ns, end);
+}
+
+/* --- times --- */
+
+/* Whether it is settled when the work of a call ended: at *end; 0: nobody knows. */
+static bool end_of(cs_u64 work, bool all, cs_u64 *end)
+{
+    struct cs_op *op = cs_op_get(work);
+    *end = op && op->works ? op->work_end_ns : 0;
+    return all || !op || op->left || !cs_gpu_lane_get(op->lane);
+}
+
+static void waited(struct on *on, cs_u64 ns)
+{
+    if (on->matters) cs_audit_times.hazards_ns += ns;
+    else cs_audit_times.unneeded_ns += ns;
+    if (on->pair) on->pair->waited_ns += ns;
+}
+
+/* Gives the time from `from` on to the one of that sort that ended last; from when on it goes to others. */
+static cs_u64 share(struct wait *wait, const cs_u64 end[ON], bool matters, cs_u64 from)
+{
+    int last = -1;
+    for (int i = 0; i < wait->ons; i++)
+        if (wait->on[i].matters == matters && (last < 0 || end[i] > end[last])) last = i;
+    for (int i = 0; i < wait->ons; i++)
+        if (wait->on[i].matters == matters) show(wait, &wait->on[i], from, i == last ? end[i] : 0);
+    if (last < 0 || end[last] <= from) return from;
+    waited(&wait->on[last], end[last] - from);
+    return end[last];
+}
+
+/* False: not all times that it takes have come. */
+static bool settle(struct wait *wait, bool all)
+{
+    cs_u64 end[ON], before, from = wait->second.begin_ns;
+    bool there = true, known = true;
+    for (int i = 0; i < wait->ons; i++) {
+        there &= end_of(wait->on[i].first.work, all, &end[i]);
+        known &= end[i] != 0;
+    }
+    for (int i = 0; i < wait->befores; i++) {
+        there &= end_of(wait->before[i], all, &before);
+        known &= before || !cs_op_get(wait->before[i]); /* one so long ago that it is forgotten held nobody up */
+        if (before > from) from = before;
+    }
+    if (!there) return false;
+    for (int i = 0; i < wait->ons && known; i++)
+        if (wait->on[i].pair) wait->on[i].pair->timed++;
+    cs_audit_times.timed += known ? (cs_u64)wait->ons : 0;
+    cs_audit_times.untimed += known ? 0 : (cs_u64)wait->ons;
+    if (!known) memset(end, 0, sizeof end);
+    share(wait, end, false, share(wait, end, true, from));
+    return true;
+}
+
+void cs_audit_wait_note(const struct cs_audit_op *second, const struct cs_audit_found *found, int n, const cs_u64 *before, int m)
+{
+    if (!waits || wait_count == WAITS) { /* times come between the rounds, so that it would be in vain to look for room now */
+        cs_audit_times.untimed += (cs_u64)n;
+        return;
+    }
+    struct wait *wait = &waits[wait_count++];
+    const struct cs_audit_lane *beside = cs_audit_lane_at(second->stream ? second->stream : found->first->stream);
+    *wait = (struct wait){.second = *second, .number = beside->number, .device = beside->device, .since = cs_gpu_flushes()};
+    for (int i = 0; i < n && wait->ons < ON; i++)
+        wait->on[wait->ons++] = (struct on){*found[i].first, found[i].matters, found[i].pair, cs_audit_lane_at(found[i].first->stream)->number};
+    for (int i = 0; i < m && wait->befores < BEFORE; i++) wait->before[wait->befores++] = before[i];
+    cs_audit_times.untimed += n > ON ? (cs_u64)(n - ON) : 0;
+    if (settle(wait, false)) wait_count--; /* there are no times to wait for */
+}
+
+void cs_audit_waits_write(bool all)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < wait_count; i++)
+        if (!settle(&waits[i], all || cs_gpu_flushes() - waits[i].since > PATIENCE)) waits[kept++] = waits[i];
+    wait_count = kept;
+}

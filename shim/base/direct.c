@@ -1,0 +1,119 @@
+/*
+ * The library's own open, close and the like: the bare system calls. Hidden, so all calls in the library come here, and nobody else's do.
+ *
+ * A program, or another preload library, may define these functions itself and remember what stands behind each number: network stacks in
+ * user space, profilers of files, sanitizers. Our threads have a table of their own (base/apart.h), where the same numbers are other files.
+ * A close of our 0 would be taken for one of the program's. None of these functions is a cancellation point. What allocates, makes threads
+ * or opens libraries is not here: that must be seen.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/base/compiler.h"
+
+/* --- names --- */
+
+#define MODE_OF(flags, mode)                                                                                                                         \
+    mode_t mode = 0;                                                                                                                                 \
+    if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) {                                                                                   \
+        va_list rest;                                                                                                                                \
+        va_start(rest, flags);                                                                                                                       \
+        mode = va_arg(rest, mode_t);                                                                                                                 \
+        va_end(rest);                                                                                                                                \
+    }
+
+CS_HIDDEN int open(const char *path, int flags, ...)
+{
+    MODE_OF(flags, mode)
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+CS_HIDDEN int openat(int folder, const char *path, int flags, ...)
+{
+    MODE_OF(flags, mode)
+    return (int)syscall(SYS_openat, folder, path, flags, mode);
+}
+
+CS_HIDDEN int fstatat(int folder, const char *restrict path, struct stat *restrict to, int flags)
+{
+    return (int)syscall(SYS_newfstatat, folder, path, to, flags);
+}
+
+CS_HIDDEN int stat(const char *restrict path, struct stat *restrict to) { return fstatat(AT_FDCWD, path, to, 0); }
+CS_HIDDEN int lstat(const char *restrict path, struct stat *restrict to) { return fstatat(AT_FDCWD, path, to, AT_SYMLINK_NOFOLLOW); }
+CS_HIDDEN int access(const char *path, int how) { return (int)syscall(SYS_faccessat, AT_FDCWD, path, how); }
+
+CS_HIDDEN ssize_t readlinkat(int folder, const char *restrict path, char *restrict to, size_t n)
+{
+    return syscall(SYS_readlinkat, folder, path, to, n);
+}
+
+CS_HIDDEN ssize_t readlink(const char *restrict path, char *restrict to, size_t n) { return readlinkat(AT_FDCWD, path, to, n); }
+CS_HIDDEN int unlink(const char *path) { return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0); }
+CS_HIDDEN int linkat(int at, const char *from, int there, const char *to, int flags) { return (int)syscall(SYS_linkat, at, from, there, to, flags); }
+CS_HIDDEN int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
+
+CS_HIDDEN int renameat2(int at, const char *from, int there, const char *to, unsigned flags)
+{
+    return (int)syscall(SYS_renameat2, at, from, there, to, flags);
+}
+
+CS_HIDDEN int rename(const char *from, const char *to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }
+
+/* --- open files --- */
+
+CS_HIDDEN int close(int fd) { return (int)syscall(SYS_close, fd); }
+CS_HIDDEN ssize_t read(int fd, void *to, size_t n) { return syscall(SYS_read, fd, to, n); }
+CS_HIDDEN ssize_t write(int fd, const void *from, size_t n) { return syscall(SYS_write, fd, from, n); }
+CS_HIDDEN ssize_t pread(int fd, void *to, size_t n, off_t at) { return syscall(SYS_pread64, fd, to, n, at); }
+CS_HIDDEN ssize_t pwritev(int fd, const struct iovec *pieces, int n, off_t at) { return syscall(SYS_pwritev, fd, pieces, (long)n, at, 0L); }
+CS_HIDDEN int ftruncate(int fd, off_t size) { return (int)syscall(SYS_ftruncate, fd, size); }
+CS_HIDDEN int flock(int fd, int how) { return (int)syscall(SYS_flock, fd, how); }
+CS_HIDDEN int fstat(int fd, struct stat *to) { return fstatat(fd, "", to, AT_EMPTY_PATH); }
+CS_HIDDEN int fstatfs(int fd, struct statfs *to) { return (int)syscall(SYS_fstatfs, fd, to); }
+
+/* Of those with a third word that the library uses, all have a number there. */
+CS_HIDDEN int fcntl(int fd, int what, ...)
+{
+    va_list rest;
+    va_start(rest, what);
+    const long number = va_arg(rest, int);
+    va_end(rest);
+    return (int)syscall(SYS_fcntl, fd, what, number);
+}
+
+CS_HIDDEN int poll(struct pollfd *all, nfds_t n, int ms)
+{
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
+    return (int)syscall(SYS_ppoll, all, n, ms < 0 ? NULL : &time, NULL, (size_t)0);
+}
+
+/* --- sockets --- */
+
+CS_HIDDEN int socket(int family, int type, int protocol) { return (int)syscall(SYS_socket, family, type, protocol); }
+CS_HIDDEN int bind(int fd, const struct sockaddr *name, socklen_t size) { return (int)syscall(SYS_bind, fd, name, size); }
+CS_HIDDEN int listen(int fd, int clients) { return (int)syscall(SYS_listen, fd, clients); }
+
+CS_HIDDEN int accept4(int fd, struct sockaddr *restrict name, socklen_t *restrict size, int flags)
+{
+    return (int)syscall(SYS_accept4, fd, name, size, flags);
+}
+
+CS_HIDDEN int getsockopt(int fd, int level, int name, void *restrict to, socklen_t *restrict size)
+{
+    return (int)syscall(SYS_getsockopt, fd, level, name, to, size);
+}
+
+CS_HIDDEN ssize_t recv(int fd, void *to, size_t n, int flags) { return syscall(SYS_recvfrom, fd, to, n, flags, NULL, NULL); }
+CS_HIDDEN ssize_t send(int fd, const void *from, size_t n, int flags) { return syscall(SYS_sendto, fd, from, n, flags, NULL, 0); }

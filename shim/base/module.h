@@ -1,0 +1,34 @@
+/*
+ * Which loaded module holds an address. Takes no lock where the C library is glibc 2.35 or later, and with 2.34 none that is held while
+ * constructors run (cs_objects_each).
+ *
+ * Instead of dladdr, which takes the loader's lock: a library's constructor holds that for as long as it likes, and may wait for the thread that asks
+ * (tools/check-loader). Any thread; a signal handler and a fork's child too; errno and dlerror() stay as they are.
+ */
+#ifndef CS_BASE_MODULE_H
+#define CS_BASE_MODULE_H
+
+#include "shim/base/compiler.h"
+
+/* Valid while the module is loaded. Two are the same where `dynamic` is. */
+struct cs_module {
+    uintptr_t base;      /* what is added to the addresses in its file */
+    const void *dynamic; /* its dynamic section */
+    const char *name;    /* the loader's; "" of the program itself */
+};
+
+/* False if none holds it. */
+bool cs_module_of(const void *address, struct cs_module *module);
+
+bool cs_module_is_same(const void *a, const void *b); /* one module holds both */
+bool cs_module_is_own(const struct cs_module *module);
+
+/* The path by which it was loaded; the program's is its argv[0], as dladdr has it. And without folders. */
+const char *cs_module_path(const struct cs_module *module);
+const char *cs_module_file(const struct cs_module *module);
+
+/* Which module holds an address, as a number that another one does not have, wherever it lies. 0: none, or the C library is too old to tell without
+ * a lock. The module may go meanwhile: nothing of it is read. */
+cs_u64 cs_module_number(const void *address);
+
+#endif

@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+#include "shim/base/over.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/base/worker.h"
+
+enum { TEXT = 1024 };
+
+static _Atomic int main_status;
+
+int cs_process_main_status(void) { return cs_load(&main_status); }
+
+/* What a profiler makes on our GPU thread has its name, unless it takes another one; and is there for our sake. */
+static bool is_ours(int tid, const char *name) { return cs_worker_is(tid) || !strcmp(name, CS_WORKER_GPU_NAME); }
+
+/* main's number in /proc, which may be another namespace's. 0: it can't be had. */
+static int main_number(void)
+{
+    char link[32] = "";
+    return readlink("/proc/self", link, sizeof link - 1) > 0 ? atoi(link) : 0;
+}
+
+static int open_stat(int tid)
+{
+    char file[64];
+    snprintf(file, sizeof file, "/proc/self/task/%d/stat", tid);
+    return open(file, O_RDONLY | O_CLOEXEC);
+}
+
+/* A thread's name, its state and what it has left with. False: it can't be read, and `gone` tells whether that is so because the thread is there no more. */
+static bool look_at(int fd, char text[TEXT], char **name, char *state, int *status, bool *gone)
+{
+    ssize_t n = fd >= 0 ? pread(fd, text, TEXT - 1, 0) : -1;
+    *gone = n < 0 && (errno == ENOENT || errno == ESRCH);
+    text[n > 0 ? n : 0] = 0;
+    char *end = strrchr(text, ')'), *last = strrchr(text, ' ');
+    *name = strchr(text, '(');
+    if (!*name || !end || strlen(end) < 3) return false;
+    ++*name;
+    *end = 0;
+    *state = end[2];
+    *status = atoi(last); /* the last field */
+    return true;
+}
+
+/* Whether it may be a living thread of the program's. One that has ended is there no more; the process's first one stays, as a zombie, while others live. */
+static bool is_theirs(int tid)
+{
+    char text[TEXT], *name, state;
+    int fd = open_stat(tid), status;
+    bool gone, seen = look_at(fd, text, &name, &state, &status, &gone);
+    if (fd >= 0) close(fd);
+    if (!seen) return !gone; /* no descriptor is left, or no memory */
+    return state != 'Z' && state != 'X' && !is_ours(tid, name);
+}
+
+static bool only_ours_live(void)
+{
+    DIR *threads = opendir("/proc/self/task");
+    bool others = !threads;
+    for (struct dirent *one; !others && (one = readdir(threads));) {
+        const int tid = atoi(one->d_name);
+        others = tid > 0 && is_theirs(tid);
+    }
+    if (threads) closedir(threads);
+    return !others;
+}
+
+/* Its file stays open, so that a program that shuts itself in later sees no more than a read. */
+static bool main_has_left(void)
+{
+    static int fd = -1, of;
+    char text[TEXT], *name, state;
+    int status;
+    bool gone;
+    if (of != getpid()) fd = -1, of = getpid(); /* the parent's number, which is none here */
+    if (fd < 0) fd = open_stat(main_number());
+    if (!look_at(fd, text, &name, &state, &status, &gone) || (state != 'Z' && state != 'X')) return false;
+    cs_store(&main_status, status);
+    return true;
+}
+
+/* Without a descriptor: whether main is a zombie, which has no folder, and whether there are no more threads than it and ours. */
+static bool only_ours_are_counted(void)
+{
+    char file[64], folder[8];
+    struct stat tasks;
+    snprintf(file, sizeof file, "/proc/self/task/%d", main_number());
+    if (access(file, F_OK)) return false;
+    strcat(file, "/cwd");
+    if (readlink(file, folder, sizeof folder) >= 0 || errno != ENOENT || stat("/proc/self/task", &tasks)) return false;
+    return tasks.st_nlink == 2 + 1 + (nlink_t)cs_workers_living();
+}
+
+bool cs_process_is_over(bool apart)
+{
+    static int times;
+    times = (apart ? main_has_left() && only_ours_live() : only_ours_are_counted()) ? times + 1 : 0;
+    return times > 1;
+}

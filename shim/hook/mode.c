@@ -1,0 +1,58 @@
+#include "shim/hook/mode.h"
+
+#include "shim/policy/hooks.h"
+
+CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
+
+static _Atomic bool ever, for_good;
+static _Atomic unsigned asked; /* hooks that have gone while somebody was at it */
+
+void cs_mode_steered(enum cs_steers by)
+{
+    cs_store(&ever, true);
+    if (by == CS_STEERS_POLICY) cs_store(&for_good, true);
+}
+
+bool cs_mode_ever_steered(void) { return cs_load(&ever); }
+
+bool cs_mode_steer(enum cs_steers by)
+{
+    unsigned mode = cs_load_acq(&cs_mode);
+    cs_mode_steered(by);
+    do
+        if (!(mode & CS_MODE_WATCH)) return false;
+    while (!atomic_compare_exchange_weak(&cs_mode, &mode, (mode | CS_MODE_STEER) & ~(unsigned)CS_MODE_LEAVING));
+    return true;
+}
+
+/* The hooks are looked at between two steps. Who registers one in between has it in the table first and takes LEAVING back then: either it is seen in the table,
+ * or the second step finds that the word has changed. */
+static void leave(void)
+{
+    unsigned mode = atomic_load(&cs_mode);
+    do
+        if (!(mode & CS_MODE_STEER)) return;
+    while (!atomic_compare_exchange_weak(&cs_mode, &mode, mode | CS_MODE_LEAVING));
+    const bool stays = cs_hooks_any() || atomic_load(&for_good);
+    mode = atomic_load(&cs_mode);
+    do
+        if (!(mode & CS_MODE_LEAVING)) return;
+    while (!atomic_compare_exchange_weak(&cs_mode, &mode, mode & ~(unsigned)(stays ? CS_MODE_LEAVING : CS_MODE_LEAVING | CS_MODE_STEER)));
+}
+
+/* One thread at a time; others have it look once more. */
+void cs_mode_hook_gone(void)
+{
+    unsigned known;
+    if (atomic_fetch_add(&asked, 1u)) return;
+    do {
+        known = cs_load(&asked);
+        leave();
+    } while (!atomic_compare_exchange_strong(&asked, &known, 0u));
+}
+
+void cs_mode_after_fork_in_child(void)
+{
+    cs_store(&asked, 0u);
+    atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_LEAVING);
+}

@@ -1,0 +1,158 @@
+/*
+ * attacks_process HOW: programs that end, limit or shut in themselves in ways that are allowed; standard output and status are the same without the shim.
+ *
+ *     few-files   main leaves by pthread_exit, the other thread allows itself no more than one descriptor and works on
+ *     shut-in     no thread of the process may open a file any more: the kernel kills it for that
+ *     raw-exit    main leaves by the bare system call, with a status
+ *     large-frame main leaves by pthread_exit, and an exit handler needs a megabyte of stack
+ *     one-thread  the user may have one thread more, and main leaves by pthread_exit
+ *     no-memory   the process may have no more memory than it has before its first kernel
+ *     cut, grow   somebody makes the trace's file shorter, or longer, while the process lives
+ *     cancelled   a thread is cancelled by the time of its first CUDA call, and others go on
+ */
+#include "tests/apps/app.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+static CUfunction empty;
+static CUstream stream;
+
+static void work(int rounds)
+{
+    for (int i = 0; i < rounds; i++, app_sleep_ms(50)) LAUNCH(empty, stream);
+}
+
+static void open_up(void)
+{
+    app_start(0);
+    empty = app_kernel("empty_kernel");
+    OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    work(3);
+}
+
+static void say(const char *line)
+{
+    puts(line);
+    fflush(stdout);
+}
+
+static void *with_few_files(void *unused)
+{
+    struct rlimit one = {1, 1};
+    OK(cuCtxSetCurrent, app_context);
+    app_sleep_ms(200);
+    setrlimit(RLIMIT_NOFILE, &one);
+    work(12);
+    say("the thread ends");
+    _exit(7);
+    return unused;
+}
+
+static int shut_in(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    app_sleep_ms(200);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
+    work(12);
+    say("still here");
+    return 5;
+}
+
+static int without_memory(void)
+{
+    struct rlimit none = {1, 1};
+    CUdeviceptr memory;
+    app_start(0);
+    empty = app_kernel("empty_kernel");
+    OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    OK(cuMemAlloc_v2, &memory, 64);
+    OK(cuMemsetD8Async, memory, 0, 64, stream);
+    OK(cuStreamSynchronize, stream);
+    setrlimit(RLIMIT_AS, &none);
+    work(3);
+    say("still here");
+    return 5;
+}
+
+static int change_file(off_t size)
+{
+    if (truncate(getenv("CUSTREAM_TRACE"), size)) {} /* there is none without the shim */
+    work(12);
+    say("still here");
+    return 5;
+}
+
+static void large_frame(void)
+{
+    volatile char frame[1 << 20];
+    for (size_t i = 0; i < sizeof frame; i += 4096) frame[i] = 1;
+    say("at exit");
+}
+
+static void at_exit(void) { say("at exit"); }
+
+static void one_thread(void)
+{
+    enum { NOBODY = 64023 }; /* whose processes are ours alone */
+    struct rlimit two = {2, 2};
+    if (setgid(NOBODY) || setuid(NOBODY) || setrlimit(RLIMIT_NPROC, &two)) exit(2);
+    atexit(at_exit);
+    app_start(0);
+    pthread_exit(NULL);
+}
+
+static volatile int cancelled;
+static void *first_call(void *unused)
+{
+    unsigned flags;
+    int active;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    while (!cancelled) app_sleep_ms(1);
+    OK(cuInit, 0);
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    OK(cuDevicePrimaryCtxGetState, 0, &flags, &active);
+    OK(cuDevicePrimaryCtxRetain, &app_context, 0);
+    cancelled = 2;
+    pthread_testcancel();
+    return unused;
+}
+
+static int cancel(void)
+{
+    pthread_t thread;
+    THREAD(&thread, first_call, NULL);
+    pthread_cancel(thread);
+    cancelled = 1;
+    pthread_join(thread, NULL);
+    printf("its call returned: %d\n", cancelled == 2);
+    open_up();
+    say("others go on");
+    return 5;
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    const char *how = argc > 1 ? argv[1] : "";
+    if (!strcmp(how, "cancelled")) return cancel();
+    if (!strcmp(how, "one-thread")) one_thread();
+    if (!strcmp(how, "no-memory")) return without_memory();
+    open_up();
+    if (!strcmp(how, "shut-in")) return shut_in();
+    if (!strcmp(how, "cut")) return change_file(0);
+    if (!strcmp(how, "grow")) return change_file(1 << 20);
+    if (!strcmp(how, "raw-exit")) syscall(SYS_exit, 7);
+    if (!strcmp(how, "large-frame")) atexit(large_frame);
+    if (!strcmp(how, "few-files")) THREAD(&thread, with_few_files, NULL);
+    pthread_exit(NULL);
+}

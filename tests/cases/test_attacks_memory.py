@@ -1,0 +1,29 @@
+"""Attacks on memory, threads and loaders: programs that are right, and that notice what a library does on their threads."""
+import pytest
+
+from tests.apprun import both, notes_of
+
+
+@pytest.mark.parametrize("env", [{"CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "64K"}, {"CUSTREAM_DEFAULT_STREAM": "audit"},
+                                 {"CUSTREAM_PRIORITY": "0:-1", "CUSTREAM_LOG": "debug"}], ids=["block", "audit", "log"])
+def test_no_thread_is_cancelled_in_a_call(run_app, env):
+    """What the library opens, writes and sleeps there is no point where a thread may be cancelled: a driver's call has none in that place."""
+    run, _ = both(run_app, ["cancelled"], env=env)
+    assert run.check().stdout.startswith("cancelled after all calls\ncancelled 1\n")
+
+
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_TRACE": "trace.json.gz", "CUSTREAM_GPU": "events"},
+                                 {"CUSTREAM_PLUGIN": "./nothing.so", "CUSTREAM_GPU": "off"}],  # without CUPTI, which would be opened first
+                         ids=["cupti", "gz", "plug-in"])
+def test_first_call_in_a_callback_of_the_loaders_list(run_app, env):
+    """A thread of ours that opens a library holds the loader's lock while it waits for the list's: the program needs the first, and has the second."""
+    bare = run_app(["in_list"], shim=False).check()
+    assert run_app(["in_list"], env=env, timeout=20).check().stdout == bare.stdout
+
+
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_DEFAULT_STREAM": "audit"}], ids=["timeline", "audit"])
+def test_locked_memory(run_app, env):
+    """Tables that are hardly touched take no memory, in a program that locks all of its own either."""
+    bare = run_app(["locked"], shim=False).check()
+    run, _ = both(run_app, ["locked"], env=env)
+    assert int(notes_of(run.stderr)["kB"]) < int(notes_of(bare.stderr)["kB"]) + 150000

@@ -1,0 +1,113 @@
+"""Processes that limit themselves, shut themselves in, or end in ways that few programs do: with the shim as without."""
+import os
+import resource
+import subprocess
+
+import pytest
+
+from tests.apprun import calls_in, read, said
+
+
+def both(run_app, how, **given):
+    alone, run = run_app(["attacks_process", how], shim=False), run_app(["attacks_process", how], timeout=30, **given)
+    assert (run.rc, run.stdout) == (alone.rc, alone.stdout), run.stderr
+    return run
+
+
+# ---- the end ----
+
+def test_a_thread_that_works_on_with_one_descriptor(run_app):
+    """The library can't look which threads live any more, and takes none for dead."""
+    run = both(run_app, "few-files")
+    assert run.rc == 7 and calls_in(read(run.trace))["cuLaunchKernel"] == 15
+
+
+def test_main_leaves_by_the_bare_system_call(run_app):
+    """Its status is the process's."""
+    run = both(run_app, "raw-exit")
+    assert run.rc == 7 and read(run.trace).totals["complete"] is True
+
+
+def test_an_exit_handler_that_needs_stack(run_app):
+    """It runs on a thread with as much stack as the program's have."""
+    run = both(run_app, "large-frame")
+    assert run.rc == 0 and "at exit" in run.stdout and read(run.trace).totals["complete"] is True
+
+
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_PRIORITY": "shift:-1"}], ids=["default", "policy"])
+@pytest.mark.parametrize("how", ["cuda", "thread"])
+def test_main_leaves_where_neither_is_allowed(run_app, build, how, env):
+    """No thread has descriptors of its own, and yet the process ends with its last thread."""
+    program = [build / "tests" / "without", "close_range", "unshare", "--", build / "tests" / "main_leaves", how]
+    alone, run = run_app(program, shim=False), run_app(program, env=env, timeout=20)
+    assert (run.rc, run.stdout) == (alone.rc, alone.stdout) and "at exit" in run.stdout
+
+
+# ---- limits ----
+
+def test_no_file_may_be_opened(run_app):
+    """A filter kills the process for any open: the library opens none as long as nothing new comes."""
+    run = both(run_app, "shut-in")
+    assert run.rc == 5 and calls_in(read(run.trace))["cuLaunchKernel"] == 15
+
+
+def test_standard_error_is_a_file_at_its_limit(build, tmp_path):
+    """Our line raises no SIGXFSZ."""
+    env = dict(os.environ, LD_LIBRARY_PATH=str(build / "fakecuda"), LD_PRELOAD=str(build / "libcustream_shim.so"), CUSTREAM_BUFFER="bogus",
+               CUSTREAM_TRACE=str(tmp_path / "t.json"))
+    with open(tmp_path / "err.txt", "wb") as err:
+        done = subprocess.run([build / "tests" / "ending", "return"], env=env, stderr=err, stdout=subprocess.DEVNULL, timeout=60, check=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+    assert done.returncode == 5 and not (tmp_path / "err.txt").stat().st_size
+
+
+@pytest.mark.parametrize("gpu", ["events", "off"])
+def test_no_more_memory(run_app, gpu):
+    """A kernel whose name finds no place is still in the trace, with a name that says what it is."""
+    run = both(run_app, "no-memory", env={"CUSTREAM_GPU": gpu})
+    trace = read(run.trace)
+    assert run.rc == 5 and calls_in(trace)["cuLaunchKernel"] == 3
+    assert [event["name"] for event in trace.events if event.get("cat") == "kernel"] == (["kernel"] * 3 if gpu == "events" else [])
+
+
+# ---- the file ----
+
+def test_somebody_empties_the_file(run_app):
+    """What was in it is gone: no file is left, rather than one with a hole, which nothing reads. That is said once."""
+    run = both(run_app, "cut")
+    assert run.rc == 5 and not run.trace.exists()
+    assert [line.split(": ", 2)[2] for line in said(run)] == [f"somebody has cut the trace {run.trace} short; it ends here"]
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_somebody_makes_the_file_longer(run_app, tmp_path, name):
+    """What is behind the trace is taken off again."""
+    run = both(run_app, "grow", trace=tmp_path / name)
+    assert run.rc == 5 and not said(run) and calls_in(read(run.trace))["cuLaunchKernel"] == 15
+
+
+# ---- cancellation ----
+
+@pytest.mark.parametrize("env", [{"CUSTREAM_BUFFER": "bogus"}, {"CUSTREAM_POLICY": "policy.json"}], ids=["line", "policy"])
+def test_a_thread_that_is_cancelled_when_it_meets_the_driver(run_app, tmp_path, env):
+    """What the library does then is no cancellation point: neither ends the call, nor leaves others waiting."""
+    (tmp_path / "policy.json").write_text("{}", encoding="utf-8")
+    run = both(run_app, "cancelled", env=env, cwd=tmp_path)
+    assert run.rc == 5 and "its call returned: 1" in run.stdout and len(said(run)) == ("CUSTREAM_BUFFER" in env)
+
+
+# ---- namespaces, and no more threads ----
+
+def test_main_leaves_where_proc_is_another_namespaces(build, tmp_path):
+    """Its threads have other numbers there."""
+    env = dict(os.environ, LD_LIBRARY_PATH=str(build / "fakecuda"), LD_PRELOAD=str(build / "libcustream_shim.so"), CUSTREAM_TRACE=str(tmp_path / "t.json"))
+    program = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", build / "tests" / "main_leaves", "thread"]
+    done = subprocess.run(program, env=env, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 0 and "at exit" in done.stdout, done.stderr
+    assert read(tmp_path / "t.json").totals["complete"] is True
+
+
+def test_main_leaves_where_only_one_thread_more_can_be_made(run_app):
+    """The thread that prints is there, and the writer is not."""
+    run = both(run_app, "one-thread")
+    assert run.rc == 0 and "at exit" in run.stdout and any("cannot start the writer thread" in line for line in said(run))

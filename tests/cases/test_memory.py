@@ -1,0 +1,88 @@
+"""Memory that runs out: each thing that the library asks the system for is refused once, in every mode. The program does not notice, and what is missing is said."""
+import re
+
+import pytest
+
+from tests.trace import Trace, check_file
+
+RULES = '{"rules": [{"match": {"library": "*"}, "set": {"name": "a stream", "priority": -1}}]}'
+MODES = {
+    "timeline": ("demo", {}),
+    "events": ("demo", {"CUSTREAM_GPU": "events"}),
+    "nodes": ("demo", {"CUSTREAM_GRAPH": "node", "CUSTREAM_RUNTIME": "cupti"}),
+    "gz": ("demo", {"CUSTREAM_TRACE": "trace.json.gz"}),
+    "rotate": ("demo", {"CUSTREAM_TRACE_MAX": "1M,rotate"}),
+    "audit": ("demo", {"CUSTREAM_DEFAULT_STREAM": "audit"}),
+    "per-thread": ("demo", {"CUSTREAM_DEFAULT_STREAM": "per-thread", "CUSTREAM_DEFAULT_HANDLES": "all"}),
+    "pool": ("demo", {"CUSTREAM_STREAMS": "pool:2", "CUSTREAM_JITTER": "seed=1,us=2,percent=5"}),
+    "serial": ("demo", {"CUSTREAM_STREAMS": "serial"}),
+    "rules": ("demo", {"CUSTREAM_POLICY": RULES}),
+    "policy alone": ("demo", {"CUSTREAM_TRACE": "off", "CUSTREAM_PRIORITY": "0:-1"}),
+    "window": ("demo", {"CUSTREAM_WINDOW": "duration=100"}),
+    "plug-in": ("demo", {"CUSTREAM_PLUGIN": "nowhere/plugin.so:"}),
+    "nvtx": ("nvtx storm", {}),
+    "runtime": ("runtime", {}),
+    "callbacks": ("callbacks", {}),
+}
+NO_GPU_THREAD = "its thread could not be started"  # of which the trace alone tells
+
+
+@pytest.fixture
+def scarce(run_app, build, tmp_path):
+    """scarce(argv, env, n) is a run in which the n-th thing asked for is refused, and its traces."""
+    def run(argv, env, n):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        trace = folder / env.get("CUSTREAM_TRACE", "trace.json") if env.get("CUSTREAM_TRACE") != "off" else "off"
+        preload = f"{build / 'libcustream_shim.so'}:{build / 'tests/libscarce.so'}"
+        done = run_app(argv.split(), shim=preload, env={"CUSTREAM_GPU": "auto", "CUSTREAM_CTL": "on", "SCARCE_FAIL": n} | env | {"CUSTREAM_TRACE": trace}, cwd=folder)
+        return done, sorted(path for path in folder.iterdir() if path.name.startswith("trace"))
+    return run
+
+
+def says_what_is_missing(run, traces):
+    lines = [line for line in run.stderr.splitlines() if line.startswith("custream: ") and "audit: safe" not in line]
+    return lines or any(NO_GPU_THREAD in str(Trace(path).json) for path in traces)
+
+
+def content(traces):
+    read = [Trace(path) for path in traces]
+    # The simulated driver's own thread has the name of the thread that first needs it, which is one or the other.
+    return [(trace.count(), trace.totals["gpu"], sorted(set(trace.thread_names.values()) - {"demo", "housekeeping"})) for trace in read]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_each_thing_refused_once(run_app, scarce, mode):
+    argv, env = MODES[mode]
+    alone = run_app(argv.split(), shim=False).check()
+    run, traces = scarce(argv, env, 10**9)
+    asked = int(re.search(r"note asked (\d+)", run.stderr)[1])
+    assert asked > 8 and run.stdout == alone.stdout and bool(traces) == (env.get("CUSTREAM_TRACE") != "off")
+    found, whole = [], content(traces)
+    for n in range(1, asked + 1):
+        run, traces = scarce(argv, env, n)
+        place = re.search(r"note refused_at (.*)", run.stderr)
+        if not place:
+            continue  # how many there are depends on how threads overtake each other
+        assert (run.rc, run.stdout) == (alone.rc, alone.stdout), (n, place[1], run.rc, run.stderr)
+        assert says_what_is_missing(run, traces) or content(traces) == whole, (n, place[1], run.stderr)
+        found += traces
+    assert len(found) >= asked // 3 or env.get("CUSTREAM_TRACE") == "off"
+    for path in found:
+        check_file(path)
+
+
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_DEFAULT_STREAM": "audit"}, {"CUSTREAM_GPU": "events", "CUSTREAM_STREAMS": "pool:2"}], ids=["timeline", "audit", "pool"])
+def test_little_address_space(run_app, build, tmp_path, env):
+    """From too little for the program alone to enough for everything: no end by a signal, and each trace that there is is sound."""
+    rcs, found = [], []
+    for megabytes in [*range(40, 240, 10), 400, 2000]:
+        trace = tmp_path / f"{megabytes}.json"
+        argv = ["/usr/bin/prlimit", f"--as={megabytes << 20}", build / "tests/demo"]
+        run = run_app(argv, env={"CUSTREAM_GPU": "auto"} | env, trace=trace)
+        rcs.append(run.rc)
+        found += [trace] if trace.exists() else []
+    alone = run_app(["demo"], shim=False).check()
+    assert min(rcs) >= 0 and rcs[-1] == 0 and run.stdout == alone.stdout and found, rcs
+    for path in found:
+        check_file(path)

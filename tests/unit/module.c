@@ -1,0 +1,44 @@
+/* Which module holds an address (base/module.h), by glibc 2.35's function and by what there is for 2.34, against what the loader says. */
+#include "shim/base/module.c"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "tests/unit/check.h"
+
+static int sample;
+
+static void as_the_loader_says(void)
+{
+    void *const places[] = {(void *)&printf, (void *)&dladdr, &sample, (void *)&as_the_loader_says, (void *)&cs_module_of, stdout, dlopen("libm.so.6", RTLD_NOW)};
+    for (size_t i = 0; i < CS_COUNT(places); i++) {
+        Dl_info info;
+        struct link_map *map = NULL;
+        struct cs_module module;
+        const bool theirs = dladdr1(places[i], &info, (void **)&map, RTLD_DL_LINKMAP);
+        CHECK(cs_module_of(places[i], &module) == theirs);
+        if (!theirs) continue;
+        CHECK(module.base == map->l_addr && module.dynamic == map->l_ld);
+        CHECK_TEXT(module.name, map->l_name);
+        CHECK_TEXT(cs_module_path(&module), info.dli_fname);
+    }
+    CHECK(cs_module_is_same(&sample, (void *)&as_the_loader_says) && !cs_module_is_same(&sample, (void *)&printf));
+}
+
+TEST(with_a_function_that_takes_no_lock)
+{
+    look();
+    CHECK(cs_load(&find_object));
+    as_the_loader_says();
+    CHECK(cs_module_number(&sample) && cs_module_number(&sample) != cs_module_number((void *)&printf));
+}
+
+TEST(without_it)
+{
+    look();
+    find_object_fn *found = cs_load(&find_object);
+    cs_store(&find_object, NULL);
+    as_the_loader_says();
+    CHECK(!cs_module_number(&sample));
+    cs_store(&find_object, found);
+}

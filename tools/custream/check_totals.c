@@ -1,0 +1,375 @@
+/* Rules 10 and 12: the trailer's totals against what the rows add up to. */
+#include "tools/custream/check_totals.h"
+#include "tools/custream/check.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE(n) ((unsigned long long)(n))
+
+/* The recorder keeps so many calls whose work is awaited; numbers count up. */
+#define CALLS_KEPT (UINT64_C(1) << 18)
+/* It lists so many windows, and groups of objects as long as the trailer has room. */
+enum { WINDOWS_LISTED = 64, GROUPS_SURE = 100, TRAILER_SURE = 48 * 1024 };
+
+/* What is judged, and with what. */
+struct judged {
+    struct check *check;
+    struct sums *sums;
+    uint64_t line;
+    const cJSON *trailer, *totals;
+    size_t length;
+    bool complete;
+    double part; /* 0: the file is the only one */
+};
+
+#define BREACH(judged, rule, ...) check_breach((judged)->check, (judged)->line, rule, __VA_ARGS__)
+
+static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
+
+/* -1: it has none. */
+static double number(const cJSON *object, const char *name)
+{
+    const cJSON *item = member(object, name);
+    return cJSON_IsNumber(item) ? item->valuedouble : -1;
+}
+
+static double number_or_0(const cJSON *object, const char *name)
+{
+    double n = number(object, name);
+    return n < 0 ? 0 : n;
+}
+
+/* totals.NAME, or totals.gpu.NAME, is what was counted. */
+static bool agrees(const struct judged *j, const cJSON *object, const char *path, const char *name, uint64_t count, const char *what)
+{
+    double said = number(object, name);
+    if (said < 0) return BREACH(j, 12, "the trailer has no %s%s", path, name);
+    if (said != (double)count) return BREACH(j, 12, "%s%s is %.15g, and there are %llu %s", path, name, said, LINE(count), what);
+    return true;
+}
+
+/* --- losses --- */
+
+static bool losses_agree(const struct judged *j)
+{
+    const cJSON *lost = member(j->totals, "lost_records"), *gpu = member(j->totals, "gpu"), *not_written = member(j->totals, "not_written");
+    const double work = number_or_0(gpu, "lost"), cut_work = number_or_0(not_written, "gpu_work"), cut_calls = number_or_0(not_written, "calls");
+    if (!cJSON_IsNumber(lost)) return BREACH(j, 10, "the trailer has no totals.lost_records");
+    if (lost->valuedouble != (double)j->sums->lost_calls)
+        return BREACH(j, 10, "totals.lost_records is %.15g, and the cs_loss slices have %llu", lost->valuedouble, LINE(j->sums->lost_calls));
+    if (cut_calls > lost->valuedouble)
+        return BREACH(j, 12, "totals.not_written.calls is %.15g, and totals.lost_records %.15g", cut_calls, lost->valuedouble);
+    if (j->sums->tells_work || not_written) {
+        if (work + cut_work != (double)j->sums->lost_work)
+            return BREACH(j, 12, "totals.gpu.lost and not_written.gpu_work are %.15g, and the cs_loss slices have %llu pieces of GPU work",
+                          work + cut_work, LINE(j->sums->lost_work));
+    } else if (work > lost->valuedouble) { /* before there was gpu_work, it was among the records */
+        return BREACH(j, 12, "totals.gpu.lost is %.15g, and the cs_loss slices have %llu", work, LINE(j->sums->lost_calls));
+    }
+    return true;
+}
+
+/* --- GPU work --- */
+
+static bool work_agrees(const struct judged *j)
+{
+    static const struct {
+        const char *name, *what;
+    } kinds[WORK_KINDS] = {{"kernels", "kernel slices"},     {"copies", "gpu_memcpy slices"}, {"memsets", "gpu_memset slices"},
+                           {"graphs", "gpu_graph slices"},   {"ranges", "gpu_range slices"},  {"overhead", "overhead slices"}};
+    const cJSON *gpu = member(j->totals, "gpu");
+    for (int i = 0; i < WORK_KINDS; i++) {
+        if (!gpu && j->sums->kinds[i])
+            return BREACH(j, 12, "the trailer has no totals.gpu, and there are %llu %s", LINE(j->sums->kinds[i]), kinds[i].what);
+        if (gpu && !agrees(j, gpu, "totals.gpu.", kinds[i].name, j->sums->kinds[i], kinds[i].what)) return false;
+    }
+    return !gpu || agrees(j, gpu, "totals.gpu.", "without_call", j->sums->without_call, "pieces of GPU work without a correlation");
+}
+
+static int call_by_correlation(const void *left, const void *right)
+{
+    const struct call *a = left, *b = right;
+    return a->correlation == b->correlation ? 0 : a->correlation < b->correlation ? -1 : 1;
+}
+
+/* By stream and thread, then by time. */
+static int call_by_place(const void *left, const void *right)
+{
+    const struct call *a = left, *b = right;
+    if (a->device != b->device) return a->device < b->device ? -1 : 1;
+    if (a->stream != b->stream) return a->stream < b->stream ? -1 : 1;
+    if (a->tid != b->tid) return a->tid < b->tid ? -1 : 1;
+    return a->ts == b->ts ? 0 : a->ts < b->ts ? -1 : 1;
+}
+
+/* Each piece of work to its call. How many have theirs in no row of this file. */
+static uint64_t works_match(struct sums *sums)
+{
+    uint64_t foreign = 0;
+    if (sums->call_count) qsort(sums->calls, sums->call_count, sizeof *sums->calls, call_by_correlation);
+    for (size_t i = 0; i < sums->work_count; i++) {
+        const struct work *work = &sums->works[i];
+        const struct call key = {.correlation = work->correlation};
+        struct call *call = sums->call_count ? bsearch(&key, sums->calls, sums->call_count, sizeof key, call_by_correlation) : NULL;
+        foreign += !call;
+        if (!call) continue;
+        call->works = true;
+        call->at_home |= work->lane == ((uint64_t)call->device << 32 | call->stream);
+    }
+    return foreign;
+}
+
+/* An arrow leads to each piece of work whose call is in the file. A process that dies, or a file that ends, between the two has one less. */
+static bool arrows_agree(const struct judged *j, uint64_t foreign)
+{
+    const uint64_t here = j->sums->work_count - foreign, arrows = j->sums->arrows;
+    const double between = number_or_0(j->totals, "arrows_between_parts");
+    if (j->part < 2 && foreign) return BREACH(j, 12, "%llu pieces of GPU work have a correlation that no call has", LINE(foreign));
+    if (j->part >= 2 && (double)foreign > between)
+        return BREACH(j, 12, "totals.arrows_between_parts is %.15g, and %llu pieces of GPU work have their call in no row", between, LINE(foreign));
+    if (arrows == here || (!j->complete && arrows + 1 == here)) return true;
+    return BREACH(j, 12, "%llu arrows lead to GPU work, and %llu pieces of it have their call in the file", LINE(arrows), LINE(here));
+}
+
+static bool is_same_stream(const struct call *a, const struct call *b) { return a->device == b->device && a->stream == b->stream; }
+
+/* Of the calls on one stream, by thread and time: launches without work behind which something came that was enqueued later. `least`: by the same
+ * thread, so that the recorder has met the two in that order; `most`: by any, as far as the times of two threads tell which was first. */
+static void passed_on_stream(const struct call *from, const struct call *end, uint64_t *least, uint64_t *most)
+{
+    enum { UNSURE_NS = 1000000 };
+    int64_t last = INT64_MIN, last_of_thread = INT64_MIN; /* when a call was made whose work came */
+    for (const struct call *call = from; call < end; call++)
+        if (call->works && call->ts > last) last = call->ts;
+    for (const struct call *call = end; call-- > from;) {
+        if (call + 1 == end || call->tid != call[1].tid) last_of_thread = INT64_MIN;
+        if (call->at_home && last_of_thread == INT64_MIN) last_of_thread = call->ts;
+        if (!call->launches || call->works) continue;
+        *least += call->end <= last_of_thread;
+        *most += last != INT64_MIN && call->ts <= last + UNSURE_NS;
+    }
+}
+
+static void launches_passed(struct sums *sums, uint64_t *least, uint64_t *most)
+{
+    struct call *call = sums->calls, *const end = call + sums->call_count, *next;
+    if (sums->call_count) qsort(call, sums->call_count, sizeof *call, call_by_place);
+    for (*least = *most = 0; call < end; call = next) {
+        for (next = call + 1; next < end && is_same_stream(call, next);) next++;
+        if (call->stream) passed_on_stream(call, next, least, most);
+    }
+}
+
+/* Whether something hides a launch, or keeps it from making work, that no row tells of. */
+static bool launches_hidden(const struct judged *j, const cJSON *gpu)
+{
+    const char *source = cJSON_GetStringValue(member(gpu, "source"));
+    const struct sums *sums = j->sums;
+    return !j->complete || sums->captures || sums->no_lane || sums->correlation_max >= CALLS_KEPT || member(j->totals, "windows") ||
+           member(j->totals, "left_out_by_rule") || number(gpu, "without_times") > 0 || !source || strcmp(source, "cupti");
+}
+
+static bool missing_launches_agree(const struct judged *j)
+{
+    static const char name[] = "totals.gpu.launches_without_kernel";
+    const cJSON *gpu = member(j->totals, "gpu");
+    const double said = number(gpu, "launches_without_kernel");
+    uint64_t least, most;
+    if (!gpu || j->part >= 2) return true; /* those of an earlier part are among them */
+    if (said < 0) return BREACH(j, 12, "the trailer has no %s", name);
+    launches_passed(j->sums, &least, &most);
+    if (!j->complete) { /* what came behind them may not be in the file, nor they */
+        most = j->sums->lost_calls;
+        for (size_t i = 0; i < j->sums->call_count; i++) most += j->sums->calls[i].launches && !j->sums->calls[i].works;
+    }
+    if (said > (double)most)
+        return BREACH(j, 12, "%s is %.15g, and there are %llu launches without work behind which other work may have come", name, said, LINE(most));
+    if (said < (double)least && !launches_hidden(j, gpu))
+        return BREACH(j, 12, "%s is %.15g, and there are %llu launches without work behind which work of their stream came", name, said, LINE(least));
+    return true;
+}
+
+/* --- windows --- */
+
+struct window {
+    int64_t from, to; /* to: INT64_MAX where it is open */
+};
+
+static int64_t ns_of(double us) { return llrint(us * 1000); }
+
+/* The scale on which the recorder puts old times gets coarser in a run of hours: a row was written on the finer one. */
+static bool is_same_time(int64_t a, int64_t b, const struct window *window)
+{
+    const int64_t hour = INT64_C(3600000000000), coarse = 1000000;
+    return a == b || (window->to > hour && llabs(a - b) <= coarse);
+}
+
+/* The windows that are listed; how many, -1 where one is not as it should be. `windows` has room for WINDOWS_LISTED. */
+static int windows_read(const cJSON *list, struct window *windows)
+{
+    int n = 0;
+    const cJSON *one;
+    cJSON_ArrayForEach(one, list)
+    {
+        double from = number(one, "from_us"), to = number(one, "to_us");
+        if (n == WINDOWS_LISTED || from < 0) return -1;
+        windows[n++] = (struct window){ns_of(from), to < 0 ? INT64_MAX : ns_of(to)};
+    }
+    return n;
+}
+
+static bool lies_in(const struct gap *gap, const struct window *window)
+{
+    if (gap->end - gap->ts <= 1 || gap->ts >= window->to || gap->end <= window->from) return false; /* one that has no length is a nanosecond long */
+    return !is_same_time(gap->ts, window->to, window) && !is_same_time(gap->end, window->from, window);
+}
+
+/* Nothing was recorded in a gap, so none lies in a window. */
+static bool gaps_agree(const struct judged *j, const struct window *windows, int n)
+{
+    for (size_t i = 0; i < j->sums->gap_count; i++)
+        for (int w = 0; w < n; w++) {
+            const struct gap *gap = &j->sums->gaps[i];
+            if (lies_in(gap, &windows[w]))
+                return BREACH(j, 12, "totals.windows: the cs_window slice on line %llu lies in a window, from %.3f us on", LINE(gap->line),
+                              (double)windows[w].from / 1000);
+        }
+    return true;
+}
+
+/* Between two windows stands a gap, once the file has begun. */
+static bool windows_part(const struct judged *j, const struct window *windows, int n)
+{
+    for (int w = 0; w < n; w++) {
+        bool found = windows[w].to == INT64_MAX || windows[w].to < j->sums->host_from;
+        for (size_t i = 0; i < j->sums->gap_count && !found; i++) found = is_same_time(j->sums->gaps[i].ts, windows[w].to, &windows[w]);
+        if (!found) return BREACH(j, 12, "totals.windows: no cs_window slice begins where a window ends, at %.3f us", (double)windows[w].to / 1000);
+    }
+    return true;
+}
+
+/* How long it was recorded: the windows that are over, and the present one up to when the trailer was written. */
+static bool recorded_time_agrees(const struct judged *j, const cJSON *said, const struct window *windows, int n)
+{
+    int64_t sum = 0, recorded = ns_of(number(said, "recorded_us"));
+    bool open = n && windows[n - 1].to == INT64_MAX;
+    for (int w = 0; w < n; w++) sum += windows[w].to == INT64_MAX ? 0 : windows[w].to - windows[w].from;
+    if (open || !n ? recorded >= sum : is_same_time(recorded, sum, &windows[n - 1])) return true;
+    return BREACH(j, 12, "totals.windows.recorded_us is %.3f, and the windows listed have %.3f", (double)recorded / 1000, (double)sum / 1000);
+}
+
+static bool windows_agree(const struct judged *j)
+{
+    struct window windows[WINDOWS_LISTED];
+    const cJSON *said = member(j->totals, "windows"), *last = member(said, "last");
+    const double opened = number(said, "opened");
+    const int n = windows_read(last, windows);
+    if (!said) return !j->sums->gap_count || BREACH(j, 12, "there are %llu cs_window slices, and no totals.windows", LINE(j->sums->gap_count));
+    if (opened < 0 || n < 0 || !cJSON_IsArray(last)) return BREACH(j, 12, "totals.windows: opened, and a list of the last with from_us each");
+    if (member(said, "untold") || (!n && !j->complete)) return true; /* some steps are missing; or it was shortened to fit */
+    if (n != (opened < WINDOWS_LISTED ? opened : WINDOWS_LISTED))
+        return BREACH(j, 12, "totals.windows.opened is %.15g, and %d windows are listed", opened, n);
+    if (n && cJSON_IsTrue(member(said, "open")) != (windows[n - 1].to == INT64_MAX))
+        return BREACH(j, 12, "totals.windows.open is not what the last of them says");
+    if (!gaps_agree(j, windows, n) || (opened == n && !recorded_time_agrees(j, said, windows, n))) return false;
+    return !j->complete || j->part || windows_part(j, windows, n);
+}
+
+/* --- parts, leaks --- */
+
+static bool parts_agree(const struct judged *j)
+{
+    const double recorded = number(j->totals, "recorded"), all = number(j->totals, "recorded_in_all_parts"), lost = number(j->totals, "lost_records"),
+                 lost_in_all = number(j->totals, "lost_in_all_parts"), deleted = number_or_0(j->totals, "recorded_in_deleted_parts");
+    if (!j->part && j->check->part) return BREACH(j, 12, "the header says part %.15g, and the trailer has no totals.part", j->check->part);
+    if (!j->part) return true;
+    if (j->check->part != j->part) return BREACH(j, 12, "totals.part is %.15g, and the header's %.15g", j->part, j->check->part);
+    if (j->part == 1 ? all != recorded : all < recorded + deleted)
+        return BREACH(j, 12, "totals.recorded_in_all_parts is %.15g, and recorded in part %.15g %.15g, in deleted ones %.15g", all, j->part, recorded,
+                      deleted);
+    if (j->part == 1 ? lost_in_all != lost : lost_in_all < lost)
+        return BREACH(j, 12, "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all, j->part, lost);
+    if (number_or_0(j->totals, "parts_deleted") >= j->part)
+        return BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g", number(j->totals, "parts_deleted"), j->part);
+    return true;
+}
+
+/* The groups are all that there are but in a long list, which may have been cut. */
+static bool leaks_agree(const struct judged *j)
+{
+    static const char *const kinds[][2] = {{"leaked_streams", "stream"}, {"leaked_events", "event"}};
+    const cJSON *groups = member(j->trailer, "neverDestroyed"), *group;
+    const bool all = cJSON_GetArraySize(groups) < GROUPS_SURE && j->length < TRAILER_SURE;
+    for (int kind = 0; kind < 2; kind++) {
+        double sum = 0, said = number(j->totals, kinds[kind][0]);
+        cJSON_ArrayForEach(group, groups)
+        {
+            const char *object = cJSON_GetStringValue(member(group, "object"));
+            if (object && !strcmp(object, kinds[kind][1])) sum += number_or_0(group, "count");
+        }
+        if (said < 0 && !groups) continue;
+        if (all ? said != sum : said < sum)
+            return BREACH(j, 12, "totals.%s is %.15g, and neverDestroyed has %.15g", kinds[kind][0], said < 0 ? 0 : said, sum);
+    }
+    return true;
+}
+
+bool totals_judge(struct check *check, uint64_t line, const cJSON *trailer, size_t length)
+{
+    const cJSON *totals = member(trailer, "totals");
+    const struct judged j = {.check = check,
+                             .sums = &check->sums,
+                             .line = line,
+                             .trailer = trailer,
+                             .totals = totals,
+                             .length = length,
+                             .complete = !check->cut && !member(totals, "ended"),
+                             .part = number_or_0(totals, "part")};
+    if (!losses_agree(&j)) return false;
+    if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded, "rows of calls, callbacks, delays, ranges and marks")) return false;
+    if (!work_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) || !missing_launches_agree(&j)) return false;
+    return parts_agree(&j) && windows_agree(&j) && leaks_agree(&j);
+}
+
+/* --- the summary's first words --- */
+
+/* "no memory for A, B" */
+static size_t put_refused(char *text, size_t size, const cJSON *refused)
+{
+    size_t n = (size_t)snprintf(text, size, "no memory for ");
+    const cJSON *what;
+    cJSON_ArrayForEach(what, refused)
+    {
+        const char *name = cJSON_GetStringValue(what);
+        if (n < size) n += (size_t)snprintf(text + n, size - n, "%s%s", what == refused->child ? "" : ", ", name ? name : "?");
+    }
+    return n;
+}
+
+void totals_state(struct check *check, const cJSON *trailer)
+{
+    const cJSON *totals = member(trailer, "totals"), *refused = member(totals, "no_memory_for"), *not_written = member(totals, "not_written");
+    const char *ended = cJSON_GetStringValue(member(totals, "ended"));
+    char *text = check->state;
+    const size_t size = sizeof check->state;
+    size_t n = 0;
+    if (ended) {
+        n = (size_t)snprintf(text, size, strcmp(ended, "its size limit") ? "ended: %.200s" : "ended at %s", ended);
+        if (not_written)
+            n += (size_t)snprintf(text + n, size - n, ": %.0f calls and %.0f pieces of GPU work not written", number_or_0(not_written, "calls"),
+                                  number_or_0(not_written, "gpu_work"));
+        if (cJSON_GetArraySize(refused)) n += (size_t)snprintf(text + n, size - n, "; "), put_refused(text + n, size - n, refused);
+    } else if (!check->cut) {
+        snprintf(text, size, "ok");
+    } else {
+        n = (size_t)snprintf(text, size, "incomplete: ");
+        if (cJSON_GetArraySize(refused)) put_refused(text + n, size - n, refused);
+        else if (*check->sums.cut_cause) snprintf(text + n, size - n, "%s", check->sums.cut_cause);
+        else snprintf(text + n, size - n, "the process had not ended when the trailer was written");
+    }
+    text_print(text);
+}

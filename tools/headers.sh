@@ -1,0 +1,107 @@
+#!/bin/bash
+# Gets NVIDIA's headers, as tools/headers.txt names them, from PyPI into build/cuda-headers: headers.sh build (those that the build takes) | all. What is there stays.
+# `make` runs it where they are missing, and `make deps`. It needs no root and installs nothing; what the build lacks it names.
+#
+#   HEADERS  the folder (default: build/cuda-headers)
+#   PYTHON, VENV  whose pip to use (default: python3, build/venv)
+#   CC       the compiler that has to find the other libraries' headers (default: gcc)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+HEADERS=${HEADERS:-build/cuda-headers}
+PYTHON=${PYTHON:-python3}
+VENV=${VENV:-build/venv}
+CC=${CC:-gcc}
+
+die() { printf 'custream: %s\n' "$@" >&2; exit 1; }
+
+# Debian's packages that the build needs and that are not there, by what is in them.
+missing_packages() {
+    local words
+    read -ra words <<<"$CC"
+    command -v "${words[0]}" >/dev/null || echo gcc
+    # Without a compiler the headers are looked for where Debian has them.
+    has_header stdlib.h || echo libc6-dev
+    has_header cjson/cJSON.h || echo libcjson-dev
+    has_header zlib.h || echo zlib1g-dev
+    find_pip || echo python3-venv
+}
+
+has_header() {
+    if command -v "${words[0]}" >/dev/null; then
+        echo "#include <$1>" | "${words[@]}" -E -x c - >/dev/null 2>&1
+    else
+        [ -e "/usr/include/$1" ]
+    fi
+}
+
+# A Python with pip, as PIP_PYTHON; "venv": one can be made.
+find_pip() {
+    local candidate
+    for candidate in "$VENV/bin/python" "$PYTHON" /usr/bin/python3; do
+        if "$candidate" -m pip --version >/dev/null 2>&1; then
+            PIP_PYTHON=$candidate
+            return
+        fi
+    done
+    for candidate in "$PYTHON" /usr/bin/python3; do
+        if "$candidate" -c 'import venv, ensurepip' 2>/dev/null; then
+            VENV_PYTHON=$candidate
+            PIP_PYTHON=venv
+            return
+        fi
+    done
+    return 1
+}
+
+# One folder, flat: install FOLDER WHEEL... Headers are the same for every architecture, so one platform's wheels serve all.
+install() {
+    local folder="$HEADERS/$1" work="$WORK/$1" platform wheel platforms=()
+    shift
+    echo "custream: getting NVIDIA's headers from PyPI into $folder: $*"
+    if [ "$PIP_PYTHON" = venv ]; then
+        "$VENV_PYTHON" -m venv "$WORK/venv"
+        PIP_PYTHON=$WORK/venv/bin/python
+    fi
+    for platform in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux2014 manylinux1; do
+        platforms+=(--platform "${platform}_x86_64")
+    done
+    "$PIP_PYTHON" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary :all: "${platforms[@]}" --dest "$work" "$@" ||
+        die "the headers could not be had from PyPI: pip's lines above say why" \
+            "without network: copy $HEADERS from a machine where make has run"
+    for wheel in "$work"/*.whl; do
+        "$PIP_PYTHON" -m zipfile -e "$wheel" "$work/unpacked"
+    done
+    mkdir "$work/flat"
+    cp -r "$work"/unpacked/nvidia/*/include/. "$work/flat/"
+    [ -e "$work/flat/cuda.h" ] || [ -e "$work/flat/cupti.h" ] || die "no cuda.h in $*"
+    echo "$*" >"$work/flat/wheels.txt"
+    rm -rf "$folder"
+    mv "$work/flat" "$folder"
+}
+
+# wanted[FOLDER]: its wheels, of those that are not there.
+declare -A wanted=()
+while read -r folder wheels; do
+    case $1:$folder in
+        *:'#'* | build:12.0) continue ;;
+    esac
+    if [ "$(cat "$HEADERS/$folder/wheels.txt" 2>/dev/null)" != "$wheels" ]; then
+        wanted[$folder]=$wheels
+    elif [ tools/headers.txt -nt "$HEADERS/$folder/wheels.txt" ]; then
+        touch "$HEADERS/$folder/wheels.txt"
+    fi
+done <tools/headers.txt
+[ ${#wanted[@]} != 0 ] || exit 0
+
+packages=$(missing_packages | paste -sd ' ')
+if [ -n "$packages" ]; then
+    die "to build it, the machine lacks these Debian packages, or what is in them: $packages" "as root: apt-get update && apt-get install -y --no-install-recommends $packages"
+fi
+find_pip
+mkdir -p "$HEADERS"
+WORK=$(mktemp -d "$HEADERS/tmp.XXXXXX")
+trap 'rm -rf "$WORK"' EXIT
+for folder in "${!wanted[@]}"; do
+    # shellcheck disable=SC2086
+    install "$folder" ${wanted[$folder]}
+done

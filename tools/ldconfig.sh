@@ -1,0 +1,14 @@
+#!/bin/sh
+# After `make install` and `make uninstall`: ldconfig.sh DESTDIR [PREFIX]. Has the loader find the library by its name, or says how to name it. Nothing with a DESTDIR: then
+# the files are a package's, and installing that runs ldconfig.
+set -eu
+[ -z "$1" ] || exit 0
+PATH=$PATH:/usr/sbin:/sbin # su leaves them out
+[ "$(id -u)" != 0 ] || ldconfig
+[ -n "${2:-}" ] || exit 0
+library=$2/lib/libcustream_shim.so
+if ldconfig -p | grep -qF "=> $library"; then
+    echo "custream: installed. LD_PRELOAD=libcustream_shim.so ./app, or custream run -- ./app"
+else
+    echo "custream: installed where the loader does not look for libraries. Say LD_PRELOAD=$library ./app, or $2/bin/custream run -- ./app"
+fi
