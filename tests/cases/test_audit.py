@@ -186,9 +186,10 @@ def test_many_times_the_same(run_app, trace_processor):
 @pytest.mark.parametrize("limit", ["2M,rotate:3", "2M"])
 def test_files_with_a_limit(run_app, limit):
     run = run_app(["audit_streams", "many", 40000], env=dict(AUDIT, CUSTREAM_TRACE_MAX=limit, CUSTREAM_BUFFER="64M")).check()
-    for path in run.trace.parent.glob("*.json"):
-        assert read(path).json["defaultStreamAudit"]["complete"] in (False, path == run.trace)
     found = read(run.trace).json["defaultStreamAudit"]
+    for path in run.trace.parent.glob("*.json"):
+        audit = read(path).json["defaultStreamAudit"]
+        assert not audit["complete"] or audit == found  # the last arrows may need a part after all calls have been judged
     assert kernels(found).keys() == {("kernel_a", "kernel_b"), ("kernel_b", "kernel_a")}
     assert found["complete"] is ("rotate" in limit)
     assert (found["lost_orders"] == 2 * 40000 - 1) is found["complete"]
