@@ -18,6 +18,11 @@ CS_TLS struct cs_thread *cs_self;
 struct cs_thread *_Atomic cs_threads;
 
 static size_t ring_bytes = 4 << 20;
+
+/* Of threads for which there is no memory: a policy holds for them too. */
+enum { RESERVE = 64 };
+static struct cs_thread reserve[RESERVE];
+static _Atomic cs_u32 reserved;
 static _Atomic cs_u32 thread_count;
 
 /* The key's destructor tells that a thread ends. pthread_once is safe here: nothing in its function looks a symbol up. */
@@ -76,18 +81,30 @@ static struct cs_thread *take_free(void)
     return NULL;
 }
 
+/* Without memory for it the ring has no slots, and every record finds it full. */
+static void make_ring(struct cs_thread *t)
+{
+    t->ring.slots = cs_memory_map(ring_bytes, "the ring of a thread (CUSTREAM_BUFFER); its calls are not recorded");
+    t->ring.mask = (t->ring.slots ? ring_bytes / CS_SLOT : 0) - 1;
+    t->ring.limit = cs_load(&t->ring.head);
+}
+
+static struct cs_thread *make_state(void)
+{
+    bool rest = cs_load(&reserved) < RESERVE;
+    struct cs_thread *t = cs_memory_map(sizeof *t, rest ? "the state of a thread; one that was kept for this takes its place"
+                                                        : "the state of a thread; its calls are not recorded, and no policy changes them");
+    cs_u32 i = t || !rest ? RESERVE : cs_add(&reserved, 1);
+    if (i < RESERVE) memset(t = &reserve[i], 0, sizeof *t);
+    return t;
+}
+
 static struct cs_thread *make_new(void)
 {
-    static const char no_ring[] = "the ring of a thread (CUSTREAM_BUFFER); its calls are not recorded";
-    struct cs_thread *t = cs_memory_map(sizeof *t, no_ring);
-    void *slots = t ? cs_memory_map(ring_bytes, no_ring) : NULL;
-    if (!slots) {
-        cs_memory_unmap(t, sizeof *t);
-        return NULL;
-    }
-    t->ring.slots = slots;
+    struct cs_thread *t = make_state();
+    if (!t) return NULL;
+    make_ring(t);
     t->index = cs_add(&thread_count, 1) + 1;
-    t->ring.mask = ring_bytes / CS_SLOT - 1;
     cs_store(&t->state, CS_THREAD_LIVE);
     struct cs_thread *head = cs_load(&cs_threads);
     do t->next = head;
@@ -101,6 +118,7 @@ struct cs_thread *cs_thread_start(void)
     pthread_once(&end_once, end_init);
     struct cs_thread *t = take_free();
     if (!t) t = make_new();
+    else if (!t->ring.slots) make_ring(t);
     if (t) {
         t->tid = (cs_u32)syscall(SYS_gettid);
         t->key = (cs_u32)(uintptr_t)pthread_self();
@@ -125,6 +143,7 @@ void cs_thread_recycle(struct cs_thread *t)
 
 void cs_threads_forget(void)
 {
+    cs_store(&reserved, 0);
     cs_store(&cs_threads, NULL); /* their memory stays mapped, untouched and shared with the parent */
     cs_self = NULL;
     if (end_known) pthread_setspecific(end_key, NULL);

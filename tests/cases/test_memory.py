@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from tests.streamscript import formless, program_journal
 from tests.trace import Trace, check_file
 
 RULES = '{"rules": [{"match": {"library": "*"}, "set": {"name": "a stream", "priority": -1}}]}'
@@ -86,3 +87,27 @@ def test_little_address_space(run_app, build, tmp_path, env):
     assert min(rcs) >= 0 and rcs[-1] == 0 and run.stdout == alone.stdout and found, rcs
     for path in found:
         check_file(path)
+
+
+@pytest.mark.parametrize("full", ["drop", "block"])
+def test_the_policy_holds_for_a_thread_without_memory(scarce, tmp_path, full):
+    """What the system refuses a thread, its state or its ring, takes its calls out of the trace and not out of the policy."""
+    journal = tmp_path / "journal"
+    env = {"CUSTREAM_DEFAULT_STREAM": "per-thread", "CUSTREAM_DEFAULT_HANDLES": "all", "CUSTREAM_FULL": full, "CUSTREAM_FAKE_JOURNAL": journal}
+
+    def went(n):
+        journal.unlink(missing_ok=True)
+        run, traces = scarce("handles", env, n)
+        return run.check(), traces, sorted(formless(program_journal(journal.read_text().splitlines())))
+    whole, (trace,), expected = went(10**9)
+    calls, fewer = Trace(trace).totals["recorded"], 0
+    assert not any(" legacy" in line for line in expected)
+    for n in range(1, int(re.search(r"note asked (\d+)", whole.stderr)[1]) + 1):
+        run, traces, found = went(n)
+        if re.search("nothing is (recorded or )?changed", run.stderr):
+            continue
+        assert found == expected, (n, run.stderr)
+        if "the ring of a thread" in run.stderr:
+            totals = Trace(traces[0]).totals
+            fewer += totals["lost_records"] > 0 and totals["recorded"] + totals["lost_records"] == calls
+    assert fewer == 2  # of both threads
