@@ -9,7 +9,10 @@
 enum { OPS = 1 << 18, CORRELATIONS = 1 << 19, THREADS = 1 << 12, STEPS = 4096 };
 
 static struct cs_op *ops;
-static cs_u64 newest;
+/* Ids are the trace's correlation numbers. HolisticTraceAnalysis 0.5.0 puts row numbers into a column of the smallest type that holds all correlations,
+ * which pandas from 3 on refuses where one does not fit. Beyond 15 bits all do. */
+enum { BEFORE_FIRST = 1 << 15 };
+static cs_u64 newest = BEFORE_FIRST;
 
 /* Correlation -> op. The profiler counts up, so the table is by the number's low bits, and the newest stays. */
 static struct correlated {
@@ -30,11 +33,12 @@ static cs_u32 used[THREADS], used_count; /* the places in `threads` that were ev
 
 void cs_ops_begin(void)
 {
-    if (!newest && !used_count) return;
+    if (newest == BEFORE_FIRST && !used_count) return;
     cs_memory_forget(ops, OPS * sizeof *ops);
     cs_memory_forget(correlated, CORRELATIONS * sizeof *correlated);
     memset(threads, 0, sizeof threads);
-    newest = used_count = 0;
+    newest = BEFORE_FIRST;
+    used_count = 0;
 }
 
 struct cs_op *cs_op_get(cs_u64 id) { return id && ops[id % OPS].id == id ? &ops[id % OPS] : NULL; }

@@ -18,10 +18,11 @@ def test_hta_agrees_with_the_trace(run_app, root, source, graph):
     assert figures["hta_kernel_time"] >= figures["hta_compute_time"] > 1000 and figures["hta_names"] >= 3
 
 
-def test_hta_reads_a_trace_without_gpu_times(run_app, root):
-    """It has nothing to say then, and no cause to fail on the file itself."""
-    run = run_app(["demo"]).check()
+@pytest.mark.parametrize("argv, source, rows", [(["demo"], "off", 150), (["burst", 1, 20000, 0], "auto", 33000)], ids=["no-gpu-times", "beyond-15-bits"])
+def test_hta_reads_a_trace_of_any_size(run_app, root, argv, source, rows):
+    """It stores row numbers in a column of the type that holds the correlation numbers. Without GPU times it has nothing to say, and does not fail."""
+    run = run_app(argv, env={"CUSTREAM_GPU": source}).check()
     code = "import sys; sys.path.insert(0, sys.argv[1]); import hta_check; print(len(hta_check.analyse(sys.argv[2]).t.get_trace(0)), 'rows')"
     done = subprocess.run([sys.executable, "-c", code, root / "tests" / "gpu", run.trace], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert int(done.stdout.split(" rows")[0].split()[-1]) >= 150
+    assert int(done.stdout.split(" rows")[0].split()[-1]) >= rows

@@ -47,23 +47,9 @@ def own_sums(path):
     return {"kernel_time": total, "idle": total - busy, "compute": union(compute)[0], "by_name": by_name, "by_stream": by_stream}
 
 
-def mend_for_new_pandas():
-    """HTA 0.5.0 stores row numbers in a column of the smallest integer type that holds -1, which pandas from 3 on refuses."""
-    import hta.common.trace as trace
-
-    original = trace.transform_correlation_to_index
-
-    def widened(df, symbols):
-        if "correlation" in df.columns:
-            df["correlation"] = df["correlation"].astype("int64")
-        return original(df, symbols)
-    trace.transform_correlation_to_index = widened
-
-
 def analyse(path):
     """HTA's own words on the trace."""
     from hta.trace_analysis import TraceAnalysis
-    mend_for_new_pandas()
     return TraceAnalysis(trace_files={0: path}, trace_dir=os.path.dirname(os.path.abspath(path)))
 
 
