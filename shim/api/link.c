@@ -13,8 +13,8 @@
 #include "shim/hook/window.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
+#include "shim/out/output.h"
 #include "shim/policy/hooks.h"
-#include "shim/trace/output.h"
 #include "shim/trace/writer.h"
 
 static struct cs_stream *stream_of(cs_u64 link) { return link ? cs_pool_get(&cs_streams, (cs_ref)link) : NULL; }

@@ -9,7 +9,7 @@
 #include "shim/base/json.h"
 #include "shim/base/log.h"
 #include "shim/calls/calls.h"
-#include "shim/trace/output.h"
+#include "shim/out/output.h"
 #include "shim/trace/windows.h"
 
 enum { PAIR_ROOM = 8192, LINES = 20 };

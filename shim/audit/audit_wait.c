@@ -13,9 +13,9 @@
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/gpu/backend.h"
+#include "shim/out/output.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
-#include "shim/trace/output.h"
 #include "shim/trace/totals.h"
 
 enum { WAITS = 1 << 16, ON = 4, BEFORE = 5, PATIENCE = 25, SHOWN = 1000 };

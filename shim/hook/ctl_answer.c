@@ -12,8 +12,8 @@
 #include "shim/hook/mode.h"
 #include "shim/hook/window.h"
 #include "shim/object/stream.h"
+#include "shim/out/output.h"
 #include "shim/policy/load.h"
-#include "shim/trace/output.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/writer.h"
 

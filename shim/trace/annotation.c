@@ -8,8 +8,8 @@
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/object/given.h"
+#include "shim/out/output.h"
 #include "shim/trace/lanes.h"
-#include "shim/trace/output.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 

@@ -5,7 +5,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/memory.h"
 #include "shim/gpu/backend.h"
-#include "shim/trace/output.h"
+#include "shim/out/output.h"
 #include "shim/trace/rotate.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"

@@ -9,9 +9,9 @@
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
+#include "shim/out/output.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
-#include "shim/trace/output.h"
 
 enum { STEP_NS = 20000, EDGES = 1 << 16 };
 

@@ -7,9 +7,9 @@
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/gpu/backend.h"
+#include "shim/out/output.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
-#include "shim/trace/output.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 

@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 #include "shim/base/json.h"
+#include "shim/out/output.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
-#include "shim/trace/output.h"
 
 /* The tid for a slice on the row of a device, announced; 0 where more goes on at once than anybody reads. */
 static cs_u32 row_place(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)

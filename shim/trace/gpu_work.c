@@ -6,10 +6,10 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
+#include "shim/out/output.h"
 #include "shim/trace/demangle.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
-#include "shim/trace/output.h"
 #include "shim/trace/totals.h"
 
 static const char *const categories[CS_GPU_KINDS] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};

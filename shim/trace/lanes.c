@@ -10,8 +10,8 @@
 #include "shim/base/json.h"
 #include "shim/calls/calls.h"
 #include "shim/object/given.h"
-#include "shim/trace/output.h"
-#include "shim/trace/path.h"
+#include "shim/out/output.h"
+#include "shim/out/path.h"
 
 static cs_u32 host_pid;
 static bool device_announced[CS_GPU_PIDS];

@@ -1,6 +1,6 @@
 #include "shim/trace/rotate.h"
 
-#include "shim/trace/output.h"
+#include "shim/out/output.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 
@@ -20,7 +20,7 @@ static bool part_begins(void)
     cs_totals_part_begin();
     cs_timeline_begin(CS_BEGIN_PART);
     cs_output_flush();
-    if (cs_output_part_take()) return true;
+    if (cs_output_part_take(cs_totals_before())) return true;
     cs_totals_part_undo();
     return false;
 }

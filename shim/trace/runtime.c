@@ -4,8 +4,8 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
+#include "shim/out/output.h"
 #include "shim/trace/lanes.h"
-#include "shim/trace/output.h"
 #include "shim/trace/totals.h"
 
 /* Not before the slice that the call follows, and not after one that it holds: those in it were moved so that none begins before the lane was filled up to.

@@ -12,11 +12,10 @@
 #include "shim/gpu/backend.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
+#include "shim/out/path.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/listener.h"
-#include "shim/trace/output.h"
-#include "shim/trace/path.h"
 #include "shim/trace/windows.h"
 
 struct cs_totals cs_totals;
@@ -28,7 +27,6 @@ static struct {
 static struct cs_totals flushed; /* as of the last good flush of this file */
 
 static struct {
-    cs_u32 number;
     cs_u64 recorded, lost, works, works_lost; /* in all parts before this one */
     cs_u32 deleted;
     cs_u64 recorded_in_deleted;
@@ -49,7 +47,6 @@ void cs_totals_reset(void)
     memset(&cut, 0, sizeof cut);
     memset(&parts, 0, sizeof parts);
     memset(&flushed, 0, sizeof flushed);
-    parts.number = 1;
     cs_totals.begin_ns = UINT64_MAX;
 }
 
@@ -60,7 +57,6 @@ void cs_totals_part_begin(void)
     parts.lost += cs_totals.lost;
     parts.works += shown_of(&cs_totals.gpu);
     parts.works_lost += cs_totals.gpu.lost;
-    parts.number++;
     memset(&cs_totals, 0, sizeof cs_totals);
     memset(&flushed, 0, sizeof flushed);
     cs_totals.begin_ns = UINT64_MAX;
@@ -74,16 +70,14 @@ void cs_totals_part_undo(void)
     parts.lost -= cs_totals.lost;
     parts.works -= shown_of(&cs_totals.gpu);
     parts.works_lost -= cs_totals.gpu.lost;
-    parts.number--;
 }
 
-void cs_totals_part_deleted(cs_u64 recorded)
+static void part_deleted(cs_u64 recorded)
 {
     parts.deleted++;
     parts.recorded_in_deleted += recorded;
 }
 
-cs_u32 cs_totals_part(void) { return parts.number; }
 cs_u64 cs_totals_before(void) { return parts.before.recorded; }
 
 void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns)
@@ -100,7 +94,7 @@ void cs_totals_told(cs_u64 *recorded, cs_u64 *lost)
     *lost = cs_load(&lost_told);
 }
 
-void cs_totals_flushed(void)
+static void all_flushed(void)
 {
     flushed = cs_totals;
     cs_store(&recorded_told, parts.recorded + cs_totals.recorded);
@@ -109,7 +103,8 @@ void cs_totals_flushed(void)
     cs_totals.end_ns = 0;
 }
 
-void cs_totals_unflushed(void)
+/* It belongs to the gap at the end. */
+static void never_flushed(void)
 {
     cs_totals_cut(cs_totals.recorded - flushed.recorded + cs_totals.lost - flushed.lost, cs_totals.begin_ns, cs_totals.end_ns);
     cs_totals_cut_work(shown_of(&cs_totals.gpu) + cs_totals.gpu.lost - shown_of(&flushed.gpu) - flushed.gpu.lost, cs_totals.begin_ns, cs_totals.end_ns);
@@ -142,8 +137,8 @@ char *cs_totals_header(char *at)
     at = cs_put_literal(at, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
     at = cs_put_uint(at, cs_clock_wall_base_ns());
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) {
-        at = cs_put_literal(at, ",\"part\":"); /* part.c looks for it here */
-        at = cs_put_uint(at, parts.number);
+        at = cs_put_literal(at, ",\"part\":"); /* base/claim.c looks for it here */
+        at = cs_put_uint(at, cs_output_part());
     }
     at = cs_put_literal(at, ",\n\"distributedInfo\": {\"rank\": ");
     at = cs_put_int(at, rank < 0 ? 0 : rank);
@@ -283,7 +278,7 @@ static char *put_parts(char *at)
     at = cs_put_literal(at, ",\"arrows_between_parts\":");
     at = cs_put_uint(at, cs_totals.arrows_between_parts);
     at = cs_put_literal(at, ",\"part\":");
-    at = cs_put_uint(at, parts.number);
+    at = cs_put_uint(at, cs_output_part());
     at = cs_put_literal(at, ",\"continues\":");
     at = cs_put_text(at, cs_totals.part_ends && !cs_output_full() ? "true" : "false");
     at = cs_put_literal(at, ",\"parts_deleted\":");
@@ -324,13 +319,14 @@ static char *put_not_written(char *at)
     return cs_put_literal(at, "}");
 }
 
-char *cs_totals_trailer(char *at, size_t size)
+static char *put_trailer(char *at, size_t size, unsigned how)
 {
     const char *end = at + size;
+    const bool final = how & CS_TRAILER_LAST, brief = how & CS_TRAILER_BRIEF;
     if (cut.calls || cut.works) at = put_cut(at);
     at = cs_put_literal(at, "\n],\"traceName\":\"custream\"");
     at = put_devices(at);
-    if (cs_listener) at = cs_listener->put(at, cs_totals.brief ? 0 : size / 8 * 3);
+    if (cs_listener) at = cs_listener->put(at, brief ? 0 : size / 8 * 3);
     at = cs_put_literal(at, ",\n\"totals\":{\"recorded\":");
     at = cs_put_uint(at, cs_totals.recorded);
     at = cs_put_literal(at, ",\"lost_records\":");
@@ -340,7 +336,7 @@ char *cs_totals_trailer(char *at, size_t size)
         at = cs_put_uint(at, cs_totals.muted);
     }
     at = cs_put_literal(at, ",\"complete\":");
-    at = cs_put_text(at, (cs_totals.final || cs_totals.part_ends) && !cs_output_full() && !cs_refused_nth(0) ? "true" : "false");
+    at = cs_put_text(at, (final || cs_totals.part_ends) && !cs_output_full() && !cs_refused_nth(0) ? "true" : "false");
     if (cs_output_full()) at = put_not_written(at);
     at = put_refused(at);
     at = cs_put_literal(at, ",\"untracked_objects\":");
@@ -348,8 +344,10 @@ char *cs_totals_trailer(char *at, size_t size)
     at = cs_put_literal(at, ",\"arrows_dropped\":");
     at = cs_put_uint(at, cs_totals.arrows_dropped);
     at = cs_gpu_put_totals(at);
-    at = cs_windows_put_totals(at, cs_totals.brief);
+    at = cs_windows_put_totals(at, brief);
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) at = put_parts(at);
-    at = cs_totals.final && !cs_totals.brief ? put_leaks(at, end) : cs_put_literal(at, "}");
+    at = final && !brief ? put_leaks(at, end) : cs_put_literal(at, "}");
     return cs_put_literal(at, "}\n");
 }
+
+const struct cs_output_teller cs_totals_teller = {.trailer = put_trailer, .flushed = all_flushed, .unflushed = never_flushed, .part_deleted = part_deleted};

@@ -5,6 +5,7 @@
 #define CS_TRACE_TOTALS_H
 
 #include "shim/gpu/work.h"
+#include "shim/out/output.h"
 
 /* All of one file: a part has sums of its own. */
 extern struct cs_totals {
@@ -21,16 +22,12 @@ extern struct cs_totals {
         cs_u64 missed;              /* launches whose kernels have not come, though something behind them on their streams has */
     } gpu;
     cs_u64 begin_ns, end_ns; /* of what was gathered since the last good flush */
-    bool final;            /* the trailer being made is the last one */
-    bool part_ends;        /* it is the last one of a part that another follows */
-    bool brief;            /* it must be short: there is no room for the list of what was never destroyed */
+    bool part_ends;        /* the trailer being made is the last one of a part that another follows */
 } cs_totals;
 
 void cs_totals_reset(void);
 void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns); /* what the next flush brings into the file reaches from here to there, and further */
 void cs_totals_told(cs_u64 *recorded, cs_u64 *lost); /* any thread: in all parts, as of the last flush */
-void cs_totals_flushed(void);   /* all that was gathered is in the file */
-void cs_totals_unflushed(void); /* it never will be: it belongs to the gap at the end */
 
 /* For which the file has no more room: it is full. Calls and annotations; and pieces of GPU work. */
 void cs_totals_cut(cs_u64 calls, cs_u64 begin_ns, cs_u64 end_ns);
@@ -39,11 +36,9 @@ void cs_totals_cut_work(cs_u64 works, cs_u64 begin_ns, cs_u64 end_ns);
 /* Parts (trace/rotate.h). A new one begins with sums of its own; it can be undone while nothing has come to it. */
 void cs_totals_part_begin(void);
 void cs_totals_part_undo(void);
-void cs_totals_part_deleted(cs_u64 recorded); /* one that held so much */
-cs_u32 cs_totals_part(void);                  /* its number, from 1 */
-cs_u64 cs_totals_before(void);                /* what the part before it recorded */
+cs_u64 cs_totals_before(void); /* what the part before it recorded */
 
 char *cs_totals_header(char *at);
-char *cs_totals_trailer(char *at, size_t size);
+extern const struct cs_output_teller cs_totals_teller; /* for the file: the trailer, and what becomes of the sums */
 
 #endif

@@ -5,9 +5,9 @@
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/base/keep.h"
+#include "shim/out/output.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
-#include "shim/trace/output.h"
 
 enum { STEPS = 1024, SPANS = 1024, LISTED = 64, WAIT_MS = 200, UNSURE_NS = 200000000 };
 

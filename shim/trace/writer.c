@@ -16,10 +16,10 @@
 #include "shim/base/over.h"
 #include "shim/base/worker.h"
 #include "shim/gpu/backend.h"
+#include "shim/out/output.h"
 #include "shim/trace/annotation.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/listener.h"
-#include "shim/trace/output.h"
 #include "shim/trace/rotate.h"
 #include "shim/trace/runtime.h"
 #include "shim/trace/timeline.h"
@@ -149,9 +149,7 @@ static void finish(void)
         cs_rotate_if_due();
         if (cs_load_acq(&stream->object.ref) && cs_load_acq(&stream->filled)) cs_timeline_stream_end(stream, cs_load(&stream->ended) ? cs_load(&stream->ended) : now);
     }
-    cs_totals.final = true;
-    cs_output_flush();
-    cs_output_close();
+    cs_output_finish();
 }
 
 /* The head of the file goes to disk at once: from here on it is valid however the process ends. */
@@ -160,7 +158,7 @@ static bool begin(void)
     cs_totals_reset();
     /* Before the file, which tells of it. Whoever asked for the file may be apart too; if the aide is busy, a thread of the program starts it. */
     if (apart && cs_gpu_to_start() && cs_aide_is_free()) cs_aide_run(cs_gpu_start, GPU_WAIT_MS);
-    if (!apart || !cs_tables_make(CS_TABLES_TRACE, "the trace, which begins late or not at all") || !cs_output_open()) {
+    if (!apart || !cs_tables_make(CS_TABLES_TRACE, "the trace, which begins late or not at all") || !cs_output_open(&cs_totals_teller)) {
         cs_output_close();
         cs_store(&wanted, false);
         return false;

@@ -15,7 +15,7 @@
 #include "shim/object/event.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
-#include "shim/trace/output.h"
+#include "shim/out/output.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 #include "tests/bench/bench.h"
@@ -73,7 +73,7 @@ static void bench_writer(const char *path)
     cs_u64 tick = cs_ticks();
     struct cs_thread *thread = cs_thread_start();
     cs_name kernel = cs_name_add("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi");
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open()) exit(2);
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open(&cs_totals_teller)) exit(2);
     cs_clock_sync();
     cs_totals_reset();
     cs_timeline_begin(CS_BEGIN_FILE);
@@ -84,10 +84,8 @@ static void bench_writer(const char *path)
             for (cs_u64 k = 0; k < BATCH; k++) fill(&records[k], k, tick += 9000, kernel);
         cs_timeline_record(thread, &records[i % BATCH]);
     }
-    cs_totals.final = true;
-    cs_output_flush();
+    cs_output_finish();
     line(gz ? "writer_gz_events_per_second" : "writer_events_per_second", EVENTS / (seconds(CLOCK_THREAD_CPUTIME_ID) - start), "1/s");
-    cs_output_close();
 }
 
 int main(int argc, char **argv)

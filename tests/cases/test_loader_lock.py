@@ -100,7 +100,7 @@ def test_planted_call(root, tmp_path, path, text, line):
 
 def test_a_reason_that_is_gone(root, tmp_path):
     shutil.copytree(root / "shim", tmp_path / "shim")
-    (tmp_path / "shim/trace/gzip.c").write_text("")
+    (tmp_path / "shim/out/gzip.c").write_text("")
     assert [one for one in check(root, tmp_path) if "has no dlopen any more" in one]
 
 

@@ -36,7 +36,7 @@ def test_unit(build, tmp_path, variant, name, test):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-# --- trace/path ---
+# --- out/path ---
 
 def opened(build, pattern, cwd, **env):
     done = tool(build, "tool_open", pattern, variant="plain", cwd=cwd, env=environment(build, **env))
@@ -116,7 +116,7 @@ def test_a_file_of_an_older_run_is_replaced(build, tmp_path):
     assert done.stdout == "t.json\n" and is_written(tmp_path / "t.json")
 
 
-# --- trace/gzip ---
+# --- out/gzip ---
 
 @pytest.mark.parametrize("variant", ["plain", "asan"])
 def test_gzip_members_make_one_file(build, tmp_path, variant):

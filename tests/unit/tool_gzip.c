@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shim/base/realdl.h"
-#include "shim/trace/gzip.h"
+#include "shim/out/gzip.h"
 
 enum { MOST = 2 << 20 };
 

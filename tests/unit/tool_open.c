@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "shim/base/options.h"
-#include "shim/trace/path.h"
+#include "shim/out/path.h"
 
 static const char head[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":1,\n\"metadata\":{\"tool\":\"custream 0\"}}\n";
 

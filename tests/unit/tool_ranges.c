@@ -9,8 +9,8 @@
 #include "shim/object/event.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
+#include "shim/out/output.h"
 #include "shim/trace/annotation.h"
-#include "shim/trace/output.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 
@@ -62,15 +62,13 @@ int main(void)
     cs_realdl_init();
     if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init()) return 2;
     cs_clock_init();
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open()) return 3;
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open(&cs_totals_teller)) return 3;
     cs_clock_sync();
     cs_timeline_begin(CS_BEGIN_FILE);
     tick = cs_ticks();
     pushes_and_pops();
     process_ranges();
     cs_annotations_end();
-    cs_totals.final = true;
-    cs_output_flush();
-    cs_output_close();
+    cs_output_finish();
     return 0;
 }

@@ -11,7 +11,7 @@
 #include "shim/object/event.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
-#include "shim/trace/output.h"
+#include "shim/out/output.h"
 #include "shim/trace/runtime.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
@@ -61,7 +61,7 @@ int main(void)
     cs_realdl_init();
     if (!cs_contexts_init() || !cs_streams_init() || !cs_events_init() || !cs_kernels_init()) return 2;
     cs_clock_init();
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open()) return 3;
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open(&cs_totals_teller)) return 3;
     cs_clock_sync();
     cs_timeline_begin(CS_BEGIN_FILE);
     start = cs_ticks();
@@ -69,9 +69,7 @@ int main(void)
         if (!draw(3)) driver_call();
         runtime_call(draw(50) ? draw(4) : draw(CS_FILLED - 1));
     }
-    cs_totals.final = true;
-    cs_output_flush();
-    cs_output_close();
+    cs_output_finish();
     printf("driver %llu runtime %llu\n", (unsigned long long)made[0], (unsigned long long)made[1]);
     return 0;
 }

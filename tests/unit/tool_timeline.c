@@ -14,7 +14,7 @@
 #include "shim/object/event.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
-#include "shim/trace/output.h"
+#include "shim/out/output.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     cs_clock_init();
     signal(SIGXFSZ, SIG_IGN); /* the writer thread has it blocked */
     if (limit && setrlimit(RLIMIT_FSIZE, &(struct rlimit){(rlim_t)limit, (rlim_t)limit})) return 2;
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open()) return 3;
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open(&cs_totals_teller)) return 3;
     struct cs_thread *thread = cs_thread_start();
     for (int i = 0; i < 20; i++) { /* that nobody destroys */
         struct cs_stream *stream = cs_pool_new(&cs_streams);
@@ -50,9 +50,7 @@ int main(int argc, char **argv)
         if (i % 5000 == 4999) cs_output_flush(), flushes++;
     }
     for (cs_u32 i = 0; i < 20; i++) cs_timeline_stream_end((struct cs_stream *)cs_pool_slot(&cs_streams, i), tick); /* their lives end with the process */
-    cs_totals.final = true;
-    cs_output_flush();
-    cs_output_close();
+    cs_output_finish();
     printf("%d flushes\n", flushes + 1);
     return 0;
 }

@@ -1,8 +1,8 @@
 /*
  * gzip members, through zlib opened at run time (RTLD_LOCAL, never NEEDED): used only where the trace's name ends in .gz.
  */
-#ifndef CS_TRACE_GZIP_H
-#define CS_TRACE_GZIP_H
+#ifndef CS_OUT_GZIP_H
+#define CS_OUT_GZIP_H
 
 #include "shim/base/compiler.h"
 

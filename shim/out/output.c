@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "shim/trace/output.h"
+#include "shim/out/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,9 @@
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
-#include "shim/trace/gzip.h"
-#include "shim/trace/part.h"
-#include "shim/trace/path.h"
-#include "shim/trace/totals.h"
+#include "shim/out/gzip.h"
+#include "shim/out/part.h"
+#include "shim/out/path.h"
 
 /* SPARE: how much longer than the trailer of a flush one that tells of a gap may be. */
 enum { BUFFER = 512 << 10, TRAILER = 64 << 10, SPARE = 1 << 10 };
@@ -26,8 +25,10 @@ static struct output {
     int fd;
     struct cs_file_id id; /* when it is known by its name (part.c) */
     cs_u32 parts; /* how many files are kept; 0: there is one */
+    cs_u32 part;  /* which one this is, from 1 */
     char path[PATH_MAX];
     bool gzip, full;
+    unsigned how;   /* enum cs_output_trailer, of the trailers to come */
     bool at_limit;  /* full by CUSTREAM_TRACE_MAX: a longer trailer does no harm */
     const char *full_cause;
     off_t end;      /* of the events on disk; the trailer stands behind it */
@@ -38,6 +39,8 @@ static struct output {
     size_t used, room; /* bytes gathered; how many to gather before a flush */
     off_t head;        /* end of what every part begins with */
 } out = {.fd = -1}, before = {.fd = -1}; /* before: the part that is ending, while the next one gets its head; fd -1 if none is */
+
+static const struct cs_output_teller *teller;
 
 /* For other threads: a copy that is never written again. The path changes once in a while at most (part.c). */
 static const char *_Atomic shown_path = "";
@@ -82,12 +85,13 @@ static void make_absolute(char path[PATH_MAX])
     strcpy(path, full);
 }
 
-bool cs_output_open(void)
+bool cs_output_open(const struct cs_output_teller *who)
 {
     static const char no_trace[] = "the trace, which begins late or not at all";
     const bool off = cs_option_is(CS_OPTION_TRACE, "off"); /* and yet asked for, while the process runs (hook/ctl.h) */
     const char *pattern = off ? cs_option_info[CS_OPTION_TRACE].preset : cs_option_text(CS_OPTION_TRACE);
     size_t n = strlen(pattern);
+    teller = who;
     out.gzip = n > 3 && !strcmp(pattern + n - 3, ".gz");
     if (out.gzip && !cs_gzip_init()) return false;
     int fd = cs_path_open(pattern, out.path, sizeof out.path);
@@ -102,6 +106,8 @@ bool cs_output_open(void)
     out.used = out.last_size = 0;
     out.end = out.size = out.head = 0;
     out.full = out.at_limit = false;
+    out.how = 0;
+    out.part = 1;
     out.parts = cs_option_parts(CS_OPTION_TRACE_MAX);
     if (out.parts && !cs_parts_begin(out.path)) out.parts = 0; /* it will end there, then */
     before.fd = -1;
@@ -137,7 +143,7 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
 /* The trailer as it goes to disk, `spare` bytes longer than it need be; into `to`. Its size. */
 static size_t make_trailer(void *to, size_t spare)
 {
-    size_t n = (size_t)(cs_totals_trailer(out.trailer, TRAILER - SPARE) - out.trailer);
+    size_t n = (size_t)(teller->trailer(out.trailer, TRAILER - SPARE, out.how) - out.trailer);
     if (out.gzip) return cs_gzip_member(to, cs_gzip_bound(n) + spare, out.trailer, n, spare, NULL);
     memset(out.trailer + n, ' ', spare);
     out.trailer[n - 1] = ' ';
@@ -153,14 +159,14 @@ static void stop(const char *cause)
     out.full = true;
     out.full_cause = cause;
     out.used = 0;
-    cs_totals_unflushed();
+    teller->unflushed();
 }
 
 static void mend(void)
 {
     void *to = out.gzip ? (void *)out.packed : out.trailer;
     size_t n = make_trailer(to, 0);
-    if (!out.at_limit && out.last_size && n > out.last_size) cs_totals.brief = true, n = make_trailer(to, 0);
+    if (!out.at_limit && out.last_size && n > out.last_size) out.how |= CS_TRAILER_BRIEF, n = make_trailer(to, 0);
     if (write_at_end(NULL, 0, to, n)) return;
     if (!out.last_size || !write_at_end(NULL, 0, out.last_trailer, out.last_size))
         cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, strerror(errno));
@@ -193,11 +199,11 @@ void cs_output_flush(void)
     size_t n = out.used;
     if (out.gzip) {
         char comment[32];
-        cs_part_comment(comment, cs_totals_part());
+        cs_part_comment(comment, out.part);
         n = n ? cs_gzip_member(out.packed, cs_gzip_bound(n), out.buffer, n, 0, out.parts && !out.end ? comment : NULL) : 0;
         events = out.packed, tail = out.packed + n;
     }
-    size_t m = make_trailer(tail, cs_totals.final ? 0 : SPARE);
+    size_t m = make_trailer(tail, out.how & CS_TRAILER_LAST ? 0 : SPARE);
     if (!out.parts && (cs_u64)out.end + n > cs_option_size(CS_OPTION_TRACE_MAX)) {
         cs_log(CS_LOG_WARN, "the trace %s reached CUSTREAM_TRACE_MAX=%s and ends here", out.path, cs_option_text(CS_OPTION_TRACE_MAX));
         stop("its size limit (CUSTREAM_TRACE_MAX)");
@@ -213,7 +219,7 @@ void cs_output_flush(void)
         out.used = 0;
         memcpy(out.last_trailer, tail, m);
         out.last_size = m;
-        cs_totals_flushed();
+        teller->flushed();
     }
 }
 
@@ -235,6 +241,7 @@ bool cs_output_part_due(size_t pending)
     return reach(pending) > most;
 }
 
+cs_u32 cs_output_part(void) { return out.part; }
 bool cs_output_roomy(void) { return reach(0) < cs_option_size(CS_OPTION_TRACE_MAX) / 2; }
 
 static bool back_to_the_old_part(void)
@@ -257,10 +264,11 @@ bool cs_output_part_begin(void)
     out.last_trailer = free_trailer;
     out.end = out.size = out.head = 0;
     out.used = out.last_size = 0;
+    out.part++;
     return true;
 }
 
-bool cs_output_part_take(void)
+bool cs_output_part_take(cs_u64 recorded)
 {
     if (out.full) { /* its head could not be written */
         cs_part_drop(out.fd);
@@ -270,13 +278,13 @@ bool cs_output_part_take(void)
         stop(cause);
         return false;
     }
-    if (!cs_part_swap(out.fd, before.id, cs_totals_part() - 1, cs_totals_before())) return back_to_the_old_part();
+    if (!cs_part_swap(out.fd, before.id, before.part, recorded)) return back_to_the_old_part();
     memcpy(out.path, cs_parts_path(), sizeof out.path);
     show_path();
     out.head = out.end;
     close(before.fd);
     before.fd = -1;
-    cs_parts_trim(out.parts);
+    cs_parts_trim(out.parts, teller->part_deleted);
     return true;
 }
 
@@ -294,6 +302,13 @@ void cs_output_close(void)
     if (out.fd >= 0 && !fstat(out.fd, &st) && st.st_dev == out.id.device && st.st_ino == out.id.inode && !st.st_size) unlink(out.path);
     if (out.fd >= 0) close(out.fd);
     out.fd = -1;
+}
+
+void cs_output_finish(void)
+{
+    out.how |= CS_TRAILER_LAST;
+    cs_output_flush();
+    cs_output_close();
 }
 
 void cs_output_forget(void)

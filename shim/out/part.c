@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "shim/trace/part.h"
+#include "shim/out/part.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,9 +15,8 @@
 #include "shim/base/claim.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
-#include "shim/trace/gzip.h"
-#include "shim/trace/path.h"
-#include "shim/trace/totals.h"
+#include "shim/out/gzip.h"
+#include "shim/out/path.h"
 
 enum { KEPT_MAX = 1 << 14, NAME = PATH_MAX + 64 };
 
@@ -216,7 +215,7 @@ bool cs_part_swap(int fd, struct cs_file_id old, cs_u32 number, cs_u64 recorded)
     return done;
 }
 
-void cs_parts_trim(cs_u32 parts)
+void cs_parts_trim(cs_u32 parts, void (*deleted)(cs_u64 recorded))
 {
     char name[NAME];
     for (; ended_count && ended_count + 1 > parts; ended_count--, ended_first++) {
@@ -224,6 +223,6 @@ void cs_parts_trim(cs_u32 parts)
         name_of(name, oldest->number, oldest->beside);
         if (!stands_at(name, oldest->id)) continue; /* somebody has taken it */
         if (unlink(name)) cs_log_once(CS_LOG_WARN, "cannot delete %s, an old part of the trace: %s", name, strerror(errno));
-        else cs_totals_part_deleted(oldest->recorded);
+        else deleted(oldest->recorded);
     }
 }

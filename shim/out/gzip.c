@@ -1,4 +1,4 @@
-#include "shim/trace/gzip.h"
+#include "shim/out/gzip.h"
 
 #include <dlfcn.h>
 #include <zlib.h>

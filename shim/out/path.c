@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "shim/trace/path.h"
+#include "shim/out/path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "shim/base/claim.h"
 #include "shim/base/options.h"
-#include "shim/trace/gzip.h"
+#include "shim/out/gzip.h"
 
 void cs_process_name(char name[256])
 {

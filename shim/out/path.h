@@ -1,8 +1,8 @@
 /*
  * From CUSTREAM_TRACE to an open file that no other process of the run writes to.
  */
-#ifndef CS_TRACE_PATH_H
-#define CS_TRACE_PATH_H
+#ifndef CS_OUT_PATH_H
+#define CS_OUT_PATH_H
 
 #include "shim/base/compiler.h"
 

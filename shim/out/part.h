@@ -8,8 +8,8 @@
  * Files of others are left alone: a part is deleted only if it is, by device and inode, the file that we wrote, or if it says of itself that it is the
  * part of that number of a trace of an earlier run. Where a name is taken, "-PID" is put into ours.
  */
-#ifndef CS_TRACE_PART_H
-#define CS_TRACE_PART_H
+#ifndef CS_OUT_PART_H
+#define CS_OUT_PART_H
 
 #include <sys/types.h>
 
@@ -33,8 +33,8 @@ void cs_part_drop(int fd); /* it is not wanted; closes it */
 /* or: it takes the place of the one at the path, which was part `number` and holds so much; false with errno set: nothing has changed. */
 bool cs_part_swap(int fd, struct cs_file_id old, cs_u32 number, cs_u64 recorded);
 
-/* The oldest go, but for the newest `parts`, the one at the path counted. */
-void cs_parts_trim(cs_u32 parts);
+/* The oldest go, but for the newest `parts`, the one at the path counted; `deleted` is told what each held. */
+void cs_parts_trim(cs_u32 parts, void (*deleted)(cs_u64 recorded));
 
 /* What the first bytes of a part say of it: in a .gz the comment of its first member. */
 void cs_part_comment(char text[32], cs_u32 number);
