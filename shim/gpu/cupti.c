@@ -14,8 +14,6 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
-#include "shim/calls/real.h"
-#include "shim/object/context.h"
 #include "shim/object/graph.h"
 #include "shim/object/stream.h"
 
@@ -42,44 +40,13 @@ static const char *failed(const char *what, CUptiResult result)
     return text;
 }
 
-static _Atomic bool paused;
-bool cs_cupti_paused(void) { return cs_load_acq(&paused); }
-
-bool cs_cupti_has(CUpti_ActivityKind kind)
-{
-    if (kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME) return cs_cupti_calls_are_all();
-    return cs_cupti_kind_is_ours(kind);
-}
-
-/* A context that was made before us, by a way that we did not see, makes the filter of calls fail. */
-static bool any_context(void)
-{
-    enum { DEVICES = 64 };
-    if (cs_load(&cs_contexts.high)) return true;
-    for (int device = 0; cs_real.cuDevicePrimaryCtxGetState && device < DEVICES; device++) {
-        unsigned flags;
-        int active = 0;
-        if (cs_real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS) return false;
-        if (active) return true;
-    }
-    return false;
-}
-
 /* --- the backend --- */
 
-static CUptiResult begin_calls(void)
-{
-    CUptiResult result = cs_cupti_calls_begin(any_context());
-    if (result == CUPTI_SUCCESS && cs_share_called_back()) cs_cupti_calls_all();
-    return result;
-}
-
-/* Calls and kinds: from here on there are records. NULL, or why not. */
+/* From here on there are records. NULL, or why not. */
 static const char *begin_records(void)
 {
-    const char *name = "DRIVER and RUNTIME";
-    CUptiResult result = begin_calls();
-    if (result == CUPTI_SUCCESS) result = cs_cupti_kinds_begin(&name);
+    const char *name;
+    CUptiResult result = cs_cupti_ask_begin(&name);
     return result == CUPTI_SUCCESS ? NULL : failed(name, result);
 }
 
@@ -92,8 +59,7 @@ static const char *take_over(void)
     result = cs_cupti.cuptiActivityRegisterCallbacks(cs_cupti_buffer_requested, cs_cupti_buffer_completed);
     if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterCallbacks", result);
     const char *why = begin_records();
-    if (why) cs_cupti_calls_end();
-    else cs_cupti_runtime_begin();
+    if (why) cs_cupti_ask_end();
     return why;
 }
 
@@ -113,14 +79,6 @@ static const char *start(void)
     return NULL;
 }
 
-static void catch_up(void)
-{
-    if (cs_load(&paused)) return;
-    cs_cupti_kinds_again();
-    if (cs_gpu_calls_missing(false)) cs_cupti_calls_all();
-    cs_cupti_runtime_again();
-}
-
 static void flush(bool all)
 {
     static bool told;
@@ -137,16 +95,11 @@ static void flush(bool all)
 static void pause(bool on)
 {
     if (on) {
-        cs_store_rel(&paused, true);
-        cs_cupti_runtime_end();
-        cs_cupti_kinds_end();
-        cs_cupti_calls_pause(any_context());
+        cs_cupti_ask_pause();
         return;
     }
     const char *why = begin_records();
     if (why) cs_log(CS_LOG_WARN, "no GPU times from here on: %s", why);
-    else cs_cupti_runtime_begin();
-    cs_store_rel(&paused, false);
 }
 
 static void drain(const struct cs_gpu_sink *to)
@@ -161,15 +114,12 @@ static void stop(void)
 {
     cs_store_rel(&cs_stream_gpu_id, NULL);
     cs_store_rel(&cs_graph_profiler_ids, NULL);
-    cs_cupti_runtime_end();
     cs_share_end();
-    cs_cupti_kinds_end();
-    cs_cupti_calls_end();
-    cs_store_rel(&paused, false);
+    cs_cupti_ask_end();
     if (!cs_cupti.cuptiFinalize || cs_share_subscribed()) return;
     cs_cupti.cuptiFinalize(); /* without it every driver call goes on paying */
     cs_share_finalized();
 }
 
-const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .catch_up = catch_up, .flush = flush, .drain = drain, .stop = stop, .pause = pause,
+const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .catch_up = cs_cupti_ask_again, .flush = flush, .drain = drain, .stop = stop, .pause = pause,
                                                .serves = cs_share_serves};

@@ -30,37 +30,39 @@ extern struct cs_cupti cs_cupti;
 /* Finds and opens the library and fills cs_cupti. NULL, or why not. The GPU thread's. */
 const char *cs_cupti_open(void);
 
-/* What the backend has switched on, for whoever shares CUPTI with it (share.h). */
-bool cs_cupti_has(CUpti_ActivityKind kind);
-bool cs_cupti_paused(void); /* nothing is on at present, and it is at work all the same */
+/* --- what CUPTI is asked for (cupti_asked.c); the GPU thread's --- */
 
-/* --- kinds of the GPU's records (cupti_kinds.c) --- */
+CUptiResult cs_cupti_ask_begin(const char **name); /* and after a pause: from here on there are records. Where it fails, the kind that CUPTI refused */
+void cs_cupti_ask_pause(void);                     /* nothing is on, and the backend is at work all the same */
+void cs_cupti_ask_again(void);                     /* each round: what others want, or have done, has changed */
+void cs_cupti_ask_end(void);
 
-CUptiResult cs_cupti_kinds_begin(const char **name); /* the GPU thread's, as the next two; where it fails, the kind that CUPTI refused */
-void cs_cupti_kinds_end(void);
-void cs_cupti_kinds_again(void);                        /* each round: what others want has changed */
-void cs_cupti_kinds_changed(void);                      /* any thread's: has the GPU thread look at once, and waits for it, a second at most */
-bool cs_cupti_kind_is_ours(CUpti_ActivityKind kind);    /* on, or off by the rule: another client's wish for it does not reach CUPTI */
-void cs_cupti_kinds_mend(CUpti_ActivityKind kind);      /* any thread's: another client's wish reached CUPTI past us; off again where the rule says so */
+/* Any thread's. */
+bool cs_cupti_paused(void);
+bool cs_cupti_calls_are_all(void);  /* and not the single ones that enqueue work */
+void cs_cupti_wishes_changed(void); /* has the GPU thread look at once, and waits for it, a second at most */
+
+/* Another client's wishes, while the records are ours; on its thread. */
+CUptiResult cs_cupti_ask_for_client(CUpti_ActivityKind kind, bool on); /* CUPTI's answer, or ours where it gets what we have */
+void cs_cupti_mend(CUpti_ActivityKind kind);                           /* it has enabled that past us: off again where it must not be on */
 
 enum { CS_CUPTI_CALLS = 4096 }; /* more than CUPTI has numbers for calls of the driver or the runtime */
 
-/* --- calls (cupti_calls.c); the GPU thread's --- */
+/* --- calls (cupti_calls.c) --- */
 
-CUptiResult cs_cupti_calls_begin(bool any_context); /* and after a pause */
-void cs_cupti_calls_pause(bool any_context);
-void cs_cupti_calls_all(void); /* somebody has switched single calls off: all of them then */
-void cs_cupti_calls_end(void);
-bool cs_cupti_calls_are_all(void); /* any thread */
+void cs_cupti_calls_read(void);           /* the GPU thread's, as the next: which of CUPTI's numbers are calls that enqueue work */
+bool cs_cupti_calls_filter(bool on);      /* asks for those of the driver, one by one. False: CUPTI can't */
 bool cs_cupti_may_enqueue(const CUpti_ActivityAPI *call); /* the writer's: false where its record says nothing of any work */
 
 size_t cs_cupti_unversioned(const char *name);            /* how long the name of a call is without its version, "_v7000" */
 
 /* --- calls of the runtime (cupti_runtime.c): whoever makes records of them is told --- */
 
-void cs_cupti_runtime_begin(void);   /* the GPU thread's; where CUPTI is to tell of them at all */
+/* The GPU thread's: asks for the place. False: numbers of calls are the runtime's, from an earlier time, and CUPTI does not tell us of them. */
+bool cs_cupti_runtime_begin(bool wanted, bool again);
+bool cs_cupti_runtime_began(void);   /* the GPU thread's: it had the place once */
+bool cs_cupti_runtime_is_free(void); /* the GPU thread's, once each time: another client has left the place */
 bool cs_cupti_runtime_end(void);     /* the GPU thread's, and claim's: for the time being. False: it was not at work */
-void cs_cupti_runtime_again(void);   /* the GPU thread's, each round: where another client has left the place it is ours again */
 /* Another client wants CUPTI's one place for a subscriber, on its thread: claimed, it is free when that returns. Given back by so many. */
 void cs_cupti_runtime_claim(void);
 void cs_cupti_runtime_unclaim(void);

@@ -1,5 +1,5 @@
 /*
- * Which calls CUPTI records, to say which work is whose. All measured with CUPTI 13.0 (docs/measurements.md):
+ * Which calls enqueue work: records of them say which work is whose. All measured with CUPTI 13.0 (docs/measurements.md):
  *
  * The calls of the driver that enqueue work, one by one: no other call pays anything, and work has the driver's number wherever the call came from. That
  * filter is honoured where it was on when the process's first context was made; it may be switched off and on again, and is lost for good once anybody
@@ -19,9 +19,6 @@ enum { CALLS = CS_CUPTI_CALLS };
 /* By CUPTI's numbers, from the names that it gives them; of the runtime whether it may. Written before the first record comes. */
 static bool enqueues[2][CALLS];
 static bool known;
-
-static _Atomic bool all; /* the kinds are on */
-static bool single;      /* the filter is, or will be again; the GPU thread's */
 
 size_t cs_cupti_unversioned(const char *name)
 {
@@ -61,7 +58,7 @@ static bool runtime_may_enqueue(const char *symbol)
     return !any;
 }
 
-static void read_names(void)
+void cs_cupti_calls_read(void)
 {
     if (known || !cs_cupti.cuptiGetCallbackName) return;
     for (cs_u32 id = 1; id < CALLS; id++) {
@@ -80,54 +77,10 @@ bool cs_cupti_may_enqueue(const CUpti_ActivityAPI *call)
     return !known || call->cbid >= CALLS || enqueues[call->kind == CUPTI_ACTIVITY_KIND_RUNTIME][call->cbid];
 }
 
-static bool switch_single(bool on)
+bool cs_cupti_calls_filter(bool on)
 {
     bool any = false;
     for (cs_u32 id = 1; known && cs_cupti.cuptiActivityEnableDriverApi && id < CALLS; id++)
         if (enqueues[0][id] && cs_cupti.cuptiActivityEnableDriverApi(id, on) == CUPTI_SUCCESS) any = true;
     return any;
-}
-
-static CUptiResult enable_all(void)
-{
-    CUptiResult result = cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER);
-    if (result == CUPTI_SUCCESS) result = cs_cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_RUNTIME);
-    if (result == CUPTI_SUCCESS) cs_store(&all, true);
-    return result;
-}
-
-static void disable_all(void)
-{
-    cs_store(&all, false);
-    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
-    cs_cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_RUNTIME);
-}
-
-CUptiResult cs_cupti_calls_begin(bool any_context)
-{
-    read_names();
-    single = (single || !any_context) && switch_single(true);
-    return single ? CUPTI_SUCCESS : enable_all();
-}
-
-void cs_cupti_calls_pause(bool any_context)
-{
-    if (single) switch_single(false);
-    else disable_all();
-    single = single && any_context;
-}
-
-void cs_cupti_calls_all(void)
-{
-    single = false;
-    disable_all(); /* enabling what is enabled does nothing, even where its callbacks have gone with those of another kind */
-    enable_all();
-}
-
-bool cs_cupti_calls_are_all(void) { return cs_load(&all); }
-
-void cs_cupti_calls_end(void)
-{
-    disable_all(); /* another client's as well, that went on for us */
-    single = false;
 }

@@ -10,8 +10,6 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
-#include "shim/base/options.h"
-#include "shim/base/realdl.h"
 #include "shim/gpu/cupti.h"
 
 enum { CALLS = CS_CUPTI_CALLS, UNTOLD = 4096 };
@@ -133,19 +131,6 @@ static void CUPTIAPI called(void *turn, CUpti_CallbackDomain domain, CUpti_Callb
     }
 }
 
-static bool is_shared_runtime(const struct cs_image *image, void *unused)
-{
-    (void)unused;
-    return image->soname && !strncmp(image->soname, "libcudart", strlen("libcudart"));
-}
-
-/* Once it has begun numbers are the runtime's, so it goes on wherever it can. */
-static bool is_wanted(void)
-{
-    if (cs_load(&cs_runtime_source) != CS_RUNTIME_SYMBOLS) return false;
-    return cs_option_is(CS_OPTION_RUNTIME, "cupti") || began || !cs_image_each(is_shared_runtime, NULL);
-}
-
 static void next_turn(void)
 {
     enum { LAST = 60000 }; /* far from OURS (hook/runtime.c); a call that lasts for so many of them is told wrongly */
@@ -165,21 +150,25 @@ static bool begin(void)
     return true;
 }
 
-void cs_cupti_runtime_begin(void)
+bool cs_cupti_runtime_begin(bool wanted, bool again)
 {
     cs_u64 since;
     atomic_store(&beginning, true);
-    const bool wanted = is_wanted(), begins = wanted && !atomic_load(&claims) && begin();
+    const bool begins = wanted && !atomic_load(&claims) && begin();
     atomic_store(&beginning, false);
     if (begins) {
         began = true;
         cs_gpu_set_missing(CS_GPU_RUNTIME_CALLS, NULL);
+        if (again) cs_log(CS_LOG_INFO, "the other client has left CUPTI's callbacks: calls of a runtime that is linked into the program are shown again");
     } else if (wanted && !cs_gpu_missing(CS_GPU_RUNTIME_CALLS, &since)) {
         cs_log(CS_LOG_INFO, "CUPTI does not tell of the runtime's calls: it has another subscriber, or is too old");
         cs_gpu_set_missing(CS_GPU_RUNTIME_CALLS, "CUPTI has another subscriber, or is too old to tell of them");
     }
-    if (began && !cs_load(&subscriber)) cs_cupti_calls_all();
+    return !began || cs_load(&subscriber);
 }
+
+bool cs_cupti_runtime_began(void) { return began; }
+bool cs_cupti_runtime_is_free(void) { return atomic_exchange(&unclaimed, false) && !cs_load(&subscriber); }
 
 bool cs_cupti_runtime_end(void)
 {
@@ -189,13 +178,6 @@ bool cs_cupti_runtime_end(void)
     next_turn(); /* calls under way have no end */
     cs_store(&cs_runtime_source, CS_RUNTIME_SYMBOLS);
     return true;
-}
-
-void cs_cupti_runtime_again(void)
-{
-    if (!atomic_exchange(&unclaimed, false) || cs_load(&subscriber)) return;
-    cs_cupti_runtime_begin();
-    if (cs_load(&subscriber)) cs_log(CS_LOG_INFO, "the other client has left CUPTI's callbacks: calls of a runtime that is linked into the program are shown again");
 }
 
 void cs_cupti_runtime_unclaim(void)

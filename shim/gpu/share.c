@@ -322,14 +322,12 @@ CUptiResult cs_share_cuptiActivityEnable(CUpti_ActivityKind kind)
     if (!cs_load_acq(&ours)) {
         __typeof__(&cuptiActivityEnable) real = CS_CUPTI_REAL(cuptiActivityEnable);
         CUptiResult through = real ? real(kind) : CUPTI_ERROR_NOT_INITIALIZED;
-        if (cs_load_acq(&ours)) cs_cupti_kinds_mend(kind); /* our backend began meanwhile */
+        if (cs_load_acq(&ours)) cs_cupti_mend(kind); /* our backend began meanwhile */
         return through;
     }
-    /* Kernels one at a time and all at once exclude each other: it gets the records either way. */
-    bool has = kind == CUPTI_ACTIVITY_KIND_KERNEL || cs_cupti_has(kind);
-    CUptiResult result = has ? CUPTI_SUCCESS : cs_cupti.cuptiActivityEnable(kind);
+    CUptiResult result = cs_cupti_ask_for_client(kind, true);
     if (result != CUPTI_SUCCESS) note_kind(kind, false);
-    cs_cupti_kinds_changed();
+    cs_cupti_wishes_changed();
     return result;
 }
 
@@ -338,11 +336,8 @@ CUptiResult cs_share_cuptiActivityDisable(CUpti_ActivityKind kind)
     CS_KEEP_ERRNO;
     note_kind(kind, false);
     if (!cs_load_acq(&ours)) CS_CUPTI_THROUGH(cuptiActivityDisable, kind);
-    /* Calls stay on once they were: the filter of ours does not come back, and after RUNTIME is disabled CUPTI 13.0 tells of no driver call any more that is
-     * made inside a runtime call. */
-    bool keep = kind == CUPTI_ACTIVITY_KIND_KERNEL || cs_cupti_has(kind) || kind == CUPTI_ACTIVITY_KIND_DRIVER || kind == CUPTI_ACTIVITY_KIND_RUNTIME;
-    CUptiResult result = keep ? CUPTI_SUCCESS : cs_cupti.cuptiActivityDisable(kind);
-    cs_cupti_kinds_changed();
+    CUptiResult result = cs_cupti_ask_for_client(kind, false);
+    cs_cupti_wishes_changed();
     return result;
 }
 
@@ -351,7 +346,7 @@ CUptiResult cs_share_cuptiActivityEnableDriverApi(CUpti_CallbackId id, uint8_t e
     CS_KEEP_ERRNO;
     if (enable) wake_backend();
     note_call(false, id, enable);
-    if (cs_load_acq(&ours) && !enable) return CUPTI_SUCCESS; /* we may need it */
+    if (cs_load_acq(&ours) && !enable) return CUPTI_SUCCESS; /* our filter may need it */
     CS_CUPTI_THROUGH(cuptiActivityEnableDriverApi, id, enable);
 }
 
@@ -429,6 +424,6 @@ CUptiResult cs_share_cuptiFinalize(void)
         CS_CUPTI_THROUGH(cuptiFinalize);
     }
     cs_share_unsubscribe();
-    cs_cupti_kinds_changed();
+    cs_cupti_wishes_changed();
     return CUPTI_SUCCESS;
 }

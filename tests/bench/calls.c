@@ -7,15 +7,19 @@
  *   calls hooks    a recorded launch: as it is, beside a hook of another kind, with one of its own, after both have gone -> hooks_none_ns, ...
  *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio, ...
  *   calls threads  recorded calls on two threads and on one       -> thread_ratio
+ *   calls writer   launches with GPU times (without CUSTREAM_FAKE_DIRECT): what one core of the writer handles, and what they take of the trace
+ *                  -> writer_launches_per_second, trace_bytes_per_launch
  *   calls rate     a million calls a second for ten seconds; the trace's trailer then tells what was lost
  *
  * The direct pointer is read from the driver's symbol table, where no preload can change it.
  */
 #define _GNU_SOURCE
 #include <cuda.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "include/custream.h"
@@ -150,6 +154,62 @@ static void bench_threads(void)
     line("thread_ratio", median(ratio, N), "ratio");
 }
 
+/* The processor time of the thread of that name. */
+static double thread_seconds(const char *name)
+{
+    char path[300], comm[32];
+    struct dirent *entry;
+    double found = -1;
+    DIR *threads = opendir("/proc/self/task");
+    while (threads && found < 0 && (entry = readdir(threads))) {
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file) continue;
+        if (fgets(comm, sizeof comm, file) && !strncmp(comm, name, strlen(name)) && comm[strlen(name)] == '\n')
+            found = seconds((clockid_t)(~(unsigned)atoi(entry->d_name) << 3 | 6)); /* the kernel's number of a thread's clock */
+        fclose(file);
+    }
+    if (threads) closedir(threads);
+    if (found < 0) exit(2);
+    return found;
+}
+
+/* Of the file, when all that was launched is in it: one flush brings the times, the next what they end. Each adds a record of its own. */
+static double trace_size(void)
+{
+    struct stat file;
+    cuCtxSynchronize();
+    for (int i = 0; i < 4; i++) ((__typeof__(&custream_trace_flush))dlsym(RTLD_DEFAULT, "custream_trace_flush"))();
+    if (stat(getenv("CUSTREAM_TRACE"), &file)) exit(2);
+    return (double)file.st_size;
+}
+
+/* As programs launch, one in 4 us, so that counters have their share. */
+static void paced_launches(long count)
+{
+    double start = seconds(CLOCK_MONOTONIC);
+    for (long i = 0; i < count; i++) {
+        while (seconds(CLOCK_MONOTONIC) - start < (double)i * 4e-6) {}
+        wrapper(kernel, 1, 1, 1, 32, 1, 1, 0, streams[i & 1], NULL, NULL);
+    }
+}
+
+static void bench_writer(void)
+{
+    enum { N = 9, LAUNCHES = 50000 };
+    double rate[N], bytes[N];
+    for (int i = -1; i < N; i++) { /* the first wakes all up */
+        double size = trace_size(), start = thread_seconds("custream");
+        paced_launches(LAUNCHES);
+        double end = trace_size();
+        if (i < 0) continue;
+        rate[i] = LAUNCHES / (thread_seconds("custream") - start);
+        bytes[i] = (end - size) / LAUNCHES;
+    }
+    line("writer_launches_per_second", median(rate, N), "1/s");
+    line("trace_bytes_per_launch", median(bytes, N), "bytes");
+}
+
 static void bench_rate(void)
 {
     double start = seconds(CLOCK_MONOTONIC);
@@ -180,6 +240,7 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "hooks")) bench_hooks();
     if (!strcmp(argv[1], "record")) bench_record();
     if (!strcmp(argv[1], "threads")) bench_threads();
+    if (!strcmp(argv[1], "writer")) bench_writer();
     if (!strcmp(argv[1], "rate")) bench_rate();
     return 0;
 }

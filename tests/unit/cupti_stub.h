@@ -1,5 +1,5 @@
 /*
- * CUPTI as far as it tells of the runtime's calls, of one call: the backend's side is shim/gpu/cupti_runtime.c.
+ * CUPTI as far as it tells of the runtime's calls, of one call: the backend's side is shim/gpu/cupti_runtime.c, and cupti_asked.c, which asks for it.
  */
 #ifndef CS_TESTS_UNIT_CUPTI_STUB_H
 #define CS_TESTS_UNIT_CUPTI_STUB_H
@@ -28,7 +28,7 @@ static CUptiResult CUPTIAPI stub_enable(uint32_t on, CUpti_SubscriberHandle hand
     CHECK(on && handle && domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == ID);
     return CUPTI_SUCCESS;
 }
-static _Atomic int kinds_set; /* after another client has the place, the records of all calls are asked for */
+static _Atomic int kinds_set; /* how often a kind was switched */
 static CUptiResult CUPTIAPI stub_activity(CUpti_ActivityKind kind) { return (void)kind, cs_add(&kinds_set, 1), CUPTI_SUCCESS; }
 static CUptiResult CUPTIAPI stub_name(CUpti_CallbackDomain domain, uint32_t id, const char **name)
 {
@@ -58,7 +58,7 @@ static void stub_begin(struct cs_runtime_listener listener)
     cs_cupti.cuptiActivityEnable = cs_cupti.cuptiActivityDisable = stub_activity;
     cs_runtime_listener = listener;
     cs_store(&cs_runtime_source, CS_RUNTIME_SYMBOLS);
-    cs_cupti_runtime_begin();
+    REQUIRE(cs_cupti_ask_begin(&(const char *){NULL}) == CUPTI_SUCCESS);
     REQUIRE(atomic_load(&subscribed) && cs_load(&cs_runtime_source) == CS_RUNTIME_PROFILER);
 }
 

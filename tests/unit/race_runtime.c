@@ -94,23 +94,26 @@ TEST(it_comes_and_goes)
         CHECK((uintptr_t)atomic_load(&subscribed) == turn);
         CHECK(cs_cupti_runtime_end() && !cs_cupti_runtime_end() && !atomic_load(&subscribed) && cs_load(&cs_runtime_source) == CS_RUNTIME_SYMBOLS);
         CHECK_IS(cs_load(&cs_runtime_turn), turn + 1);
-        cs_cupti_runtime_begin();
+        CHECK(cs_cupti_runtime_begin(true, false));
         if (i % 100 == 0) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
     cs_cupti_runtime_claim(); /* for two other clients: until both have left */
     cs_cupti_runtime_claim();
-    CHECK(!atomic_load(&subscribed) && !cs_load(&kinds_set));
-    cs_cupti_runtime_begin();
-    CHECK(!atomic_load(&subscribed) && !cs_load(&refusals) && cs_load(&kinds_set));
+    const int set = cs_load(&kinds_set);
+    CHECK(!atomic_load(&subscribed) && !cs_cupti_runtime_begin(true, false));
+    cs_cupti_ask_again(); /* the other client has the place: the records of all calls are asked for anew, and nothing else */
+    CHECK(!atomic_load(&subscribed) && !cs_load(&refusals) && cs_load(&kinds_set) == set + 4 && cs_cupti_calls_are_all());
+    cs_cupti_ask_again();
+    CHECK_IS(cs_load(&kinds_set), set + 4);
     cs_cupti_runtime_unclaim();
-    cs_cupti_runtime_again();
+    cs_cupti_ask_again();
     CHECK(!atomic_load(&subscribed));
     cs_cupti_runtime_unclaim();
     CHECK(!atomic_load(&subscribed));
-    cs_cupti_runtime_again();
+    cs_cupti_ask_again();
     CHECK(atomic_load(&subscribed) && cs_load(&cs_runtime_source) == CS_RUNTIME_PROFILER);
     cs_cupti_runtime_unclaim(); /* of one that had not claimed */
-    cs_cupti_runtime_again();
+    cs_cupti_ask_again();
     cs_cupti_runtime_claim();
     CHECK(!atomic_load(&subscribed));
     cs_store(&done, true);
