@@ -12,13 +12,12 @@
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
-#include "shim/gpu/backend.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/totals.h"
 
-enum { WAITS = 1 << 16, ON = 4, BEFORE = 5, PATIENCE = 25, SHOWN = 1000 };
+enum { WAITS = 1 << 16, ON = 4, BEFORE = 5, SHOWN = 1000 };
 
 struct cs_audit_times cs_audit_times;
 
@@ -33,7 +32,7 @@ static struct wait {
     } on[ON];
     int ons, befores;
     cs_u64 before[BEFORE];
-    cs_u64 since; /* flushes that had ended */
+    struct cs_since since;
 } *waits;
 static size_t wait_count;
 static cs_u32 unneeded_shown;
@@ -152,11 +151,11 @@ static void show(const struct wait *wait, const struct on *on, cs_u64 start, cs_
 /* --- times --- */
 
 /* Whether it is settled when the work of a call ended: at *end; 0: nobody knows. */
-static bool end_of(cs_u64 work, bool all, cs_u64 *end)
+static bool end_of(cs_u64 work, const struct wait *wait, bool all, cs_u64 *end)
 {
-    struct cs_op *op = cs_op_get(work);
+    const struct cs_op *op = cs_op_get(work);
     *end = op && op->works ? op->work_end_ns : 0;
-    return all || !op || op->left || !cs_gpu_lane_get(op->lane);
+    return all || cs_op_come(work, &wait->since) != CS_AWAITED;
 }
 
 static void waited(struct on *on, cs_u64 ns)
@@ -185,11 +184,11 @@ static bool settle(struct wait *wait, bool all)
     cs_u64 end[ON], before, from = wait->second.begin_ns;
     bool there = true, known = true;
     for (int i = 0; i < wait->ons; i++) {
-        there &= end_of(wait->on[i].first.work, all, &end[i]);
+        there &= end_of(wait->on[i].first.work, wait, all, &end[i]);
         known &= end[i] != 0;
     }
     for (int i = 0; i < wait->befores; i++) {
-        there &= end_of(wait->before[i], all, &before);
+        there &= end_of(wait->before[i], wait, all, &before);
         known &= before || !cs_op_get(wait->before[i]); /* one so long ago that it is forgotten held nobody up */
         if (before > from) from = before;
     }
@@ -211,7 +210,7 @@ void cs_audit_wait_note(const struct cs_audit_op *second, const struct cs_audit_
     }
     struct wait *wait = &waits[wait_count++];
     const struct cs_audit_lane *beside = cs_audit_lane_at(second->stream ? second->stream : found->first->stream);
-    *wait = (struct wait){.second = *second, .number = beside->number, .device = beside->device, .since = cs_gpu_flushes()};
+    *wait = (struct wait){.second = *second, .number = beside->number, .device = beside->device, .since = cs_since_now()};
     for (int i = 0; i < n && wait->ons < ON; i++)
         wait->on[wait->ons++] = (struct on){*found[i].first, found[i].matters, found[i].pair, cs_audit_lane_at(found[i].first->stream)->number};
     for (int i = 0; i < m && wait->befores < BEFORE; i++) wait->before[wait->befores++] = before[i];
@@ -223,6 +222,6 @@ void cs_audit_waits_write(bool all)
 {
     size_t kept = 0;
     for (size_t i = 0; i < wait_count; i++)
-        if (!settle(&waits[i], all || cs_gpu_flushes() - waits[i].since > PATIENCE)) waits[kept++] = waits[i];
+        if (!settle(&waits[i], all)) waits[kept++] = waits[i];
     wait_count = kept;
 }

@@ -57,7 +57,6 @@ struct cs_stream {
     bool announced;
     bool continued, over;  /* its life has begun, has ended in an earlier part of the trace */
     cs_u64 shown_from_ns;  /* where its life begins in the present one; 0: where it was created */
-    cs_u32 gpu_lane; /* index + 1 of its lane for GPU work; 0 none yet */
     cs_name name_shown; /* in the lane's name as last announced */
     cs_u16 rule_shown;  /* when its life began */
     cs_u64 work[8]; /* by enum cs_stream_work */

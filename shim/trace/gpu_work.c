@@ -7,7 +7,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/trace/demangle.h"
-#include "shim/trace/gpu.h"
+#include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/totals.h"
@@ -122,43 +122,39 @@ static char *put_error(char *at, const struct cs_gpu_work *w)
 
 /* --- one slice --- */
 
-struct place {
-    cs_u32 pid, tid, lane; /* lane: the stream's, without what tells overlap */
-    bool elsewhere;        /* it ran on another stream than the one from which it was captured into its graph, where it stands */
-    int priority;
-    cs_u64 start, end, raw_start; /* ns */
-};
-
-static char *put_slice(char *at, const struct cs_gpu_work *w, const struct place *p, cs_u64 correlation)
+static char *put_slice(char *at, const struct cs_match_found *found, cs_u64 raw_start_ns)
 {
+    const struct cs_gpu_work *w = found->work;
+    const struct cs_match_lane *lane = found->lane; /* its number is the stream's, without what tells overlap */
     at = cs_put_literal(at, ",\n{\"ph\":\"X\",\"cat\":\"");
     at = cs_put_text(at, categories[w->kind]);
     at = cs_put_literal(at, "\",\"name\":");
     at = cs_gpu_put_name(at, w);
     at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, p->pid);
+    at = cs_put_uint(at, found->pid);
     at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, p->tid);
+    at = cs_put_uint(at, found->tid);
     at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, p->start);
+    at = cs_put_us(at, found->start_ns);
     at = cs_put_literal(at, ",\"dur\":");
-    at = cs_put_us(at, p->end - p->start);
+    at = cs_put_us(at, found->end_ns - found->start_ns);
     at = cs_put_literal(at, ",\"args\":{");
-    PUT(at, "device", p->pid);
+    PUT(at, "device", found->pid);
     if (w->context) PUT(at, "context", w->context);
-    PUT(at, "stream", p->lane);
-    if (correlation) PUT(at, "correlation", correlation);
+    PUT(at, "stream", lane->tid);
+    if (found->op) PUT(at, "correlation", found->op->id);
     at = cs_put_literal(at, "\"priority\":");
-    at = cs_put_int(at, p->priority);
+    at = cs_put_int(at, lane->priority);
     *at++ = ',';
-    at = put_kind_args(at, w, p->end - p->start);
+    at = put_kind_args(at, w, found->end_ns - found->start_ns);
     if (w->by_events) at = put_error(at, w);
     if (w->graph) PUT(at, "graph", w->graph);
     if (w->node) PUT(at, "graph node", w->node & 0xffffffff);
-    if (p->elsewhere) PUT(at, "cs.ran_on", w->stream);
-    if (p->raw_start != p->start) {
+    /* it ran on another stream than the one from which it was captured into its graph, where it stands */
+    if (w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id) PUT(at, "cs.ran_on", w->stream);
+    if (raw_start_ns != found->start_ns) {
         at = cs_put_literal(at, "\"cs.raw_start_ns\":");
-        at = cs_put_uint(at, p->raw_start);
+        at = cs_put_uint(at, raw_start_ns);
         *at++ = ',';
     }
     at[-1] = '}';
@@ -185,97 +181,54 @@ char *cs_gpu_arrow_end(char *at, const char *phase, const char *kind, cs_u64 id,
     return cs_put_literal(at, "\"}");
 }
 
-/* Which lane: the stream that a graph's node was captured from, else that the profiler names, else the call's; learnt where only one of the two is known. */
-static cs_u32 lane_of(const struct cs_gpu_work *w, const struct cs_op *op)
-{
-    struct cs_stream *stream = cs_pool_get(&cs_streams, w->vstream);
-    if (stream || (w->node && (stream = cs_gpu_graph_stream(w)))) return cs_gpu_lane_of(stream);
-    struct cs_gpu_lane *of_call = op ? cs_gpu_lane_get(op->lane) : NULL;
-    bool may_be = of_call && of_call->device == w->device && (!of_call->context || of_call->context == w->context);
-    if (may_be && (of_call->gpu_id == w->stream || (!of_call->gpu_id && !op->graph && !cs_gpu_lane_known(w->device, w->context, w->stream)))) {
-        of_call->context = w->context;
-        cs_gpu_lane_learn(op->lane, w->stream);
-        return op->lane;
-    }
-    cs_u32 lane = cs_gpu_lane_known(w->device, w->context, w->stream);
-    return lane ? lane : cs_gpu_lane_internal(w->device, w->context, w->stream);
-}
-
-static void arrived(struct cs_op *op, const struct place *p)
-{
-    op->works++;
-    cs_gpu_came(op);
-    if (p->end <= op->work_end_ns) return;
-    op->work_end_ns = p->end;
-    op->work_pid = p->pid;
-    op->work_tid = p->tid;
-    op->work_file = cs_lanes_file();
-}
-
 /* One arrow a record; those of a graph launch after its first have numbers of their own, since an arrow's number is its own in the file. */
-static void arrow_write(const struct cs_op *op, const struct place *p)
+static void arrow_write(const struct cs_match_found *found)
 {
-    static cs_u64 further;
+    const struct cs_op *op = found->op;
     if (op->file != cs_lanes_file()) { /* the call is in an earlier part of the trace */
         cs_totals.arrows_between_parts++;
         return;
     }
-    cs_u64 id = op->works ? CS_FLOW_FURTHER + ++further : op->id;
+    cs_u64 id = op->works ? CS_FLOW_FURTHER + ++cs_gpu_shown.further : op->id;
     char *at = cs_gpu_arrow_end(cs_output_room(), "s", "ac2g", id, cs_host_pid(), op->tid, op->begin_ns);
-    cs_output_commit(cs_gpu_arrow_end(at, "f", "ac2g", id, p->pid, p->tid, p->start));
+    cs_output_commit(cs_gpu_arrow_end(at, "f", "ac2g", id, found->pid, found->tid, found->start_ns));
 }
 
-static cs_u64 without_lane;
-
-void cs_gpu_work_lost_write(void)
+/* Where it stands: inside its stream's life. */
+static void place(struct cs_match_found *found)
 {
-    if (without_lane) cs_gpu_lost_write(without_lane, "more streams than the trace has lanes for");
-    without_lane = 0;
+    struct cs_match_lane *lane = found->lane;
+    if (found->op && found->start_ns < found->op->begin_ns) found->start_ns = found->op->begin_ns; /* clocks of two processors: never before its call */
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
+    if (stream && stream->announced && found->start_ns <= stream->shown_from_ns) found->start_ns = stream->shown_from_ns + 1;
+    if (found->end_ns <= found->start_ns) found->end_ns = found->start_ns + 1;
+    found->pid = lane->device;
+    found->tid = cs_gpu_lane_place(lane, false, &found->start_ns, found->end_ns);
 }
 
-void cs_gpu_work_write(const struct cs_gpu_work *w, struct cs_op *op)
+bool cs_gpu_work_write(struct cs_match_found *found)
 {
+    const struct cs_gpu_work *w = found->work;
+    const cs_u64 raw_start_ns = found->start_ns;
     if (w->kind == CS_GPU_OVERHEAD) {
         cs_gpu_overhead_write(w);
-        return;
+        return false;
     }
-    if (op && op->muted) return;
-    struct place p = {.start = cs_clock_ns(w->start), .end = cs_clock_ns(w->end)};
-    struct cs_gpu_lane *lane = cs_gpu_lane_get(lane_of(w, op));
-    if (cs_output_full()) {
-        cs_totals_cut_work(1, p.start, p.end);
-        return;
+    if (!found->lane && !cs_output_full()) {
+        cs_gpu_shown.without_lane++;
+        return false;
     }
-    if (!lane) {
-        without_lane++;
-        return;
+    char *room = NULL;
+    if (!cs_output_full()) place(found), room = cs_output_room();
+    if (cs_output_full()) { /* before, or by making room */
+        cs_totals_cut_work(1, found->start_ns, found->end_ns);
+        return false;
     }
-    p.raw_start = p.start;
-    if (op && p.start < op->begin_ns) p.start = op->begin_ns; /* clocks of two processors: never before its call */
-    struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
-    if (stream && stream->announced && p.start <= stream->shown_from_ns) p.start = stream->shown_from_ns + 1; /* inside the stream's life */
-    if (p.end <= p.start) p.end = p.start + 1;
-    p.pid = lane->device;
-    p.lane = lane->tid;
-    p.elsewhere = w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id;
-    p.priority = lane->priority;
-    p.tid = cs_gpu_lane_place(lane, false, &p.start, p.end);
-    char *room = cs_output_room();
-    if (cs_output_full()) { /* by making room */
-        cs_totals_cut_work(1, p.start, p.end);
-        return;
-    }
-    cs_output_commit(put_slice(room, w, &p, op ? op->id : 0));
-    cs_totals_gathered(p.start, p.end);
+    cs_output_commit(put_slice(room, found, raw_start_ns));
+    cs_totals_gathered(found->start_ns, found->end_ns);
     cs_totals.gpu.count[w->kind]++; /* before anything else goes to the file, which may be full then: this slice is lost with what is not written */
-    cs_totals.gpu.unmatched += !op;
-    if (w->kind == CS_GPU_COPY && w->copy.peer) cs_gpu_peer_write(w, p.lane, op ? op->id : 0, p.start, p.end);
-    if (op) {
-        arrow_write(op, &p);
-        arrived(op, &p);
-        struct cs_op *last = cs_op_get(op->joined);
-        if (last) arrived(op = last, &p);
-        cs_gpu_queue_arrived(cs_gpu_lane_get(op->lane), op, w->end, p.end);
-    }
-    if (p.tid == p.lane) cs_gpu_count_busy(p.pid, p.start, p.end);
+    cs_totals.gpu.unmatched += !found->op;
+    if (w->kind == CS_GPU_COPY && w->copy.peer) cs_gpu_peer_write(found);
+    if (found->op) arrow_write(found);
+    return true;
 }

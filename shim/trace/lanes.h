@@ -4,9 +4,10 @@
 #ifndef CS_TRACE_LANES_H
 #define CS_TRACE_LANES_H
 
+#include "shim/base/lane.h"
 #include "shim/object/stream.h"
 
-enum { CS_HOST_PID_SHIFT = 10000000, CS_GPU_PIDS = 64 };
+enum { CS_HOST_PID_SHIFT = 10000000 };
 
 void cs_lanes_begin(bool part); /* a new file: nothing has been announced; `part`: of the same trace */
 cs_u32 cs_lanes_file(void); /* how many files have begun: whoever announces lanes of its own looks whether it has in this one */

@@ -274,9 +274,8 @@ static void count_work(struct cs_stream *stream, const struct cs_record *r)
 static void capture_slice(struct cs_stream *stream, const struct cs_record *r, cs_u64 began)
 {
     cs_u64 from = cs_clock_ns(began), to = cs_clock_ns(r->begin);
-    struct cs_gpu_lane *lane = cs_gpu_lane_get(cs_gpu_lane_of(stream));
-    if (!lane) return;
-    cs_u32 tid = cs_gpu_lane_place(lane, true, &from, to > from ? to : from + 1);
+    cs_u32 tid = cs_gpu_wait_tid(stream, &from, to > from ? to : from + 1);
+    if (!tid) return;
     char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"X\",\"cat\":\"cs_stream\",\"name\":\"capture\",\"pid\":");
     at = cs_put_uint(at, (cs_u32)stream->device);
     at = cs_put_literal(at, ",\"tid\":");
@@ -295,25 +294,25 @@ static void tell_graphs(const struct cs_record *r, struct cs_stream *stream)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     const cs_u64 *ids = NULL;
-    cs_gpu_graph_call(r);
+    cs_match_graph_call(r);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
         if (info->shown[i].format == CS_FORMAT_GRAPH_IDS) ids = &r->value[i];
     if (!ids || r->result != CUDA_SUCCESS) return;
     cs_u32 graph = (cs_u32)ids[0], exec = (cs_u32)(ids[0] >> 32), nodes = (cs_u32)ids[1];
-    if (info->kind == CS_KIND_CAPTURE && stream) cs_gpu_graph_captured(stream, r->value[0], r->begin, graph, nodes);
-    else if (info->how & CS_HOW_UPDATES) cs_gpu_graph_updated(exec);
-    else if (info->kind == CS_KIND_GRAPH) cs_gpu_graph_instantiated(graph, exec, nodes);
+    if (info->kind == CS_KIND_CAPTURE && stream) cs_match_graph_captured(stream, r->value[0], r->begin, graph, nodes);
+    else if (info->how & CS_HOW_UPDATES) cs_match_graph_updated(exec);
+    else if (info->kind == CS_KIND_GRAPH) cs_match_graph_instantiated(graph, exec, nodes);
 }
 
 static void tell_causes(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
-    if (info->how & CS_HOW_BEGINS && stream && r->result == CUDA_SUCCESS) cs_gpu_capture_began(stream, r->end);
+    if (info->how & CS_HOW_BEGINS && stream && r->result == CUDA_SUCCESS) cs_match_capture_began(stream, r->end);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) arrow_note(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
         if (info->shown[i].format == CS_FORMAT_CAPTURE && r->value[i] && stream) {
             capture_slice(stream, r, r->value[i]);
-            cs_gpu_capture_ended(stream, r->value[i], r->begin);
+            cs_match_capture_ended(stream, r->value[i], r->begin);
         }
     }
 }
@@ -412,7 +411,7 @@ static cs_u64 callback_begin(struct cs_thread *thread, cs_u64 begin)
 static void record_muted(struct cs_thread *thread, struct cs_record r)
 {
     r.call &= (cs_u16)~CS_CALL_MUTED;
-    cs_gpu_trace_muted(thread, &r);
+    cs_match_muted(thread, &r);
     CS_TELL(call, thread, &r, cs_pool_get(&cs_streams, r.stream), 0, cs_clock_ns(r.begin));
     cs_totals.muted++;
 }
@@ -436,7 +435,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         cs_lane_thread(thread, false);
     }
     if (cs_call_is_runtime(r->call)) {
-        if (r->value[1]) cs_gpu_trace_runtime(thread, r);
+        if (r->value[1]) cs_match_runtime(thread, r);
         const cs_u64 ended = cs_runtime_slice(thread, r);
         if (ended > latest_ns) latest_ns = ended;
         return;
@@ -470,7 +469,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         call_slice(thread, r, stream, 0, begin, end);
     } else {
         if (stream) count_work(stream, r);
-        cs_u64 work = cs_gpu_trace_call(thread, r, stream, begin);
+        cs_u64 work = cs_match_call(thread, r, stream, begin);
         CS_TELL(call, thread, r, stream, work, begin);
         call_slice(thread, r, stream, work, begin, end);
     }
@@ -537,13 +536,13 @@ void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)
 {
     bool unseen = !stream->announced && (stream->over || cs_windows_within(stream->created, ended)); /* an earlier part has its end; nobody could see it */
     if (!cs_output_full() && !unseen) {
-        cs_u64 to = cs_clock_ns(ended), filled = cs_gpu_trace_filled(stream);
+        cs_u64 to = cs_clock_ns(ended), filled = cs_match_filled(stream);
         cs_lane_stream(stream);
         cs_gpu_trace_stream_ends(stream);
         life_end(stream, filled > to ? filled : to, cs_load(&stream->ended) ? "\"destroyed\":true" : "\"destroyed\":false"); /* its work went on */
         stream->over = true;
     }
-    cs_gpu_trace_stream_gone(stream);
+    cs_match_lane_free(stream);
 }
 
 /* --- parts --- */
@@ -563,7 +562,7 @@ void cs_timeline_part_end(void)
         cs_u64 ended = cs_load(&stream->ended), ended_ns = ended ? cs_clock_ns(ended) : UINT64_MAX;
         bool awaited;
         cs_gpu_trace_stream_ends(stream);
-        cs_u64 cut = cs_gpu_trace_cut(stream, ended_ns < latest_ns ? ended_ns : latest_ns, &awaited);
+        cs_u64 cut = cs_match_cut(stream, ended_ns < latest_ns ? ended_ns : latest_ns, &awaited);
         stream->over = ended_ns <= latest_ns && !awaited;
         life_end(stream, cut, stream->over ? "\"destroyed\":true" : "\"continues\":true");
     }

@@ -5,7 +5,6 @@
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/base/keep.h"
-#include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 
@@ -130,7 +129,7 @@ static void closed(const struct step *step)
 static void opened(const struct step *step, bool file)
 {
     if (now.told && !now.closed) return;
-    if (now.closed && file) gap_write(step->ticks), cs_gpu_captures_resume(now.since);
+    if (now.closed && file) gap_write(step->ticks), cs_match_captures_resume(now.since);
     if (now.closed) spans[span_count++ % SPANS] = (struct span){now.since, step->ticks};
     now.closed = false;
     now.since = step->ticks;

@@ -80,7 +80,7 @@ static void release_ended_streams(cs_u32 first)
     while (first) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, first - 1);
         cs_u32 next = stream->object.next;
-        if (!cs_load(&had) || cs_gpu_trace_settled(stream)) {
+        if (!cs_load(&had) || cs_match_settled(stream)) {
             if (cs_load(&had)) cs_timeline_stream_end(stream, cs_load(&stream->ended));
             cs_store(&cs_streams.released, cs_ticks());
             cs_pool_release(&cs_streams, &stream->object);
@@ -111,12 +111,12 @@ static size_t round_once(void)
     const bool file = cs_load(&had);
     cs_clock_sync();
     cs_windows_collect(file);
-    if (file) cs_gpu_trace_collect();
+    if (file) cs_match_collect();
     cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
     CS_TELL(round_begins);
     size_t records = drain_all();
     if (file) {
-        cs_gpu_trace_emit(false);
+        cs_gpu_trace_emit();
         CS_TELL(round);
         cs_timeline_arrows(false);
     }
@@ -127,7 +127,7 @@ static size_t round_once(void)
     release_ended(&cs_events, ended_events);
     release_ended(&cs_contexts, ended_contexts);
     ended_streams = streams, ended_events = events, ended_contexts = contexts;
-    return file ? records + cs_gpu_trace_behind() : 0;
+    return file ? records + cs_match_behind() : 0;
 }
 
 /* --- the thread --- */
