@@ -10,7 +10,6 @@
 
 #include "shim/audit/audit_model.h"
 #include "shim/base/clock.h"
-#include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
@@ -86,20 +85,15 @@ static struct row *row_of(cs_u32 device, cs_u32 number)
     return NULL;
 }
 
-static char *put_op(char *at, const char *key, const struct cs_audit_op *op, const struct cs_audit_side *side)
+static struct cs_draft op_args(struct cs_draft e, const char *key, const struct cs_audit_op *op, const struct cs_audit_side *side)
 {
-    *at++ = ',';
-    at = cs_put_string(at, key, 32);
-    *at++ = ':';
-    if (side) at = cs_put_string(at, side->name, sizeof side->name);
-    else at = cs_put_string(at, cs_call_info[op->call].name ?: "", 128);
-    if (!side || !*side->place) return at;
-    *at++ = ',';
     char where[64];
+    e = cs_arg_named(e, key);
+    if (!side) return cs_value_word(e, cs_call_info[op->call].name ?: "");
+    e = cs_value_text(e, side->name, sizeof side->name);
+    if (!*side->place) return e;
     snprintf(where, sizeof where, "%s at", key);
-    at = cs_put_string(at, where, sizeof where);
-    *at++ = ':';
-    return cs_put_string(at, side->place, sizeof side->place);
+    return cs_value_text(cs_arg_named(e, where), side->place, sizeof side->place);
 }
 
 /* From the end of the work that was waited for to the end of the wait. */
@@ -107,7 +101,7 @@ static void arrow_write(const struct cs_audit_op *first, const struct row *row, 
 {
     const struct cs_op *op = cs_op_get(first->work);
     if (!op || !op->works || op->work_file != cs_lanes_file() || op->work_end_ns > end || op->work_end_ns <= start || cs_output_full()) return;
-    cs_gpu_wake_write(CS_FLOW_AUDIT + ++arrows, op, row->device, tid, end);
+    cs_gpu_wake_write(CS_FLOW_AUDIT + ++arrows, op, cs_lane_at(row->device, tid), end);
 }
 
 /* A wait whose time is known is a slice that lasts as long; others are instants at the call. A host's stands beside the stream that it waited for. */
@@ -120,31 +114,16 @@ static void show(const struct wait *wait, const struct on *on, cs_u64 start, cs_
     bool timed = end > start;
     cs_u64 ns = timed ? start : wait->second.begin_ns, none = ns;
     cs_u32 tid = place(row, timed ? &ns : &none, timed ? end : ns);
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"");
-    at = cs_put_text(at, timed ? "X" : "i\",\"s\":\"t");
-    at = cs_put_literal(at, "\",\"cat\":\"cs_audit\",\"name\":\"implicit wait\",\"pid\":");
-    at = cs_put_uint(at, row->device);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, ns);
-    if (timed) {
-        at = cs_put_literal(at, ",\"dur\":");
-        at = cs_put_us(at, end - ns);
-    }
-    at = cs_put_literal(at, ",\"args\":{\"cs.stream\":");
-    at = cs_put_uint(at, row->number);
-    at = cs_put_literal(at, ",\"verdict\":");
-    at = cs_put_string(at, on->matters ? "hazard" : "nobody needed it", 32);
-    at = put_op(at, "operation", &wait->second, on->pair ? &on->pair->second : NULL);
-    at = put_op(at, "waited for", &on->first, on->pair ? &on->pair->first : NULL);
-    at = cs_put_literal(at, ",\"of stream\":");
-    at = cs_put_uint(at, on->number);
-    if (timed) {
-        at = cs_put_literal(at, ",\"waited_us\":");
-        at = cs_put_us(at, end - start);
-    }
-    cs_output_commit(cs_put_literal(at, "}}"));
+    const struct cs_lane lane = cs_lane_at(row->device, tid);
+    struct cs_draft e = timed ? cs_slice(cs_draft(), "cs_audit", cs_title("implicit wait"), lane, ns, end)
+                              : cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_audit", cs_title("implicit wait"), lane, ns);
+    e = cs_arg_uint(e, "cs.stream", row->number);
+    e = cs_arg_word(e, "verdict", on->matters ? "hazard" : "nobody needed it");
+    e = op_args(e, "operation", &wait->second, on->pair ? &on->pair->second : NULL);
+    e = op_args(e, "waited for", &on->first, on->pair ? &on->pair->first : NULL);
+    e = cs_arg_uint(e, "of stream", on->number);
+    if (timed) e = cs_arg_us(e, "waited_us", end - start);
+    cs_commit(cs_args_end(e));
     if (timed) arrow_write(&on->first, row, tid, ns, end);
 }
 

@@ -8,7 +8,10 @@
 
 static struct cs_captures *const state = &cs_match.captures;
 
-static bool covers(const struct cs_capture_member *m, cs_ref stream, cs_u64 ticks) { return m->stream == stream && m->stream && ticks >= m->from && ticks < m->until; }
+static bool covers(const struct cs_capture_member *m, cs_ref stream, cs_u64 ticks)
+{
+    return m->stream == stream && m->stream && ticks >= m->from && ticks < m->until;
+}
 
 static const struct cs_capture_member *member_at(cs_ref stream, cs_u64 ticks)
 {

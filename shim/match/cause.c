@@ -1,6 +1,6 @@
 /*
- * Which work released a wait of the host: of the calls that had been enqueued before it, the one whose work ended last, within the wait. That call is known when
- * the wait is recorded, its work comes later. What had ended before the wait held nobody up.
+ * Which work released a wait of the host: of the calls that had been enqueued before it, the one whose work ended last, within the wait. That call is known
+ * when the wait is recorded, its work comes later. What had ended before the wait held nobody up.
  */
 #include "shim/gpu/backend.h"
 #include "shim/match/state.h"
@@ -34,7 +34,8 @@ static struct cs_op *releaser(const struct cs_waiting *w, bool all, bool *out)
         if (*out) return NULL;
         struct cs_op *op = cs_op_get(w->op[i]);
         for (int steps = 0; op && !op->works && steps < 16; steps++) op = cs_op_get(op->before);
-        if (op && op->works && op->work_end_ns > w->wait.begin_ns && op->work_end_ns <= w->wait.end_ns && (!best || op->work_end_ns > best->work_end_ns)) best = op;
+        bool within = op && op->works && op->work_end_ns > w->wait.begin_ns && op->work_end_ns <= w->wait.end_ns;
+        if (within && (!best || op->work_end_ns > best->work_end_ns)) best = op;
     }
     return best;
 }

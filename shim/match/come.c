@@ -1,6 +1,5 @@
 #include "shim/match/come.h"
 
-#include "shim/gpu/backend.h"
 #include "shim/match/state.h"
 
 /* One time beside the flushes, for what does not hang on the profiler. */
@@ -14,12 +13,12 @@ static const struct patience {
     [CS_FOR_ROOM] = {.flushes = 5},
 };
 
-struct cs_since cs_since_now(void) { return (struct cs_since){cs_gpu_flushes(), cs_match.round_ns}; }
+struct cs_since cs_since_now(void) { return cs_match.now; }
 
 bool cs_is_over(const struct cs_since *since, enum cs_patience what)
 {
     const struct patience *p = &patience[what];
-    return p->ns ? cs_match.round_ns - since->ns >= p->ns : cs_gpu_flushes() - since->flushes > p->flushes;
+    return p->ns ? cs_match.now.ns - since->ns >= p->ns : cs_match.now.flushes - since->flushes > p->flushes;
 }
 
 enum cs_come cs_op_come(cs_u64 id, const struct cs_since *since)

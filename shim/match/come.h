@@ -8,8 +8,9 @@
 
 struct cs_match_lane;
 
-/* A moment: how many flushes had ended, and when the writer's round began. A flush that has ended has brought in all that had ended before it, and takes place
- * every 200 ms while anything is awaited: so patience is counted in flushes. */
+/* When a round of the writer began: how many flushes had ended by then. A flush that has ended has brought in all that had ended before it, and takes place every
+ * 200 ms while anything is awaited: so patience is counted in flushes. Those that end while a round goes on count from the next on: then the rings have been
+ * read since, however long the round was. */
 struct cs_since {
     cs_u64 flushes, ns;
 };
@@ -26,8 +27,8 @@ enum cs_patience {
 };
 bool cs_is_over(const struct cs_since *since, enum cs_patience patience);
 
-/* Has the work of a call come, or all that is awaited on a lane? `since` when it is certain that it has ended; NULL: it may be under way. NONE: there is none, or
- * it is no stream's. LOST: there was some, for all we know, and it will not come; or it is so long ago that nobody knows. */
+/* Has the work of a call come, or all that is awaited on a lane? `since` when it is certain that it has ended; NULL: it may be under way. NONE: there is none,
+ * or it is no stream's. LOST: there was some, for all we know, and it will not come; or it is so long ago that nobody knows. */
 enum cs_come { CS_AWAITED, CS_CAME, CS_NONE, CS_LOST };
 enum cs_come cs_op_come(cs_u64 op, const struct cs_since *since);
 enum cs_come cs_lane_come(const struct cs_match_lane *lane, const struct cs_since *since);

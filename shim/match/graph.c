@@ -15,7 +15,11 @@ enum { NAME_OTHERS = 1 };
 static struct cs_match_tables *const table = &cs_match.table;
 static struct cs_graphs *const state = &cs_match.graphs;
 
-static struct cs_node_list *list_get(cs_u64 serial) { return serial && table->lists[serial % CS_GRAPHS].serial == serial ? &table->lists[serial % CS_GRAPHS] : NULL; }
+static struct cs_node_list *list_get(cs_u64 serial)
+{
+    struct cs_node_list *l = &table->lists[serial % CS_GRAPHS];
+    return serial && l->serial == serial ? l : NULL;
+}
 
 static struct cs_node_list *list_of_graph(cs_u32 graph)
 {

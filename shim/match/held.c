@@ -72,8 +72,8 @@ void cs_held_collect(void)
 
 /* --- what waits --- */
 
-/* A call that no op fits waits a while, since the op's record may be on its way to the ring; or it was not recorded, of which one can be sure near the edge of a
- * window only when a thread that has lost the processor must have had the time to come back. */
+/* A call that no op fits waits a while, since the op's record may be on its way to the ring; or it was not recorded, of which one can be sure near the edge of
+ * a window only when a thread that has lost the processor must have had the time to come back. */
 void cs_held_calls(bool last)
 {
     cs_u32 kept = 0;

@@ -153,7 +153,7 @@ static void round_once(bool all, bool last)
 
 void cs_match_collect(void)
 {
-    cs_match.round_ns = cs_monotonic_ns();
+    cs_match.now = (struct cs_since){cs_gpu_flushes(), cs_monotonic_ns()}; /* before what those flushes brought in is taken */
     cs_held_collect();
 }
 

@@ -79,7 +79,8 @@ void cs_op_outside(cs_u32 correlation)
 
 bool cs_op_is_outside(cs_u32 correlation)
 {
-    return table->correlated && correlation && table->correlated[correlation % CS_CORRELATIONS].correlation == correlation && table->correlated[correlation % CS_CORRELATIONS].outside;
+    const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
+    return table->correlated && correlation && c->correlation == correlation && c->outside;
 }
 
 void cs_op_marked(struct cs_op *op, cs_u64 mark)
@@ -92,9 +93,9 @@ void cs_op_marked(struct cs_op *op, cs_u64 mark)
 
 struct cs_op *cs_op_of(cs_u32 correlation)
 {
-    if (!table->ops || !correlation || table->correlated[correlation % CS_CORRELATIONS].correlation != correlation || cs_op_is_outside(correlation)) return NULL;
-    const cs_u32 low = table->correlated[correlation % CS_CORRELATIONS].op;
-    return cs_op_get(state->newest - (cs_u32)((cs_u32)state->newest - low));
+    const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
+    if (!table->ops || !correlation || c->correlation != correlation || c->outside) return NULL;
+    return cs_op_get(state->newest - (cs_u32)((cs_u32)state->newest - c->op));
 }
 
 struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks)

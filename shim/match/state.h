@@ -166,7 +166,7 @@ extern struct cs_match {
 
     const struct cs_match_sink *sink; /* from here on all is forgotten when a process begins */
     cs_u32 file;
-    cs_u64 round_ns; /* when the round began */
+    struct cs_since now; /* when the round began */
     struct cs_held held;
     struct cs_ops ops;
     struct cs_lanes lanes;

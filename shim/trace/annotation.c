@@ -1,11 +1,9 @@
 #include "shim/trace/annotation.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/clock.h"
-#include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/object/given.h"
 #include "shim/trace/lanes.h"
@@ -51,24 +49,7 @@ void cs_annotations_begin(void)
 
 /* --- events --- */
 
-/* A number from snprintf, whatever the program's locale puts for the decimal point. */
-static char *put_double(char *at, double value)
-{
-    char text[64];
-    if (!__builtin_isfinite(value)) return cs_put_string(at, __builtin_isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity", 16);
-    snprintf(text, sizeof text, "%.15g", value);
-    if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value);
-    bool in_point = false;
-    for (const char *p = text; *p; p++) {
-        bool is_point = !strchr("0123456789+-e", *p);
-        if (is_point && !in_point) *at++ = '.';
-        if (!is_point) *at++ = *p;
-        in_point = is_point;
-    }
-    return at;
-}
-
-static char *put_payload(char *at, unsigned type, cs_u64 bits)
+static struct cs_draft payload(struct cs_draft e, unsigned type, cs_u64 bits)
 {
     double wide;
     float narrow;
@@ -76,82 +57,44 @@ static char *put_payload(char *at, unsigned type, cs_u64 bits)
     memcpy(&wide, &bits, sizeof wide);
     memcpy(&narrow, &low, sizeof narrow);
     switch (type) { /* nvtxPayloadType_t */
-    case 1: return cs_put_uint(at, bits);
-    case 2: return cs_put_int(at, (cs_i64)bits);
-    case 3: return put_double(at, wide);
-    case 4: return cs_put_uint(at, low);
-    case 5: return cs_put_int(at, (int32_t)low);
-    default: return put_double(at, (double)narrow);
+    case 1: return cs_value_uint(e, bits);
+    case 2: return cs_value_int(e, (cs_i64)bits);
+    case 3: return cs_value_double(e, wide);
+    case 4: return cs_value_uint(e, low);
+    case 5: return cs_value_int(e, (int32_t)low);
+    default: return cs_value_double(e, (double)narrow);
     }
 }
 
-/* "0xaarrggbb" */
-static char *put_color(char *at, cs_u32 argb)
+static struct cs_draft attributes(struct cs_draft e, const struct cs_annotation *what)
 {
-    at = cs_put_literal(at, "\"0x");
-    for (int shift = 28; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[argb >> shift & 15];
-    return cs_put_literal(at, "\"");
-}
-
-/* Each with a comma behind it. */
-static char *put_attributes(char *at, const struct cs_annotation *what)
-{
-    if (what->domain) {
-        at = cs_put_literal(at, "\"domain\":");
-        at = cs_put_string(at, cs_name_text(what->domain), SHORT_TEXT_MAX);
-        *at++ = ',';
-    }
+    char color[16];
+    if (what->domain) e = cs_arg_text(e, "domain", cs_name_text(what->domain), SHORT_TEXT_MAX);
     if (what->category) {
         cs_name name = cs_given_category_name(what->domain, what->category);
-        at = cs_put_literal(at, "\"category\":");
-        at = cs_put_uint(at, what->category);
-        *at++ = ',';
-        if (name) {
-            at = cs_put_literal(at, "\"category name\":");
-            at = cs_put_string(at, cs_name_text(name), SHORT_TEXT_MAX);
-            *at++ = ',';
-        }
+        e = cs_arg_uint(e, "category", what->category);
+        if (name) e = cs_arg_text(e, "category name", cs_name_text(name), SHORT_TEXT_MAX);
     }
     if (what->colored) {
-        at = cs_put_literal(at, "\"color\":");
-        at = put_color(at, what->color);
-        *at++ = ',';
+        snprintf(color, sizeof color, "0x%08x", what->color); /* aarrggbb */
+        e = cs_arg_word(e, "color", color);
     }
-    if (what->payload_type >= 1 && what->payload_type <= 6) {
-        at = cs_put_literal(at, "\"payload\":");
-        at = put_payload(at, what->payload_type, what->payload);
-        *at++ = ',';
-    }
-    return at;
+    if (what->payload_type >= 1 && what->payload_type <= 6) e = payload(cs_arg_key(e, "payload"), what->payload_type, what->payload);
+    return e;
 }
 
-/* ,\n{"ph": ... ,"ts":N */
-static char *put_head(char *at, const char *phase, cs_name text, cs_u32 tid, cs_u64 ns)
+static const char category[] = "user_annotation";
+
+static struct cs_title title_of(const struct cs_annotation *what)
 {
-    at = cs_put_literal(at, ",\n{\"ph\":\"");
-    at = cs_put_text(at, phase);
-    at = cs_put_literal(at, ",\"cat\":\"user_annotation\",\"name\":");
-    at = cs_put_string(at, text ? cs_name_text(text) : "(no text)", TEXT_MAX);
-    at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    return cs_put_us(at, ns);
+    return what->text ? cs_title_given(cs_name_text(what->text), TEXT_MAX) : cs_title("(no text)");
 }
 
 /* `note`: what is to be said of the event besides, NULL for nothing. */
-static char *put_end(char *at, const struct cs_annotation *what, const char *note)
+static struct cs_draft note_end(struct cs_draft e, const char *note)
 {
-    at = cs_put_literal(at, ",\"args\":{");
-    if (what) at = put_attributes(at, what);
-    if (note) {
-        at = cs_put_literal(at, "\"cs.note\":");
-        at = cs_put_string(at, note, NOTE_MAX);
-    } else if (at[-1] == ',') {
-        at--;
-    }
-    return cs_put_literal(at, "}}");
+    if (note) e = cs_arg_word(e, "cs.note", note);
+    return cs_args_end(e);
 }
 
 /* An event that stands for `count` records is in the file, or making room for it has ended the file. */
@@ -165,28 +108,31 @@ static void counted(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns)
     cs_totals.recorded += count;
 }
 
-/* One end of a span, "b" or "e". */
-static char *put_span_end(char *at, char phase, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+/* One end of a span. */
+static struct cs_draft span_end(struct cs_draft e, enum cs_end end, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
 {
-    char head[] = {phase, '"', 0};
-    at = put_head(at, head, what->text, tid, ns);
-    at = cs_put_literal(at, ",\"id2\":{\"local\":");
-    at = cs_put_uint(at, id);
-    return put_end(cs_put_literal(at, "}"), phase == 'b' ? what : NULL, note);
+    e = cs_span_end(e, end, category, title_of(what), cs_host_lane(tid), ns, id);
+    if (end == CS_END_FIRST) e = attributes(e, what);
+    return note_end(e, note);
 }
 
-static void span_end(char phase, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+static void span_begins(const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
 {
-    cs_output_commit(put_span_end(cs_output_room(), phase, what, id, tid, ns, note));
+    cs_commit(span_end(cs_draft(), CS_END_FIRST, what, id, tid, ns, note));
 }
 
-/* Both ends or neither are in the file: they fit the room of one event. */
+static void span_ends(const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+{
+    cs_commit(span_end(cs_draft(), CS_END_LAST, what, id, tid, ns, note));
+}
+
+/* Both ends or neither are in the file. */
 static void span(const struct cs_annotation *what, cs_u32 tid, cs_u64 begin_ns, cs_u64 end_ns, const char *note, cs_u64 count)
 {
     _Static_assert(6 * (2 * TEXT_MAX + 2 * SHORT_TEXT_MAX + NOTE_MAX) + 1024 <= CS_EVENT_MAX, "a span's two events in the room of one");
     cs_u64 id = next_span++;
-    char *at = put_span_end(cs_output_room(), 'b', what, id, tid, begin_ns, note);
-    cs_output_commit(put_span_end(at, 'e', what, id, tid, end_ns, NULL));
+    struct cs_draft e = span_end(cs_draft(), CS_END_FIRST, what, id, tid, begin_ns, note);
+    cs_commit(span_end(e, CS_END_LAST, what, id, tid, end_ns, NULL));
     counted(count, begin_ns, end_ns);
 }
 
@@ -208,9 +154,8 @@ static void range_slice(struct cs_thread *thread, const struct open_range *range
         span(&what, thread->tid, range->begin_ns, end_ns, note, count);
         return;
     }
-    char *at = put_head(cs_output_room(), "X\"", what.text, thread->tid, range->begin_ns);
-    at = cs_put_literal(at, ",\"dur\":");
-    cs_output_commit(put_end(cs_put_us(at, end_ns - range->begin_ns), &what, note));
+    struct cs_draft e = cs_slice(cs_draft(), category, title_of(&what), cs_host_lane(thread->tid), range->begin_ns, end_ns);
+    cs_commit(note_end(attributes(e, &what), note));
     counted(count, range->begin_ns, end_ns);
 }
 
@@ -282,8 +227,8 @@ static void mark(struct cs_thread *thread, const struct cs_record *r, const stru
     cs_u64 ns = cs_clock_ns(r->begin);
     if (ns < thread->last_end_ns) ns = thread->last_end_ns;
     thread->last_end_ns = ns + 1;
-    char *at = put_head(cs_output_room(), "i\",\"s\":\"t\"", what->text, thread->tid, ns);
-    cs_output_commit(put_end(at, what, NULL));
+    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, category, title_of(what), cs_host_lane(thread->tid), ns);
+    cs_commit(cs_args_end(attributes(e, what)));
     counted(1, ns, ns);
 }
 
@@ -306,12 +251,12 @@ static void range_started(struct cs_thread *thread, const struct cs_record *r, c
 {
     cs_u64 begin = cs_clock_ns(r->begin);
     struct open_range *slot = started_slot(id, true);
-    span_end('b', what, id, thread->tid, begin, NULL);
+    span_begins(what, id, thread->tid, begin, NULL);
     counted(1, begin, begin);
     if (!slot) {
         untracked++;
     } else if (slot->id) { /* its end has been here already */
-        span_end('e', what, id, slot->tid, slot->begin_ns > begin ? slot->begin_ns : begin + 1, NULL);
+        span_ends(what, id, slot->tid, slot->begin_ns > begin ? slot->begin_ns : begin + 1, NULL);
         slot->id = 0;
     } else {
         *slot = (struct open_range){.begin_ns = begin, .id = id, .tid = thread->tid};
@@ -324,10 +269,10 @@ static void range_ended(struct cs_thread *thread, const struct cs_record *r, con
     cs_u64 end = cs_clock_ns(r->end);
     struct open_range *slot = started_slot(id, true);
     if (slot && slot->id && !slot->early) {
-        span_end('e', what, id, thread->tid, end > slot->begin_ns ? end : slot->begin_ns + 1, NULL);
+        span_ends(what, id, thread->tid, end > slot->begin_ns ? end : slot->begin_ns + 1, NULL);
         slot->id = 0;
     } else if (untracked) {
-        span_end('e', what, id, thread->tid, end, NULL);
+        span_ends(what, id, thread->tid, end, NULL);
     } else if (slot) {
         *slot = (struct open_range){.begin_ns = end, .id = id, .tid = thread->tid, .early = true};
     }
@@ -354,7 +299,7 @@ void cs_annotations_part_ends(cs_u64 now_ns)
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);
-        span_end('e', &what, started[i].id, started[i].tid, now_ns > started[i].begin_ns ? now_ns : started[i].begin_ns + 1, "goes on in the next part");
+        span_ends(&what, started[i].id, started[i].tid, now_ns > started[i].begin_ns ? now_ns : started[i].begin_ns + 1, "goes on in the next part");
     }
 }
 
@@ -373,7 +318,7 @@ void cs_annotations_part_begins(cs_u64 now_ns)
         cs_annotation_unpack(started[i].value, &what);
         if (now_ns > started[i].begin_ns) started[i].begin_ns = now_ns;
         announce(started[i].tid);
-        span_end('b', &what, started[i].id, started[i].tid, started[i].begin_ns, "began in an earlier part");
+        span_begins(&what, started[i].id, started[i].tid, started[i].begin_ns, "began in an earlier part");
     }
 }
 
@@ -384,7 +329,7 @@ void cs_annotations_end(void)
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);
-        span_end('e', &what, started[i].id, started[i].tid, now > started[i].begin_ns ? now : started[i].begin_ns + 1, "open when the process ended");
+        span_ends(&what, started[i].id, started[i].tid, now > started[i].begin_ns ? now : started[i].begin_ns + 1, "open when the process ended");
         started[i].id = 0;
     }
 }

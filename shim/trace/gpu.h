@@ -7,6 +7,7 @@
 #define CS_TRACE_GPU_H
 
 #include "shim/match/match.h"
+#include "shim/trace/event.h"
 
 /* A new file, where nothing has been announced. `new_process`: its first, and what a forked child has of its parent's is forgotten. */
 void cs_gpu_trace_begin(bool new_process);
@@ -33,10 +34,8 @@ char *cs_gpu_put_totals(char *at); /* ,"gpu":{...} for the trailer; at most 4 Ki
 #define CS_FLOW_RELEASE ((cs_u64)1 << 42) /* cs_dep, from work to the wait that it released */
 #define CS_FLOW_AUDIT   ((cs_u64)1 << 43) /* cs_dep, from work to what waited for it through the default stream alone */
 
-/* Such an arrow to a wait: from the end of an op's work to a slice "wake-up" in the wait's own, which ends with it. The work has ended before the wait, and in it. */
-void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, cs_u32 pid, cs_u32 tid, cs_u64 wait_end_ns);
-
-/* Of an arrow: "s" or "f" as the file has it. */
-char *cs_gpu_arrow_end(char *at, const char *phase, const char *kind, cs_u64 id, cs_u32 pid, cs_u32 tid, cs_u64 ns);
+/* Such an arrow to a wait: from the end of an op's work to a slice "wake-up" in the wait's own, which ends with it. The work has ended before the wait, and
+ * in it. */
+void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, struct cs_lane waits, cs_u64 wait_end_ns);
 
 #endif

@@ -3,49 +3,37 @@
  */
 #include <stdio.h>
 
-#include "shim/base/json.h"
+#include "shim/trace/event.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 
 enum { STEP_NS = 20000 };
 
-static void put_counter(const char *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u32 n)
+static void put(struct cs_counter_shown *c, const char *name, struct cs_lane at)
 {
-    if (cs_output_full()) return;
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"C\",\"name\":\"");
-    at = cs_put_text(at, name);
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, pid);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, ns);
-    at = cs_put_literal(at, ",\"args\":{\"n\":");
-    at = cs_put_uint(at, n);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    if (!cs_output_full()) cs_commit(cs_args_end(cs_arg_uint(cs_counter(cs_draft(), cs_title(name), at, c->changed_ns), "n", c->value)));
+    c->shown = c->value;
+    c->shown_ns = c->changed_ns;
 }
 
 /* --- depth of a stream --- */
 
-static void depth_put(const struct cs_match_lane *lane, struct cs_counter *c)
+static void depth_put(const struct cs_match_lane *lane, struct cs_counter_shown *c)
 {
     char name[48];
     struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
     if (c->value == c->shown) return;
     if (stream && !cs_output_full()) cs_lane_stream(stream); /* in this part of the trace nothing may have happened on it yet */
     snprintf(name, sizeof name, "stream %u depth", lane->tid);
-    put_counter(name, lane->device, lane->tid, c->changed_ns, c->value);
-    c->shown = c->value;
-    c->shown_ns = c->changed_ns;
+    put(c, name, cs_lane_at(lane->device, lane->tid));
 }
 
 void cs_gpu_depth_write(const struct cs_match_lane *lane, cs_u64 ns)
 {
-    struct cs_counter *c = &cs_gpu_lane_shown(lane)->depth;
+    struct cs_counter_shown *c = &cs_gpu_lane_shown(lane)->depth;
     if (ns < c->changed_ns) ns = c->changed_ns;
-    const bool due = ns - c->shown_ns >= STEP_NS;
-    if (due) depth_put(lane, c);
+    if (ns - c->shown_ns >= STEP_NS) depth_put(lane, c);
     c->value = lane->depth;
     c->changed_ns = ns;
     if (ns - c->shown_ns >= STEP_NS || !c->shown) depth_put(lane, c);
@@ -71,16 +59,13 @@ cs_u32 cs_gpu_counter_tid(cs_u32 device)
 
 static void busy_put(cs_u32 device)
 {
-    struct cs_counter *c = &cs_gpu_shown.devices[device].busy;
-    if (c->shown == c->value) return;
-    put_counter("streams busy", device, cs_gpu_counter_tid(device), c->changed_ns, c->value);
-    c->shown = c->value;
-    c->shown_ns = c->changed_ns;
+    struct cs_counter_shown *c = &cs_gpu_shown.devices[device].busy;
+    if (c->shown != c->value) put(c, "streams busy", cs_lane_at(device, cs_gpu_counter_tid(device)));
 }
 
 void cs_gpu_busy_write(cs_u32 device, cs_u64 ns, cs_u32 streams)
 {
-    struct cs_counter *c = &cs_gpu_shown.devices[device].busy;
+    struct cs_counter_shown *c = &cs_gpu_shown.devices[device].busy;
     if (ns - c->shown_ns >= STEP_NS) busy_put(device);
     c->value = streams;
     c->changed_ns = ns;

@@ -14,22 +14,6 @@
 /* A lane of the process's own: no thread has a number with that bit. */
 static cs_u32 extra_tid(int bit) { return cs_host_pid() ^ 1u << bit; }
 
-static char *put_slice(char *at, const char *category, const char *name, cs_u32 tid, cs_u64 start, cs_u64 end)
-{
-    at = cs_put_literal(at, ",\n{\"ph\":\"X\",\"cat\":\"");
-    at = cs_put_text(at, category);
-    at = cs_put_literal(at, "\",\"name\":\"");
-    at = cs_put_text(at, name);
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, start);
-    at = cs_put_literal(at, ",\"dur\":");
-    return cs_put_us(at, end > start ? end - start : 1);
-}
-
 void cs_gpu_overhead_write(const struct cs_gpu_work *w)
 {
     static const char *const names[] = {"Unknown", "Buffer Flush", "Instrumentation", "Resource", "Runtime Triggered Module Loading", "Lazy Function Loading",
@@ -44,7 +28,7 @@ void cs_gpu_overhead_write(const struct cs_gpu_work *w)
     if (!(rows->announced >> level & 1)) cs_lane_named(cs_host_pid(), tid + level, "profiler overhead", tid);
     rows->announced |= 1u << level;
     const char *name = w->overhead.what == 1 ? "Driver Compiler" : kind < CS_COUNT(names) ? names[kind] : names[0];
-    cs_output_commit(cs_put_literal(put_slice(cs_output_room(), "overhead", name, tid + level, start, end), "}"));
+    cs_commit(cs_slice_bare(cs_draft(), "overhead", cs_title(name), cs_lane_at(cs_host_pid(), tid + level), start, end));
     cs_totals.gpu.count[CS_GPU_OVERHEAD] += !cs_output_full();
 }
 
@@ -52,21 +36,11 @@ void cs_gpu_pool_write(const struct cs_gpu_pool *pool)
 {
     if (cs_output_full() || !pool->at) return;
     cs_u32 tid = cs_gpu_counter_tid(pool->device);
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"C\",\"name\":\"memory pool ");
-    char text[32];
-    snprintf(text, sizeof text, "%#llx", (unsigned long long)pool->address);
-    at = cs_put_text(at, text);
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, pool->device);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, cs_clock_ns(pool->at));
-    at = cs_put_literal(at, ",\"args\":{\"reserved\":");
-    at = cs_put_uint(at, pool->size);
-    at = cs_put_literal(at, ",\"used\":");
-    at = cs_put_uint(at, pool->used);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    char name[48];
+    snprintf(name, sizeof name, "memory pool %#llx", (unsigned long long)pool->address);
+    struct cs_draft e = cs_counter(cs_draft(), cs_title(name), cs_lane_at(pool->device, tid), cs_clock_ns(pool->at));
+    e = cs_arg_uint(e, "reserved", pool->size);
+    cs_commit(cs_args_end(cs_arg_uint(e, "used", pool->used)));
 }
 
 /* A stretch of time in which a part was missing; or so much of it was lost. */
@@ -75,7 +49,8 @@ static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u6
     static const struct {
         int bit;
         const char *lane, *none;
-    } rows[CS_GPU_PARTS] = {[CS_GPU_TIMES] = {28, "GPU times missing", "no GPU times"}, [CS_GPU_RUNTIME_CALLS] = {26, "runtime calls missing", "no runtime calls"}};
+    } rows[CS_GPU_PARTS] = {[CS_GPU_TIMES] = {28, "GPU times missing", "no GPU times"},
+                            [CS_GPU_RUNTIME_CALLS] = {26, "runtime calls missing", "no runtime calls"}};
     struct cs_rows *shown = &cs_gpu_shown.gaps[part];
     cs_u64 *filled = &shown->row.filled[0];
     cs_u32 tid = extra_tid(rows[part].bit);
@@ -84,12 +59,9 @@ static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u6
     if (from_ns < *filled) from_ns = *filled;
     if (to_ns <= from_ns) to_ns = from_ns + 1;
     *filled = to_ns;
-    char *at = put_slice(cs_output_room(), "cs_loss", count ? "lost" : rows[part].none, tid, from_ns, to_ns);
-    at = cs_put_literal(at, ",\"args\":{\"gpu_work\":");
-    at = cs_put_uint(at, count);
-    at = cs_put_literal(at, ",\"cause\":");
-    at = cs_put_string(at, cause, 512);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    struct cs_draft e = cs_slice(cs_draft(), "cs_loss", cs_title(count ? "lost" : rows[part].none), cs_lane_at(cs_host_pid(), tid), from_ns, to_ns);
+    e = cs_arg_uint(e, "gpu_work", count);
+    cs_commit(cs_args_end(cs_arg_text(e, "cause", cause, 512)));
 }
 
 void cs_gpu_lost_write(cs_u64 count, const char *cause)

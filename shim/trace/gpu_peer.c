@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 
-#include "shim/base/json.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
@@ -25,30 +24,20 @@ static cs_u32 row_place(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
     return tid;
 }
 
-static char *put_number(char *at, const char *key, cs_u64 value)
-{
-    at = cs_put_text(at, key);
-    return cs_put_uint(at, value);
-}
-
 void cs_gpu_peer_write(const struct cs_match_found *found)
 {
     const struct cs_gpu_work *w = found->work;
     cs_u32 other = w->copy.from_device == w->device ? w->copy.to_device : w->copy.from_device;
     cs_u32 tid = other < CS_GPU_PIDS && other != w->device ? row_place(other, found->start_ns, found->end_ns) : 0;
+    char text[128];
     if (!tid || cs_output_full()) return;
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"X\",\"cat\":\"cs_peer\",\"name\":");
-    at = cs_gpu_put_name(at, w);
-    at = put_number(at, ",\"pid\":", other);
-    at = put_number(at, ",\"tid\":", tid);
-    at = cs_put_us(cs_put_literal(at, ",\"ts\":"), found->start_ns);
-    at = cs_put_us(cs_put_literal(at, ",\"dur\":"), found->end_ns - found->start_ns);
-    at = put_number(at, ",\"args\":{\"device\":", other);
-    at = put_number(at, ",\"copied by device\":", w->device);
-    at = put_number(at, ",\"copied by stream\":", found->lane->tid);
-    if (found->op) at = put_number(at, ",\"correlation\":", found->op->id);
-    at = put_number(at, ",\"bytes\":", w->copy.bytes);
-    at = put_number(at, ",\"fromDevice\":", w->copy.from_device);
-    at = put_number(at, ",\"toDevice\":", w->copy.to_device);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    struct cs_draft e = cs_slice(cs_draft(), "cs_peer", cs_gpu_title(w, text), cs_lane_at(other, tid), found->start_ns, found->end_ns);
+    e = cs_arg_uint(e, "device", other);
+    e = cs_arg_uint(e, "copied by device", w->device);
+    e = cs_arg_uint(e, "copied by stream", found->lane->tid);
+    if (found->op) e = cs_arg_uint(e, "correlation", found->op->id);
+    e = cs_arg_uint(e, "bytes", w->copy.bytes);
+    e = cs_arg_uint(e, "fromDevice", w->copy.from_device);
+    e = cs_arg_uint(e, "toDevice", w->copy.to_device);
+    cs_commit(cs_args_end(e));
 }

@@ -26,7 +26,8 @@ static void announce(cs_u32 device, cs_u32 stream, cs_u32 tid, const char *what,
 cs_u32 cs_gpu_lane_place(struct cs_match_lane *lane, bool sync, cs_u64 *start_ns, cs_u64 end_ns)
 {
     struct cs_lane_shown *shown = cs_gpu_lane_shown(lane);
-    const cs_u32 level = cs_row_place(sync ? &lane->sync : &lane->work, start_ns, end_ns), tid = cs_lane_tid(lane->tid, sync ? CS_LANE_SYNC : CS_LANE_WORK, level);
+    const cs_u32 level = cs_row_place(sync ? &lane->sync : &lane->work, start_ns, end_ns);
+    const cs_u32 tid = cs_lane_tid(lane->tid, sync ? CS_LANE_SYNC : CS_LANE_WORK, level);
     cs_u32 *announced = sync ? &shown->sync : &shown->work;
     if (shown->file != cs_lanes_file()) shown->work = shown->sync = 0, shown->file = cs_lanes_file();
     if (*announced >> level & 1) return tid;

@@ -7,10 +7,11 @@
 #define CS_TRACE_GPU_SHOWN_H
 
 #include "shim/gpu/backend.h"
+#include "shim/trace/event.h"
 #include "shim/trace/gpu.h"
 
 /* A counter: a step is written at most every 20 us; the value before it is repeated at its own time, so that no line is drawn where nothing was. */
-struct cs_counter {
+struct cs_counter_shown {
     cs_u32 value, shown;
     cs_u64 changed_ns, shown_ns;
 };
@@ -25,7 +26,7 @@ struct cs_rows {
 struct cs_lane_shown {
     cs_u32 serial, file; /* of the lane; in which `work` and `sync` have been announced */
     cs_u32 work, sync;   /* bit a level */
-    struct cs_counter depth;
+    struct cs_counter_shown depth;
 };
 
 extern struct cs_gpu_shown {
@@ -37,7 +38,7 @@ extern struct cs_gpu_shown {
     struct cs_gpu_device_shown {
         bool counters;               /* the lane of its counters is announced */
         struct cs_rows waits, peers; /* for all that it does; copies that others do to it or from it */
-        struct cs_counter busy;
+        struct cs_counter_shown busy;
     } devices[CS_GPU_PIDS];
     struct cs_rows overhead;
     struct cs_rows gaps[CS_GPU_PARTS]; /* one level each */
@@ -50,7 +51,7 @@ struct cs_lane_shown *cs_gpu_lane_shown(const struct cs_match_lane *lane);
 
 /* gpu_work.c: one slice of work; false where it is not in the file. */
 bool cs_gpu_work_write(struct cs_match_found *found);
-char *cs_gpu_put_name(char *at, const struct cs_gpu_work *work);
+struct cs_title cs_gpu_title(const struct cs_gpu_work *work, char text[128]); /* the text may be in there */
 
 /* gpu_peer.c: a copy between devices, which stands on a stream of its own device, as the other device sees it. */
 void cs_gpu_peer_write(const struct cs_match_found *found);

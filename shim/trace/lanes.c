@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "shim/base/clock.h"
-#include "shim/base/json.h"
 #include "shim/calls/calls.h"
 #include "shim/object/given.h"
 #include "shim/trace/output.h"
@@ -45,45 +44,14 @@ void cs_lanes_begin(bool part)
     }
 }
 
-/* ,\n{"ph":"M","name":KIND,"pid":P,"tid":T,"args":{ ... and the caller ends it with }} */
-static char *metadata(char *at, const char *kind, cs_u32 pid, cs_u32 tid)
-{
-    at = cs_put_literal(at, ",\n{\"ph\":\"M\",\"name\":\"");
-    at = cs_put_text(at, kind);
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, pid);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    return cs_put_literal(at, ",\"args\":{");
-}
-
-static void named(const char *kind, cs_u32 pid, cs_u32 tid, const char *name)
-{
-    char *at = metadata(cs_output_room(), kind, pid, tid);
-    at = cs_put_literal(at, "\"name\":");
-    at = cs_put_string(at, name, 512);
-    cs_output_commit(cs_put_literal(at, "}}"));
-}
-
-static void sorted(const char *kind, cs_u32 pid, cs_u32 tid, cs_u32 index)
-{
-    char *at = metadata(cs_output_room(), kind, pid, tid);
-    at = cs_put_literal(at, "\"sort_index\":");
-    at = cs_put_uint(at, index);
-    cs_output_commit(cs_put_literal(at, "}}"));
-}
-
 void cs_lane_process(void)
 {
     char name[256], label[300];
     cs_process_name(name);
-    named("process_name", host_pid, host_pid, name);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_host_lane(host_pid), name));
     if (host_pid == (cs_u32)getpid()) return;
     snprintf(label, sizeof label, "pid %d", (int)getpid()); /* the real one, in a container where it is small */
-    char *at = metadata(cs_output_room(), "process_labels", host_pid, host_pid);
-    at = cs_put_literal(at, "\"labels\":");
-    at = cs_put_string(at, label, sizeof label);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    cs_commit(cs_meta_label(cs_draft(), cs_host_lane(host_pid), label));
 }
 
 static void comm_of(const struct cs_thread *thread, char name[16])
@@ -117,7 +85,7 @@ void cs_lane_thread(struct cs_thread *thread, bool again)
     thread->given_shown = given;
     thread->announced = true;
     snprintf(shown, sizeof shown, "%s%s", given ? cs_name_text(given) : *name ? name : "thread", thread->is_driver ? " (CUDA callbacks)" : "");
-    named("thread_name", host_pid, thread->tid, shown);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, cs_host_lane(thread->tid), shown));
 }
 
 static void stream_name(const struct cs_stream *stream, char *name, size_t size)
@@ -140,8 +108,8 @@ static void stream_name(const struct cs_stream *stream, char *name, size_t size)
 
 void cs_lane_named(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 order)
 {
-    named("thread_name", pid, tid, name);
-    sorted("thread_sort_index", pid, tid, order);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, cs_lane_at(pid, tid), name));
+    cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, cs_lane_at(pid, tid), order));
 }
 
 void cs_lane_device(int device)
@@ -150,40 +118,53 @@ void cs_lane_device(int device)
     if (device < 0 || device >= CS_GPU_PIDS || device_announced[device]) return;
     device_announced[device] = true;
     snprintf(name, sizeof name, "GPU %d %s", device, cs_device_name(device));
-    named("process_name", (cs_u32)device, 7, name);
-    sorted("process_sort_index", (cs_u32)device, 7, 5000000 + (cs_u32)device);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_lane_at((cs_u32)device, 7), name));
+    cs_commit(cs_meta_order(cs_draft(), CS_META_PROCESS, cs_lane_at((cs_u32)device, 7), 5000000 + (cs_u32)device));
 }
 
 /* What a policy made of the stream: asked and given stand beside each other. */
-static char *put_policy(char *at, struct cs_stream *stream)
+static struct cs_draft policy_args(struct cs_draft e, struct cs_stream *stream)
 {
-    if (stream->flags_asked != stream->flags) {
-        at = cs_put_literal(at, ",\"requested flags\":");
-        at = cs_put_uint(at, stream->flags_asked);
-    }
+    char rule[32];
+    if (stream->flags_asked != stream->flags) e = cs_arg_uint(e, "requested flags", stream->flags_asked);
     stream->rule_shown = stream->rule;
-    if (stream->rule) {
-        at = cs_put_literal(at, ",\"rule\":\"rules[");
-        at = cs_put_uint(at, stream->rule - 1u);
-        at = cs_put_literal(at, "]\"");
-    }
-    if (stream->steered) at = cs_put_literal(at, ",\"changed by policy\":true");
-    if (stream->pool_place) {
-        at = cs_put_literal(at, ",\"pool place\":");
-        at = cs_put_uint(at, stream->pool_place);
-    }
-    if (stream->serial) at = cs_put_literal(at, ",\"serial\":\"its work is the carrier's\"");
-    if (stream->ours) at = cs_put_literal(at, ",\"serial\":\"carrier\"");
-    if (stream->redirected) at = cs_put_literal(at, ",\"redirected\":true");
-    if (cs_load(&stream->muted)) at = cs_put_literal(at, ",\"recorded\":false");
-    return at;
+    snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
+    if (stream->rule) e = cs_arg_word(e, "rule", rule);
+    if (stream->steered) e = cs_arg_bool(e, "changed by policy", true);
+    if (stream->pool_place) e = cs_arg_uint(e, "pool place", stream->pool_place);
+    if (stream->serial) e = cs_arg_word(e, "serial", "its work is the carrier's");
+    if (stream->ours) e = cs_arg_word(e, "serial", "carrier");
+    if (stream->redirected) e = cs_arg_bool(e, "redirected", true);
+    if (cs_load(&stream->muted)) e = cs_arg_bool(e, "recorded", false);
+    return e;
 }
 
 static const char *const origins[] = {"created", "adopted: first seen in use", "legacy default", "per-thread default"};
 
+static struct cs_draft life_args(struct cs_draft e, struct cs_stream *stream)
+{
+    e = cs_arg_uint(e, "cs.stream", stream->lane);
+    e = cs_arg_word(e, "origin", origins[stream->origin]);
+    if (stream->origin <= CS_STREAM_ADOPTED) {
+        e = cs_arg_hex(e, "handle", stream->key);
+        if (!cs_load_acq(&stream->unasked)) e = cs_arg_uint(e, "flags", stream->flags);
+        e = cs_arg_int(e, "priority", stream->priority);
+        e = cs_arg_int(e, "requested priority", stream->priority_asked);
+    }
+    if (stream->call) {
+        e = cs_arg_word(e, "created by", cs_call_info[stream->call].name);
+        e = cs_arg_text(e, "library", cs_name_text(stream->library), 256);
+    }
+    e = policy_args(e, stream);
+    if (stream->green) e = cs_arg_hex(e, "green context", stream->green);
+    if (stream->continued) e = cs_arg_bool(e, "continued", true);
+    return cs_arg_uint(e, "thread", stream->tid);
+}
+
 void cs_lane_stream(struct cs_stream *stream)
 {
     char name[512];
+    const struct cs_lane lane = cs_lane_at((cs_u32)stream->device, stream->lane);
     cs_name given = cs_load_acq(&stream->name);
     if (stream->announced && given == stream->name_shown) return;
     bool again = stream->announced;
@@ -193,49 +174,11 @@ void cs_lane_stream(struct cs_stream *stream)
     stream->name_shown = given;
     cs_lane_device(stream->device);
     stream_name(stream, name, sizeof name);
-    named("thread_name", (cs_u32)stream->device, stream->lane, name);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, lane, name));
     if (again) return;
-    sorted("thread_sort_index", (cs_u32)stream->device, stream->lane, stream->lane);
-
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"B\",\"cat\":\"cs_stream\",\"name\":");
-    at = cs_put_string(at, name, sizeof name);
-    at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, (cs_u32)stream->device);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, stream->lane);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, stream->shown_from_ns);
-    at = cs_put_literal(at, ",\"args\":{\"cs.stream\":");
-    at = cs_put_uint(at, stream->lane);
-    at = cs_put_literal(at, ",\"origin\":");
-    at = cs_put_string(at, origins[stream->origin], 64);
-    if (stream->origin <= CS_STREAM_ADOPTED) {
-        at = cs_put_literal(at, ",\"handle\":");
-        at = cs_put_hex(at, stream->key);
-        if (!cs_load_acq(&stream->unasked)) {
-            at = cs_put_literal(at, ",\"flags\":");
-            at = cs_put_uint(at, stream->flags);
-        }
-        at = cs_put_literal(at, ",\"priority\":");
-        at = cs_put_int(at, stream->priority);
-        at = cs_put_literal(at, ",\"requested priority\":");
-        at = cs_put_int(at, stream->priority_asked);
-    }
-    if (stream->call) {
-        at = cs_put_literal(at, ",\"created by\":");
-        at = cs_put_string(at, cs_call_info[stream->call].name, 128);
-        at = cs_put_literal(at, ",\"library\":");
-        at = cs_put_string(at, cs_name_text(stream->library), 256);
-    }
-    at = put_policy(at, stream);
-    if (stream->green) {
-        at = cs_put_literal(at, ",\"green context\":");
-        at = cs_put_hex(at, stream->green);
-    }
-    if (stream->continued) at = cs_put_literal(at, ",\"continued\":true");
-    at = cs_put_literal(at, ",\"thread\":");
-    at = cs_put_uint(at, stream->tid);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, lane, stream->lane));
+    struct cs_draft e = cs_life_begins(cs_draft(), "cs_stream", cs_title_given(name, sizeof name), lane, stream->shown_from_ns);
+    cs_commit(cs_args_end(life_args(e, stream)));
 }
 
 void cs_lane_stream_ended(struct cs_stream *stream, cs_u64 ns)

@@ -6,12 +6,14 @@
 
 #include "shim/base/lane.h"
 #include "shim/object/stream.h"
+#include "shim/trace/event.h"
 
 enum { CS_HOST_PID_SHIFT = 10000000 };
 
 void cs_lanes_begin(bool part); /* a new file: nothing has been announced; `part`: of the same trace */
 cs_u32 cs_lanes_file(void); /* how many files have begun: whoever announces lanes of its own looks whether it has in this one */
 cs_u32 cs_host_pid(void);   /* the pid of host events: the process's, moved where it could be taken for a GPU's */
+static inline struct cs_lane cs_host_lane(cs_u32 tid) { return cs_lane_at(cs_host_pid(), tid); }
 void cs_lane_process(void); /* the host process's name */
 void cs_lane_thread(struct cs_thread *thread, bool again); /* its name, if it was not announced or, with `again`, has changed since */
 void cs_lane_device(int device);                           /* a GPU's name, if not announced */

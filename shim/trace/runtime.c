@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "shim/base/clock.h"
-#include "shim/base/json.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
 #include "shim/trace/totals.h"
@@ -27,23 +26,11 @@ cs_u64 cs_runtime_slice(struct cs_thread *thread, const struct cs_record *r)
     if (end < thread->last_end_ns) end = thread->last_end_ns;
     if (end <= begin) end = begin + 1;
     thread->last_end_ns = end;
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"");
     const char *name = cs_runtime_name(r->call);
-    at = cs_put_text(at, name + strspn(name, "_")); /* __cudaLaunchKernel is what everybody calls cudaLaunchKernel */
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, thread->tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, begin);
-    at = cs_put_literal(at, ",\"dur\":");
-    at = cs_put_us(at, end - begin);
-    at = cs_put_literal(at, ",\"args\":{");
-    if (r->result != cudaSuccess) {
-        at = cs_put_literal(at, "\"cs.result\":");
-        at = cs_put_int(at, r->result);
-    }
-    cs_output_commit(cs_put_literal(at, "}}"));
+    name += strspn(name, "_"); /* __cudaLaunchKernel is what everybody calls cudaLaunchKernel */
+    struct cs_draft e = cs_slice(cs_draft(), "cuda_runtime", cs_title(name), cs_host_lane(thread->tid), begin, end);
+    if (r->result != cudaSuccess) e = cs_arg_int(e, "cs.result", r->result);
+    cs_commit(cs_args_end(e));
     if (cs_output_full()) { /* making room for it ended the file */
         cs_totals_cut(1, begin, end);
         return end;

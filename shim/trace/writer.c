@@ -17,6 +17,7 @@
 #include "shim/base/worker.h"
 #include "shim/gpu/backend.h"
 #include "shim/trace/annotation.h"
+#include "shim/trace/arrow.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/listener.h"
 #include "shim/trace/output.h"
@@ -118,7 +119,7 @@ static size_t round_once(void)
     if (file) {
         cs_gpu_trace_emit();
         CS_TELL(round);
-        cs_timeline_arrows(false);
+        cs_arrows_round(false);
     }
     cs_u32 lingering = lingering_streams;
     lingering_streams = 0;
@@ -142,7 +143,7 @@ static void finish(void)
     cs_windows_end();
     cs_gpu_trace_end();
     CS_TELL(end);
-    cs_timeline_arrows(true);
+    cs_arrows_round(true);
     cs_u64 now = cs_ticks();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
