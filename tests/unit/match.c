@@ -132,6 +132,64 @@ TEST(calls_that_are_read_late_are_counted)
     CHECK(!lane.first);
 }
 
+/* Whether it has come, at a time when so many flushes have ended. */
+static enum cs_come come(const struct cs_op *op, const struct cs_since *since, cs_u64 flushes)
+{
+    cs_match.now.flushes = flushes;
+    return cs_op_come(op->id, since);
+}
+
+TEST(has_its_work_come)
+{
+    REQUIRE(begin());
+    struct cs_stream stream = {.device = 0, .lane = 13};
+    cs_store(&stream.object.ref, 1u << CS_REF_INDEX_BITS | 5);
+    struct cs_match_lane *lane = cs_match_lane_of(&stream);
+    REQUIRE(lane && cs_match_lane_made(&stream) == lane);
+    struct cs_op *nowhere = called(1, 1, 1, 2), *none = called(1, 1, 10, 11), *here = called(1, 1, 20, 21), *out = called(1, 1, 30, 31);
+    CHECK_IS(cs_lane_come(lane, NULL), CS_CAME);
+    none->lane = here->lane = out->lane = lane->number;
+    cs_queue_add(lane, none);
+    cs_queue_add(lane, here);
+    cs_queue_add(lane, out);
+    const struct cs_since since = {0, 0};
+    CHECK_IS(come(nowhere, NULL, 0), CS_NONE);
+    CHECK_IS(come(here, NULL, 1000), CS_AWAITED);
+    here->works = 1;
+    cs_queue_arrived(lane, here, 25, 25);
+    CHECK_IS(come(none, &since, 0), CS_NONE); /* what stood before it made none */
+    CHECK_IS(come(here, &since, 1000), CS_CAME);
+    CHECK_IS(come(out, &since, 25), CS_AWAITED);
+    CHECK_IS(cs_lane_come(lane, &since), CS_AWAITED);
+    CHECK_IS(come(out, &since, 26), CS_LOST);
+    CHECK_IS(cs_lane_come(lane, &since), CS_LOST);
+    CHECK_IS(cs_op_come(out->id + 1, NULL), CS_LOST);
+    cs_match_lane_free(&stream);
+    CHECK_IS(come(out, NULL, 0), CS_NONE);
+    CHECK(!cs_match_lane_made(&stream));
+}
+
+/* However late: rings are read one after the other, and a thread may have lost the processor before its record was there. */
+TEST(a_call_of_a_capture_that_is_read_late)
+{
+    REQUIRE(begin() && cs_streams_init());
+    struct cs_stream *stream = cs_pool_new(&cs_streams);
+    REQUIRE(stream);
+    cs_match_capture_ended(stream, 100, 200);
+    for (int i = 0; i < 100; i++) cs_captures_settle();
+    struct cs_match_lane *lane = cs_match_lane_of(stream);
+    struct cs_op *captured = called(1, 1, 150, 151), *before = called(2, 2, 50, 51), *behind = called(3, 3, 250, 251);
+    CHECK(!cs_captures(stream, 150)); /* it has ended */
+    captured->lane = before->lane = behind->lane = lane->number;
+    cs_queue_add(lane, captured);
+    cs_queue_add(lane, before);
+    cs_queue_add(lane, behind);
+    cs_captures_settle();
+    CHECK_IS(cs_op_come(captured->id, NULL), CS_NONE);
+    CHECK(cs_op_come(before->id, NULL) == CS_AWAITED && cs_op_come(behind->id, NULL) == CS_AWAITED);
+    CHECK(lane->first == before->id && before->after == behind->id && lane->last == behind->id);
+}
+
 static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }
 static cs_u64 CUPTIAPI half_speed(void) { return 5000000000000u + cs_ticks() / 2; }
 
