@@ -31,7 +31,7 @@ static void learn(struct cs_match_lane *lane, cs_u32 gpu_id)
 
 /* --- of a stream object --- */
 
-static cs_u32 *place_of(const struct cs_stream *stream) { return &table->lane_of_stream[cs_load(&stream->object.ref) & ((1u << CS_REF_INDEX_BITS) - 1)]; }
+static cs_u32 *place_of(const struct cs_stream *stream) { return &table->lane_of_stream[cs_load(&stream->object.ref) % CS_STREAMS]; }
 
 struct cs_match_lane *cs_match_lane_made(const struct cs_stream *stream)
 {

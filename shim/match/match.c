@@ -21,7 +21,7 @@ struct cs_match cs_match;
     T(threads_used, CS_OP_THREADS)                                                                                                                   \
     T(lanes, CS_MATCH_LANES)                                                                                                                               \
     T(lane_buckets, CS_LANE_BUCKETS)                                                                                                                 \
-    T(lane_of_stream, 1 << CS_REF_INDEX_BITS)                                                                                                        \
+    T(lane_of_stream, CS_STREAMS)                                                                                                                    \
     T(node_calls, CS_NODE_CALLS)                                                                                                                     \
     T(node_order, CS_NODE_CALLS)                                                                                                                     \
     T(nodes, CS_NODES)                                                                                                                               \

@@ -54,10 +54,6 @@ void cs_thread_set_ring_size(size_t bytes)
 /* As for a new thread. */
 static void make_free(struct cs_thread *t)
 {
-    t->last_end_ns = t->loss_begin_ns = t->loss_end_ns = t->part_since_ns = t->part_first_ns = 0;
-    t->announced = t->populated = t->is_driver = t->site_legacy = false;
-    t->site = t->quiet = t->site_context = 0;
-    t->given_shown = 0;
     t->first = cs_load(&t->ring.tail);
     cs_store(&t->lost, 0);
     cs_memory_forget(t->ring.slots, (t->ring.mask + 1) * CS_SLOT);
@@ -79,14 +75,20 @@ static struct cs_thread *take_free(void)
 static struct cs_thread *make_new(void)
 {
     static const char no_ring[] = "the ring of a thread (CUSTREAM_BUFFER); its calls are not recorded";
+    if (cs_load(&thread_count) >= CS_THREADS) {
+        cs_refused(no_ring);
+        return NULL;
+    }
     struct cs_thread *t = cs_memory_map(sizeof *t, no_ring);
     void *slots = t ? cs_memory_map(ring_bytes, no_ring) : NULL;
-    if (!slots) {
+    cs_u32 index = slots ? cs_add(&thread_count, 1) + 1 : 0;
+    if (!index || index > CS_THREADS) {
+        cs_memory_unmap(slots, ring_bytes);
         cs_memory_unmap(t, sizeof *t);
         return NULL;
     }
     t->ring.slots = slots;
-    t->index = cs_add(&thread_count, 1) + 1;
+    t->index = index;
     t->ring.mask = ring_bytes / CS_SLOT - 1;
     cs_store(&t->state, CS_THREAD_LIVE);
     struct cs_thread *head = cs_load(&cs_threads);
@@ -126,6 +128,7 @@ void cs_thread_recycle(struct cs_thread *t)
 void cs_threads_forget(void)
 {
     cs_store(&cs_threads, NULL); /* their memory stays mapped, untouched and shared with the parent */
+    cs_store(&thread_count, 0);
     cs_self = NULL;
     if (end_known) pthread_setspecific(end_key, NULL);
 }

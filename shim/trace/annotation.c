@@ -8,6 +8,7 @@
 #include "shim/object/given.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
+#include "shim/trace/thread_row.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
@@ -139,13 +140,14 @@ static void span(const struct cs_annotation *what, cs_u32 tid, cs_u64 begin_ns, 
 /* --- pushed ranges --- */
 
 /* The slice of a range that is over, or of as much of it as this part of the trace has (`count` 0 then). */
-static void range_slice(struct cs_thread *thread, const struct open_range *range, cs_u64 end_ns, const char *note, cs_u64 count)
+static void range_slice(const struct cs_thread *thread, const struct open_range *range, cs_u64 end_ns, const char *note, cs_u64 count)
 {
+    struct cs_thread_row *row = cs_thread_row(thread);
     struct cs_annotation what;
     if (range->continued && !note) note = "began in an earlier part";
     cs_annotation_unpack(range->value, &what);
-    if (end_ns < thread->last_end_ns) end_ns = thread->last_end_ns; /* which lies behind the begin, since the range took that nanosecond */
-    thread->last_end_ns = end_ns;
+    if (end_ns < row->last_end_ns) end_ns = row->last_end_ns; /* which lies behind the begin, since the range took that nanosecond */
+    row->last_end_ns = end_ns;
     if (cs_output_full()) {
         cs_totals_cut(count, range->begin_ns, end_ns);
         return;
@@ -160,34 +162,35 @@ static void range_slice(struct cs_thread *thread, const struct open_range *range
 }
 
 /* The records that should have ended them are lost: those that stand where the thread says that no open range is. */
-static void end_stale(struct cs_thread *thread, cs_u32 places, cs_u32 but_id)
+static void end_stale(const struct cs_thread *thread, cs_u32 places, cs_u32 but_id)
 {
-    struct cs_open_ranges *open = thread->open;
+    struct cs_open_ranges *open = cs_thread_row(thread)->open;
     while (open->count && open->at[open->count - 1].place >= places && open->at[open->count - 1].id != but_id) {
         open->count--;
-        range_slice(thread, &open->at[open->count], thread->last_end_ns, "its end was lost", 1);
+        range_slice(thread, &open->at[open->count], cs_thread_row(thread)->last_end_ns, "its end was lost", 1);
     }
 }
 
-static void range_pushed(struct cs_thread *thread, const struct cs_record *r, struct cs_annotation_record more)
+static void range_pushed(const struct cs_thread *thread, const struct cs_record *r, struct cs_annotation_record more)
 {
-    if (!thread->open) thread->open = cs_memory_map(sizeof *thread->open, "the open NVTX ranges of a thread");
-    struct cs_open_ranges *open = thread->open;
+    struct cs_thread_row *row = cs_thread_row(thread);
+    if (!row->open) row->open = cs_memory_map(sizeof *row->open, "the open NVTX ranges of a thread");
+    struct cs_open_ranges *open = row->open;
     if (!open) return;
     end_stale(thread, more.place, 0);
     if (open->count == CS_RANGES_OPEN) return;
     cs_u64 begin = cs_clock_ns(r->begin);
-    if (begin < thread->last_end_ns) begin = thread->last_end_ns;
+    if (begin < row->last_end_ns) begin = row->last_end_ns;
     struct open_range *range = &open->at[open->count++];
     *range = (struct open_range){.begin_ns = begin, .id = more.id, .tid = thread->tid, .place = more.place};
     memcpy(range->value, r->value, sizeof range->value);
-    thread->last_end_ns = begin + 1; /* what comes in it begins later, and so is shorter */
+    row->last_end_ns = begin + 1; /* what comes in it begins later, and so is shorter */
 }
 
-static void range_popped(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, struct cs_annotation_record more)
+static void range_popped(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, struct cs_annotation_record more)
 {
     static const char OUTSIDE[] = "began while nothing was recorded";
-    struct cs_open_ranges *open = thread->open;
+    struct cs_open_ranges *open = cs_thread_row(thread)->open;
     cs_u64 end = cs_clock_ns(r->end);
     if (open) end_stale(thread, more.place, more.id);
     cs_u32 i = open ? open->count : 0;
@@ -204,15 +207,16 @@ static void range_popped(struct cs_thread *thread, const struct cs_record *r, co
     range_slice(thread, &range, end, !r->begin ? "began before the trace" : cs_windows_covers(r->begin) ? OUTSIDE : NULL, 1);
 }
 
-void cs_annotations_crossed(struct cs_thread *thread, cs_u64 begin_ns)
+void cs_annotations_crossed(const struct cs_thread *thread, cs_u64 begin_ns)
 {
-    for (cs_u32 i = 0; thread->open && i < thread->open->count; i++)
-        if (thread->open->at[i].begin_ns >= begin_ns) thread->open->at[i].crosses = true;
+    struct cs_open_ranges *open = cs_thread_row(thread)->open;
+    for (cs_u32 i = 0; open && i < open->count; i++)
+        if (open->at[i].begin_ns >= begin_ns) open->at[i].crosses = true;
 }
 
-void cs_annotations_thread_ends(struct cs_thread *thread, cs_u64 ended)
+void cs_annotations_thread_ends(const struct cs_thread *thread, cs_u64 ended)
 {
-    struct cs_open_ranges *open = thread->open;
+    struct cs_open_ranges *open = cs_thread_row(thread)->open;
     cs_u64 now = open && open->count ? cs_clock_ns(ended ? ended : cs_ticks()) : 0;
     while (open && open->count) {
         open->count--;
@@ -222,11 +226,12 @@ void cs_annotations_thread_ends(struct cs_thread *thread, cs_u64 ended)
 
 /* --- marks --- */
 
-static void mark(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what)
+static void mark(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what)
 {
+    struct cs_thread_row *row = cs_thread_row(thread);
     cs_u64 ns = cs_clock_ns(r->begin);
-    if (ns < thread->last_end_ns) ns = thread->last_end_ns;
-    thread->last_end_ns = ns + 1;
+    if (ns < row->last_end_ns) ns = row->last_end_ns;
+    row->last_end_ns = ns + 1;
     struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, category, title_of(what), cs_host_lane(thread->tid), ns);
     cs_commit(cs_args_end(attributes(e, what)));
     counted(1, ns, ns);
@@ -247,7 +252,7 @@ static struct open_range *started_slot(cs_u32 id, bool make)
     return make ? empty : NULL;
 }
 
-static void range_started(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
+static void range_started(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
 {
     cs_u64 begin = cs_clock_ns(r->begin);
     struct open_range *slot = started_slot(id, true);
@@ -264,7 +269,7 @@ static void range_started(struct cs_thread *thread, const struct cs_record *r, c
     }
 }
 
-static void range_ended(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
+static void range_ended(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
 {
     cs_u64 end = cs_clock_ns(r->end);
     struct open_range *slot = started_slot(id, true);
@@ -290,10 +295,11 @@ static void announce(cs_u32 tid)
 void cs_annotations_part_ends(cs_u64 now_ns)
 {
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
-        bool live = t->open && t->open->count && cs_load(&t->state) != CS_THREAD_FREE;
+        struct cs_open_ranges *open = cs_thread_row(t)->open;
+        bool live = open && open->count && cs_load(&t->state) != CS_THREAD_FREE;
         if (live) cs_lane_thread(t, false);
-        for (cs_u32 i = live ? t->open->count : 0; i-- > 0;)
-            range_slice(t, &t->open->at[i], t->last_end_ns, t->open->at[i].continued ? "began in an earlier part, and goes on in the next" : "goes on in the next part", 0);
+        for (cs_u32 i = live ? open->count : 0; i-- > 0;)
+            range_slice(t, &open->at[i], cs_thread_row(t)->last_end_ns, open->at[i].continued ? "began in an earlier part, and goes on in the next" : "goes on in the next part", 0);
     }
     for (cs_u32 i = 0; any_started && i < SLOTS && !cs_output_full(); i++) {
         struct cs_annotation what;
@@ -306,10 +312,11 @@ void cs_annotations_part_ends(cs_u64 now_ns)
 void cs_annotations_part_begins(cs_u64 now_ns)
 {
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
-        bool live = t->open && cs_load(&t->state) != CS_THREAD_FREE;
-        for (cs_u32 i = 0; live && i < t->open->count; i++) {
-            t->open->at[i].begin_ns = t->last_end_ns++; /* each shorter than the one around it */
-            t->open->at[i].continued = true;
+        struct cs_thread_row *row = cs_thread_row(t);
+        bool live = row->open && cs_load(&t->state) != CS_THREAD_FREE;
+        for (cs_u32 i = 0; live && i < row->open->count; i++) {
+            row->open->at[i].begin_ns = row->last_end_ns++; /* each shorter than the one around it */
+            row->open->at[i].continued = true;
         }
     }
     for (cs_u32 i = 0; any_started && i < SLOTS && !cs_output_full(); i++) {
@@ -338,7 +345,7 @@ void cs_annotations_end(void)
 
 cs_u64 cs_annotation_count(const struct cs_record *r) { return r->call != CS_CALL_RANGE_PUSH && r->call != CS_CALL_RANGE_END; }
 
-void cs_annotation_record(struct cs_thread *thread, const struct cs_record *r)
+void cs_annotation_record(const struct cs_thread *thread, const struct cs_record *r)
 {
     struct cs_annotation what;
     struct cs_annotation_record more = cs_annotation_unpack(r->value, &what);

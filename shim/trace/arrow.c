@@ -6,6 +6,7 @@
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
+#include "shim/trace/thread_row.h"
 #include "shim/trace/totals.h"
 
 static cs_u64 next_flow;
@@ -48,8 +49,9 @@ static cs_u64 start_here(const struct arrow *a, bool part_ends)
     if (!part_ends && (!parted_ns || a->from_ns >= parted_ns + CS_RANGES_OPEN)) return a->from_ns;
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
         if (t->tid != a->from_tid || cs_load(&t->state) == CS_THREAD_FREE) continue;
-        if (a->from_ns < t->part_since_ns || a->from_ns >= t->last_end_ns) return 0;
-        return a->from_ns > t->part_first_ns ? a->from_ns : t->part_first_ns;
+        const struct cs_thread_row *row = cs_thread_row(t);
+        if (a->from_ns < row->part_since_ns || a->from_ns >= row->last_end_ns) return 0;
+        return a->from_ns > row->part_first_ns ? a->from_ns : row->part_first_ns;
     }
     return a->from_ns >= parted_ns ? a->from_ns : 0;
 }

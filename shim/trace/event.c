@@ -4,10 +4,6 @@
 #include <stdlib.h>
 
 #include "shim/trace/demangle.h"
-#include "shim/trace/output.h"
-
-struct cs_draft cs_draft(void) { return (struct cs_draft){cs_output_room()}; }
-void cs_commit(struct cs_draft e) { cs_output_commit(e.at); }
 
 /* --- pieces --- */
 
@@ -120,13 +116,6 @@ struct cs_draft cs_arrow_end(struct cs_draft e, enum cs_end end, const char *cat
     return (struct cs_draft){cs_put_literal(at, "\"}")};
 }
 
-/* The last comma becomes a brace. */
-struct cs_draft cs_args_end(struct cs_draft e)
-{
-    char *at = e.at[-1] == ',' ? e.at - 1 : e.at;
-    return (struct cs_draft){cs_put_literal(at, "}}")};
-}
-
 /* --- what processes and threads are called --- */
 
 /* {"ph":"M","name":"process_KIND" */
@@ -170,22 +159,9 @@ struct cs_draft cs_arg_named(struct cs_draft e, const char *key)
 void cs_key_make(struct cs_key *key, const char *name) { key->length = (unsigned char)snprintf(key->text, sizeof key->text, "\"%s\":", name); }
 
 struct cs_draft cs_value_bool(struct cs_draft e, bool yes) { return cs_value_next(yes ? cs_put_literal(e.at, "true") : cs_put_literal(e.at, "false")); }
-struct cs_draft cs_value_word(struct cs_draft e, const char *ours) { return cs_value_next(put_title(e.at, cs_title(ours))); }
 struct cs_draft cs_value_text(struct cs_draft e, const char *text, size_t max) { return cs_value_next(cs_put_string(e.at, text, max)); }
 struct cs_draft cs_value_kernel(struct cs_draft e, cs_name kernel) { return cs_value_next(cs_put_kernel(e.at, kernel)); }
 struct cs_draft cs_value_kernel_brief(struct cs_draft e, cs_name kernel) { return cs_value_next(cs_put_kernel_brief(e.at, kernel)); }
-
-struct cs_draft cs_value_uints(struct cs_draft e, const cs_u32 *numbers, size_t n)
-{
-    char *at = e.at;
-    *at++ = '[';
-    for (size_t i = 0; i < n; i++) {
-        if (i) *at++ = ',';
-        at = cs_put_uint(at, numbers[i]);
-    }
-    *at++ = ']';
-    return cs_value_next(at);
-}
 
 /* A number from snprintf, whatever the program's locale puts for the decimal point. */
 struct cs_draft cs_value_double(struct cs_draft e, double number)

@@ -15,12 +15,13 @@
 
 #include "shim/base/json.h"
 #include "shim/object/names.h"
+#include "shim/trace/output.h"
 
 struct cs_draft {
     char *at;
 };
-struct cs_draft cs_draft(void); /* room for one event; what is in it counts with the commit */
-void cs_commit(struct cs_draft draft);
+CS_HOT struct cs_draft cs_draft(void) { return (struct cs_draft){cs_output_room()}; } /* room for one event; what is in it counts with the commit */
+CS_HOT void cs_commit(struct cs_draft e) { cs_output_commit(e.at); }
 
 /* Where an event stands. */
 struct cs_lane {
@@ -49,7 +50,9 @@ struct cs_draft cs_instant(struct cs_draft, enum cs_instant_of, const char *cate
 struct cs_draft cs_counter(struct cs_draft, struct cs_title, struct cs_lane, cs_u64 ns); /* its arguments are its values from then on */
 enum cs_end { CS_END_FIRST, CS_END_LAST };
 struct cs_draft cs_span_end(struct cs_draft, enum cs_end, const char *category, struct cs_title, struct cs_lane, cs_u64 ns, cs_u64 id); /* may lie over others */
-struct cs_draft cs_args_end(struct cs_draft);
+
+/* The last comma becomes a brace. */
+CS_HOT struct cs_draft cs_args_end(struct cs_draft e) { return (struct cs_draft){cs_put_literal(e.at - (e.at[-1] == ','), "}}")}; }
 
 /* Slices of which there are very many: what does not change of one is made once a file. */
 struct cs_slice_head {
@@ -94,13 +97,25 @@ CS_HOT struct cs_draft cs_value_uint(struct cs_draft e, cs_u64 n) { return cs_va
 CS_HOT struct cs_draft cs_value_int(struct cs_draft e, cs_i64 n) { return cs_value_next(cs_put_int(e.at, n)); }
 CS_HOT struct cs_draft cs_value_hex(struct cs_draft e, cs_u64 n) { return cs_value_next(cs_put_hex(e.at, n)); }
 CS_HOT struct cs_draft cs_value_us(struct cs_draft e, cs_u64 ns) { return cs_value_next(cs_put_us(e.at, ns)); }
+CS_HOT struct cs_draft cs_value_word(struct cs_draft e, const char *ours) /* a text as in cs_title */
+{
+    *e.at = '"';
+    char *at = cs_put_text(e.at + 1, ours);
+    *at = '"';
+    return cs_value_next(at + 1);
+}
+CS_HOT struct cs_draft cs_value_uints(struct cs_draft e, const cs_u32 *numbers, size_t n) /* a list, of one number at least */
+{
+    char *at = e.at;
+    for (size_t i = 0; i < n; i++) *at = i ? ',' : '[', at = cs_put_uint(at + 1, numbers[i]);
+    *at = ']';
+    return cs_value_next(at + 1);
+}
 struct cs_draft cs_value_double(struct cs_draft, double number);
 struct cs_draft cs_value_bool(struct cs_draft, bool yes);
-struct cs_draft cs_value_word(struct cs_draft, const char *ours);             /* a text as in cs_title */
 struct cs_draft cs_value_text(struct cs_draft, const char *text, size_t max); /* a text from outside */
 struct cs_draft cs_value_kernel(struct cs_draft, cs_name kernel);
 struct cs_draft cs_value_kernel_brief(struct cs_draft, cs_name kernel);
-struct cs_draft cs_value_uints(struct cs_draft, const cs_u32 *numbers, size_t n); /* a list */
 
 #define cs_arg_uint(e, key, n)         cs_value_uint(cs_arg_key(e, key), n)
 #define cs_arg_int(e, key, n)          cs_value_int(cs_arg_key(e, key), n)

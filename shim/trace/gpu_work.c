@@ -7,6 +7,7 @@
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/output.h"
+#include "shim/trace/stream_life.h"
 #include "shim/trace/totals.h"
 
 static const char *const categories[CS_GPU_KINDS] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};
@@ -127,7 +128,8 @@ static void place(struct cs_match_found *found)
     struct cs_match_lane *lane = found->lane;
     if (found->op && found->start_ns < found->op->begin_ns) found->start_ns = found->op->begin_ns; /* clocks of two processors: never before its call */
     const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
-    if (stream && stream->announced && found->start_ns <= stream->shown_from_ns) found->start_ns = stream->shown_from_ns + 1;
+    const cs_u64 life_from = stream ? cs_stream_life_from(stream) : 0;
+    if (life_from && found->start_ns <= life_from) found->start_ns = life_from + 1;
     if (found->end_ns <= found->start_ns) found->end_ns = found->start_ns + 1;
     found->pid = lane->device;
     found->tid = cs_gpu_lane_place(lane, false, &found->start_ns, found->end_ns);

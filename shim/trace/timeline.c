@@ -1,8 +1,5 @@
 #include "shim/trace/timeline.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "shim/base/clock.h"
 #include "shim/trace/annotation.h"
 #include "shim/trace/arrow.h"
@@ -12,21 +9,14 @@
 #include "shim/trace/listener.h"
 #include "shim/trace/output.h"
 #include "shim/trace/runtime.h"
+#include "shim/trace/stream_life.h"
+#include "shim/trace/thread_row.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
 CS_READ_MOSTLY const struct cs_listener *cs_listener;
 
 static cs_u64 latest_ns; /* up to which the host's slices reach */
-
-/* Streams whose lives began in an earlier part. Of very many, the others come when something happens on them. */
-static void lives_go_on(void)
-{
-    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity && cs_output_roomy(); i++) {
-        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
-        if (cs_load_acq(&stream->object.ref) && stream->continued && !stream->over) cs_lane_stream(stream);
-    }
-}
 
 void cs_timeline_begin(enum cs_begin why)
 {
@@ -41,26 +31,12 @@ void cs_timeline_begin(enum cs_begin why)
     cs_output_commit(cs_totals_header(cs_output_room()));
     cs_lane_process();
     if (why == CS_BEGIN_FILE) return;
-    lives_go_on();
+    cs_stream_lives_go_on();
     cs_annotations_part_begins(latest_ns);
-    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) t->part_first_ns = t->last_end_ns;
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) cs_thread_row(t)->part_first_ns = cs_thread_row(t)->last_end_ns;
 }
 
 /* --- what calls say of streams --- */
-
-static void count_work(struct cs_stream *stream, const struct cs_record *r)
-{
-    static const unsigned char work_of[CS_KIND_COUNT] = {
-        [CS_KIND_NONE] = CS_WORK_OTHER,    [CS_KIND_LAUNCH] = CS_WORK_LAUNCHES, [CS_KIND_COPY] = CS_WORK_COPIES,    [CS_KIND_SET] = CS_WORK_SETS,
-        [CS_KIND_EVENT] = CS_WORK_RECORDS, [CS_KIND_WAIT] = CS_WORK_WAITS,      [CS_KIND_SYNC] = CS_WORK_SYNCS,     [CS_KIND_QUERY] = CS_WORK_OTHER,
-        [CS_KIND_STREAM] = CS_WORK_OTHER,  [CS_KIND_CAPTURE] = CS_WORK_OTHER,   [CS_KIND_GRAPH] = CS_WORK_GRAPHS,   [CS_KIND_HOSTFN] = CS_WORK_OTHER,
-        [CS_KIND_MEMORY] = CS_WORK_OTHER,  [CS_KIND_MEMOP] = CS_WORK_OTHER,     [CS_KIND_EXTERNAL] = CS_WORK_OTHER, [CS_KIND_CONTEXT] = CS_WORK_OTHER,
-        [CS_KIND_MODULE] = CS_WORK_OTHER};
-    if (r->result != CUDA_SUCCESS) return;
-    const struct cs_call_info *info = &cs_call_info[r->call];
-    stream->work[work_of[info->kind]]++;
-    if (info->kind == CS_KIND_COPY && info->shown[0].format == CS_FORMAT_SIZE) stream->bytes_copied += r->value[0];
-}
 
 /* A capture stands on the row of waits of the stream that it began on, from the begin call's return to the end call. */
 static void capture_slice(struct cs_stream *stream, const struct cs_record *r, cs_u64 began)
@@ -114,10 +90,10 @@ static void tell_wait(const struct cs_thread *thread, const struct cs_record *r,
 
 /* Where a callback's slice begins. A gap may have begun before the callback, in one whose record is lost, and ended in it: the slice then begins behind it,
  * and behind any other gap since, so that it holds nothing in part. */
-static cs_u64 callback_begin(struct cs_thread *thread, cs_u64 begin)
+static cs_u64 callback_begin(struct cs_thread_row *row, cs_u64 begin)
 {
-    if (thread->loss_begin_ns && thread->loss_begin_ns < begin && begin < thread->loss_end_ns) begin = thread->loss_end_ns;
-    thread->loss_begin_ns = thread->loss_end_ns = 0;
+    if (row->loss_begin_ns && row->loss_begin_ns < begin && begin < row->loss_end_ns) begin = row->loss_end_ns;
+    row->loss_begin_ns = row->loss_end_ns = 0;
     return begin;
 }
 
@@ -144,8 +120,9 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         cs_totals_cut(r->call == CS_CALL_LOSS ? r->value[0] : cs_annotation_count(r), cs_clock_ns(r->begin), cs_clock_ns(r->end));
         return;
     }
-    if (!thread->announced) {
-        if (!thread->last_end_ns) thread->is_driver = r->call == CS_CALL_CALLBACK || (r->call == CS_CALL_DELAY && r->value[2]);
+    struct cs_thread_row *row = cs_thread_row(thread);
+    if (!row->announced) {
+        if (!row->last_end_ns) row->is_driver = r->call == CS_CALL_CALLBACK || (r->call == CS_CALL_DELAY && r->value[2]);
         cs_lane_thread(thread, false);
     }
     if (cs_call_is_runtime(r->call)) {
@@ -162,16 +139,16 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     if (stream) cs_lane_stream(stream), thread->device = (cs_u32)stream->device;
     cs_u64 begin = cs_clock_ns(r->begin), end = cs_clock_ns(r->end);
     /* Slices of a thread follow each other; a callback's may hold others. Two that round to the same nanosecond are kept apart. */
-    if (r->call == CS_CALL_CALLBACK) begin = callback_begin(thread, begin);
-    else if (begin < thread->last_end_ns) begin = thread->last_end_ns;
-    if (r->call == CS_CALL_CALLBACK && end < thread->last_end_ns) end = thread->last_end_ns;
+    if (r->call == CS_CALL_CALLBACK) begin = callback_begin(row, begin);
+    else if (begin < row->last_end_ns) begin = row->last_end_ns;
+    if (r->call == CS_CALL_CALLBACK && end < row->last_end_ns) end = row->last_end_ns;
     if (end <= begin) end = begin + 1;
-    if (end > thread->last_end_ns) thread->last_end_ns = end;
+    if (end > row->last_end_ns) row->last_end_ns = end;
     if (end > latest_ns) latest_ns = end;
     if (r->call == CS_CALL_LOSS) {
-        if (!thread->loss_begin_ns) thread->loss_begin_ns = begin;
-        thread->loss_end_ns = end;
-        thread->last_end_ns = end + 1; /* what begins at its end is to hold what comes then */
+        if (!row->loss_begin_ns) row->loss_begin_ns = begin;
+        row->loss_end_ns = end;
+        row->last_end_ns = end + 1; /* what begins at its end is to hold what comes then */
         cs_loss_slice(thread->tid, begin, end, r->value[0]);
         CS_TELL(lost, thread, r->value[0]);
         return;
@@ -182,7 +159,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     } else if (r->call == CS_CALL_DELAY) {
         cs_call_slice(thread->tid, r, stream, 0, begin, end);
     } else {
-        if (stream) count_work(stream, r);
+        if (stream) cs_stream_life_works(stream, r);
         cs_u64 work = cs_match_call(thread, r, stream, begin);
         CS_TELL(call, thread, r, stream, work, begin);
         cs_call_slice(thread->tid, r, stream, work, begin, end);
@@ -199,68 +176,27 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     tell_graphs(r, stream);
 }
 
-/* The end of a stream's life in this file, with what went through it here. */
-enum life_end { DESTROYED, NEVER_DESTROYED, CONTINUES };
-static void life_end(struct cs_stream *stream, cs_u64 ns, enum life_end how)
-{
-    static const char *const names[] = {"launches", "copies", "memsets", "event records", "waits", "synchronisations", "graphs", "other calls"};
-    char rule[32];
-    if (ns <= stream->shown_from_ns) ns = stream->shown_from_ns + 1;
-    struct cs_draft e = cs_life_ends(cs_draft(), cs_lane_at((cs_u32)stream->device, stream->lane), ns);
-    for (size_t i = 0; i < CS_COUNT(names); i++)
-        if (stream->work[i]) e = cs_value_uint(cs_arg_named(e, names[i]), stream->work[i]);
-    if (stream->bytes_copied) e = cs_arg_uint(e, "bytes copied", stream->bytes_copied);
-    if (stream->pool_place) e = cs_arg_uint(e, "shared by", cs_load(&stream->shares_most));
-    if (stream->rule != stream->rule_shown) { /* it matched by the name that it got */
-        snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
-        e = cs_arg_word(e, "rule", rule);
-        e = cs_arg_int(e, "priority", stream->priority);
-    }
-    if (stream->name_shown) e = cs_arg_text(e, "application name", cs_name_text(stream->name_shown), 512);
-    e = how == CONTINUES ? cs_arg_bool(e, "continues", true) : cs_arg_bool(e, "destroyed", how == DESTROYED);
-    cs_commit(cs_args_end(e));
-    memset(stream->work, 0, sizeof stream->work);
-    stream->bytes_copied = 0;
-    cs_lane_stream_ended(stream, ns);
-}
-
 void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)
 {
-    bool unseen = !stream->announced && (stream->over || cs_windows_within(stream->created, ended)); /* an earlier part has its end; nobody could see it */
-    if (!cs_output_full() && !unseen) {
-        cs_u64 to = cs_clock_ns(ended), filled = cs_match_filled(stream);
-        cs_lane_stream(stream);
-        cs_gpu_trace_stream_ends(stream);
-        life_end(stream, filled > to ? filled : to, cs_load(&stream->ended) ? DESTROYED : NEVER_DESTROYED); /* its work went on */
-        stream->over = true;
-    }
+    cs_stream_life_ended(stream, ended);
     cs_match_lane_free(stream);
 }
 
 /* --- parts --- */
 
-size_t cs_timeline_pending(void) { return cs_arrows_waiting() * 230 + cs_lanes_alive() * (size_t)200; }
+size_t cs_timeline_pending(void) { return cs_arrows_waiting() * 230 + cs_stream_lives_shown() * (size_t)200; }
 
-/* The writer may be far behind the program: what has ended there may go on here, so lives are cut where the records are, and not at the present time. */
 void cs_timeline_part_end(void)
 {
     cs_arrows_part_ends(latest_ns);
     cs_annotations_part_ends(latest_ns);
     cs_windows_part_ends();
-    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
-        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
-        if (!cs_load_acq(&stream->object.ref) || !stream->announced || cs_output_full()) continue;
-        cs_u64 ended = cs_load(&stream->ended), ended_ns = ended ? cs_clock_ns(ended) : UINT64_MAX;
-        bool awaited;
-        cs_gpu_trace_stream_ends(stream);
-        cs_u64 cut = cs_match_cut(stream, ended_ns < latest_ns ? ended_ns : latest_ns, &awaited);
-        stream->over = ended_ns <= latest_ns && !awaited;
-        life_end(stream, cut, stream->over ? DESTROYED : CONTINUES);
-    }
+    cs_stream_lives_part_end(latest_ns);
 }
 
 void cs_timeline_thread_end(struct cs_thread *thread)
 {
+    const struct cs_thread_row *row = cs_thread_row(thread);
     cs_annotations_thread_ends(thread, thread->ended);
     cs_u64 lost = cs_load_acq(&thread->lost);
     if (lost && cs_output_full()) cs_totals_cut(lost, cs_clock_ns(cs_load(&thread->lost_begin)), cs_clock_ns(cs_load(&thread->lost_end)));
@@ -268,8 +204,8 @@ void cs_timeline_thread_end(struct cs_thread *thread)
     if (lost) {
         cs_u64 begin = cs_clock_ns(cs_load(&thread->lost_begin)), end = cs_clock_ns(cs_load(&thread->lost_end));
         cs_lane_thread(thread, false);
-        cs_loss_slice(thread->tid, begin < thread->last_end_ns ? thread->last_end_ns : begin, end, lost);
+        cs_loss_slice(thread->tid, begin < row->last_end_ns ? row->last_end_ns : begin, end, lost);
         CS_TELL(lost, thread, lost);
     }
-    if (thread->announced) cs_lane_thread(thread, true);
+    if (row->announced) cs_lane_thread(thread, true);
 }

@@ -23,6 +23,8 @@
 #include "shim/trace/output.h"
 #include "shim/trace/rotate.h"
 #include "shim/trace/runtime.h"
+#include "shim/trace/stream_life.h"
+#include "shim/trace/thread_row.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
@@ -55,9 +57,10 @@ static size_t drain(struct cs_thread *thread)
         if (!((i + 1) & 1023)) cs_store_rel(&thread->ring.tail, i + 1); /* room for the application while we go on */
     }
     cs_store_rel(&thread->ring.tail, head);
-    if (!thread->populated && head - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
+    struct cs_thread_row *row = cs_thread_row(thread);
+    if (!row->populated && head - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
         cs_memory_populate(thread->ring.slots, (thread->ring.mask + 1) * CS_SLOT);
-        thread->populated = true;
+        row->populated = true;
     }
     return head - tail;
 }
@@ -101,7 +104,11 @@ static size_t drain_all(void)
         if (cs_load(&t->state) == CS_THREAD_FREE) continue;
         if (cs_load(&had)) records += drain(t);
         if (!done) continue;
-        if (cs_load(&had)) cs_timeline_thread_end(t);
+        if (cs_load(&had)) {
+            cs_timeline_thread_end(t);
+            CS_TELL(thread_ends, t);
+            cs_thread_row_empty(t);
+        }
         cs_thread_recycle(t);
     }
     return records;
@@ -270,5 +277,6 @@ void cs_writer_after_fork_in_child(void)
     if (cs_writer_alive() || cs_load(&writer.state) == CS_WORKER_FINISHING) cs_store(&writer.state, CS_WORKER_IDLE);
     cs_output_forget();
     cs_windows_after_fork_in_child();
+    cs_stream_lives_forget();
     ended_streams = ended_events = ended_contexts = lingering_streams = 0;
 }
