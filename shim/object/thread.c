@@ -76,7 +76,7 @@ static struct cs_thread *make_new(void)
 {
     static const char no_ring[] = "the ring of a thread (CUSTREAM_BUFFER); its calls are not recorded";
     if (cs_load(&thread_count) >= CS_THREADS) {
-        cs_refused(no_ring);
+        cs_refused("a thread beyond 65,536 at once; its calls are not recorded");
         return NULL;
     }
     struct cs_thread *t = cs_memory_map(sizeof *t, no_ring);

@@ -6,9 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/base/clock.h"
 #include "shim/object/given.h"
-#include "shim/trace/output.h"
 #include "shim/trace/path.h"
 #include "shim/trace/stream_life.h"
 #include "shim/trace/thread_row.h"
