@@ -13,8 +13,9 @@
 #include "shim/hook/window.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
-#include "shim/out/output.h"
 #include "shim/policy/hooks.h"
+#include "shim/out/output.h"
+#include "shim/trace/stream_life.h"
 #include "shim/trace/writer.h"
 
 static struct cs_stream *stream_of(cs_u64 link) { return link ? cs_pool_get(&cs_streams, (cs_ref)link) : NULL; }
@@ -58,13 +59,14 @@ void api_link_named(void *handle, const char *name)
 bool api_link_history(void *handle, cs_u64 link, custream_history_t *history)
 {
     struct cs_stream *s = stream_of(link);
+    cs_u64 work[CS_WORK_KINDS];
     (void)handle;
     if (!s || !cs_load_acq(&s->filled)) return false;
     uint64_t *const counts[] = {&history->launches, &history->copies, &history->sets, &history->records, &history->waits, &history->synchronizations,
                                 &history->graph_launches, &history->others};
-    _Static_assert(CS_COUNT(counts) == CS_COUNT(s->work), "a count for each kind of work");
-    for (size_t i = 0; i < CS_COUNT(counts); i++) *counts[i] = __atomic_load_n(&s->work[i], __ATOMIC_RELAXED);
-    history->bytes_copied = __atomic_load_n(&s->bytes_copied, __ATOMIC_RELAXED);
+    _Static_assert(CS_COUNT(counts) == CS_WORK_KINDS, "a count for each kind of work");
+    cs_stream_life_history((cs_ref)link, work, &history->bytes_copied);
+    for (int i = 0; i < CS_WORK_KINDS; i++) *counts[i] = work[i];
     snprintf(history->library, sizeof history->library, "%s", s->library ? cs_name_text(s->library) : "");
     snprintf(history->call, sizeof history->call, "%s", s->call ? cs_call_info[s->call].name : "");
     return true;

@@ -14,6 +14,9 @@ CS_TABLE(AUDIT, steps, STEPS);
 CS_TABLE(AUDIT, orders, 2 * STEPS);
 static size_t count;
 
+static struct cs_audit_thread *threads; /* by their index */
+CS_TABLE(AUDIT, threads, CS_THREADS + 1);
+
 static bool works;           /* there is memory for it */
 static cs_u64 round_begin;   /* ticks: of the round, of the one before */
 static cs_u64 taken_until;   /* ticks: steps from before come late */
@@ -24,6 +27,7 @@ static void begin(void)
     if (!cs_tables_make(CS_TABLES_AUDIT, "the audit of the default stream")) return;
     order = orders;
     order_room = orders + STEPS;
+    cs_memory_forget(threads, (CS_THREADS + 1) * sizeof *threads);
     count = 0;
     round_begin = taken_until = 0;
     cs_audit_lanes_begin();
@@ -41,16 +45,22 @@ bool cs_audit_works(void) { return works; }
 
 static void place(struct cs_thread *thread, const struct cs_record *r)
 {
-    thread->site = r->value[0];
-    thread->site_legacy = r->value[1];
-    thread->site_context = (cs_ref)r->value[2];
+    if (!works) return;
+    struct cs_audit_thread *at = &threads[thread->index];
+    at->site = r->value[0];
+    at->site_legacy = r->value[1];
+    at->site_context = (cs_ref)r->value[2];
 }
 
 static void lost(struct cs_thread *thread, cs_u64 calls)
 {
-    thread->site = 0; /* it was told before a call that is lost */
-    thread->site_legacy = false;
+    if (works) threads[thread->index].site = 0, threads[thread->index].site_legacy = false; /* it was told before a call that is lost */
     cs_audit_sums.lost += calls;
+}
+
+static void thread_ends(const struct cs_thread *thread)
+{
+    if (works) threads[thread->index] = (struct cs_audit_thread){0};
 }
 
 static void take_oldest(cs_u64 until, size_t most);
@@ -59,16 +69,17 @@ static void call(struct cs_thread *thread, const struct cs_record *r, struct cs_
 {
     if (!works) return;
     if (count + 2 > STEPS) take_oldest(UINT64_MAX, STEPS / 2);
-    int n = cs_audit_read(thread, r, stream, &steps[count]);
+    struct cs_audit_thread *at = &threads[thread->index];
+    int n = cs_audit_read(thread, at, r, stream, &steps[count]);
     for (int i = 0; i < n; i++, count++) {
         steps[count].op.work = work;
         steps[count].op.begin_ns = begin_ns;
         cs_audit_lane_at(steps[count].lane)->pending++;
         cs_audit_lane_at(steps[count].op.stream)->pending++;
     }
-    thread->site = 0;
-    thread->site_legacy = false;
-    if (r->end > thread->quiet) thread->quiet = r->end;
+    at->site = 0;
+    at->site_legacy = false;
+    if (r->end > at->quiet) at->quiet = r->end;
 }
 
 /* --- in the order of time --- */
@@ -117,7 +128,7 @@ static void round_begins(void)
     if (!works) return;
     round_begin = cs_ticks();
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
-        if (!__atomic_load_n(&t->inside, __ATOMIC_ACQUIRE)) t->quiet = round_begin;
+        if (!__atomic_load_n(&t->inside, __ATOMIC_ACQUIRE)) threads[t->index].quiet = round_begin;
 }
 
 static void round_ends(void)
@@ -125,7 +136,7 @@ static void round_ends(void)
     if (!works) return;
     cs_u64 until = round_begin;
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
-        if (cs_load_acq(&t->state) != CS_THREAD_FREE && t->quiet < until) until = t->quiet;
+        if (cs_load_acq(&t->state) != CS_THREAD_FREE && threads[t->index].quiet < until) until = threads[t->index].quiet;
     if (count > STEPS - SLACK) until = round_begin; /* a call that lasts: it will be late */
     cs_audit_waits_write(false);                    /* first, since it makes room */
     if (count) take_oldest(until, STEPS);
@@ -147,6 +158,6 @@ static void end(void)
 
 void cs_audit_listen(void)
 {
-    static const struct cs_listener audit = {begin, place, call, lost, round_begins, round_ends, end, cs_audit_put};
+    static const struct cs_listener audit = {begin, place, call, lost, thread_ends, round_begins, round_ends, end, cs_audit_put};
     if (cs_audit_on()) cs_listener = &audit;
 }

@@ -98,7 +98,7 @@ static cs_u16 shown(cs_u16 lane, const struct cs_stream *stream)
 }
 
 /* Where the call goes, and where it would go. False: there are too many streams to follow. */
-static bool place(const struct cs_thread *thread, const struct cs_stream *stream, struct cs_audit_step *step)
+static bool place(const struct cs_thread *thread, bool names_legacy, const struct cs_stream *stream, struct cs_audit_step *step)
 {
     cs_ref context = cs_load(&stream->context);
     struct cs_audit_lane own = lane_of(context, CS_AUDIT_THREAD, context, (cs_u64)thread->index << 32 | thread->tid), what;
@@ -107,7 +107,7 @@ static bool place(const struct cs_thread *thread, const struct cs_stream *stream
     case CS_STREAM_LEGACY:
         what = lane_of(context, CS_AUDIT_LEGACY, context, 0);
         step->op.stream = shown(cs_audit_lane(&what), stream);
-        step->lane = thread->site_legacy ? step->op.stream : cs_audit_lane(&own);
+        step->lane = names_legacy ? step->op.stream : cs_audit_lane(&own);
         break;
     case CS_STREAM_PER_THREAD: step->op.stream = step->lane = shown(cs_audit_lane(&own), stream); break;
     default:
@@ -119,21 +119,21 @@ static bool place(const struct cs_thread *thread, const struct cs_stream *stream
 }
 
 /* 0: the current one. */
-static cs_u16 context_by_handle(const struct cs_thread *thread, cs_u64 handle)
+static cs_u16 context_by_handle(cs_ref current, cs_u64 handle)
 {
     for (cs_u32 i = 0; handle && i < cs_load(&cs_contexts.high) && i < cs_contexts.capacity; i++) {
         const struct cs_context *context = (const struct cs_context *)(const void *)cs_pool_slot(&cs_contexts, i);
         cs_ref ref = cs_load_acq(&context->object.ref);
         if (ref && (uintptr_t)context->handle == handle && !cs_load(&context->object.ended)) return cs_audit_context(ref);
     }
-    return handle || !thread->site_context ? 0 : cs_audit_context(thread->site_context);
+    return handle || !current ? 0 : cs_audit_context(current);
 }
 
-static bool find_place(const struct meaning *means, const struct cs_thread *thread, const struct cs_record *r, const struct cs_stream *stream,
-                       struct cs_audit_step *step)
+static bool find_place(const struct meaning *means, const struct cs_thread *thread, const struct cs_audit_thread *at, const struct cs_record *r,
+                       const struct cs_stream *stream, struct cs_audit_step *step)
 {
-    if (stream) return place(thread, stream, step);
-    if (means->wide) step->context = context_by_handle(thread, means->context >= 0 ? r->value[means->context] : 0);
+    if (stream) return place(thread, at->site_legacy, stream, step);
+    if (means->wide) step->context = context_by_handle(at->site_context, means->context >= 0 ? r->value[means->context] : 0);
     if (means->wide) return step->context != 0;
     return means->what == CS_AUDIT_HOST && step->event;
 }
@@ -173,19 +173,20 @@ static bool tell_return(const struct meaning *means, const struct cs_record *r, 
     return true;
 }
 
-int cs_audit_read(const struct cs_thread *thread, const struct cs_record *r, const struct cs_stream *stream, struct cs_audit_step step[2])
+int cs_audit_read(const struct cs_thread *thread, const struct cs_audit_thread *at, const struct cs_record *r, const struct cs_stream *stream,
+                  struct cs_audit_step step[2])
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     const struct meaning *means = &meanings[r->call];
     bool over = means->capture >= 0 && r->value[means->capture]; /* a capture, also where that is an error */
     if (!means->what || (r->result != CUDA_SUCCESS && !over)) return 0;
     *step = (struct cs_audit_step){.at = means->what == CS_AUDIT_HOST ? r->end : r->begin, .what = (enum cs_audit_what)means->what};
-    step->op = (struct cs_audit_op){.begin = r->begin, .site = thread->site, .tid = thread->tid, .call = r->call,
+    step->op = (struct cs_audit_op){.begin = r->begin, .site = at->site, .tid = thread->tid, .call = r->call,
                                     .kernel = info->shown[0].format == CS_FORMAT_KERNEL ? (cs_name)r->value[0] : 0};
     if (means->event >= 0 && !(step->event = (cs_ref)r->value[means->event])) return 0; /* none that is known */
     if (means->cause >= 0 && !r->value[means->cause]) return 0;                         /* it was never recorded: nothing to wait for */
     if (!stream && !r->stream && means->may_lack) return 0;
-    if (!find_place(means, thread, r, stream, step)) {
+    if (!find_place(means, thread, at, r, stream, step)) {
         cs_audit_sums.unseen++;
         return 0;
     }

@@ -10,15 +10,13 @@
 
 #include "shim/audit/audit_model.h"
 #include "shim/base/clock.h"
-#include "shim/base/json.h"
 #include "shim/base/memory.h"
-#include "shim/gpu/backend.h"
-#include "shim/out/output.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
+#include "shim/out/output.h"
 #include "shim/trace/totals.h"
 
-enum { WAITS = 1 << 16, ON = 4, BEFORE = 5, PATIENCE = 25, SHOWN = 1000 };
+enum { WAITS = 1 << 16, ON = 4, BEFORE = 5, SHOWN = 1000 };
 
 struct cs_audit_times cs_audit_times;
 
@@ -33,7 +31,7 @@ static struct wait {
     } on[ON];
     int ons, befores;
     cs_u64 before[BEFORE];
-    cs_u64 since; /* flushes that had ended */
+    struct cs_since since;
 } *waits;
 static size_t wait_count;
 static cs_u32 unneeded_shown;
@@ -87,20 +85,15 @@ static struct row *row_of(cs_u32 device, cs_u32 number)
     return NULL;
 }
 
-static char *put_op(char *at, const char *key, const struct cs_audit_op *op, const struct cs_audit_side *side)
+static struct cs_draft op_args(struct cs_draft e, const char *key, const struct cs_audit_op *op, const struct cs_audit_side *side)
 {
-    *at++ = ',';
-    at = cs_put_string(at, key, 32);
-    *at++ = ':';
-    if (side) at = cs_put_string(at, side->name, sizeof side->name);
-    else at = cs_put_string(at, cs_call_info[op->call].name ?: "", 128);
-    if (!side || !*side->place) return at;
-    *at++ = ',';
     char where[64];
+    e = cs_arg_named(e, key);
+    if (!side) return cs_value_word(e, cs_call_info[op->call].name ?: "");
+    e = cs_value_text(e, side->name, sizeof side->name);
+    if (!*side->place) return e;
     snprintf(where, sizeof where, "%s at", key);
-    at = cs_put_string(at, where, sizeof where);
-    *at++ = ':';
-    return cs_put_string(at, side->place, sizeof side->place);
+    return cs_value_text(cs_arg_named(e, where), side->place, sizeof side->place);
 }
 
 /* From the end of the work that was waited for to the end of the wait. */
@@ -108,7 +101,7 @@ static void arrow_write(const struct cs_audit_op *first, const struct row *row, 
 {
     const struct cs_op *op = cs_op_get(first->work);
     if (!op || !op->works || op->work_file != cs_lanes_file() || op->work_end_ns > end || op->work_end_ns <= start || cs_output_full()) return;
-    cs_gpu_wake_write(CS_FLOW_AUDIT + ++arrows, op, row->device, tid, end);
+    cs_gpu_wake_write(CS_FLOW_AUDIT + ++arrows, op, cs_lane_at(row->device, tid), end);
 }
 
 /* A wait whose time is known is a slice that lasts as long; others are instants at the call. A host's stands beside the stream that it waited for. */
@@ -121,42 +114,27 @@ static void show(const struct wait *wait, const struct on *on, cs_u64 start, cs_
     bool timed = end > start;
     cs_u64 ns = timed ? start : wait->second.begin_ns, none = ns;
     cs_u32 tid = place(row, timed ? &ns : &none, timed ? end : ns);
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"");
-    at = cs_put_text(at, timed ? "X" : "i\",\"s\":\"t");
-    at = cs_put_literal(at, "\",\"cat\":\"cs_audit\",\"name\":\"implicit wait\",\"pid\":");
-    at = cs_put_uint(at, row->device);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, ns);
-    if (timed) {
-        at = cs_put_literal(at, ",\"dur\":");
-        at = cs_put_us(at, end - ns);
-    }
-    at = cs_put_literal(at, ",\"args\":{\"cs.stream\":");
-    at = cs_put_uint(at, row->number);
-    at = cs_put_literal(at, ",\"verdict\":");
-    at = cs_put_string(at, on->matters ? "hazard" : "nobody needed it", 32);
-    at = put_op(at, "operation", &wait->second, on->pair ? &on->pair->second : NULL);
-    at = put_op(at, "waited for", &on->first, on->pair ? &on->pair->first : NULL);
-    at = cs_put_literal(at, ",\"of stream\":");
-    at = cs_put_uint(at, on->number);
-    if (timed) {
-        at = cs_put_literal(at, ",\"waited_us\":");
-        at = cs_put_us(at, end - start);
-    }
-    cs_output_commit(cs_put_literal(at, "}}"));
+    const struct cs_lane lane = cs_lane_at(row->device, tid);
+    struct cs_draft e = timed ? cs_slice(cs_draft(), "cs_audit", cs_title("implicit wait"), lane, ns, end)
+                              : cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_audit", cs_title("implicit wait"), lane, ns);
+    e = cs_arg_uint(e, "cs.stream", row->number);
+    e = cs_arg_word(e, "verdict", on->matters ? "hazard" : "nobody needed it");
+    e = op_args(e, "operation", &wait->second, on->pair ? &on->pair->second : NULL);
+    e = op_args(e, "waited for", &on->first, on->pair ? &on->pair->first : NULL);
+    e = cs_arg_uint(e, "of stream", on->number);
+    if (timed) e = cs_arg_us(e, "waited_us", end - start);
+    cs_commit(cs_args_end(e));
     if (timed) arrow_write(&on->first, row, tid, ns, end);
 }
 
 /* --- times --- */
 
 /* Whether it is settled when the work of a call ended: at *end; 0: nobody knows. */
-static bool end_of(cs_u64 work, bool all, cs_u64 *end)
+static bool end_of(cs_u64 work, const struct wait *wait, bool all, cs_u64 *end)
 {
-    struct cs_op *op = cs_op_get(work);
+    const struct cs_op *op = cs_op_get(work);
     *end = op && op->works ? op->work_end_ns : 0;
-    return all || !op || op->left || !cs_gpu_lane_get(op->lane);
+    return all || cs_op_come(work, &wait->since) != CS_AWAITED;
 }
 
 static void waited(struct on *on, cs_u64 ns)
@@ -185,11 +163,11 @@ static bool settle(struct wait *wait, bool all)
     cs_u64 end[ON], before, from = wait->second.begin_ns;
     bool there = true, known = true;
     for (int i = 0; i < wait->ons; i++) {
-        there &= end_of(wait->on[i].first.work, all, &end[i]);
+        there &= end_of(wait->on[i].first.work, wait, all, &end[i]);
         known &= end[i] != 0;
     }
     for (int i = 0; i < wait->befores; i++) {
-        there &= end_of(wait->before[i], all, &before);
+        there &= end_of(wait->before[i], wait, all, &before);
         known &= before || !cs_op_get(wait->before[i]); /* one so long ago that it is forgotten held nobody up */
         if (before > from) from = before;
     }
@@ -211,7 +189,7 @@ void cs_audit_wait_note(const struct cs_audit_op *second, const struct cs_audit_
     }
     struct wait *wait = &waits[wait_count++];
     const struct cs_audit_lane *beside = cs_audit_lane_at(second->stream ? second->stream : found->first->stream);
-    *wait = (struct wait){.second = *second, .number = beside->number, .device = beside->device, .since = cs_gpu_flushes()};
+    *wait = (struct wait){.second = *second, .number = beside->number, .device = beside->device, .since = cs_since_now()};
     for (int i = 0; i < n && wait->ons < ON; i++)
         wait->on[wait->ons++] = (struct on){*found[i].first, found[i].matters, found[i].pair, cs_audit_lane_at(found[i].first->stream)->number};
     for (int i = 0; i < m && wait->befores < BEFORE; i++) wait->before[wait->befores++] = before[i];
@@ -223,6 +201,6 @@ void cs_audit_waits_write(bool all)
 {
     size_t kept = 0;
     for (size_t i = 0; i < wait_count; i++)
-        if (!settle(&waits[i], all || cs_gpu_flushes() - waits[i].since > PATIENCE)) waits[kept++] = waits[i];
+        if (!settle(&waits[i], all)) waits[kept++] = waits[i];
     wait_count = kept;
 }

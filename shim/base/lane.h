@@ -12,6 +12,8 @@ enum cs_lane_kind { CS_LANE_WORK, CS_LANE_SYNC, CS_LANE_AUDIT, CS_LANE_OWN };
 enum { CS_LANE_STREAM_BITS = 24, CS_LANE_KIND_BITS = 2, CS_LANE_LEVELS = 32 }; /* 31 bits in all: what viewers take for a thread's number */
 enum { CS_LANE_STREAMS = 1 << CS_LANE_STREAM_BITS };                           /* streams have the numbers below */
 
+enum { CS_GPU_PIDS = 64 }; /* GPUs: the pid of one is its number */
+
 /* Of the OWN lanes. */
 enum { CS_LANE_COUNTERS = 1, CS_LANE_PEERS };
 

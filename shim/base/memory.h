@@ -25,8 +25,9 @@ struct cs_table {
     void *pointer; /* to the pointer */
     size_t bytes;
 } __attribute__((aligned(32))); /* as compilers align what is that large: the linker lays them side by side */
-#define CS_TABLE(of, table, count)                                                                                                                   \
-    static const struct cs_table table##_table __attribute__((section("cs_tables"), used)) = {CS_TABLES_##of, &(table), (count) * sizeof *(table)}
+#define CS_TABLE(of, table, count) CS_TABLE_AT(of, table, table, count)
+#define CS_TABLE_AT(of, name, table, count)                                                                                                          \
+    static const struct cs_table name##_table __attribute__((section("cs_tables"), used)) = {CS_TABLES_##of, &(table), (count) * sizeof *(table)}
 
 /* Makes those of a mode unless they are there. One thread at a time; in the child of a fork they are there, with what the parent had in them. */
 bool cs_tables_make(enum cs_tables of, const char *lost);

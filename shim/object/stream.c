@@ -8,7 +8,7 @@
 #include "shim/calls/real.h"
 #include "shim/object/creator.h"
 
-enum { STREAMS = 1 << 16, DEVICES = 64, FIRST_LANE = 13, LEGACY_LANE = 7 };
+enum { DEVICES = 64, FIRST_LANE = 13, LEGACY_LANE = 7 };
 
 struct cs_pool cs_streams;
 CS_READ_MOSTLY struct cs_map cs_stream_handles;
@@ -22,7 +22,7 @@ static struct {
     _Atomic cs_u64 taken[LANE_BITS / 64];
 } lanes[DEVICES];
 
-bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), STREAMS) && cs_map_init(&cs_stream_handles, 17); }
+bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), CS_STREAMS) && cs_map_init(&cs_stream_handles, 17); }
 
 static bool lane_take(int d, cs_u32 lane)
 {

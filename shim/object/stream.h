@@ -40,6 +40,7 @@ struct cs_stream {
     bool redirected;     /* a default stream: calls that asked for another one go to it */
     _Atomic bool muted;  /* its calls are left out of the trace */
     bool ours;           /* the program did not ask for it: it carries the work of others (policy/serial.c) */
+    bool unseen;         /* and nobody ever has: it is not shown */
     bool serial;         /* it has a carrier */
     _Atomic bool ordered;        /* whose work comes after its own, from before there was one */
     cs_u16 pool_place;           /* in its pool, from 1; 0: it is in none (policy/pool.c) */
@@ -52,22 +53,9 @@ struct cs_stream {
     _Atomic cs_u64 ended;         /* ticks; 0 while it lives */
     _Atomic cs_u64 capture_began; /* ticks; 0 while it does not capture */
     _Atomic cs_name name;         /* that the program gave it; 0 none */
-
-    /* the writer's: what went through it */
-    bool announced;
-    bool continued, over;  /* its life has begun, has ended in an earlier part of the trace */
-    cs_u64 shown_from_ns;  /* where its life begins in the present one; 0: where it was created */
-    cs_u32 gpu_lane; /* index + 1 of its lane for GPU work; 0 none yet */
-    cs_name name_shown; /* in the lane's name as last announced */
-    cs_u16 rule_shown;  /* when its life began */
-    cs_u64 work[8]; /* by enum cs_stream_work */
-    cs_u64 bytes_copied;
 };
 
-enum cs_stream_work {
-    CS_WORK_LAUNCHES, CS_WORK_COPIES, CS_WORK_SETS, CS_WORK_RECORDS, CS_WORK_WAITS, CS_WORK_SYNCS, CS_WORK_GRAPHS, CS_WORK_OTHER
-};
-
+enum { CS_STREAMS = 1 << 16 }; /* kept at once */
 extern struct cs_pool cs_streams;
 CS_HIDDEN extern struct cs_map cs_stream_handles;
 

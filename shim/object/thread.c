@@ -59,10 +59,6 @@ void cs_thread_set_ring_size(size_t bytes)
 /* As for a new thread. */
 static void make_free(struct cs_thread *t)
 {
-    t->last_end_ns = t->loss_begin_ns = t->loss_end_ns = t->part_since_ns = t->part_first_ns = 0;
-    t->announced = t->populated = t->is_driver = t->site_legacy = false;
-    t->site = t->quiet = t->site_context = 0;
-    t->given_shown = 0;
     t->first = cs_load(&t->ring.tail);
     cs_store(&t->lost, 0);
     cs_memory_forget(t->ring.slots, (t->ring.mask + 1) * CS_SLOT);
@@ -101,10 +97,15 @@ static struct cs_thread *make_state(void)
 
 static struct cs_thread *make_new(void)
 {
+    if (cs_load(&thread_count) >= CS_THREADS) {
+        cs_refused("a thread beyond 65,536 at once; its calls are not recorded, and no policy changes them");
+        return NULL;
+    }
     struct cs_thread *t = make_state();
     if (!t) return NULL;
     make_ring(t);
     t->index = cs_add(&thread_count, 1) + 1;
+    if (t->index > CS_THREADS) return NULL; /* many at once have found the last place; what it has is lost, as with no memory */
     cs_store(&t->state, CS_THREAD_LIVE);
     struct cs_thread *head = cs_load(&cs_threads);
     do t->next = head;
@@ -145,6 +146,7 @@ void cs_threads_forget(void)
 {
     cs_store(&reserved, 0);
     cs_store(&cs_threads, NULL); /* their memory stays mapped, untouched and shared with the parent */
+    cs_store(&thread_count, 0);
     cs_self = NULL;
     if (end_known) pthread_setspecific(end_key, NULL);
 }

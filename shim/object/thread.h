@@ -13,7 +13,7 @@
 
 struct cs_change;
 
-enum { CS_FILLED = 64 };
+enum { CS_THREADS = 1 << 16 }; /* that may be alive at once; others are not recorded */
 
 struct cs_thread {
     struct cs_ring ring;
@@ -21,7 +21,7 @@ struct cs_thread {
     _Alignas(CS_CACHE_LINE) cs_u32 inside; /* in a driver call of ours: calls made by the driver itself or by a tool in it are not the application's */
     cs_u32 tid;                            /* of the kernel */
     cs_u32 key;                            /* the low half of pthread_self(), as profilers give it */
-    cs_u32 index;                          /* of this state among all, from 1; threads that follow each other share it */
+    cs_u32 index;                          /* of this state among all, from 1 to CS_THREADS; threads that follow each other share it */
     cs_u32 own_count;                      /* per-thread default streams the thread has had, one a context */
     cs_u64 own_keys[8];                    /* under which the last of them stand in the map of streams */
     cs_u32 context_known;                  /* 0: ask the driver at the next need */
@@ -44,24 +44,8 @@ struct cs_thread {
     char comm[16];      /* its name as it started, and again as it ended: by then /proc has it no more */
     cs_u64 ended;       /* ticks; 0 while it lives */
     cs_u32 given;       /* at its end, the name that the program gave it (object/given.h); 0 none */
-    /* the writer's */
-    cs_u32 device;      /* of its last call on a stream */
-    cs_u64 last_end_ns; /* where this thread's lane is filled up to */
-    cs_u64 place;       /* of the record that is being read, in its ring */
-    cs_u64 filled_ns[CS_FILLED]; /* where the lane was filled up to before each of the last records, by place (trace/runtime.c) */
-    cs_u64 loss_begin_ns, loss_end_ns; /* since the last callback's slice, where the first gap begins and the last one ends; 0 none */
-    cs_u64 part_since_ns, part_first_ns; /* where it was filled up to when the present part of the trace began; where its first call there may begin */
-    char name[16];      /* as last announced in the trace */
-    bool announced;
-    bool populated;     /* the ring's pages have been made */
     cs_u64 first;       /* the ring's head when the thread began to use it */
-    bool is_driver;     /* ran nothing but callbacks so far: a thread of the driver's */
-    cs_u32 given_shown; /* the given name as last announced */
-    struct cs_open_ranges *open; /* what trace/annotation.c keeps of it */
-    cs_u64 site;        /* where its next record's call was made (audit/audit.h); 0 not told */
-    bool site_legacy;   /* that call names the legacy stream by its own handle */
-    cs_ref site_context; /* the context that was current then, or at an earlier call */
-    cs_u64 quiet;       /* ticks: all calls that it began before are recorded, and their records read */
+    cs_u32 device;      /* the writer's: of its last call on a stream */
 };
 
 enum cs_thread_state { CS_THREAD_FREE, CS_THREAD_LIVE, CS_THREAD_DONE };

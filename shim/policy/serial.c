@@ -52,7 +52,7 @@ static CUstream carrier_new(struct cs_thread *thread, struct cs_context *context
     if (stream) stream->ours = true, cs_store(&stream->name, cs_name_add("carrier of all streams"));
     cs_u64 nobody = 0;
     if (atomic_compare_exchange_strong(&context->carrier, &nobody, (uintptr_t)carrier)) return carrier;
-    if (stream) stream->over = true; /* another thread was faster, and nobody has seen this one: it is not shown either */
+    if (stream) stream->unseen = true; /* another thread was faster */
     cs_ref dying = cs_stream_destroying(thread, carrier, false);
     cs_stream_destroyed(dying, cs_real.cuStreamDestroy_v2(carrier) == CUDA_SUCCESS, cs_ticks());
     return (CUstream)(uintptr_t)nobody;

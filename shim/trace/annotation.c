@@ -1,15 +1,14 @@
 #include "shim/trace/annotation.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "shim/base/clock.h"
-#include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/object/given.h"
-#include "shim/out/output.h"
 #include "shim/trace/lanes.h"
+#include "shim/out/output.h"
+#include "shim/trace/thread_row.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
@@ -51,24 +50,7 @@ void cs_annotations_begin(void)
 
 /* --- events --- */
 
-/* A number from snprintf, whatever the program's locale puts for the decimal point. */
-static char *put_double(char *at, double value)
-{
-    char text[64];
-    if (!__builtin_isfinite(value)) return cs_put_string(at, __builtin_isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity", 16);
-    snprintf(text, sizeof text, "%.15g", value);
-    if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value);
-    bool in_point = false;
-    for (const char *p = text; *p; p++) {
-        bool is_point = !strchr("0123456789+-e", *p);
-        if (is_point && !in_point) *at++ = '.';
-        if (!is_point) *at++ = *p;
-        in_point = is_point;
-    }
-    return at;
-}
-
-static char *put_payload(char *at, unsigned type, cs_u64 bits)
+static struct cs_draft payload(struct cs_draft e, unsigned type, cs_u64 bits)
 {
     double wide;
     float narrow;
@@ -76,82 +58,44 @@ static char *put_payload(char *at, unsigned type, cs_u64 bits)
     memcpy(&wide, &bits, sizeof wide);
     memcpy(&narrow, &low, sizeof narrow);
     switch (type) { /* nvtxPayloadType_t */
-    case 1: return cs_put_uint(at, bits);
-    case 2: return cs_put_int(at, (cs_i64)bits);
-    case 3: return put_double(at, wide);
-    case 4: return cs_put_uint(at, low);
-    case 5: return cs_put_int(at, (int32_t)low);
-    default: return put_double(at, (double)narrow);
+    case 1: return cs_value_uint(e, bits);
+    case 2: return cs_value_int(e, (cs_i64)bits);
+    case 3: return cs_value_double(e, wide);
+    case 4: return cs_value_uint(e, low);
+    case 5: return cs_value_int(e, (int32_t)low);
+    default: return cs_value_double(e, (double)narrow);
     }
 }
 
-/* "0xaarrggbb" */
-static char *put_color(char *at, cs_u32 argb)
+static struct cs_draft attributes(struct cs_draft e, const struct cs_annotation *what)
 {
-    at = cs_put_literal(at, "\"0x");
-    for (int shift = 28; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[argb >> shift & 15];
-    return cs_put_literal(at, "\"");
-}
-
-/* Each with a comma behind it. */
-static char *put_attributes(char *at, const struct cs_annotation *what)
-{
-    if (what->domain) {
-        at = cs_put_literal(at, "\"domain\":");
-        at = cs_put_string(at, cs_name_text(what->domain), SHORT_TEXT_MAX);
-        *at++ = ',';
-    }
+    char color[16];
+    if (what->domain) e = cs_arg_text(e, "domain", cs_name_text(what->domain), SHORT_TEXT_MAX);
     if (what->category) {
         cs_name name = cs_given_category_name(what->domain, what->category);
-        at = cs_put_literal(at, "\"category\":");
-        at = cs_put_uint(at, what->category);
-        *at++ = ',';
-        if (name) {
-            at = cs_put_literal(at, "\"category name\":");
-            at = cs_put_string(at, cs_name_text(name), SHORT_TEXT_MAX);
-            *at++ = ',';
-        }
+        e = cs_arg_uint(e, "category", what->category);
+        if (name) e = cs_arg_text(e, "category name", cs_name_text(name), SHORT_TEXT_MAX);
     }
     if (what->colored) {
-        at = cs_put_literal(at, "\"color\":");
-        at = put_color(at, what->color);
-        *at++ = ',';
+        snprintf(color, sizeof color, "0x%08x", what->color); /* aarrggbb */
+        e = cs_arg_word(e, "color", color);
     }
-    if (what->payload_type >= 1 && what->payload_type <= 6) {
-        at = cs_put_literal(at, "\"payload\":");
-        at = put_payload(at, what->payload_type, what->payload);
-        *at++ = ',';
-    }
-    return at;
+    if (what->payload_type >= 1 && what->payload_type <= 6) e = payload(cs_arg_key(e, "payload"), what->payload_type, what->payload);
+    return e;
 }
 
-/* ,\n{"ph": ... ,"ts":N */
-static char *put_head(char *at, const char *phase, cs_name text, cs_u32 tid, cs_u64 ns)
+static const char category[] = "user_annotation";
+
+static struct cs_title title_of(const struct cs_annotation *what)
 {
-    at = cs_put_literal(at, ",\n{\"ph\":\"");
-    at = cs_put_text(at, phase);
-    at = cs_put_literal(at, ",\"cat\":\"user_annotation\",\"name\":");
-    at = cs_put_string(at, text ? cs_name_text(text) : "(no text)", TEXT_MAX);
-    at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    return cs_put_us(at, ns);
+    return what->text ? cs_title_given(cs_name_text(what->text), TEXT_MAX) : cs_title("(no text)");
 }
 
 /* `note`: what is to be said of the event besides, NULL for nothing. */
-static char *put_end(char *at, const struct cs_annotation *what, const char *note)
+static struct cs_draft note_end(struct cs_draft e, const char *note)
 {
-    at = cs_put_literal(at, ",\"args\":{");
-    if (what) at = put_attributes(at, what);
-    if (note) {
-        at = cs_put_literal(at, "\"cs.note\":");
-        at = cs_put_string(at, note, NOTE_MAX);
-    } else if (at[-1] == ',') {
-        at--;
-    }
-    return cs_put_literal(at, "}}");
+    if (note) e = cs_arg_word(e, "cs.note", note);
+    return cs_args_end(e);
 }
 
 /* An event that stands for `count` records is in the file, or making room for it has ended the file. */
@@ -165,41 +109,45 @@ static void counted(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns)
     cs_totals.recorded += count;
 }
 
-/* One end of a span, "b" or "e". */
-static char *put_span_end(char *at, char phase, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+/* One end of a span. */
+static struct cs_draft span_end(struct cs_draft e, enum cs_end end, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
 {
-    char head[] = {phase, '"', 0};
-    at = put_head(at, head, what->text, tid, ns);
-    at = cs_put_literal(at, ",\"id2\":{\"local\":");
-    at = cs_put_uint(at, id);
-    return put_end(cs_put_literal(at, "}"), phase == 'b' ? what : NULL, note);
+    e = cs_span_end(e, end, category, title_of(what), cs_host_lane(tid), ns, id);
+    if (end == CS_END_FIRST) e = attributes(e, what);
+    return note_end(e, note);
 }
 
-static void span_end(char phase, const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+static void span_begins(const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
 {
-    cs_output_commit(put_span_end(cs_output_room(), phase, what, id, tid, ns, note));
+    cs_commit(span_end(cs_draft(), CS_END_FIRST, what, id, tid, ns, note));
 }
 
-/* Both ends or neither are in the file: they fit the room of one event. */
+static void span_ends(const struct cs_annotation *what, cs_u64 id, cs_u32 tid, cs_u64 ns, const char *note)
+{
+    cs_commit(span_end(cs_draft(), CS_END_LAST, what, id, tid, ns, note));
+}
+
+/* Both ends or neither are in the file. */
 static void span(const struct cs_annotation *what, cs_u32 tid, cs_u64 begin_ns, cs_u64 end_ns, const char *note, cs_u64 count)
 {
     _Static_assert(6 * (2 * TEXT_MAX + 2 * SHORT_TEXT_MAX + NOTE_MAX) + 1024 <= CS_EVENT_MAX, "a span's two events in the room of one");
     cs_u64 id = next_span++;
-    char *at = put_span_end(cs_output_room(), 'b', what, id, tid, begin_ns, note);
-    cs_output_commit(put_span_end(at, 'e', what, id, tid, end_ns, NULL));
+    struct cs_draft e = span_end(cs_draft(), CS_END_FIRST, what, id, tid, begin_ns, note);
+    cs_commit(span_end(e, CS_END_LAST, what, id, tid, end_ns, NULL));
     counted(count, begin_ns, end_ns);
 }
 
 /* --- pushed ranges --- */
 
 /* The slice of a range that is over, or of as much of it as this part of the trace has (`count` 0 then). */
-static void range_slice(struct cs_thread *thread, const struct open_range *range, cs_u64 end_ns, const char *note, cs_u64 count)
+static void range_slice(const struct cs_thread *thread, const struct open_range *range, cs_u64 end_ns, const char *note, cs_u64 count)
 {
+    struct cs_thread_row *row = cs_thread_row(thread);
     struct cs_annotation what;
     if (range->continued && !note) note = "began in an earlier part";
     cs_annotation_unpack(range->value, &what);
-    if (end_ns < thread->last_end_ns) end_ns = thread->last_end_ns; /* which lies behind the begin, since the range took that nanosecond */
-    thread->last_end_ns = end_ns;
+    if (end_ns < row->last_end_ns) end_ns = row->last_end_ns; /* which lies behind the begin, since the range took that nanosecond */
+    row->last_end_ns = end_ns;
     if (cs_output_full()) {
         cs_totals_cut(count, range->begin_ns, end_ns);
         return;
@@ -208,41 +156,41 @@ static void range_slice(struct cs_thread *thread, const struct open_range *range
         span(&what, thread->tid, range->begin_ns, end_ns, note, count);
         return;
     }
-    char *at = put_head(cs_output_room(), "X\"", what.text, thread->tid, range->begin_ns);
-    at = cs_put_literal(at, ",\"dur\":");
-    cs_output_commit(put_end(cs_put_us(at, end_ns - range->begin_ns), &what, note));
+    struct cs_draft e = cs_slice(cs_draft(), category, title_of(&what), cs_host_lane(thread->tid), range->begin_ns, end_ns);
+    cs_commit(note_end(attributes(e, &what), note));
     counted(count, range->begin_ns, end_ns);
 }
 
 /* The records that should have ended them are lost: those that stand where the thread says that no open range is. */
-static void end_stale(struct cs_thread *thread, cs_u32 places, cs_u32 but_id)
+static void end_stale(const struct cs_thread *thread, cs_u32 places, cs_u32 but_id)
 {
-    struct cs_open_ranges *open = thread->open;
+    struct cs_open_ranges *open = cs_thread_row(thread)->open;
     while (open->count && open->at[open->count - 1].place >= places && open->at[open->count - 1].id != but_id) {
         open->count--;
-        range_slice(thread, &open->at[open->count], thread->last_end_ns, "its end was lost", 1);
+        range_slice(thread, &open->at[open->count], cs_thread_row(thread)->last_end_ns, "its end was lost", 1);
     }
 }
 
-static void range_pushed(struct cs_thread *thread, const struct cs_record *r, struct cs_annotation_record more)
+static void range_pushed(const struct cs_thread *thread, const struct cs_record *r, struct cs_annotation_record more)
 {
-    if (!thread->open) thread->open = cs_memory_map(sizeof *thread->open, "the open NVTX ranges of a thread");
-    struct cs_open_ranges *open = thread->open;
+    struct cs_thread_row *row = cs_thread_row(thread);
+    if (!row->open) row->open = cs_memory_map(sizeof *row->open, "the open NVTX ranges of a thread");
+    struct cs_open_ranges *open = row->open;
     if (!open) return;
     end_stale(thread, more.place, 0);
     if (open->count == CS_RANGES_OPEN) return;
     cs_u64 begin = cs_clock_ns(r->begin);
-    if (begin < thread->last_end_ns) begin = thread->last_end_ns;
+    if (begin < row->last_end_ns) begin = row->last_end_ns;
     struct open_range *range = &open->at[open->count++];
     *range = (struct open_range){.begin_ns = begin, .id = more.id, .tid = thread->tid, .place = more.place};
     memcpy(range->value, r->value, sizeof range->value);
-    thread->last_end_ns = begin + 1; /* what comes in it begins later, and so is shorter */
+    row->last_end_ns = begin + 1; /* what comes in it begins later, and so is shorter */
 }
 
-static void range_popped(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, struct cs_annotation_record more)
+static void range_popped(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, struct cs_annotation_record more)
 {
     static const char OUTSIDE[] = "began while nothing was recorded";
-    struct cs_open_ranges *open = thread->open;
+    struct cs_open_ranges *open = cs_thread_row(thread)->open;
     cs_u64 end = cs_clock_ns(r->end);
     if (open) end_stale(thread, more.place, more.id);
     cs_u32 i = open ? open->count : 0;
@@ -259,15 +207,16 @@ static void range_popped(struct cs_thread *thread, const struct cs_record *r, co
     range_slice(thread, &range, end, !r->begin ? "began before the trace" : cs_windows_covers(r->begin) ? OUTSIDE : NULL, 1);
 }
 
-void cs_annotations_crossed(struct cs_thread *thread, cs_u64 begin_ns)
+void cs_annotations_crossed(const struct cs_thread *thread, cs_u64 begin_ns)
 {
-    for (cs_u32 i = 0; thread->open && i < thread->open->count; i++)
-        if (thread->open->at[i].begin_ns >= begin_ns) thread->open->at[i].crosses = true;
+    struct cs_open_ranges *open = cs_thread_row(thread)->open;
+    for (cs_u32 i = 0; open && i < open->count; i++)
+        if (open->at[i].begin_ns >= begin_ns) open->at[i].crosses = true;
 }
 
-void cs_annotations_thread_ends(struct cs_thread *thread, cs_u64 ended)
+void cs_annotations_thread_ends(const struct cs_thread *thread, cs_u64 ended)
 {
-    struct cs_open_ranges *open = thread->open;
+    struct cs_open_ranges *open = cs_thread_row(thread)->open;
     cs_u64 now = open && open->count ? cs_clock_ns(ended ? ended : cs_ticks()) : 0;
     while (open && open->count) {
         open->count--;
@@ -277,13 +226,14 @@ void cs_annotations_thread_ends(struct cs_thread *thread, cs_u64 ended)
 
 /* --- marks --- */
 
-static void mark(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what)
+static void mark(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what)
 {
+    struct cs_thread_row *row = cs_thread_row(thread);
     cs_u64 ns = cs_clock_ns(r->begin);
-    if (ns < thread->last_end_ns) ns = thread->last_end_ns;
-    thread->last_end_ns = ns + 1;
-    char *at = put_head(cs_output_room(), "i\",\"s\":\"t\"", what->text, thread->tid, ns);
-    cs_output_commit(put_end(at, what, NULL));
+    if (ns < row->last_end_ns) ns = row->last_end_ns;
+    row->last_end_ns = ns + 1;
+    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, category, title_of(what), cs_host_lane(thread->tid), ns);
+    cs_commit(cs_args_end(attributes(e, what)));
     counted(1, ns, ns);
 }
 
@@ -302,16 +252,16 @@ static struct open_range *started_slot(cs_u32 id, bool make)
     return make ? empty : NULL;
 }
 
-static void range_started(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
+static void range_started(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
 {
     cs_u64 begin = cs_clock_ns(r->begin);
     struct open_range *slot = started_slot(id, true);
-    span_end('b', what, id, thread->tid, begin, NULL);
+    span_begins(what, id, thread->tid, begin, NULL);
     counted(1, begin, begin);
     if (!slot) {
         untracked++;
     } else if (slot->id) { /* its end has been here already */
-        span_end('e', what, id, slot->tid, slot->begin_ns > begin ? slot->begin_ns : begin + 1, NULL);
+        span_ends(what, id, slot->tid, slot->begin_ns > begin ? slot->begin_ns : begin + 1, NULL);
         slot->id = 0;
     } else {
         *slot = (struct open_range){.begin_ns = begin, .id = id, .tid = thread->tid};
@@ -319,15 +269,15 @@ static void range_started(struct cs_thread *thread, const struct cs_record *r, c
     }
 }
 
-static void range_ended(struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
+static void range_ended(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
 {
     cs_u64 end = cs_clock_ns(r->end);
     struct open_range *slot = started_slot(id, true);
     if (slot && slot->id && !slot->early) {
-        span_end('e', what, id, thread->tid, end > slot->begin_ns ? end : slot->begin_ns + 1, NULL);
+        span_ends(what, id, thread->tid, end > slot->begin_ns ? end : slot->begin_ns + 1, NULL);
         slot->id = 0;
     } else if (untracked) {
-        span_end('e', what, id, thread->tid, end, NULL);
+        span_ends(what, id, thread->tid, end, NULL);
     } else if (slot) {
         *slot = (struct open_range){.begin_ns = end, .id = id, .tid = thread->tid, .early = true};
     }
@@ -345,26 +295,28 @@ static void announce(cs_u32 tid)
 void cs_annotations_part_ends(cs_u64 now_ns)
 {
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
-        bool live = t->open && t->open->count && cs_load(&t->state) != CS_THREAD_FREE;
+        struct cs_open_ranges *open = cs_thread_row(t)->open;
+        bool live = open && open->count && cs_load(&t->state) != CS_THREAD_FREE;
         if (live) cs_lane_thread(t, false);
-        for (cs_u32 i = live ? t->open->count : 0; i-- > 0;)
-            range_slice(t, &t->open->at[i], t->last_end_ns, t->open->at[i].continued ? "began in an earlier part, and goes on in the next" : "goes on in the next part", 0);
+        for (cs_u32 i = live ? open->count : 0; i-- > 0;)
+            range_slice(t, &open->at[i], cs_thread_row(t)->last_end_ns, open->at[i].continued ? "began in an earlier part, and goes on in the next" : "goes on in the next part", 0);
     }
     for (cs_u32 i = 0; any_started && i < SLOTS && !cs_output_full(); i++) {
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);
-        span_end('e', &what, started[i].id, started[i].tid, now_ns > started[i].begin_ns ? now_ns : started[i].begin_ns + 1, "goes on in the next part");
+        span_ends(&what, started[i].id, started[i].tid, now_ns > started[i].begin_ns ? now_ns : started[i].begin_ns + 1, "goes on in the next part");
     }
 }
 
 void cs_annotations_part_begins(cs_u64 now_ns)
 {
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
-        bool live = t->open && cs_load(&t->state) != CS_THREAD_FREE;
-        for (cs_u32 i = 0; live && i < t->open->count; i++) {
-            t->open->at[i].begin_ns = t->last_end_ns++; /* each shorter than the one around it */
-            t->open->at[i].continued = true;
+        struct cs_thread_row *row = cs_thread_row(t);
+        bool live = row->open && cs_load(&t->state) != CS_THREAD_FREE;
+        for (cs_u32 i = 0; live && i < row->open->count; i++) {
+            row->open->at[i].begin_ns = row->last_end_ns++; /* each shorter than the one around it */
+            row->open->at[i].continued = true;
         }
     }
     for (cs_u32 i = 0; any_started && i < SLOTS && !cs_output_full(); i++) {
@@ -373,7 +325,7 @@ void cs_annotations_part_begins(cs_u64 now_ns)
         cs_annotation_unpack(started[i].value, &what);
         if (now_ns > started[i].begin_ns) started[i].begin_ns = now_ns;
         announce(started[i].tid);
-        span_end('b', &what, started[i].id, started[i].tid, started[i].begin_ns, "began in an earlier part");
+        span_begins(&what, started[i].id, started[i].tid, started[i].begin_ns, "began in an earlier part");
     }
 }
 
@@ -384,7 +336,7 @@ void cs_annotations_end(void)
         struct cs_annotation what;
         if (!started[i].id || started[i].early) continue;
         cs_annotation_unpack(started[i].value, &what);
-        span_end('e', &what, started[i].id, started[i].tid, now > started[i].begin_ns ? now : started[i].begin_ns + 1, "open when the process ended");
+        span_ends(&what, started[i].id, started[i].tid, now > started[i].begin_ns ? now : started[i].begin_ns + 1, "open when the process ended");
         started[i].id = 0;
     }
 }
@@ -393,7 +345,7 @@ void cs_annotations_end(void)
 
 cs_u64 cs_annotation_count(const struct cs_record *r) { return r->call != CS_CALL_RANGE_PUSH && r->call != CS_CALL_RANGE_END; }
 
-void cs_annotation_record(struct cs_thread *thread, const struct cs_record *r)
+void cs_annotation_record(const struct cs_thread *thread, const struct cs_record *r)
 {
     struct cs_annotation what;
     struct cs_annotation_record more = cs_annotation_unpack(r->value, &what);

@@ -46,10 +46,10 @@ static inline struct cs_annotation_record cs_annotation_unpack(const cs_u64 valu
 
 /* The writer's. */
 void cs_annotations_begin(void);                                                      /* a new file */
-void cs_annotation_record(struct cs_thread *thread, const struct cs_record *record); /* one of CS_CALL_RANGE_PUSH and those behind it */
+void cs_annotation_record(const struct cs_thread *thread, const struct cs_record *record); /* one of CS_CALL_RANGE_PUSH and those behind it */
 cs_u64 cs_annotation_count(const struct cs_record *record);                           /* how many it adds to what the file has or lacks */
-void cs_annotations_crossed(struct cs_thread *thread, cs_u64 begin_ns);               /* a callback ended: what began in it and is open leaves it */
-void cs_annotations_thread_ends(struct cs_thread *thread, cs_u64 ended);              /* ticks; 0: it is the process that ends */
+void cs_annotations_crossed(const struct cs_thread *thread, cs_u64 begin_ns);               /* a callback ended: what began in it and is open leaves it */
+void cs_annotations_thread_ends(const struct cs_thread *thread, cs_u64 ended);              /* ticks; 0: it is the process that ends */
 void cs_annotations_part_ends(cs_u64 now_ns);                                         /* what is open is cut in two: here it ends, */
 void cs_annotations_part_begins(cs_u64 now_ns);                                       /* and here it begins anew */
 void cs_annotations_end(void);                                                        /* process ranges that are still open */

@@ -2,127 +2,79 @@
  * What a profiler tells besides work: its own overhead, memory pools, and what it lost.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
-#include "shim/gpu/backend.h"
-#include "shim/out/output.h"
-#include "shim/trace/gpu.h"
+#include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
+#include "shim/out/output.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
 /* A lane of the process's own: no thread has a number with that bit. */
 static cs_u32 extra_tid(int bit) { return cs_host_pid() ^ 1u << bit; }
 
-static char *put_slice(char *at, const char *category, const char *name, cs_u32 tid, cs_u64 start, cs_u64 end)
-{
-    at = cs_put_literal(at, ",\n{\"ph\":\"X\",\"cat\":\"");
-    at = cs_put_text(at, category);
-    at = cs_put_literal(at, "\",\"name\":\"");
-    at = cs_put_text(at, name);
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, start);
-    at = cs_put_literal(at, ",\"dur\":");
-    return cs_put_us(at, end > start ? end - start : 1);
-}
-
 void cs_gpu_overhead_write(const struct cs_gpu_work *w)
 {
     static const char *const names[] = {"Unknown", "Buffer Flush", "Instrumentation", "Resource", "Runtime Triggered Module Loading", "Lazy Function Loading",
                                         "Command Buffer Full", "Activity Buffer Request", "UVM Activity Init"};
-    static struct cs_lane_row row;
-    static cs_u32 file;
+    struct cs_rows *rows = &cs_gpu_shown.overhead;
     cs_u64 start = cs_clock_ns(w->start), end = cs_clock_ns(w->end);
     cs_u32 tid = extra_tid(29), kind = w->overhead.what >> 16;
-    int level = 0;
+    const cs_u32 level = cs_row_level(&rows->row, start);
     if (cs_output_full() || cs_windows_outside(w->start)) return;
-    if (file != cs_lanes_file()) row.announced = 0, file = cs_lanes_file();
-    while (level < CS_LANE_LEVELS && row.filled[level] > start) level++;
     if (level == CS_LANE_LEVELS) return; /* more at once than anybody reads */
-    row.filled[level] = end > start ? end : start + 1;
-    if (!(row.announced >> level & 1)) cs_lane_named(cs_host_pid(), tid + (cs_u32)level, "profiler overhead", tid);
-    row.announced |= 1u << level;
+    rows->row.filled[level] = end > start ? end : start + 1;
+    if (!(rows->announced >> level & 1)) cs_lane_named(cs_host_pid(), tid + level, "profiler overhead", tid);
+    rows->announced |= 1u << level;
     const char *name = w->overhead.what == 1 ? "Driver Compiler" : kind < CS_COUNT(names) ? names[kind] : names[0];
-    cs_output_commit(cs_put_literal(put_slice(cs_output_room(), "overhead", name, tid + (cs_u32)level, start, end), "}"));
+    cs_commit(cs_slice_bare(cs_draft(), "overhead", cs_title(name), cs_lane_at(cs_host_pid(), tid + level), start, end));
     cs_totals.gpu.count[CS_GPU_OVERHEAD] += !cs_output_full();
-}
-
-cs_u32 cs_gpu_counter_tid(cs_u32 device)
-{
-    const cs_u32 tid = cs_lane_tid(CS_LANE_COUNTERS, CS_LANE_OWN, 0);
-    static cs_u32 announced[CS_GPU_PIDS];
-    if (device < CS_GPU_PIDS && announced[device] != cs_lanes_file()) {
-        announced[device] = cs_lanes_file();
-        cs_lane_device((int)device);
-        cs_lane_named(device, tid, "counters", tid);
-    }
-    return tid;
 }
 
 void cs_gpu_pool_write(const struct cs_gpu_pool *pool)
 {
     if (cs_output_full() || !pool->at) return;
     cs_u32 tid = cs_gpu_counter_tid(pool->device);
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"C\",\"name\":\"memory pool ");
-    char text[32];
-    snprintf(text, sizeof text, "%#llx", (unsigned long long)pool->address);
-    at = cs_put_text(at, text);
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, pool->device);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, cs_clock_ns(pool->at));
-    at = cs_put_literal(at, ",\"args\":{\"reserved\":");
-    at = cs_put_uint(at, pool->size);
-    at = cs_put_literal(at, ",\"used\":");
-    at = cs_put_uint(at, pool->used);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    char name[48];
+    snprintf(name, sizeof name, "memory pool %#llx", (unsigned long long)pool->address);
+    struct cs_draft e = cs_counter(cs_draft(), cs_title(name), cs_lane_at(pool->device, tid), cs_clock_ns(pool->at));
+    e = cs_arg_uint(e, "reserved", pool->size);
+    cs_commit(cs_args_end(cs_arg_uint(e, "used", pool->used)));
 }
 
 /* A stretch of time in which a part was missing; or so much of it was lost. */
 static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u64 count, const char *cause)
 {
-    static struct {
-        const int bit;
-        const char *const lane, *const none;
-        cs_u32 file;
-        cs_u64 filled;
-    } rows[CS_GPU_PARTS] = {[CS_GPU_TIMES] = {28, "GPU times missing", "no GPU times", 0, 0},
-                            [CS_GPU_RUNTIME_CALLS] = {26, "runtime calls missing", "no runtime calls", 0, 0}};
-    __typeof__(rows[0]) *row = &rows[part];
-    cs_u32 tid = extra_tid(row->bit);
+    static const struct {
+        int bit;
+        const char *lane, *none;
+    } rows[CS_GPU_PARTS] = {[CS_GPU_TIMES] = {28, "GPU times missing", "no GPU times"},
+                            [CS_GPU_RUNTIME_CALLS] = {26, "runtime calls missing", "no runtime calls"}};
+    struct cs_rows *shown = &cs_gpu_shown.gaps[part];
+    cs_u64 *filled = &shown->row.filled[0];
+    cs_u32 tid = extra_tid(rows[part].bit);
     if (cs_output_full()) return;
-    if (row->file != cs_lanes_file()) cs_lane_named(cs_host_pid(), tid, row->lane, tid), row->file = cs_lanes_file();
-    if (from_ns < row->filled) from_ns = row->filled;
+    if (!shown->announced) cs_lane_named(cs_host_pid(), tid, rows[part].lane, tid), shown->announced = 1;
+    if (from_ns < *filled) from_ns = *filled;
     if (to_ns <= from_ns) to_ns = from_ns + 1;
-    row->filled = to_ns;
-    char *at = put_slice(cs_output_room(), "cs_loss", count ? "lost" : row->none, tid, from_ns, to_ns);
-    at = cs_put_literal(at, ",\"args\":{\"gpu_work\":");
-    at = cs_put_uint(at, count);
-    at = cs_put_literal(at, ",\"cause\":");
-    at = cs_put_string(at, cause, 512);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    *filled = to_ns;
+    struct cs_draft e = cs_slice(cs_draft(), "cs_loss", cs_title(count ? "lost" : rows[part].none), cs_lane_at(cs_host_pid(), tid), from_ns, to_ns);
+    e = cs_arg_uint(e, "gpu_work", count);
+    cs_commit(cs_args_end(cs_arg_text(e, "cause", cause, 512)));
 }
 
 void cs_gpu_lost_write(cs_u64 count, const char *cause)
 {
-    static cs_u64 last_ns;
     cs_u64 now = cs_clock_ns(cs_ticks());
-    gap_write(CS_GPU_TIMES, last_ns, now, count, cause);
+    gap_write(CS_GPU_TIMES, cs_gpu_shown.lost_ns, now, count, cause);
     if (cs_output_full()) { /* before, or by making room */
-        cs_totals_cut_work(count, last_ns, now);
+        cs_totals_cut_work(count, cs_gpu_shown.lost_ns, now);
     } else {
-        cs_totals_gathered(last_ns, now);
+        cs_totals_gathered(cs_gpu_shown.lost_ns, now);
         cs_totals.gpu.lost += count;
     }
-    last_ns = now;
+    cs_gpu_shown.lost_ns = now;
 }
 
 /* What was missing for a while, and why: written when that is over, and at the end of the trace; of a backend that has ended only where something was
@@ -133,7 +85,7 @@ void cs_gpu_missing_write(bool all)
     while (cs_gpu_missing_over(&gap)) gap_write(gap.part, cs_clock_ns(gap.from), cs_clock_ns(gap.until), 0, gap.why);
     for (int part = 0; part < CS_GPU_PARTS && all; part++) {
         const char *why = cs_gpu_missing((enum cs_gpu_part)part, &gap.from);
-        if (why && (why != cs_gpu_ended || cs_gpu_enqueued_last() > gap.from)) gap_write((enum cs_gpu_part)part, cs_clock_ns(gap.from), cs_clock_ns(cs_ticks()), 0, why);
+        if (why && (why != cs_gpu_ended || cs_match_enqueued_last() > gap.from)) gap_write((enum cs_gpu_part)part, cs_clock_ns(gap.from), cs_clock_ns(cs_ticks()), 0, why);
     }
 }
 

@@ -4,56 +4,40 @@
  */
 #include <stdio.h>
 
-#include "shim/base/json.h"
-#include "shim/out/output.h"
-#include "shim/trace/gpu.h"
+#include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
+#include "shim/out/output.h"
 
 /* The tid for a slice on the row of a device, announced; 0 where more goes on at once than anybody reads. */
 static cs_u32 row_place(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
 {
-    static struct cs_lane_row rows[CS_GPU_PIDS];
-    static cs_u32 file;
-    struct cs_lane_row *row = &rows[device];
+    struct cs_rows *peers = &cs_gpu_shown.devices[device].peers;
+    const cs_u32 level = cs_row_level(&peers->row, start_ns), tid = cs_lane_tid(CS_LANE_PEERS, CS_LANE_OWN, level);
     char name[40];
-    cs_u32 level = 0;
-    for (cs_u32 d = 0; file != cs_lanes_file() && d < CS_GPU_PIDS; d++) rows[d].announced = 0;
-    file = cs_lanes_file();
-    while (level < CS_LANE_LEVELS && row->filled[level] > start_ns) level++;
     if (level == CS_LANE_LEVELS) return 0;
-    cs_u32 tid = cs_lane_tid(CS_LANE_PEERS, CS_LANE_OWN, level);
-    row->filled[level] = end_ns;
-    if (row->announced >> level & 1) return tid;
-    row->announced |= 1u << level;
+    peers->row.filled[level] = end_ns;
+    if (peers->announced >> level & 1) return tid;
+    peers->announced |= 1u << level;
     if (level) snprintf(name, sizeof name, "peer copies (overlap %u)", level);
     cs_lane_device((int)device);
     cs_lane_named(device, tid, level ? name : "peer copies", cs_lane_tid(CS_LANE_PEERS, CS_LANE_OWN, 0));
     return tid;
 }
 
-static char *put_number(char *at, const char *key, cs_u64 value)
+void cs_gpu_peer_write(const struct cs_match_found *found)
 {
-    at = cs_put_text(at, key);
-    return cs_put_uint(at, value);
-}
-
-void cs_gpu_peer_write(const struct cs_gpu_work *w, cs_u32 stream, cs_u64 correlation, cs_u64 start_ns, cs_u64 end_ns)
-{
+    const struct cs_gpu_work *w = found->work;
     cs_u32 other = w->copy.from_device == w->device ? w->copy.to_device : w->copy.from_device;
-    cs_u32 tid = other < CS_GPU_PIDS && other != w->device ? row_place(other, start_ns, end_ns) : 0;
+    cs_u32 tid = other < CS_GPU_PIDS && other != w->device ? row_place(other, found->start_ns, found->end_ns) : 0;
+    char text[128];
     if (!tid || cs_output_full()) return;
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"X\",\"cat\":\"cs_peer\",\"name\":");
-    at = cs_gpu_put_name(at, w);
-    at = put_number(at, ",\"pid\":", other);
-    at = put_number(at, ",\"tid\":", tid);
-    at = cs_put_us(cs_put_literal(at, ",\"ts\":"), start_ns);
-    at = cs_put_us(cs_put_literal(at, ",\"dur\":"), end_ns - start_ns);
-    at = put_number(at, ",\"args\":{\"device\":", other);
-    at = put_number(at, ",\"copied by device\":", w->device);
-    at = put_number(at, ",\"copied by stream\":", stream);
-    if (correlation) at = put_number(at, ",\"correlation\":", correlation);
-    at = put_number(at, ",\"bytes\":", w->copy.bytes);
-    at = put_number(at, ",\"fromDevice\":", w->copy.from_device);
-    at = put_number(at, ",\"toDevice\":", w->copy.to_device);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    struct cs_draft e = cs_slice(cs_draft(), "cs_peer", cs_gpu_title(w, text), cs_lane_at(other, tid), found->start_ns, found->end_ns);
+    e = cs_arg_uint(e, "device", other);
+    e = cs_arg_uint(e, "copied by device", w->device);
+    e = cs_arg_uint(e, "copied by stream", found->lane->tid);
+    if (found->op) e = cs_arg_uint(e, "correlation", found->op->id);
+    e = cs_arg_uint(e, "bytes", w->copy.bytes);
+    e = cs_arg_uint(e, "fromDevice", w->copy.from_device);
+    e = cs_arg_uint(e, "toDevice", w->copy.to_device);
+    cs_commit(cs_args_end(e));
 }

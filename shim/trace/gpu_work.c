@@ -2,27 +2,15 @@
  * Slices of GPU work, as Kineto names them and their arguments, each with the arrow from the call that enqueued it.
  */
 #include <stdio.h>
-#include <string.h>
 
-#include "shim/base/clock.h"
-#include "shim/base/json.h"
-#include "shim/out/output.h"
-#include "shim/trace/demangle.h"
-#include "shim/trace/gpu.h"
+#include "shim/trace/event.h"
+#include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
+#include "shim/out/output.h"
+#include "shim/trace/stream_life.h"
 #include "shim/trace/totals.h"
 
 static const char *const categories[CS_GPU_KINDS] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};
-
-#define PUT(at, key, value) (at = cs_put_literal(at, "\"" key "\":"), at = cs_put_uint(at, value), *at++ = ',')
-
-static char *put_triple(char *at, const cs_u32 n[3])
-{
-    *at++ = '[';
-    for (int i = 0; i < 3; i++) at = cs_put_uint(at, n[i]), *at++ = i < 2 ? ',' : ']';
-    *at++ = ',';
-    return at;
-}
 
 /* --- names --- */
 
@@ -34,248 +22,142 @@ static const char *memory_of(unsigned char kind)
     return word_of(kinds, CS_COUNT(kinds), kind);
 }
 
-char *cs_gpu_put_name(char *at, const struct cs_gpu_work *w)
+struct cs_title cs_gpu_title(const struct cs_gpu_work *w, char text[128])
 {
     static const char *const directions[] = {"Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
-    char text[128];
     switch (w->kind) {
-    case CS_GPU_KERNEL:
-        if (w->kernel.name) return cs_put_kernel(at, w->kernel.name);
-        snprintf(text, sizeof text, "kernel");
-        break;
-    case CS_GPU_COPY:
-        if (w->by_events) snprintf(text, sizeof text, "Memcpy %s", word_of(directions, CS_COUNT(directions), w->copy.direction));
-        else snprintf(text, sizeof text, "Memcpy %s (%s -> %s)", word_of(directions, CS_COUNT(directions), w->copy.direction), memory_of(w->copy.from),
-                 memory_of(w->copy.to));
-        break;
-    case CS_GPU_SET: snprintf(text, sizeof text, "Memset (%s)", memory_of(w->set.memory)); break;
-    case CS_GPU_GRAPH:
-        if (w->by_events) snprintf(text, sizeof text, "graph");
-        else snprintf(text, sizeof text, "graph %u", w->graph);
-        break;
-    case CS_GPU_RANGE: snprintf(text, sizeof text, "%u calls", w->range.calls); break;
-    default: snprintf(text, sizeof text, "work"); break;
+    case CS_GPU_KERNEL: return w->kernel.name ? cs_title_kernel(w->kernel.name) : cs_title("kernel");
+    case CS_GPU_COPY: {
+        const char *direction = word_of(directions, CS_COUNT(directions), w->copy.direction);
+        if (w->by_events) snprintf(text, 128, "Memcpy %s", direction);
+        else snprintf(text, 128, "Memcpy %s (%s -> %s)", direction, memory_of(w->copy.from), memory_of(w->copy.to));
+        return cs_title(text);
     }
-    return cs_put_string(at, text, sizeof text);
+    case CS_GPU_SET: snprintf(text, 128, "Memset (%s)", memory_of(w->set.memory)); return cs_title(text);
+    case CS_GPU_GRAPH:
+        if (w->by_events) return cs_title("graph");
+        snprintf(text, 128, "graph %u", w->graph);
+        return cs_title(text);
+    case CS_GPU_RANGE: snprintf(text, 128, "%u calls", w->range.calls); return cs_title(text);
+    default: return cs_title("work");
+    }
 }
 
 /* --- arguments --- */
 
 /* Not where nobody knows how much was moved, or the time is little more than a guess. */
-static char *put_bandwidth(char *at, const struct cs_gpu_work *w, cs_u64 bytes, cs_u64 ns)
+static struct cs_draft arg_bandwidth(struct cs_draft e, const struct cs_gpu_work *w, cs_u64 bytes, cs_u64 ns)
 {
-    if (w->by_events && (!bytes || w->error > ns / 10)) return at;
-    at = cs_put_literal(at, "\"memory bandwidth (GB/s)\":");
-    at = cs_put_us(at, bytes * 1000 / ns); /* bytes a ns, three decimals */
-    *at++ = ',';
-    return at;
+    if (w->by_events && (!bytes || w->error > ns / 10)) return e;
+    return cs_arg_us(e, "memory bandwidth (GB/s)", bytes * 1000 / ns); /* bytes a ns, three decimals */
 }
 
-static char *put_kernel_args(char *at, const struct cs_gpu_work *w)
+static struct cs_draft kernel_args(struct cs_draft e, const struct cs_gpu_work *w)
 {
-    at = cs_put_literal(at, "\"short name\":");
-    at = cs_put_kernel_brief(at, w->kernel.name);
-    at = cs_put_literal(at, ",\"grid\":");
-    at = put_triple(at, w->kernel.grid);
-    at = cs_put_literal(at, "\"block\":");
-    at = put_triple(at, w->kernel.block);
-    if (w->by_events) return at;
-    PUT(at, "registers per thread", w->kernel.registers);
-    PUT(at, "shared memory", w->kernel.shared_static + w->kernel.shared_dynamic);
-    if (w->kernel.local) PUT(at, "local memory per thread", w->kernel.local);
-    return at;
+    e = cs_value_kernel_brief(cs_arg_key(e, "short name"), w->kernel.name);
+    e = cs_arg_uints(e, "grid", w->kernel.grid, 3);
+    e = cs_arg_uints(e, "block", w->kernel.block, 3);
+    if (w->by_events) return e;
+    e = cs_arg_uint(e, "registers per thread", w->kernel.registers);
+    e = cs_arg_uint(e, "shared memory", w->kernel.shared_static + w->kernel.shared_dynamic);
+    if (w->kernel.local) e = cs_arg_uint(e, "local memory per thread", w->kernel.local);
+    return e;
 }
 
-static char *put_copy_args(char *at, const struct cs_gpu_work *w, cs_u64 ns)
+static struct cs_draft copy_args(struct cs_draft e, const struct cs_gpu_work *w, cs_u64 ns)
 {
-    if (w->copy.bytes || !w->by_events) PUT(at, "bytes", w->copy.bytes);
-    at = put_bandwidth(at, w, w->copy.bytes, ns);
-    if (!w->copy.peer) return at;
-    PUT(at, "fromDevice", w->copy.from_device);
-    PUT(at, "toDevice", w->copy.to_device);
-    return at;
+    if (w->copy.bytes || !w->by_events) e = cs_arg_uint(e, "bytes", w->copy.bytes);
+    e = arg_bandwidth(e, w, w->copy.bytes, ns);
+    if (!w->copy.peer) return e;
+    e = cs_arg_uint(e, "fromDevice", w->copy.from_device);
+    return cs_arg_uint(e, "toDevice", w->copy.to_device);
 }
 
-static char *put_kind_args(char *at, const struct cs_gpu_work *w, cs_u64 ns)
+static struct cs_draft kind_args(struct cs_draft e, const struct cs_gpu_work *w, cs_u64 ns)
 {
     switch (w->kind) {
-    case CS_GPU_KERNEL: return put_kernel_args(at, w);
-    case CS_GPU_COPY: return put_copy_args(at, w, ns);
+    case CS_GPU_KERNEL: return kernel_args(e, w);
+    case CS_GPU_COPY: return copy_args(e, w, ns);
     case CS_GPU_SET:
-        PUT(at, "bytes", w->set.bytes);
-        PUT(at, "value", w->set.value);
-        return put_bandwidth(at, w, w->set.bytes, ns);
-    case CS_GPU_RANGE:
-        PUT(at, "calls", w->range.calls);
-        return at;
-    default: return at;
+        e = cs_arg_uint(e, "bytes", w->set.bytes);
+        e = cs_arg_uint(e, "value", w->set.value);
+        return arg_bandwidth(e, w, w->set.bytes, ns);
+    case CS_GPU_RANGE: return cs_arg_uint(e, "calls", w->range.calls);
+    default: return e;
     }
-}
-
-static char *put_error(char *at, const struct cs_gpu_work *w)
-{
-    at = cs_put_literal(at, "\"cs.time\":\"events\",\"cs.error_us\":");
-    at = cs_put_us(at, w->error);
-    *at++ = ',';
-    return at;
 }
 
 /* --- one slice --- */
 
-struct place {
-    cs_u32 pid, tid, lane; /* lane: the stream's, without what tells overlap */
-    bool elsewhere;        /* it ran on another stream than the one from which it was captured into its graph, where it stands */
-    int priority;
-    cs_u64 start, end, raw_start; /* ns */
-};
-
-static char *put_slice(char *at, const struct cs_gpu_work *w, const struct place *p, cs_u64 correlation)
+static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns)
 {
-    at = cs_put_literal(at, ",\n{\"ph\":\"X\",\"cat\":\"");
-    at = cs_put_text(at, categories[w->kind]);
-    at = cs_put_literal(at, "\",\"name\":");
-    at = cs_gpu_put_name(at, w);
-    at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, p->pid);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, p->tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, p->start);
-    at = cs_put_literal(at, ",\"dur\":");
-    at = cs_put_us(at, p->end - p->start);
-    at = cs_put_literal(at, ",\"args\":{");
-    PUT(at, "device", p->pid);
-    if (w->context) PUT(at, "context", w->context);
-    PUT(at, "stream", p->lane);
-    if (correlation) PUT(at, "correlation", correlation);
-    at = cs_put_literal(at, "\"priority\":");
-    at = cs_put_int(at, p->priority);
-    *at++ = ',';
-    at = put_kind_args(at, w, p->end - p->start);
-    if (w->by_events) at = put_error(at, w);
-    if (w->graph) PUT(at, "graph", w->graph);
-    if (w->node) PUT(at, "graph node", w->node & 0xffffffff);
-    if (p->elsewhere) PUT(at, "cs.ran_on", w->stream);
-    if (p->raw_start != p->start) {
-        at = cs_put_literal(at, "\"cs.raw_start_ns\":");
-        at = cs_put_uint(at, p->raw_start);
-        *at++ = ',';
-    }
-    at[-1] = '}';
-    *at++ = '}';
-    return at;
-}
-
-char *cs_gpu_arrow_end(char *at, const char *phase, const char *kind, cs_u64 id, cs_u32 pid, cs_u32 tid, cs_u64 ns)
-{
-    at = cs_put_literal(at, ",\n{\"ph\":\"");
-    at = cs_put_text(at, phase);
-    at = cs_put_text(at, *phase == 'f' ? "\",\"bp\":\"e\",\"id\":" : "\",\"id\":");
-    at = cs_put_uint(at, id);
-    at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, pid);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, ns);
-    at = cs_put_literal(at, ",\"cat\":\"");
-    at = cs_put_text(at, kind);
-    at = cs_put_literal(at, "\",\"name\":\"");
-    at = cs_put_text(at, kind);
-    return cs_put_literal(at, "\"}");
-}
-
-/* Which lane: the stream that a graph's node was captured from, else that the profiler names, else the call's; learnt where only one of the two is known. */
-static cs_u32 lane_of(const struct cs_gpu_work *w, const struct cs_op *op)
-{
-    struct cs_stream *stream = cs_pool_get(&cs_streams, w->vstream);
-    if (stream || (w->node && (stream = cs_gpu_graph_stream(w)))) return cs_gpu_lane_of(stream);
-    struct cs_gpu_lane *of_call = op ? cs_gpu_lane_get(op->lane) : NULL;
-    bool may_be = of_call && of_call->device == w->device && (!of_call->context || of_call->context == w->context);
-    if (may_be && (of_call->gpu_id == w->stream || (!of_call->gpu_id && !op->graph && !cs_gpu_lane_known(w->device, w->context, w->stream)))) {
-        of_call->context = w->context;
-        cs_gpu_lane_learn(op->lane, w->stream);
-        return op->lane;
-    }
-    cs_u32 lane = cs_gpu_lane_known(w->device, w->context, w->stream);
-    return lane ? lane : cs_gpu_lane_internal(w->device, w->context, w->stream);
-}
-
-static void arrived(struct cs_op *op, const struct place *p)
-{
-    op->works++;
-    cs_gpu_came(op);
-    if (p->end <= op->work_end_ns) return;
-    op->work_end_ns = p->end;
-    op->work_pid = p->pid;
-    op->work_tid = p->tid;
-    op->work_file = cs_lanes_file();
+    const struct cs_gpu_work *w = found->work;
+    const struct cs_match_lane *lane = found->lane; /* its number is the stream's, without what tells overlap */
+    char text[128];
+    e = cs_slice(e, categories[w->kind], cs_gpu_title(w, text), cs_lane_at(found->pid, found->tid), found->start_ns, found->end_ns);
+    e = cs_arg_uint(e, "device", found->pid);
+    if (w->context) e = cs_arg_uint(e, "context", w->context);
+    e = cs_arg_uint(e, "stream", lane->tid);
+    if (found->op) e = cs_arg_uint(e, "correlation", found->op->id);
+    e = cs_arg_int(e, "priority", lane->priority);
+    e = kind_args(e, w, found->end_ns - found->start_ns);
+    if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
+    if (w->graph) e = cs_arg_uint(e, "graph", w->graph);
+    if (w->node) e = cs_arg_uint(e, "graph node", w->node & 0xffffffff);
+    /* it ran on another stream than the one from which it was captured into its graph, where it stands */
+    if (w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id) e = cs_arg_uint(e, "cs.ran_on", w->stream);
+    if (raw_start_ns != found->start_ns) e = cs_arg_uint(e, "cs.raw_start_ns", raw_start_ns);
+    return cs_args_end(e);
 }
 
 /* One arrow a record; those of a graph launch after its first have numbers of their own, since an arrow's number is its own in the file. */
-static void arrow_write(const struct cs_op *op, const struct place *p)
+static void arrow_write(const struct cs_match_found *found)
 {
-    static cs_u64 further;
+    const struct cs_op *op = found->op;
     if (op->file != cs_lanes_file()) { /* the call is in an earlier part of the trace */
         cs_totals.arrows_between_parts++;
         return;
     }
-    cs_u64 id = op->works ? CS_FLOW_FURTHER + ++further : op->id;
-    char *at = cs_gpu_arrow_end(cs_output_room(), "s", "ac2g", id, cs_host_pid(), op->tid, op->begin_ns);
-    cs_output_commit(cs_gpu_arrow_end(at, "f", "ac2g", id, p->pid, p->tid, p->start));
+    cs_u64 id = op->works ? CS_FLOW_FURTHER + ++cs_gpu_shown.further : op->id;
+    cs_commit(cs_arrow(cs_draft(), "ac2g", id, cs_lane_at(cs_host_pid(), op->tid), op->begin_ns, cs_lane_at(found->pid, found->tid), found->start_ns));
 }
 
-static cs_u64 without_lane;
-
-void cs_gpu_work_lost_write(void)
+/* Where it stands: inside its stream's life. */
+static void place(struct cs_match_found *found)
 {
-    if (without_lane) cs_gpu_lost_write(without_lane, "more streams than the trace has lanes for");
-    without_lane = 0;
+    struct cs_match_lane *lane = found->lane;
+    if (found->op && found->start_ns < found->op->begin_ns) found->start_ns = found->op->begin_ns; /* clocks of two processors: never before its call */
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
+    const cs_u64 life_from = stream ? cs_stream_life_from(stream) : 0;
+    if (life_from && found->start_ns <= life_from) found->start_ns = life_from + 1;
+    if (found->end_ns <= found->start_ns) found->end_ns = found->start_ns + 1;
+    found->pid = lane->device;
+    found->tid = cs_gpu_lane_place(lane, false, &found->start_ns, found->end_ns);
 }
 
-void cs_gpu_work_write(const struct cs_gpu_work *w, struct cs_op *op)
+bool cs_gpu_work_write(struct cs_match_found *found)
 {
+    const struct cs_gpu_work *w = found->work;
+    const cs_u64 raw_start_ns = found->start_ns;
     if (w->kind == CS_GPU_OVERHEAD) {
         cs_gpu_overhead_write(w);
-        return;
+        return false;
     }
-    if (op && op->muted) return;
-    struct place p = {.start = cs_clock_ns(w->start), .end = cs_clock_ns(w->end)};
-    struct cs_gpu_lane *lane = cs_gpu_lane_get(lane_of(w, op));
-    if (cs_output_full()) {
-        cs_totals_cut_work(1, p.start, p.end);
-        return;
+    if (!found->lane && !cs_output_full()) {
+        cs_gpu_shown.without_lane++;
+        return false;
     }
-    if (!lane) {
-        without_lane++;
-        return;
+    struct cs_draft draft = {NULL};
+    if (!cs_output_full()) place(found), draft = cs_draft();
+    if (cs_output_full()) { /* before, or by making room */
+        cs_totals_cut_work(1, found->start_ns, found->end_ns);
+        return false;
     }
-    p.raw_start = p.start;
-    if (op && p.start < op->begin_ns) p.start = op->begin_ns; /* clocks of two processors: never before its call */
-    struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
-    if (stream && stream->announced && p.start <= stream->shown_from_ns) p.start = stream->shown_from_ns + 1; /* inside the stream's life */
-    if (p.end <= p.start) p.end = p.start + 1;
-    p.pid = lane->device;
-    p.lane = lane->tid;
-    p.elsewhere = w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id;
-    p.priority = lane->priority;
-    p.tid = cs_gpu_lane_place(lane, false, &p.start, p.end);
-    char *room = cs_output_room();
-    if (cs_output_full()) { /* by making room */
-        cs_totals_cut_work(1, p.start, p.end);
-        return;
-    }
-    cs_output_commit(put_slice(room, w, &p, op ? op->id : 0));
-    cs_totals_gathered(p.start, p.end);
+    cs_commit(slice(draft, found, raw_start_ns));
+    cs_totals_gathered(found->start_ns, found->end_ns);
     cs_totals.gpu.count[w->kind]++; /* before anything else goes to the file, which may be full then: this slice is lost with what is not written */
-    cs_totals.gpu.unmatched += !op;
-    if (w->kind == CS_GPU_COPY && w->copy.peer) cs_gpu_peer_write(w, p.lane, op ? op->id : 0, p.start, p.end);
-    if (op) {
-        arrow_write(op, &p);
-        arrived(op, &p);
-        struct cs_op *last = cs_op_get(op->joined);
-        if (last) arrived(op = last, &p);
-        cs_gpu_queue_arrived(cs_gpu_lane_get(op->lane), op, w->end, p.end);
-    }
-    if (p.tid == p.lane) cs_gpu_count_busy(p.pid, p.start, p.end);
+    cs_totals.gpu.unmatched += !found->op;
+    if (w->kind == CS_GPU_COPY && w->copy.peer) cs_gpu_peer_write(found);
+    if (found->op) arrow_write(found);
+    return true;
 }

@@ -6,12 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/base/clock.h"
-#include "shim/base/json.h"
-#include "shim/calls/calls.h"
 #include "shim/object/given.h"
-#include "shim/out/output.h"
 #include "shim/out/path.h"
+#include "shim/trace/stream_life.h"
+#include "shim/trace/thread_row.h"
 
 static cs_u32 host_pid;
 static bool device_announced[CS_GPU_PIDS];
@@ -25,65 +23,33 @@ static struct {
     int fd;
 } kept[KEPT];
 
-static cs_u32 files, alive;
+static cs_u32 files;
 cs_u32 cs_lanes_file(void) { return files; }
-cs_u32 cs_lanes_alive(void) { return alive; }
 
 void cs_lanes_begin(bool part)
 {
     files++;
-    alive = 0;
     host_pid = (cs_u32)getpid();
     if (host_pid < CS_GPU_PIDS) host_pid += CS_HOST_PID_SHIFT;
     memset(device_announced, 0, sizeof device_announced);
     for (int i = 0; !part && i < KEPT; i++) kept[i].tid = 0; /* in a fork's child the parent's numbers are none */
-    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) t->announced = false, t->part_since_ns = part ? t->last_end_ns : 0;
-    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
-        struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
-        stream->announced = false;
-        if (!part) stream->continued = stream->over = false, stream->shown_from_ns = 0;
+    if (!part) cs_thread_rows_begin();
+    for (struct cs_thread *t = part ? cs_load_acq(&cs_threads) : NULL; t; t = t->next) {
+        struct cs_thread_row *row = cs_thread_row(t);
+        row->announced = false;
+        row->part_since_ns = row->last_end_ns;
     }
-}
-
-/* ,\n{"ph":"M","name":KIND,"pid":P,"tid":T,"args":{ ... and the caller ends it with }} */
-static char *metadata(char *at, const char *kind, cs_u32 pid, cs_u32 tid)
-{
-    at = cs_put_literal(at, ",\n{\"ph\":\"M\",\"name\":\"");
-    at = cs_put_text(at, kind);
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, pid);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    return cs_put_literal(at, ",\"args\":{");
-}
-
-static void named(const char *kind, cs_u32 pid, cs_u32 tid, const char *name)
-{
-    char *at = metadata(cs_output_room(), kind, pid, tid);
-    at = cs_put_literal(at, "\"name\":");
-    at = cs_put_string(at, name, 512);
-    cs_output_commit(cs_put_literal(at, "}}"));
-}
-
-static void sorted(const char *kind, cs_u32 pid, cs_u32 tid, cs_u32 index)
-{
-    char *at = metadata(cs_output_room(), kind, pid, tid);
-    at = cs_put_literal(at, "\"sort_index\":");
-    at = cs_put_uint(at, index);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    cs_stream_lives_begin(part);
 }
 
 void cs_lane_process(void)
 {
     char name[256], label[300];
     cs_process_name(name);
-    named("process_name", host_pid, host_pid, name);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_host_lane(host_pid), name));
     if (host_pid == (cs_u32)getpid()) return;
     snprintf(label, sizeof label, "pid %d", (int)getpid()); /* the real one, in a container where it is small */
-    char *at = metadata(cs_output_room(), "process_labels", host_pid, host_pid);
-    at = cs_put_literal(at, "\"labels\":");
-    at = cs_put_string(at, label, sizeof label);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    cs_commit(cs_meta_label(cs_draft(), cs_host_lane(host_pid), label));
 }
 
 static void comm_of(const struct cs_thread *thread, char name[16])
@@ -104,44 +70,27 @@ static void comm_of(const struct cs_thread *thread, char name[16])
     name[15] = 0;
 }
 
-void cs_lane_thread(struct cs_thread *thread, bool again)
+void cs_lane_thread(const struct cs_thread *thread, bool again)
 {
+    struct cs_thread_row *row = cs_thread_row(thread);
     char name[16], shown[600];
-    if (thread->announced && !again) return;
+    if (row->announced && !again) return;
     comm_of(thread, name);
     bool done = cs_load_acq(&thread->state) == CS_THREAD_DONE;
     if (!*name || done) memcpy(name, thread->comm, sizeof name);
     cs_name given = done ? thread->given : cs_given_thread_name(thread->tid);
-    if (thread->announced && given == thread->given_shown && (!*name || !strcmp(name, thread->name))) return;
-    memcpy(thread->name, name, sizeof name);
-    thread->given_shown = given;
-    thread->announced = true;
-    snprintf(shown, sizeof shown, "%s%s", given ? cs_name_text(given) : *name ? name : "thread", thread->is_driver ? " (CUDA callbacks)" : "");
-    named("thread_name", host_pid, thread->tid, shown);
-}
-
-static void stream_name(const struct cs_stream *stream, char *name, size_t size)
-{
-    int n = snprintf(name, size, "stream %u", stream->lane);
-    if (stream->name_shown) n += snprintf(name + n, size - (size_t)n, " '%.128s'", cs_name_text(stream->name_shown));
-    switch (stream->origin) {
-    case CS_STREAM_LEGACY: snprintf(name + n, size - (size_t)n, " default (legacy)"); return;
-    case CS_STREAM_PER_THREAD:
-        snprintf(name + n, size - (size_t)n, " default (per-thread, thread %s)", stream->owner);
-        return;
-    default: break;
-    }
-    if (stream->priority) n += snprintf(name + n, size - (size_t)n, " prio %d", stream->priority);
-    if (stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " non-blocking");
-    if (stream->green) n += snprintf(name + n, size - (size_t)n, " green context");
-    if (stream->library) n += snprintf(name + n, size - (size_t)n, " (%.100s)", cs_name_text(stream->library));
-    if (stream->origin == CS_STREAM_ADOPTED) snprintf(name + n, size - (size_t)n, " adopted");
+    if (row->announced && given == row->given_shown && (!*name || !strcmp(name, row->name))) return;
+    memcpy(row->name, name, sizeof name);
+    row->given_shown = given;
+    row->announced = true;
+    snprintf(shown, sizeof shown, "%s%s", given ? cs_name_text(given) : *name ? name : "thread", row->is_driver ? " (CUDA callbacks)" : "");
+    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, cs_host_lane(thread->tid), shown));
 }
 
 void cs_lane_named(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 order)
 {
-    named("thread_name", pid, tid, name);
-    sorted("thread_sort_index", pid, tid, order);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, cs_lane_at(pid, tid), name));
+    cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, cs_lane_at(pid, tid), order));
 }
 
 void cs_lane_device(int device)
@@ -150,98 +99,6 @@ void cs_lane_device(int device)
     if (device < 0 || device >= CS_GPU_PIDS || device_announced[device]) return;
     device_announced[device] = true;
     snprintf(name, sizeof name, "GPU %d %s", device, cs_device_name(device));
-    named("process_name", (cs_u32)device, 7, name);
-    sorted("process_sort_index", (cs_u32)device, 7, 5000000 + (cs_u32)device);
-}
-
-/* What a policy made of the stream: asked and given stand beside each other. */
-static char *put_policy(char *at, struct cs_stream *stream)
-{
-    if (stream->flags_asked != stream->flags) {
-        at = cs_put_literal(at, ",\"requested flags\":");
-        at = cs_put_uint(at, stream->flags_asked);
-    }
-    stream->rule_shown = stream->rule;
-    if (stream->rule) {
-        at = cs_put_literal(at, ",\"rule\":\"rules[");
-        at = cs_put_uint(at, stream->rule - 1u);
-        at = cs_put_literal(at, "]\"");
-    }
-    if (stream->steered) at = cs_put_literal(at, ",\"changed by policy\":true");
-    if (stream->pool_place) {
-        at = cs_put_literal(at, ",\"pool place\":");
-        at = cs_put_uint(at, stream->pool_place);
-    }
-    if (stream->serial) at = cs_put_literal(at, ",\"serial\":\"its work is the carrier's\"");
-    if (stream->ours) at = cs_put_literal(at, ",\"serial\":\"carrier\"");
-    if (stream->redirected) at = cs_put_literal(at, ",\"redirected\":true");
-    if (cs_load(&stream->muted)) at = cs_put_literal(at, ",\"recorded\":false");
-    return at;
-}
-
-static const char *const origins[] = {"created", "adopted: first seen in use", "legacy default", "per-thread default"};
-
-void cs_lane_stream(struct cs_stream *stream)
-{
-    char name[512];
-    cs_name given = cs_load_acq(&stream->name);
-    if (stream->announced && given == stream->name_shown) return;
-    bool again = stream->announced;
-    stream->announced = true;
-    alive += !again;
-    if (!stream->shown_from_ns) stream->shown_from_ns = cs_clock_ns(stream->created);
-    stream->name_shown = given;
-    cs_lane_device(stream->device);
-    stream_name(stream, name, sizeof name);
-    named("thread_name", (cs_u32)stream->device, stream->lane, name);
-    if (again) return;
-    sorted("thread_sort_index", (cs_u32)stream->device, stream->lane, stream->lane);
-
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"B\",\"cat\":\"cs_stream\",\"name\":");
-    at = cs_put_string(at, name, sizeof name);
-    at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, (cs_u32)stream->device);
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, stream->lane);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, stream->shown_from_ns);
-    at = cs_put_literal(at, ",\"args\":{\"cs.stream\":");
-    at = cs_put_uint(at, stream->lane);
-    at = cs_put_literal(at, ",\"origin\":");
-    at = cs_put_string(at, origins[stream->origin], 64);
-    if (stream->origin <= CS_STREAM_ADOPTED) {
-        at = cs_put_literal(at, ",\"handle\":");
-        at = cs_put_hex(at, stream->key);
-        if (!cs_load_acq(&stream->unasked)) {
-            at = cs_put_literal(at, ",\"flags\":");
-            at = cs_put_uint(at, stream->flags);
-        }
-        at = cs_put_literal(at, ",\"priority\":");
-        at = cs_put_int(at, stream->priority);
-        at = cs_put_literal(at, ",\"requested priority\":");
-        at = cs_put_int(at, stream->priority_asked);
-    }
-    if (stream->call) {
-        at = cs_put_literal(at, ",\"created by\":");
-        at = cs_put_string(at, cs_call_info[stream->call].name, 128);
-        at = cs_put_literal(at, ",\"library\":");
-        at = cs_put_string(at, cs_name_text(stream->library), 256);
-    }
-    at = put_policy(at, stream);
-    if (stream->green) {
-        at = cs_put_literal(at, ",\"green context\":");
-        at = cs_put_hex(at, stream->green);
-    }
-    if (stream->continued) at = cs_put_literal(at, ",\"continued\":true");
-    at = cs_put_literal(at, ",\"thread\":");
-    at = cs_put_uint(at, stream->tid);
-    cs_output_commit(cs_put_literal(at, "}}"));
-}
-
-void cs_lane_stream_ended(struct cs_stream *stream, cs_u64 ns)
-{
-    alive -= stream->announced;
-    stream->announced = false;
-    stream->continued = true;
-    stream->shown_from_ns = ns;
+    cs_commit(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_lane_at((cs_u32)device, 7), name));
+    cs_commit(cs_meta_order(cs_draft(), CS_META_PROCESS, cs_lane_at((cs_u32)device, 7), 5000000 + (cs_u32)device));
 }

@@ -4,19 +4,20 @@
 #ifndef CS_TRACE_LANES_H
 #define CS_TRACE_LANES_H
 
+#include "shim/base/lane.h"
 #include "shim/object/stream.h"
+#include "shim/trace/event.h"
 
-enum { CS_HOST_PID_SHIFT = 10000000, CS_GPU_PIDS = 64 };
+enum { CS_HOST_PID_SHIFT = 10000000 };
 
 void cs_lanes_begin(bool part); /* a new file: nothing has been announced; `part`: of the same trace */
 cs_u32 cs_lanes_file(void); /* how many files have begun: whoever announces lanes of its own looks whether it has in this one */
 cs_u32 cs_host_pid(void);   /* the pid of host events: the process's, moved where it could be taken for a GPU's */
+static inline struct cs_lane cs_host_lane(cs_u32 tid) { return cs_lane_at(cs_host_pid(), tid); }
 void cs_lane_process(void); /* the host process's name */
-void cs_lane_thread(struct cs_thread *thread, bool again); /* its name, if it was not announced or, with `again`, has changed since */
+void cs_lane_thread(const struct cs_thread *thread, bool again); /* its name, if it was not announced or, with `again`, has changed since */
 void cs_lane_device(int device);                           /* a GPU's name, if not announced */
 void cs_lane_named(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 order); /* any other lane, announced by its owner */
-void cs_lane_stream(struct cs_stream *stream);             /* GPU, lane and the begin of the stream's life, if not announced */
-void cs_lane_stream_ended(struct cs_stream *stream, cs_u64 ns); /* the end of its life is in the file: there it begins anew, should it come again */
-cs_u32 cs_lanes_alive(void);                               /* lives that have begun in this file and not ended */
+void cs_lane_stream(struct cs_stream *stream);             /* GPU, lane and the begin of the stream's life, if not announced (stream_life.c) */
 
 #endif

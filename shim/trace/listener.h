@@ -17,6 +17,8 @@ struct cs_listener {
     void (*call)(struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, cs_u64 work, cs_u64 begin_ns);
     void (*lost)(struct cs_thread *thread, cs_u64 count);
 
+    void (*thread_ends)(const struct cs_thread *thread); /* all of its records have been told of; its state is another's next */
+
     void (*round_begins)(void); /* before the rings are read */
     void (*round)(void);        /* they have been, and what came of GPU times is written */
     void (*end)(void);          /* nothing comes any more */

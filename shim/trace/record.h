@@ -1,26 +1,11 @@
 /*
- * The record of one call: 64 bytes, written once by the thread that made the call, read once by the writer thread.
- *
- * Numbers only; every text is a number of shim/object/names.h, every object a reference. What the four values mean is told by the call's
- * row in the table (cs_call_info).
+ * How a record gets into its thread's ring (match/record.h says what one is).
  */
 #ifndef CS_TRACE_RECORD_H
 #define CS_TRACE_RECORD_H
 
-#include "shim/calls/calls.h"
+#include "shim/match/record.h"
 #include "shim/object/thread.h"
-
-struct cs_record {
-    cs_u64 begin, end;  /* ticks around the driver's call */
-    cs_u16 call;        /* enum cs_call; with CS_CALL_MUTED it is not to be shown, and stands here for the sake of its work's times */
-    int16_t result;     /* CUresult */
-    cs_ref stream;      /* where the work went; 0 none or unknown */
-    cs_u64 mark;        /* of a call that puts work on a GPU: struct cs_mark's number; else undefined */
-    cs_u64 value[CS_VALUES];
-};
-enum { CS_CALL_MUTED = 1 << 15 };
-_Static_assert((int)CS_CALL_COUNT < (int)CS_CALL_MUTED, "the bit is free");
-_Static_assert(sizeof(struct cs_record) == CS_SLOT, "a record is one slot of the ring, one cache line");
 
 /* Every record but a wrapper's own goes in here: filled by the caller, copied into the thread's ring as one step. A signal handler that comes in between
  * finds the thread inside, as in a wrapper: its calls of CUDA are made and not recorded, so no two ever hold the same slot. The thread's own alone. */

@@ -3,47 +3,35 @@
 #include <string.h>
 
 #include "shim/base/clock.h"
-#include "shim/base/json.h"
-#include "shim/out/output.h"
 #include "shim/trace/lanes.h"
+#include "shim/out/output.h"
 #include "shim/trace/totals.h"
 
 /* Not before the slice that the call follows, and not after one that it holds: those in it were moved so that none begins before the lane was filled up to.
  * Where they are in the part of the trace before, what is left of the call begins with this part. A gap that ended in the call, and began in others whose
  * records are lost, stays outside. */
-static cs_u64 begin_of(const struct cs_thread *thread, const struct cs_record *r)
+static cs_u64 begin_of(const struct cs_thread_row *row, const struct cs_record *r)
 {
     const cs_u64 first = r->value[0];
     cs_u64 begin = cs_clock_ns(r->begin);
-    if (thread->place - first < CS_FILLED && begin < thread->filled_ns[first % CS_FILLED]) begin = thread->filled_ns[first % CS_FILLED];
-    if (begin < thread->part_first_ns) begin = thread->part_first_ns;
-    if (thread->loss_begin_ns && thread->loss_begin_ns < begin && begin < thread->loss_end_ns) begin = thread->loss_end_ns;
+    if (row->place - first < CS_FILLED && begin < row->filled_ns[first % CS_FILLED]) begin = row->filled_ns[first % CS_FILLED];
+    if (begin < row->part_first_ns) begin = row->part_first_ns;
+    if (row->loss_begin_ns && row->loss_begin_ns < begin && begin < row->loss_end_ns) begin = row->loss_end_ns;
     return begin;
 }
 
-cs_u64 cs_runtime_slice(struct cs_thread *thread, const struct cs_record *r)
+cs_u64 cs_runtime_slice(const struct cs_thread *thread, const struct cs_record *r)
 {
-    cs_u64 begin = begin_of(thread, r), end = cs_clock_ns(r->end);
-    if (end < thread->last_end_ns) end = thread->last_end_ns;
+    struct cs_thread_row *row = cs_thread_row(thread);
+    cs_u64 begin = begin_of(row, r), end = cs_clock_ns(r->end);
+    if (end < row->last_end_ns) end = row->last_end_ns;
     if (end <= begin) end = begin + 1;
-    thread->last_end_ns = end;
-    char *at = cs_put_literal(cs_output_room(), ",\n{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"");
+    row->last_end_ns = end;
     const char *name = cs_runtime_name(r->call);
-    at = cs_put_text(at, name + strspn(name, "_")); /* __cudaLaunchKernel is what everybody calls cudaLaunchKernel */
-    at = cs_put_literal(at, "\",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, thread->tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, begin);
-    at = cs_put_literal(at, ",\"dur\":");
-    at = cs_put_us(at, end - begin);
-    at = cs_put_literal(at, ",\"args\":{");
-    if (r->result != cudaSuccess) {
-        at = cs_put_literal(at, "\"cs.result\":");
-        at = cs_put_int(at, r->result);
-    }
-    cs_output_commit(cs_put_literal(at, "}}"));
+    name += strspn(name, "_"); /* __cudaLaunchKernel is what everybody calls cudaLaunchKernel */
+    struct cs_draft e = cs_slice(cs_draft(), "cuda_runtime", cs_title(name), cs_host_lane(thread->tid), begin, end);
+    if (r->result != cudaSuccess) e = cs_arg_int(e, "cs.result", r->result);
+    cs_commit(cs_args_end(e));
     if (cs_output_full()) { /* making room for it ended the file */
         cs_totals_cut(1, begin, end);
         return end;

@@ -21,9 +21,6 @@ size_t cs_timeline_pending(void); /* bytes that the part would get if it ended n
 /* One record of a thread's ring: the slice of the call, and what the call says of streams and causes. */
 void cs_timeline_record(struct cs_thread *thread, const struct cs_record *record);
 
-/* Arrows whose both ends are certain to be in the file: those found in the round before this one. Once a round. */
-void cs_timeline_arrows(bool all);
-
 /* A stream that is over: what went through it, and the end of its life on its lane. `ended` in ticks. */
 void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended);
 

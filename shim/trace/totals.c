@@ -159,36 +159,18 @@ char *cs_totals_header(char *at)
         *at++ = ':';
         at = cs_put_string(at, cs_option_text(i), 1024);
     }
-    at = cs_put_literal(at, "}},\n\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    return cs_put_literal(at, ",\"args\":{\"sort_index\":0}}");
+    return cs_events_begin(cs_put_literal(at, "}},\n"), cs_host_pid());
 }
 
 /* The gap after the file was full, on a lane of its own: the threads' lanes end where the file did. */
 static char *put_cut(char *at)
 {
-    cs_u32 tid = cs_host_pid() ^ 1u << 30;
-    at = cs_put_literal(at, ",\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"args\":{\"name\":\"custream: not in this file\"}},\n{\"ph\":\"X\",\"cat\":\"cs_loss\",\"name\":\"lost\",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    at = cs_put_us(at, cut.begin_ns);
-    at = cs_put_literal(at, ",\"dur\":");
-    at = cs_put_us(at, cut.end_ns > cut.begin_ns ? cut.end_ns - cut.begin_ns : 1);
-    at = cs_put_literal(at, ",\"args\":{\"count\":");
-    at = cs_put_uint(at, cut.calls);
-    at = cs_put_literal(at, ",\"gpu_work\":");
-    at = cs_put_uint(at, cut.works);
-    at = cs_put_literal(at, ",\"cause\":");
-    at = cs_put_string(at, cs_output_full_cause() ?: "", 128);
-    return cs_put_literal(at, "}}");
+    const struct cs_lane lane = cs_host_lane(cs_host_pid() ^ 1u << 30);
+    struct cs_draft e = cs_meta_name((struct cs_draft){at}, CS_META_THREAD, lane, "custream: not in this file");
+    e = cs_slice(e, "cs_loss", cs_title("lost"), lane, cut.begin_ns, cut.end_ns);
+    e = cs_arg_uint(e, "count", cut.calls);
+    e = cs_arg_uint(e, "gpu_work", cut.works);
+    return cs_args_end(cs_arg_text(e, "cause", cs_output_full_cause() ?: "", 128)).at;
 }
 
 /* --- what was never destroyed, by who made it --- */
@@ -324,7 +306,7 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     const char *end = at + size;
     const bool final = how & CS_TRAILER_LAST, brief = how & CS_TRAILER_BRIEF;
     if (cut.calls || cut.works) at = put_cut(at);
-    at = cs_put_literal(at, "\n],\"traceName\":\"custream\"");
+    at = cs_put_literal(cs_events_end(at), ",\"traceName\":\"custream\"");
     at = put_devices(at);
     if (cs_listener) at = cs_listener->put(at, brief ? 0 : size / 8 * 3);
     at = cs_put_literal(at, ",\n\"totals\":{\"recorded\":");

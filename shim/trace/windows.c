@@ -5,9 +5,8 @@
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/base/keep.h"
-#include "shim/out/output.h"
-#include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
+#include "shim/out/output.h"
 
 enum { STEPS = 1024, SPANS = 1024, LISTED = 64, WAIT_MS = 200, UNSURE_NS = 200000000 };
 
@@ -76,39 +75,22 @@ static cs_u32 lane(void)
     return tid;
 }
 
-static char *put_head(char *at, const char *head_, cs_u32 tid, cs_u64 ns)
-{
-    at = cs_put_text(at, head_);
-    at = cs_put_literal(at, ",\"pid\":");
-    at = cs_put_uint(at, cs_host_pid());
-    at = cs_put_literal(at, ",\"tid\":");
-    at = cs_put_uint(at, tid);
-    at = cs_put_literal(at, ",\"ts\":");
-    return cs_put_us(at, ns);
-}
-
 static void gap_write(cs_u64 until)
 {
     cs_u64 from_ns = cs_clock_ns(now.shown), to_ns = cs_clock_ns(until);
     if (cs_output_full()) return;
-    cs_u32 tid = lane();
-    char *at = put_head(cs_output_room(), ",\n{\"ph\":\"X\",\"cat\":\"cs_window\",\"name\":\"not recorded\"", tid, from_ns);
-    at = cs_put_literal(at, ",\"dur\":");
-    at = cs_put_us(at, to_ns > from_ns ? to_ns - from_ns : 1);
-    at = cs_put_literal(at, ",\"args\":{\"cause\":");
-    at = cs_put_string(at, now.why, 256);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    const struct cs_lane on = cs_host_lane(lane());
+    struct cs_draft e = cs_slice(cs_draft(), "cs_window", cs_title("not recorded"), on, from_ns, to_ns);
+    cs_commit(cs_args_end(cs_arg_text(e, "cause", now.why, 256)));
     now.shown = to_ns > from_ns ? until : until + 1;
 }
 
 static void policy_write(const struct step *step)
 {
     if (cs_output_full()) return;
-    cs_u32 tid = lane();
-    char *at = put_head(cs_output_room(), ",\n{\"ph\":\"i\",\"s\":\"p\",\"cat\":\"cs_policy\",\"name\":\"policy\"", tid, cs_clock_ns(step->ticks));
-    at = cs_put_literal(at, ",\"args\":{\"policy\":");
-    at = cs_put_string(at, step->text, 2048);
-    cs_output_commit(cs_put_literal(at, "}}"));
+    const struct cs_lane on = cs_host_lane(lane());
+    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_PROCESS, "cs_policy", cs_title("policy"), on, cs_clock_ns(step->ticks));
+    cs_commit(cs_args_end(cs_arg_text(e, "policy", step->text, 2048)));
 }
 
 /* --- steps --- */
@@ -130,7 +112,7 @@ static void closed(const struct step *step)
 static void opened(const struct step *step, bool file)
 {
     if (now.told && !now.closed) return;
-    if (now.closed && file) gap_write(step->ticks), cs_gpu_captures_resume(now.since);
+    if (now.closed && file) gap_write(step->ticks), cs_match_captures_resume(now.since);
     if (now.closed) spans[span_count++ % SPANS] = (struct span){now.since, step->ticks};
     now.closed = false;
     now.since = step->ticks;

@@ -7,7 +7,7 @@
 #ifndef CS_TRACE_WINDOWS_H
 #define CS_TRACE_WINDOWS_H
 
-#include "shim/base/compiler.h"
+#include "shim/match/match.h"
 
 enum cs_window_step { CS_WINDOW_CLOSED, CS_WINDOW_OPENED, CS_WINDOW_POLICY };
 
@@ -30,9 +30,7 @@ bool cs_windows_ever_closed(void);
 bool cs_windows_covers(cs_u64 ticks);
 bool cs_windows_within(cs_u64 from_ticks, cs_u64 to_ticks);
 
-/* Of a call that a profiler saw then: whether its record, where there is none, is not missing. MAY_BE: a thread may have been on its way to the driver when
- * the window opened or closed, past its look at whether to record. */
-enum cs_outside { CS_INSIDE, CS_MAY_BE_OUTSIDE, CS_OUTSIDE };
+/* Of a call that a profiler saw then (match/match.h). */
 enum cs_outside cs_windows_outside(cs_u64 ticks);
 
 char *cs_windows_put_totals(char *at, bool brief); /* ,"windows":{...} for the trailer, at most 24 KiB; nothing where all was recorded */

@@ -18,10 +18,13 @@
 #include "shim/gpu/backend.h"
 #include "shim/out/output.h"
 #include "shim/trace/annotation.h"
+#include "shim/trace/arrow.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/listener.h"
 #include "shim/trace/rotate.h"
 #include "shim/trace/runtime.h"
+#include "shim/trace/stream_life.h"
+#include "shim/trace/thread_row.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
@@ -54,9 +57,10 @@ static size_t drain(struct cs_thread *thread)
         if (!((i + 1) & 1023)) cs_store_rel(&thread->ring.tail, i + 1); /* room for the application while we go on */
     }
     cs_store_rel(&thread->ring.tail, head);
-    if (!thread->populated && head - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
+    struct cs_thread_row *row = cs_thread_row(thread);
+    if (!row->populated && head - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
         cs_memory_populate(thread->ring.slots, (thread->ring.mask + 1) * CS_SLOT);
-        thread->populated = true;
+        row->populated = true;
     }
     return head - tail;
 }
@@ -80,7 +84,7 @@ static void release_ended_streams(cs_u32 first)
     while (first) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, first - 1);
         cs_u32 next = stream->object.next;
-        if (!cs_load(&had) || cs_gpu_trace_settled(stream)) {
+        if (!cs_load(&had) || cs_match_settled(stream)) {
             if (cs_load(&had)) cs_timeline_stream_end(stream, cs_load(&stream->ended));
             cs_store(&cs_streams.released, cs_ticks());
             cs_pool_release(&cs_streams, &stream->object);
@@ -100,7 +104,11 @@ static size_t drain_all(void)
         if (cs_load(&t->state) == CS_THREAD_FREE) continue;
         if (cs_load(&had)) records += drain(t);
         if (!done) continue;
-        if (cs_load(&had)) cs_timeline_thread_end(t);
+        if (cs_load(&had)) {
+            cs_timeline_thread_end(t);
+            CS_TELL(thread_ends, t);
+            cs_thread_row_empty(t);
+        }
         cs_thread_recycle(t);
     }
     return records;
@@ -111,14 +119,14 @@ static size_t round_once(void)
     const bool file = cs_load(&had);
     cs_clock_sync();
     cs_windows_collect(file);
-    if (file) cs_gpu_trace_collect();
+    if (file) cs_match_collect();
     cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
     CS_TELL(round_begins);
     size_t records = drain_all();
     if (file) {
-        cs_gpu_trace_emit(false);
+        cs_gpu_trace_emit();
         CS_TELL(round);
-        cs_timeline_arrows(false);
+        cs_arrows_round(false);
     }
     cs_u32 lingering = lingering_streams;
     lingering_streams = 0;
@@ -127,7 +135,7 @@ static size_t round_once(void)
     release_ended(&cs_events, ended_events);
     release_ended(&cs_contexts, ended_contexts);
     ended_streams = streams, ended_events = events, ended_contexts = contexts;
-    return file ? records + cs_gpu_trace_behind() : 0;
+    return file ? records + cs_match_behind() : 0;
 }
 
 /* --- the thread --- */
@@ -142,7 +150,7 @@ static void finish(void)
     cs_windows_end();
     cs_gpu_trace_end();
     CS_TELL(end);
-    cs_timeline_arrows(true);
+    cs_arrows_round(true);
     cs_u64 now = cs_ticks();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
@@ -267,5 +275,6 @@ void cs_writer_after_fork_in_child(void)
     if (cs_writer_alive() || cs_load(&writer.state) == CS_WORKER_FINISHING) cs_store(&writer.state, CS_WORKER_IDLE);
     cs_output_forget();
     cs_windows_after_fork_in_child();
+    cs_stream_lives_forget();
     ended_streams = ended_events = ended_contexts = lingering_streams = 0;
 }

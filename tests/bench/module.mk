@@ -8,7 +8,7 @@ $(BENCH)/calls: tests/bench/calls.c $(B)/obj/shim/base/clock.o $(B)/obj/shim/bas
 	$(CC) $(ALL_CFLAGS) $(filter %.c %.o,$^) -o $@ -L$(FAKE) -lcuda -lpthread
 $(BENCH)/parts: tests/bench/parts.c $(SHIM_OBJ)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $< $(filter $(B)/obj/shim/base/% $(B)/obj/shim/calls/% $(B)/obj/shim/object/% $(B)/obj/shim/gpu/% $(B)/obj/shim/out/% $(B)/obj/shim/trace/%,$(SHIM_OBJ)) -o $@ -lpthread
+	$(CC) $(ALL_CFLAGS) $< $(filter $(B)/obj/shim/base/% $(B)/obj/shim/calls/% $(B)/obj/shim/object/% $(B)/obj/shim/gpu/% $(B)/obj/shim/out/% $(B)/obj/shim/match/% $(B)/obj/shim/trace/%,$(SHIM_OBJ)) -o $@ -lpthread
 $(BENCH)/load: tests/bench/load.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $< -o $@

@@ -1,4 +1,5 @@
 """Includes point down the layers (tools/check-layers), and the script sees it when one does not."""
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,30 @@ def test_records_are_put_in_one_place(root):
     """Who claims a slot of a ring and fills it where a signal handler can come in between: the wrappers, which are inside then, and cs_record_put."""
     claiming = {path.name for path in (root / "shim").rglob("*.[ch]") if "cs_record_claim(" in path.read_text(encoding="utf-8")}
     assert claiming == {"record.h", "record.c", "wrappers.c"}
+
+
+def test_the_gpu_side_has_two_owners(root, build):
+    """What is known of the GPU side of a trace is one object, and what of it stands in the file another: no other file there keeps anything."""
+    kept = {}
+    for source in [*(root / "shim/match").glob("*.c"), *(root / "shim/trace").glob("gpu*.c")]:
+        made = build / "obj" / source.relative_to(root).with_suffix(".o")
+        symbols = subprocess.run(["objdump", "-t", made], capture_output=True, text=True, check=True).stdout
+        kept[source.name] = {line.split()[-1] for line in symbols.splitlines() if re.search(r" O \.t?(bss|data)\b(?!\.rel\.ro)", line)}
+    assert {name: owned for name, owned in kept.items() if owned} == {"match.c": {"cs_match"}, "gpu.c": {"cs_gpu_shown"}}
+
+
+SPELLS_EVENTS = {"shim/trace/event.c"}
+
+
+def test_events_are_spelled_in_one_place(root):
+    """How an event looks in the file is known to one file: others say what it is. Looking for our own pid in a trace that is there is no writing."""
+    keys = [f'\\"{key}\\":' for key in ("ph", "pid", "tid", "ts", "dur", "cat", "args")]
+    spelling = set()
+    for path in (root / "shim").rglob("*.[ch]"):
+        text = path.read_text(encoding="utf-8").replace('snprintf(own, sizeof own, "\\"pid\\":%d,", (int)getpid());', "")
+        if any(key in text for key in keys):
+            spelling.add(path.relative_to(root).as_posix())
+    assert spelling == SPELLS_EVENTS
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@
 #include "shim/object/stream.h"
 #include "shim/out/output.h"
 #include "shim/trace/annotation.h"
+#include "shim/trace/thread_row.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 
-static struct cs_thread threads[2] = {{.tid = 1001, .announced = true}, {.tid = 1002, .announced = true}};
+static struct cs_thread threads[2] = {{.tid = 1001, .index = 1}, {.tid = 1002, .index = 2}};
 static cs_u64 tick;
 
 static void step(int thread, enum cs_call call, const char *text, cs_u32 id, cs_u32 place, cs_u64 begin)
@@ -65,6 +66,7 @@ int main(void)
     if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_output_open(&cs_totals_teller)) return 3;
     cs_clock_sync();
     cs_timeline_begin(CS_BEGIN_FILE);
+    for (int i = 0; i < 2; i++) cs_thread_row(&threads[i])->announced = true; /* their names are nobody's */
     tick = cs_ticks();
     pushes_and_pops();
     process_ranges();

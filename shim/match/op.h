@@ -3,11 +3,12 @@
  *
  * The writer's alone. A ring of the last 262,144 such calls; an older one whose work has not come by then is forgotten, and its work shown without its call.
  */
-#ifndef CS_TRACE_GPU_OP_H
-#define CS_TRACE_GPU_OP_H
+#ifndef CS_MATCH_OP_H
+#define CS_MATCH_OP_H
 
 #include "shim/gpu/work.h"
-#include "shim/trace/record.h"
+#include "shim/match/record.h"
+#include "shim/object/thread.h"
 
 struct cs_op {
     cs_u64 id;         /* from 1, by the file's order: `correlation` in the timeline, and the id of the arrow */
@@ -18,7 +19,7 @@ struct cs_op {
     cs_u64 joined;        /* the last op that shares its range between events; 0 none */
     bool muted;           /* neither it nor its work is shown */
     bool graph;           /* launches a graph: its work may stand on streams of the driver's own */
-    cs_u32 lane;          /* index + 1 of the stream's cs_gpu_lane; 0: none */
+    cs_u32 lane;          /* index + 1 of the stream's lane; 0: none */
     cs_u64 before, after; /* its neighbours on that lane; 0 none */
     bool counted, left;   /* it has joined the lane's depth, is through: its work has come, or will not */
     bool came;            /* the profiler has told of its work, with times or without */
@@ -26,12 +27,10 @@ struct cs_op {
     cs_u64 before_of_thread, next_of_thread;
     cs_u64 works, work_end_ns; /* GPU records that came; the end of the last of them, and where it stands */
     cs_u32 work_pid, work_tid;
-    cs_u32 file, work_file; /* cs_lanes_file() of its slice, and of that work */
+    cs_u32 file, work_file; /* the part of the trace with its slice, and with that work */
 };
 
-void cs_ops_begin(void); /* a new process's trace */
-
-/* A new op for a record; the caller fills what it knows of the lane. NULL where there is no memory. */
+/* A new op for a record; the caller fills what it knows of the lane. */
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns);
 
 /* The op of that id while it is kept. */

@@ -1,10 +1,22 @@
-/* Which call a profiler's number means (trace/gpu_op.h), the queue of a stream (trace/gpu.h), and another client's clock (gpu/share_record.h). */
+/* Which call a profiler's number means (match/op.h), the queue of a stream (match/queue.c), and another client's clock (gpu/share_record.h). */
 #include "tests/unit/check.h"
 
 #include "shim/base/memory.h"
 #include "shim/base/clock.h"
 #include "shim/gpu/share_record.h"
-#include "shim/trace/gpu.h"
+#include "shim/match/state.h"
+
+static enum cs_outside inside(cs_u64 ticks) { return (void)ticks, CS_INSIDE; }
+static void missed(int by) { (void)by; }
+static void depth(const struct cs_match_lane *lane, cs_u64 ns) { (void)lane, (void)ns; }
+
+static bool begin(void)
+{
+    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth};
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test")) return false;
+    cs_match_begin(&sink);
+    return true;
+}
 
 static struct cs_op *called(cs_u32 tid, cs_u32 key, cs_u64 begin, cs_u64 end)
 {
@@ -20,8 +32,7 @@ static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs
 
 TEST(a_call_is_found_by_its_thread_and_time)
 {
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_ops_begin();
+    REQUIRE(begin());
     struct cs_op *a = called(1, 100, 10, 20), *b = called(2, 200, 10, 20), *c = called(1, 100, 30, 40);
     CHECK_IS(told(100, 7, 12, 18), CS_OP_FOUND);
     CHECK_IS(told(200, 8, 12, 18), CS_OP_FOUND);
@@ -34,8 +45,7 @@ TEST(a_call_is_found_by_its_thread_and_time)
 
 TEST(calls_that_are_told_out_of_order)
 {
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_ops_begin();
+    REQUIRE(begin());
     struct cs_op *ops[10];
     for (cs_u32 i = 0; i < 10; i++) ops[i] = called(1, 100, 100 * i + 1, 100 * i + 50);
     for (cs_u32 i = 10; i-- > 0;) CHECK_IS(told(100, 1000 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
@@ -46,8 +56,7 @@ TEST(calls_that_are_told_out_of_order)
 TEST(calls_that_are_none_of_ours_come_first)
 {
     enum { CALLS = 20000, GAP = 100 * CALLS / 2 };
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_ops_begin();
+    REQUIRE(begin());
     for (cs_u32 i = 0; i < CALLS; i++) called(1, 100, 100 * i + (i < CALLS / 2 ? 1 : GAP), 100 * i + (i < CALLS / 2 ? 50 : GAP + 50));
     for (cs_u32 i = 0; i < 1000; i++) CHECK_IS(told(100, 50000 + i, GAP + 1000 + i, GAP + 1000 + i), CS_OP_NONE);
     for (cs_u32 i = 0; i < CALLS / 2; i++) CHECK_IS(told(100, 1 + i, 100 * i + 5, 100 * i + 45), CS_OP_FOUND);
@@ -59,8 +68,7 @@ TEST(calls_that_are_none_of_ours_come_first)
 TEST(one_call_without_an_op_slows_nothing)
 {
     enum { CALLS = 1 << 20 };
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_ops_begin();
+    REQUIRE(begin());
     called(1, 100, 1, 50);
     called(1, 100, 101, 150);
     CHECK_IS(told(100, 1, 60, 90), CS_OP_NONE);
@@ -72,8 +80,7 @@ TEST(one_call_without_an_op_slows_nothing)
 
 TEST(threads_that_share_a_key)
 {
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_ops_begin();
+    REQUIRE(begin());
     struct cs_op *first = called(1, 100, 10, 20), *second = called(2, 100, 30, 40);
     CHECK_IS(told(100, 1, 32, 38), CS_OP_FOUND);
     CHECK_IS(told(100, 2, 12, 18), CS_OP_FOUND);
@@ -84,48 +91,103 @@ TEST(threads_that_share_a_key)
 
 TEST(a_queue_is_in_the_order_of_the_calls)
 {
-    struct cs_gpu_lane lane = {.used = true};
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_ops_begin();
+    struct cs_match_lane lane = {.used = true};
+    REQUIRE(begin());
     struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 30, 31), *c = called(2, 2, 20, 21);
-    cs_gpu_queue_add(&lane, a);
-    cs_gpu_queue_add(&lane, b);
-    cs_gpu_queue_add(&lane, c); /* read later, made earlier */
+    cs_queue_add(&lane, a);
+    cs_queue_add(&lane, b);
+    cs_queue_add(&lane, c); /* read later, made earlier */
     CHECK(lane.first == a->id && lane.last == b->id && a->after == c->id && c->after == b->id && b->before == c->id);
     CHECK(cs_op_before(lane.last, 25) == c);
     struct cs_op *d = called(3, 3, 5, 6);
-    cs_gpu_queue_add(&lane, d);
+    cs_queue_add(&lane, d);
     CHECK(lane.first == d->id && !d->before);
-    cs_gpu_queue_remove(&lane, 15, 25); /* the one in the middle */
+    cs_queue_remove(&lane, 15, 25); /* the one in the middle */
     CHECK(c->left && a->after == b->id && b->before == a->id && lane.last == b->id);
-    cs_gpu_queue_remove(&lane, 0, UINT64_MAX);
+    cs_queue_remove(&lane, 0, UINT64_MAX);
     CHECK(!lane.first && !lane.last && !lane.depth);
 }
 
 TEST(calls_that_are_read_late_are_counted)
 {
-    struct cs_gpu_lane lane = {.used = true, .depth_shown_ns = UINT64_MAX / 2, .depth_shown = 1}; /* nothing is to be written */
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_ops_begin();
+    struct cs_match_lane lane = {.used = true};
+    REQUIRE(begin());
     struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 30, 31);
-    cs_gpu_queue_add(&lane, a);
-    cs_gpu_queue_add(&lane, b);
-    lane.depth_ns = UINT64_MAX / 2;
+    cs_queue_add(&lane, a);
+    cs_queue_add(&lane, b);
     a->works = 1;
-    cs_gpu_queue_arrived(&lane, a, 40, 40); /* by its end both were in the queue */
+    cs_queue_arrived(&lane, a, 40, 40); /* by its end both were in the queue */
     CHECK_IS(lane.depth, 1);
     CHECK(a->left && lane.first == b->id && lane.counted == b->id);
     struct cs_op *c = called(2, 2, 20, 35); /* made before b, perhaps run after it */
-    cs_gpu_queue_add(&lane, c);
+    cs_queue_add(&lane, c);
     CHECK_IS(lane.depth, 2);
     b->works = 1;
-    cs_gpu_queue_arrived(&lane, b, 50, 50);
+    cs_queue_arrived(&lane, b, 50, 50);
     CHECK_IS(lane.depth, 1);
     CHECK(!c->left && lane.first == c->id);
     c->works = 1;
-    cs_gpu_queue_arrived(&lane, c, 60, 60);
+    cs_queue_arrived(&lane, c, 60, 60);
     CHECK_IS(lane.depth, 0);
     CHECK(!lane.first);
+}
+
+/* Whether it has come, at a time when so many flushes have ended. */
+static enum cs_come come(const struct cs_op *op, const struct cs_since *since, cs_u64 flushes)
+{
+    cs_match.now.flushes = flushes;
+    return cs_op_come(op->id, since);
+}
+
+TEST(has_its_work_come)
+{
+    REQUIRE(begin());
+    struct cs_stream stream = {.device = 0, .lane = 13};
+    cs_store(&stream.object.ref, 1u << CS_REF_INDEX_BITS | 5);
+    struct cs_match_lane *lane = cs_match_lane_of(&stream);
+    REQUIRE(lane && cs_match_lane_made(&stream) == lane);
+    struct cs_op *nowhere = called(1, 1, 1, 2), *none = called(1, 1, 10, 11), *here = called(1, 1, 20, 21), *out = called(1, 1, 30, 31);
+    CHECK_IS(cs_lane_come(lane, NULL), CS_CAME);
+    none->lane = here->lane = out->lane = lane->number;
+    cs_queue_add(lane, none);
+    cs_queue_add(lane, here);
+    cs_queue_add(lane, out);
+    const struct cs_since since = {0, 0};
+    CHECK_IS(come(nowhere, NULL, 0), CS_NONE);
+    CHECK_IS(come(here, NULL, 1000), CS_AWAITED);
+    here->works = 1;
+    cs_queue_arrived(lane, here, 25, 25);
+    CHECK_IS(come(none, &since, 0), CS_NONE); /* what stood before it made none */
+    CHECK_IS(come(here, &since, 1000), CS_CAME);
+    CHECK_IS(come(out, &since, 25), CS_AWAITED);
+    CHECK_IS(cs_lane_come(lane, &since), CS_AWAITED);
+    CHECK_IS(come(out, &since, 26), CS_LOST);
+    CHECK_IS(cs_lane_come(lane, &since), CS_LOST);
+    CHECK_IS(cs_op_come(out->id + 1, NULL), CS_LOST);
+    cs_match_lane_free(&stream);
+    CHECK_IS(come(out, NULL, 0), CS_NONE);
+    CHECK(!cs_match_lane_made(&stream));
+}
+
+/* However late: rings are read one after the other, and a thread may have lost the processor before its record was there. */
+TEST(a_call_of_a_capture_that_is_read_late)
+{
+    REQUIRE(begin() && cs_streams_init());
+    struct cs_stream *stream = cs_pool_new(&cs_streams);
+    REQUIRE(stream);
+    cs_match_capture_ended(stream, 100, 200);
+    for (int i = 0; i < 100; i++) cs_captures_settle();
+    struct cs_match_lane *lane = cs_match_lane_of(stream);
+    struct cs_op *captured = called(1, 1, 150, 151), *before = called(2, 2, 50, 51), *behind = called(3, 3, 250, 251);
+    CHECK(!cs_captures(stream, 150)); /* it has ended */
+    captured->lane = before->lane = behind->lane = lane->number;
+    cs_queue_add(lane, captured);
+    cs_queue_add(lane, before);
+    cs_queue_add(lane, behind);
+    cs_captures_settle();
+    CHECK_IS(cs_op_come(captured->id, NULL), CS_NONE);
+    CHECK(cs_op_come(before->id, NULL) == CS_AWAITED && cs_op_come(behind->id, NULL) == CS_AWAITED);
+    CHECK(lane->first == before->id && before->after == behind->id && lane->last == behind->id);
 }
 
 static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }

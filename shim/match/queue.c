@@ -3,23 +3,21 @@
  * That is the order of their work, but for calls of two threads at the same moment.
  */
 #include "shim/gpu/backend.h"
-#include "shim/trace/gpu.h"
-#include "shim/trace/lanes.h"
-#include "shim/trace/totals.h"
-#include "shim/trace/windows.h"
+#include "shim/match/state.h"
 
 enum { STEPS = 4096 };
 
-static void joins(struct cs_gpu_lane *lane, struct cs_op *op)
+static void joins(struct cs_match_lane *lane, struct cs_op *op)
 {
     op->counted = true;
-    cs_gpu_count_step(lane, op->begin_ns, 1);
+    cs_count_depth(lane, op->begin_ns, 1);
 }
 
-void cs_gpu_queue_add(struct cs_gpu_lane *lane, struct cs_op *op)
+void cs_queue_add(struct cs_match_lane *lane, struct cs_op *op)
 {
     struct cs_op *after = NULL, *before = cs_op_get(lane->last);
     for (int i = 0; before && before->begin > op->begin && i < STEPS; i++) after = before, before = cs_op_get(before->before);
+    if (op->begin < lane->captured_until) lane->late = cs_match.captures.round;
     op->before = before ? before->id : 0;
     op->after = after ? after->id : 0;
     if (before) before->after = op->id;
@@ -31,13 +29,13 @@ void cs_gpu_queue_add(struct cs_gpu_lane *lane, struct cs_op *op)
 }
 
 /* Past those that are through. */
-static void advance(struct cs_gpu_lane *lane)
+static void advance(struct cs_match_lane *lane)
 {
     for (struct cs_op *op = cs_op_get(lane->first); op && op->left; op = cs_op_get(lane->first)) lane->first = op->after;
 }
 
 /* Calls made before some work ended join the depth. */
-static void count_until(struct cs_gpu_lane *lane, struct cs_op *arrived, cs_u64 end_ticks)
+static void count_until(struct cs_match_lane *lane, struct cs_op *arrived, cs_u64 end_ticks)
 {
     struct cs_op *counted = cs_op_get(lane->counted), *next = counted ? cs_op_get(counted->after) : cs_op_get(lane->first);
     if (!counted && !next) next = arrived;
@@ -48,7 +46,7 @@ static void count_until(struct cs_gpu_lane *lane, struct cs_op *arrived, cs_u64 
 }
 
 /* The ring of ops went on, and the depth counts some that nobody knows any more. */
-static cs_u32 forgotten(struct cs_gpu_lane *lane)
+static cs_u32 forgotten(struct cs_match_lane *lane)
 {
     cs_u32 known = 0;
     for (struct cs_op *op = cs_op_get(lane->first); op; op = cs_op_get(op->after)) known += op->counted && !op->left;
@@ -58,19 +56,20 @@ static cs_u32 forgotten(struct cs_gpu_lane *lane)
 /* A launch makes a kernel. Events tell of several calls at once. */
 static void miss(struct cs_op *op)
 {
-    if (op->came || cs_gpu_marks() || cs_call_info[op->call].kind != CS_KIND_LAUNCH || cs_windows_outside(op->begin)) return; /* at a window's edge it may be hidden */
-    op->missed = cs_lanes_file();
-    cs_totals.gpu.missed++;
+    if (op->came || cs_gpu_marks() || cs_call_info[op->call].kind != CS_KIND_LAUNCH) return;
+    if (cs_match.sink->outside(op->begin)) return; /* at a window's edge it may be hidden */
+    op->missed = cs_match.file;
+    cs_match.sink->missed(1);
 }
 
-void cs_gpu_came(struct cs_op *op)
+void cs_queue_came(struct cs_op *op)
 {
     op->came = true;
-    if (op->missed && op->missed == cs_lanes_file() && cs_totals.gpu.missed) cs_totals.gpu.missed--; /* it was late; a part that has ended stands as it is */
+    if (op->missed && op->missed == cs_match.file) cs_match.sink->missed(-1); /* it was late; a part that has ended stands as it is */
     op->missed = 0;
 }
 
-void cs_gpu_queue_arrived(struct cs_gpu_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns)
+void cs_queue_arrived(struct cs_match_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns)
 {
     if (!lane || op->works > 1) return;
     count_until(lane, op, end_ticks);
@@ -86,10 +85,10 @@ void cs_gpu_queue_arrived(struct cs_gpu_lane *lane, struct cs_op *op, cs_u64 end
     }
     advance(lane);
     if (lost) gone = forgotten(lane);
-    if (gone) cs_gpu_count_step(lane, end_ns, -(int)gone);
+    if (gone) cs_count_depth(lane, end_ns, -(int)gone);
 }
 
-void cs_gpu_queue_remove(struct cs_gpu_lane *lane, cs_u64 from, cs_u64 until)
+void cs_queue_remove(struct cs_match_lane *lane, cs_u64 from, cs_u64 until)
 {
     struct cs_op *op = cs_op_get(lane->last);
     cs_u64 ns = op ? op->begin_ns : 0;
@@ -100,7 +99,7 @@ void cs_gpu_queue_remove(struct cs_gpu_lane *lane, cs_u64 from, cs_u64 until)
             gone += op->counted && !op->left;
             op->left = true;
             op->lane = 0;
-            if (op->missed) cs_gpu_came(op); /* it was captured */
+            if (op->missed) cs_queue_came(op); /* it was captured */
             if (before) before->after = op->after;
             if (after) after->before = op->before;
             if (lane->last == op->id) lane->last = op->before;
@@ -110,5 +109,5 @@ void cs_gpu_queue_remove(struct cs_gpu_lane *lane, cs_u64 from, cs_u64 until)
         op = before;
     }
     advance(lane);
-    if (gone) cs_gpu_count_step(lane, ns, -(int)gone);
+    if (gone) cs_count_depth(lane, ns, -(int)gone);
 }

@@ -1,0 +1,122 @@
+/*
+ * How many calls of a stream wait for their work to end, and how many streams of a GPU are at work at once.
+ */
+#include <string.h>
+
+#include "shim/match/state.h"
+
+enum { GRAIN_NS = 20000 };
+
+static struct cs_busy *const state = &cs_match.busy;
+
+/* --- depth of a stream --- */
+
+void cs_count_depth(struct cs_match_lane *lane, cs_u64 ns, int step)
+{
+    const cs_u32 gone = step < 0 ? (cs_u32)-step : 0;
+    lane->depth = gone ? lane->depth - (gone < lane->depth ? gone : lane->depth) : lane->depth + (cs_u32)step;
+    cs_match.sink->depth(lane, ns);
+}
+
+/* --- streams at work --- */
+
+static bool is_later(const struct cs_edge *a, const struct cs_edge *b) { return a->ns > b->ns || (a->ns == b->ns && a->device > b->device); }
+
+static void swap(struct cs_edge *a, struct cs_edge *b)
+{
+    const struct cs_edge other = *a;
+    *a = *b;
+    *b = other;
+}
+
+static void sift(struct cs_edge *edges, size_t at, size_t n)
+{
+    for (size_t child; (child = 2 * at + 1) < n; at = child) {
+        if (child + 1 < n && is_later(&edges[child + 1], &edges[child])) child++;
+        if (!is_later(&edges[child], &edges[at])) return;
+        swap(&edges[at], &edges[child]);
+    }
+}
+
+static void sort(struct cs_edge *edges, size_t count)
+{
+    for (size_t i = count / 2; i-- > 0;) sift(edges, i, count);
+    for (size_t n = count; n > 1;) {
+        swap(&edges[0], &edges[--n]);
+        sift(edges, 0, n);
+    }
+}
+
+/* Work that follows other work at once is no step: what begins and ends in the same nanosecond is taken together. */
+static size_t take_steps(size_t from)
+{
+    const struct cs_edge *edges = cs_match.table.edges, *e = &edges[from];
+    int step = 0;
+    while (from < state->edge_count && edges[from].ns == e->ns && edges[from].device == e->device) step += edges[from++].step;
+    if (step) cs_match.sink->busy(e->device, e->ns, state->streams[e->device] += (cs_u32)step);
+    return from;
+}
+
+/* Beside a long kernel there may be any number of short ones, and nothing can be said until it has come. What is close together becomes one edge at the end of
+ * it: fewer values are told then, and each is right. They are in order. */
+static void join(void)
+{
+    struct cs_edge *edges = cs_match.table.edges;
+    size_t kept = 0, open[CS_GPU_PIDS];
+    cs_u64 from[CS_GPU_PIDS];
+    memset(open, 0xff, sizeof open);
+    state->grain = state->grain ? 2 * state->grain : GRAIN_NS;
+    for (size_t i = 0; i < state->edge_count; i++) {
+        const struct cs_edge e = edges[i];
+        if (open[e.device] != SIZE_MAX && e.ns - from[e.device] < state->grain) {
+            edges[open[e.device]].ns = e.ns;
+            edges[open[e.device]].step += e.step;
+        } else {
+            from[e.device] = e.ns;
+            open[e.device] = kept;
+            edges[kept++] = e;
+        }
+    }
+    state->edge_count = kept;
+}
+
+static void make_room(void)
+{
+    cs_count_settle(false);
+    while (state->edge_count > CS_EDGES / 2) join();
+}
+
+void cs_count_busy(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
+{
+    if (device >= CS_GPU_PIDS) return;
+    if (state->edge_count + 2 > CS_EDGES) make_room();
+    cs_match.table.edges[state->edge_count++] = (struct cs_edge){start_ns, device, 1};
+    cs_match.table.edges[state->edge_count++] = (struct cs_edge){end_ns, device, -1};
+}
+
+/* Until when all work that has begun has come: a stream with work under way may still bring some from the end of its last on. */
+static cs_u64 complete_until(void)
+{
+    cs_u64 until = UINT64_MAX;
+    for (cs_u32 i = 1; i <= cs_match_lanes_high(); i++) {
+        const struct cs_match_lane *lane = cs_match_lane_get(i);
+        if (cs_lane_come(lane, NULL) != CS_AWAITED) continue;
+        const struct cs_op *first = cs_op_get(lane->first); /* NULL: so long ago that it is forgotten */
+        cs_u64 from = !first || lane->work.filled[0] > first->begin_ns ? lane->work.filled[0] : first->begin_ns;
+        if (from < until) until = from;
+    }
+    return until;
+}
+
+void cs_count_settle(bool all)
+{
+    struct cs_edge *edges = cs_match.table.edges;
+    if (!state->edge_count) return;
+    cs_u64 until = all ? UINT64_MAX : complete_until();
+    sort(edges, state->edge_count);
+    size_t done = 0;
+    while (done < state->edge_count && (all || edges[done].ns < until)) done = take_steps(done);
+    for (size_t i = done; i < state->edge_count; i++) edges[i - done] = edges[i];
+    state->edge_count -= done;
+    if (!state->edge_count) state->grain = 0;
+}

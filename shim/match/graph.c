@@ -1,0 +1,197 @@
+/*
+ * Which stream each node of a captured graph was captured from.
+ *
+ * A profiler tells of a node with the number of the executable graph and the node's index: the nodes of a capture are numbered in the order of the calls
+ * that made them. So the calls that make nodes are kept for a while, and when a capture has ended, and all of its calls have come, they are its list. The
+ * list stands only if it is as long as the graph, and no two of its calls were made at once; whatever else is in the graph then has no say. Rings are read
+ * one after the other, so that some of the calls may come after the end. All tables are rings: the oldest is forgotten.
+ */
+#include "shim/gpu/backend.h"
+#include "shim/match/state.h"
+#include "shim/object/graph.h"
+
+enum { NAME_OTHERS = 1 };
+
+static struct cs_match_tables *const table = &cs_match.table;
+static struct cs_graphs *const state = &cs_match.graphs;
+
+static struct cs_node_list *list_get(cs_u64 serial)
+{
+    struct cs_node_list *l = &table->lists[serial % CS_GRAPHS];
+    return serial && l->serial == serial ? l : NULL;
+}
+
+static struct cs_node_list *list_of_graph(cs_u32 graph)
+{
+    for (cs_u64 serial = state->lists; serial && serial + CS_GRAPHS > state->lists; serial--) {
+        struct cs_node_list *l = list_get(serial);
+        if (l && l->graph == graph) return l;
+    }
+    return NULL;
+}
+
+/* Where the profiler has begun anew, its numbers may be those of other graphs. */
+static void forget_old_numbers(void)
+{
+    if (state->epoch == cs_load(&cs_graph_epoch)) return;
+    state->epoch = cs_load(&cs_graph_epoch);
+    for (cs_u32 i = 0; i < CS_GRAPHS; i++) table->execs[i].list = table->lists[i].graph = 0;
+}
+
+/* --- what the rings tell --- */
+
+static bool makes_node(const struct cs_record *r)
+{
+    switch (cs_call_info[r->call].kind) {
+    case CS_KIND_LAUNCH:
+    case CS_KIND_COPY:
+    case CS_KIND_SET:
+    case CS_KIND_HOSTFN:
+    case CS_KIND_MEMOP:
+    case CS_KIND_MEMORY:
+    case CS_KIND_EXTERNAL: return true;
+    case CS_KIND_GRAPH: return cs_call_enqueues((enum cs_call)r->call);
+    case CS_KIND_WAIT: return (r->call == CS_CALL_cuStreamWaitEvent || r->call == CS_CALL_cuStreamWaitEvent_ptsz) && r->value[1] & CU_EVENT_WAIT_EXTERNAL;
+    case CS_KIND_EVENT:
+        return (r->call == CS_CALL_cuEventRecordWithFlags || r->call == CS_CALL_cuEventRecordWithFlags_ptsz) && r->value[1] & CU_EVENT_RECORD_EXTERNAL;
+    default: return false;
+    }
+}
+
+/* By its number, while it is kept. */
+static const struct cs_node_call *call_at(cs_u64 number)
+{
+    return number && number + CS_NODE_CALLS > state->calls ? &table->node_calls[(number - 1) % CS_NODE_CALLS] : NULL;
+}
+
+static struct cs_match_lane *lane_at(cs_ref ref)
+{
+    struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    return stream ? cs_match_lane_of(stream) : NULL;
+}
+
+void cs_match_graph_call(const struct cs_record *r)
+{
+    if (!r->stream || r->result != CUDA_SUCCESS || cs_gpu_marks() || !cs_gpu_is_on() || !makes_node(r)) return;
+    const struct cs_call_info *info = &cs_call_info[r->call];
+    struct cs_match_lane *lane = lane_at(r->stream);
+    if (!lane) return;
+    const struct cs_node_call *before = call_at(lane->node_calls);
+    table->node_calls[state->calls++ % CS_NODE_CALLS] = (struct cs_node_call){
+        .begin = r->begin, .end = r->end, .stream = r->stream, .kind = info->kind, .before = lane->node_calls,
+        .newest = before && before->newest > r->begin ? before->newest : r->begin,
+        .kernel = info->shown[0].format == CS_FORMAT_KERNEL ? (cs_name)r->value[0] : 0};
+    lane->node_calls = state->calls;
+}
+
+void cs_match_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ended, cs_u32 graph, cs_u32 length)
+{
+    if (!graph) return;
+    forget_old_numbers();
+    cs_u64 serial = ++state->lists;
+    table->lists[serial % CS_GRAPHS] = (struct cs_node_list){
+        .serial = serial, .state = length <= CS_NODE_CALLS ? CS_LIST_WAITS : CS_LIST_FAILED, .graph = graph, .length = length,
+        .origin = cs_load(&origin->object.ref), .from = began, .until = ended, .looked = UINT64_MAX, .since = cs_since_now()};
+    if (state->waiting + CS_GRAPHS <= serial) state->waiting = serial - CS_GRAPHS + 1;
+}
+
+void cs_match_graph_instantiated(cs_u32 graph, cs_u32 exec, cs_u32 length)
+{
+    forget_old_numbers();
+    const struct cs_node_list *l = graph && exec ? list_of_graph(graph) : NULL;
+    if (exec) table->execs[exec % CS_GRAPHS] = (struct cs_graph_exec){exec, l && l->length == length ? l->serial : 0};
+}
+
+void cs_match_graph_updated(cs_u32 exec)
+{
+    if (table->execs[exec % CS_GRAPHS].id == exec) table->execs[exec % CS_GRAPHS].list = 0;
+}
+
+/* --- lists of captures that have ended --- */
+
+/* The calls gathered, by the time at which they began. */
+static void sort(cs_u32 n)
+{
+    const struct cs_node_call *calls = table->node_calls;
+    cs_u32 *order = table->node_order;
+    for (cs_u32 gap = n / 2; gap; gap /= 2) {
+        for (cs_u32 i = gap; i < n; i++) {
+            cs_u32 at = i, moved = order[i];
+            for (; at >= gap && calls[order[at - gap]].begin > calls[moved].begin; at -= gap) order[at] = order[at - gap];
+            order[at] = moved;
+        }
+    }
+}
+
+/* Of each stream of the capture the calls that began in it, back to where all are older. */
+static cs_u32 gather(const struct cs_node_list *l)
+{
+    cs_ref members[CS_MEMBERS];
+    cs_u64 from[CS_MEMBERS];
+    cs_u32 found = 0, streams = cs_capture_members(l->origin, l->until, members, from);
+    for (cs_u32 k = 0; k < streams; k++) {
+        const struct cs_match_lane *lane = lane_at(members[k]);
+        const cs_u64 since = from[k] > l->from ? from[k] : l->from;
+        const struct cs_node_call *c;
+        for (cs_u64 n = lane ? lane->node_calls : 0; (c = call_at(n)) && c->stream == members[k] && c->newest >= since; n = c->before)
+            if (c->begin >= since && c->begin < l->until && found < CS_NODE_CALLS) table->node_order[found++] = (cs_u32)(c - table->node_calls);
+    }
+    return found;
+}
+
+static const struct cs_node_call *nth(cs_u32 i) { return &table->node_calls[table->node_order[i]]; }
+
+static enum cs_list_state list_make(struct cs_node_list *l)
+{
+    if (l->looked == state->calls) return CS_LIST_WAITS;
+    l->looked = state->calls;
+    cs_u32 found = gather(l);
+    if (found != l->length) return found < l->length ? CS_LIST_WAITS : CS_LIST_FAILED;
+    sort(found);
+    for (cs_u32 i = 1; i < found; i++)
+        if (nth(i)->begin < nth(i - 1)->end) return CS_LIST_FAILED; /* by two threads at once: which was first? */
+    l->first = state->nodes;
+    for (cs_u32 i = 0; i < found; i++) {
+        const struct cs_node_call *c = nth(i);
+        table->nodes[state->nodes++ % CS_NODES] = (struct cs_node){.stream = c->stream, .kernel = c->kernel, .kind = c->kind};
+    }
+    return CS_LIST_STANDS;
+}
+
+void cs_graphs_settle(void)
+{
+    bool none = true;
+    forget_old_numbers();
+    for (cs_u64 serial = state->waiting; serial <= state->lists; serial++) {
+        struct cs_node_list *l = list_get(serial);
+        if (l && l->state == CS_LIST_WAITS && (l->state = list_make(l)) == CS_LIST_WAITS && cs_is_over(&l->since, CS_FOR_RECORD)) l->state = CS_LIST_FAILED;
+        if (none && l && l->state == CS_LIST_WAITS) none = false;
+        if (none) state->waiting = serial + 1;
+    }
+}
+
+/* --- where a node stands --- */
+
+static bool agrees(const struct cs_node *node, const struct cs_gpu_work *w)
+{
+    switch (w->kind) {
+    case CS_GPU_KERNEL: return node->kind == CS_KIND_LAUNCH && node->kernel == w->kernel.name && node->kernel > NAME_OTHERS;
+    case CS_GPU_COPY: return node->kind == CS_KIND_COPY;
+    case CS_GPU_SET: return node->kind == CS_KIND_SET;
+    default: return false;
+    }
+}
+
+struct cs_stream *cs_graph_stream(const struct cs_gpu_work *w)
+{
+    cs_u32 exec = (cs_u32)(w->node >> 32), index = (cs_u32)w->node;
+    if (!exec || exec != w->graph || table->execs[exec % CS_GRAPHS].id != exec) return NULL;
+    const struct cs_node_list *l = list_get(table->execs[exec % CS_GRAPHS].list);
+    if (!l || l->state != CS_LIST_STANDS || index >= l->length || l->first + CS_NODES < state->nodes) return NULL;
+    const struct cs_node *node = &table->nodes[(l->first + index) % CS_NODES];
+    if (!agrees(node, w)) return NULL;
+    struct cs_stream *stream = cs_pool_get(&cs_streams, node->stream);
+    if (!stream || (cs_u32)stream->device != w->device) return NULL;
+    cs_u64 ended = cs_load(&stream->ended);
+    return ended && ended < w->end ? NULL : stream;
+}

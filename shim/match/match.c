@@ -1,0 +1,195 @@
+#include "shim/match/match.h"
+
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/memory.h"
+#include "shim/gpu/backend.h"
+#include "shim/match/state.h"
+
+struct cs_match cs_match;
+
+/* --- begin --- */
+
+#define TABLES(T)                                                                                                                                    \
+    T(works, CS_HELD_WORKS)                                                                                                                          \
+    T(calls, CS_HELD_CALLS)                                                                                                                          \
+    T(order, 2 * CS_HELD_WORKS)                                                                                                                      \
+    T(ops, CS_OPS)                                                                                                                                   \
+    T(correlated, CS_CORRELATIONS)                                                                                                                   \
+    T(threads, CS_OP_THREADS)                                                                                                                        \
+    T(threads_used, CS_OP_THREADS)                                                                                                                   \
+    T(lanes, CS_MATCH_LANES)                                                                                                                         \
+    T(lane_buckets, CS_LANE_BUCKETS)                                                                                                                 \
+    T(lane_of_stream, CS_STREAMS)                                                                                                                    \
+    T(node_calls, CS_NODE_CALLS)                                                                                                                     \
+    T(node_order, CS_NODE_CALLS)                                                                                                                     \
+    T(nodes, CS_NODES)                                                                                                                               \
+    T(lists, CS_GRAPHS)                                                                                                                              \
+    T(execs, CS_GRAPHS)                                                                                                                              \
+    T(waits, CS_WAITS)                                                                                                                               \
+    T(edges, CS_EDGES)
+
+#define MADE(name, count) CS_TABLE_AT(TRACE, name, cs_match.table.name, count);
+TABLES(MADE)
+#define FORGOTTEN(name, count) cs_memory_forget(cs_match.table.name, (count) * sizeof *cs_match.table.name);
+
+/* After a fork nothing is left of the parent's work, which another thread may have had in hand: no field of it is read. */
+void cs_match_begin(const struct cs_match_sink *sink)
+{
+    TABLES(FORGOTTEN)
+    memset((char *)&cs_match + sizeof cs_match.table, 0, sizeof cs_match - sizeof cs_match.table);
+    cs_match.sink = sink;
+    cs_match.ops.newest = CS_OP_BEFORE_FIRST;
+}
+
+void cs_match_part(cs_u32 file) { cs_match.file = file; }
+
+/* --- the calls of the rings --- */
+
+cs_u64 cs_match_enqueued_last(void) { return cs_match.ops.enqueued_last; }
+
+static bool has_work(const struct cs_record *record)
+{
+    if (!cs_gpu_is_on() || record->result != CUDA_SUCCESS || !cs_call_enqueues((enum cs_call)record->call)) return false;
+    if (record->begin > cs_match.ops.enqueued_last) cs_match.ops.enqueued_last = record->begin;
+    return !cs_gpu_marks() || record->mark; /* without one it is in a capture, or there was no event for it: no work will come */
+}
+
+void cs_match_muted(const struct cs_thread *thread, const struct cs_record *record)
+{
+    if (!has_work(record)) return;
+    struct cs_op *op = cs_op_new(thread, record, cs_clock_ns(record->begin));
+    op->muted = true;
+    if (record->mark) cs_op_marked(op, record->mark);
+}
+
+cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, cs_u64 begin_ns)
+{
+    if (!has_work(record)) return 0;
+    struct cs_op *op = cs_op_new(thread, record, begin_ns);
+    struct cs_match_lane *lane = stream ? cs_match_lane_of(stream) : NULL;
+    op->graph = cs_call_info[record->call].kind == CS_KIND_GRAPH;
+    if (record->mark) cs_op_marked(op, record->mark);
+    if (!lane || cs_captures(stream, record->begin)) return op->id;
+    op->lane = lane->number;
+    cs_queue_add(lane, op);
+    return op->id;
+}
+
+void cs_match_runtime(const struct cs_thread *thread, const struct cs_record *record)
+{
+    if (cs_gpu_is_on()) cs_op_called(&(struct cs_gpu_call){record->begin, record->end, thread->key, (cs_u32)record->value[1]});
+}
+
+/* --- putting together --- */
+
+static void arrived(struct cs_op *op, const struct cs_match_found *found)
+{
+    op->works++;
+    cs_queue_came(op);
+    if (found->end_ns <= op->work_end_ns) return;
+    op->work_end_ns = found->end_ns;
+    op->work_pid = found->pid;
+    op->work_tid = found->tid;
+    op->work_file = cs_match.file;
+}
+
+/* A piece of work goes to its lane, if it is shown, and its call has what it waits for. */
+static void give_work(const struct cs_gpu_work *work, struct cs_op *op)
+{
+    struct cs_match_found found = {.work = work, .op = op};
+    if (work->kind == CS_GPU_OVERHEAD) {
+        cs_match.sink->work(&found);
+        return;
+    }
+    if (op && op->muted) return;
+    found.start_ns = cs_clock_ns(work->start);
+    found.end_ns = cs_clock_ns(work->end);
+    found.lane = cs_match_lane_of_work(work, op);
+    if (!cs_match.sink->work(&found)) return;
+    if (op) {
+        arrived(op, &found);
+        struct cs_op *last = cs_op_get(op->joined);
+        if (last) arrived(op = last, &found);
+        cs_queue_arrived(cs_match_lane_get(op->lane), op, work->end, found.end_ns);
+    }
+    if (found.tid == found.lane->tid) cs_count_busy(found.pid, found.start_ns, found.end_ns);
+}
+
+static void give(struct cs_held_work *held)
+{
+    const struct cs_gpu_work *work = &held->work;
+    struct cs_op *op = cs_op_of(work->correlation);
+    if (cs_held_is_outside(work, op)) {}
+    else if (cs_work_has_times(work)) cs_match.held.come++, give_work(work, op);
+    else {
+        cs_match.sink->without_times();
+        if (op) cs_queue_came(op);
+    }
+    held->work.kind = CS_GPU_KINDS; /* given */
+}
+
+/* Whether work is under way whose times have not come. */
+static bool is_expected(void)
+{
+    bool expected = !cs_match.sink->closed() && (cs_match.held.call_count || cs_match.held.work_count); /* else they may be of calls that are not recorded */
+    for (cs_u32 i = 1; i <= cs_match_lanes_high() && !expected; i++) expected = cs_lane_come(cs_match_lane_get(i), NULL) == CS_AWAITED;
+    return expected;
+}
+
+/* `last`: nothing comes any more. */
+static void round_once(bool all, bool last)
+{
+    cs_held_calls(false);
+    cs_captures_settle();
+    cs_graphs_settle();
+    const size_t ready = cs_held_choose(all);
+    for (size_t i = 0; i < ready; i++) give(cs_held_nth(i));
+    cs_held_forget_given();
+    cs_waits_settle(last);
+    cs_count_settle(last);
+    cs_gpu_expect(is_expected(), cs_match.held.come);
+}
+
+void cs_match_collect(void)
+{
+    cs_match.now = (struct cs_since){cs_gpu_flushes(), cs_monotonic_ns()}; /* before what those flushes brought in is taken */
+    cs_held_collect();
+}
+
+bool cs_match_behind(void) { return cs_match.held.behind; }
+void cs_match_give(bool all) { round_once(all, false); }
+void cs_match_round(void) { round_once(false, false); }
+
+void cs_match_end(void)
+{
+    cs_held_calls(true);
+    round_once(true, true);
+}
+
+/* --- the end of a stream --- */
+
+bool cs_match_settled(const struct cs_stream *stream)
+{
+    struct cs_match_lane *lane = cs_match_lane_made(stream);
+    if (!lane) return true;
+    if (!lane->over) lane->over = true, lane->ended = cs_since_now();
+    return cs_lane_come(lane, &lane->ended) != CS_AWAITED;
+}
+
+cs_u64 cs_match_filled(const struct cs_stream *stream)
+{
+    const struct cs_match_lane *lane = cs_match_lane_made(stream);
+    return lane ? lane->work.filled[0] : 0;
+}
+
+cs_u64 cs_match_cut(const struct cs_stream *stream, cs_u64 ns, bool *awaited)
+{
+    struct cs_match_lane *lane = cs_match_lane_made(stream);
+    *awaited = cs_lane_come(lane, NULL) == CS_AWAITED;
+    if (*awaited) return lane->work.filled[0];
+    if (lane && lane->work.filled[0] > ns) ns = lane->work.filled[0];
+    if (lane) lane->work.filled[0] = ns; /* what should come all the same goes to another lane */
+    return ns;
+}

@@ -1,0 +1,106 @@
+#include "shim/gpu/mark.h"
+#include "shim/match/state.h"
+
+enum { STEPS = 4096 };
+
+static struct cs_match_tables *const table = &cs_match.table;
+static struct cs_ops *const state = &cs_match.ops;
+
+struct cs_op *cs_op_get(cs_u64 id) { return id && table->ops[id % CS_OPS].id == id ? &table->ops[id % CS_OPS] : NULL; }
+
+static struct cs_op_thread *thread_at(cs_u32 key, cs_u32 i) { return &table->threads[((key * 0x9e3779b9u >> 20) + i) % CS_OP_THREADS]; }
+
+static struct cs_op_thread *thread_of(cs_u32 key, cs_u32 tid)
+{
+    for (cs_u32 i = 0; i < CS_OP_THREADS; i++) {
+        struct cs_op_thread *t = thread_at(key, i);
+        if (t->tid == tid && t->key == key) return t;
+        if (t->tid && cs_op_get(t->last)) continue;
+        if (!t->tid) table->threads_used[state->used_count++] = (cs_u32)(t - table->threads);
+        *t = (struct cs_op_thread){.key = key, .tid = tid}; /* new, or long silent */
+        return t;
+    }
+    return NULL;
+}
+
+struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns)
+{
+    struct cs_op_thread *t = thread_of(thread->key, thread->tid);
+    struct cs_op *op = &table->ops[++state->newest % CS_OPS], *before = t ? cs_op_get(t->last) : NULL;
+    *op = (struct cs_op){.id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .call = record->call,
+                         .file = cs_match.file};
+    if (!t) return op;
+    if (before) before->next_of_thread = op->id;
+    op->before_of_thread = t->last;
+    if (!cs_op_get(t->first)) t->first = op->id;
+    t->last = op->id;
+    return op;
+}
+
+static void correlate(cs_u32 correlation, cs_u64 op, bool outside)
+{
+    table->correlated[correlation % CS_CORRELATIONS] = (struct cs_correlated){correlation, (cs_u32)op, outside};
+}
+
+static enum cs_op_found called_by(struct cs_op_thread *t, const struct cs_gpu_call *call, struct cs_op **found)
+{
+    struct cs_op *newest_of_it = cs_op_get(t->last), *op = cs_op_get(t->first), *beyond = cs_op_get(t->beyond);
+    if (!newest_of_it || newest_of_it->end < call->start) return CS_OP_LATER;
+    if (beyond && beyond->begin <= call->end && (!op || beyond->id > op->id)) op = beyond;
+    while (op && op->end < call->start) op = cs_op_get(op->next_of_thread);
+    if (!op) return CS_OP_LATER;
+    const cs_u64 last = op->id;
+    for (int i = 0; op && op->begin > call->end && i < STEPS; i++) op = cs_op_get(op->before_of_thread); /* profilers may tell of calls out of order */
+    bool is_it = op && op->begin <= call->end && op->end >= call->start;
+    *(is_it ? &t->first : &t->beyond) = last;
+    if (is_it) *found = op;
+    return is_it ? CS_OP_FOUND : CS_OP_NONE;
+}
+
+enum cs_op_found cs_op_called(const struct cs_gpu_call *call)
+{
+    struct cs_op *op = NULL;
+    enum cs_op_found found = CS_OP_LATER, of_thread;
+    for (cs_u32 i = 0; table->ops && i < CS_OP_THREADS && found != CS_OP_FOUND; i++) {
+        struct cs_op_thread *t = thread_at(call->thread, i);
+        if (!t->tid) break;
+        if (t->key == call->thread && (of_thread = called_by(t, call, &op)) != CS_OP_LATER) found = of_thread;
+    }
+    for (cs_u32 i = 0; table->ops && i < state->used_count && found != CS_OP_FOUND; i++)
+        if (table->threads[table->threads_used[i]].tid == call->thread && (of_thread = called_by(&table->threads[table->threads_used[i]], call, &op)) != CS_OP_LATER) found = of_thread;
+    if (found == CS_OP_FOUND) correlate(call->correlation, op->id, false);
+    return found;
+}
+
+void cs_op_outside(cs_u32 correlation)
+{
+    if (table->correlated && correlation) correlate(correlation, 0, true);
+}
+
+bool cs_op_is_outside(cs_u32 correlation)
+{
+    const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
+    return table->correlated && correlation && c->correlation == correlation && c->outside;
+}
+
+void cs_op_marked(struct cs_op *op, cs_u64 mark)
+{
+    struct cs_op *first = mark & CS_MARK_JOINS ? cs_op_of((cs_u32)mark) : NULL;
+    if (first && first->joined < op->id) first->joined = op->id;
+    if (mark & CS_MARK_JOINS) return;
+    correlate((cs_u32)mark, op->id, false);
+}
+
+struct cs_op *cs_op_of(cs_u32 correlation)
+{
+    const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
+    if (!table->ops || !correlation || c->correlation != correlation || c->outside) return NULL;
+    return cs_op_get(state->newest - (cs_u32)((cs_u32)state->newest - c->op));
+}
+
+struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks)
+{
+    struct cs_op *op = cs_op_get(last);
+    for (int i = 0; op && op->begin > ticks && i < STEPS; i++) op = cs_op_get(op->before);
+    return op && op->begin <= ticks ? op : NULL;
+}

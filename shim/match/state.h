@@ -1,0 +1,216 @@
+/*
+ * All that is known of the GPU side of a trace: one object, which match.c owns and begins. Each file of shim/match says what its part means.
+ *
+ * Between the files of shim/match; others see match.h.
+ */
+#ifndef CS_MATCH_STATE_H
+#define CS_MATCH_STATE_H
+
+#include "shim/match/match.h"
+
+/* --- held.c: what came and has not been given away --- */
+
+enum { CS_HELD_WORKS = 8 * CS_GPU_AT_ONCE, CS_HELD_CALLS = 8 * CS_GPU_AT_ONCE };
+
+struct cs_held_work {
+    struct cs_gpu_work work;
+    struct cs_since since;
+};
+struct cs_held_call {
+    struct cs_gpu_call call;
+    struct cs_since since;
+};
+struct cs_held {
+    cs_u32 work_count, call_count;
+    bool in_second;         /* the order is in the second half of its table */
+    bool behind;            /* the backend has more than there was room for */
+    struct cs_since filled; /* since when; 0 flushes and ns: there is room */
+    cs_u64 strange;         /* pieces of work whose times are in no clock of ours */
+    cs_u64 come;            /* pieces of work whose times have come */
+    int without_call;       /* in a row */
+    cs_u64 from[256];       /* ticks: from where on work is held up that goes to the lanes of that hash */
+};
+
+/* --- op.c: calls --- */
+
+enum { CS_OPS = 1 << 18, CS_CORRELATIONS = 1 << 19, CS_OP_THREADS = 1 << 12 };
+
+/* The profiler counts up, so the table is by the number's low bits, and the newest stays. */
+struct cs_correlated {
+    cs_u32 correlation, op; /* the op's id, low half */
+    bool outside;           /* it has none, and none will come */
+};
+
+/* The ops of each thread, by time, since a thread does one thing after another. Profilers name a thread by the low half of its pthread_self(), which later
+ * threads may have too; the kernel's number tells those apart. */
+struct cs_op_thread {
+    cs_u32 key, tid;    /* tid 0: never used */
+    cs_u64 first, last; /* where the profiler's calls have got to; the newest */
+    cs_u64 beyond;      /* where those have got to that are none of ours, which may be far ahead: of a time when nothing was recorded */
+};
+/* Ids are the trace's correlation numbers. HolisticTraceAnalysis 0.5.0 puts row numbers into a column of the smallest type that holds all correlations,
+ * which pandas from 3 on refuses where one does not fit. Beyond 15 bits all do. */
+enum { CS_OP_BEFORE_FIRST = 1 << 15 };
+
+struct cs_ops {
+    cs_u64 newest;
+    cs_u32 used_count;     /* places in the table of threads that were ever used */
+    cs_u64 enqueued_last;  /* when the last call began that put work on a GPU, ticks */
+};
+
+/* --- lane.c: streams, by their references and by the profiler's numbers --- */
+
+enum { CS_LANE_BUCKETS = 1 << 14 };
+
+struct cs_lanes {
+    cs_u32 high, free, serial; /* free: index + 1 of the first in the list of freed ones */
+};
+
+/* --- capture.c --- */
+
+enum { CS_MEMBERS = 256 };
+
+struct cs_capture_member {
+    cs_ref stream, origin;
+    cs_u64 from, until; /* ticks; UINT64_MAX while it goes on */
+    bool settled;       /* it has ended, and the calls of it that have been read are off its lane */
+};
+struct cs_captures {
+    struct cs_capture_member members[CS_MEMBERS];
+    cs_u32 newest, open;
+    cs_u64 round;
+};
+
+/* --- graph.c --- */
+
+enum { CS_NODE_CALLS = 1 << 16, CS_NODES = 1 << 18, CS_GRAPHS = 1 << 12 };
+
+/* Calls that make a node if their stream captures, in the order in which they were read. */
+struct cs_node_call {
+    cs_u64 begin, end; /* ticks */
+    cs_ref stream;
+    cs_name kernel;
+    cs_u32 kind; /* enum cs_kind */
+    cs_u64 before; /* its number, from 1, of the one on the same stream that was read before it; 0 none */
+    cs_u64 newest; /* when the last of this one and those before it began */
+};
+struct cs_node {
+    cs_ref stream;
+    cs_u32 kernel : 24, kind : 8;
+};
+enum cs_list_state { CS_LIST_WAITS, CS_LIST_STANDS, CS_LIST_FAILED };
+struct cs_node_list {
+    cs_u64 serial; /* from 1 */
+    enum cs_list_state state;
+    cs_u32 graph, length;
+    cs_ref origin;
+    cs_u64 from, until; /* ticks: of the capture */
+    cs_u64 looked;      /* how many calls there were when it was last looked for */
+    struct cs_since since;
+    cs_u64 first; /* of the nodes */
+};
+struct cs_graph_exec {
+    cs_u32 id;
+    cs_u64 list; /* serial */
+}; /* by the low bits of the number: it counts up */
+struct cs_graphs {
+    cs_u64 calls, nodes, lists; /* ever */
+    cs_u64 waiting;             /* the oldest list that may wait */
+    cs_u64 epoch;               /* of the profiler's numbers */
+};
+
+/* --- cause.c --- */
+
+enum { CS_WAITS = 1 << 14, CS_CANDIDATES = 16 };
+
+struct cs_waiting {
+    struct cs_match_wait wait;
+    cs_u64 op[CS_CANDIDATES]; /* of each stream, the last before the wait */
+    int ops;
+    struct cs_since since;
+};
+
+/* --- count.c: streams at work --- */
+
+enum { CS_EDGES = 1 << 16 };
+
+struct cs_edge {
+    cs_u64 ns;
+    cs_u32 device;
+    int step;
+};
+struct cs_busy {
+    size_t edge_count;
+    cs_u64 grain; /* of edges that wait for work to come before them: how far apart they are at least, ns; 0: as they came */
+    cs_u32 streams[CS_GPU_PIDS];
+};
+
+/* --- the one object --- */
+
+extern struct cs_match {
+    struct cs_match_tables { /* made before the trace begins; stay */
+        struct cs_held_work *works;
+        struct cs_held_call *calls;
+        cs_u32 *order; /* of works to give; and room for sorting them */
+        struct cs_op *ops;
+        struct cs_correlated *correlated;
+        struct cs_op_thread *threads;
+        cs_u32 *threads_used;
+        struct cs_match_lane *lanes;
+        cs_u32 *lane_buckets;    /* by device and the profiler's number: index + 1 */
+        cs_u32 *lane_of_stream; /* by the index of its reference: index + 1 */
+        struct cs_node_call *node_calls;
+        cs_u32 *node_order; /* places among them */
+        struct cs_node *nodes;
+        struct cs_node_list *lists;
+        struct cs_graph_exec *execs;
+        struct cs_waiting *waits;
+        struct cs_edge *edges;
+    } table;
+
+    const struct cs_match_sink *sink; /* from here on all is forgotten when a process begins */
+    cs_u32 file;
+    struct cs_since now; /* when the round began */
+    struct cs_held held;
+    struct cs_ops ops;
+    struct cs_lanes lanes;
+    struct cs_captures captures;
+    struct cs_graphs graphs;
+    cs_u32 wait_count;
+    struct cs_busy busy;
+} cs_match;
+
+/* --- what the files of it ask each other --- */
+
+void cs_held_collect(void);
+void cs_held_calls(bool last);            /* finds their ops; `last`: no op comes any more */
+size_t cs_held_choose(bool all);          /* puts the works to give away now in order; how many they are */
+struct cs_held_work *cs_held_nth(size_t i);
+void cs_held_forget_given(void);          /* those whose kind is CS_GPU_KINDS */
+bool cs_held_is_outside(const struct cs_gpu_work *work, const struct cs_op *op); /* enqueued while nothing was recorded */
+bool cs_work_has_times(const struct cs_gpu_work *work);
+
+void cs_match_give(bool all); /* a round before the end; `all`: also what its call has not been found for */
+
+/* The calls on a stream whose work is awaited. */
+void cs_queue_add(struct cs_match_lane *lane, struct cs_op *op);
+void cs_queue_arrived(struct cs_match_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns); /* the first work of a call */
+void cs_queue_remove(struct cs_match_lane *lane, cs_u64 from, cs_u64 until);                          /* calls of that time (ticks) make none */
+void cs_queue_came(struct cs_op *op);                                                                /* the profiler has told of some work of it */
+
+/* Whether a stream captures then; calls of captures that have ended leave their lanes; the streams of a capture that ended then, and since when each was
+ * part of it: how many they are. */
+bool cs_captures(const struct cs_stream *stream, cs_u64 ticks);
+void cs_captures_settle(void);
+cs_u32 cs_capture_members(cs_ref origin, cs_u64 ended, cs_ref *streams, cs_u64 *from);
+
+void cs_graphs_settle(void);
+struct cs_stream *cs_graph_stream(const struct cs_gpu_work *work); /* that a node was captured from; NULL where that can't be known */
+
+void cs_waits_settle(bool all);
+
+void cs_count_depth(struct cs_match_lane *lane, cs_u64 ns, int step);
+void cs_count_busy(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns);
+void cs_count_settle(bool all);
+
+#endif

@@ -1,0 +1,135 @@
+/*
+ * Events of the timeline: the one place that knows how they look in the file, which is JSON in the Chrome trace event format. The writer thread's alone.
+ *
+ * Callers say what there is: a lane, times in ns, a category, a name, keys and values. None of them hands over text of the format. A draft is an event on its
+ * way into the output, passed on by value so that it stays in a register:
+ *
+ *     struct cs_draft e = cs_slice(cs_draft(), "cs_stream", cs_title("capture"), cs_lane_at(pid, tid), from_ns, to_ns);
+ *     e = cs_arg_uint(e, "cs.stream", stream->lane);
+ *     cs_commit(cs_args_end(e));
+ *
+ * All that goes into one draft is in the file together or not at all, and has to fit CS_EVENT_MAX bytes (trace/output.h).
+ */
+#ifndef CS_TRACE_EVENT_H
+#define CS_TRACE_EVENT_H
+
+#include "shim/base/json.h"
+#include "shim/object/names.h"
+#include "shim/out/output.h"
+
+struct cs_draft {
+    char *at;
+};
+CS_HOT struct cs_draft cs_draft(void) { return (struct cs_draft){cs_output_room()}; } /* room for one event; what is in it counts with the commit */
+CS_HOT void cs_commit(struct cs_draft e) { cs_output_commit(e.at); }
+
+/* Where an event stands. */
+struct cs_lane {
+    cs_u32 pid, tid;
+};
+CS_HOT struct cs_lane cs_lane_at(cs_u32 pid, cs_u32 tid) { return (struct cs_lane){pid, tid}; }
+
+/* What an event is called: a text of ours, without quotes, backslashes or control characters; one from outside, of which at most so many bytes count; a
+ * kernel by its mangled name, as people read it. */
+struct cs_title {
+    const char *text;
+    cs_u32 max;     /* 0: ours */
+    cs_name kernel; /* where text is NULL */
+};
+CS_HOT struct cs_title cs_title(const char *ours) { return (struct cs_title){ours, 0, 0}; }
+CS_HOT struct cs_title cs_title_given(const char *text, cs_u32 max) { return (struct cs_title){text, max, 0}; }
+CS_HOT struct cs_title cs_title_kernel(cs_name name) { return (struct cs_title){NULL, 0, name}; }
+
+/* --- kinds of events: each opens its arguments, which cs_args_end closes with the event --- */
+
+struct cs_draft cs_slice(struct cs_draft, const char *category, struct cs_title, struct cs_lane, cs_u64 from_ns, cs_u64 to_ns); /* lasts 1 ns at least */
+struct cs_draft cs_life_begins(struct cs_draft, const char *category, struct cs_title, struct cs_lane, cs_u64 ns); /* encloses all on its lane until it ends */
+struct cs_draft cs_life_ends(struct cs_draft, struct cs_lane, cs_u64 ns);
+enum cs_instant_of { CS_INSTANT_THREAD, CS_INSTANT_PROCESS };
+struct cs_draft cs_instant(struct cs_draft, enum cs_instant_of, const char *category, struct cs_title, struct cs_lane, cs_u64 ns);
+struct cs_draft cs_counter(struct cs_draft, struct cs_title, struct cs_lane, cs_u64 ns); /* its arguments are its values from then on */
+enum cs_end { CS_END_FIRST, CS_END_LAST };
+struct cs_draft cs_span_end(struct cs_draft, enum cs_end, const char *category, struct cs_title, struct cs_lane, cs_u64 ns, cs_u64 id); /* may lie over others */
+
+/* The last comma becomes a brace. */
+CS_HOT struct cs_draft cs_args_end(struct cs_draft e) { return (struct cs_draft){cs_put_literal(e.at - (e.at[-1] == ','), "}}")}; }
+
+/* Slices of which there are very many: what does not change of one is made once a file. */
+struct cs_slice_head {
+    cs_u16 length;
+    char text[118];
+};
+void cs_slice_head_make(struct cs_slice_head *head, const char *category, const char *name, cs_u32 pid); /* texts of ours */
+struct cs_draft cs_slice_made(struct cs_draft, const struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
+
+/* --- events without arguments: these are whole --- */
+
+struct cs_draft cs_slice_bare(struct cs_draft, const char *category, struct cs_title, struct cs_lane, cs_u64 from_ns, cs_u64 to_ns);
+
+/* From the slice that is there at the first end to the one at the last; both ends in one file. The id is the arrow's own in the file (trace/gpu.h). */
+struct cs_draft cs_arrow_end(struct cs_draft, enum cs_end, const char *category, cs_u64 id, struct cs_lane, cs_u64 ns);
+CS_HOT struct cs_draft cs_arrow(struct cs_draft e, const char *category, cs_u64 id, struct cs_lane from, cs_u64 from_ns, struct cs_lane to, cs_u64 to_ns)
+{
+    return cs_arrow_end(cs_arrow_end(e, CS_END_FIRST, category, id, from, from_ns), CS_END_LAST, category, id, to, to_ns);
+}
+
+/* Of a process or a thread: what it is called, where it stands among the others, what else is to be said of it. Of a name 512 bytes count. */
+enum cs_meta_of { CS_META_PROCESS, CS_META_THREAD };
+struct cs_draft cs_meta_name(struct cs_draft, enum cs_meta_of, struct cs_lane, const char *name);
+struct cs_draft cs_meta_order(struct cs_draft, enum cs_meta_of, struct cs_lane, cs_u32 order);
+struct cs_draft cs_meta_label(struct cs_draft, struct cs_lane, const char *label);
+
+/* --- arguments: a key, then its value. cs_arg_uint(e, "key", n) and so on do both for a key that is a literal --- */
+
+#define cs_arg_key(e, literal) ((struct cs_draft){cs_put_literal((e).at, "\"" literal "\":")})
+struct cs_draft cs_arg_named(struct cs_draft, const char *key); /* a text of ours */
+
+/* A key made once. */
+struct cs_key {
+    unsigned char length;
+    char text[31];
+};
+void cs_key_make(struct cs_key *key, const char *name);
+CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, const struct cs_key *key) { return (struct cs_draft){cs_put(e.at, key->text, key->length)}; }
+
+CS_HOT struct cs_draft cs_value_next(char *at) { return *at = ',', (struct cs_draft){at + 1}; }
+CS_HOT struct cs_draft cs_value_uint(struct cs_draft e, cs_u64 n) { return cs_value_next(cs_put_uint(e.at, n)); }
+CS_HOT struct cs_draft cs_value_int(struct cs_draft e, cs_i64 n) { return cs_value_next(cs_put_int(e.at, n)); }
+CS_HOT struct cs_draft cs_value_hex(struct cs_draft e, cs_u64 n) { return cs_value_next(cs_put_hex(e.at, n)); }
+CS_HOT struct cs_draft cs_value_us(struct cs_draft e, cs_u64 ns) { return cs_value_next(cs_put_us(e.at, ns)); }
+CS_HOT struct cs_draft cs_value_word(struct cs_draft e, const char *ours) /* a text as in cs_title */
+{
+    *e.at = '"';
+    char *at = cs_put_text(e.at + 1, ours);
+    *at = '"';
+    return cs_value_next(at + 1);
+}
+CS_HOT struct cs_draft cs_value_uints(struct cs_draft e, const cs_u32 *numbers, size_t n) /* a list, of one number at least */
+{
+    char *at = e.at;
+    for (size_t i = 0; i < n; i++) *at = i ? ',' : '[', at = cs_put_uint(at + 1, numbers[i]);
+    *at = ']';
+    return cs_value_next(at + 1);
+}
+struct cs_draft cs_value_double(struct cs_draft, double number);
+struct cs_draft cs_value_bool(struct cs_draft, bool yes);
+struct cs_draft cs_value_text(struct cs_draft, const char *text, size_t max); /* a text from outside */
+struct cs_draft cs_value_kernel(struct cs_draft, cs_name kernel);
+struct cs_draft cs_value_kernel_brief(struct cs_draft, cs_name kernel);
+
+#define cs_arg_uint(e, key, n)         cs_value_uint(cs_arg_key(e, key), n)
+#define cs_arg_int(e, key, n)          cs_value_int(cs_arg_key(e, key), n)
+#define cs_arg_hex(e, key, n)          cs_value_hex(cs_arg_key(e, key), n)
+#define cs_arg_us(e, key, ns)          cs_value_us(cs_arg_key(e, key), ns) /* or any other number of thousandths */
+#define cs_arg_bool(e, key, yes)       cs_value_bool(cs_arg_key(e, key), yes)
+#define cs_arg_word(e, key, ours)      cs_value_word(cs_arg_key(e, key), ours)
+#define cs_arg_text(e, key, text, max) cs_value_text(cs_arg_key(e, key), text, max)
+#define cs_arg_kernel(e, key, name)    cs_value_kernel(cs_arg_key(e, key), name)
+#define cs_arg_uints(e, key, list, n)  cs_value_uints(cs_arg_key(e, key), list, n)
+
+/* --- the list that events stand in, for the frame of the file (trace/totals.h) --- */
+
+char *cs_events_begin(char *at, cs_u32 pid); /* with its first event: the host's process comes before the others */
+char *cs_events_end(char *at);
+
+#endif

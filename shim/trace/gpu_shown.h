@@ -1,0 +1,74 @@
+/*
+ * What of the GPU side stands in the file: lanes that have been announced, values of counters, numbers of arrows. One object, which gpu.c owns and begins.
+ *
+ * Between the files trace/gpu*.c; others see trace/gpu.h.
+ */
+#ifndef CS_TRACE_GPU_SHOWN_H
+#define CS_TRACE_GPU_SHOWN_H
+
+#include "shim/gpu/backend.h"
+#include "shim/trace/event.h"
+#include "shim/trace/gpu.h"
+
+/* A counter: a step is written at most every 20 us; the value before it is repeated at its own time, so that no line is drawn where nothing was. */
+struct cs_counter_shown {
+    cs_u32 value, shown;
+    cs_u64 changed_ns, shown_ns;
+};
+
+/* Lanes that lie over each other: bit a level. */
+struct cs_rows {
+    struct cs_row row;
+    cs_u32 announced;
+};
+
+/* Of a lane: what stands in the file of the one that has its place. */
+struct cs_lane_shown {
+    cs_u32 serial, file; /* of the lane; in which `work` and `sync` have been announced */
+    cs_u32 work, sync;   /* bit a level */
+    struct cs_counter_shown depth;
+};
+
+extern struct cs_gpu_shown {
+    struct cs_lane_shown *lanes; /* a table, made before the trace begins; stays */
+
+    cs_u64 further, releases; /* arrows of these kinds */
+    cs_u64 without_lane;      /* pieces of work */
+    cs_u64 lost_ns;           /* when some were lost last */
+    struct cs_gpu_device_shown {
+        bool counters;               /* the lane of its counters is announced */
+        struct cs_rows waits, peers; /* for all that it does; copies that others do to it or from it */
+        struct cs_counter_shown busy;
+    } devices[CS_GPU_PIDS];
+    struct cs_rows overhead;
+    struct cs_rows gaps[CS_GPU_PARTS]; /* one level each */
+} cs_gpu_shown;
+
+/* gpu_row.c: where a slice from start to end goes: the tid, with its lane announced. `sync`: on the row of waits. */
+cs_u32 cs_gpu_lane_place(struct cs_match_lane *lane, bool sync, cs_u64 *start_ns, cs_u64 end_ns);
+cs_u32 cs_gpu_device_place(cs_u32 device, cs_u64 *start_ns, cs_u64 end_ns); /* on the row of waits for all that a device does; 0: there is none */
+struct cs_lane_shown *cs_gpu_lane_shown(const struct cs_match_lane *lane);
+
+/* gpu_work.c: one slice of work; false where it is not in the file. */
+bool cs_gpu_work_write(struct cs_match_found *found);
+struct cs_title cs_gpu_title(const struct cs_gpu_work *work, char text[128]); /* the text may be in there */
+
+/* gpu_peer.c: a copy between devices, which stands on a stream of its own device, as the other device sees it. */
+void cs_gpu_peer_write(const struct cs_match_found *found);
+
+/* gpu_wait.c */
+void cs_gpu_released(const struct cs_match_wait *wait, const struct cs_op *op);
+
+/* gpu_count.c */
+void cs_gpu_depth_write(const struct cs_match_lane *lane, cs_u64 ns);
+void cs_gpu_busy_write(cs_u32 device, cs_u64 ns, cs_u32 streams);
+void cs_gpu_counters_end(void); /* nothing comes any more: what has not been written is */
+cs_u32 cs_gpu_counter_tid(cs_u32 device); /* the lane of a GPU's own counters, announced */
+
+/* gpu_extra.c */
+void cs_gpu_overhead_write(const struct cs_gpu_work *work);
+void cs_gpu_pool_write(const struct cs_gpu_pool *pool);
+void cs_gpu_lost_write(cs_u64 count, const char *cause);
+void cs_gpu_missing_write(bool all);
+
+#endif

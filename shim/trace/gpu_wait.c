@@ -1,0 +1,53 @@
+/*
+ * Waits: their rows beside the streams, and the arrows from the work that released them.
+ */
+#include "shim/trace/event.h"
+#include "shim/trace/gpu_shown.h"
+#include "shim/trace/lanes.h"
+#include "shim/out/output.h"
+#include "shim/trace/totals.h"
+
+static void row_write(struct cs_lane at, const char *name, const struct cs_stream *stream, const struct cs_stream *other, cs_u64 begin_ns, cs_u64 end_ns)
+{
+    struct cs_draft e = cs_slice(cs_draft(), "cuda_sync", cs_title(name), at, begin_ns, end_ns);
+    e = cs_arg_uint(e, "device", at.pid);
+    if (stream) e = cs_arg_uint(e, "cs.stream", stream->lane);
+    if (other) e = cs_arg_uint(e, "recorded on", other->lane);
+    cs_commit(cs_args_end(e));
+}
+
+/* Perfetto has an arrow lead from the slice that began first, and a wait may have begun before the work: what began last is that it woke up. */
+void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, struct cs_lane waits, cs_u64 wait_end_ns)
+{
+    const cs_u64 from = op->work_end_ns < wait_end_ns ? op->work_end_ns : wait_end_ns - 1;
+    struct cs_draft e = cs_slice_bare(cs_draft(), "cs_dep", cs_title("wake-up"), waits, from, wait_end_ns);
+    cs_commit(cs_arrow(e, "cs_dep", id, cs_lane_at(op->work_pid, op->work_tid), op->work_end_ns - 1, waits, from));
+}
+
+void cs_gpu_released(const struct cs_match_wait *wait, const struct cs_op *op)
+{
+    if (cs_output_full()) return;
+    if (op->work_file != cs_lanes_file() || wait->file != cs_lanes_file()) {
+        cs_totals.arrows_between_parts++;
+        return;
+    }
+    cs_gpu_wake_write(CS_FLOW_RELEASE + ++cs_gpu_shown.releases, op, cs_lane_at(cs_host_pid(), wait->tid), wait->end_ns);
+}
+
+void cs_gpu_trace_sync(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, const cs_u64 *cause, cs_u64 begin_ns, cs_u64 end_ns)
+{
+    bool by_stream = cs_call_info[r->call].kind == CS_KIND_WAIT;
+    if (r->result != CUDA_SUCCESS || cs_output_full() || (by_stream && !stream)) return;
+    struct cs_stream *recorded = cause && *cause ? cs_pool_get(&cs_streams, (cs_ref)(cause[1] >> 32)) : NULL;
+    struct cs_stream *row_of = stream ? stream : recorded;
+    cs_u32 device = row_of ? (cs_u32)row_of->device : thread->device;
+    cs_u64 from_ns = begin_ns;
+    cs_u32 tid = row_of ? cs_gpu_wait_tid(row_of, &from_ns, end_ns) : cs_gpu_device_place(device, &from_ns, end_ns);
+    if (!tid) return;
+    const char *name = by_stream ? "Stream Wait Event" : stream ? "Stream Sync" : cause ? "Event Sync" : "Context Sync";
+    row_write(cs_lane_at(device, tid), name, row_of, recorded && recorded != row_of ? recorded : NULL, from_ns, end_ns);
+    if (by_stream && cause) cs_match_capture_joined(stream, r->begin, cause);
+    if (by_stream || (cause && !recorded)) return;
+    const struct cs_match_wait wait = {.begin_ns = begin_ns, .end_ns = end_ns, .tid = thread->tid, .file = cs_lanes_file()};
+    cs_match_wait(wait, row_of ? cs_match_lane_of(row_of) : NULL, device, cause ? *cause : r->begin);
+}

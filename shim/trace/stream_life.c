@@ -1,0 +1,235 @@
+/*
+ * Lives of streams: each a slice that encloses all that stands on the stream's lane, from its creation to its end, or cut in two between parts of the trace.
+ */
+#include "shim/trace/stream_life.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/memory.h"
+#include "shim/calls/calls.h"
+#include "shim/trace/gpu.h"
+#include "shim/trace/lanes.h"
+#include "shim/out/output.h"
+#include "shim/trace/windows.h"
+
+/* What the timeline keeps of each stream, by the place of its object; as new for each object in that place. */
+static struct row {
+    cs_ref ref;           /* of the stream whose row it is */
+    bool announced;       /* its life has begun in this file, and not ended */
+    bool continued, over; /* its life has begun, has ended in an earlier part of the trace */
+    cs_u64 shown_from_ns; /* where its life begins in the present part; 0: where it was created */
+    cs_u16 rule_shown;    /* when its life began */
+    cs_name name_shown;   /* in the lane's name as last announced */
+    cs_u64 work[CS_WORK_KINDS], bytes_copied; /* what went through it in this part */
+} *rows;
+CS_TABLE(TRACE, rows, CS_STREAMS);
+static _Atomic bool has_rows; /* for other threads */
+static cs_u32 shown;
+
+static inline struct row *row_of(const struct cs_stream *stream)
+{
+    cs_ref ref = cs_load(&stream->object.ref);
+    struct row *row = &rows[ref % CS_STREAMS];
+    if (CS_UNLIKELY(row->ref != ref)) *row = (struct row){.ref = ref};
+    return row;
+}
+
+static struct cs_stream *stream_at(cs_u32 i)
+{
+    struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+    return cs_load_acq(&stream->object.ref) ? stream : NULL;
+}
+
+static cs_u32 streams_high(void) { return cs_load(&cs_streams.high) < cs_streams.capacity ? cs_load(&cs_streams.high) : cs_streams.capacity; }
+
+void cs_stream_lives_begin(bool part)
+{
+    shown = 0;
+    if (!part) cs_memory_forget(rows, CS_STREAMS * sizeof *rows);
+    for (cs_u32 i = 0; part && i < streams_high(); i++) rows[i].announced = false;
+    cs_store_rel(&has_rows, true);
+}
+
+cs_u64 cs_stream_life_from(const struct cs_stream *stream) { return row_of(stream)->announced ? row_of(stream)->shown_from_ns : 0; }
+void cs_stream_lives_forget(void) { cs_store(&has_rows, false); }
+cs_u32 cs_stream_lives_shown(void) { return shown; }
+
+/* --- begin --- */
+
+static void put_name(const struct cs_stream *stream, cs_name given, char *name, size_t size)
+{
+    int n = snprintf(name, size, "stream %u", stream->lane);
+    if (given) n += snprintf(name + n, size - (size_t)n, " '%.128s'", cs_name_text(given));
+    switch (stream->origin) {
+    case CS_STREAM_LEGACY: snprintf(name + n, size - (size_t)n, " default (legacy)"); return;
+    case CS_STREAM_PER_THREAD:
+        snprintf(name + n, size - (size_t)n, " default (per-thread, thread %s)", stream->owner);
+        return;
+    default: break;
+    }
+    if (stream->priority) n += snprintf(name + n, size - (size_t)n, " prio %d", stream->priority);
+    if (stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " non-blocking");
+    if (stream->green) n += snprintf(name + n, size - (size_t)n, " green context");
+    if (stream->library) n += snprintf(name + n, size - (size_t)n, " (%.100s)", cs_name_text(stream->library));
+    if (stream->origin == CS_STREAM_ADOPTED) snprintf(name + n, size - (size_t)n, " adopted");
+}
+
+/* What a policy made of the stream: asked and given stand beside each other. */
+static struct cs_draft policy_args(struct cs_draft e, const struct cs_stream *stream)
+{
+    char rule[32];
+    if (stream->flags_asked != stream->flags) e = cs_arg_uint(e, "requested flags", stream->flags_asked);
+    snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
+    if (stream->rule) e = cs_arg_word(e, "rule", rule);
+    if (stream->steered) e = cs_arg_bool(e, "changed by policy", true);
+    if (stream->pool_place) e = cs_arg_uint(e, "pool place", stream->pool_place);
+    if (stream->serial) e = cs_arg_word(e, "serial", "its work is the carrier's");
+    if (stream->ours) e = cs_arg_word(e, "serial", "carrier");
+    if (stream->redirected) e = cs_arg_bool(e, "redirected", true);
+    if (cs_load(&stream->muted)) e = cs_arg_bool(e, "recorded", false);
+    return e;
+}
+
+static const char *const origins[] = {"created", "adopted: first seen in use", "legacy default", "per-thread default"};
+
+static struct cs_draft life_args(struct cs_draft e, const struct cs_stream *stream, bool continued)
+{
+    e = cs_arg_uint(e, "cs.stream", stream->lane);
+    e = cs_arg_word(e, "origin", origins[stream->origin]);
+    if (stream->origin <= CS_STREAM_ADOPTED) {
+        e = cs_arg_hex(e, "handle", stream->key);
+        if (!cs_load_acq(&stream->unasked)) e = cs_arg_uint(e, "flags", stream->flags);
+        e = cs_arg_int(e, "priority", stream->priority);
+        e = cs_arg_int(e, "requested priority", stream->priority_asked);
+    }
+    if (stream->call) {
+        e = cs_arg_word(e, "created by", cs_call_info[stream->call].name);
+        e = cs_arg_text(e, "library", cs_name_text(stream->library), 256);
+    }
+    e = policy_args(e, stream);
+    if (stream->green) e = cs_arg_hex(e, "green context", stream->green);
+    if (continued) e = cs_arg_bool(e, "continued", true);
+    return cs_arg_uint(e, "thread", stream->tid);
+}
+
+void cs_lane_stream(struct cs_stream *stream)
+{
+    struct row *row = row_of(stream);
+    char name[512];
+    const struct cs_lane lane = cs_lane_at((cs_u32)stream->device, stream->lane);
+    cs_name given = cs_load_acq(&stream->name);
+    if (CS_LIKELY(row->announced && given == row->name_shown)) return;
+    bool again = row->announced;
+    row->announced = true;
+    shown += !again;
+    if (!row->shown_from_ns) row->shown_from_ns = cs_clock_ns(stream->created);
+    row->name_shown = given;
+    cs_lane_device(stream->device);
+    put_name(stream, given, name, sizeof name);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, lane, name));
+    if (again) return;
+    cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, lane, stream->lane));
+    row->rule_shown = stream->rule;
+    struct cs_draft e = cs_life_begins(cs_draft(), "cs_stream", cs_title_given(name, sizeof name), lane, row->shown_from_ns);
+    cs_commit(cs_args_end(life_args(e, stream, row->continued)));
+}
+
+void cs_stream_lives_go_on(void)
+{
+    for (cs_u32 i = 0; i < streams_high() && cs_output_roomy(); i++) {
+        struct cs_stream *stream = stream_at(i);
+        if (stream && row_of(stream)->continued && !row_of(stream)->over) cs_lane_stream(stream);
+    }
+}
+
+/* --- what goes through --- */
+
+void cs_stream_life_works(const struct cs_stream *stream, const struct cs_record *r)
+{
+    static const unsigned char work_of[CS_KIND_COUNT] = {
+        [CS_KIND_NONE] = CS_WORK_OTHER,    [CS_KIND_LAUNCH] = CS_WORK_LAUNCHES, [CS_KIND_COPY] = CS_WORK_COPIES,    [CS_KIND_SET] = CS_WORK_SETS,
+        [CS_KIND_EVENT] = CS_WORK_RECORDS, [CS_KIND_WAIT] = CS_WORK_WAITS,      [CS_KIND_SYNC] = CS_WORK_SYNCS,     [CS_KIND_QUERY] = CS_WORK_OTHER,
+        [CS_KIND_STREAM] = CS_WORK_OTHER,  [CS_KIND_CAPTURE] = CS_WORK_OTHER,   [CS_KIND_GRAPH] = CS_WORK_GRAPHS,   [CS_KIND_HOSTFN] = CS_WORK_OTHER,
+        [CS_KIND_MEMORY] = CS_WORK_OTHER,  [CS_KIND_MEMOP] = CS_WORK_OTHER,     [CS_KIND_EXTERNAL] = CS_WORK_OTHER, [CS_KIND_CONTEXT] = CS_WORK_OTHER,
+        [CS_KIND_MODULE] = CS_WORK_OTHER};
+    if (r->result != CUDA_SUCCESS) return;
+    const struct cs_call_info *info = &cs_call_info[r->call];
+    struct row *row = row_of(stream);
+    row->work[work_of[info->kind]]++;
+    if (info->kind == CS_KIND_COPY && info->shown[0].format == CS_FORMAT_SIZE) row->bytes_copied += r->value[0];
+}
+
+/* The writer goes on counting meanwhile. */
+void cs_stream_life_history(cs_ref stream, cs_u64 work[CS_WORK_KINDS], cs_u64 *bytes_copied)
+{
+    const struct row *row = cs_load_acq(&has_rows) ? &rows[stream % CS_STREAMS] : NULL;
+    bool its = row && __atomic_load_n(&row->ref, __ATOMIC_RELAXED) == stream;
+    for (int i = 0; i < CS_WORK_KINDS; i++) work[i] = its ? __atomic_load_n(&row->work[i], __ATOMIC_RELAXED) : 0;
+    *bytes_copied = its ? __atomic_load_n(&row->bytes_copied, __ATOMIC_RELAXED) : 0;
+}
+
+/* --- end --- */
+
+enum how { DESTROYED, NEVER_DESTROYED, CONTINUES };
+
+static struct cs_draft work_args(struct cs_draft e, const struct row *row)
+{
+    static const char *const names[CS_WORK_KINDS] = {"launches", "copies", "memsets", "event records", "waits", "synchronisations", "graphs", "other calls"};
+    for (int i = 0; i < CS_WORK_KINDS; i++)
+        if (row->work[i]) e = cs_value_uint(cs_arg_named(e, names[i]), row->work[i]);
+    return row->bytes_copied ? cs_arg_uint(e, "bytes copied", row->bytes_copied) : e;
+}
+
+/* The end of a stream's life in this file: there it begins anew, should it come again. */
+static void life_ends(struct cs_stream *stream, cs_u64 ns, enum how how)
+{
+    struct row *row = row_of(stream);
+    char rule[32];
+    if (ns <= row->shown_from_ns) ns = row->shown_from_ns + 1;
+    struct cs_draft e = work_args(cs_life_ends(cs_draft(), cs_lane_at((cs_u32)stream->device, stream->lane), ns), row);
+    if (stream->pool_place) e = cs_arg_uint(e, "shared by", cs_load(&stream->shares_most));
+    if (stream->rule != row->rule_shown) { /* it matched by the name that it got */
+        snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
+        e = cs_arg_word(e, "rule", rule);
+        e = cs_arg_int(e, "priority", stream->priority);
+    }
+    if (row->name_shown) e = cs_arg_text(e, "application name", cs_name_text(row->name_shown), 512);
+    e = how == CONTINUES ? cs_arg_bool(e, "continues", true) : cs_arg_bool(e, "destroyed", how == DESTROYED);
+    cs_commit(cs_args_end(e));
+    memset(row->work, 0, sizeof row->work);
+    row->bytes_copied = 0;
+    row->continued = true;
+    shown -= row->announced;
+    row->announced = false;
+    row->shown_from_ns = ns;
+}
+
+void cs_stream_life_ended(struct cs_stream *stream, cs_u64 ended)
+{
+    struct row *row = row_of(stream);
+    /* Nobody has seen it, or could; or an earlier part has its end. */
+    bool hidden = !row->announced && (stream->unseen || row->over || cs_windows_within(stream->created, ended));
+    if (cs_output_full() || hidden) return;
+    cs_u64 to = cs_clock_ns(ended), filled = cs_match_filled(stream);
+    cs_lane_stream(stream);
+    cs_gpu_trace_stream_ends(stream);
+    life_ends(stream, filled > to ? filled : to, cs_load(&stream->ended) ? DESTROYED : NEVER_DESTROYED); /* its work went on */
+    row->over = true;
+}
+
+/* The writer may be far behind the program: what has ended there may go on here, so lives are cut where the records are, and not at the present time. */
+void cs_stream_lives_part_end(cs_u64 reached_ns)
+{
+    for (cs_u32 i = 0; i < streams_high(); i++) {
+        struct cs_stream *stream = stream_at(i);
+        if (!stream || !row_of(stream)->announced || cs_output_full()) continue;
+        cs_u64 ended = cs_load(&stream->ended), ended_ns = ended ? cs_clock_ns(ended) : UINT64_MAX;
+        bool awaited;
+        cs_gpu_trace_stream_ends(stream);
+        cs_u64 cut = cs_match_cut(stream, ended_ns < reached_ns ? ended_ns : reached_ns, &awaited);
+        bool over = row_of(stream)->over = ended_ns <= reached_ns && !awaited;
+        life_ends(stream, cut, over ? DESTROYED : CONTINUES);
+    }
+}
