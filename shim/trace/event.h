@@ -8,7 +8,7 @@
  *     e = cs_arg_uint(e, "cs.stream", stream->lane);
  *     cs_commit(cs_args_end(e));
  *
- * All that goes into one draft is in the file together or not at all, and has to fit CS_EVENT_MAX bytes (trace/output.h).
+ * All that goes into one draft is in the file together or not at all, and has to fit CS_EVENT_MAX bytes (out/output.h).
  */
 #ifndef CS_TRACE_EVENT_H
 #define CS_TRACE_EVENT_H
