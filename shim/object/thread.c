@@ -77,10 +77,11 @@ static struct cs_thread *take_free(void)
     return NULL;
 }
 
-/* Without memory for it the ring has no slots, and every record finds it full. */
+/* Without memory for it, or where there are too many, the ring has no slots, and every record finds it full. */
 static void make_ring(struct cs_thread *t)
 {
-    t->ring.slots = cs_memory_map(ring_bytes, "the ring of a thread (CUSTREAM_BUFFER); its calls are not recorded");
+    if (t->index > CS_THREADS) cs_refused("a thread beyond 65,536 at once; its calls are not recorded");
+    else t->ring.slots = cs_memory_map(ring_bytes, "the ring of a thread (CUSTREAM_BUFFER); its calls are not recorded");
     t->ring.mask = (t->ring.slots ? ring_bytes / CS_SLOT : 0) - 1;
     t->ring.limit = cs_load(&t->ring.head);
 }
@@ -97,15 +98,10 @@ static struct cs_thread *make_state(void)
 
 static struct cs_thread *make_new(void)
 {
-    if (cs_load(&thread_count) >= CS_THREADS) {
-        cs_refused("a thread beyond 65,536 at once; its calls are not recorded, and no policy changes them");
-        return NULL;
-    }
     struct cs_thread *t = make_state();
     if (!t) return NULL;
-    make_ring(t);
     t->index = cs_add(&thread_count, 1) + 1;
-    if (t->index > CS_THREADS) return NULL; /* many at once have found the last place; what it has is lost, as with no memory */
+    make_ring(t);
     cs_store(&t->state, CS_THREAD_LIVE);
     struct cs_thread *head = cs_load(&cs_threads);
     do t->next = head;

@@ -45,7 +45,6 @@ struct cs_thread {
     cs_u64 ended;       /* ticks; 0 while it lives */
     cs_u32 given;       /* at its end, the name that the program gave it (object/given.h); 0 none */
     cs_u64 first;       /* the ring's head when the thread began to use it */
-    cs_u32 device;      /* the writer's: of its last call on a stream */
 };
 
 enum cs_thread_state { CS_THREAD_FREE, CS_THREAD_LIVE, CS_THREAD_DONE };

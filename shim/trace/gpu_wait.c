@@ -5,6 +5,7 @@
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/out/output.h"
+#include "shim/trace/thread_row.h"
 #include "shim/trace/totals.h"
 
 static void row_write(struct cs_lane at, const char *name, const struct cs_stream *stream, const struct cs_stream *other, cs_u64 begin_ns, cs_u64 end_ns)
@@ -40,7 +41,7 @@ void cs_gpu_trace_sync(const struct cs_thread *thread, const struct cs_record *r
     if (r->result != CUDA_SUCCESS || cs_output_full() || (by_stream && !stream)) return;
     struct cs_stream *recorded = cause && *cause ? cs_pool_get(&cs_streams, (cs_ref)(cause[1] >> 32)) : NULL;
     struct cs_stream *row_of = stream ? stream : recorded;
-    cs_u32 device = row_of ? (cs_u32)row_of->device : thread->device;
+    cs_u32 device = row_of ? (cs_u32)row_of->device : cs_thread_row(thread)->device;
     cs_u64 from_ns = begin_ns;
     cs_u32 tid = row_of ? cs_gpu_wait_tid(row_of, &from_ns, end_ns) : cs_gpu_device_place(device, &from_ns, end_ns);
     if (!tid) return;

@@ -17,6 +17,7 @@ struct cs_thread_row {
     cs_u64 filled_ns[CS_FILLED]; /* where the lane was filled up to before each of the last records, by place (trace/runtime.c) */
     cs_u64 loss_begin_ns, loss_end_ns;   /* since the last callback's slice, where the first gap begins and the last one ends; 0 none */
     cs_u64 part_since_ns, part_first_ns; /* where it was filled up to when the present part of the trace began; where its first call there may begin */
+    cs_u32 device;               /* of its last call on a stream */
     bool populated;              /* the ring's pages have been made */
     bool announced, is_driver;   /* is_driver: ran nothing but callbacks so far: a thread of the driver's */
     char name[16];               /* as last announced, */
@@ -25,7 +26,10 @@ struct cs_thread_row {
 };
 
 extern struct cs_thread_row *cs_thread_rows;
-static inline struct cs_thread_row *cs_thread_row(const struct cs_thread *thread) { return &cs_thread_rows[thread->index]; }
+static inline struct cs_thread_row *cs_thread_row(const struct cs_thread *thread)
+{
+    return &cs_thread_rows[thread->index <= CS_THREADS ? thread->index : 0]; /* those beyond have no ring, and nothing that is told apart */
+}
 
 void cs_thread_rows_begin(void); /* a new process's trace */
 void cs_thread_row_empty(const struct cs_thread *thread);
