@@ -140,6 +140,7 @@ static void sort(size_t n)
 size_t cs_held_choose(bool all)
 {
     size_t ready = 0;
+    cs_u32 *into = order(false);
     memset(state->from, 0xff, sizeof state->from);
     for (cs_u32 i = 0; i < state->work_count && !all; i++) {
         const struct cs_gpu_work *work = &table->works[i].work;
@@ -150,7 +151,7 @@ size_t cs_held_choose(bool all)
         if (cs_work_has_times(work) ? work->start >= *hold_of(work) : !all && is_waiting(&table->works[i])) continue;
         const struct cs_op *op = cs_op_of(work->correlation);
         if (!all && work->correlation && cs_work_has_times(work) && !cs_held_is_outside(work, op)) heal(op);
-        order(false)[ready++] = i;
+        into[ready++] = i;
     }
     sort(ready);
     return ready;
