@@ -1,6 +1,8 @@
 /* Which call a profiler's number means (match/op.h), the queue of a stream (match/queue.c), and another client's clock (gpu/share_record.h). */
 #include "tests/unit/check.h"
 
+#include <sys/mman.h>
+
 #include "shim/base/memory.h"
 #include "shim/base/clock.h"
 #include "shim/gpu/share_record.h"
@@ -217,4 +219,29 @@ TEST(times_in_a_clients_clock)
     CHECK_IS(set.end, 0); /* what has no time gets none */
     CUpti_Activity none = {.kind = CUPTI_ACTIVITY_KIND_NAME};
     CHECK_IS(cs_shared_begin(&none), 0);
+}
+
+/* What a capture costs does not depend on what else was called: the pages of those calls may not even be read. */
+TEST(a_capture_reads_its_own_calls_alone)
+{
+    enum { CAPTURED = 100, PAGE = 4096 };
+    REQUIRE(begin() && cs_streams_init());
+    struct cs_stream *stream = cs_pool_new(&cs_streams), *other = cs_pool_new(&cs_streams);
+    REQUIRE(stream && other);
+    struct cs_node_call *calls = cs_match.table.node_calls;
+    struct cs_match_lane *lane = cs_match_lane_of(stream);
+    for (cs_u64 i = 0; i < CS_NODE_CALLS; i++) {
+        bool captured = i >= CS_NODE_CALLS - CAPTURED;
+        calls[cs_match.graphs.calls++] = (struct cs_node_call){.begin = 1000 + 2 * i, .end = 1001 + 2 * i, .newest = 1000 + 2 * i, .kind = CS_KIND_LAUNCH,
+                                                               .stream = cs_load(&(captured ? stream : other)->object.ref), .before = captured ? lane->node_calls : 0};
+        if (captured) lane->node_calls = i + 1;
+    }
+    const cs_u64 began = 1000 + 2 * (CS_NODE_CALLS - CAPTURED), ended = 1000 + 2 * CS_NODE_CALLS;
+    REQUIRE(!mprotect(calls, (CS_NODE_CALLS - CAPTURED) * sizeof *calls / PAGE * PAGE, PROT_NONE));
+    cs_match_capture_began(stream, began);
+    cs_match_capture_ended(stream, began, ended);
+    cs_match_graph_captured(stream, began, ended, 5, CAPTURED);
+    cs_graphs_settle();
+    CHECK(cs_match.table.lists[1].serial == 1 && cs_match.table.lists[1].state == CS_LIST_STANDS);
+    REQUIRE(!mprotect(calls, CS_NODE_CALLS * sizeof *calls, PROT_READ | PROT_WRITE));
 }
