@@ -36,7 +36,7 @@ $(B)/tests/null_stream $(B)/tests/graph_copies: $(B)/tests/%: $(APPS_DIR)/%.c $(
 $(B)/tests/keeps $(B)/tests/leaks: $(B)/tests/%: $(APPS_DIR)/%.c $(B)/tests/libmaker.so
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ -L$(B)/tests -lmaker '-Wl,-rpath,$$ORIGIN' $(APPS_DRIVER) -ldl
 # Preloaded behind the shim; opened by a program.
-TEST_PROGRAMS += $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/burst_asan $(B)/tests/burst_tsan
+TEST_PROGRAMS += $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/burst_asan $(B)/tests/burst_tsan $(B)/tests/timeline_tsan
 $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so: $(B)/tests/lib%.so: $(APPS_DIR)/%.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
@@ -61,9 +61,13 @@ $(B)/tests/libno_threads.so: $(APPS_DIR)/no_threads.c
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
 # A program with a sanitizer in it, which stands in front of the C library.
-$(B)/tests/burst_asan $(B)/tests/burst_tsan: $(B)/tests/burst_%: $(APPS_DIR)/burst.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+$(B)/tests/burst_asan: SANITIZER = address
+$(B)/tests/burst_tsan $(B)/tests/timeline_tsan: SANITIZER = thread
+$(B)/tests/burst_asan $(B)/tests/burst_tsan: $(APPS_DIR)/burst.c
+$(B)/tests/timeline_tsan: $(APPS_DIR)/timeline.c
+$(B)/tests/burst_asan $(B)/tests/burst_tsan $(B)/tests/timeline_tsan: $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
-	$(CC) $(APPS_FLAGS) -fsanitize=$(if $(filter asan,$*),address,thread) $(LDFLAGS) $< -o $@ -ldl
+	$(CC) $(APPS_FLAGS) -fsanitize=$(SANITIZER) $(LDFLAGS) $(filter %.c,$^) -o $@ -ldl
 # Programs of the runtime. Beside the simulated one, copies of it: of another name, as Python's packages have them, and of CUDA 12. Both are where the
 # libraries are that are linked to them; libruntime_user.so is linked to the one that others have too.
 RT_COPIES := $(B)/tests/copies/libcudart-0123abcd.so.13 $(B)/tests/copies/libcudart.so.12
