@@ -6,6 +6,7 @@
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,9 +92,17 @@ static int own_number(void)
     return slash ? atoi(slash + 1) : (int)syscall(SYS_gettid);
 }
 
+/* What we do is never as urgent as what a program has real-time threads for, and takes longer than those may wait. */
+static void be_ordinary(void)
+{
+    const int policy = sched_getscheduler(0);
+    if (policy == SCHED_FIFO || policy == SCHED_RR) sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+}
+
 static void *begin(void *given)
 {
     struct cs_worker *worker = given;
+    be_ordinary();
     cs_store(&worker->tid, own_number());
     worker->run(worker);
     cs_store(&worker->tid, 0);
