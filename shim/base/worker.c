@@ -120,6 +120,16 @@ static size_t stack_size(const pthread_attr_t *attributes)
     return STACK + (least ? least(attributes) : 0);
 }
 
+void cs_worker_await(struct cs_worker *worker)
+{
+    const cs_u64 begun = cs_monotonic_ns();
+    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING) {
+        const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
+        if (cs_monotonic_ns() - begun >= patience) break;
+        wait_while(worker, CS_WORKER_STARTING);
+    }
+}
+
 bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
 {
     pthread_attr_t attributes;
@@ -137,12 +147,7 @@ bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!made) cs_store_rel(&worker->state, CS_WORKER_FAILED);
-    const cs_u64 begun = cs_monotonic_ns();
-    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING) {
-        const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
-        if (cs_monotonic_ns() - begun >= patience) break;
-        wait_while(worker, CS_WORKER_STARTING);
-    }
+    cs_worker_await(worker);
     return made;
 }
 

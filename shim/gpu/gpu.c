@@ -201,7 +201,10 @@ bool cs_gpu_to_start(void) { return candidates && candidates[0] && cs_load_acq(&
 void cs_gpu_start(void)
 {
     CS_KEEP_ERRNO;
-    if (!cs_gpu_to_start()) return;
+    if (!cs_gpu_to_start()) { /* another thread is at it, or was: what this one enqueues has times too */
+        cs_worker_await(&worker);
+        return;
+    }
     cs_lock_take(&start_lock);
     if (cs_load(&worker.state) == CS_WORKER_IDLE && !cs_aide_start_worker(&worker, run)) set_missing("its thread could not be started");
     cs_lock_drop(&start_lock);

@@ -2,7 +2,7 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks
-APPS_PLAIN  := $(filter-out maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS_PLAIN  := $(filter-out maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies slow_cupti,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
 APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies timeline_linked race_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
@@ -60,6 +60,10 @@ $(B)/tests/bigtls_500k: $(APPS_DIR)/bigtls.c $(APPS_DIR)/app.h
 $(B)/tests/libno_threads.so: $(APPS_DIR)/no_threads.c
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
+TEST_PROGRAMS += $(B)/tests/libslow_cupti.so
+$(B)/tests/libslow_cupti.so: $(APPS_DIR)/slow_cupti.c $(FAKE)/libcupti.so.13
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -shared -Wl,--no-as-needed $(LDFLAGS) $< -o $@ -L$(FAKE) -lcupti
 # A program with a sanitizer in it, which stands in front of the C library.
 $(B)/tests/burst_asan: SANITIZER = address
 $(B)/tests/burst_tsan $(B)/tests/timeline_tsan: SANITIZER = thread
