@@ -106,10 +106,22 @@ void cs_aide_watch(void)
     ring();
 }
 
+/* A filter of the kernel's has killed main, and would have been the end of the process. */
+static void die_of(int signal)
+{
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+    raise(signal);
+}
+
 static void *leave(void *unused)
 {
     const int status = cs_process_main_status();
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (status & 0x7f) die_of(status & 0x7f);
     if (status) _exit(status >> 8); /* it was no pthread_exit, and no handler would have run */
     exit(0);
     return unused;

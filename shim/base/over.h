@@ -14,7 +14,7 @@
  * that can't be read. */
 bool cs_process_is_over(bool apart);
 
-/* What main has left with by then: 0 by pthread_exit, another status by the bare system call. */
+/* What main has left with by then, as waitpid has it: 0 by pthread_exit, a status by the bare system call, a signal where a filter of the kernel's killed it. */
 int cs_process_main_status(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,9 +92,17 @@ static int own_number(void)
     return slash ? atoi(slash + 1) : (int)syscall(SYS_gettid);
 }
 
+/* What we do is never as urgent as what a program has real-time threads for, and takes longer than those may wait. */
+static void be_ordinary(void)
+{
+    const int policy = sched_getscheduler(0);
+    if (policy == SCHED_FIFO || policy == SCHED_RR) sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0});
+}
+
 static void *begin(void *given)
 {
     struct cs_worker *worker = given;
+    be_ordinary();
     cs_store(&worker->tid, own_number());
     worker->run(worker);
     cs_store(&worker->tid, 0);
@@ -109,6 +118,16 @@ static size_t stack_size(const pthread_attr_t *attributes)
     size_t (*least)(const pthread_attr_t *) = NULL;
     if (cs_image_of_libc(&libc)) least = (__typeof__(least))cs_image_symbol(&libc, "__pthread_get_minstack");
     return STACK + (least ? least(attributes) : 0);
+}
+
+void cs_worker_await(struct cs_worker *worker)
+{
+    const cs_u64 begun = cs_monotonic_ns();
+    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING) {
+        const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
+        if (cs_monotonic_ns() - begun >= patience) break;
+        wait_while(worker, CS_WORKER_STARTING);
+    }
 }
 
 bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
@@ -128,12 +147,7 @@ bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!made) cs_store_rel(&worker->state, CS_WORKER_FAILED);
-    const cs_u64 begun = cs_monotonic_ns();
-    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING) {
-        const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
-        if (cs_monotonic_ns() - begun >= patience) break;
-        wait_while(worker, CS_WORKER_STARTING);
-    }
+    cs_worker_await(worker);
     return made;
 }
 

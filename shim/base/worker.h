@@ -30,10 +30,12 @@ static inline bool cs_worker_alive(const struct cs_worker *worker)
     return state >= CS_WORKER_STARTING && state <= CS_WORKER_FLUSHING;
 }
 
-/* IDLE to STARTING: makes the thread, detached and with all signals blocked, and waits up to two seconds for it to get ready: not for ever, since it may have to
- * wait for the loader, which the caller may be inside of. Only a quarter of a second for one that loads and cannot begin to: a constructor that
- * holds the loader's lock may wait for the caller. One caller at a time. False where it can't be made. */
+/* IDLE to STARTING: makes the thread, detached and with all signals blocked, and awaits it. One caller at a time. False where it can't be made. */
 bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *));
+
+/* While it is STARTING, waits up to two seconds: not for ever, since it may have to wait for the loader, which the caller may be inside of. Only a quarter of a
+ * second for one that loads and cannot begin to: a constructor that holds the loader's lock may wait for the caller. */
+void cs_worker_await(struct cs_worker *worker);
 
 /* The worker's, of one that loads, before it does: waits until the loader is free. */
 void cs_worker_meet_loader(struct cs_worker *worker);

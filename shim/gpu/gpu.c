@@ -50,6 +50,14 @@ void cs_gpu_choose(void)
 static void set_missing(const char *why) { cs_gpu_set_missing(CS_GPU_TIMES, why); }
 static const char *times_missing(void) { return cs_gpu_missing(CS_GPU_TIMES, &(cs_u64){0}); }
 
+/* Of a start that threads have stopped waiting for. */
+static const char late[] = "GPU times were not ready";
+static bool has_better_reason(void) { return times_missing() && times_missing() != late; }
+static void late_no_more(void)
+{
+    if (times_missing() == late) set_missing(NULL);
+}
+
 const char *cs_gpu_second_best(void) { return cs_load_acq(&second_best); }
 
 /* Takes the first that can be had. False where none can; `taken`: one may be had later. */
@@ -66,11 +74,11 @@ static bool begin(bool *taken)
             return true;
         }
         *taken = *taken || why == cs_gpu_taken;
-        if (!first && !times_missing())
+        if (!first && !has_better_reason())
             cs_log(cs_option_is(CS_OPTION_GPU, "auto") && !cs_option_is(CS_OPTION_RUNTIME, "cupti") ? CS_LOG_INFO : CS_LOG_WARN, "no GPU times from %s: %s", candidates[i]->name, why);
         if (!first) first = why;
     }
-    if (first && !times_missing()) set_missing(first);
+    if (first && !has_better_reason()) set_missing(first);
     return false;
 }
 
@@ -167,6 +175,7 @@ static void *run(void *unused)
         away = true;
     }
     cs_worker_move(&worker, CS_WORKER_STARTING, CS_WORKER_RUNNING);
+    late_no_more();
     for (int now; (now = cs_load_acq(&worker.state)) != CS_WORKER_FINISHING;) {
         round_once(now == CS_WORKER_FLUSHING, &away);
         if (now == CS_WORKER_FLUSHING) cs_worker_move(&worker, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
@@ -201,10 +210,16 @@ bool cs_gpu_to_start(void) { return candidates && candidates[0] && cs_load_acq(&
 void cs_gpu_start(void)
 {
     CS_KEEP_ERRNO;
-    if (!cs_gpu_to_start()) return;
-    cs_lock_take(&start_lock);
-    if (cs_load(&worker.state) == CS_WORKER_IDLE && !cs_aide_start_worker(&worker, run)) set_missing("its thread could not be started");
-    cs_lock_drop(&start_lock);
+    if (cs_gpu_to_start()) {
+        cs_lock_take(&start_lock);
+        if (cs_load(&worker.state) == CS_WORKER_IDLE && !cs_aide_start_worker(&worker, run)) set_missing("its thread could not be started");
+        cs_lock_drop(&start_lock);
+    } else { /* another thread is at it, or was: what this one enqueues has times too */
+        cs_worker_await(&worker);
+    }
+    if (cs_load_acq(&worker.state) != CS_WORKER_STARTING || times_missing()) return;
+    set_missing(late);
+    if (cs_load_acq(&worker.state) == CS_WORKER_RUNNING) late_no_more(); /* it has come up at this very moment */
 }
 
 void cs_gpu_flush(unsigned timeout_ms) { cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms); }

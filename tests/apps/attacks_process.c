@@ -3,6 +3,9 @@
  *
  *     few-files   main leaves by pthread_exit, the other thread allows itself no more than one descriptor and works on
  *     shut-in     no thread of the process may open a file any more: the kernel kills it for that
+ *     killed      main alone is killed, by a filter, and there is no other thread
+ *     real-time   main is a real-time thread, where that is allowed, when it meets the driver
+ *     few-calls   no thread of the process may make other system calls than the program makes, and those that docs/architecture.md names
  *     raw-exit    main leaves by the bare system call, with a status
  *     large-frame main leaves by pthread_exit, and an exit handler needs a megabyte of stack
  *     one-thread  the user may have one thread more, and main leaves by pthread_exit
@@ -12,8 +15,10 @@
  */
 #include "tests/apps/app.h"
 
+#include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -52,19 +57,60 @@ static void *with_few_files(void *unused)
     return unused;
 }
 
-static int shut_in(void)
+/* From here on that call has this action; for the whole process, or the thread alone. */
+static void forbid(unsigned call, unsigned action, unsigned flags)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, action),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
     app_sleep_ms(200);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program)) exit(2);
+}
+
+/* The program's own; then ours. */
+static const unsigned allowed[] = {
+    SYS_write, SYS_clock_nanosleep, SYS_exit_group, SYS_clock_gettime, SYS_gettid, SYS_sched_yield, SYS_rt_sigreturn, SYS_rt_sigaction,
+    SYS_futex, SYS_nanosleep, SYS_getpid, SYS_pread64, SYS_pwritev, SYS_newfstatat, SYS_ftruncate, SYS_close, SYS_rt_sigprocmask, SYS_exit,
+    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_munlock, SYS_madvise, SYS_brk,
+};
+
+static int with_few_calls(void)
+{
+    enum { N = sizeof allowed / sizeof *allowed };
+    struct sock_filter filter[N + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    struct sock_fprog program = {N + 3, filter};
+    for (int i = 0; i < N; i++) filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], N - i, 0);
+    filter[1 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    filter[2 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    app_sleep_ms(200);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
     work(12);
     say("still here");
+    return 5;
+}
+
+static int shut_in(void)
+{
+    forbid(SYS_openat, SECCOMP_RET_KILL_PROCESS, SECCOMP_FILTER_FLAG_TSYNC);
+    work(12);
+    say("still here");
+    return 5;
+}
+
+static int real_time(void)
+{
+    struct dirent *one;
+    int urgent = 0;
+    if (sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){1})) {} /* where that is not allowed, nothing is shown */
+    open_up();
+    DIR *threads = opendir("/proc/self/task");
+    while ((one = readdir(threads)))
+        if (atoi(one->d_name) > 0 && atoi(one->d_name) != getpid() && sched_getscheduler(atoi(one->d_name)) == SCHED_FIFO) urgent++;
+    printf("real-time threads besides main: %d\n", urgent);
     return 5;
 }
 
@@ -147,7 +193,10 @@ int main(int argc, char **argv)
     if (!strcmp(how, "cancelled")) return cancel();
     if (!strcmp(how, "one-thread")) one_thread();
     if (!strcmp(how, "no-memory")) return without_memory();
+    if (!strcmp(how, "real-time")) return real_time();
     open_up();
+    if (!strcmp(how, "killed")) forbid(SYS_getppid, SECCOMP_RET_KILL_THREAD, 0), getppid();
+    if (!strcmp(how, "few-calls")) return with_few_calls();
     if (!strcmp(how, "shut-in")) return shut_in();
     if (!strcmp(how, "cut")) return change_file(0);
     if (!strcmp(how, "grow")) return change_file(1 << 20);

@@ -2,7 +2,7 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks
-APPS_PLAIN  := $(filter-out maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS_PLAIN  := $(filter-out maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies slow_cupti,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
 APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies timeline_linked race_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
@@ -36,7 +36,7 @@ $(B)/tests/null_stream $(B)/tests/graph_copies: $(B)/tests/%: $(APPS_DIR)/%.c $(
 $(B)/tests/keeps $(B)/tests/leaks: $(B)/tests/%: $(APPS_DIR)/%.c $(B)/tests/libmaker.so
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ -L$(B)/tests -lmaker '-Wl,-rpath,$$ORIGIN' $(APPS_DRIVER) -ldl
 # Preloaded behind the shim; opened by a program.
-TEST_PROGRAMS += $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/burst_asan $(B)/tests/burst_tsan
+TEST_PROGRAMS += $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/burst_asan $(B)/tests/burst_tsan $(B)/tests/timeline_tsan
 $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so: $(B)/tests/lib%.so: $(APPS_DIR)/%.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
@@ -60,10 +60,18 @@ $(B)/tests/bigtls_500k: $(APPS_DIR)/bigtls.c $(APPS_DIR)/app.h
 $(B)/tests/libno_threads.so: $(APPS_DIR)/no_threads.c
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
-# A program with a sanitizer in it, which stands in front of the C library.
-$(B)/tests/burst_asan $(B)/tests/burst_tsan: $(B)/tests/burst_%: $(APPS_DIR)/burst.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+TEST_PROGRAMS += $(B)/tests/libslow_cupti.so
+$(B)/tests/libslow_cupti.so: $(APPS_DIR)/slow_cupti.c $(FAKE)/libcupti.so.13
 	@mkdir -p $(@D)
-	$(CC) $(APPS_FLAGS) -fsanitize=$(if $(filter asan,$*),address,thread) $(LDFLAGS) $< -o $@ -ldl
+	$(CC) $(APPS_FLAGS) -shared -Wl,--no-as-needed $(LDFLAGS) $< -o $@ -L$(FAKE) -lcupti
+# A program with a sanitizer in it, which stands in front of the C library.
+$(B)/tests/burst_asan: SANITIZER = address
+$(B)/tests/burst_tsan $(B)/tests/timeline_tsan: SANITIZER = thread
+$(B)/tests/burst_asan $(B)/tests/burst_tsan: $(APPS_DIR)/burst.c
+$(B)/tests/timeline_tsan: $(APPS_DIR)/timeline.c
+$(B)/tests/burst_asan $(B)/tests/burst_tsan $(B)/tests/timeline_tsan: $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) -fsanitize=$(SANITIZER) $(LDFLAGS) $(filter %.c,$^) -o $@ -ldl
 # Programs of the runtime. Beside the simulated one, copies of it: of another name, as Python's packages have them, and of CUDA 12. Both are where the
 # libraries are that are linked to them; libruntime_user.so is linked to the one that others have too.
 RT_COPIES := $(B)/tests/copies/libcudart-0123abcd.so.13 $(B)/tests/copies/libcudart.so.12

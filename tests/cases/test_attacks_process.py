@@ -1,6 +1,7 @@
 """Processes that limit themselves, shut themselves in, or end in ways that few programs do: with the shim as without."""
 import os
 import resource
+import signal
 import subprocess
 
 import pytest
@@ -28,6 +29,12 @@ def test_main_leaves_by_the_bare_system_call(run_app):
     assert run.rc == 7 and read(run.trace).totals["complete"] is True
 
 
+def test_main_alone_is_killed(run_app):
+    """By a filter that kills threads, not processes. It was the only one of the program's: the process has died of that."""
+    run = both(run_app, "killed")
+    assert run.rc == -signal.SIGSYS and calls_in(read(run.trace))["cuLaunchKernel"] == 3
+
+
 def test_an_exit_handler_that_needs_stack(run_app):
     """It runs on a thread with as much stack as the program's have."""
     run = both(run_app, "large-frame")
@@ -51,6 +58,13 @@ def test_no_file_may_be_opened(run_app):
     assert run.rc == 5 and calls_in(read(run.trace))["cuLaunchKernel"] == 15
 
 
+@pytest.mark.parametrize("gpu", ["auto", "events", "off"])
+def test_few_system_calls_may_be_made(run_app, gpu):
+    """A filter that binds the library's threads too kills the process for any call that the documentation does not name."""
+    run = both(run_app, "few-calls", env={"CUSTREAM_GPU": gpu})
+    assert run.rc == 5 and calls_in(read(run.trace))["cuLaunchKernel"] == 15 and read(run.trace).totals["complete"] is True
+
+
 def test_standard_error_is_a_file_at_its_limit(build, tmp_path):
     """Our line raises no SIGXFSZ."""
     env = dict(os.environ, LD_LIBRARY_PATH=str(build / "fakecuda"), LD_PRELOAD=str(build / "libcustream_shim.so"), CUSTREAM_BUFFER="bogus",
@@ -68,6 +82,12 @@ def test_no_more_memory(run_app, gpu):
     trace = read(run.trace)
     assert run.rc == 5 and calls_in(trace)["cuLaunchKernel"] == 3
     assert [event["name"] for event in trace.events if event.get("cat") == "kernel"] == (["kernel"] * 3 if gpu == "events" else [])
+
+
+def test_a_real_time_thread_meets_the_driver(run_app):
+    """The library's threads take longer than such a thread's neighbours may wait: they have no priority of that kind."""
+    run = both(run_app, "real-time")
+    assert run.rc == 5 and run.stdout == "real-time threads besides main: 0\n"
 
 
 # ---- the file ----

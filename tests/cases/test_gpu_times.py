@@ -16,6 +16,24 @@ def cats(found):
     return collections.Counter(w["cat"] for w in found)
 
 
+# ---- The start ----
+
+@pytest.mark.parametrize("cupti", ["libslow_cupti.so", "none"])
+def test_threads_that_meet_the_driver_together(run_app, build, cupti):
+    """All of them wait until there are GPU times, not the first alone: whatever thread made a launch, it has its kernel."""
+    run, trace = faithful(run_app, "first_calls", env=dict(SHORT, CUSTREAM_CUPTI=build / "tests" / cupti) if cupti != "none" else {"CUSTREAM_GPU": "events"})
+    assert cats(works(trace))["kernel"] == calls_of(run.stdout)["cuLaunchKernel"] == 4 * 5
+
+
+def test_threads_that_have_stopped_waiting(run_app, build):
+    """What they enqueue has no times, and a slice says from when on, and why."""
+    run, trace = faithful(run_app, "first_calls", env=dict(SHORT, CUSTREAM_CUPTI=build / "tests" / "libslow_cupti.so", SLOW_CUPTI_MS=12000))
+    (lost,) = [e for e in trace.events if e.get("cat") == "cs_loss"]
+    assert (lost["name"], lost["args"]["cause"]) == ("no GPU times", "GPU times were not ready")
+    first = min(e["ts"] for e in trace.events if e.get("name") == "cuLaunchKernel")
+    assert lost["ts"] <= first < end_of(lost) and not works(trace) and calls_of(run.stdout)["cuLaunchKernel"] == 4 * 5
+
+
 # ---- Work and its lanes ----
 
 def test_streams(run_app, trace_processor):

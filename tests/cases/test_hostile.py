@@ -34,6 +34,12 @@ def test_program_with_a_sanitizer(run_app, sanitizer):
     assert calls_in(trace) == calls_of(run.check().stdout) and run.stderr == ""
 
 
+def test_thread_sanitizer_finds_no_race_in_what_the_library_does(run_app):
+    """It does not see the atomics that order our calls of the C library. The default options: a report would be lines on standard error, and status 66."""
+    run, _ = both(run_app, "timeline_tsan", env={"TSAN_OPTIONS": "exitcode=66"})
+    assert [line for line in run.check().stderr.splitlines() if not line.startswith("note ")] == []
+
+
 # ---- Other preloads ----
 
 @pytest.mark.parametrize("script, seen", [("exec /bin/true", "execve"), ("exit 0", "_exit")])

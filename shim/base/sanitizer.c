@@ -1,0 +1,8 @@
+/*
+ * ThreadSanitizer in the program sees our calls of the C library, and not the atomics that order them: it would report races where there are none, and
+ * end the process with its own status. It asks this function which libraries' calls to leave alone. One that the program defines has precedence.
+ */
+#include "shim/base/compiler.h"
+
+CS_EXPORT const char *__tsan_default_suppressions(void);
+CS_EXPORT const char *__tsan_default_suppressions(void) { return "called_from_lib:libcustream_shim.so\n"; }
