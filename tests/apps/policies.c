@@ -1,6 +1,6 @@
 /*
  * policies LIBMAKER: makes streams in every way that a rule can tell apart, and prints what became of each: "WHAT priority P flags F result R". Then work
- * on the default streams of two threads, and a stream that gets a name.
+ * on the default streams of two threads, and a stream that gets a name. With "names" behind it, four more get one, each on the thread that has made it.
  */
 #include "tests/apps/app.h"
 
@@ -8,6 +8,7 @@
 
 typedef int make_streams_fn(int count, void **out);
 static make_streams_fn *make_streams;
+static int names;
 
 static void tell(const char *what, CUresult result, CUstream stream)
 {
@@ -29,11 +30,19 @@ static CUstream made(const char *what, unsigned flags, int priority)
     return stream;
 }
 
+static void name(const char *what, CUstream stream, const char *given)
+{
+    if (!names || !stream) return;
+    nvtxNameCuStreamA(stream, given);
+    tell(what, CUDA_SUCCESS, stream);
+}
+
 static void plain(void)
 {
     CUstream stream = NULL;
     CUresult result = CU(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
     tell("plain", result, stream);
+    name("plain", stream, "the first");
 }
 
 static void in_library(void)
@@ -41,6 +50,7 @@ static void in_library(void)
     void *stream = NULL;
     int failed = make_streams(1, &stream);
     tell("library", failed ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS, stream);
+    name("library", stream, "the library's");
 }
 
 static void *in_thread(void *unused)
@@ -48,7 +58,7 @@ static void *in_thread(void *unused)
     (void)unused;
     pthread_setname_np(pthread_self(), "worker-1");
     OK(cuCtxSetCurrent, app_context);
-    made("thread", CU_STREAM_DEFAULT, -1);
+    name("thread", made("thread", CU_STREAM_DEFAULT, -1), "the worker's");
     OK(cuMemsetD8Async, 0, 0, 0, NULL);
     OK(cuMemsetD8_v2, 0, 0, 0);
     OK(cuMemsetD8Async, 0, 0, 0, CU_STREAM_LEGACY);
@@ -63,7 +73,7 @@ static void elsewhere(void)
     int devices = 0;
     OK(cuDeviceGetCount, &devices);
     OK(cuCtxCreate_v2, &second, 0, devices > 1 ? 1 : 0);
-    made("context", CU_STREAM_DEFAULT, -1);
+    name("context", made("context", CU_STREAM_DEFAULT, -1), "the other device's");
     OK(cuCtxSetCurrent, app_context);
 }
 
@@ -91,6 +101,7 @@ int main(int argc, char **argv)
     int least = 99, greatest = 99;
     pthread_t thread;
     if (!library || !(make_streams = (make_streams_fn *)dlsym(library, "make_streams"))) return puts(dlerror()), 2;
+    names = argc > 2;
     app_start(0);
     OK(cuCtxGetStreamPriorityRange, &least, &greatest);
     OK(cuCtxGetStreamPriorityRange, NULL, NULL);

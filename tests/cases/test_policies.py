@@ -36,10 +36,10 @@ class Outcome:
 
 @pytest.fixture
 def outcome(run_app, build):
-    def run(policy=None, **env):
+    def run(policy=None, *more, **env):
         if policy is not None:
             env["CUSTREAM_POLICY"] = json.dumps(policy)
-        return Outcome(run_app(["policies", build / "tests" / "libmaker.so"], env=env))
+        return Outcome(run_app(["policies", build / "tests" / "libmaker.so", *more], env=env))
 
     return run
 
@@ -169,6 +169,36 @@ def test_a_rule_for_a_name_that_comes_later(outcome):
     assert got.priorities()["named"] == -5 and (got.lives()["named"]["rule"], got.lives()["named"]["priority"]) == ("rules[0]", -5)
     assert got.run.stdout.index("named priority 0") < got.run.stdout.index("named priority -5")
     assert "cuMemsetD8Async" not in [e["name"] for e in got.run.load().host() if e["args"].get("cs.stream") == got.lives()["named"]["cs.stream"]]
+
+
+NAMED = {"plain", "library", "thread", "context", "named"}
+RULES_FOR_NAMES = [
+    ({"name": "the *"}, NAMED - {"named"}),
+    ({"name": "comm*"}, {"named"}),
+    ({"library": "libmaker*"}, {"library"}),
+    ({"library": "policies"}, NAMED - {"library"}),
+    ({"thread": "worker-*"}, {"thread"}),
+    ({"call": "cuStreamCreate"}, {"plain"}),
+    ({"device": 0}, NAMED - {"context"}),
+    ({"device": 1}, {"context"}),
+    ({"context": "primary"}, NAMED - {"context"}),
+    ({"context": "created"}, {"context"}),
+    ({"context": "green"}, set()),
+    ({"priority": 0}, {"plain", "named"}),
+    ({"priority": -1}, {"library", "thread", "context"}),
+    ({"nonblocking": True}, {"library"}),
+    ({"nonblocking": False}, NAMED - {"library"}),
+    ({"nth": 1}, {"plain"}),
+    ({"nth": 2, "priority": -1}, {"thread"}),
+]
+
+
+@pytest.mark.parametrize("match, matched", RULES_FOR_NAMES, ids=[json.dumps(match) for match, _ in RULES_FOR_NAMES])
+def test_what_a_rule_for_names_matches(outcome, match, matched):
+    """Streams that were there when they got their names, on two devices."""
+    got = outcome({"rules": [{"match": {"name": "*"} | match, "set": {"priority": -4}}]}, "names", CUSTREAM_FAKE_DEVICES="2")
+    assert {what for what in ASKED if got.lives()[what].get("rule") == "rules[0]"} == matched
+    assert {what: got.priorities()[what] for what in ASKED} == {what: -4 if what in matched else clamp(priority) for what, (priority, _) in ASKED.items()}
 
 
 # ---- Default streams. The program's work on them: worker-1 asks for handle 0 twice, for each explicit handle, and for the sibling; main for handle 0 twice. ----
