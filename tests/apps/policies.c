@@ -1,14 +1,16 @@
 /*
  * policies LIBMAKER: makes streams in every way that a rule can tell apart, and prints what became of each: "WHAT priority P flags F result R". Then work
- * on the default streams of two threads, and a stream that gets a name. With "names" behind it, four more get one, each on the thread that has made it.
+ * on the default streams of two threads, and a stream that gets a name. With "names" behind it, four more get one, each on the thread that has made it, and
+ * that thread has one too; with "more", calls that no policy can change.
  */
 #include "tests/apps/app.h"
 
 #include <nvtx3/nvToolsExtCuda.h>
+#include <sys/syscall.h>
 
 typedef int make_streams_fn(int count, void **out);
 static make_streams_fn *make_streams;
-static int names;
+static int names, more;
 
 static void tell(const char *what, CUresult result, CUstream stream)
 {
@@ -58,6 +60,7 @@ static void *in_thread(void *unused)
     (void)unused;
     pthread_setname_np(pthread_self(), "worker-1");
     OK(cuCtxSetCurrent, app_context);
+    if (names) nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), "communicates");
     name("thread", made("thread", CU_STREAM_DEFAULT, -1), "the worker's");
     OK(cuMemsetD8Async, 0, 0, 0, NULL);
     OK(cuMemsetD8_v2, 0, 0, 0);
@@ -95,13 +98,26 @@ static void launch(CUstream stream)
     OK(cuLaunchKernelEx, &config, app_kernel("empty"), NULL, NULL);
 }
 
+/* One that works on the default stream and has one form only; a launch with more attributes than are looked at, 33. */
+static void unchanged(CUstream stream)
+{
+    unsigned (*old)(unsigned, unsigned char, unsigned) = (unsigned (*)(unsigned, unsigned char, unsigned))dlsym(app_driver, "cuMemsetD8");
+    CUlaunchAttribute attributes[33] = {{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -1}};
+    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = stream, .attrs = attributes, .numAttrs = 33};
+    for (int i = 0; i < 2; i++) {
+        old(0, 0, 0);
+        OK(cuLaunchKernelEx, &config, app_kernel("empty"), NULL, NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
     int least = 99, greatest = 99;
     pthread_t thread;
     if (!library || !(make_streams = (make_streams_fn *)dlsym(library, "make_streams"))) return puts(dlerror()), 2;
-    names = argc > 2;
+    names = argc > 2 && !strcmp(argv[2], "names");
+    more = argc > 2 && !strcmp(argv[2], "more");
     app_start(0);
     OK(cuCtxGetStreamPriorityRange, &least, &greatest);
     OK(cuCtxGetStreamPriorityRange, NULL, NULL);
@@ -116,6 +132,7 @@ int main(int argc, char **argv)
     elsewhere();
     attribute(second);
     launch(second);
+    if (more) unchanged(second);
     OK(cuMemsetD8Async, 0, 0, 0, NULL);
     CUstream named = made("named", CU_STREAM_DEFAULT, 0);
     nvtxNameCuStreamA(named, "comm 0");

@@ -178,6 +178,8 @@ RULES_FOR_NAMES = [
     ({"library": "libmaker*"}, {"library"}),
     ({"library": "policies"}, NAMED - {"library"}),
     ({"thread": "worker-*"}, {"thread"}),
+    ({"thread": "communic*"}, {"thread"}),
+    ({"thread": "commute*"}, set()),
     ({"call": "cuStreamCreate"}, {"plain"}),
     ({"device": 0}, NAMED - {"context"}),
     ({"device": 1}, {"context"}),
@@ -199,6 +201,19 @@ def test_what_a_rule_for_names_matches(outcome, match, matched):
     got = outcome({"rules": [{"match": {"name": "*"} | match, "set": {"priority": -4}}]}, "names", CUSTREAM_FAKE_DEVICES="2")
     assert {what for what in ASKED if got.lives()[what].get("rule") == "rules[0]"} == matched
     assert {what: got.priorities()[what] for what in ASKED} == {what: -4 if what in matched else clamp(priority) for what, (priority, _) in ASKED.items()}
+
+
+def test_a_thread_by_the_name_that_the_program_gave_it(outcome):
+    got = outcome({"rules": [{"match": {"thread": "communic*"}, "set": {"priority": -4}}]}, "names")
+    assert {what for what in ASKED if got.lives()[what].get("rule") == "rules[0]"} == {"thread"} and got.priorities()["thread"] == -4
+
+
+def test_what_no_policy_can_change_is_said_once(outcome):
+    old = "custream: warning: cuMemsetD8 has no form for the other default stream; it stays where it is"
+    long = "custream: warning: a launch with 33 attributes keeps the priority that it asks for"
+    assert not said(outcome(None, "more").run)
+    assert said(outcome(None, "more", CUSTREAM_DEFAULT_STREAM="per-thread").run) == [old]
+    assert said(outcome(None, "more", CUSTREAM_PRIORITY="set:-3").run) == [long]
 
 
 # ---- Default streams. The program's work on them: worker-1 asks for handle 0 twice, for each explicit handle, and for the sibling; main for handle 0 twice. ----
