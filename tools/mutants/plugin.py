@@ -7,7 +7,6 @@ import pathlib
 import shutil
 import signal
 import sys
-import tempfile
 import time
 import zlib
 
@@ -25,8 +24,8 @@ class Reach:
 
     def __init__(self, folder):
         self.out = open(pathlib.Path(folder) / f"{os.getpid()}.jsonl", "a", encoding="utf-8")
-        self.maps = pathlib.Path(tempfile.mkdtemp(prefix="reach-", dir="/dev/shm"))
-        os.environ["MUTANTS_REACH"] = str(self.maps)
+        self.maps = pathlib.Path(f"/dev/shm/reach-{os.getpid()}")
+        self.maps.mkdir()
         self.maps.chmod(0o777)
         self.passed = True
 
