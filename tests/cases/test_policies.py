@@ -270,6 +270,12 @@ def test_default_stream_by_library(outcome):
     assert default_work(outcome({"rules": [{"match": {"library": "libmaker*"}, "set": {"default_stream": "per-thread"}}]})) == expected_work(L, L, P, P, L)
 
 
+def test_a_default_stream_that_is_not_recorded(outcome):
+    """Each of a thread's calls on it, not the first alone; the stream is everybody's, and others' calls stay."""
+    got = outcome({"rules": [{"match": {"thread": "policies"}, "set": {"record": False}}]})
+    assert default_work(got) == [work for work in expected_work(L, L, P, P, L) if work[0] == "worker-1"]
+
+
 def test_without_a_trace(run_app, build, tmp_path):
     """A policy needs no timeline."""
     bare = run_app(["policies", build / "tests" / "libmaker.so"], env={"CUSTREAM_TRACE": "off", "CUSTREAM_PRIORITY": "set:-3"}).check()
