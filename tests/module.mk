@@ -35,7 +35,7 @@ other-compilers:
 check-layers:
 	tools/check-layers
 
-# Small changes of the code, each against the tests that reach it: CONTRIBUTING.md. Not a part of check. MUTANTS_ARGS: see tools/mutants/mutants --help.
+# Small changes of the code, each against the tests that reach it: docs/mutants.md. Not a part of check. MUTANTS_ARGS: see tools/mutants/mutants --help.
 SEED  ?= 1
 COUNT ?= 500
 JOBS  ?= $(shell nproc)

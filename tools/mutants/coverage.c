@@ -1,6 +1,6 @@
 /*
- * Which blocks of a program or library have run: a byte for each address, in a shared mapping of the file /dev/shm/reach-PID/BUILD-ID, so that no end of a process
- * loses it. Linked into everything that tools/mutants/cc links.
+ * Which blocks of a program or library have run: a byte for each address, in a shared mapping of the file /dev/shm/reach-PID/BUILD-ID, so that no end of a
+ * process loses it. Linked into everything that tools/mutants/cc links.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -21,8 +21,8 @@ extern char etext[] __attribute__((visibility("hidden")));
 static unsigned char *reached;
 static int off;
 
-/* The folder of the process of pytest that this one descends from: /dev/shm/reach-PID (plugin.py). Some tests give their programs no environment. All without the
- * functions that the shim defines itself: getenv, open, read, ftruncate. */
+/* The folder of the process of pytest that this one descends from: /dev/shm/reach-PID (plugin.py). Some tests give their programs no environment. All without
+ * the functions that the shim defines itself: getenv, open, read, ftruncate. */
 static int folder(char *path, size_t room)
 {
     char stat[512], at[32];

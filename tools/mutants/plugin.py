@@ -79,6 +79,7 @@ class Server:
             child = os.fork()
             if child == 0:
                 self.run(session, chosen)
+            self.answer({"child": child})
             os.waitpid(child, 0)
             try:
                 os.killpg(child, signal.SIGKILL)  # what its tests have left behind
