@@ -16,7 +16,7 @@ check:
 	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) all test-programs other-compilers
 	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
-.PHONY: test-programs other-compilers check-layers print-cuda-include
+.PHONY: test-programs other-compilers check-layers print-cuda-include mutants
 test-programs: $(TEST_PROGRAMS)
 $(TEST_PROGRAMS): | $(HEADERS_READY)
 
@@ -34,6 +34,17 @@ other-compilers:
 
 check-layers:
 	tools/check-layers
+
+# Small changes of the code, each against the tests that reach it: docs/mutants.md. Not a part of check. MUTANTS_ARGS: see tools/mutants/mutants --help.
+SEED  ?= 1
+COUNT ?= 500
+JOBS  ?= $(shell nproc)
+mutants: all test-programs $(B)/mutants-venv/stamp
+	$(B)/mutants-venv/bin/python tools/mutants/mutants --seed $(SEED) --count $(COUNT) --jobs $(JOBS) $(MUTANTS_ARGS) $(patsubst %,'%',$(FILES))
+$(B)/mutants-venv/stamp: tools/mutants/requirements.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	touch $@
 
 print-cuda-include:
 	@echo $(CUDA_INC_DIR)

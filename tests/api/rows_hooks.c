@@ -17,6 +17,7 @@ static void hear(custream_hook_info_t *info, void *arg) {
 
     CHECK(info->size >= sizeof *info);
     CHECK(info->call && strncmp(info->call, "cu", 2) == 0);
+    CHECK_IS(info->after, !!info->after);
     ++(info->after ? heard->after : heard->before)[info->kind];
     if (!info->after) CHECK_IS(info->result, 0);
     if (info->after && (info->kind == CUSTREAM_HOOK_CREATE || info->kind == CUSTREAM_HOOK_ENQUEUE)) heard->stream = info->stream;

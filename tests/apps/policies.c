@@ -1,13 +1,16 @@
 /*
  * policies LIBMAKER: makes streams in every way that a rule can tell apart, and prints what became of each: "WHAT priority P flags F result R". Then work
- * on the default streams of two threads, and a stream that gets a name.
+ * on the default streams of two threads, and a stream that gets a name. With "names" behind it, four more get one, each on the thread that has made it, and
+ * that thread has one too; with "more", calls that no policy can change.
  */
 #include "tests/apps/app.h"
 
 #include <nvtx3/nvToolsExtCuda.h>
+#include <sys/syscall.h>
 
 typedef int make_streams_fn(int count, void **out);
 static make_streams_fn *make_streams;
+static int names, more;
 
 static void tell(const char *what, CUresult result, CUstream stream)
 {
@@ -29,11 +32,19 @@ static CUstream made(const char *what, unsigned flags, int priority)
     return stream;
 }
 
+static void name(const char *what, CUstream stream, const char *given)
+{
+    if (!names || !stream) return;
+    nvtxNameCuStreamA(stream, given);
+    tell(what, CUDA_SUCCESS, stream);
+}
+
 static void plain(void)
 {
     CUstream stream = NULL;
     CUresult result = CU(cuStreamCreate, &stream, CU_STREAM_DEFAULT);
     tell("plain", result, stream);
+    name("plain", stream, "the first");
 }
 
 static void in_library(void)
@@ -41,6 +52,7 @@ static void in_library(void)
     void *stream = NULL;
     int failed = make_streams(1, &stream);
     tell("library", failed ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS, stream);
+    name("library", stream, "the library's");
 }
 
 static void *in_thread(void *unused)
@@ -48,7 +60,8 @@ static void *in_thread(void *unused)
     (void)unused;
     pthread_setname_np(pthread_self(), "worker-1");
     OK(cuCtxSetCurrent, app_context);
-    made("thread", CU_STREAM_DEFAULT, -1);
+    if (names) nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), "communicates");
+    name("thread", made("thread", CU_STREAM_DEFAULT, -1), "the worker's");
     OK(cuMemsetD8Async, 0, 0, 0, NULL);
     OK(cuMemsetD8_v2, 0, 0, 0);
     OK(cuMemsetD8Async, 0, 0, 0, CU_STREAM_LEGACY);
@@ -63,7 +76,7 @@ static void elsewhere(void)
     int devices = 0;
     OK(cuDeviceGetCount, &devices);
     OK(cuCtxCreate_v2, &second, 0, devices > 1 ? 1 : 0);
-    made("context", CU_STREAM_DEFAULT, -1);
+    name("context", made("context", CU_STREAM_DEFAULT, -1), "the other device's");
     OK(cuCtxSetCurrent, app_context);
 }
 
@@ -85,12 +98,26 @@ static void launch(CUstream stream)
     OK(cuLaunchKernelEx, &config, app_kernel("empty"), NULL, NULL);
 }
 
+/* One that works on the default stream and has one form only; a launch with more attributes than are looked at, 33. */
+static void unchanged(CUstream stream)
+{
+    unsigned (*old)(unsigned, unsigned char, unsigned) = (unsigned (*)(unsigned, unsigned char, unsigned))dlsym(app_driver, "cuMemsetD8");
+    CUlaunchAttribute attributes[33] = {{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -1}};
+    CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = stream, .attrs = attributes, .numAttrs = 33};
+    for (int i = 0; i < 2; i++) {
+        old(0, 0, 0);
+        OK(cuLaunchKernelEx, &config, app_kernel("empty"), NULL, NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
     int least = 99, greatest = 99;
     pthread_t thread;
     if (!library || !(make_streams = (make_streams_fn *)dlsym(library, "make_streams"))) return puts(dlerror()), 2;
+    names = argc > 2 && !strcmp(argv[2], "names");
+    more = argc > 2 && !strcmp(argv[2], "more");
     app_start(0);
     OK(cuCtxGetStreamPriorityRange, &least, &greatest);
     OK(cuCtxGetStreamPriorityRange, NULL, NULL);
@@ -105,6 +132,7 @@ int main(int argc, char **argv)
     elsewhere();
     attribute(second);
     launch(second);
+    if (more) unchanged(second);
     OK(cuMemsetD8Async, 0, 0, 0, NULL);
     CUstream named = made("named", CU_STREAM_DEFAULT, 0);
     nvtxNameCuStreamA(named, "comm 0");

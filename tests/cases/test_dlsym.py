@@ -4,6 +4,7 @@ Each program is there at -O0 and -O2, since a C compiler decides about tail call
 """
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -159,10 +160,16 @@ def test_a_deeply_bound_library_escapes(machine):
     assert under == alone and alone[0] == 0
 
 
-def test_tools_of_nvidia_get_the_drivers_own(machine):
-    args = ["-l", "libcupti.so.99", *questions("cupti", ["libcuda.so.1"], DRIVER_NAMES)]
+TOOLS = ["libcuda.so.99", "libcupti.so.99", "libnvidia-ml.so.1", "libnvperf_host.so", "libcudadebugger.so.1", "libcheckpoint.so", "libpcsamplingutil.so", "libToolsInjection64.so"]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_tools_of_nvidia_get_the_drivers_own(machine, tmp_path, name):
+    library = tmp_path / name
+    shutil.copy(machine.programs / "libcupti.so.99", library)
+    args = ["-l", library, *questions("cupti", ["libcuda.so.1"], DRIVER_NAMES)]
     alone, under = machine.run("program", *args, driver=True), machine.run("program", *args, driver=True, preload=[machine.shim])
-    assert under == alone and "libcupti" not in alone[1] and alone[1].count("libcuda.so.1+") > 7
+    assert under == alone and f"{name}+" not in alone[1] and alone[1].count("libcuda.so.1+") > 7
 
 
 @pytest.mark.parametrize("product", ["libcustream_shim.so", "libcustream_shim_dlsym.so"])
@@ -176,6 +183,7 @@ def test_get_proc_address_is_swapped_by_identity(machine, build, tmp_path, produ
         assert under[1].splitlines() == expected
     else:  # its wrappers have no names that dladdr could tell
         assert [re.sub(r"shim .*", "shim", line) for line in under[1].splitlines()] == [re.sub(r"shim .*", "shim", line) for line in expected]
+    assert expected[-2:] == ["refused: 1, left alone"] * 2
     assert sum("shim cuGetProcAddress" in line for line in expected) >= 5 and sum(" shim " in line for line in expected) > 40
     assert not list(tmp_path.iterdir())
 

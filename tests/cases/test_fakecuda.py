@@ -37,6 +37,7 @@ RUNS = [
     ("cupti_settings", ["zero"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_ZERO": "4"}),
     ("cupti_settings", ["lose"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_LOSE": "8"}),
     ("cupti_settings", ["early"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_EARLY": "500000"}),
+    ("cupti_settings", ["late"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_LATE": "500000"}),
     ("cupti_settings", ["shuffle"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_SHUFFLE": "1"}),
     ("cupti_settings", ["overlap"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_OVERLAP": "1"}),
     ("cupti_settings", ["version"], "fakecuda", {"CUSTREAM_FAKE_CUPTI_VERSION": "120050"}),

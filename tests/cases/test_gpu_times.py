@@ -188,6 +188,14 @@ def test_what_released_a_wait(run_app):
         assert wait["ts"] < end_of(work) <= end_of(wait)
 
 
+@pytest.mark.parametrize("what", ["waits", "depth"])
+def test_work_that_ends_after_a_wait_has_not_released_it(run_app, what):
+    """Where threads wake up in time, the works of this run end behind their waits, by less than a millisecond."""
+    run, trace = both(run_app, ["works", what], env=dict(CUPTI, CUSTREAM_FAKE_CUPTI_LATE=900000))
+    run.check()
+    assert all(wait["ts"] < end_of(work) <= end_of(wait) for work, wait in released(trace))
+
+
 # ---- Counters ----
 
 def counters(trace, name):

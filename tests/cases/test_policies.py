@@ -36,10 +36,10 @@ class Outcome:
 
 @pytest.fixture
 def outcome(run_app, build):
-    def run(policy=None, **env):
+    def run(policy=None, *more, **env):
         if policy is not None:
             env["CUSTREAM_POLICY"] = json.dumps(policy)
-        return Outcome(run_app(["policies", build / "tests" / "libmaker.so"], env=env))
+        return Outcome(run_app(["policies", build / "tests" / "libmaker.so", *more], env=env))
 
     return run
 
@@ -171,6 +171,51 @@ def test_a_rule_for_a_name_that_comes_later(outcome):
     assert "cuMemsetD8Async" not in [e["name"] for e in got.run.load().host() if e["args"].get("cs.stream") == got.lives()["named"]["cs.stream"]]
 
 
+NAMED = {"plain", "library", "thread", "context", "named"}
+RULES_FOR_NAMES = [
+    ({"name": "the *"}, NAMED - {"named"}),
+    ({"name": "comm*"}, {"named"}),
+    ({"library": "libmaker*"}, {"library"}),
+    ({"library": "policies"}, NAMED - {"library"}),
+    ({"thread": "worker-*"}, {"thread"}),
+    ({"thread": "communic*"}, {"thread"}),
+    ({"thread": "commute*"}, set()),
+    ({"call": "cuStreamCreate"}, {"plain"}),
+    ({"device": 0}, NAMED - {"context"}),
+    ({"device": 1}, {"context"}),
+    ({"context": "primary"}, NAMED - {"context"}),
+    ({"context": "created"}, {"context"}),
+    ({"context": "green"}, set()),
+    ({"priority": 0}, {"plain", "named"}),
+    ({"priority": -1}, {"library", "thread", "context"}),
+    ({"nonblocking": True}, {"library"}),
+    ({"nonblocking": False}, NAMED - {"library"}),
+    ({"nth": 1}, {"plain"}),
+    ({"nth": 2, "priority": -1}, {"thread"}),
+]
+
+
+@pytest.mark.parametrize("match, matched", RULES_FOR_NAMES, ids=[json.dumps(match) for match, _ in RULES_FOR_NAMES])
+def test_what_a_rule_for_names_matches(outcome, match, matched):
+    """Streams that were there when they got their names, on two devices."""
+    got = outcome({"rules": [{"match": {"name": "*"} | match, "set": {"priority": -4}}]}, "names", CUSTREAM_FAKE_DEVICES="2")
+    assert {what for what in ASKED if got.lives()[what].get("rule") == "rules[0]"} == matched
+    assert {what: got.priorities()[what] for what in ASKED} == {what: -4 if what in matched else clamp(priority) for what, (priority, _) in ASKED.items()}
+
+
+def test_a_thread_by_the_name_that_the_program_gave_it(outcome):
+    got = outcome({"rules": [{"match": {"thread": "communic*"}, "set": {"priority": -4}}]}, "names")
+    assert {what for what in ASKED if got.lives()[what].get("rule") == "rules[0]"} == {"thread"} and got.priorities()["thread"] == -4
+
+
+def test_what_no_policy_can_change_is_said_once(outcome):
+    old = "custream: warning: cuMemsetD8 has no form for the other default stream; it stays where it is"
+    long = "custream: warning: a launch with 33 attributes keeps the priority that it asks for"
+    assert not said(outcome(None, "more").run)
+    assert said(outcome(None, "more", CUSTREAM_DEFAULT_STREAM="per-thread").run) == [old]
+    assert said(outcome(None, "more", CUSTREAM_PRIORITY="set:-3").run) == [long]
+
+
 # ---- Default streams. The program's work on them: worker-1 asks for handle 0 twice, for each explicit handle, and for the sibling; main for handle 0 twice. ----
 
 def default_work(got):
@@ -223,6 +268,12 @@ def test_default_stream_by_library(outcome):
     """By who calls: the program's own work moves, and a rule for another library changes nothing."""
     assert default_work(outcome({"rules": [{"match": {"library": "policies"}, "set": {"default_stream": "per-thread"}}]})) == expected_work(P, L, P, P, P)
     assert default_work(outcome({"rules": [{"match": {"library": "libmaker*"}, "set": {"default_stream": "per-thread"}}]})) == expected_work(L, L, P, P, L)
+
+
+def test_a_default_stream_that_is_not_recorded(outcome):
+    """Each of a thread's calls on it, not the first alone; the stream is everybody's, and others' calls stay."""
+    got = outcome({"rules": [{"match": {"thread": "policies"}, "set": {"record": False}}]})
+    assert default_work(got) == [work for work in expected_work(L, L, P, P, L) if work[0] == "worker-1"]
 
 
 def test_without_a_trace(run_app, build, tmp_path):

@@ -315,6 +315,13 @@ def test_streams_made_while_something_captures(counted):
     assert len(on_one_stream(trace)[0]) == 1
 
 
+@pytest.mark.parametrize("call", ["cuEventCreate", "cuEventRecord", "cuStreamWaitEvent"])
+def test_an_order_that_the_driver_refuses_is_said(run_app, call):
+    """Of the work that the streams had before there was a carrier, and once."""
+    run = run_app(["serial", "late"], env={"CUSTREAM_STREAMS": "serial", "CUSTREAM_FAKE_FAIL": f"{call}=2"})
+    assert said(run) == ["custream: warning: CUSTREAM_STREAMS=serial: work of two streams could not be ordered (CUDA error 2)"]
+
+
 def test_serial_without_a_trace(counted, run_app):
     """Callbacks are told their streams also while nothing is recorded."""
     for what in ("callbacks", "many_callbacks", "graphs"):

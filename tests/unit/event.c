@@ -124,6 +124,21 @@ TEST(more_events_than_there_is_room_for)
     CHECK(make_event(t, stub_event(3)));
 }
 
+TEST(more_handles_than_the_table_has_places)
+{
+    enum { PLACES = (1 << 19) / 4 * 3 };
+    struct cs_thread *t = start();
+    int made = 0;
+    for (int i = 0; i < PLACES + 10; i++) {
+        made += make_event(t, stub_event(i)) != 0;
+        destroy(stub_event(i), true);
+        if (i % 10000 == 0) release_all(&cs_events);
+    }
+    CHECK(made <= PLACES && made > PLACES - 10);
+    CHECK_IS(cs_load(&cs_events.refused), PLACES + 10 - made);
+    CHECK(cs_load(&cs_events.high) <= 10002); /* what was refused a place in the table is given back */
+}
+
 TEST(an_old_reference_means_no_other_event)
 {
     struct cs_thread *t = start();

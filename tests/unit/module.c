@@ -33,6 +33,14 @@ TEST(with_a_function_that_takes_no_lock)
     CHECK(cs_module_number(&sample) && cs_module_number(&sample) != cs_module_number((void *)&printf));
 }
 
+TEST(the_first_question_has_it_already)
+{
+    struct cs_module module;
+    CHECK(cs_module_of(&sample, &module) && cs_load(&find_object));
+}
+
+TEST(the_first_question_for_a_number_has_it_already) { CHECK(cs_module_number(&sample)); }
+
 TEST(without_it)
 {
     look();

@@ -1,12 +1,15 @@
 /*
  * What cuGetProcAddress gives, in both of its forms, by way of dlsym on the driver's handle: for each question the status, the symbol status and the name of the
- * symbol that was given, and whether it lies in the driver or in the preloaded library. Then the same through the answers for its own name.
+ * symbol that was given, and whether it lies in the driver or in the preloaded library. Then the same through the answers for its own name; and what a question that
+ * the driver refuses leaves in the caller's variable, where a pointer of the driver's stood.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "../../gpu/own_entry.h"
 
 typedef int get4(const char *, void **, int, uint64_t);
 typedef int get5(const char *, void **, int, uint64_t, int *);
@@ -43,6 +46,13 @@ static void questions(const char *by, get4 *four, get5 *five)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ask(by, four, five, all[i].name, all[i].version, all[i].flags);
 }
 
+static void refused(get4 *four, get5 *five)
+{
+    void *real = own_entry("cuStreamCreate"), *found[2] = {real, real};
+    const int result[2] = {four("cuStreamCreate", &found[0], 12000, 3), five("cuStreamCreate", &found[1], 12000, 3, &(int){0})};
+    for (int i = 0; i < 2; i++) printf("refused: %d, %s\n", result[i], real && found[i] == real ? "left alone" : "changed");
+}
+
 int main(void)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -57,5 +67,6 @@ int main(void)
     questions("5 of 4", NULL, (get5 *)ask("4", four, NULL, "cuGetProcAddress", 12000, 0));
     five("cuStreamCreate", NULL, 12000, 0, NULL); /* no place for the answer: the driver's own error, and no crash */
     printf("null: %d\n", five("cuStreamCreate", NULL, 12000, 0, NULL));
+    refused(four, five);
     return 0;
 }

@@ -16,7 +16,7 @@ $(DLSYM)/$(1)/program: $(DLSYM_SRC)/program.c $(DLSYM_SRC)/ask.h
 $(DLSYM)/$(1)/data: $(DLSYM_SRC)/program.c $(DLSYM_SRC)/ask.h
 	@mkdir -p $$(@D)
 	$$(DLSYM_CC) -$(1) -DDEFINES_DATA -rdynamic $$< -o $$@ -ldl
-$(DLSYM)/$(1)/threads $(DLSYM)/$(1)/getproc: $(DLSYM)/$(1)/%: $(DLSYM_SRC)/%.c
+$(DLSYM)/$(1)/threads $(DLSYM)/$(1)/getproc: $(DLSYM)/$(1)/%: $(DLSYM_SRC)/%.c tests/gpu/own_entry.h
 	@mkdir -p $$(@D)
 	$$(DLSYM_CC) -$(1) $$< -o $$@ -ldl
 $(DLSYM)/$(1)/libdep.so: $(DLSYM_SRC)/library.c $(DLSYM_SRC)/ask.h

@@ -67,7 +67,7 @@ CUptiResult cupti_refused(struct cupti_entry *entry);
 /* The other settings, read when the library is loaded. */
 extern struct cupti_settings {
     long version;
-    long zero, lose, early; /* 0: off */
+    long zero, lose, early, late; /* 0: off */
     bool shuffle, overlap;
 } cupti_settings;
 

@@ -64,6 +64,7 @@ __attribute__((constructor)) static void read_settings(void) {
     cupti_settings.version = number("CUSTREAM_FAKE_CUPTI_VERSION", CUPTI_API_VERSION);
     cupti_settings.zero = number("CUSTREAM_FAKE_CUPTI_ZERO", 0);
     cupti_settings.lose = number("CUSTREAM_FAKE_CUPTI_LOSE", 0);
+    cupti_settings.late = number("CUSTREAM_FAKE_CUPTI_LATE", 0);
     cupti_settings.early = number("CUSTREAM_FAKE_CUPTI_EARLY", 0);
     cupti_settings.shuffle = number("CUSTREAM_FAKE_CUPTI_SHUFFLE", 0) != 0;
     cupti_settings.overlap = number("CUSTREAM_FAKE_CUPTI_OVERLAP", 0) != 0;

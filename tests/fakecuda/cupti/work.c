@@ -226,7 +226,7 @@ static void write_finished(struct token *token) {
 
     if (cupti_settings.overlap && token->work.kind == FAKE_TRACE_KERNEL) overlap(token);
     token->start = cupti_convert(token->start) - (uint64_t)cupti_settings.early;
-    token->end = cupti_convert(token->end);
+    token->end = cupti_convert(token->end + (uint64_t)cupti_settings.late);
     if (cupti_settings.zero && ++count % cupti_settings.zero == 0) token->start = token->end = 0;
     write_work(token);
 }

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     CHECK_IS(zeros, strcmp(setting, "zero") == 0 ? KERNELS / 4 : 0);
     CHECK((disorder != 0) == (strcmp(setting, "shuffle") == 0));
     CHECK_IS(early, strcmp(setting, "early") == 0);
-    if (strcmp(setting, "overlap") == 0) CHECK_IS(overlaps, KERNELS - 1);
+    if (strcmp(setting, "overlap") == 0 || strcmp(setting, "late") == 0) CHECK_IS(overlaps, KERNELS - 1);
     else if (strcmp(setting, "shuffle") && strcmp(setting, "early")) CHECK_IS(overlaps, 0);
     FINISH();
 }
