@@ -122,10 +122,9 @@ static size_t stack_size(const pthread_attr_t *attributes)
 
 void cs_worker_await(struct cs_worker *worker)
 {
-    const cs_u64 begun = cs_monotonic_ns();
     while (cs_load_acq(&worker->state) == CS_WORKER_STARTING) {
         const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
-        if (cs_monotonic_ns() - begun >= patience) break;
+        if (cs_monotonic_ns() - worker->begun_ns >= patience) break;
         wait_while(worker, CS_WORKER_STARTING);
     }
 }
@@ -141,6 +140,7 @@ bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attributes, stack_size(&attributes));
     worker->run = run;
+    worker->begun_ns = cs_monotonic_ns();
     enlist(worker);
     cs_store_rel(&worker->state, CS_WORKER_STARTING);
     bool made = !pthread_create(&thread, &attributes, begin, worker);
@@ -174,12 +174,13 @@ void cs_worker_meet_loader(struct cs_worker *worker)
 
 void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms)
 {
-    cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
+    const cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
+    const bool flushes = wanted == CS_WORKER_FLUSHING;
     int now = cs_load_acq(&worker->state);
     do {
         /* What another asker has it do may have begun before our reason to ask: first that, then once more. */
-        for (; wanted == CS_WORKER_FLUSHING && now == (int)wanted && cs_monotonic_ns() < until; now = cs_load_acq(&worker->state)) wait_while(worker, now);
-        if (now < CS_WORKER_STARTING || now > CS_WORKER_FLUSHING) break;
+        for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && cs_monotonic_ns() < until; now = cs_load_acq(&worker->state)) wait_while(worker, now);
+        if (now < CS_WORKER_STARTING || now > CS_WORKER_FLUSHING || (flushes && now == CS_WORKER_STARTING)) break; /* whoever awaits the start is to go on doing so */
     } while (!atomic_compare_exchange_weak(&worker->state, &now, (int)wanted));
     if (cs_load_acq(&worker->state) != (int)wanted) return;
     futex(worker, FUTEX_WAKE, INT_MAX, NULL);

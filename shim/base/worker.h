@@ -22,6 +22,7 @@ struct cs_worker {
     void *(*run)(void *);    /* what it does; before it starts */
     bool loads;              /* it opens libraries before it is ready: constant */
     _Atomic bool met_loader; /* that one: the loader was free when it began */
+    cs_u64 begun_ns;         /* when it was last started */
 };
 
 static inline bool cs_worker_alive(const struct cs_worker *worker)
@@ -33,8 +34,8 @@ static inline bool cs_worker_alive(const struct cs_worker *worker)
 /* IDLE to STARTING: makes the thread, detached and with all signals blocked, and awaits it. One caller at a time. False where it can't be made. */
 bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *));
 
-/* While it is STARTING, waits up to two seconds: not for ever, since it may have to wait for the loader, which the caller may be inside of. Only a quarter of a
- * second for one that loads and cannot begin to: a constructor that holds the loader's lock may wait for the caller. */
+/* While it is STARTING, waits until two seconds after its start, whoever comes when: not for ever, since it may have to wait for the loader, which the caller may
+ * be inside of. Only a quarter of a second for one that loads and cannot begin to: a constructor that holds the loader's lock may wait for the caller. */
 void cs_worker_await(struct cs_worker *worker);
 
 /* The worker's, of one that loads, before it does: waits until the loader is free. */

@@ -87,6 +87,7 @@ enum cs_gpu_part { CS_GPU_TIMES, CS_GPU_RUNTIME_CALLS, CS_GPU_PARTS };
 /* From now on, in words that stay; NULL: no longer. Any thread. Once the backend has ended for good times are missing because of cs_gpu_ended, and that is no
  * loss but for what is enqueued later. */
 void cs_gpu_set_missing(enum cs_gpu_part part, const char *why);
+bool cs_gpu_change_missing(enum cs_gpu_part part, const char *was, const char *why); /* only where it is missing because of `was`; NULL: where it is not */
 extern const char cs_gpu_ended[];
 
 /* Since when (ticks) and why; NULL where it is not missing. Any thread. */

@@ -53,10 +53,7 @@ static const char *times_missing(void) { return cs_gpu_missing(CS_GPU_TIMES, &(c
 /* Of a start that threads have stopped waiting for. */
 static const char late[] = "GPU times were not ready";
 static bool has_better_reason(void) { return times_missing() && times_missing() != late; }
-static void late_no_more(void)
-{
-    if (times_missing() == late) set_missing(NULL);
-}
+static void late_no_more(void) { cs_gpu_change_missing(CS_GPU_TIMES, late, NULL); }
 
 const char *cs_gpu_second_best(void) { return cs_load_acq(&second_best); }
 
@@ -78,7 +75,7 @@ static bool begin(bool *taken)
             cs_log(cs_option_is(CS_OPTION_GPU, "auto") && !cs_option_is(CS_OPTION_RUNTIME, "cupti") ? CS_LOG_INFO : CS_LOG_WARN, "no GPU times from %s: %s", candidates[i]->name, why);
         if (!first) first = why;
     }
-    if (first && !has_better_reason()) set_missing(first);
+    if (first && !cs_gpu_change_missing(CS_GPU_TIMES, NULL, first)) cs_gpu_change_missing(CS_GPU_TIMES, late, first);
     return false;
 }
 
@@ -217,9 +214,8 @@ void cs_gpu_start(void)
     } else { /* another thread is at it, or was: what this one enqueues has times too */
         cs_worker_await(&worker);
     }
-    if (cs_load_acq(&worker.state) != CS_WORKER_STARTING || times_missing()) return;
-    set_missing(late);
-    if (cs_load_acq(&worker.state) == CS_WORKER_RUNNING) late_no_more(); /* it has come up at this very moment */
+    if (cs_load_acq(&worker.state) != CS_WORKER_STARTING || !cs_gpu_change_missing(CS_GPU_TIMES, NULL, late)) return;
+    if (cs_load_acq(&worker.state) != CS_WORKER_STARTING) late_no_more(); /* it has come up at this very moment */
 }
 
 void cs_gpu_flush(unsigned timeout_ms) { cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms); }

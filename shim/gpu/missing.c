@@ -36,12 +36,19 @@ static void is_over(enum cs_gpu_part part, cs_u64 from, cs_u64 until, const char
     cs_store_rel(&o->number, number);
 }
 
-void cs_gpu_set_missing(enum cs_gpu_part part, const char *why)
+bool cs_gpu_change_missing(enum cs_gpu_part part, const char *was, const char *why)
 {
+    if (cs_load_acq(&now[part].why) != was) return false;
     const cs_u64 ticks = cs_ticks(), since = cs_load(&now[part].since);
     if (why) cs_store(&now[part].since, ticks);
-    const char *was = atomic_exchange(&now[part].why, why);
+    if (!atomic_compare_exchange_strong(&now[part].why, &was, why)) return false;
     if (was && was != cs_gpu_ended) is_over(part, since, ticks, was);
+    return true;
+}
+
+void cs_gpu_set_missing(enum cs_gpu_part part, const char *why)
+{
+    while (!cs_gpu_change_missing(part, cs_load_acq(&now[part].why), why)) continue;
 }
 
 const char *cs_gpu_missing(enum cs_gpu_part part, cs_u64 *since)

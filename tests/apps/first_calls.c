@@ -1,10 +1,12 @@
 /*
- * first_calls: four threads meet the driver at the same moment. Each makes a stream and launches five kernels on it, as programs do that have a thread a device.
+ * first_calls [in-turn | flushing]: four threads meet the driver at the same moment, or one after the other, or with a fifth that flushes the trace meanwhile.
+ * Each makes a stream and launches five kernels on it, as programs do that have a thread a device, or one a task.
  */
 #include "tests/apps/app.h"
 
 enum { THREADS = 4, LAUNCHES = 5 };
 static pthread_barrier_t all;
+static int in_turn;
 
 static void *meet(void *unused)
 {
@@ -12,7 +14,7 @@ static void *meet(void *unused)
     CUmodule module;
     CUfunction empty;
     CUstream stream;
-    pthread_barrier_wait(&all);
+    if (!in_turn) pthread_barrier_wait(&all);
     OK(cuInit, 0);
     OK(cuDevicePrimaryCtxRetain, &context, 0);
     OK(cuCtxSetCurrent, context);
@@ -24,13 +26,22 @@ static void *meet(void *unused)
     return unused;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     pthread_t threads[THREADS];
     app_driver = dlopen("libcuda.so.1", RTLD_NOW);
     pthread_barrier_init(&all, NULL, THREADS);
-    for (int i = 0; i < THREADS; i++) THREAD(&threads[i], meet, NULL);
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    in_turn = argc > 1 && !strcmp(argv[1], "in-turn");
+    for (int i = 0; i < THREADS; i++) {
+        THREAD(&threads[i], meet, NULL);
+        if (in_turn) pthread_join(threads[i], NULL);
+    }
+    if (argc > 1 && !strcmp(argv[1], "flushing")) {
+        void (*flush)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "custream_trace_flush");
+        nanosleep(&(struct timespec){0, 200000000}, NULL);
+        if (flush) flush();
+    }
+    for (int i = 0; i < THREADS && !in_turn; i++) pthread_join(threads[i], NULL);
     app_report();
     return 0;
 }
