@@ -16,6 +16,7 @@ static size_t count;
 
 static struct cs_audit_thread *threads; /* by their index */
 CS_TABLE(AUDIT, threads, CS_THREADS + 1);
+static struct cs_audit_thread *row_of(const struct cs_thread *t) { return &threads[t->index <= CS_THREADS ? t->index : 0]; } /* those beyond have no records */
 
 static bool works;           /* there is memory for it */
 static cs_u64 round_begin;   /* ticks: of the round, of the one before */
@@ -46,7 +47,7 @@ bool cs_audit_works(void) { return works; }
 static void place(struct cs_thread *thread, const struct cs_record *r)
 {
     if (!works) return;
-    struct cs_audit_thread *at = &threads[thread->index];
+    struct cs_audit_thread *at = row_of(thread);
     at->site = r->value[0];
     at->site_legacy = r->value[1];
     at->site_context = (cs_ref)r->value[2];
@@ -54,13 +55,13 @@ static void place(struct cs_thread *thread, const struct cs_record *r)
 
 static void lost(struct cs_thread *thread, cs_u64 calls)
 {
-    if (works) threads[thread->index].site = 0, threads[thread->index].site_legacy = false; /* it was told before a call that is lost */
+    if (works) row_of(thread)->site = 0, row_of(thread)->site_legacy = false; /* it was told before a call that is lost */
     cs_audit_sums.lost += calls;
 }
 
 static void thread_ends(const struct cs_thread *thread)
 {
-    if (works) threads[thread->index] = (struct cs_audit_thread){0};
+    if (works) *row_of(thread) = (struct cs_audit_thread){0};
 }
 
 static void take_oldest(cs_u64 until, size_t most);
@@ -69,7 +70,7 @@ static void call(struct cs_thread *thread, const struct cs_record *r, struct cs_
 {
     if (!works) return;
     if (count + 2 > STEPS) take_oldest(UINT64_MAX, STEPS / 2);
-    struct cs_audit_thread *at = &threads[thread->index];
+    struct cs_audit_thread *at = row_of(thread);
     int n = cs_audit_read(thread, at, r, stream, &steps[count]);
     for (int i = 0; i < n; i++, count++) {
         steps[count].op.work = work;
@@ -128,7 +129,7 @@ static void round_begins(void)
     if (!works) return;
     round_begin = cs_ticks();
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
-        if (!__atomic_load_n(&t->inside, __ATOMIC_ACQUIRE)) threads[t->index].quiet = round_begin;
+        if (t->index > CS_THREADS || !__atomic_load_n(&t->inside, __ATOMIC_ACQUIRE)) row_of(t)->quiet = round_begin;
 }
 
 static void round_ends(void)
@@ -136,7 +137,7 @@ static void round_ends(void)
     if (!works) return;
     cs_u64 until = round_begin;
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
-        if (cs_load_acq(&t->state) != CS_THREAD_FREE && threads[t->index].quiet < until) until = threads[t->index].quiet;
+        if (cs_load_acq(&t->state) != CS_THREAD_FREE && row_of(t)->quiet < until) until = row_of(t)->quiet;
     if (count > STEPS - SLACK) until = round_begin; /* a call that lasts: it will be late */
     cs_audit_waits_write(false);                    /* first, since it makes room */
     if (count) take_oldest(until, STEPS);

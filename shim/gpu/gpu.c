@@ -242,6 +242,7 @@ bool cs_gpu_calls_missing(bool now)
 const char *cs_gpu_source(void) { return cs_load_acq(&backend)->name; }
 bool cs_gpu_marks(void) { return cs_load_acq(&backend)->marks; }
 cs_u64 cs_gpu_flushes(void) { return cs_load_acq(&flushes); }
+void cs_gpu_flushes_pass(void) { cs_add(&flushes, 1); }
 
 void cs_gpu_after_fork_in_child(void)
 {

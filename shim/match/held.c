@@ -54,7 +54,8 @@ static void take_call(const struct cs_gpu_call *call)
 static bool has_room(void)
 {
     bool room = state->work_count + CS_GPU_AT_ONCE <= CS_HELD_WORKS && state->call_count + CS_GPU_AT_ONCE <= CS_HELD_CALLS;
-    if (!room) state->behind = true;
+    if (room) state->filled = cs_since_now(); /* it gets on */
+    else state->behind = true;
     return room;
 }
 

@@ -143,7 +143,10 @@ static size_t round_once(void)
 static void finish(void)
 {
     if (!cs_load(&had)) return;
-    for (int quiet = 0; quiet < 3;) quiet = round_once() ? 0 : quiet + 1; /* ended objects and arrows need two rounds */
+    for (int quiet = 0; quiet < 3;) { /* ended objects and arrows need two rounds */
+        quiet = round_once() ? 0 : quiet + 1;
+        if (cs_match_behind()) cs_gpu_flushes_pass();
+    }
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
         if (cs_load_acq(&t->state) != CS_THREAD_FREE) cs_timeline_thread_end(t);
     cs_annotations_end();

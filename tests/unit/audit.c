@@ -585,3 +585,17 @@ TEST(events_of_a_whole_context)
     work(5, by_handle(blocking(14)));
     SUMS(0, 0);
 }
+
+/* It has no records, and no row: nobody else's memory may be taken for one. */
+TEST(a_thread_beyond_those_that_have_a_row)
+{
+    static struct cs_thread beyond = {.tid = 4, .index = INT32_MAX};
+    records_begin();
+    cs_store(&beyond.state, CS_THREAD_LIVE);
+    cs_store(&cs_threads, &beyond);
+    CS_TELL(round_begins);
+    CS_TELL(lost, &beyond, 3);
+    CS_TELL(round);
+    CS_TELL(thread_ends, &beyond);
+    CHECK_IS(cs_audit_sums.lost, 3);
+}

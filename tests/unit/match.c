@@ -5,6 +5,7 @@
 
 #include "shim/base/memory.h"
 #include "shim/base/clock.h"
+#include "shim/gpu/backend.h"
 #include "shim/gpu/share_record.h"
 #include "shim/match/state.h"
 
@@ -190,6 +191,92 @@ TEST(a_call_of_a_capture_that_is_read_late)
     CHECK_IS(cs_op_come(captured->id, NULL), CS_NONE);
     CHECK(cs_op_come(before->id, NULL) == CS_AWAITED && cs_op_come(behind->id, NULL) == CS_AWAITED);
     CHECK(lane->first == before->id && before->after == behind->id && lane->last == behind->id);
+}
+
+/* --- a backend that has more than there is room for --- */
+
+static cs_u64 works_left, calls_left; /* that it has */
+static cs_u64 stray_at;               /* how many works it has left when one comes of whose call nothing is known; 0: none does */
+static cs_u64 strays_given;
+
+static void nothing(bool all) { (void)all; }
+static void more(const struct cs_gpu_sink *to)
+{
+    while ((works_left || calls_left) && to->has_room()) {
+        for (int i = 0; i < CS_GPU_AT_ONCE && works_left; i++, works_left--)
+            to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .end = cs_ticks(), .stream = 1, .correlation = works_left == stray_at ? 99 : 1});
+        for (int i = 0; i < CS_GPU_AT_ONCE && calls_left; i++, calls_left--) to->call(&(struct cs_gpu_call){1000, 1001, 7, 5});
+    }
+}
+const struct cs_gpu_backend cs_gpu_none = {.name = "test", .flush = nothing, .drain = more};
+
+static bool given(struct cs_match_found *found)
+{
+    strays_given += found->work->correlation == 99;
+    return false;
+}
+static bool open_now(void) { return false; }
+
+/* Its works are of one call, which is known, but for the strays. */
+static bool begin_with(cs_u64 works, cs_u64 calls, cs_u64 stray)
+{
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .work = given};
+    works_left = works, calls_left = calls, stray_at = stray;
+    cs_clock_init();
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test")) return false;
+    cs_match_begin(&sink);
+    called(1, 100, 10, 20);
+    return told(100, 1, 12, 18) == CS_OP_FOUND;
+}
+
+static void round_at(cs_u64 flushes)
+{
+    cs_match.now = (struct cs_since){flushes, 0};
+    cs_held_collect();
+}
+
+/* What there is no room for is no reason to give away what waits, as long as room is found each time: its call may be in what comes next. */
+TEST(who_gets_on_has_patience)
+{
+    REQUIRE(begin_with(20 * CS_GPU_AT_ONCE, 0, 10 * CS_GPU_AT_ONCE));
+    round_at(0);
+    CHECK(cs_match_behind());
+    cs_match_round();
+    round_at(100);
+    CHECK(cs_match_behind() && works_left < stray_at);
+    CHECK_IS(strays_given, 0);
+    cs_match_round();
+    CHECK_IS(strays_given, 0);
+    round_at(101);
+    round_at(107); /* no room since, and so long */
+    CHECK_IS(strays_given, 1);
+}
+
+/* At the end of a process no flush ends any more, and the writer goes on until all has been taken over. */
+static void all_is_taken(void)
+{
+    int rounds = 0;
+    do {
+        cs_match_collect();
+        cs_match_round();
+        if (cs_match_behind()) cs_gpu_flushes_pass();
+    } while (cs_match_behind() && ++rounds < 50);
+    CHECK(rounds < 50);
+    CHECK(!works_left && !calls_left);
+    cs_match_end();
+}
+
+TEST(work_without_a_call_does_not_stop_the_end)
+{
+    REQUIRE(begin_with(12 * CS_GPU_AT_ONCE, 0, 12 * CS_GPU_AT_ONCE));
+    all_is_taken();
+    CHECK_IS(strays_given, 1);
+}
+
+TEST(calls_without_a_record_do_not_stop_the_end)
+{
+    REQUIRE(begin_with(0, 12 * CS_GPU_AT_ONCE, 0));
+    all_is_taken();
 }
 
 static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }
