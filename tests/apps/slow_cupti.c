@@ -12,7 +12,7 @@ static void wait_for(const char *name, long otherwise)
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
-__attribute__((constructor)) static void begin(void) { wait_for("SLOW_CUPTI_MS", 500); }
+__attribute__((constructor)) static void begin(void) { wait_for("SLOW_CUPTI_MS", 200); }
 
 /* The loader's lock is free meanwhile: threads of the program can do what they like. */
 int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value);
