@@ -22,6 +22,7 @@ missing_packages() {
     # Without a compiler the headers are looked for where Debian has them.
     has_header stdlib.h || echo libc6-dev
     has_header cjson/cJSON.h || echo libcjson-dev
+    has_header yajl/yajl_parse.h || echo libyajl-dev
     has_header zlib.h || echo zlib1g-dev
     find_pip || echo python3-venv
 }

@@ -41,8 +41,10 @@ def pack(folder):
         old.unlink()
     carry = BUILD / "carry"
     carry.mkdir(exist_ok=True)
-    cjson = next(line.split("=>")[1].split()[0] for line in subprocess.check_output(["ldd", BUILD / "custream"], text=True).splitlines() if "libcjson" in line)
-    (carry / "libcjson.so.1").write_bytes(pathlib.Path(cjson).read_bytes())
+    for line in subprocess.check_output(["ldd", BUILD / "custream"], text=True).splitlines():
+        name, _, path = line.strip().partition(" => ")
+        if name.startswith(("libcjson", "libyajl")):
+            (carry / name).write_bytes(pathlib.Path(path.split()[0]).read_bytes())
     there = [str(path.relative_to(ROOT)) for pattern in PACKED for path in sorted(BUILD.glob(pattern))]
     tar = subprocess.Popen(["tar", "-C", ROOT, "-cf", "-", "--exclude=build/gpu/traces", "--exclude=*.o", *there], stdout=subprocess.PIPE)
     subprocess.run(["bash", "-c", f"xz -T0 -3 | split -d -b {PIECE} - build.tar.xz."], stdin=tar.stdout, cwd=folder, check=True)

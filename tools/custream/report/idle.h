@@ -1,0 +1,31 @@
+/* Where each device was idle, piece by piece: every nanosecond between its first and its last work in which none ran has one cause. */
+#ifndef CS_REPORT_IDLE_H
+#define CS_REPORT_IDLE_H
+
+#include "tools/custream/report/order.h"
+
+/* What the thread that enqueued the next work did meanwhile. */
+enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL };
+
+struct idle {
+    int64_t begin, end;
+    uint32_t device;       /* index in run->devices */
+    uint32_t next;         /* the work that came next */
+    enum cause cause;
+    /* by CAUSE_HOST: */
+    enum host_doing doing;
+    uint32_t thread;       /* of the next work's call */
+    uint32_t call;         /* BLOCKED: in which call; CALL: likewise, one that does not wait; NONE */
+    uint32_t range;        /* the innermost range of that thread then; NONE */
+};
+
+struct idles {
+    struct idle *rows; /* in order of device, then time */
+    size_t count, capacity;
+    struct span { int64_t begin, end, busy; } *devices; /* by device: from the first to the last work (begin == end: none), and how long any ran */
+};
+
+void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
+void idles_free(struct idles *idles);
+
+#endif

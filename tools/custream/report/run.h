@@ -1,0 +1,144 @@
+/*
+ * One run of a program as `custream report` knows it: what its trace files say, in rows of tables.
+ *
+ * load.c fills it from the files (trace_row.h gives it their rows), run_settle() sorts it and ties works to calls, and from then on it is only read. Rows name each
+ * other by index, NONE where there is nothing. Times are nanoseconds since the trace's base. Names are numbers of texts (texts.h).
+ */
+#ifndef CS_REPORT_RUN_H
+#define CS_REPORT_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shim/calls/calls.h"
+#include "tools/custream/report/texts.h"
+
+#define NONE UINT32_MAX
+
+/* A call of the driver's (in other tools' traces, of the runtime's) on a host thread. In order of `begin`. */
+struct call {
+    int64_t begin, end;
+    uint32_t thread, stream; /* stream: that the call names, NONE: none */
+    uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many */
+    text name;
+    enum cs_call call;       /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
+    uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH); else 0 */
+    text result;             /* the error's name; 0: it succeeded */
+};
+
+enum work_kind { WORK_KERNEL, WORK_COPY, WORK_SET, WORK_GRAPH, WORK_RANGE, WORK_KINDS };
+extern const char *const work_kind_name[WORK_KINDS]; /* "kernels", "copies", "memsets", "graphs", "ranges" */
+
+/* A piece of work on a GPU. In order of `begin`, then `end`. */
+struct work {
+    int64_t begin, end;
+    uint32_t stream, call;  /* call: NONE where it is not known */
+    text name;
+    uint32_t shape;         /* of a kernel: run->shapes; NONE */
+    uint32_t graph;         /* CUPTI's number of the graph; 0: none */
+    uint32_t node : 24;     /* of a graph whose nodes are shown, from 1: run order is not known by it; 0: no node */
+    enum work_kind kind : 4;
+    enum cs_way way : 4;    /* of a copy */
+    uint64_t bytes;         /* of a copy or set */
+};
+
+/* How a kernel was launched: what decides how much of the device it fills. */
+struct shape {
+    uint32_t grid[3], block[3], registers, shared_memory; /* registers per thread; bytes per block */
+};
+
+/* The host function that a call enqueued, as it ran on the driver's thread. In order of `begin`. */
+struct callback {
+    int64_t begin, end;
+    uint32_t stream, thread;
+};
+
+enum stream_origin { ORIGIN_CREATED, ORIGIN_LEGACY, ORIGIN_PER_THREAD };
+struct stream {
+    uint32_t lane, device; /* lane: the number that the trace gives it; the file's key, with the device */
+    uint32_t context;      /* of its work; 0: not known */
+    text name;             /* as the timeline shows it */
+    enum stream_origin origin;
+    bool non_blocking;     /* does not wait for the legacy default stream, nor it for this */
+    bool destroyed, known; /* known: its life stands in the trace */
+    int priority, requested;
+    text created_by, library; /* the call; the library or program that made it */
+    uint32_t thread;       /* that made it: the system's number */
+    int64_t begin, end;
+    uint32_t works;        /* pieces of work on it */
+};
+
+struct device {
+    uint32_t ordinal;
+    text name;
+    uint32_t sms;          /* streaming multiprocessors; 0: not known */
+};
+
+struct thread {
+    uint32_t tid;
+    text name;
+    bool callbacks;        /* the driver's own thread for host functions */
+};
+
+/* A range that the program named (NVTX): on a thread, or of the process (thread NONE). In order of `begin`, the longer first. */
+struct range {
+    int64_t begin, end;
+    uint32_t thread;
+    text name, domain;
+};
+
+/* What is missing: from when to when, how much, why. */
+struct loss {
+    int64_t begin, end;
+    uint64_t calls, works;
+    text cause;
+};
+
+/* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several parts, the last one's. */
+struct fact {
+    text path, value; /* value 0: it is a number */
+    double number;
+};
+
+struct run {
+    struct call *calls;         size_t call_count, call_capacity;
+    struct work *works;         size_t work_count, work_capacity;
+    struct shape *shapes;       size_t shape_count, shape_capacity;
+    struct callback *callbacks; size_t callback_count, callback_capacity;
+    struct stream *streams;     size_t stream_count, stream_capacity;
+    struct device *devices;     size_t device_count, device_capacity;
+    struct thread *threads;     size_t thread_count, thread_capacity;
+    struct range *ranges;       size_t range_count, range_capacity;
+    struct loss *losses;        size_t loss_count, loss_capacity;
+    struct fact *facts;         size_t fact_count, fact_capacity;
+    uint32_t *works_of;         /* works by call: run->works_of[call->work .. + call->works) are indices of works */
+    uint32_t *calls_of;         /* calls by thread, in order of begin: [thread_calls[t] .. thread_calls[t + 1]) of run->calls_of */
+    uint32_t *thread_calls;
+    struct texts texts;
+    int64_t base;               /* wall clock of time 0, in ns since 1970 */
+    int64_t begin, end;         /* of the first and last thing in it */
+    uint64_t bytes, rows;       /* read: of JSON, uncompressed; of traceEvents */
+    bool ours;                  /* custream wrote it */
+    bool cut;                   /* a file ends inside an event: the process was killed while it wrote */
+    text program;               /* the process's name */
+    uint32_t pid;
+};
+
+/* A file's rows into the run; false: error says why in one line, without the file's name. `progress` is called now and then with the bytes read of the file as it lies on the disk. */
+bool run_load(struct run *run, const char *path, void (*progress)(uint64_t bytes, void *of), void *of, char error[256]);
+
+/* After the last file: everything in its order, works tied to calls. Nothing is added afterwards. */
+void run_settle(struct run *run);
+void run_free(struct run *run);
+
+/* NULL: the files do not say. */
+const struct fact *run_fact(const struct run *run, const char *path);
+double run_number(const struct run *run, const char *path, double otherwise);
+
+static inline enum cs_kind call_kind(const struct call *call) { return cs_call_info[call->call].kind; }
+static inline bool call_how(const struct call *call, enum cs_how how) { return cs_call_info[call->call].how & how; }
+static inline const char *text_in(const struct run *run, text name) { return text_of(&run->texts, name); }
+static inline uint32_t work_device(const struct run *run, const struct work *work) { return run->streams[work->stream].device; }
+
+#endif

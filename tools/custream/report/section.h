@@ -1,0 +1,21 @@
+/* The sections of a report: each reads the run and adds its tables. */
+#ifndef CS_REPORT_SECTION_H
+#define CS_REPORT_SECTION_H
+
+#include "tools/custream/report/idle.h"
+#include "tools/custream/report/table.h"
+
+/* All that was found out of a run; sections only read it. */
+struct analysis {
+    const struct run *run;
+    const struct hold *holds;   /* by work */
+    const struct idles *idles;
+};
+
+void section_run(struct report *report, const struct analysis *of);      /* "run", "devices" */
+void section_idle(struct report *report, const struct analysis *of);     /* "idle", "idle_host" */
+void section_overlap(struct report *report, const struct analysis *of);  /* "serialized" */
+void section_tables(struct report *report, const struct analysis *of);   /* "host_waits", "streams", "kernels", "copies", "graphs", "calls", "ranges", "steps" */
+void section_findings(struct report *report, const struct analysis *of); /* "findings" */
+
+#endif

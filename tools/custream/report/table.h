@@ -1,0 +1,59 @@
+/*
+ * What a report says, before anybody knows how it is printed: tables of named columns. Sections fill them (section.h), printers show them as text, JSON, CSV or
+ * HTML, `--fail-if` and `custream diff` read them.
+ */
+#ifndef CS_REPORT_TABLE_H
+#define CS_REPORT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a column's numbers are. In JSON and CSV the unit stands in the column's key: "idle_ns", "share", "bytes". */
+enum unit {
+    UNIT_TEXT,
+    UNIT_COUNT,
+    UNIT_NS,
+    UNIT_BYTES,
+    UNIT_SHARE, /* 0 to 1; people read percent */
+    UNIT_GBPS,  /* 1e9 bytes a second */
+};
+
+struct column {
+    const char *key, *title; /* key: for programs, kept for ever ("idle_ns"); title: for people ("idle") */
+    enum unit unit;
+    bool names;              /* of what the row tells: rows of two reports with the same names are the same thing */
+};
+
+struct cell {
+    const char *text; /* of UNIT_TEXT; NULL: empty */
+    double number;    /* of the others; NAN: not known, printed as "-", null or nothing */
+};
+
+struct table {
+    const char *key, *title;   /* "idle", "Where the GPU was idle" */
+    const char *note;          /* what to know when reading it; NULL */
+    const struct column *columns;
+    size_t column_count;
+    struct cell *cells;        /* row_count * column_count */
+    size_t row_count, row_capacity;
+    size_t shown;              /* in text and HTML: so many rows, and a line that says how many more; 0: all */
+};
+
+struct report {
+    struct table *tables;
+    size_t table_count, table_capacity;
+    char **owned;              /* texts that were made for it */
+    size_t owned_count, owned_capacity;
+};
+
+/* A new table at the end of the report; the pointer holds until the next one. `columns` must outlive the report. */
+struct table *report_table(struct report *report, const char *key, const char *title, const struct column *columns, size_t column_count);
+/* A new row, empty: texts NULL, numbers NAN. Its cells stand in the order of the columns, until the next row. */
+struct cell *table_row(struct table *table);
+/* A text made for the report, which owns it. */
+const char *report_text(struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const struct table *report_find(const struct report *report, const char *key); /* NULL: no such table */
+void report_free(struct report *report);
+
+#endif
