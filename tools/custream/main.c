@@ -77,6 +77,13 @@ void *array_room(void *array, size_t count, size_t *capacity, size_t size)
     return moved;
 }
 
+void *array_zeros(size_t count, size_t size)
+{
+    void *made = calloc(count ? count : 1, size);
+    if (!made) out_of_memory();
+    return made;
+}
+
 /* A summary that a full disk or a closed pipe swallowed must not look like success to a script. */
 static int close_stdout(int status)
 {
