@@ -36,19 +36,18 @@ static const char *priority_of(struct report *report, const struct stream *strea
     return report_text(report, "asked %d, given %d", stream->requested, stream->priority);
 }
 
-/* "libc10_cuda.so: cuStreamCreateWithPriority", or the one of the two that is known. */
-static const char *maker_of(struct report *report, const struct run *run, const struct stream *stream)
+/* The library or program, or at least the call. */
+static const char *maker_of(const struct run *run, const struct stream *stream)
 {
-    if (stream->library && stream->created_by) return report_text(report, "%s: %s", text_in(run, stream->library), text_in(run, stream->created_by));
-    const text known = stream->library ? stream->library : stream->created_by;
-    return known ? text_in(run, known) : NULL;
+    const text maker = stream->library ? stream->library : stream->created_by;
+    return maker ? text_in(run, maker) : NULL;
 }
 
 static void stream_put(struct table *table, struct report *report, const struct run *run, uint32_t s, const struct stream_load *load)
 {
     const struct stream *stream = &run->streams[s];
     TABLE_PUT(table, stream_columns, CELL_NUMBER(run->devices[stream->device].ordinal), CELL_TEXT(stream_label(report, run, s)), CELL_TEXT(kind_of(stream)),
-              CELL_TEXT(priority_of(report, stream)), CELL_TEXT(maker_of(report, run, stream)), CELL_NUMBER(stream->works), CELL_NUMBER(load->busy),
+              CELL_TEXT(priority_of(report, stream)), CELL_TEXT(maker_of(run, stream)), CELL_NUMBER(stream->works), CELL_NUMBER(load->busy),
               CELL_NUMBER(load->alone), CELL_NUMBER(load->busy - load->alone));
 }
 
@@ -59,7 +58,8 @@ void section_streams(struct report *report, const struct analysis *of)
     struct concurrency concurrency;
     struct tallies order = {0};
     concurrency_make(&concurrency, run);
-    for (uint32_t s = 0; s < run->stream_count; s++) tally_add(tally_of(&order, s), concurrency.streams[s].busy);
+    for (uint32_t s = 0; s < run->stream_count; s++)
+        if (run->streams[s].known || run->streams[s].works) tally_add(tally_of(&order, s), concurrency.streams[s].busy);
     tallies_sort(&order);
     for (size_t i = 0; i < order.count; i++) {
         const uint32_t s = (uint32_t)order.rows[i].key;
