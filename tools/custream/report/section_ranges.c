@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/ranges.h"
 #include "tools/custream/report/section_parts.h"
 #include "tools/custream/report/tally.h"
 
@@ -100,20 +99,28 @@ static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *
     free(open.ranges);
 }
 
+/* Those of the process come behind the last thread's. */
+static uint32_t thread_of_range(const void *of, size_t range)
+{
+    const struct run *run = of;
+    const uint32_t thread = run->ranges[range].thread;
+    return thread == NONE ? (uint32_t)run->thread_count : thread;
+}
+
 static void around_make(struct around *around)
 {
     const struct run *run = around->run;
-    struct thread_ranges of = thread_ranges_make(run);
-    around->set[0] = array_zeros(run->call_count, sizeof(uint32_t));
-    around->set[1] = array_zeros(run->call_count, sizeof(uint32_t));
+    struct groups by_thread = groups_make(run->thread_count + 1, run->range_count, thread_of_range, run);
+    const uint32_t *first = by_thread.begins, *calls = run->thread_calls.begins;
+    around->set[0] = array_zeros(run->call_count, sizeof *around->set[0]);
+    around->set[1] = array_zeros(run->call_count, sizeof *around->set[1]);
     set_begin(around);
     set_begin(around); /* set 0 is empty */
     for (size_t t = 0; t < run->thread_count; t++)
-        around_sweep(around, around->set[0], run->calls_of + run->thread_calls[t], run->thread_calls[t + 1] - run->thread_calls[t], of.ranges + of.first[t],
-                     of.first[t + 1] - of.first[t]);
-    const uint32_t *process = of.first + run->thread_count;
-    around_sweep(around, around->set[1], NULL, run->call_count, of.ranges + process[0], process[1] - process[0]);
-    thread_ranges_free(&of);
+        around_sweep(around, around->set[0], run->thread_calls.members + calls[t], calls[t + 1] - calls[t], by_thread.members + first[t], first[t + 1] - first[t]);
+    first += run->thread_count;
+    around_sweep(around, around->set[1], NULL, run->call_count, by_thread.members + first[0], first[1] - first[0]);
+    groups_free(&by_thread);
 }
 
 static void around_free(struct around *around)

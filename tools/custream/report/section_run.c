@@ -119,7 +119,7 @@ static const char *source_of(const struct run *run)
 static uint32_t calling_threads(const struct run *run)
 {
     uint32_t threads = 0;
-    for (size_t t = 0; t < run->thread_count; t++) threads += run->thread_calls[t] != run->thread_calls[t + 1];
+    for (size_t t = 0; t < run->thread_count; t++) threads += run->thread_calls.begins[t] != run->thread_calls.begins[t + 1];
     return threads;
 }
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/ranges.h"
 #include "tools/custream/report/section_parts.h"
 #include "tools/custream/report/step_difference.h"
 #include "tools/custream/report/tally.h"
+#include "tools/custream/report/thread_ranges.h"
 
 static const struct column step_columns[] = {
     {"name", "step", UNIT_TEXT, true},
@@ -32,7 +32,8 @@ struct steps {
     struct report *report;
     struct step_reader reader;
     struct numbers stem_of_text, stem_of_hash;
-    uint32_t *levels; /* of one thread's ranges: how many are open around each */
+    struct thread_ranges ranges;
+    uint32_t *levels; /* by place in `ranges`: how many are open around each */
     struct step {
         const char *name;
         uint32_t thread, times, slowest; /* slowest: from 0 */
@@ -69,27 +70,13 @@ static uint32_t stem_of(struct steps *steps, text name)
 
 /* --- which ranges are steps --- */
 
-static void levels_make(const struct steps *steps, const uint32_t *ranges, size_t count)
-{
-    const struct range *all = steps->run->ranges;
-    uint32_t *open = NULL;
-    size_t depth = 0, capacity = 0;
-    for (size_t i = 0; i < count; i++) {
-        while (depth && all[open[depth - 1]].end <= all[ranges[i]].begin) depth--;
-        steps->levels[i] = (uint32_t)depth;
-        open = array_room(open, depth, &capacity, sizeof *open);
-        open[depth++] = ranges[i];
-    }
-    free(open);
-}
-
 /* The outermost level at which a name comes twice, or a numbered one NUMBERED_TIMES times; NONE. */
-static uint32_t level_of_steps(struct steps *steps, const uint32_t *ranges, size_t count)
+static uint32_t level_of_steps(struct steps *steps, const uint32_t *ranges, const uint32_t *levels, size_t count)
 {
     struct tallies names = {0}, stems = {0};
     uint32_t outermost = NONE;
     for (size_t i = 0; i < count; i++) {
-        const uint32_t level = steps->levels[i];
+        const uint32_t level = levels[i];
         const text name = steps->run->ranges[ranges[i]].name;
         if (level >= outermost) continue;
         const bool repeats = ++tally_of(&names, key_of(level, name))->times >= 2;
@@ -142,21 +129,21 @@ static void step_add(struct steps *steps, uint32_t thread, const uint32_t *range
 }
 
 /* The steps of a thread: its ranges at one level, those with one stem together, in order. */
-static void thread_steps(struct steps *steps, uint32_t thread, const uint32_t *ranges, size_t count)
+static void thread_steps(struct steps *steps, uint32_t thread)
 {
+    const uint32_t first = steps->ranges.by_thread.begins[thread], count = steps->ranges.by_thread.begins[thread + 1] - first;
+    const uint32_t *ranges = steps->ranges.by_thread.members + first, *levels = steps->levels + first;
+    const uint32_t level = level_of_steps(steps, ranges, levels, count);
     struct tallies stems = {0};
-    levels_make(steps, ranges, count);
-    const uint32_t level = level_of_steps(steps, ranges, count);
-    if (level == NONE) return;
-    for (size_t i = 0; i < count; i++)
-        if (steps->levels[i] == level) tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name))->times++;
-    uint32_t *sorted = array_zeros(count, sizeof *sorted), *next = array_zeros(stems.count + 1, sizeof *next);
-    for (size_t s = 0; s < stems.count; s++) next[s + 1] = next[s] + (uint32_t)stems.rows[s].times;
-    for (size_t i = 0; i < count; i++)
-        if (steps->levels[i] == level) sorted[next[tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name)) - stems.rows]++] = ranges[i];
-    for (size_t s = 0; s < stems.count; s++) step_add(steps, thread, sorted + next[s] - stems.rows[s].times, (uint32_t)stems.rows[s].times);
+    for (uint32_t i = 0; i < count; i++)
+        if (levels[i] == level) tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name))->times++;
+    uint32_t *sorted = array_zeros(count, sizeof *sorted), *end = array_zeros(stems.count + 1, sizeof *end);
+    for (size_t s = 0; s < stems.count; s++) end[s + 1] = end[s] + (uint32_t)stems.rows[s].times;
+    for (uint32_t i = 0; i < count; i++)
+        if (levels[i] == level) sorted[end[tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name)) - stems.rows]++] = ranges[i];
+    for (size_t s = 0; s < stems.count; s++) step_add(steps, thread, sorted + end[s] - stems.rows[s].times, (uint32_t)stems.rows[s].times);
     free(sorted);
-    free(next);
+    free(end);
     tallies_free(&stems);
 }
 
@@ -188,8 +175,12 @@ void section_steps(struct report *report, const struct analysis *of)
     const struct run *run = of->run;
     struct table *table = TABLE_NEW(report, "steps", "The steps that repeat", step_columns);
     struct steps steps = {.run = run, .report = report, .reader = step_reader_make(run, of->idles), .levels = array_zeros(run->range_count, sizeof(uint32_t))};
-    struct thread_ranges ranges = thread_ranges_make(run);
-    for (uint32_t t = 0; t < run->thread_count; t++) thread_steps(&steps, t, ranges.ranges + ranges.first[t], ranges.first[t + 1] - ranges.first[t]);
+    thread_ranges_make(&steps.ranges, run);
+    for (uint32_t place = 0; place < steps.ranges.by_thread.begins[run->thread_count]; place++) {
+        const uint32_t parent = steps.ranges.parent[place];
+        if (parent != NONE) steps.levels[place] = steps.levels[parent] + 1;
+    }
+    for (uint32_t t = 0; t < run->thread_count; t++) thread_steps(&steps, t);
     tell_threads(&steps);
     for (size_t i = 0; i < steps.count; i++) {
         const struct step *step = &steps.rows[i];
@@ -197,7 +188,7 @@ void section_steps(struct report *report, const struct analysis *of)
                   CELL_NUMBER(step->slowest + 1), CELL_NUMBER(step->slowest_ns), CELL_TEXT(step->different));
     }
     table->shown = ROWS_SHOWN;
-    thread_ranges_free(&ranges);
+    thread_ranges_free(&steps.ranges);
     step_reader_free(&steps.reader);
     numbers_free(&steps.stem_of_text);
     numbers_free(&steps.stem_of_hash);

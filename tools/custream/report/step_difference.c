@@ -28,13 +28,13 @@ static bool waits(const struct call *call)
     return call_kind(call) == CS_KIND_SYNC || (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
 }
 
-/* The place in calls_of of the thread's first call that begins at or after a time. */
+/* The place among thread_calls of the thread's first call that begins at or after a time. */
 static uint32_t call_from(const struct run *run, uint32_t thread, int64_t time)
 {
-    uint32_t low = run->thread_calls[thread], high = run->thread_calls[thread + 1];
+    uint32_t low = run->thread_calls.begins[thread], high = run->thread_calls.begins[thread + 1];
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (run->calls[run->calls_of[middle]].begin < time) low = middle + 1;
+        if (run->calls[run->thread_calls.members[middle]].begin < time) low = middle + 1;
         else high = middle;
     }
     return low;
@@ -43,8 +43,8 @@ static uint32_t call_from(const struct run *run, uint32_t thread, int64_t time)
 static void items_of_calls(struct items *items, const struct range *range)
 {
     const struct run *run = items->reader->run;
-    for (uint32_t i = call_from(run, range->thread, range->begin); i < run->thread_calls[range->thread + 1]; i++) {
-        const struct call *call = &run->calls[run->calls_of[i]];
+    for (uint32_t i = call_from(run, range->thread, range->begin); i < run->thread_calls.begins[range->thread + 1]; i++) {
+        const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= range->end) break;
         item_add(items, waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);
         for (uint32_t w = 0; w < call->works; w++) {
