@@ -278,7 +278,7 @@ def test_wait_for_a_stream(tmp_path):
         made.launch("a", at, at + 5, 40)
         made.launch("b", at + 2, at + 5, 80, lane=14)
         made.call("cuStreamSynchronize", at + 10, 40 if at else 37, **{"cs.stream": 13})
-    assert waits_of(tmp_path, made) == {("cuStreamSynchronize", "main", "a on stream 13"): (2, 77000, 40000)}
+    assert waits_of(tmp_path, made) == {("cuStreamSynchronize", f"main {MAIN}", "a on stream 13"): (2, 77000, 40000)}
 
 
 def test_wait_for_nothing(tmp_path):
@@ -286,8 +286,8 @@ def test_wait_for_nothing(tmp_path):
     made.launch("a", 0, 5, 4)
     made.call("cuStreamSynchronize", 10, 5, **{"cs.stream": 13})
     made.call("cuEventSynchronize", 20, 5, event=9)
-    assert waits_of(tmp_path, made) == {("cuStreamSynchronize", "main", "nothing that still ran"): (1, 5000, 5000),
-                                        ("cuEventSynchronize", "main", "nothing that still ran"): (1, 5000, 5000)}
+    assert waits_of(tmp_path, made) == {("cuStreamSynchronize", f"main {MAIN}", "nothing that still ran"): (1, 5000, 5000),
+                                        ("cuEventSynchronize", f"main {MAIN}", "nothing that still ran"): (1, 5000, 5000)}
 
 
 def test_wait_for_an_event(tmp_path):
@@ -299,7 +299,7 @@ def test_wait_for_an_event(tmp_path):
     made.call("cuEventRecord", 7, 1, **{"cs.stream": 13, "event": 2})
     made.launch("behind", 9, 56, 2)
     made.call("cuEventSynchronize", 12, 48, event=2)
-    assert waits_of(tmp_path, made) == {("cuEventSynchronize", "main", "far on stream 14"): (1, 48000, 48000)}
+    assert waits_of(tmp_path, made) == {("cuEventSynchronize", f"main {MAIN}", "far on stream 14"): (1, 48000, 48000)}
 
 
 def test_wait_for_a_device(tmp_path):
@@ -331,14 +331,14 @@ def test_wait_in_a_copy(tmp_path):
     made.launch("Memcpy DtoH (Device -> Pageable)", 5, 44, 6, called_for=47, **copy)
     made.launch("Memcpy DtoH (Device -> Pageable)", 60, 64, 6, called_for=19, **copy)
     made.launch("Memcpy DtoH (Device -> Pageable)", 100, 104, 6, called_for=30, **copy | {"call": "cuMemcpyDtoHAsync_v2"})
-    assert waits_of(tmp_path, made) == {("cuMemcpyDtoH_v2", "main", "Memcpy DtoH (Device -> Pageable) on stream 13"): (1, 47000, 47000)}
+    assert waits_of(tmp_path, made) == {("cuMemcpyDtoH_v2", f"main {MAIN}", "Memcpy DtoH (Device -> Pageable) on stream 13"): (1, 47000, 47000)}
 
 
 def test_wait_for_work_without_its_call(tmp_path):
     made = Made()
     made.work("a", 5, 40)
     made.call("cuStreamSynchronize", 10, 40, **{"cs.stream": 13})
-    assert waits_of(tmp_path, made) == {("cuStreamSynchronize", "main", "a on stream 13"): (1, 40000, 40000)}
+    assert waits_of(tmp_path, made) == {("cuStreamSynchronize", f"main {MAIN}", "a on stream 13"): (1, 40000, 40000)}
 
 
 def test_threads_of_one_name(tmp_path):
@@ -346,7 +346,7 @@ def test_threads_of_one_name(tmp_path):
     made.rows.append(meta("thread_name", HOST, WORKER, "main"))
     for thread in (MAIN, WORKER):
         made.call("cuCtxSynchronize", 10, 5, thread)
-    assert {thread for _, thread, _ in waits_of(tmp_path, made)} == {f"main ({MAIN})", f"main ({WORKER})"}
+    assert {thread for _, thread, _ in waits_of(tmp_path, made)} == {f"main {MAIN}", f"main {WORKER}"}
 
 
 # ---- ranges and steps ----
@@ -431,7 +431,7 @@ def test_steps_of_threads(tmp_path):
     made = steps_made([100, 110])
     steps_made([50, 60, 70], thread=WORKER, made=made)
     rows = by(report(tmp_path, made)["steps"], "name")
-    assert {name: row["times"] for name, row in rows.items()} == {"step, main": 2, f"step, thread {WORKER}": 3}
+    assert {name: row["times"] for name, row in rows.items()} == {f"step, main {MAIN}": 2, f"step, thread {WORKER}": 3}
 
 
 def slow_call(made, at):

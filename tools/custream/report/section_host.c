@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/report/labels.h"
 #include "tools/custream/report/section_parts.h"
 #include "tools/custream/report/tally.h"
 

@@ -1,4 +1,4 @@
-/* What section_tables() is made of, and how its parts call threads and streams. */
+/* What section_tables() is made of. */
 #ifndef CS_REPORT_SECTION_PARTS_H
 #define CS_REPORT_SECTION_PARTS_H
 
@@ -10,10 +10,5 @@ void section_work(struct report *report, const struct analysis *of);    /* "kern
 void section_calls(struct report *report, const struct analysis *of);   /* "calls" */
 void section_ranges(struct report *report, const struct analysis *of);  /* "ranges" */
 void section_steps(struct report *report, const struct analysis *of);   /* "steps" */
-
-/* As the timeline shows it; its number where it has no name. */
-const char *stream_label(struct report *report, const struct run *run, uint32_t stream);
-/* Its name; with its number where it is not the only one of that name. */
-const char *thread_label(struct report *report, const struct run *run, uint32_t thread);
 
 #endif

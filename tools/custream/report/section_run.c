@@ -26,7 +26,7 @@ static const struct column run_columns[] = {
 };
 
 static const struct column device_columns[] = {
-    {"device", "device", UNIT_COUNT, true},
+    {"device", "GPU", UNIT_COUNT, true},
     {"name", "name", UNIT_TEXT, false},
     {"span_ns", "first to last work", UNIT_NS, false},
     {"busy_ns", "busy", UNIT_NS, false},

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/report/labels.h"
 #include "tools/custream/report/section_parts.h"
 #include "tools/custream/report/step_difference.h"
 #include "tools/custream/report/tally.h"

@@ -3,11 +3,12 @@
 #include <stdlib.h>
 
 #include "tools/custream/report/concurrency.h"
+#include "tools/custream/report/labels.h"
 #include "tools/custream/report/section_parts.h"
 #include "tools/custream/report/tally.h"
 
 static const struct column stream_columns[] = {
-    {"device", "device", UNIT_COUNT, true},
+    {"device", "GPU", UNIT_COUNT, true},
     {"stream", "stream", UNIT_TEXT, true},
     {"kind", "kind", UNIT_TEXT, false},
     {"priority", "priority", UNIT_TEXT, false},

@@ -8,7 +8,7 @@
 #include "tools/custream/report/tally.h"
 
 static const struct column kernel_columns[] = {
-    {"device", "device", UNIT_COUNT, true},
+    {"device", "GPU", UNIT_COUNT, true},
     {"name", "kernel", UNIT_TEXT, true},
     {"times", "times", UNIT_COUNT, false},
     {"total_ns", "total", UNIT_NS, false},
@@ -21,7 +21,7 @@ static const struct column kernel_columns[] = {
 };
 
 static const struct column copy_columns[] = {
-    {"device", "device", UNIT_COUNT, true},
+    {"device", "GPU", UNIT_COUNT, true},
     {"direction", "direction", UNIT_TEXT, true},
     {"memory", "memory", UNIT_TEXT, true},
     {"times", "times", UNIT_COUNT, false},
@@ -31,7 +31,7 @@ static const struct column copy_columns[] = {
 };
 
 static const struct column graph_columns[] = {
-    {"device", "device", UNIT_COUNT, true},
+    {"device", "GPU", UNIT_COUNT, true},
     {"graph", "graph", UNIT_TEXT, true},
     {"times", "launches", UNIT_COUNT, false},
     {"total_ns", "total", UNIT_NS, false},
