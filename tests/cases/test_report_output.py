@@ -99,6 +99,14 @@ def test_text_in_colour(printed):
     assert "\x1b" not in printed("text")
 
 
+def test_titles_take_more_lines_where_there_is_little_room(printed):
+    assert printed("text", 60, "run") == (
+        "\nThe run\n\n"
+        "                  GPU                      GPU\n"
+        "program  process  times   ran for  calls  work  threads  streams  unused  whole\n"
+        "app        4,242  cupti  12.35 ms    214   203        1        3       1  the …ted\n")
+
+
 def test_text_of_sections(printed):
     text = printed("text", 200, "devices", "run")
     assert text.index("Devices") < text.index("The run") and "Kernels" not in text and "CS101" not in text
