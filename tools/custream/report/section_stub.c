@@ -2,6 +2,4 @@
 #include "tools/custream/report/section.h"
 
 void section_run(struct report *report, const struct analysis *of) { (void)report, (void)of; }
-void section_overlap(struct report *report, const struct analysis *of) { (void)report, (void)of; }
 void section_tables(struct report *report, const struct analysis *of) { (void)report, (void)of; }
-void section_findings(struct report *report, const struct analysis *of) { (void)report, (void)of; }
