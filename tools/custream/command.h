@@ -22,7 +22,9 @@ void run_usage(void);
 void check_usage(void);
 void ctl_usage(void);
 
-/* Room for one more element of `size` bytes; exits with a message when memory is gone. Returns the array, moved or not. */
+/* Says so, and exits. */
+void out_of_memory(void) __attribute__((noreturn));
+/* Room for one more element of `size` bytes, or out_of_memory(). Returns the array, moved or not. */
 void *array_room(void *array, size_t count, size_t *capacity, size_t size);
 
 #endif

@@ -61,15 +61,18 @@ static int command_help(int argc, char **argv)
     return STATUS_OK;
 }
 
+void out_of_memory(void)
+{
+    fputs("custream: out of memory\n", stderr);
+    exit(STATUS_UNUSABLE);
+}
+
 void *array_room(void *array, size_t count, size_t *capacity, size_t size)
 {
     if (count < *capacity) return array;
     size_t wanted = *capacity ? *capacity * 2 : 16;
     void *moved = reallocarray(array, wanted, size);
-    if (!moved) {
-        fputs("custream: out of memory\n", stderr);
-        exit(STATUS_UNUSABLE);
-    }
+    if (!moved) out_of_memory();
     *capacity = wanted;
     return moved;
 }

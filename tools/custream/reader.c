@@ -92,6 +92,21 @@ int reader_next(struct reader *reader)
     return 1;
 }
 
+int reader_bytes(struct reader *reader, const char **at, size_t *length)
+{
+    int got = reader_fill(reader);
+    if (got <= 0) return got;
+    *at = reader->chunk;
+    *length = reader->end;
+    return 1;
+}
+
+uint64_t reader_offset(const struct reader *reader)
+{
+    const z_off_t at = gzoffset(reader->file);
+    return at < 0 ? 0 : (uint64_t)at;
+}
+
 void reader_close(struct reader *reader)
 {
     if (reader->file) gzclose(reader->file);

@@ -27,6 +27,11 @@ bool reader_open(struct reader *reader, const char *path);
 /* 1: a line; 0: the end; -1: reader->error says why. */
 int reader_next(struct reader *reader);
 
+/* The same of what is there next, whatever it holds: at[0..length) until the next call. Of one reader either this or reader_next(). */
+int reader_bytes(struct reader *reader, const char **at, size_t *length);
+/* How far the file on the disk was read, in bytes. */
+uint64_t reader_offset(const struct reader *reader);
+
 void reader_close(struct reader *reader);
 
 #endif

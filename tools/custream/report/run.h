@@ -20,7 +20,7 @@
 struct call {
     int64_t begin, end;
     uint32_t thread, stream; /* stream: that the call names, NONE: none */
-    uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many */
+    uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many; while it is loaded, `work` is its correlation, 0: none */
     text name;
     enum cs_call call;       /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
     uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH); else 0 */
@@ -33,7 +33,7 @@ extern const char *const work_kind_name[WORK_KINDS]; /* "kernels", "copies", "me
 /* A piece of work on a GPU. In order of `begin`, then `end`. */
 struct work {
     int64_t begin, end;
-    uint32_t stream, call;  /* call: NONE where it is not known */
+    uint32_t stream, call;  /* call: NONE where it is not known; while it is loaded, its correlation, 0: none */
     text name;
     uint32_t shape;         /* of a kernel: run->shapes; NONE */
     uint32_t graph;         /* CUPTI's number of the graph; 0: none */
@@ -123,10 +123,14 @@ struct run {
     bool cut;                   /* a file ends inside an event: the process was killed while it wrote */
     text program;               /* the process's name */
     uint32_t pid;
+    struct loading *loading;    /* load.c's, until run_settle() */
 };
 
-/* A file's rows into the run; false: error says why in one line, without the file's name. `progress` is called now and then with the bytes read of the file as it lies on the disk. */
-bool run_load(struct run *run, const char *path, void (*progress)(uint64_t bytes, void *of), void *of, char error[256]);
+void run_init(struct run *run);
+
+/* A file's rows into the run; false: error says why in one line, without the file's name. `progress` (NULL: nobody) is called now and then with the bytes read of
+ * the file as it lies on the disk. */
+bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256]);
 
 /* After the last file: everything in its order, works tied to calls. Nothing is added afterwards. */
 void run_settle(struct run *run);

@@ -10,6 +10,7 @@ typedef uint32_t text;
 struct texts {
     char **blocks;         /* what has been kept, each text behind its length and with a 0 at its end; never moved */
     size_t block_count, block_capacity, block_left;
+    char *block_next;
     const char **by_number;
     uint32_t count, capacity;
     uint32_t *slots;       /* open addressing; slot_mask + 1 of them */

@@ -1,0 +1,327 @@
+/* From rows of a trace to rows of a run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/lane.h"
+#include "tools/custream/command.h"
+#include "tools/custream/report/load.h"
+#include "tools/custream/report/trace_row.h"
+
+/* One more row of a table of the run. */
+#define ADDED(run, rows, count, capacity)                                                                                                            \
+    ({                                                                                                                                               \
+        (run)->rows = array_room((run)->rows, (run)->count, &(run)->capacity, sizeof *(run)->rows);                                                  \
+        memset(&(run)->rows[(run)->count], 0, sizeof *(run)->rows);                                                                                  \
+        &(run)->rows[(run)->count++];                                                                                                                \
+    })
+
+static uint64_t pair(uint64_t high, uint64_t low) { return high << 32 | (low & UINT32_MAX); }
+
+/* --- what rows name --- */
+
+static uint32_t device_at(struct run *run, uint32_t ordinal)
+{
+    uint32_t *at = numbers_at(&run->loading->devices, ordinal, NONE);
+    if (*at != NONE) return *at;
+    ADDED(run, devices, device_count, device_capacity)->ordinal = ordinal;
+    return *at = (uint32_t)run->device_count - 1;
+}
+
+static uint32_t stream_at(struct run *run, uint32_t ordinal, uint32_t lane)
+{
+    uint32_t *at = numbers_at(&run->loading->streams, pair(ordinal, lane), NONE);
+    if (*at != NONE) return *at;
+    *at = (uint32_t)run->stream_count;
+    const uint32_t stream = *at;
+    *ADDED(run, streams, stream_count, stream_capacity) = (struct stream){.lane = lane, .device = device_at(run, ordinal), .begin = INT64_MIN, .end = INT64_MAX};
+    return stream;
+}
+
+static uint32_t thread_at(struct run *run, uint32_t pid, uint32_t tid)
+{
+    uint32_t *at = numbers_at(&run->loading->threads, pair(pid, tid), NONE);
+    if (*at != NONE) return *at;
+    ADDED(run, threads, thread_count, thread_capacity)->tid = tid;
+    return *at = (uint32_t)run->thread_count - 1;
+}
+
+/* The row of the call table for a name; looked for once a name. */
+static enum cs_call call_named(struct run *run, text name)
+{
+    uint32_t *at = numbers_at(&run->loading->calls, name, NONE);
+    if (*at != NONE) return (enum cs_call)*at;
+    *at = CS_CALL_NONE;
+    for (uint32_t call = 1; call < CS_CALL_COUNT && *at == CS_CALL_NONE; call++)
+        if (!strcmp(cs_call_info[call].name, text_in(run, name))) *at = call;
+    return (enum cs_call)*at;
+}
+
+static uint32_t shape_of(struct run *run, const struct trace_row *row)
+{
+    if (!row_has(row, KEY_GRID) || !row_has(row, KEY_BLOCK)) return NONE;
+    struct shape shape = {.registers = (uint32_t)row_number(row, KEY_REGISTERS, 0), .shared_memory = (uint32_t)row_number(row, KEY_SHARED_MEMORY, 0)};
+    memcpy(shape.grid, row->grid, sizeof shape.grid);
+    memcpy(shape.block, row->block, sizeof shape.block);
+    const text name = text_number(&run->texts, (const char *)&shape, sizeof shape); /* its bytes are its name */
+    uint32_t *at = numbers_at(&run->loading->shapes, name, NONE);
+    if (*at != NONE) return *at;
+    *ADDED(run, shapes, shape_count, shape_capacity) = shape;
+    return *at = (uint32_t)run->shape_count - 1;
+}
+
+/* --- rows --- */
+
+static bool is_gpu(const struct trace_row *row) { return row_number(row, KEY_PID, CS_GPU_PIDS) < CS_GPU_PIDS; }
+static int64_t begin_of(const struct trace_row *row) { return row_number(row, KEY_TS, 0); }
+static int64_t end_of(const struct trace_row *row) { return begin_of(row) + row_number(row, KEY_DUR, 0); }
+static uint32_t thread_of(struct run *run, const struct trace_row *row)
+{
+    return thread_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
+}
+
+/* The stream on whose lane of a GPU the row stands. Other tools' lanes have the stream's own number. */
+static uint32_t stream_of_lane(struct run *run, const struct trace_row *row)
+{
+    const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
+    return stream_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_STREAM, cs_lane_stream_of(tid)));
+}
+
+/* Rows of tables move when one is added, so these find it first. */
+static struct stream *stream_row(struct run *run, const struct trace_row *row)
+{
+    const uint32_t stream = stream_of_lane(run, row);
+    return &run->streams[stream];
+}
+
+static struct thread *thread_row(struct run *run, const struct trace_row *row)
+{
+    const uint32_t thread = thread_of(run, row);
+    return &run->threads[thread];
+}
+
+static uint32_t stream_named(struct run *run, const struct trace_row *row)
+{
+    if (!row_has(row, KEY_CS_STREAM)) return NONE;
+    return stream_at(run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
+}
+
+static void load_call(struct run *run, const struct trace_row *row)
+{
+    struct call call = {.begin = begin_of(row), .end = end_of(row), .thread = thread_of(run, row), .stream = stream_named(run, row),
+                        .work = (uint32_t)row_number(row, KEY_CORRELATION, 0), .name = row_word(row, KEY_NAME), .result = row_word(row, KEY_RESULT)};
+    call.call = call_named(run, call.name);
+    call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
+    *ADDED(run, calls, call_count, call_capacity) = call;
+}
+
+/* "Memcpy HtoD (Pinned -> Device)": which way. */
+static enum cs_way way_of(struct run *run, text name)
+{
+    static const char before[] = "Memcpy ";
+    uint32_t *at = numbers_at(&run->loading->ways, name, CS_WAY_COUNT);
+    if (*at != CS_WAY_COUNT) return (enum cs_way)*at;
+    const char *word = text_in(run, name);
+    *at = CS_WAY_ANY;
+    if (strncmp(word, before, sizeof before - 1)) return CS_WAY_ANY;
+    word += sizeof before - 1;
+    const size_t length = strcspn(word, " ");
+    for (uint32_t way = 1; way < CS_WAY_COUNT; way++)
+        if (strlen(cs_way_name[way]) == length && !memcmp(cs_way_name[way], word, length)) *at = way;
+    if (length == 4 && !memcmp(word, "PtoP", 4)) *at = CS_WAY_PEER; /* as Kineto spells it */
+    return (enum cs_way)*at;
+}
+
+static void load_work(struct run *run, const struct trace_row *row, enum work_kind kind)
+{
+    struct work work = {.begin = begin_of(row), .end = end_of(row), .stream = stream_of_lane(run, row), .call = (uint32_t)row_number(row, KEY_CORRELATION, 0),
+                        .name = row_word(row, KEY_NAME), .shape = NONE, .graph = (uint32_t)row_number(row, KEY_GRAPH, 0), .kind = kind,
+                        .bytes = (uint64_t)row_number(row, KEY_BYTES, 0)};
+    if (kind == WORK_KERNEL) work.shape = shape_of(run, row);
+    if (kind == WORK_COPY) work.way = way_of(run, work.name);
+    if (row_has(row, KEY_GRAPH_NODE)) work.node = (uint32_t)(row->number[KEY_GRAPH_NODE] + 1) & 0xffffff;
+    struct stream *stream = &run->streams[work.stream];
+    if (!stream->context) stream->context = (uint32_t)row_number(row, KEY_CONTEXT, 0);
+    stream->works++;
+    *ADDED(run, works, work_count, work_capacity) = work;
+}
+
+static void load_callback(struct run *run, const struct trace_row *row)
+{
+    const uint32_t thread = thread_of(run, row), stream = stream_named(run, row);
+    run->threads[thread].callbacks = true;
+    *ADDED(run, callbacks, callback_count, callback_capacity) = (struct callback){begin_of(row), end_of(row), stream, thread};
+}
+
+static void load_range(struct run *run, const struct trace_row *row)
+{
+    *ADDED(run, ranges, range_count, range_capacity) =
+        (struct range){begin_of(row), end_of(row), thread_of(run, row), row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN)};
+}
+
+/* Ranges of the process: their ends come apart, with a number of their own. */
+static void load_range_end(struct run *run, const struct trace_row *row, bool begins)
+{
+    if (row_word(row, KEY_CAT) != run->loading->words[WORD_RANGE]) return;
+    uint32_t *at = numbers_at(&run->loading->open_ranges, row_word(row, KEY_LOCAL), NONE);
+    if (begins) {
+        *at = (uint32_t)run->range_count;
+        *ADDED(run, ranges, range_count, range_capacity) =
+            (struct range){begin_of(row), INT64_MAX, NONE, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN)};
+    } else if (*at != NONE) {
+        run->ranges[*at].end = begin_of(row);
+        *at = NONE;
+    }
+}
+
+static void load_loss(struct run *run, const struct trace_row *row)
+{
+    *ADDED(run, losses, loss_count, loss_capacity) =
+        (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), (uint64_t)row_number(row, KEY_GPU_WORK, 0), row_word(row, KEY_CAUSE)};
+}
+
+static void load_life_begin(struct run *run, const struct trace_row *row)
+{
+    const text origin = row_word(row, KEY_ORIGIN);
+    struct stream *stream = stream_row(run, row);
+    if (!row_has(row, KEY_ORIGIN)) return;
+    stream->known = true;
+    stream->name = row_word(row, KEY_NAME);
+    stream->origin = origin == run->loading->words[WORD_LEGACY] ? ORIGIN_LEGACY : origin == run->loading->words[WORD_PER_THREAD] ? ORIGIN_PER_THREAD : ORIGIN_CREATED;
+    stream->non_blocking = row_number(row, KEY_FLAGS, 0) & CU_STREAM_NON_BLOCKING;
+    stream->priority = (int)row_number(row, KEY_PRIORITY, 0);
+    stream->requested = (int)row_number(row, KEY_REQUESTED, stream->priority);
+    stream->created_by = row_word(row, KEY_CREATED_BY);
+    stream->library = row_word(row, KEY_LIBRARY);
+    stream->thread = (uint32_t)row_number(row, KEY_THREAD, 0);
+    if (stream->begin == INT64_MIN) stream->begin = begin_of(row); /* the first part's, of several */
+}
+
+static void load_life_end(struct run *run, const struct trace_row *row)
+{
+    struct stream *stream = stream_row(run, row);
+    stream->destroyed = row_number(row, KEY_DESTROYED, 0);
+    if (stream->destroyed) stream->end = begin_of(row);
+}
+
+static void load_meta(struct run *run, const struct trace_row *row)
+{
+    const struct loading *l = run->loading;
+    const text what = row_word(row, KEY_NAME), name = row_word(row, KEY_META_NAME);
+    if (what == l->words[WORD_PROCESS_NAME]) {
+        if (is_gpu(row)) device_at(run, (uint32_t)row->number[KEY_PID]); /* its name is among the device's properties */
+        else if (!run->program) run->program = name, run->pid = (uint32_t)row_number(row, KEY_PID, 0);
+    } else if (what == l->words[WORD_THREAD_NAME]) {
+        if (!is_gpu(row)) thread_row(run, row)->name = name;
+        else if (cs_lane_kind_of((uint32_t)row_number(row, KEY_TID, 0)) == CS_LANE_WORK && row->number[KEY_TID] < CS_LANE_STREAMS)
+            stream_row(run, row)->name = name;
+    }
+}
+
+static void load_slice(struct run *run, const struct trace_row *row)
+{
+    const struct loading *l = run->loading;
+    const text cat = row_word(row, KEY_CAT);
+    if (!cat) return;
+    for (enum work_kind kind = 0; kind < WORK_KINDS; kind++)
+        if (cat == l->words[WORD_KERNEL + kind]) {
+            if (is_gpu(row)) load_work(run, row, kind);
+            return;
+        }
+    if (cat == l->words[WORD_DRIVER] || (cat == l->words[WORD_RUNTIME] && !run->ours)) load_call(run, row);
+    else if (cat == l->words[WORD_CALLBACK]) load_callback(run, row);
+    else if (cat == l->words[WORD_RANGE]) load_range(run, row);
+    else if (cat == l->words[WORD_LOSS]) load_loss(run, row);
+}
+
+static void load_row(void *of, const struct trace_row *row)
+{
+    struct run *run = of;
+    const char *ph = text_in(run, row_word(row, KEY_PH));
+    run->rows++;
+    switch (*ph) {
+    case 'X': load_slice(run, row); break;
+    case 'B':
+        if (is_gpu(row)) load_life_begin(run, row);
+        break;
+    case 'E':
+        if (is_gpu(row)) load_life_end(run, row);
+        break;
+    case 'b': load_range_end(run, row, true); break;
+    case 'e': load_range_end(run, row, false); break;
+    case 'M': load_meta(run, row); break;
+    }
+}
+
+/* --- facts --- */
+
+enum { FACTS_MAX = 4096 }; /* of a file of another tool's there may be anything */
+
+static void load_fact(void *of, const struct trace_fact *fact)
+{
+    struct run *run = of;
+    if (!strcmp(fact->path, "metadata.tool")) run->ours = !strncmp(text_in(run, fact->value), "custream ", 9);
+    if (!strcmp(fact->path, "baseTimeNanoseconds")) run->base = fact->whole;
+    if (run->fact_count >= FACTS_MAX) return;
+    const text name = text_number(&run->texts, fact->path, strlen(fact->path));
+    uint32_t *at = numbers_at(&run->loading->facts, name, NONE);
+    if (*at == NONE) *at = (uint32_t)run->fact_count, ADDED(run, facts, fact_count, fact_capacity);
+    run->facts[*at] = (struct fact){name, fact->value, fact->number};
+}
+
+const struct fact *run_fact(const struct run *run, const char *path)
+{
+    const text name = text_find(&run->texts, path);
+    for (size_t i = 0; name && i < run->fact_count; i++)
+        if (run->facts[i].path == name) return &run->facts[i];
+    return NULL;
+}
+
+double run_number(const struct run *run, const char *path, double otherwise)
+{
+    const struct fact *fact = run_fact(run, path);
+    return fact && !fact->value ? fact->number : otherwise;
+}
+
+/* --- files --- */
+
+void run_init(struct run *run)
+{
+    static const char *const words[WORDS] = {"kernel",      "gpu_memcpy", "gpu_memset",      "gpu_graph",     "gpu_range",   "cuda_driver",   "cuda_runtime",
+                                             "cs_callback", "cs_loss",    "user_annotation", "legacy default", "per-thread default", "process_name",
+                                             "thread_name"};
+    *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN};
+    texts_init(&run->texts);
+    if (!(run->loading = calloc(1, sizeof *run->loading))) out_of_memory();
+    for (int word = 0; word < WORDS; word++) run->loading->words[word] = text_number(&run->texts, words[word], strlen(words[word]));
+}
+
+/* Parts of one run have one process and one time base. */
+static bool same_run(const struct run *run, uint32_t pid, int64_t base, char error[256])
+{
+    if (!run->loading->files || (run->pid == pid && run->base == base)) return true;
+    snprintf(error, 256, "of another run than the files before it (process %u, not %u): a report is of one run and its parts", run->pid, pid);
+    return false;
+}
+
+static void load_progress(void *of, uint64_t bytes)
+{
+    const struct loading *l = ((struct run *)of)->loading;
+    if (l->progress) l->progress(l->progress_of, bytes);
+}
+
+bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256])
+{
+    const struct trace_sink sink = {.of = run, .row = load_row, .fact = load_fact, .progress = load_progress};
+    run->loading->progress = progress;
+    run->loading->progress_of = of;
+    const uint32_t pid = run->pid;
+    const int64_t base = run->base;
+    run->program = 0;
+    const enum trace_end end = trace_read(path, &run->texts, &sink, &run->bytes, error);
+    if (end == TRACE_UNREADABLE) return false;
+    run->cut |= end == TRACE_CUT;
+    if (!same_run(run, pid, base, error)) return false;
+    run->loading->files++;
+    return true;
+}

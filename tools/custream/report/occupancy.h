@@ -1,0 +1,13 @@
+/* How much of its device a kernel fills: an estimate from its launch, without asking a device. */
+#ifndef CS_REPORT_OCCUPANCY_H
+#define CS_REPORT_OCCUPANCY_H
+
+#include "tools/custream/report/run.h"
+
+/*
+ * Blocks of the launch over the blocks that the device holds at once. 1.0 and more: the kernel alone fills it. NAN: not known, since the work is no kernel, or
+ * the trace lacks its shape or the device's number of multiprocessors. The limits of a multiprocessor are those of compute capability 9.0.
+ */
+double kernel_fills(const struct run *run, const struct work *work);
+
+#endif

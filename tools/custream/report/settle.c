@@ -1,0 +1,178 @@
+/* When all rows are there: puts them in order and ties them to each other. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/load.h"
+
+const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges"};
+
+static void *room(size_t count, size_t size)
+{
+    void *rows = calloc(count ? count : 1, size);
+    if (!rows) out_of_memory();
+    return rows;
+}
+
+/* --- order --- */
+
+/* The longer first where two begin at once: what encloses comes before what it encloses. */
+static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
+{
+    if (a_begin != b_begin) return a_begin < b_begin ? -1 : 1;
+    return a_end > b_end ? -1 : a_end < b_end;
+}
+
+#define BY_TIME(name, type)                                                                                                                          \
+    static int name(const void *a, const void *b)                                                                                                    \
+    {                                                                                                                                                \
+        const struct type *x = a, *y = b;                                                                                                            \
+        return by_time(x->begin, x->end, y->begin, y->end);                                                                                          \
+    }
+BY_TIME(calls_by_time, call)
+BY_TIME(callbacks_by_time, callback)
+BY_TIME(ranges_by_time, range)
+BY_TIME(losses_by_time, loss)
+
+static int works_by_time(const void *a, const void *b)
+{
+    const struct work *x = a, *y = b;
+    return by_time(x->begin, -x->end, y->begin, -y->end); /* here the shorter first */
+}
+
+static void sort(void *rows, size_t count, size_t size, int (*order)(const void *, const void *))
+{
+    if (count > 1) qsort(rows, count, size, order);
+}
+
+/* --- works and calls --- */
+
+struct tie {
+    uint32_t correlation, call;
+};
+
+static int ties_by_number(const void *a, const void *b)
+{
+    const struct tie *x = a, *y = b;
+    return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
+}
+
+/* The calls that have a correlation, by it. */
+static struct tie *ties_make(struct run *run, size_t *count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < run->call_count; i++) n += run->calls[i].work != 0;
+    struct tie *ties = room(n, sizeof *ties);
+    *count = 0;
+    for (size_t i = 0; i < run->call_count; i++) {
+        if (run->calls[i].work) ties[(*count)++] = (struct tie){run->calls[i].work, (uint32_t)i};
+        run->calls[i].work = 0;
+    }
+    sort(ties, n, sizeof *ties, ties_by_number);
+    return ties;
+}
+
+static void tie_works(struct run *run)
+{
+    size_t count;
+    struct tie *ties = ties_make(run, &count);
+    for (size_t i = 0; i < run->work_count; i++) {
+        struct work *work = &run->works[i];
+        const struct tie wanted = {work->call, 0}, *found = work->call ? bsearch(&wanted, ties, count, sizeof *ties, ties_by_number) : NULL;
+        work->call = found ? found->call : NONE;
+        if (found) run->calls[found->call].works++;
+    }
+    free(ties);
+    uint32_t at = 0;
+    for (size_t i = 0; i < run->call_count; i++) run->calls[i].work = at, at += run->calls[i].works, run->calls[i].works = 0;
+    run->works_of = room(at, sizeof *run->works_of);
+    for (size_t i = 0; i < run->work_count; i++) {
+        if (run->works[i].call == NONE) continue;
+        struct call *call = &run->calls[run->works[i].call];
+        run->works_of[call->work + call->works++] = (uint32_t)i;
+        if (call->stream == NONE) call->stream = run->works[i].stream; /* another tool's call does not say */
+    }
+}
+
+static void tie_threads(struct run *run)
+{
+    const size_t threads = run->thread_count;
+    uint32_t *begins = room(threads + 1, sizeof *begins), *next = room(threads + 1, sizeof *next);
+    for (size_t i = 0; i < run->call_count; i++) begins[run->calls[i].thread + 1]++;
+    for (size_t t = 0; t < threads; t++) begins[t + 1] += begins[t];
+    memcpy(next, begins, threads * sizeof *next);
+    run->calls_of = room(run->call_count, sizeof *run->calls_of);
+    for (size_t i = 0; i < run->call_count; i++) run->calls_of[next[run->calls[i].thread]++] = (uint32_t)i;
+    run->thread_calls = begins;
+    free(next);
+}
+
+/* --- the rest --- */
+
+static void settle_devices(struct run *run)
+{
+    for (unsigned n = 0; n < 64; n++) {
+        char path[64];
+        snprintf(path, sizeof path, "deviceProperties.%u.id", n);
+        const double id = run_number(run, path, -1);
+        if (id < 0) break;
+        for (size_t d = 0; d < run->device_count; d++) {
+            if (run->devices[d].ordinal != (uint32_t)id) continue;
+            snprintf(path, sizeof path, "deviceProperties.%u.numSms", n);
+            run->devices[d].sms = (uint32_t)run_number(run, path, 0);
+            snprintf(path, sizeof path, "deviceProperties.%u.name", n);
+            const struct fact *name = run_fact(run, path);
+            if (name) run->devices[d].name = name->value;
+        }
+    }
+}
+
+static void settle_span(struct run *run)
+{
+    for (size_t i = 0; i < run->call_count; i++) {
+        if (run->calls[i].begin < run->begin) run->begin = run->calls[i].begin;
+        if (run->calls[i].end > run->end) run->end = run->calls[i].end;
+    }
+    for (size_t i = 0; i < run->work_count; i++) {
+        if (run->works[i].begin < run->begin) run->begin = run->works[i].begin;
+        if (run->works[i].end > run->end) run->end = run->works[i].end;
+    }
+    if (run->begin > run->end) run->begin = run->end = 0;
+    for (size_t i = 0; i < run->range_count; i++)
+        if (run->ranges[i].end == INT64_MAX) run->ranges[i].end = run->end > run->ranges[i].begin ? run->end : run->ranges[i].begin;
+}
+
+static void loading_free(struct run *run)
+{
+    struct loading *l = run->loading;
+    if (!l) return;
+    struct numbers *const maps[] = {&l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->shapes, &l->facts, &l->open_ranges};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) numbers_free(maps[i]);
+    free(l);
+    run->loading = NULL;
+}
+
+void run_settle(struct run *run)
+{
+    loading_free(run);
+    sort(run->calls, run->call_count, sizeof *run->calls, calls_by_time);
+    sort(run->works, run->work_count, sizeof *run->works, works_by_time);
+    sort(run->callbacks, run->callback_count, sizeof *run->callbacks, callbacks_by_time);
+    sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time);
+    sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
+    tie_works(run);
+    tie_threads(run);
+    settle_devices(run);
+    settle_span(run);
+}
+
+void run_free(struct run *run)
+{
+    loading_free(run);
+    void *const tables[] = {run->calls,  run->works,  run->shapes, run->callbacks, run->streams,  run->devices,  run->threads,
+                            run->ranges, run->losses, run->facts,  run->works_of,  run->calls_of, run->thread_calls};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    texts_free(&run->texts);
+    *run = (struct run){0};
+}
