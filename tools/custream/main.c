@@ -17,6 +17,7 @@ static const struct subcommand {
 } subcommands[] = {
     {"run", "start a program with the preload library in it", command_run, run_usage},
     {"check", "say whether a trace keeps the rules of the format", command_check, check_usage},
+    {"report", "say why streams do not overlap, what it costs, and what to change", command_report, report_usage},
     {"ctl", "tell a process that runs to record or not, or to take a policy", command_ctl, ctl_usage},
     {"help", "show this text, or that of one command", command_help, NULL},
     {"version", "show the version", command_version, NULL},
@@ -59,22 +60,6 @@ static int command_help(int argc, char **argv)
     for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) printf("  %-8s %s\n", subcommands[i].name, subcommands[i].summary);
     puts("\n'custream help COMMAND' says more; so does custream(1).");
     return STATUS_OK;
-}
-
-void out_of_memory(void)
-{
-    fputs("custream: out of memory\n", stderr);
-    exit(STATUS_UNUSABLE);
-}
-
-void *array_room(void *array, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity) return array;
-    size_t wanted = *capacity ? *capacity * 2 : 16;
-    void *moved = reallocarray(array, wanted, size);
-    if (!moved) out_of_memory();
-    *capacity = wanted;
-    return moved;
 }
 
 /* A summary that a full disk or a closed pipe swallowed must not look like success to a script. */

@@ -54,6 +54,10 @@ struct cell *table_row(struct table *table);
 /* A text made for the report, which owns it. */
 const char *report_text(struct report *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const struct table *report_find(const struct report *report, const char *key); /* NULL: no such table */
+/* A cell by its column's key; "" or NAN where there is no such table (NULL), row or column. */
+const char *table_text(const struct table *table, size_t row, const char *column);
+double table_number(const struct table *table, size_t row, const char *column);
+double table_sum(const struct table *table, const char *column); /* of the numbers that are known; NAN: no such table */
 void report_free(struct report *report);
 
 #endif

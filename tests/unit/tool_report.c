@@ -1,0 +1,114 @@
+/* Prints a report made by hand, whose values are hard to print: tool_report FORM COLUMNS [color|SECTION...], FORM being text, json or csv. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/report/print.h"
+
+static const struct column run_columns[] = {
+    {"program", "program", UNIT_TEXT, true},         {"pid", "process", UNIT_COUNT, true},      {"rank", "rank", UNIT_COUNT, false},
+    {"source", "GPU times", UNIT_TEXT, false},       {"wall_ns", "ran for", UNIT_NS, false},    {"calls", "calls", UNIT_COUNT, false},
+    {"works", "GPU work", UNIT_COUNT, false},        {"threads", "threads", UNIT_COUNT, false}, {"streams", "streams", UNIT_COUNT, false},
+    {"unused_streams", "unused", UNIT_COUNT, false}, {"whole", "whole", UNIT_TEXT, false},
+};
+static const struct column device_columns[] = {
+    {"device", "GPU", UNIT_COUNT, true},  {"name", "name", UNIT_TEXT, false},  {"span_ns", "span", UNIT_NS, false},
+    {"busy", "busy", UNIT_SHARE, false},  {"idle_ns", "idle", UNIT_NS, false}, {"at_once", "at once", UNIT_COUNT, false},
+    {"works", "work", UNIT_COUNT, false},
+};
+static const struct column finding_columns[] = {
+    {"id", "finding", UNIT_TEXT, true},    {"title", "title", UNIT_TEXT, false},  {"stream", "stream", UNIT_TEXT, true},
+    {"cost_ns", "cost", UNIT_NS, false},   {"times", "times", UNIT_COUNT, false}, {"evidence", "seen", UNIT_TEXT, false},
+    {"remedy", "to do", UNIT_TEXT, false}, {"page", "page", UNIT_TEXT, false},
+};
+static const struct column kernel_columns[] = {
+    {"name", "kernel", UNIT_TEXT, true},       {"times", "times", UNIT_COUNT, false}, {"total_ns", "total", UNIT_NS, false},
+    {"fills", "fills", UNIT_SHARE, false},     {"bytes", "bytes", UNIT_BYTES, false}, {"rate", "rate", UNIT_GBPS, false},
+    {"nothing", "nothing", UNIT_COUNT, false},
+};
+static const struct column empty_columns[] = {{"key", "key", UNIT_TEXT, true}};
+#define COLUMNS(of) of, sizeof of / sizeof *of
+
+static void add_run(struct report *report)
+{
+    struct cell *row = table_row(report_table(report, "run", "The run", COLUMNS(run_columns)));
+    const double numbers[] = {0, 4242, NAN, 0, 12345678, 214, 203, 1, 3, 1};
+    for (size_t c = 0; c < sizeof numbers / sizeof *numbers; c++) row[c].number = numbers[c];
+    row[0].text = "app";
+    row[3].text = "cupti";
+    row[10].text = "the file is truncated";
+    struct table *devices = report_table(report, "devices", "Devices", COLUMNS(device_columns));
+    const double device[] = {0, 0, 10e6, 0.612, 3.88e6, 1.37, 203};
+    row = table_row(devices);
+    for (size_t c = 0; c < sizeof device / sizeof *device; c++) row[c].number = device[c];
+    row[1].text = "NVIDIA H200";
+    row = table_row(devices);
+    row[0].number = 1;
+    row[6].number = 0;
+}
+
+static void add_findings(struct report *report)
+{
+    struct table *findings = report_table(report, "findings", "What to change, the most expensive first", COLUMNS(finding_columns));
+    static const char *const texts[] = {
+        "CS101",
+        "Work on the default stream holds other streams back",
+        "stream 7 (default)",
+        "",
+        "",
+        "The kernel \"k\" on stream 13 was ready and waited for Memcpy HtoD on the legacy default stream, which nothing else asked for.",
+        "Name a stream in the copy, or run with CUSTREAM_DEFAULT_STREAM=per-thread.",
+        "docs/findings.md#cs101"};
+    for (int i = 0; i < 2; i++) {
+        struct cell *row = table_row(findings);
+        for (size_t c = 0; c < sizeof texts / sizeof *texts; c++) row[c].text = texts[c];
+        row[3].number = 3204567;
+        row[4].number = 12;
+    }
+    findings->shown = 1;
+}
+
+static void add_kernel(struct table *kernels, const char *name, double times, double total, double fills, double bytes, double rate)
+{
+    struct cell *row = table_row(kernels);
+    row[0].text = name;
+    const double numbers[] = {times, total, fills, bytes, rate};
+    for (size_t c = 0; c < sizeof numbers / sizeof *numbers; c++) row[c + 1].number = numbers[c];
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        printer *print;
+    } forms[] = {{"text", print_text}, {"json", print_json}, {"csv", print_csv}};
+    struct report report = {0};
+    const struct run run = {.base = INT64_C(1760000000000000001)};
+    const struct analysis of = {.run = &run};
+    if (argc < 3) return 2;
+    add_run(&report);
+    add_findings(&report);
+    struct table *kernels = report_table(&report, "kernels", "Kernels", COLUMNS(kernel_columns));
+    kernels->note = "The time of a kernel is from its begin to its end on the GPU.";
+    kernels->shown = 4;
+    add_kernel(kernels, "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul>>(int)", 1234567,
+               999.96e3, 1, 4096, 3350.5);
+    add_kernel(kernels, "q\"uote, and \xe4\xb8\xad\xe6\x96\x87", 1.5, 999, 0.0001, 1023, 0);
+    add_kernel(kernels, "bad \xff\x1b[31m\r\nUTF-8", 0, 1.5e11, 0, 1536, INFINITY);
+    add_kernel(kernels, NULL, NAN, NAN, NAN, NAN, NAN);
+    add_kernel(kernels, "not shown", 1, 1, 1, 1, 1);
+    report_table(&report, "empty", "Empty", COLUMNS(empty_columns));
+    const bool color = argc > 3 && !strcmp(argv[3], "color");
+    const struct print print = {.report = &report,
+                                .of = &of,
+                                .files = argv,
+                                .file_count = 1,
+                                .columns = atoi(argv[2]),
+                                .color = color,
+                                .sections = (const char *const *)argv + 3,
+                                .section_count = color ? 0 : argc - 3};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        if (!strcmp(argv[1], forms[i].name)) forms[i].print(stdout, &print);
+    report_free(&report);
+    return 0;
+}

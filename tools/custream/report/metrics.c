@@ -1,0 +1,109 @@
+#include "tools/custream/report/metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A metric is the sum of a column, of a share's table divided by the devices' spans. */
+static const struct metric {
+    const char *key;
+    enum unit unit;
+    const char *table, *columns[2]; /* columns[1]: NULL, or one to be added */
+} metrics[] = {
+    {"gpu_busy", UNIT_SHARE, "devices", {"busy_ns"}},
+    {"gpu_idle", UNIT_SHARE, "devices", {"idle_ns"}},
+    {"gpu_span_ns", UNIT_NS, "devices", {"span_ns"}},
+    {"gpu_busy_ns", UNIT_NS, "devices", {"busy_ns"}},
+    {"wall_ns", UNIT_NS, "run", {"wall_ns"}},
+    {"kernels", UNIT_COUNT, "kernels", {"times"}},
+    {"copies", UNIT_COUNT, "copies", {"times"}},
+    {"calls", UNIT_COUNT, "run", {"calls"}},
+    {"lost", UNIT_COUNT, "run", {"lost_calls", "lost_works"}},
+    {"default_stream_work", UNIT_COUNT, NULL, {NULL}}, /* of the legacy default streams */
+};
+enum { METRICS = sizeof metrics / sizeof *metrics };
+static const char idle_prefix[] = "idle_"; /* and one for each cause: "idle_host" */
+
+static const struct column columns[] = {
+    {"key", "metric", UNIT_TEXT, true},
+    {"unit", "unit", UNIT_TEXT, false},
+    {"value", "value", UNIT_COUNT, false},
+};
+
+static double spans(const struct report *report)
+{
+    const double span = table_sum(report_find(report, "devices"), "span_ns");
+    return span > 0 ? span : NAN;
+}
+
+static double legacy_works(const struct run *run)
+{
+    double works = 0;
+    for (size_t s = 0; s < run->stream_count; s++)
+        if (run->streams[s].origin == ORIGIN_LEGACY) works += run->streams[s].works;
+    return works;
+}
+
+static double idle_share(const struct report *report, enum cause cause)
+{
+    const struct table *idle = report_find(report, "idle");
+    double sum = idle ? 0 : NAN;
+    for (size_t row = 0; idle && row < idle->row_count; row++)
+        if (!strcmp(table_text(idle, row, "cause"), cause_info[cause].key)) sum += table_number(idle, row, "idle_ns");
+    return sum / spans(report);
+}
+
+static double metric_compute(const struct metric *metric, const struct report *report, const struct analysis *of)
+{
+    if (!metric->table) return legacy_works(of->run);
+    const struct table *table = report_find(report, metric->table);
+    double sum = table_sum(table, metric->columns[0]);
+    if (metric->columns[1]) sum += table_sum(table, metric->columns[1]);
+    return metric->unit == UNIT_SHARE ? sum / spans(report) : sum;
+}
+
+static void metric_add(struct table *table, const char *key, enum unit unit, double value)
+{
+    static const char *const units[] = {[UNIT_COUNT] = "count", [UNIT_NS] = "ns", [UNIT_SHARE] = "share"};
+    struct cell *row = table_row(table);
+    row[0].text = key;
+    row[1].text = units[unit];
+    row[2].number = value;
+}
+
+void metrics_make(struct report *report, const struct analysis *of)
+{
+    struct table *table = report_table(report, "metrics", "Metrics", columns, sizeof columns / sizeof *columns);
+    for (size_t m = 0; m < METRICS; m++) metric_add(table, metrics[m].key, metrics[m].unit, metric_compute(&metrics[m], report, of));
+    for (int cause = 0; cause < CAUSES; cause++)
+        metric_add(table, report_text(report, "%s%s", idle_prefix, cause_info[cause].key), UNIT_SHARE, idle_share(report, (enum cause)cause));
+}
+
+bool metric_find(const char *key, enum unit *unit)
+{
+    const size_t prefix = sizeof idle_prefix - 1;
+    *unit = UNIT_SHARE;
+    for (int cause = 0; cause < CAUSES; cause++)
+        if (!strncmp(key, idle_prefix, prefix) && !strcmp(key + prefix, cause_info[cause].key)) return true;
+    for (size_t m = 0; m < METRICS; m++)
+        if (!strcmp(key, metrics[m].key)) {
+            *unit = metrics[m].unit;
+            return true;
+        }
+    return false;
+}
+
+void metric_keys(char *keys, size_t size)
+{
+    size_t n = 0;
+    for (size_t m = 0; m < METRICS; m++) n += (size_t)snprintf(keys + n, size - n, "%s%s", m ? ", " : "", metrics[m].key);
+    for (int cause = 0; cause < CAUSES; cause++) n += (size_t)snprintf(keys + n, size - n, ", %s%s", idle_prefix, cause_info[cause].key);
+}
+
+double metric_value(const struct report *report, const char *key)
+{
+    const struct table *table = report_find(report, "metrics");
+    for (size_t row = 0; table && row < table->row_count; row++)
+        if (!strcmp(table_text(table, row, "key"), key)) return table_number(table, row, "value");
+    return NAN;
+}

@@ -1,0 +1,72 @@
+/* What every page of a report has: its style sheet and its script. */
+#include "tools/custream/report/print.h"
+
+/*
+ * The causes of idle time (c0 to c11, in the order of enum cause) have the colours of Okabe and Ito, which people tell apart whatever colours they see; from the
+ * ninth on with a dashed edge. Kinds of work (k0 to k4) have no colour, so that the idle time stands out.
+ */
+#define DASHED(name, color) "." name "{fill:" color ";stroke:var(--text);stroke-width:3;stroke-dasharray:2 4}\n"
+
+const char page_style[] =
+    ":root{color-scheme:light dark;--text:#1b1b1b;--back:#fff;--quiet:#5c5c5c;--line:#d4d4d4;--row:#f5f5f5;--alarm:#a33c00;--work:#4a4a4a;--work2:#9a9a9a}\n"
+    "@media (prefers-color-scheme:dark){:root{--text:#ececec;--back:#16181a;--quiet:#a8a8a8;--line:#3c4043;--row:#212427;--alarm:#ffb27a;--work:#c8c8c8;"
+    "--work2:#7d7d7d}}\n"
+    "body{font:15px/1.5 system-ui,sans-serif;color:var(--text);background:var(--back);max-width:78rem;margin:0 auto;padding:1rem}\n"
+    "h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2rem}h3{font-size:1rem}\n"
+    "article{border-left:4px solid var(--alarm);padding:.1rem 1rem;margin:1rem 0}\n"
+    ".id{color:var(--alarm);font-family:monospace}\n"
+    "dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:.5rem 0}dt{color:var(--quiet)}dd{margin:0}\n"
+    ".wide{overflow-x:auto}\n"
+    "table{border-collapse:collapse;font-size:.9rem}\n"
+    "th{border-bottom:2px solid var(--line);text-align:left;padding:0;vertical-align:bottom}\n"
+    "th button{all:unset;cursor:pointer;padding:.2rem .6rem;display:block;font-weight:600}\n"
+    "th.n button{text-align:right}\n"
+    "button:focus-visible,.wide:focus-visible{outline:2px solid #0072b2;outline-offset:-2px}\n"
+    "th[aria-sort=ascending] button::after{content:\" \\25b2\"}th[aria-sort=descending] button::after{content:\" \\25bc\"}\n"
+    "td{border-bottom:1px solid var(--line);padding:.2rem .6rem;overflow-wrap:anywhere;min-width:3rem}\n"
+    "td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums;overflow-wrap:normal}\n"
+    "tbody tr:hover{background:var(--row)}\n"
+    ".legend{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;font-size:.85rem}\n"
+    ".legend svg{width:20px;height:12px;margin-right:.4rem;vertical-align:middle}\n"
+    ".lane{display:grid;grid-template-columns:14rem 1fr;gap:.6rem;align-items:center;margin:2px 0}\n"
+    ".lane>span{font-size:.85rem;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}\n"
+    ".lane svg{width:100%;height:20px;background:var(--row);print-color-adjust:exact;-webkit-print-color-adjust:exact}\n"
+    ".axis div{display:flex;justify-content:space-between;font-size:.75rem;color:var(--quiet)}\n"
+    "rect{vector-effect:non-scaling-stroke}\n"
+    ".c0{fill:#e69f00}.c1{fill:#56b4e9}.c2{fill:#009e73}.c3{fill:#d55e00}.c4{fill:#0072b2}.c5{fill:#f0e442}.c6{fill:#cc79a7}.c7{fill:#999}\n"
+    DASHED("c8", "#e69f00") DASHED("c9", "#56b4e9") DASHED("c10", "#009e73") DASHED("c11", "#999")
+    ".k0{fill:var(--work)}.k1{fill:var(--work2)}.k2{fill:var(--work2);opacity:.6}.k3{fill:var(--work);opacity:.75}\n"
+    ".k4{fill:none;stroke:var(--work);stroke-width:1}\n"
+    "footer{color:var(--quiet);font-size:.85rem;margin-top:2rem}\n"
+    "@media print{body{max-width:none;font-size:10pt}.more{display:none}section{break-inside:auto}tr,article,.lane{break-inside:avoid}.wide{overflow:visible}}\n";
+
+const char page_script[] =
+    "'use strict';\n"
+    "function value(row, column) {\n"
+    "  const cell = row.cells[column];\n"
+    "  if (!cell.classList.contains('n')) return cell.textContent;\n"
+    "  return cell.dataset.v === '' ? null : Number(cell.dataset.v);\n"
+    "}\n"
+    "function compare(a, b) {\n"
+    "  if (a === null || b === null) return 0;\n"
+    "  return typeof a === 'number' ? a - b : a.localeCompare(b);\n"
+    "}\n"
+    "/* Numbers begin with the greatest, texts with A; what is not known stays last. Rows are hidden by their place. */\n"
+    "function sort(table, head) {\n"
+    "  const column = head.cellIndex, body = table.tBodies[0], rows = [...body.rows];\n"
+    "  const hidden = rows.filter(row => row.hidden).length;\n"
+    "  const now = head.getAttribute('aria-sort'), first = head.classList.contains('n') ? 'descending' : 'ascending';\n"
+    "  const order = now === null ? first : now === 'ascending' ? 'descending' : 'ascending', sign = order === 'ascending' ? 1 : -1;\n"
+    "  const known = rows.map(row => [value(row, column), row]);\n"
+    "  known.sort(([a], [b]) => (a === null) - (b === null) || sign * compare(a, b));\n"
+    "  for (const other of head.parentNode.cells) other.removeAttribute('aria-sort');\n"
+    "  head.setAttribute('aria-sort', order);\n"
+    "  known.forEach(([, row], at) => { row.hidden = at >= rows.length - hidden; body.append(row); });\n"
+    "}\n"
+    "for (const button of document.querySelectorAll('th button'))\n"
+    "  button.addEventListener('click', () => sort(button.closest('table'), button.closest('th')));\n"
+    "for (const button of document.querySelectorAll('button.more'))\n"
+    "  button.addEventListener('click', () => {\n"
+    "    for (const row of button.closest('section').querySelectorAll('tr[hidden]')) row.hidden = false;\n"
+    "    button.remove();\n"
+    "  });\n";

@@ -1,0 +1,50 @@
+/* How a report is printed. Every printer writes all of it to an open file; whoever opened that looks for errors of writing. */
+#ifndef CS_REPORT_PRINT_H
+#define CS_REPORT_PRINT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "tools/custream/report/section.h"
+
+/* Raised when a reader of the JSON would have to change. New tables and columns are no change. */
+enum { REPORT_VERSION = 1 };
+
+/* What is printed. */
+struct print {
+    const struct report *report;
+    const struct analysis *of;      /* the HTML page draws its lanes */
+    char *const *files;             /* that were read */
+    int file_count;
+    const char *const *sections;    /* text: these tables alone, by key */
+    int section_count;              /* 0: all */
+    int columns;                    /* text: of the terminal */
+    bool color;                     /* text */
+};
+
+typedef void printer(FILE *file, const struct print *print);
+printer print_text, print_json, print_csv, print_html;
+
+/* --- what printers share --- */
+
+enum { SUMMARY_MAX = 1024 };
+/* The run and its devices in sentences, one a number from 0; false: no more. */
+bool summary_line(const struct report *report, size_t number, char line[SUMMARY_MAX]);
+
+/* One of the table "findings", as text and page show it. */
+struct finding {
+    const char *id, *title, *place, *evidence, *remedy, *page; /* "" where there is none */
+    char cost[64];                                              /* "3.2 ms, 12 times" */
+};
+struct finding finding_at(const struct table *findings, size_t row);
+
+/* Whether text and page show it in words, not as a table. */
+bool is_told(const struct table *table);
+
+/* The lanes of all devices as HTML: when each was idle and why, and what ran on each stream. */
+void lanes_print(FILE *file, const struct analysis *of);
+extern const char page_style[], page_script[];
+/* For an element's text or an attribute in quotes. */
+void html_put(FILE *file, const char *text);
+
+#endif

@@ -1,0 +1,157 @@
+/* One page that needs nothing from the network: what text has, lanes, and tables that can be sorted. */
+#include "tools/custream/report/print.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tools/custream/report/show.h"
+
+/* More rows than these no page gets. */
+enum { ROWS_MAX = 1000 };
+
+void html_put(FILE *file, const char *text)
+{
+    struct glyph glyph;
+    while ((text = glyph_next(text, &glyph))) switch (*glyph.bytes) {
+        case '&':
+            fputs("&amp;", file);
+            break;
+        case '<':
+            fputs("&lt;", file);
+            break;
+        case '>':
+            fputs("&gt;", file);
+            break;
+        case '"':
+            fputs("&quot;", file);
+            break;
+        case '\'':
+            fputs("&#39;", file);
+            break;
+        default:
+            fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
+        }
+}
+
+static void element_put(FILE *file, const char *name, const char *text)
+{
+    if (!*text) return;
+    fprintf(file, "<%s>", name);
+    html_put(file, text);
+    fprintf(file, "</%s>\n", name);
+}
+
+/* --- tables --- */
+
+static void header_put(FILE *file, const struct table *table)
+{
+    fputs("<thead><tr>", file);
+    for (size_t c = 0; c < table->column_count; c++) {
+        const struct column *column = &table->columns[c];
+        fprintf(file, "<th scope=\"col\"%s><button type=\"button\">", column->unit == UNIT_TEXT ? "" : " class=\"n\"");
+        html_put(file, column->title);
+        fputs("</button></th>", file);
+    }
+    fputs("</tr></thead>\n", file);
+}
+
+static void cell_put(FILE *file, const struct column *column, const struct cell *cell)
+{
+    char shown[SHOWN_MAX], exact[SHOWN_MAX];
+    if (column->unit == UNIT_TEXT) fputs("<td>", file);
+    else fprintf(file, "<td class=\"n\" data-v=\"%s\">", value_exact(exact, cell->number));
+    html_put(file, cell_show(shown, column, cell));
+    fputs("</td>", file);
+}
+
+static void table_put(FILE *file, const struct table *table)
+{
+    const size_t shown = rows_shown(table), all = table->row_count < ROWS_MAX ? table->row_count : ROWS_MAX;
+    fprintf(file, "<section id=\"%s\">\n", table->key);
+    element_put(file, "h2", table->title);
+    element_put(file, "p", table->note ? table->note : "");
+    fputs("<div class=\"wide\" tabindex=\"0\"><table>\n", file);
+    header_put(file, table);
+    fputs("<tbody>\n", file);
+    for (size_t row = 0; row < all; row++) {
+        fputs(row < shown ? "<tr>" : "<tr hidden>", file);
+        for (size_t c = 0; c < table->column_count; c++) cell_put(file, &table->columns[c], &table->cells[row * table->column_count + c]);
+        fputs("</tr>\n", file);
+    }
+    fputs("</tbody></table></div>\n", file);
+    if (shown < all) fprintf(file, "<p><button type=\"button\" class=\"more\">Show %zu rows more</button></p>\n", all - shown);
+    if (all < table->row_count) fprintf(file, "<p>and %zu more: --csv has all</p>\n", table->row_count - all);
+    fputs("</section>\n", file);
+}
+
+/* --- words --- */
+
+static void paragraph_put(FILE *file, const char *label, const char *text)
+{
+    if (!*text) return;
+    fprintf(file, "<dt>%s</dt><dd>", label);
+    html_put(file, text);
+    fputs("</dd>\n", file);
+}
+
+static void finding_put(FILE *file, const struct finding *finding)
+{
+    fputs("<article><h3><span class=\"id\">", file);
+    html_put(file, finding->id);
+    fputs("</span> ", file);
+    html_put(file, finding->title);
+    fputs("</h3>\n<dl>", file);
+    paragraph_put(file, "Costs", finding->cost);
+    paragraph_put(file, "Where", finding->place);
+    paragraph_put(file, "Seen", finding->evidence);
+    paragraph_put(file, "To do", finding->remedy);
+    paragraph_put(file, "More", finding->page);
+    fputs("</dl></article>\n", file);
+}
+
+static void findings_put(FILE *file, const struct table *findings)
+{
+    fputs("<section id=\"findings\">\n", file);
+    element_put(file, "h2", findings->row_count ? findings->title : "Nothing was found to change.");
+    for (size_t row = 0; row < findings->row_count && row < ROWS_MAX; row++) {
+        const struct finding finding = finding_at(findings, row);
+        if (row == rows_shown(findings)) fprintf(file, "<details><summary>%zu more findings</summary>\n", findings->row_count - row);
+        finding_put(file, &finding);
+    }
+    if (rows_shown(findings) < findings->row_count) fputs("</details>\n", file);
+    fputs("</section>\n", file);
+}
+
+static void head_put(FILE *file, const char *program)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src "
+          "data:\">\n"
+          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n<title>custream report: ",
+          file);
+    html_put(file, program);
+    fprintf(file, "</title>\n<style>\n%s</style></head>\n<body>\n", page_style);
+}
+
+void print_html(FILE *file, const struct print *print)
+{
+    const struct report *report = print->report;
+    const struct table *findings = report_find(report, "findings");
+    const char *program = table_text(report_find(report, "run"), 0, "program");
+    char line[SUMMARY_MAX];
+    head_put(file, program);
+    element_put(file, "h1", program);
+    for (size_t i = 0; summary_line(report, i, line); i++) element_put(file, "p", line);
+    if (findings) findings_put(file, findings);
+    fputs("<section id=\"lanes\">\n<h2>Lanes</h2>\n", file);
+    lanes_print(file, print->of);
+    fputs("</section>\n", file);
+    for (size_t t = 0; t < report->table_count; t++)
+        if (report->tables[t].row_count && strcmp(report->tables[t].key, "findings")) table_put(file, &report->tables[t]);
+    fputs("<footer><p>custream " CUSTREAM_VERSION_STRING ", from ", file);
+    for (int i = 0; i < print->file_count; i++) {
+        if (i) fputs(", ", file);
+        html_put(file, print->files[i]);
+    }
+    fprintf(file, "</p></footer>\n<script>\n%s</script>\n</body></html>\n", page_script);
+}

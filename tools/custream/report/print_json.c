@@ -1,0 +1,58 @@
+#include "tools/custream/report/print.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/json.h"
+#include "tools/custream/command.h"
+#include "tools/custream/report/show.h"
+
+static void string_put(FILE *file, const char *text)
+{
+    const size_t length = strlen(text);
+    char *quoted = malloc(6 * length + 2);
+    if (!quoted) out_of_memory();
+    fwrite(quoted, 1, (size_t)(cs_put_string(quoted, text, length) - quoted), file);
+    free(quoted);
+}
+
+static void cell_put(FILE *file, const struct column *column, const struct cell *cell)
+{
+    char exact[SHOWN_MAX];
+    string_put(file, column->key);
+    fputc(':', file);
+    if (column->unit == UNIT_TEXT) string_put(file, cell->text ? cell->text : "");
+    else fputs(isfinite(cell->number) ? value_exact(exact, cell->number) : "null", file);
+}
+
+static void table_put(FILE *file, const struct table *table)
+{
+    string_put(file, table->key);
+    fputs(":[", file);
+    for (size_t row = 0; row < table->row_count; row++) {
+        fputs(row ? ",\n{" : "\n{", file);
+        for (size_t c = 0; c < table->column_count; c++) {
+            if (c) fputc(',', file);
+            cell_put(file, &table->columns[c], &table->cells[row * table->column_count + c]);
+        }
+        fputc('}', file);
+    }
+    fputc(']', file);
+}
+
+void print_json(FILE *file, const struct print *print)
+{
+    fprintf(file, "{\"custream_report\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"files\":[", REPORT_VERSION);
+    for (int i = 0; i < print->file_count; i++) {
+        if (i) fputc(',', file);
+        string_put(file, print->files[i]);
+    }
+    fprintf(file, "],\"base_ns\":%" PRId64 ",\"tables\":{\n", print->of->run->base);
+    for (size_t t = 0; t < print->report->table_count; t++) {
+        if (t) fputs(",\n", file);
+        table_put(file, &print->report->tables[t]);
+    }
+    fputs("}}\n", file);
+}

@@ -1,0 +1,174 @@
+/* The report for a terminal: what is wrong, what it costs and what to do first; then the tables, as wide as there is room. */
+#include "tools/custream/report/print.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/show.h"
+
+enum { COLUMNS_SHOWN_MAX = 32, TEXT_COLUMNS_MIN = 8, GAP = 2 };
+
+enum style { STYLE_HEADING, STYLE_ALARM, STYLE_QUIET };
+
+static void style_put(FILE *file, const struct print *print, enum style style, const char *text)
+{
+    static const char *const codes[] = {"1", "1;33", "2"};
+    if (print->color) fprintf(file, "\033[%sm", codes[style]);
+    text_put(file, text);
+    if (print->color) fputs("\033[0m", file);
+}
+
+/* --- a table --- */
+
+/* The columns of a table that have something to show, and how wide each is. */
+struct layout {
+    size_t columns[COLUMNS_SHOWN_MAX], count;
+    int width[COLUMNS_SHOWN_MAX];
+};
+
+/* The widest of a column's title and cells; 0: there is nothing in it. */
+static int column_width(const struct table *table, size_t column)
+{
+    const struct column *of = &table->columns[column];
+    bool empty = true;
+    int width = text_columns(of->title);
+    for (size_t row = 0; row < rows_shown(table); row++) {
+        char shown[SHOWN_MAX];
+        const struct cell *cell = &table->cells[row * table->column_count + column];
+        const char *text = cell_show(shown, of, cell);
+        const int wide = text_columns(text);
+        empty &= of->unit == UNIT_TEXT ? !*text : isnan(cell->number);
+        if (wide > width) width = wide;
+    }
+    return empty ? 0 : width;
+}
+
+static bool is_text(const struct table *table, const struct layout *layout, size_t at)
+{
+    return table->columns[layout->columns[at]].unit == UNIT_TEXT;
+}
+
+/* Makes the widest text column narrower until all fit, or none can be. */
+static void layout_fit(struct layout *layout, const struct table *table, int columns)
+{
+    int total = -GAP;
+    for (size_t i = 0; i < layout->count; i++) total += layout->width[i] + GAP;
+    while (total > columns) {
+        size_t widest = layout->count;
+        for (size_t i = 0; i < layout->count; i++)
+            if (is_text(table, layout, i) && layout->width[i] > TEXT_COLUMNS_MIN &&
+                (widest == layout->count || layout->width[i] > layout->width[widest]))
+                widest = i;
+        if (widest == layout->count) return;
+        layout->width[widest]--;
+        total--;
+    }
+}
+
+static struct layout layout_make(const struct table *table, int columns)
+{
+    struct layout layout = {.count = 0};
+    for (size_t c = 0; c < table->column_count && layout.count < COLUMNS_SHOWN_MAX; c++) {
+        const int width = column_width(table, c);
+        if (!width) continue;
+        layout.columns[layout.count] = c;
+        layout.width[layout.count++] = width;
+    }
+    layout_fit(&layout, table, columns);
+    return layout;
+}
+
+/* Texts begin at the left of their column, numbers end at its right. The last text has no blanks behind it. */
+static void cell_put(FILE *file, const struct table *table, const struct layout *layout, size_t at, const char *text)
+{
+    const int width = layout->width[at], wide = text_columns(text), fill = wide < width ? width - wide : 0;
+    if (at) fprintf(file, "%*s", GAP, "");
+    if (!is_text(table, layout, at)) fprintf(file, "%*s", fill, "");
+    const int put = text_put_cut(file, text, width);
+    if (is_text(table, layout, at) && at + 1 < layout->count) fprintf(file, "%*s", width - put, "");
+}
+
+static void table_put(FILE *file, const struct print *print, const struct table *table)
+{
+    const struct layout layout = layout_make(table, print->columns);
+    const size_t shown = rows_shown(table);
+    fputc('\n', file);
+    style_put(file, print, STYLE_HEADING, table->title);
+    fputc('\n', file);
+    if (table->note) text_put_wrapped(file, table->note, print->columns, 0, 0);
+    fputc('\n', file);
+    if (print->color) fputs("\033[2m", file);
+    for (size_t i = 0; i < layout.count; i++) cell_put(file, table, &layout, i, table->columns[layout.columns[i]].title);
+    fputs(print->color ? "\033[0m\n" : "\n", file);
+    for (size_t row = 0; row < shown; row++) {
+        for (size_t i = 0; i < layout.count; i++) {
+            char out[SHOWN_MAX];
+            const size_t column = layout.columns[i];
+            cell_put(file, table, &layout, i, cell_show(out, &table->columns[column], &table->cells[row * table->column_count + column]));
+        }
+        fputc('\n', file);
+    }
+    if (shown < table->row_count) fprintf(file, "and %zu more: --csv has all\n", table->row_count - shown);
+}
+
+/* --- words --- */
+
+static void summary_put(FILE *file, const struct print *print)
+{
+    char line[SUMMARY_MAX];
+    for (size_t i = 0; summary_line(print->report, i, line); i++) text_put_wrapped(file, line, print->columns, 0, 0);
+}
+
+static void paragraph_put(FILE *file, const struct print *print, const char *label, const char *text)
+{
+    enum { INDENT = 7 };
+    if (!*text) return;
+    fprintf(file, "%*s%s", INDENT, "", label);
+    text_put_wrapped(file, text, print->columns, INDENT, INDENT + text_columns(label));
+}
+
+static void findings_put(FILE *file, const struct print *print, const struct table *findings)
+{
+    const size_t shown = rows_shown(findings);
+    fputc('\n', file);
+    style_put(file, print, STYLE_HEADING, findings->row_count ? findings->title : "Nothing was found to change.");
+    fputc('\n', file);
+    for (size_t row = 0; row < shown; row++) {
+        const struct finding finding = finding_at(findings, row);
+        fputc('\n', file);
+        style_put(file, print, STYLE_ALARM, finding.id);
+        fputs("  ", file);
+        style_put(file, print, STYLE_HEADING, finding.title);
+        fputc('\n', file);
+        paragraph_put(file, print, "Costs: ", finding.cost);
+        paragraph_put(file, print, "Where: ", finding.place);
+        paragraph_put(file, print, "Seen: ", finding.evidence);
+        paragraph_put(file, print, "To do: ", finding.remedy);
+        paragraph_put(file, print, "More: ", finding.page);
+    }
+    if (shown < findings->row_count) fprintf(file, "\nand %zu more: --csv has all\n", findings->row_count - shown);
+}
+
+static void all_put(FILE *file, const struct print *print)
+{
+    const struct table *findings = report_find(print->report, "findings");
+    summary_put(file, print);
+    if (findings) findings_put(file, print, findings);
+    for (size_t t = 0; t < print->report->table_count; t++) {
+        const struct table *table = &print->report->tables[t];
+        if (table->row_count && !is_told(table)) table_put(file, print, table);
+    }
+}
+
+void print_text(FILE *file, const struct print *print)
+{
+    setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() knows characters by it */
+    for (int i = 0; i < print->section_count; i++) {
+        const struct table *table = report_find(print->report, print->sections[i]);
+        if (table) table_put(file, print, table);
+    }
+    if (!print->section_count) all_put(file, print);
+}

@@ -1,0 +1,116 @@
+/* A report's first words: what the tables "run", "devices" and "findings" say, in sentences. */
+#include "tools/custream/report/print.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "tools/custream/report/show.h"
+
+/* As many devices have a sentence of their own. */
+enum { DEVICES_TOLD = 8 };
+
+struct line {
+    char *at;
+    size_t left;
+};
+
+static void line_add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line_add(struct line *line, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(line->at, line->left, format, args);
+    va_end(args);
+    const size_t put = length < 0 ? 0 : (size_t)length < line->left ? (size_t)length : line->left - 1;
+    line->at += put;
+    line->left -= put;
+}
+
+static void line_value(struct line *line, const char *before, enum unit unit, double value, const char *behind)
+{
+    char shown[SHOWN_MAX];
+    line_add(line, "%s%s%s", before, value_show(shown, unit, value), behind);
+}
+
+static void line_count(struct line *line, const char *before, double count, const char *thing)
+{
+    line_value(line, before, UNIT_COUNT, count, " ");
+    line_add(line, "%s%s", thing, count == 1 ? "" : "s");
+}
+
+static void run_tell(struct line *line, const struct table *run)
+{
+    const char *source = table_text(run, 0, "source");
+    const double rank = table_number(run, 0, "rank"), unused = table_number(run, 0, "unused_streams");
+    line_add(line, "%s (", table_text(run, 0, "program"));
+    if (!isnan(rank)) line_add(line, "rank %.0f, ", rank);
+    line_add(line, "process %.0f)", table_number(run, 0, "pid"));
+    line_value(line, " ran for ", UNIT_NS, table_number(run, 0, "wall_ns"), ": ");
+    line_count(line, "", table_number(run, 0, "calls"), "call");
+    line_count(line, " on ", table_number(run, 0, "threads"), "thread");
+    line_value(line, ", ", UNIT_COUNT, table_number(run, 0, "works"), " pieces of GPU work");
+    line_count(line, " on ", table_number(run, 0, "streams"), "stream");
+    if (unused > 0) line_value(line, " (", UNIT_COUNT, unused, " more without work)");
+    line_add(line, *source ? "; GPU times by %s." : ".", source);
+}
+
+static void device_tell(struct line *line, const struct table *devices, size_t row)
+{
+    const char *name = table_text(devices, row, "name");
+    const double at_once = table_number(devices, row, "at_once");
+    line_add(line, "GPU %.0f%s%s%s", table_number(devices, row, "device"), *name ? " (" : "", name, *name ? ")" : "");
+    if (!(table_number(devices, row, "works") > 0)) {
+        line_add(line, " did no work.");
+        return;
+    }
+    line_value(line, " was busy for ", UNIT_SHARE, table_number(devices, row, "busy"), "");
+    line_value(line, " of ", UNIT_NS, table_number(devices, row, "span_ns"), "");
+    line_value(line, " and idle for ", UNIT_NS, table_number(devices, row, "idle_ns"), "");
+    if (!isnan(at_once)) line_add(line, "; while busy it worked on %.2f streams at once", at_once);
+    line_add(line, ".");
+}
+
+/* What is missing of the run, as its row says. */
+static bool missing_tell(struct line *line, const struct table *run)
+{
+    const char *whole = table_text(run, 0, "whole");
+    if (!*whole || !strcmp(whole, "yes")) return false;
+    line_add(line, "The trace is not whole: %s.", whole);
+    return true;
+}
+
+bool summary_line(const struct report *report, size_t number, char text[SUMMARY_MAX])
+{
+    const struct table *run = report_find(report, "run"), *devices = report_find(report, "devices");
+    const size_t runs = run && run->row_count, all = devices ? devices->row_count : 0, told = all < DEVICES_TOLD ? all : DEVICES_TOLD;
+    struct line line = {text, SUMMARY_MAX};
+    if (number < runs) run_tell(&line, run);
+    else if (number - runs < told) device_tell(&line, devices, number - runs);
+    else if (number == runs + told && all > told) line_add(&line, "There are %zu more GPUs: --section=devices.", all - told);
+    else return number == runs + told + (all > told) && runs && missing_tell(&line, run);
+    return true;
+}
+
+struct finding finding_at(const struct table *findings, size_t row)
+{
+    struct finding finding = {.id = table_text(findings, row, "id"),
+                              .title = table_text(findings, row, "title"),
+                              .place = table_text(findings, row, "stream"),
+                              .evidence = table_text(findings, row, "evidence"),
+                              .remedy = table_text(findings, row, "remedy"),
+                              .page = table_text(findings, row, "page")};
+    const double cost = table_number(findings, row, "cost_ns"), times = table_number(findings, row, "times");
+    struct line line = {finding.cost, sizeof finding.cost};
+    if (!isnan(cost)) line_value(&line, "", UNIT_NS, cost, "");
+    if (!isnan(times)) line_count(&line, isnan(cost) ? "" : ", ", times, "time");
+    return finding;
+}
+
+bool is_told(const struct table *table)
+{
+    static const char *const told[] = {"run", "devices", "findings", "metrics"};
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (!strcmp(table->key, told[i])) return true;
+    return false;
+}
