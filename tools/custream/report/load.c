@@ -150,7 +150,8 @@ static void load_callback(struct run *run, const struct trace_row *row)
 {
     const uint32_t thread = thread_of(run, row), stream = stream_named(run, row);
     run->threads[thread].callbacks = true;
-    *ADDED(run, callbacks, callback_count, callback_capacity) = (struct callback){begin_of(row), end_of(row), stream, thread};
+    *ADDED(run, callbacks, callback_count, callback_capacity) = 
+        (struct callback){begin_of(row), end_of(row), begin_of(row) - row_number(row, KEY_DELAY, 0), stream, thread};
 }
 
 static void load_range(struct run *run, const struct trace_row *row)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "shim/calls/calls.h"
+#include "tools/custream/report/groups.h"
 #include "tools/custream/report/texts.h"
 
 #define NONE UINT32_MAX
@@ -48,9 +49,9 @@ struct shape {
     uint32_t grid[3], block[3], registers, shared_memory; /* registers per thread; bytes per block */
 };
 
-/* The host function that a call enqueued, as it ran on the driver's thread. In order of `begin`. */
+/* The host function that a call enqueued, as it ran on the driver's thread. In order of `enqueued`. */
 struct callback {
-    int64_t begin, end;
+    int64_t begin, end, enqueued; /* enqueued: when its call was made, or some ns before */
     uint32_t stream, thread;
 };
 
@@ -113,8 +114,7 @@ struct run {
     struct loss *losses;        size_t loss_count, loss_capacity;
     struct fact *facts;         size_t fact_count, fact_capacity;
     uint32_t *works_of;         /* works by call: run->works_of[call->work .. + call->works) are indices of works */
-    uint32_t *calls_of;         /* calls by thread, in order of begin: [thread_calls[t] .. thread_calls[t + 1]) of run->calls_of */
-    uint32_t *thread_calls;
+    struct groups thread_calls; /* calls by thread */
     struct texts texts;
     int64_t base;               /* wall clock of time 0, in ns since 1970 */
     int64_t begin, end;         /* of the first and last thing in it */

@@ -1,7 +1,6 @@
 /* When all rows are there: puts them in order and ties them to each other. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/report/load.h"
@@ -31,9 +30,14 @@ static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_en
         return by_time(x->begin, x->end, y->begin, y->end);                                                                                          \
     }
 BY_TIME(calls_by_time, call)
-BY_TIME(callbacks_by_time, callback)
 BY_TIME(ranges_by_time, range)
 BY_TIME(losses_by_time, loss)
+
+static int callbacks_by_time(const void *a, const void *b)
+{
+    const struct callback *x = a, *y = b;
+    return by_time(x->enqueued, x->end, y->enqueued, y->end);
+}
 
 static int works_by_time(const void *a, const void *b)
 {
@@ -95,18 +99,7 @@ static void tie_works(struct run *run)
     }
 }
 
-static void tie_threads(struct run *run)
-{
-    const size_t threads = run->thread_count;
-    uint32_t *begins = room(threads + 1, sizeof *begins), *next = room(threads + 1, sizeof *next);
-    for (size_t i = 0; i < run->call_count; i++) begins[run->calls[i].thread + 1]++;
-    for (size_t t = 0; t < threads; t++) begins[t + 1] += begins[t];
-    memcpy(next, begins, threads * sizeof *next);
-    run->calls_of = room(run->call_count, sizeof *run->calls_of);
-    for (size_t i = 0; i < run->call_count; i++) run->calls_of[next[run->calls[i].thread]++] = (uint32_t)i;
-    run->thread_calls = begins;
-    free(next);
-}
+static uint32_t thread_of_call(const void *run, size_t i) { return ((const struct run *)run)->calls[i].thread; }
 
 /* --- the rest --- */
 
@@ -162,7 +155,7 @@ void run_settle(struct run *run)
     sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
     tie_works(run);
-    tie_threads(run);
+    run->thread_calls = groups_make(run->thread_count, run->call_count, thread_of_call, run);
     settle_devices(run);
     settle_span(run);
 }
@@ -171,8 +164,9 @@ void run_free(struct run *run)
 {
     loading_free(run);
     void *const tables[] = {run->calls,  run->works,  run->shapes, run->callbacks, run->streams,  run->devices,  run->threads,
-                            run->ranges, run->losses, run->facts,  run->works_of,  run->calls_of, run->thread_calls};
+                            run->ranges, run->losses, run->facts,  run->works_of};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    groups_free(&run->thread_calls);
     texts_free(&run->texts);
     *run = (struct run){0};
 }

@@ -1,0 +1,182 @@
+/*
+ * A gap ends with a piece of work. Until that was enqueued, the host is the cause; then whatever it had to wait for on the GPU; then what was last in its way, for
+ * as long as such a thing takes to be noticed. What is left has no known cause.
+ */
+#include "tools/custream/report/idle.h"
+
+#include <stdlib.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/occupancy.h"
+#include "tools/custream/report/thread_ranges.h"
+
+enum {
+    LATENCY_NS = 100 * 1000, /* after its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait between streams 2 to 5 (docs/report.md) */
+    SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
+    HARDWARE_QUEUES = 8,     /* CUDA_DEVICE_MAX_CONNECTIONS is 8 where nobody sets it (CUDA C++ Programming Guide, environment variables) */
+};
+
+struct making {
+    struct idles *idles;
+    const struct run *run;
+    const struct hold *holds;
+    struct thread_ranges ranges;
+    uint32_t *streams_used; /* by device */
+};
+
+static struct idle *add(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
+{
+    struct idles *idles = m->idles;
+    idles->rows = array_room(idles->rows, idles->count, &idles->capacity, sizeof *idles->rows);
+    struct idle *row = &idles->rows[idles->count++];
+    *row = (struct idle){begin, end, device, next, cause, DOING_NOTHING_KNOWN, NONE, NONE, NONE};
+    return row;
+}
+
+/* --- the host's part --- */
+
+static bool call_blocks(const struct call *call)
+{
+    const enum cs_kind kind = call_kind(call);
+    return kind == CS_KIND_SYNC || (kind == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
+}
+
+/* One thing that the thread did, cut where its ranges change. */
+static void add_host(struct making *m, const struct idle *like, int64_t begin, int64_t end, enum host_doing doing, uint32_t call)
+{
+    while (begin < end) {
+        int64_t until = end;
+        const uint32_t range = thread_range_at(&m->ranges, m->run, like->thread, begin, &until);
+        if (until > end) until = end;
+        struct idle *row = add(m, like->device, like->next, begin, until, CAUSE_HOST);
+        row->doing = doing;
+        row->thread = like->thread;
+        row->call = call;
+        row->range = range;
+        begin = until;
+    }
+}
+
+/* The first call of the thread that ends after `at`. Calls of a thread follow each other; of those that lie in each other (other tools') the outer one counts. */
+static uint32_t first_call(const struct run *run, uint32_t thread, int64_t at)
+{
+    uint32_t low = run->thread_calls.begins[thread], high = run->thread_calls.begins[thread + 1];
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (run->calls[run->thread_calls.members[middle]].end > at) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end)
+{
+    const struct run *run = m->run;
+    const struct idle like = {.device = device, .next = next, .thread = run->calls[run->works[next].call].thread};
+    for (uint32_t i = first_call(run, like.thread, begin); begin < end && i < run->thread_calls.begins[like.thread + 1]; i++) {
+        const struct call *call = &run->calls[run->thread_calls.members[i]];
+        if (call->begin >= end) break;
+        if (call->end <= begin) continue;
+        if (call->begin > begin) add_host(m, &like, begin, call->begin, DOING_OWN_CODE, NONE), begin = call->begin;
+        const int64_t until = call->end < end ? call->end : end;
+        add_host(m, &like, begin, until, call_blocks(call) ? DOING_BLOCKED : DOING_CALL, run->thread_calls.members[i]);
+        begin = until;
+    }
+    add_host(m, &like, begin, end, DOING_OWN_CODE, NONE);
+}
+
+/* --- the GPU's part --- */
+
+/* The work was ready while others still ran: what may have kept it from running beside the one that ended last. */
+static enum cause crowded(const struct making *m, uint32_t device, const struct work *work, const struct work *last)
+{
+    if (work->kind == WORK_COPY && last->kind == WORK_COPY && work->way == last->way) return CAUSE_COPY_ENGINE;
+    if (kernel_fills(m->run, last) >= 1) return CAUSE_DEVICE_FULL;
+    if (m->streams_used[device] > HARDWARE_QUEUES) return CAUSE_HARDWARE_QUEUE;
+    return CAUSE_UNKNOWN;
+}
+
+/* From `begin` on everything that the work is known to have waited for was done. */
+static void tail(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
+{
+    if (cause != CAUSE_UNKNOWN && end - begin > LATENCY_NS) {
+        add(m, device, next, begin, begin + LATENCY_NS, cause);
+        begin += LATENCY_NS;
+        cause = CAUSE_UNKNOWN;
+    }
+    if (begin < end) add(m, device, next, begin, end, cause);
+}
+
+/* The device was idle from `begin` until work `next` began; `last` ended there. */
+static void gap(struct making *m, uint32_t device, uint32_t next, uint32_t last, int64_t begin)
+{
+    const struct run *run = m->run;
+    const struct work *work = &run->works[next];
+    const struct hold *hold = &m->holds[next];
+    const int64_t end = work->begin;
+    if (work->call == NONE) {
+        add(m, device, next, begin, end, CAUSE_UNKNOWN);
+        return;
+    }
+    const int64_t ended = begin;
+    const int64_t enqueued = hold->enqueued < end ? hold->enqueued : end, ready = hold->ready < end ? hold->ready : end;
+    if (enqueued > begin) host_part(m, device, next, begin, enqueued), begin = enqueued;
+    if (ready > begin) add(m, device, next, begin, ready, hold->cause), begin = ready;
+    const int64_t returned = run->calls[work->call].end;
+    if (returned > begin && hold->cause != CAUSE_GRAPH_EDGE && ready < returned) { /* the call itself took so long */
+        const int64_t until = returned < end ? returned : end;
+        if (until > begin) add(m, device, next, begin, until, CAUSE_LAUNCH), begin = until;
+        tail(m, device, next, begin, end, CAUSE_LAUNCH);
+    } else if (ready > enqueued && ready >= ended - SAME_NS) tail(m, device, next, begin, end, hold->cause);
+    else if (returned >= ended - LATENCY_NS) tail(m, device, next, begin, end, CAUSE_LAUNCH);
+    else tail(m, device, next, begin, end, crowded(m, device, work, &run->works[last]));
+}
+
+/* --- devices --- */
+
+static void streams_count(struct making *m)
+{
+    for (size_t s = 0; s < m->run->stream_count; s++) m->streams_used[m->run->streams[s].device] += m->run->streams[s].works != 0;
+}
+
+static void of_device(struct making *m, uint32_t device, const uint32_t *works, size_t count)
+{
+    struct span *span = &m->idles->devices[device];
+    int64_t until = 0;
+    uint32_t last = NONE;
+    for (size_t i = 0; i < count; i++) {
+        const struct work *work = &m->run->works[works[i]];
+        if (last == NONE) *span = (struct span){work->begin, work->begin, 0}, until = work->begin;
+        else if (work->begin > until) gap(m, device, works[i], last, until), until = work->begin;
+        if (work->end > until || last == NONE) {
+            span->busy += work->end - until;
+            until = work->end;
+            last = works[i];
+        }
+    }
+    span->end = until;
+}
+
+static uint32_t device_of_work(const void *run, size_t i) { return work_device(run, &((const struct run *)run)->works[i]); }
+
+void idles_make(struct idles *idles, const struct run *run, const struct hold *holds)
+{
+    struct making m = {.idles = idles, .run = run, .holds = holds};
+    *idles = (struct idles){.devices = calloc(run->device_count + 1, sizeof *idles->devices)};
+    m.streams_used = calloc(run->device_count + 1, sizeof *m.streams_used);
+    if (!idles->devices || !m.streams_used) out_of_memory();
+    streams_count(&m);
+    thread_ranges_make(&m.ranges, run);
+    struct groups works = groups_make(run->device_count, run->work_count, device_of_work, run);
+    for (uint32_t d = 0; d < run->device_count; d++) of_device(&m, d, works.members + works.begins[d], works.begins[d + 1] - works.begins[d]);
+    groups_free(&works);
+    thread_ranges_free(&m.ranges);
+    free(m.streams_used);
+}
+
+void idles_free(struct idles *idles)
+{
+    free(idles->rows);
+    free(idles->devices);
+    *idles = (struct idles){0};
+}

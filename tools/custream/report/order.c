@@ -1,0 +1,302 @@
+/*
+ * One pass over the calls in the order in which the host made them, with what each stream still has before it. A stream's own order, events, host functions and
+ * the legacy default stream each hold new work until a moment that is known, since the trace has when everything ended.
+ */
+#include "tools/custream/report/order.h"
+
+#include <stdlib.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/numbers.h"
+
+const struct cause_info cause_info[CAUSES] = {
+    [CAUSE_HOST] = {"host", "the host had not enqueued it"},
+    [CAUSE_LAUNCH] = {"launch", "on its way from the call to the GPU"},
+    [CAUSE_EVENT] = {"event", "a wait for an event"},
+    [CAUSE_LEGACY] = {"legacy", "the legacy default stream"},
+    [CAUSE_ORDER] = {"order", "work before it on its own stream"},
+    [CAUSE_HOST_FUNCTION] = {"host_function", "a host function before it on its stream"},
+    [CAUSE_MEMORY_VALUE] = {"memory_value", "a value in memory (cuStreamWaitValue)"},
+    [CAUSE_GRAPH_EDGE] = {"graph_edge", "an edge inside its graph"},
+    [CAUSE_COPY_ENGINE] = {"copy_engine", "another copy in the same direction"},
+    [CAUSE_DEVICE_FULL] = {"device_full", "kernels that filled the device"},
+    [CAUSE_HARDWARE_QUEUE] = {"hardware_queue", "more streams with work than hardware queues"},
+    [CAUSE_UNKNOWN] = {"unknown", "not known"},
+};
+
+/* Clocks of host and GPU are converted to each other: what seems to have ended so much after what waited for it did not hold it. */
+enum { SKEW_NS = 5000 };
+
+/* A moment before which something cannot begin, and why. */
+struct point {
+    int64_t at, without_legacy; /* INT64_MIN: nothing */
+    uint32_t blocker, via, record;
+    enum cause cause;
+};
+static const struct point nothing = {INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
+
+/* Of a stream: what new work has before it, by what would hold it. */
+struct front {
+    struct point own, event;
+    uint32_t value_wait; /* a call that waits for a value, since the last work; NONE */
+    uint32_t context;    /* index of struct domain; NONE: its flags or context are not known, and nothing is said of the legacy stream */
+};
+
+/* A context of a device: where the legacy default stream and the blocking streams wait for each other. */
+struct domain {
+    struct point legacy, blocking;
+};
+
+struct order {
+    const struct run *run;
+    struct hold *holds;
+    struct front *fronts;
+    struct domain *domains;
+    size_t domain_count, domain_capacity;
+    struct point *records; /* by number of the event's last record */
+    size_t record_count, record_capacity;
+    struct numbers events; /* an event's number: index of records */
+    uint32_t *callback_of_stream, *next_callback; /* the callbacks of each stream as lists, in order of when they were enqueued */
+};
+
+static struct point later(struct point a, struct point b)
+{
+    struct point chosen = b.at > a.at ? b : a;
+    chosen.without_legacy = a.without_legacy > b.without_legacy ? a.without_legacy : b.without_legacy;
+    return chosen;
+}
+
+/* --- what the legacy default stream orders --- */
+
+/* What work on the stream has to wait for because of it. */
+static struct point barrier(const struct order *o, uint32_t stream)
+{
+    const struct front *front = &o->fronts[stream];
+    if (front->context == NONE) return nothing;
+    const struct domain *domain = &o->domains[front->context];
+    struct point p = o->run->streams[stream].origin == ORIGIN_LEGACY ? domain->blocking : domain->legacy;
+    if (p.at == INT64_MIN) return nothing;
+    p.cause = CAUSE_LEGACY;
+    p.without_legacy = INT64_MIN;
+    return p;
+}
+
+/* Something was put on the stream: the other side of the barrier has it before it. */
+static void enqueue(struct order *o, uint32_t stream, struct point p)
+{
+    const struct front *front = &o->fronts[stream];
+    if (front->context == NONE) return;
+    struct domain *domain = &o->domains[front->context];
+    struct point *side = o->run->streams[stream].origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
+    *side = later(*side, p);
+}
+
+static struct point front_of(const struct order *o, uint32_t stream)
+{
+    const struct front *front = &o->fronts[stream];
+    return later(later(front->own, front->event), barrier(o, stream));
+}
+
+/* --- calls --- */
+
+/* The latest of what may have held the work; a moment after its begin did not hold it. */
+static void consider(struct point *chosen, struct point p, int64_t begin)
+{
+    if (p.at == INT64_MIN || p.at > begin + SKEW_NS) return;
+    if (p.at > begin) p.at = begin;
+    if (p.without_legacy > begin) p.without_legacy = begin;
+    *chosen = later(*chosen, p);
+}
+
+static void hold_work(struct order *o, const struct call *call, uint32_t index, const struct front *front)
+{
+    const struct work *work = &o->run->works[index];
+    struct point p = nothing;
+    consider(&p, front->own, work->begin);
+    consider(&p, front->event, work->begin);
+    consider(&p, barrier(o, call->stream), work->begin);
+    if (front->value_wait != NONE && p.at < work->begin && o->run->calls[front->value_wait].end < work->begin)
+        p = (struct point){work->begin, work->begin, NONE, front->value_wait, NONE, CAUSE_MEMORY_VALUE};
+    o->holds[index] = (struct hold){call->begin, p.at, p.without_legacy, p.blocker, p.via, p.record, p.cause};
+}
+
+struct ended {
+    int64_t at;
+    uint32_t work;
+};
+
+static int by_end(const void *a, const void *b)
+{
+    const struct ended *x = a, *y = b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Nodes of one launch: each waits for one that ended before it began, if any has. Which edges the graph has is not known; the last one to end is named. */
+static void hold_nodes(struct order *o, const struct call *call)
+{
+    const struct run *run = o->run;
+    const uint32_t *nodes = run->works_of + call->work;
+    struct ended *ended = calloc(call->works, sizeof *ended);
+    if (!ended) out_of_memory();
+    for (uint32_t i = 0; i < call->works; i++) ended[i] = (struct ended){run->works[nodes[i]].end, nodes[i]};
+    qsort(ended, call->works, sizeof *ended, by_end);
+    for (uint32_t i = 0, before = 0; i < call->works; i++) {
+        const struct work *work = &run->works[nodes[i]];
+        while (before < call->works && ended[before].at <= work->begin) before++;
+        if (!before) continue;
+        const struct ended *last = &ended[before - 1];
+        o->holds[nodes[i]] = (struct hold){call->begin, last->at, last->at, last->work, NONE, NONE, CAUSE_GRAPH_EDGE};
+    }
+    free(ended);
+}
+
+static void order_works(struct order *o, const struct call *call)
+{
+    const struct run *run = o->run;
+    struct front *front = &o->fronts[call->stream];
+    struct point own = nothing;
+    for (uint32_t i = 0; i < call->works; i++) {
+        const uint32_t index = run->works_of[call->work + i];
+        const struct work *work = &run->works[index];
+        hold_work(o, call, index, front);
+        if (work->end > own.at) own = (struct point){work->end, work->end, index, NONE, NONE, CAUSE_ORDER};
+    }
+    if (call->works > 1) hold_nodes(o, call);
+    front->own = later(front->own, own);
+    front->event = nothing;
+    front->value_wait = NONE;
+    enqueue(o, call->stream, front->own);
+}
+
+static void order_record(struct order *o, uint32_t index)
+{
+    const struct call *call = &o->run->calls[index];
+    if (!call->what || (call->stream == NONE && !call_how(call, CS_HOW_WIDE))) return;
+    struct point p = nothing;
+    if (call->stream != NONE) p = front_of(o, call->stream);
+    else
+        for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
+    p.record = index;
+    uint32_t *at = numbers_at(&o->events, call->what, NONE);
+    if (*at == NONE) {
+        *at = (uint32_t)o->record_count;
+        o->records = array_room(o->records, o->record_count++, &o->record_capacity, sizeof *o->records);
+    }
+    o->records[*at] = p;
+}
+
+static void stream_waits(struct order *o, uint32_t stream, struct point p)
+{
+    struct front *front = &o->fronts[stream];
+    front->event = later(front->event, p);
+    enqueue(o, stream, front->event);
+}
+
+static void order_wait(struct order *o, uint32_t index)
+{
+    const struct call *call = &o->run->calls[index];
+    const uint32_t at = numbers_get(&o->events, call->what, NONE);
+    if (at == NONE || o->records[at].at == INT64_MIN) return;
+    struct point p = o->records[at];
+    p.cause = CAUSE_EVENT;
+    p.via = index;
+    if (call->stream != NONE) stream_waits(o, call->stream, p);
+    else
+        for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
+}
+
+/* Its callback is the last that was enqueued before the call returned; those before it belong to calls that are gone. */
+static void order_host_function(struct order *o, uint32_t index)
+{
+    const struct call *call = &o->run->calls[index];
+    const struct callback *callbacks = o->run->callbacks;
+    uint32_t *next = &o->callback_of_stream[call->stream];
+    if (*next == NONE || callbacks[*next].enqueued > call->end) return; /* it was captured, or not recorded */
+    while (o->next_callback[*next] != NONE && callbacks[o->next_callback[*next]].enqueued <= call->end) *next = o->next_callback[*next];
+    const int64_t end = callbacks[*next].end;
+    *next = o->next_callback[*next];
+    struct front *front = &o->fronts[call->stream];
+    front->own = later(front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION});
+    enqueue(o, call->stream, front->own);
+}
+
+static void order_call(struct order *o, uint32_t index)
+{
+    const struct call *call = &o->run->calls[index];
+    if (call->result) return;
+    if (call->works && call->stream != NONE) {
+        order_works(o, call);
+        return;
+    }
+    switch (call_kind(call)) {
+    case CS_KIND_EVENT:
+        if (call_how(call, CS_HOW_RECORDS)) order_record(o, index);
+        break;
+    case CS_KIND_WAIT:
+        if (call->stream != NONE || call_how(call, CS_HOW_WIDE)) order_wait(o, index);
+        break;
+    case CS_KIND_HOSTFN:
+        if (call->stream != NONE) order_host_function(o, index);
+        break;
+    case CS_KIND_MEMOP:
+        if (call->stream != NONE && call_how(call, CS_HOW_WAITS)) o->fronts[call->stream].value_wait = index;
+        break;
+    default: break;
+    }
+}
+
+/* --- before the first call --- */
+
+/* Which streams the legacy default stream orders: those of its context that were not made to be left alone. */
+static void domains_make(struct order *o)
+{
+    struct numbers contexts = {0};
+    for (size_t s = 0; s < o->run->stream_count; s++) {
+        const struct stream *stream = &o->run->streams[s];
+        o->fronts[s] = (struct front){nothing, nothing, NONE, NONE};
+        if (!stream->known || stream->non_blocking || !stream->works) continue;
+        uint32_t *at = numbers_at(&contexts, (uint64_t)stream->device << 32 | stream->context, NONE);
+        if (*at == NONE) {
+            *at = (uint32_t)o->domain_count;
+            o->domains = array_room(o->domains, o->domain_count, &o->domain_capacity, sizeof *o->domains);
+            o->domains[o->domain_count++] = (struct domain){nothing, nothing};
+        }
+        o->fronts[s].context = *at;
+    }
+    numbers_free(&contexts);
+}
+
+static void callbacks_make(struct order *o)
+{
+    const struct run *run = o->run;
+    o->next_callback = calloc(run->callback_count + 1, sizeof *o->next_callback);
+    o->callback_of_stream = calloc(run->stream_count + 1, sizeof *o->callback_of_stream);
+    if (!o->next_callback || !o->callback_of_stream) out_of_memory();
+    for (size_t s = 0; s < run->stream_count; s++) o->callback_of_stream[s] = NONE;
+    for (uint32_t i = (uint32_t)run->callback_count; i-- > 0;) { /* the last first: each goes in front */
+        const uint32_t stream = run->callbacks[i].stream;
+        if (stream == NONE) continue;
+        o->next_callback[i] = o->callback_of_stream[stream];
+        o->callback_of_stream[stream] = i;
+    }
+}
+
+struct hold *order_make(const struct run *run)
+{
+    struct order o = {.run = run};
+    o.holds = calloc(run->work_count + 1, sizeof *o.holds);
+    o.fronts = calloc(run->stream_count + 1, sizeof *o.fronts);
+    if (!o.holds || !o.fronts) out_of_memory();
+    for (size_t i = 0; i < run->work_count; i++)
+        o.holds[i] = (struct hold){run->works[i].begin, INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
+    domains_make(&o);
+    callbacks_make(&o);
+    for (size_t i = 0; i < run->call_count; i++) order_call(&o, (uint32_t)i);
+    numbers_free(&o.events);
+    free(o.records);
+    free(o.domains);
+    free(o.fronts);
+    free(o.next_callback);
+    free(o.callback_of_stream);
+    return o.holds;
+}
