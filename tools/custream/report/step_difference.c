@@ -6,6 +6,9 @@
 #include "tools/custream/command.h"
 #include "tools/custream/report/tally.h"
 
+/* A slowest that took no more than this share of the mean longer is like the others: its times differ by chance. */
+#define CHANCE 0.01
+
 /* What a range consists of. WAIT: a call that waits. */
 enum item { ITEM_WORK, ITEM_CALL, ITEM_IDLE, ITEM_WAIT };
 
@@ -104,16 +107,18 @@ static const char *largest_excess(const struct items *items, struct report *repo
 const char *step_difference(const struct step_reader *reader, struct report *report, const uint32_t *ranges, uint32_t count, uint32_t slowest)
 {
     struct items items = {.reader = reader};
-    double more = 0;
+    double mean = 0, more = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct range *range = &reader->run->ranges[ranges[i]];
         const double length = (double)(range->end - range->begin);
         items.slowest = i == slowest;
-        more += (items.slowest ? length : 0) - length / count;
+        mean += length / count;
+        if (items.slowest) more = length;
         items_of_calls(&items, range);
         items_of_idles(&items, range);
     }
-    const char *text = largest_excess(&items, report, count, more);
+    more -= mean;
+    const char *text = more > mean * CHANCE ? largest_excess(&items, report, count, more) : NULL;
     tallies_free(&items.tallies);
     return text;
 }
