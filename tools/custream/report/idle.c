@@ -9,11 +9,11 @@
 #include "tools/custream/command.h"
 #include "tools/custream/report/occupancy.h"
 #include "tools/custream/report/thread_ranges.h"
+#include "tools/custream/report/waits.h"
 
 enum {
     LATENCY_NS = 100 * 1000, /* after its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait between streams 2 to 5 (docs/report.md) */
     SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
-    HARDWARE_QUEUES = 8,     /* CUDA_DEVICE_MAX_CONNECTIONS is 8 where nobody sets it (CUDA C++ Programming Guide, environment variables) */
 };
 
 struct making {
@@ -34,12 +34,6 @@ static struct idle *add(struct making *m, uint32_t device, uint32_t next, int64_
 }
 
 /* --- the host's part --- */
-
-static bool call_blocks(const struct call *call)
-{
-    const enum cs_kind kind = call_kind(call);
-    return kind == CS_KIND_SYNC || (kind == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
-}
 
 /* One thing that the thread of the next work's call did, cut where its ranges change. */
 static void add_host(struct making *m, const struct idle *like, int64_t begin, int64_t end, enum host_doing doing, uint32_t call)
@@ -79,7 +73,7 @@ static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t 
         if (call->end <= begin) continue;
         if (call->begin > begin) add_host(m, &like, begin, call->begin, DOING_OWN_CODE, NONE), begin = call->begin;
         const int64_t until = call->end < end ? call->end : end;
-        add_host(m, &like, begin, until, call_blocks(call) ? DOING_BLOCKED : DOING_CALL, run->thread_calls.members[i]);
+        add_host(m, &like, begin, until, call_waits(call) ? DOING_BLOCKED : DOING_CALL, run->thread_calls.members[i]);
         begin = until;
     }
     add_host(m, &like, begin, end, DOING_OWN_CODE, NONE);

@@ -28,6 +28,10 @@ struct cause_info {
 };
 extern const struct cause_info cause_info[CAUSES];
 
+/* Queues between the host and a GPU: CUDA_DEVICE_MAX_CONNECTIONS where nobody sets it (CUDA C++ Programming Guide, "CUDA Environment Variables"). Of more streams,
+ * some share a queue, and work waits behind another stream's. */
+enum { HARDWARE_QUEUES = 8 };
+
 /* Of one piece of work: when it could have begun at the earliest, and who held it until then. */
 struct hold {
     int64_t enqueued; /* when its call began; the work's own begin where the call is not known */

@@ -245,15 +245,18 @@ static int conditions_judge(const struct request *request, const struct report *
 static int run_report(const struct request *request, struct run *run)
 {
     struct idles idles;
+    struct overlap overlap;
     struct report report = {0};
     run_settle(run);
     struct hold *holds = order_make(run);
     idles_make(&idles, run, holds);
-    const struct analysis of = {.run = run, .holds = holds, .idles = &idles};
+    overlap_make(&overlap, run, holds, &idles);
+    const struct analysis of = {.run = run, .holds = holds, .idles = &idles, .overlap = &overlap};
     analyse(&report, &of);
     int status = forms_print(request, &report, &of);
     if (status == STATUS_OK) status = conditions_judge(request, &report);
     report_free(&report);
+    overlap_free(&overlap);
     idles_free(&idles);
     free(holds);
     return status;

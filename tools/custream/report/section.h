@@ -3,6 +3,7 @@
 #define CS_REPORT_SECTION_H
 
 #include "tools/custream/report/idle.h"
+#include "tools/custream/report/overlap.h"
 #include "tools/custream/report/table.h"
 
 /* All that was found out of a run; sections only read it. */
@@ -10,6 +11,7 @@ struct analysis {
     const struct run *run;
     const struct hold *holds;   /* by work */
     const struct idles *idles;
+    const struct overlap *overlap;
 };
 
 void section_run(struct report *report, const struct analysis *of);      /* "run", "devices" */

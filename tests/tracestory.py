@@ -1,0 +1,78 @@
+"""A trace told call by call, for cases that need to know what a report must say of it. Times are microseconds."""
+import json
+
+from tests.handmade import GPU, GPU_TOTALS, HOST, TOTALS, custream, flow, meta, render, slice_
+
+MAIN, CALLBACKS = 4250, 4251
+LEGACY = 7
+WORK = {"kernel": "kernels", "gpu_memcpy": "copies", "gpu_memset": "memsets", "gpu_graph": "graphs"}
+
+
+class Story:
+    """What a process did. Streams are told first; calls and their work in any order."""
+
+    def __init__(self):
+        self.metas = [meta("process_name", HOST, HOST, "app"), meta("thread_name", HOST, MAIN, "main"), meta("process_name", GPU, LEGACY, "GPU 0")]
+        self.streams, self.rows, self.correlation = [], [], 0
+        self.totals, self.trailer = {"leaked_events": 0}, {}
+
+    def stream(self, number, blocking=False, **args):
+        """A stream that was there all the time. As LEGACY it is the legacy default stream."""
+        name = f"stream {number}"
+        self.metas.append(meta("thread_name", GPU, number, name))
+        origin = {"origin": "legacy default"} if number == LEGACY else {"origin": "created", "flags": 0 if blocking else 1, "priority": 0, **args}
+        self.streams.append((number, name, {"cs.stream": number, **origin, "thread": MAIN}))
+        return number
+
+    def call(self, name, at, took=2, thread=MAIN, **args):
+        """A call that enqueues nothing."""
+        self.rows.append(slice_("cuda_driver", name, HOST, thread, at, took, **args))
+        return at + took
+
+    def work(self, call, stream, at, began, lasted, took=2, kind="kernel", name="k", thread=MAIN, args=None, **work):
+        """A call at `at` and its work. When the work ended."""
+        self.correlation += 1
+        number = self.correlation
+        both = {"correlation": number}
+        self.rows += [slice_("cuda_driver", call, HOST, thread, at, took, **{"cs.stream": stream}, **both, **(args or {})),
+                      slice_(kind, name, GPU, stream, began, lasted, stream=stream, device=GPU, **both, **work),
+                      flow("s", number, HOST, thread, at), flow("f", number, GPU, stream, began)]
+        return began + lasted
+
+    def kernel(self, stream, at, began, lasted, name="k", **more):
+        return self.work("cuLaunchKernel", stream, at, began, lasted, name=name, **more)
+
+    def copy(self, stream, at, began, lasted, way="HtoD", call=None, memory="Pinned", **more):
+        ends = f"{memory} -> Device" if way == "HtoD" else f"Device -> {memory}"
+        return self.work(call or f"cuMemcpy{way}Async_v2", stream, at, began, lasted, kind="gpu_memcpy", name=f"Memcpy {way} ({ends})", bytes=4096, **more)
+
+    def callback(self, stream, at, began, lasted):
+        """cuLaunchHostFunc at `at`, and its function."""
+        self.call("cuLaunchHostFunc", at, **{"cs.stream": stream})
+        if not any(row["tid"] == CALLBACKS for row in self.metas):
+            self.metas.append(meta("thread_name", HOST, CALLBACKS, "app (CUDA callbacks)"))
+        self.rows.append(slice_("cs_callback", "callback", HOST, CALLBACKS, began, lasted, **{"cs.stream": stream, "delay_us": round(began - at, 3)}))
+        return began + lasted
+
+    def text(self):
+        end = max(row["ts"] + row.get("dur", 0) for row in self.rows) + 1
+        rows = self.metas + [{"ph": "B", "cat": "cs_stream", "name": name, "pid": GPU, "tid": number, "ts": 0, "args": args}
+                             for number, name, args in self.streams]
+        rows += sorted(self.rows, key=lambda row: (row["ts"], "XBsf".index(row["ph"]), -row.get("dur", 0)))
+        rows += [{"ph": "E", "cat": "cs_stream", "pid": GPU, "tid": number, "ts": end, "args": {"destroyed": True}} for number, _, _ in self.streams]
+        cats = [row.get("cat") for row in self.rows if row["ph"] == "X"]
+        gpu = {**GPU_TOTALS, **{total: cats.count(cat) for cat, total in WORK.items()}, "without_call": 0}
+        recorded = cats.count("cuda_driver") + cats.count("cs_callback")
+        totals = {**TOTALS, "recorded": recorded, "lost_records": 0, "gpu": gpu, **self.totals}
+        trailer = '],"traceName":"custream","deviceProperties":[{"id":0,"name":"GPU","numSms":2}],'
+        return render(dict(enumerate(rows)), trailer=trailer + json.dumps({"totals": totals, **self.trailer}, separators=(",", ":"))[1:])
+
+    def report(self, tmp_path):
+        """The tables that the report makes of it, once `custream check` has found the trace good."""
+        path = tmp_path / "story.json"
+        path.write_text(self.text(), encoding="utf-8")
+        checked = custream("check", path)
+        assert checked.stdout.startswith(f"{path}: ok: "), checked.stdout + checked.stderr
+        done = custream("report", "--json", path)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+        return json.loads(done.stdout)["tables"]

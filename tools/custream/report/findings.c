@@ -1,0 +1,93 @@
+#include "tools/custream/report/findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/show.h"
+
+/* The one list of findings. docs/findings.md has a heading for each; an id is kept for ever. */
+const struct rule rules[] = {
+    {"CS101", "the legacy default stream kept streams apart", look_legacy, false,
+     "give its work a stream of its own, made with CU_STREAM_NON_BLOCKING; or run with CUSTREAM_DEFAULT_STREAM=audit, and if it finds nothing with "
+     "CUSTREAM_DEFAULT_STREAM=per-thread"},
+    {"CS102", "a blocking stream waited for the legacy default stream", look_blocking, false,
+     "make it with CU_STREAM_NON_BLOCKING (cudaStreamNonBlocking)"},
+    {"CS103", "the whole device is synchronised in a loop", look_synchronisation, false,
+     "wait for an event or a stream instead of the device, and enqueue the next work before waiting"},
+    {"CS104", "synchronous copies", look_blocking_copies, false, "use cuMemcpyAsync with pinned memory, and wait for it where the data is used"},
+    {"CS105", "copies from or to pageable memory", look_pageable, false, "use pinned memory (cuMemHostAlloc, cudaMallocHost, pin_memory=True)"},
+    {"CS106", "memory is allocated or freed between launches", look_allocations, false,
+     "allocate once and keep it, or use cuMemAllocAsync and cuMemFreeAsync (a memory pool)"},
+    {"CS107", "many short kernels, and the GPU waits for their launches", look_launches, false,
+     "put them into a CUDA graph, or do more work in one kernel"},
+    {"CS108", "a wait for an event that was recorded long before, or never", look_stale_waits, true,
+     "record the event behind the work that the wait is for, every time"},
+    {"CS109", "waits for events that order nothing", look_idle_waits, false, "leave out cuStreamWaitEvent where the stream's own order is enough"},
+    {"CS110", "streams or events made in a loop, or never destroyed", look_objects, true,
+     "make them once and use them again; destroy them at the end"},
+    {"CS111", "more streams had work at once than there are hardware queues", look_hardware_queues, false,
+     "use at most 8 streams at once, or set CUDA_DEVICE_MAX_CONNECTIONS up to 32"},
+    {"CS112", "priorities without effect", look_priorities, true,
+     "ask for a priority in cuCtxGetStreamPriorityRange; it only counts while other streams have work"},
+    {"CS113", "a loop that asks again and again whether work is done", look_spinning, true,
+     "wait by cuEventSynchronize (with CU_EVENT_BLOCKING_SYNC) or do other work between"},
+    {"CS114", "copies in both directions, one after the other", look_copy_engines, false,
+     "put copies to the device and from it on two streams, with two buffers"},
+    {"CS115", "calls failed", look_failed, true, "read the result of every call; an error of earlier work may come back from a later call"},
+    {"CS116", "host functions held a stream", look_host_functions, false, "do less in cuLaunchHostFunc: wake a thread, and let the stream go on"},
+};
+const size_t rule_count = sizeof rules / sizeof *rules;
+
+/* A find that cost less than this share of its device's time is not worth a change of the program. */
+static const double WORTH_SHARE = 0.005;
+
+void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times, const char *evidence)
+{
+    if (!to->rule->costless) {
+        const struct span *span = &to->of->idles->devices[device];
+        if (!(cost >= WORTH_SHARE * (double)(span->end - span->begin))) return;
+    }
+    to->rows = array_room(to->rows, to->count, &to->capacity, sizeof *to->rows);
+    to->rows[to->count++] = (struct find){to->rule, place, cost, times, evidence};
+}
+
+const char *find_time(struct findings *to, double ns)
+{
+    char shown[SHOWN_MAX];
+    return report_text(to->report, "%s", value_show(shown, UNIT_NS, ns));
+}
+
+const char *find_stream(struct findings *to, uint32_t stream)
+{
+    const struct run *run = to->of->run;
+    const struct stream *is = &run->streams[stream];
+    if (run->device_count < 2) return text_in(run, is->name);
+    return report_text(to->report, "%s of GPU %u", text_in(run, is->name), run->devices[is->device].ordinal);
+}
+
+const char *find_thread(struct findings *to, uint32_t thread)
+{
+    const struct run *run = to->of->run;
+    const struct thread *is = &run->threads[thread];
+    return report_text(to->report, "thread %u %s", is->tid, text_in(run, is->name));
+}
+
+static int by_cost(const void *left, const void *right)
+{
+    const struct find *a = left, *b = right;
+    const double cost_a = isnan(a->cost) ? -1 : a->cost, cost_b = isnan(b->cost) ? -1 : b->cost;
+    if (cost_a != cost_b) return cost_a > cost_b ? -1 : 1;
+    if (a->rule != b->rule) return a->rule < b->rule ? -1 : 1;
+    return a->times != b->times ? (a->times > b->times ? -1 : 1) : 0;
+}
+
+void findings_make(struct findings *findings, struct report *report, const struct analysis *of)
+{
+    *findings = (struct findings){.of = of, .report = report};
+    for (size_t i = 0; i < rule_count; i++) {
+        findings->rule = &rules[i];
+        rules[i].look(findings);
+    }
+    if (findings->count) qsort(findings->rows, findings->count, sizeof *findings->rows, by_cost);
+}

@@ -1,0 +1,218 @@
+/*
+ * Rules about the host: what it did, while the GPU was idle, that the GPU need not have waited for.
+ *
+ * If the host had not waited in a call, all that came behind it would have been as much earlier as the call took. So the idle time behind it would be
+ * shorter by that, and by no more than the host's part of it.
+ */
+#include <string.h>
+
+#include "tools/custream/report/findings.h"
+#include "tools/custream/report/gaps.h"
+#include "tools/custream/report/numbers.h"
+#include "tools/custream/report/room.h"
+#include "tools/custream/report/waits.h"
+
+struct search {
+    struct findings *to;
+    const struct run *run;
+    struct host_wait *waits;  /* by call */
+    struct numbers pageable;  /* by text: whether it names a copy of pageable memory, 0 or 1 */
+    struct numbers allocates; /* texts that name calls which allocate or free */
+};
+
+/* Who is to blame for a gap, and for how much of it. */
+struct blame {
+    int64_t cost;
+    uint32_t call; /* NONE: nobody */
+};
+static const struct blame nobody = {0, NONE};
+
+/* A rule of this file. */
+struct host_rule {
+    struct blame (*blame)(struct search *s, const struct gap *gap);
+    uint32_t (*place)(const struct call *call); /* a thread or stream */
+    const char *(*name)(struct findings *to, uint32_t place);
+    uint64_t least;   /* gaps of a place, for a find */
+    const char *what; /* the evidence begins so */
+};
+
+static uint32_t thread_of(const struct call *call)
+{
+    return call->thread;
+}
+static uint32_t stream_of(const struct call *call)
+{
+    return call->stream;
+}
+static int64_t duration(const struct call *call)
+{
+    return call->end - call->begin;
+}
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- all rules --- */
+
+struct tally {
+    int64_t cost, longest;
+    uint64_t times;
+    uint32_t call; /* of the longest */
+};
+
+static void flush(struct search *s, const struct host_rule *rule, struct tally *tallies, size_t places, uint32_t device)
+{
+    for (uint32_t i = 0; i < places; i++) {
+        const struct tally *tally = &tallies[i];
+        if (tally->times < rule->least || !tally->times) continue;
+        const char *evidence = report_text(s->to->report, "%s: at most %s at once, by %s", rule->what, find_time(s->to, (double)tally->longest),
+                                           text_in(s->run, s->run->calls[tally->call].name));
+        finding(s->to, device, rule->name(s->to, i), (double)tally->cost, tally->times, evidence);
+    }
+    memset(tallies, 0, places * sizeof *tallies);
+}
+
+static void look(struct findings *to, const struct host_rule *rule, struct search *s)
+{
+    const size_t places = rule->place == stream_of ? s->run->stream_count : s->run->thread_count;
+    struct tally *tallies = room_for(places, sizeof *tallies);
+    struct gap gap, last = {.device = NONE};
+    s->to = to;
+    s->waits = host_waits_make(s->run);
+    for (size_t at = 0; gap_next(to->of->idles, s->run, &at, &gap); last = gap) {
+        if (last.device != NONE && last.device != gap.device) flush(s, rule, tallies, places, last.device);
+        const struct blame blame = rule->blame(s, &gap);
+        if (blame.cost <= 0 || rule->place(&s->run->calls[blame.call]) == NONE) continue;
+        struct tally *tally = &tallies[rule->place(&s->run->calls[blame.call])];
+        if (blame.cost > tally->longest) tally->longest = blame.cost, tally->call = blame.call;
+        tally->cost += blame.cost;
+        tally->times++;
+    }
+    if (last.device != NONE) flush(s, rule, tallies, places, last.device);
+    free(tallies);
+    free(s->waits);
+}
+
+/* The wait that the thread was in when the gap began; NONE. Waits that began inside the gap had nothing to wait for. */
+static uint32_t wait_before(const struct search *s, const struct gap *gap)
+{
+    const uint32_t enqueuing = s->run->works[gap->next].call;
+    uint32_t wait = enqueuing == NONE ? NONE : s->waits[enqueuing].call;
+    while (wait != NONE && s->run->calls[wait].begin >= gap->begin) wait = s->waits[wait].call;
+    return wait != NONE && s->run->calls[wait].end + RELEASE_NS >= gap->begin ? wait : NONE;
+}
+
+static struct blame blame_wait(const struct search *s, const struct gap *gap, uint32_t wait)
+{
+    return (struct blame){earlier(gap->host, duration(&s->run->calls[wait])), wait};
+}
+
+/* All calls that the enqueuing thread was in while the gap lasted, and that match. */
+static struct blame blame_calls(struct search *s, const struct gap *gap, bool (*matches)(struct search *s, const struct call *call))
+{
+    struct blame blame = nobody;
+    int64_t sum = 0;
+    for (size_t i = gap->first; i < gap->last; i++) {
+        const struct idle *piece = &s->to->of->idles->rows[i];
+        if (piece->cause != CAUSE_HOST || piece->call == NONE || piece->call == blame.call || !matches(s, &s->run->calls[piece->call])) continue;
+        blame.call = piece->call;
+        sum += duration(&s->run->calls[piece->call]);
+    }
+    blame.cost = earlier(gap->host, sum);
+    return blame;
+}
+
+/* --- CS103, CS104: waits --- */
+
+static struct blame blame_synchronisation(struct search *s, const struct gap *gap)
+{
+    const uint32_t wait = wait_before(s, gap);
+    if (wait == NONE) return nobody;
+    const struct call *call = &s->run->calls[wait];
+    return call_kind(call) == CS_KIND_SYNC && call_how(call, CS_HOW_WIDE) ? blame_wait(s, gap, wait) : nobody;
+}
+
+void look_synchronisation(struct findings *to)
+{
+    /* A few times are the ends of phases; more are a loop. */
+    static const struct host_rule rule = {blame_synchronisation, thread_of, find_thread, 5,
+                                          "the GPU was idle after the thread had waited for all of it"};
+    look(to, &rule, &(struct search){.run = to->of->run});
+}
+
+static struct blame blame_copy(struct search *s, const struct gap *gap)
+{
+    const uint32_t wait = wait_before(s, gap);
+    return wait != NONE && call_kind(&s->run->calls[wait]) == CS_KIND_COPY ? blame_wait(s, gap, wait) : nobody;
+}
+
+void look_blocking_copies(struct findings *to)
+{
+    static const struct host_rule rule = {blame_copy, stream_of, find_stream, 1, "the GPU was idle after the host had waited for a copy"};
+    look(to, &rule, &(struct search){.run = to->of->run});
+}
+
+/* --- CS105: pageable memory --- */
+
+static bool work_pageable(struct search *s, const struct work *work)
+{
+    if (work->kind != WORK_COPY) return false;
+    uint32_t *known = numbers_at(&s->pageable, work->name, NONE);
+    if (*known == NONE) *known = strstr(text_in(s->run, work->name), "Pageable") != NULL; /* as Kineto names it */
+    return *known;
+}
+
+static bool call_pageable(struct search *s, const struct call *call)
+{
+    return call->works && work_pageable(s, &s->run->works[s->run->works_of[call->work]]);
+}
+
+/* The driver copies through memory of its own: before the copy to the device begins, and in the call that copies from it. */
+static struct blame blame_pageable(struct search *s, const struct gap *gap)
+{
+    struct blame blame = blame_calls(s, gap, call_pageable);
+    const uint32_t wait = wait_before(s, gap);
+    if (blame.call == NONE && wait != NONE && call_pageable(s, &s->run->calls[wait])) blame = blame_wait(s, gap, wait);
+    const struct work *next = &s->run->works[gap->next];
+    if (next->call != NONE && work_pageable(s, next)) blame = (struct blame){blame.cost + gap->launch, next->call};
+    return blame;
+}
+
+void look_pageable(struct findings *to)
+{
+    static const struct host_rule rule = {blame_pageable, stream_of, find_stream, 1, "the GPU was idle while or after pageable memory was copied"};
+    struct search s = {.run = to->of->run};
+    look(to, &rule, &s);
+    numbers_free(&s.pageable);
+}
+
+/* --- CS106: memory --- */
+
+/* Calls that the call table does not have, as other tools name them. */
+static const char *const allocating[] = {"cudaMalloc",        "cudaFree",          "cudaMallocHost",  "cudaHostAlloc",
+                                         "cudaFreeHost",      "cudaMallocManaged", "cudaMallocPitch", "cuMemAlloc_v2",
+                                         "cuMemAllocHost_v2", "cuMemHostAlloc",    "cuMemFreeHost",   "cuMemAllocManaged"};
+
+static bool call_allocates(struct search *s, const struct call *call)
+{
+    if (call_kind(call) == CS_KIND_MEMORY) return call->stream == NONE && !call_how(call, CS_HOW_PREFETCHES);
+    return call->call == CS_CALL_NONE && numbers_get(&s->allocates, call->name, 0);
+}
+
+static struct blame blame_allocation(struct search *s, const struct gap *gap)
+{
+    return blame_calls(s, gap, call_allocates);
+}
+
+void look_allocations(struct findings *to)
+{
+    static const struct host_rule rule = {blame_allocation, thread_of, find_thread, 1, "the GPU was idle while the thread allocated or freed memory"};
+    struct search s = {.run = to->of->run};
+    for (size_t i = 0; i < sizeof allocating / sizeof *allocating; i++) {
+        const text name = text_find(&s.run->texts, allocating[i]);
+        if (name) *numbers_at(&s.allocates, name, 1) = 1;
+    }
+    look(to, &rule, &s);
+    numbers_free(&s.allocates);
+}

@@ -1,0 +1,173 @@
+/* Rules about what waits for what on the GPU: the legacy default stream, hardware queues, host functions. */
+#include "tools/custream/report/findings.h"
+#include "tools/custream/report/room.h"
+
+/* What one place lost. Work that was late ran for `lost` longer than it had to, but two pieces at once lose the same time, which counts once. */
+struct tally {
+    int64_t covered; /* until when the time is counted */
+    int64_t cost;
+    uint64_t times;
+    uint32_t late; /* of overlap->lates: that which lost the most; NONE */
+    uint32_t idle; /* of idles->rows: the longest; NONE */
+};
+
+static struct tally *tallies_make(size_t count)
+{
+    struct tally *tallies = room_for(count, sizeof *tallies);
+    for (size_t i = 0; i < count; i++) tallies[i] = (struct tally){.covered = INT64_MIN, .late = NONE, .idle = NONE};
+    return tallies;
+}
+
+static void add_late(struct tally *tally, const struct analysis *of, uint32_t number)
+{
+    const struct late *late = &of->overlap->lates[number];
+    const int64_t begin = of->run->works[late->work].begin, from = tally->covered > begin ? tally->covered : begin, to = begin + late->lost;
+    if (to > from) tally->cost += to - from, tally->covered = to;
+    if (tally->late == NONE || of->overlap->lates[tally->late].lost < late->lost) tally->late = number;
+    tally->times++;
+}
+
+static int64_t idle_length(const struct idle *idle)
+{
+    return idle->end - idle->begin;
+}
+
+static void add_idle(struct tally *tally, const struct analysis *of, uint32_t number)
+{
+    const struct idle *rows = of->idles->rows;
+    tally->cost += idle_length(&rows[number]);
+    if (tally->idle == NONE || idle_length(&rows[tally->idle]) < idle_length(&rows[number])) tally->idle = number;
+    tally->times++;
+}
+
+/* Of the piece that lost the most. */
+static const char *example(struct findings *to, const struct tally *tally)
+{
+    const struct analysis *of = to->of;
+    const struct run *run = of->run;
+    if (tally->late != NONE) {
+        const struct late *late = &of->overlap->lates[tally->late];
+        const struct work *work = &run->works[late->work];
+        return report_text(to->report, "%s on %s waited while %s ran on %s, and could have begun %s earlier", text_in(run, work->name),
+                           find_stream(to, work->stream), text_in(run, run->works[late->during].name), find_stream(to, late->behind),
+                           find_time(to, (double)late->lost));
+    }
+    const struct idle *idle = &of->idles->rows[tally->idle];
+    const struct work *next = &run->works[idle->next];
+    return report_text(to->report, "the GPU was idle for %s before %s on %s", find_time(to, (double)idle_length(idle)), text_in(run, next->name),
+                       find_stream(to, next->stream));
+}
+
+/* One find by stream that lost something. */
+static void report_streams(struct findings *to, const struct tally *tallies, const char *what)
+{
+    for (uint32_t i = 0; i < to->of->run->stream_count; i++) {
+        if (!tallies[i].times) continue;
+        const char *evidence = report_text(to->report, "%s: %s", what, example(to, &tallies[i]));
+        finding(to, to->of->run->streams[i].device, find_stream(to, i), (double)tallies[i].cost, tallies[i].times, evidence);
+    }
+}
+
+/* --- the legacy default stream --- */
+
+/* The legacy default stream of each stream's context; NONE: it was not used. The caller frees it. */
+static uint32_t *legacy_streams(const struct run *run)
+{
+    uint32_t *legacy = room_for(run->stream_count, sizeof *legacy);
+    for (uint32_t i = 0; i < run->stream_count; i++) legacy[i] = NONE;
+    for (uint32_t l = 0; l < run->stream_count; l++) {
+        const struct stream *is = &run->streams[l];
+        if (is->origin != ORIGIN_LEGACY || !is->works) continue;
+        for (uint32_t i = 0; i < run->stream_count; i++) {
+            const struct stream *other = &run->streams[i];
+            if (other->device == is->device && (other->context == is->context || !other->context || !is->context)) legacy[i] = l;
+        }
+    }
+    return legacy;
+}
+
+void look_legacy(struct findings *to)
+{
+    const struct analysis *of = to->of;
+    uint32_t *legacy = legacy_streams(of->run);
+    struct tally *tallies = tallies_make(of->run->stream_count);
+    for (uint32_t i = 0; i < of->overlap->late_count; i++) {
+        const struct late *late = &of->overlap->lates[i];
+        const uint32_t stream = legacy[of->run->works[late->work].stream];
+        if (late->cause == CAUSE_LEGACY && stream != NONE) add_late(&tallies[stream], of, i);
+    }
+    for (uint32_t i = 0; i < of->idles->count; i++) {
+        const struct idle *idle = &of->idles->rows[i];
+        const uint32_t stream = legacy[of->run->works[idle->next].stream];
+        if (idle->cause == CAUSE_LEGACY && stream != NONE) add_idle(&tallies[stream], of, i);
+    }
+    report_streams(to, tallies, "work waited because of it alone");
+    free(tallies);
+    free(legacy);
+}
+
+static bool is_blocking(const struct run *run, uint32_t stream)
+{
+    const struct stream *is = &run->streams[stream];
+    return is->known && is->origin == ORIGIN_CREATED && !is->non_blocking;
+}
+
+/* Of two streams that the legacy stream ordered, the one that the program made as a blocking one; NONE: none. */
+static uint32_t blocking_of(const struct run *run, uint32_t waiting, uint32_t other)
+{
+    if (is_blocking(run, waiting)) return waiting;
+    return other != NONE && is_blocking(run, other) ? other : NONE;
+}
+
+void look_blocking(struct findings *to)
+{
+    const struct analysis *of = to->of;
+    const struct run *run = of->run;
+    struct tally *tallies = tallies_make(run->stream_count);
+    for (uint32_t i = 0; i < of->overlap->late_count; i++) {
+        const struct late *late = &of->overlap->lates[i];
+        const uint32_t stream = late->cause == CAUSE_LEGACY ? blocking_of(run, run->works[late->work].stream, late->behind) : NONE;
+        if (stream != NONE) add_late(&tallies[stream], of, i);
+    }
+    for (uint32_t i = 0; i < of->idles->count; i++) {
+        const struct idle *idle = &of->idles->rows[i];
+        if (idle->cause != CAUSE_LEGACY) continue;
+        const uint32_t blocker = of->holds[idle->next].blocker;
+        const uint32_t stream = blocking_of(run, run->works[idle->next].stream, blocker == NONE ? NONE : run->works[blocker].stream);
+        if (stream != NONE) add_idle(&tallies[stream], of, i);
+    }
+    report_streams(to, tallies, "work waited because the stream is a blocking one");
+    free(tallies);
+}
+
+/* --- hardware queues, host functions --- */
+
+void look_hardware_queues(struct findings *to)
+{
+    const struct analysis *of = to->of;
+    struct tally *tallies = tallies_make(of->run->device_count);
+    for (uint32_t i = 0; i < of->overlap->late_count; i++) {
+        const struct late *late = &of->overlap->lates[i];
+        if (late->cause == CAUSE_HARDWARE_QUEUE) add_late(&tallies[work_device(of->run, &of->run->works[late->work])], of, i);
+    }
+    for (uint32_t device = 0; device < of->run->device_count; device++) {
+        const struct tally *tally = &tallies[device];
+        if (!tally->times) continue;
+        const char *evidence =
+            report_text(to->report, "work was ready, and waited while more than %d streams had work: %s", HARDWARE_QUEUES, example(to, tally));
+        finding(to, device, report_text(to->report, "GPU %u", of->run->devices[device].ordinal), (double)tally->cost, tally->times, evidence);
+    }
+    free(tallies);
+}
+
+void look_host_functions(struct findings *to)
+{
+    const struct analysis *of = to->of;
+    struct tally *tallies = tallies_make(of->run->stream_count);
+    for (uint32_t i = 0; i < of->idles->count; i++) {
+        const struct idle *idle = &of->idles->rows[i];
+        if (idle->cause == CAUSE_HOST_FUNCTION) add_idle(&tallies[of->run->works[idle->next].stream], of, i);
+    }
+    report_streams(to, tallies, "work waited until a host function had returned");
+    free(tallies);
+}

@@ -1,0 +1,142 @@
+/* Rules about how streams are used: priorities, and both copy engines. */
+#include <math.h>
+
+#include "tools/custream/report/findings.h"
+#include "tools/custream/report/room.h"
+
+/* --- CS112: priorities --- */
+
+/* Streams that asked for another priority than they were given. */
+static void look_refused(struct findings *to)
+{
+    const struct run *run = to->of->run;
+    uint32_t first = NONE;
+    uint64_t streams = 0;
+    for (uint32_t i = 0; i < run->stream_count; i++) {
+        const struct stream *stream = &run->streams[i];
+        if (!stream->known || !stream->works || stream->origin != ORIGIN_CREATED || stream->requested == stream->priority) continue;
+        if (!streams++) first = i;
+    }
+    if (streams)
+        finding(to, NONE, find_stream(to, first), NAN, streams,
+                report_text(to->report, "it asked for priority %d and was given %d; streams like it: %lu", run->streams[first].requested,
+                            run->streams[first].priority, (unsigned long)streams - 1));
+}
+
+/* More different priorities than devices have (cuCtxGetStreamPriorityRange: six on devices of today). */
+enum { PRIORITIES = 16 };
+
+struct priorities {
+    struct {
+        int priority;
+        int64_t end; /* of the last of its work so far */
+    } of[PRIORITIES];
+    size_t count;
+    bool met; /* work of two was enqueued and not done at the same time */
+};
+
+static void meet(struct priorities *priorities, int priority, int64_t enqueued, int64_t end)
+{
+    size_t own = priorities->count;
+    for (size_t i = 0; i < priorities->count; i++) {
+        if (priorities->of[i].priority == priority) own = i;
+        else if (priorities->of[i].end > enqueued) priorities->met = true;
+    }
+    if (own == PRIORITIES) return;
+    if (own == priorities->count) priorities->of[priorities->count++].priority = priority, priorities->of[own].end = end;
+    else if (priorities->of[own].end < end) priorities->of[own].end = end;
+}
+
+/* Devices whose streams have different priorities, and no two of them ever had work at once. */
+static void look_alone(struct findings *to)
+{
+    const struct run *run = to->of->run;
+    struct priorities *devices = room_for(run->device_count, sizeof *devices);
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        const struct stream *stream = &run->streams[work->stream];
+        if (stream->known) meet(&devices[stream->device], stream->priority, to->of->holds[i].enqueued, work->end);
+    }
+    for (uint32_t d = 0; d < run->device_count; d++)
+        if (devices[d].count > 1 && !devices[d].met)
+            finding(to, NONE, report_text(to->report, "GPU %u", run->devices[d].ordinal), NAN, devices[d].count,
+                    report_text(to->report, "its streams have %lu priorities, and no two of different priority ever had work at once",
+                                (unsigned long)devices[d].count));
+    free(devices);
+}
+
+void look_priorities(struct findings *to)
+{
+    look_refused(to);
+    look_alone(to);
+}
+
+/* --- CS114: copy engines --- */
+
+/* Copies between host and device, which have an engine for each direction. */
+static bool crosses(const struct work *work)
+{
+    return work->kind == WORK_COPY && (work->way == CS_WAY_HtoD || work->way == CS_WAY_DtoH);
+}
+
+struct engine_use {
+    int64_t end[CS_WAY_COUNT]; /* of the last copy so far, by direction */
+    bool both;                 /* copies in both directions overlapped */
+};
+
+static struct engine_use *engines_used(const struct run *run)
+{
+    struct engine_use *uses = room_for(run->device_count, sizeof *uses);
+    for (size_t d = 0; d < run->device_count; d++) uses[d].end[CS_WAY_HtoD] = uses[d].end[CS_WAY_DtoH] = INT64_MIN;
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        if (!crosses(work)) continue;
+        struct engine_use *use = &uses[work_device(run, work)];
+        if (use->end[work->way == CS_WAY_HtoD ? CS_WAY_DtoH : CS_WAY_HtoD] > work->begin) use->both = true;
+        if (use->end[work->way] < work->end) use->end[work->way] = work->end;
+    }
+    return uses;
+}
+
+struct serial_copies {
+    int64_t cost;
+    uint64_t times;
+    uint32_t last;     /* that could have run earlier; NONE */
+    int64_t last_lost; /* how much of it: beside that the next one gains nothing */
+};
+
+/* How much of a copy could have run beside the one in the other direction that it waited for in its stream's order. */
+static int64_t lost(const struct run *run, const struct work *work, const struct hold *hold, const struct serial_copies *copies)
+{
+    if (!crosses(work) || hold->cause != CAUSE_ORDER || hold->blocker == NONE) return 0;
+    const struct work *before = &run->works[hold->blocker];
+    if (!crosses(before) || before->way == work->way) return 0;
+    const int64_t from = hold->enqueued > before->begin ? hold->enqueued : before->begin, length = work->end - work->begin;
+    const int64_t waited = before->end - from - (copies->last == hold->blocker ? copies->last_lost : 0);
+    return waited < length ? waited : length;
+}
+
+void look_copy_engines(struct findings *to)
+{
+    const struct run *run = to->of->run;
+    struct engine_use *uses = engines_used(run);
+    struct serial_copies *streams = room_for(run->stream_count, sizeof *streams);
+    for (size_t i = 0; i < run->stream_count; i++) streams[i].last = NONE;
+    for (uint32_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        struct serial_copies *copies = &streams[work->stream];
+        const int64_t copy_lost = uses[work_device(run, work)].both ? 0 : lost(run, work, &to->of->holds[i], copies);
+        if (copy_lost <= 0) continue;
+        copies->cost += copy_lost;
+        copies->times++;
+        copies->last = i;
+        copies->last_lost = copy_lost;
+    }
+    for (uint32_t i = 0; i < run->stream_count; i++)
+        if (streams[i].times)
+            finding(
+                to, run->streams[i].device, find_stream(to, i), (double)streams[i].cost, streams[i].times,
+                report_text(to->report, "copies waited in their stream for copies in the other direction; no two such copies of the GPU overlapped"));
+    free(streams);
+    free(uses);
+}

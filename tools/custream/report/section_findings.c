@@ -1,0 +1,43 @@
+/* Table "findings": what the rules found, with what it costs and what to do. */
+#include <ctype.h>
+#include <stdlib.h>
+
+#include "tools/custream/report/findings.h"
+
+static const struct column columns[] = {
+    {"id", "id", UNIT_TEXT, true},          {"title", "finding", UNIT_TEXT, false},
+    {"stream", "where", UNIT_TEXT, true},   {"cost_ns", "costs at most", UNIT_NS, false},
+    {"times", "times", UNIT_COUNT, false},  {"evidence", "evidence", UNIT_TEXT, false},
+    {"remedy", "remedy", UNIT_TEXT, false}, {"page", "page", UNIT_TEXT, false},
+};
+enum { ID, TITLE, STREAM, COST, TIMES, EVIDENCE, REMEDY, PAGE, COLUMNS };
+
+/* The heading of the page, as links name it. */
+static const char *page_of(struct report *report, const char *id)
+{
+    char anchor[16] = {0};
+    for (size_t i = 0; id[i] && i < sizeof anchor - 1; i++) anchor[i] = (char)tolower((unsigned char)id[i]);
+    return report_text(report, "docs/findings.md#%s", anchor);
+}
+
+void section_findings(struct report *report, const struct analysis *of)
+{
+    struct findings found;
+    findings_make(&found, report, of);
+    struct table *table = report_table(report, "findings", "What to change", columns, COLUMNS);
+    table->note = "Costs are upper bounds. Two findings may cost the same time: costs do not add up.";
+    table->shown = 20;
+    for (size_t i = 0; i < found.count; i++) {
+        const struct find *find = &found.rows[i];
+        struct cell *row = table_row(table);
+        row[ID].text = find->rule->id;
+        row[TITLE].text = find->rule->title;
+        row[STREAM].text = find->place;
+        row[COST].number = find->cost;
+        row[TIMES].number = (double)find->times;
+        row[EVIDENCE].text = find->evidence;
+        row[REMEDY].text = find->rule->remedy;
+        row[PAGE].text = page_of(report, find->rule->id);
+    }
+    free(found.rows);
+}
