@@ -1,10 +1,10 @@
 #include "tools/custream/report/step_difference.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "tools/custream/command.h"
+#include "tools/custream/report/room.h"
 #include "tools/custream/report/tally.h"
+#include "tools/custream/report/waits.h"
 
 /* A slowest that took no more than this share of the mean longer is like the others: its times differ by chance. */
 #define CHANCE 0.01
@@ -26,11 +26,6 @@ static void item_add(struct items *items, enum item item, uint32_t what, int64_t
     if (items->slowest) tally->sum[0] += (double)amount;
 }
 
-static bool waits(const struct call *call)
-{
-    return call_kind(call) == CS_KIND_SYNC || (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
-}
-
 /* The place among thread_calls of the thread's first call that begins at or after a time. */
 static uint32_t call_from(const struct run *run, uint32_t thread, int64_t time)
 {
@@ -49,7 +44,7 @@ static void items_of_calls(struct items *items, const struct range *range)
     for (uint32_t i = call_from(run, range->thread, range->begin); i < run->thread_calls.begins[range->thread + 1]; i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= range->end) break;
-        item_add(items, waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);
+        item_add(items, call_waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);
         for (uint32_t w = 0; w < call->works; w++) {
             const struct work *work = &run->works[run->works_of[call->work + w]];
             item_add(items, ITEM_WORK, work->name, work->end - work->begin);
@@ -125,7 +120,7 @@ const char *step_difference(const struct step_reader *reader, struct report *rep
 
 struct step_reader step_reader_make(const struct run *run, const struct idles *idles)
 {
-    struct step_reader reader = {run, idles, array_zeros(run->device_count + 1, sizeof(size_t))};
+    struct step_reader reader = {run, idles, room_for(run->device_count + 1, sizeof(size_t))};
     for (size_t i = 0; i < idles->count; i++) reader.device_idles[idles->rows[i].device + 1] = i + 1;
     for (size_t d = 0; d < run->device_count; d++)
         if (reader.device_idles[d + 1] < reader.device_idles[d]) reader.device_idles[d + 1] = reader.device_idles[d];
