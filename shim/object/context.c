@@ -18,8 +18,23 @@ bool cs_contexts_init(void) { return cs_pool_init(&cs_contexts, sizeof(struct cs
 static struct {
     _Atomic int state; /* 0 unknown, 1 being filled, 2 there */
     char name[128];
-    int sms;
+    int facts[CS_DEVICE_FACTS];
 } devices[DEVICES];
+
+/* What the driver calls each fact, and what Kineto does (those of the trace that it has not are named in its manner). */
+static const struct {
+    CUdevice_attribute attribute;
+    const char *name;
+} facts[CS_DEVICE_FACTS] = {
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, "numSms"},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, "computeMajor"},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, "computeMinor"},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, "maxThreadsPerMultiprocessor"},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, "maxBlocksPerMultiprocessor"},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, "regsPerMultiprocessor"},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, "sharedMemPerMultiprocessor"},
+    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, "asyncEngineCount"},
+};
 
 static void device_meet(int device)
 {
@@ -27,14 +42,14 @@ static void device_meet(int device)
     if (device < 0 || device >= DEVICES || cs_load_acq(&devices[device].state)) return;
     if (!atomic_compare_exchange_strong(&devices[device].state, &unknown, 1)) return;
     if (cs_real.cuDeviceGetName) cs_real.cuDeviceGetName(devices[device].name, sizeof devices[device].name, device);
-    if (cs_real.cuDeviceGetAttribute)
-        cs_real.cuDeviceGetAttribute(&devices[device].sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
+    for (int fact = 0; cs_real.cuDeviceGetAttribute && fact < CS_DEVICE_FACTS; fact++)
+        cs_real.cuDeviceGetAttribute(&devices[device].facts[fact], facts[fact].attribute, device);
     cs_store_rel(&devices[device].state, 2);
 }
 
 static bool is_met(int device) { return device >= 0 && device < DEVICES && cs_load_acq(&devices[device].state) == 2; }
 const char *cs_device_name(int device) { return is_met(device) ? devices[device].name : ""; }
-int cs_device_sms(int device) { return is_met(device) ? devices[device].sms : 0; }
+int cs_device_fact(int device, int fact, const char **name) { return *name = facts[fact].name, is_met(device) ? devices[device].facts[fact] : 0; }
 
 bool cs_device_is_simulated(void)
 {

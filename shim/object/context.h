@@ -28,9 +28,10 @@ CS_HIDDEN extern _Atomic cs_u32 cs_context_epoch;
 
 bool cs_contexts_init(void);
 
-/* Devices as their first context found them; "" and 0 before that. Any thread. */
+/* Devices as their first context found them; "" and 0 before that, and where the driver does not know. Any thread. */
+enum { CS_DEVICE_FACTS = 8 };
 const char *cs_device_name(int device);
-int cs_device_sms(int device);
+int cs_device_fact(int device, int fact, const char **name); /* a number of its properties, and what that is called in a trace */
 bool cs_device_is_simulated(void); /* the driver is the test double of this project */
 
 /* The thread's current context, 0 if none. Asks the driver (cuCtxGetCurrent) only where the wrapped calls do not tell. */

@@ -235,6 +235,17 @@ static char *put_leaks(char *at, const char *end)
     return cs_put_literal(at, "]");
 }
 
+static char *put_device_facts(char *at, int device)
+{
+    for (int fact = 0; fact < CS_DEVICE_FACTS; fact++) {
+        const char *name;
+        const int value = cs_device_fact(device, fact, &name);
+        at = cs_put_text(cs_put_literal(at, ",\""), name);
+        at = cs_put_int(cs_put_literal(at, "\":"), value);
+    }
+    return at;
+}
+
 static char *put_devices(char *at)
 {
     bool first = true;
@@ -247,8 +258,7 @@ static char *put_devices(char *at)
         at = cs_put_int(at, d);
         at = cs_put_literal(at, ",\"name\":");
         at = cs_put_string(at, cs_device_name(d), 256);
-        at = cs_put_literal(at, ",\"numSms\":");
-        at = cs_put_int(at, cs_device_sms(d));
+        at = put_device_facts(at, d);
         *at++ = '}';
     }
     return cs_put_literal(at, "]");

@@ -9,17 +9,17 @@ $(BENCH)/calls: tests/bench/calls.c $(B)/obj/shim/base/clock.o $(B)/obj/shim/bas
 $(BENCH)/parts: tests/bench/parts.c $(SHIM_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $< $(filter $(B)/obj/shim/base/% $(B)/obj/shim/calls/% $(B)/obj/shim/object/% $(B)/obj/shim/gpu/% $(B)/obj/shim/out/% $(B)/obj/shim/match/% $(B)/obj/shim/trace/%,$(SHIM_OBJ)) -o $@ -lpthread
-$(BENCH)/load: tests/bench/load.c
+$(BENCH)/load $(BENCH)/report: $(BENCH)/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $< -o $@
 
 # Built with the tests, so that it stays buildable.
-TEST_PROGRAMS += $(BENCH)/calls $(BENCH)/parts $(BENCH)/load
+TEST_PROGRAMS += $(BENCH)/calls $(BENCH)/parts $(BENCH)/load $(BENCH)/report
 
 .PHONY: bench bench-run
 bench:
 	+$(MAKE) deps
-	+$(MAKE) all $(BENCH)/calls $(BENCH)/parts $(BENCH)/load
+	+$(MAKE) all $(BENCH)/calls $(BENCH)/parts $(BENCH)/load $(BENCH)/report
 	@$(MAKE) --no-print-directory -s bench-run
 bench-run:
 	@CUSTREAM_TRACE=off $(BENCH_CALLS) $(BENCH)/calls pass
@@ -32,6 +32,7 @@ bench-run:
 	@$(BENCH)/parts writer $(BENCH)/writer.json
 	@$(BENCH)/parts writer $(BENCH)/writer.json.gz
 	@CUSTREAM_TRACE=$(BENCH)/launches.json CUSTREAM_TRACE_MAX=16G $(BENCH_CALLS) CUSTREAM_GPU=auto CUSTREAM_FAKE_DIRECT=0 CUSTREAM_FAKE_KERNEL_NS=2000 $(BENCH)/calls writer
+	@$(BENCH)/report $(B)/custream $(BENCH)/launches.json
 	@CUSTREAM_TRACE=$(BENCH)/rate.json CUSTREAM_TRACE_MAX=16G $(BENCH_CALLS) $(BENCH)/calls rate
 	@tail -c 2000 $(BENCH)/rate.json | sed -n 's/.*"lost_records":\([0-9]*\).*/lost_at_1m \1 records/p'
 	@$(BENCH)/load $(abspath $(B))/libcustream_shim.so /bin/true

@@ -44,7 +44,10 @@ def test_metadata(timeline):
     assert trace.totals == {"recorded": len(trace.host()), "lost_records": 0, "complete": True, "untracked_objects": 0, "arrows_dropped": 0,
                             "leaked_streams": 0, "leaked_events": 0}
     assert gpu["source"] == "cupti" and gpu["lost"] == gpu["without_call"] == gpu["without_times"] == gpu["launches_without_kernel"] == 0
-    assert trace.json["neverDestroyed"] == [] and trace.json["deviceProperties"] == [{"id": 0, "name": "custream simulated GPU", "numSms": 132}]
+    assert trace.json["neverDestroyed"] == []
+    assert trace.json["deviceProperties"] == [
+        {"id": 0, "name": "custream simulated GPU", "numSms": 132, "computeMajor": 9, "computeMinor": 0, "maxThreadsPerMultiprocessor": 2048,
+         "maxBlocksPerMultiprocessor": 32, "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 233472, "asyncEngineCount": 3}]
 
 
 def test_launch_arguments(timeline):

@@ -29,22 +29,21 @@ static struct idle *add(struct making *m, uint32_t device, uint32_t next, int64_
     struct idles *idles = m->idles;
     idles->rows = array_room(idles->rows, idles->count, &idles->capacity, sizeof *idles->rows);
     struct idle *row = &idles->rows[idles->count++];
-    *row = (struct idle){begin, end, device, next, cause, DOING_NOTHING_KNOWN, NONE, NONE, NONE};
+    *row = (struct idle){.begin = begin, .end = end, .next = next, .device = (uint8_t)device, .cause = cause, .call = NONE, .range = NONE};
     return row;
 }
 
 /* --- the host's part --- */
 
-/* One thing that the thread did, cut where its ranges change. */
+/* One thing that the thread of the next work's call did, cut where its ranges change. */
 static void add_host(struct making *m, const struct idle *like, int64_t begin, int64_t end, enum host_doing doing, uint32_t call)
 {
     while (begin < end) {
         int64_t until = end;
-        const uint32_t range = thread_range_at(&m->ranges, m->run, like->thread, begin, &until);
+        const uint32_t range = thread_range_at(&m->ranges, m->run, idle_thread(m->run, like), begin, &until);
         if (until > end) until = end;
         struct idle *row = add(m, like->device, like->next, begin, until, CAUSE_HOST);
         row->doing = doing;
-        row->thread = like->thread;
         row->call = call;
         row->range = range;
         begin = until;
@@ -66,8 +65,9 @@ static uint32_t first_call(const struct run *run, uint32_t thread, int64_t at)
 static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end)
 {
     const struct run *run = m->run;
-    const struct idle like = {.device = device, .next = next, .thread = run->calls[run->works[next].call].thread};
-    for (uint32_t i = first_call(run, like.thread, begin); begin < end && i < run->thread_calls.begins[like.thread + 1]; i++) {
+    const struct idle like = {.device = (uint8_t)device, .next = next};
+    const uint32_t thread = idle_thread(run, &like);
+    for (uint32_t i = first_call(run, thread, begin); begin < end && i < run->thread_calls.begins[thread + 1]; i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= end) break;
         if (call->end <= begin) continue;

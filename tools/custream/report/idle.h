@@ -9,15 +9,14 @@ enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL
 
 struct idle {
     int64_t begin, end;
-    uint32_t device;       /* index in run->devices */
-    uint32_t next;         /* the work that came next */
-    enum cause cause;
-    /* by CAUSE_HOST: */
-    enum host_doing doing;
-    uint32_t thread;       /* of the next work's call */
-    uint32_t call;         /* BLOCKED: in which call; CALL: likewise, one that does not wait; NONE */
-    uint32_t range;        /* the innermost range of that thread then; NONE */
+    uint32_t next;            /* the work that came next */
+    uint32_t device : 8;      /* index in run->devices */
+    enum cause cause : 8;
+    enum host_doing doing : 8; /* by CAUSE_HOST: the thread of the next work's call */
+    uint32_t call;            /* BLOCKED: in which call; CALL: likewise, one that does not wait; NONE */
+    uint32_t range;           /* the innermost range of that thread then; NONE */
 };
+static inline uint32_t idle_thread(const struct run *run, const struct idle *idle) { return run->calls[run->works[idle->next].call].thread; } /* by CAUSE_HOST */
 
 struct idles {
     struct idle *rows; /* in order of device, then time */

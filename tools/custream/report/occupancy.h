@@ -6,7 +6,8 @@
 
 /*
  * Blocks of the launch over the blocks that the device holds at once. 1.0 and more: the kernel alone fills it. NAN: not known, since the work is no kernel, or
- * the trace lacks its shape or the device's number of multiprocessors. The limits of a multiprocessor are those of compute capability 9.0.
+ * the trace lacks its shape or the device's number of multiprocessors. The limits of a multiprocessor are
+ * the trace's deviceProperties, and where those lack them the ones of compute capability 9.0.
  */
 double kernel_fills(const struct run *run, const struct work *work);
 

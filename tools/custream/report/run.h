@@ -70,10 +70,11 @@ struct stream {
     uint32_t works;        /* pieces of work on it */
 };
 
+/* What limits how much runs on a device at once; 0: not known. Of one multiprocessor where `sm_` stands before it. */
 struct device {
     uint32_t ordinal;
     text name;
-    uint32_t sms;          /* streaming multiprocessors; 0: not known */
+    uint32_t sms, sm_threads, sm_blocks, sm_registers, sm_shared_memory, copy_engines;
 };
 
 struct thread {

@@ -103,7 +103,7 @@ static uint64_t part(struct numbers *names, uint64_t before, uint32_t more)
 static uint64_t host_key(struct numbers *names, const struct run *run, const struct idle *idle)
 {
     uint64_t key = part(names, 0, idle->device);
-    key = part(names, key, idle->thread);
+    key = part(names, key, idle_thread(run, idle));
     key = part(names, key, (uint32_t)idle->doing);
     key = part(names, key, idle->call == NONE ? 0 : run->calls[idle->call].name);
     return part(names, key, idle->range == NONE ? 0 : run->ranges[idle->range].name);
@@ -121,7 +121,7 @@ static void host_row(struct report *report, struct table *table, const struct an
     const struct idle *idle = sum->longest;
     struct cell *row = table_row(table);
     row[HOST_DEVICE].number = run->devices[idle->device].ordinal;
-    row[HOST_THREAD].text = thread_name(report, run, idle->thread);
+    row[HOST_THREAD].text = thread_name(report, run, idle_thread(run, idle));
     row[HOST_DOING].text = doing_word[idle->doing];
     if (idle->call != NONE) row[HOST_CALL].text = text_in(run, run->calls[idle->call].name);
     if (idle->range != NONE) row[HOST_RANGE].text = text_in(run, run->ranges[idle->range].name);

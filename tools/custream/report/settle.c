@@ -103,6 +103,30 @@ static uint32_t thread_of_call(const void *run, size_t i) { return ((const struc
 
 /* --- the rest --- */
 
+/* From the n-th of the file's deviceProperties. */
+static void settle_device(struct run *run, struct device *device, unsigned n)
+{
+    const struct {
+        const char *name;
+        uint32_t *value;
+    } properties[] = {
+        {"numSms", &device->sms},
+        {"maxThreadsPerMultiprocessor", &device->sm_threads},
+        {"maxBlocksPerMultiprocessor", &device->sm_blocks},
+        {"regsPerMultiprocessor", &device->sm_registers},
+        {"sharedMemPerMultiprocessor", &device->sm_shared_memory},
+        {"asyncEngineCount", &device->copy_engines},
+    };
+    char path[64];
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+        snprintf(path, sizeof path, "deviceProperties.%u.%s", n, properties[i].name);
+        *properties[i].value = (uint32_t)run_number(run, path, 0);
+    }
+    snprintf(path, sizeof path, "deviceProperties.%u.name", n);
+    const struct fact *name = run_fact(run, path);
+    if (name) device->name = name->value;
+}
+
 static void settle_devices(struct run *run)
 {
     for (unsigned n = 0; n < 64; n++) {
@@ -112,11 +136,7 @@ static void settle_devices(struct run *run)
         if (id < 0) break;
         for (size_t d = 0; d < run->device_count; d++) {
             if (run->devices[d].ordinal != (uint32_t)id) continue;
-            snprintf(path, sizeof path, "deviceProperties.%u.numSms", n);
-            run->devices[d].sms = (uint32_t)run_number(run, path, 0);
-            snprintf(path, sizeof path, "deviceProperties.%u.name", n);
-            const struct fact *name = run_fact(run, path);
-            if (name) run->devices[d].name = name->value;
+            settle_device(run, &run->devices[d], n);
         }
     }
 }
