@@ -20,7 +20,7 @@ def legacy(mended):
     else:
         end = story.kernel(LEGACY, 4, 10 + 10 * MS, 40, "short")
         story.kernel(b, 8, end, 8 * MS, "b")
-    return story, [("CS101", "stream 7", 8 * MS + 40), ("CS102", "stream 14", 8 * MS)]
+    return story, [("CS101", "stream 7", 8 * MS + 40), ("CS102", "GPU 0", 8 * MS + 40)]
 
 
 def loop(mended, wait, work, before=0):

@@ -11,10 +11,12 @@ struct tally {
     uint32_t idle; /* of idles->rows: the longest; NONE */
 };
 
+static const struct tally no_tally = {.covered = INT64_MIN, .late = NONE, .idle = NONE};
+
 static struct tally *tallies_make(size_t count)
 {
     struct tally *tallies = room_for(count, sizeof *tallies);
-    for (size_t i = 0; i < count; i++) tallies[i] = (struct tally){.covered = INT64_MIN, .late = NONE, .idle = NONE};
+    for (size_t i = 0; i < count; i++) tallies[i] = no_tally;
     return tallies;
 }
 
@@ -119,25 +121,54 @@ static uint32_t blocking_of(const struct run *run, uint32_t waiting, uint32_t ot
     return other != NONE && is_blocking(run, other) ? other : NONE;
 }
 
+/* What the blocking streams of a device lost together. */
+struct blocked {
+    struct tally tally;
+    uint32_t streams, last; /* how many; one of them */
+};
+
+/* The device of the blocking stream, whose loss is to be added; `seen` knows the streams that are counted. */
+static struct tally *blocked_tally(const struct run *run, struct blocked *devices, bool *seen, uint32_t stream)
+{
+    struct blocked *blocked = &devices[run->streams[stream].device];
+    blocked->streams += !seen[stream];
+    blocked->last = stream;
+    seen[stream] = true;
+    return &blocked->tally;
+}
+
+static void report_blocked(struct findings *to, const struct blocked *blocked, uint32_t device)
+{
+    const char *place =
+        blocked->streams == 1 ? find_stream(to, blocked->last) : report_text(to->report, "GPU %u", to->of->run->devices[device].ordinal);
+    const char *evidence = report_text(to->report, "work waited because a stream is a blocking one (such streams: %u): %s", blocked->streams,
+                                       example(to, &blocked->tally));
+    finding(to, device, place, (double)blocked->tally.cost, blocked->tally.times, evidence);
+}
+
 void look_blocking(struct findings *to)
 {
     const struct analysis *of = to->of;
     const struct run *run = of->run;
-    struct tally *tallies = tallies_make(run->stream_count);
+    struct blocked *devices = room_for(run->device_count, sizeof *devices);
+    bool *seen = room_for(run->stream_count, sizeof *seen);
+    for (uint32_t d = 0; d < run->device_count; d++) devices[d].tally = no_tally;
     for (uint32_t i = 0; i < of->overlap->late_count; i++) {
         const struct late *late = &of->overlap->lates[i];
         const uint32_t stream = late->cause == CAUSE_LEGACY ? blocking_of(run, run->works[late->work].stream, late->behind) : NONE;
-        if (stream != NONE) add_late(&tallies[stream], of, i);
+        if (stream != NONE) add_late(blocked_tally(run, devices, seen, stream), of, i);
     }
     for (uint32_t i = 0; i < of->idles->count; i++) {
         const struct idle *idle = &of->idles->rows[i];
         if (idle->cause != CAUSE_LEGACY) continue;
         const uint32_t blocker = of->holds[idle->next].blocker;
         const uint32_t stream = blocking_of(run, run->works[idle->next].stream, blocker == NONE ? NONE : run->works[blocker].stream);
-        if (stream != NONE) add_idle(&tallies[stream], of, i);
+        if (stream != NONE) add_idle(blocked_tally(run, devices, seen, stream), of, i);
     }
-    report_streams(to, tallies, "work waited because the stream is a blocking one");
-    free(tallies);
+    for (uint32_t d = 0; d < run->device_count; d++)
+        if (devices[d].streams) report_blocked(to, &devices[d], d);
+    free(devices);
+    free(seen);
 }
 
 /* --- hardware queues, host functions --- */
