@@ -32,6 +32,12 @@ $(B)/tests/libnvtx_module.so: $(APPS_DIR)/nvtx.c $(APPS_DIR)/app.h $(APPS_DIR)/m
 $(B)/tests/null_stream $(B)/tests/graph_copies: $(B)/tests/%: $(APPS_DIR)/%.c $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ $(APPS_DRIVER)
+# Programs that plant what a report must find.
+PLANTED_SRC := $(wildcard $(APPS_DIR)/planted/*.c)
+TEST_PROGRAMS += $(B)/tests/planted
+$(B)/tests/planted: $(PLANTED_SRC) $(APPS_DIR)/planted/planted.h $(APPS_DIR)/module.mk $(FAKE)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) $(LDFLAGS) $(PLANTED_SRC) -o $@ $(APPS_DRIVER)
 # A program that uses the library: its folder is where the program is.
 $(B)/tests/keeps $(B)/tests/leaks: $(B)/tests/%: $(APPS_DIR)/%.c $(B)/tests/libmaker.so
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ -L$(B)/tests -lmaker '-Wl,-rpath,$$ORIGIN' $(APPS_DRIVER) -ldl

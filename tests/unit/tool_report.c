@@ -65,6 +65,7 @@ static void add_findings(struct report *report)
         row[3].number = 3204567;
         row[4].number = 12;
     }
+    findings->note = "Costs are upper bounds.";
     findings->shown = 1;
 }
 

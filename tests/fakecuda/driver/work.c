@@ -85,13 +85,39 @@ static bool kernel_step(struct fake_work *work, struct fake_running *running) {
     return true;
 }
 
+/* With CUSTREAM_FAKE_COPY_ENGINES: the copy that runs now in that direction between a device and the host, or NULL, and when the last one ended. */
+static struct engine {
+    const struct fake_running *running;
+    uint64_t free;
+} engines[16][2];
+
+/* NULL: a copy that needs none. */
+static struct engine *engine_of(const struct fake_work *work) {
+    const struct fake_memory *to = fake_memory_find((uintptr_t)work->copy.to.base), *from = fake_memory_find((uintptr_t)work->copy.from.base);
+    bool to_host = !to || to->type == CU_MEMORYTYPE_HOST, from_host = !from || from->type == CU_MEMORYTYPE_HOST;
+
+    if (!fake_copy_engines || to_host == from_host) return NULL;
+    return &engines[from_host ? to->device : from->device][from_host];
+}
+
+static bool copy_step(struct fake_work *work, struct fake_running *running) {
+    struct engine *engine = engine_of(work);
+
+    if (engine && engine->running && engine->running != running) return false;
+    if (engine && !engine->running) {
+        if (engine->free > running->start) running->start = engine->free;
+        engine->running = running;
+    }
+    if (!took(running, fake_copy_ns)) return false;
+    if (engine) *engine = (struct engine){NULL, running->end};
+    copy_bytes(work);
+    return true;
+}
+
 static bool started_step(struct fake_work *work, struct fake_running *running, bool fresh) {
     switch (work->type) {
     case WORK_KERNEL: return kernel_step(work, running);
-    case WORK_COPY:
-        if (!took(running, fake_copy_ns)) return false;
-        copy_bytes(work);
-        return true;
+    case WORK_COPY: return copy_step(work, running);
     case WORK_SET:
         if (!took(running, fake_copy_ns)) return false;
         set_values(work);

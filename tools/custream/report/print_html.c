@@ -113,6 +113,7 @@ static void findings_put(FILE *file, const struct table *findings)
 {
     fputs("<section id=\"findings\">\n", file);
     element_put(file, "h2", findings->row_count ? findings->title : "Nothing was found to change.");
+    if (findings->note && findings->row_count) element_put(file, "p", findings->note);
     for (size_t row = 0; row < findings->row_count && row < ROWS_MAX; row++) {
         const struct finding finding = finding_at(findings, row);
         if (row == rows_shown(findings)) fprintf(file, "<details><summary>%zu more findings</summary>\n", findings->row_count - row);

@@ -23,18 +23,54 @@ static void style_put(FILE *file, const struct print *print, enum style style, c
 
 /* --- a table --- */
 
-/* The columns of a table that have something to show, and how wide each is. */
+/* The columns of a table that have something to show, and how wide each is. Titles stand in as many lines as the longest takes. */
 struct layout {
     size_t columns[COLUMNS_SHOWN_MAX], count;
-    int width[COLUMNS_SHOWN_MAX];
+    int width[COLUMNS_SHOWN_MAX], title_lines;
 };
 
-/* The widest of a column's title and cells; 0: there is nothing in it. */
+/* The part of a title that stands on this line of a column so wide, from 0; its length, 0: the title has ended. */
+static int title_line(const char **title, int width, int line)
+{
+    const char *at = *title;
+    int length = 0;
+    for (;; line--) {
+        for (length = 0; at[length];) {
+            const int word = length + (int)strspn(at + length, " "), end = word + (int)strcspn(at + word, " ");
+            if (length && end > width) break;
+            length = end;
+        }
+        if (!line || !length) break;
+        at += length + (int)strspn(at + length, " ");
+    }
+    *title = at;
+    return length;
+}
+
+static int title_lines(const char *title, int width)
+{
+    int lines = 0;
+    for (const char *at = title; title_line(&at, width, lines); at = title) lines++;
+    return lines;
+}
+
+static int longest_word(const char *title)
+{
+    size_t longest = 0;
+    for (; *title; title += strspn(title, " ")) {
+        const size_t length = strcspn(title, " ");
+        if (length > longest) longest = length;
+        title += length;
+    }
+    return (int)longest;
+}
+
+/* The widest of a column's cells; 0: there is nothing in it. */
 static int column_width(const struct table *table, size_t column)
 {
     const struct column *of = &table->columns[column];
     bool empty = true;
-    int width = text_columns(of->title);
+    int width = 0;
     for (size_t row = 0; row < rows_shown(table); row++) {
         char shown[SHOWN_MAX];
         const struct cell *cell = &table->cells[row * table->column_count + column];
@@ -51,12 +87,17 @@ static bool is_text(const struct table *table, const struct layout *layout, size
     return table->columns[layout->columns[at]].unit == UNIT_TEXT;
 }
 
-/* Makes the widest text column narrower until all fit, or none can be. */
-static void layout_fit(struct layout *layout, const struct table *table, int columns)
+static int layout_total(const struct layout *layout)
 {
     int total = -GAP;
     for (size_t i = 0; i < layout->count; i++) total += layout->width[i] + GAP;
-    while (total > columns) {
+    return total;
+}
+
+/* Makes the widest text column narrower until all fit, or none can be. */
+static void layout_fit(struct layout *layout, const struct table *table, int columns)
+{
+    for (int total = layout_total(layout); total > columns; total--) {
         size_t widest = layout->count;
         for (size_t i = 0; i < layout->count; i++)
             if (is_text(table, layout, i) && layout->width[i] > TEXT_COLUMNS_MIN &&
@@ -64,31 +105,75 @@ static void layout_fit(struct layout *layout, const struct table *table, int col
                 widest = i;
         if (widest == layout->count) return;
         layout->width[widest]--;
-        total--;
     }
 }
 
+/* Where titles on one line leave too little room, each word of them may have its own. */
 static struct layout layout_make(const struct table *table, int columns)
 {
     struct layout layout = {.count = 0};
+    int words[COLUMNS_SHOWN_MAX];
     for (size_t c = 0; c < table->column_count && layout.count < COLUMNS_SHOWN_MAX; c++) {
-        const int width = column_width(table, c);
+        const int width = column_width(table, c), title = text_columns(table->columns[c].title), word = longest_word(table->columns[c].title);
         if (!width) continue;
         layout.columns[layout.count] = c;
-        layout.width[layout.count++] = width;
+        words[layout.count] = width > word ? width : word;
+        layout.width[layout.count++] = width > title ? width : title;
     }
+    if (layout_total(&layout) > columns) memcpy(layout.width, words, sizeof layout.width);
     layout_fit(&layout, table, columns);
+    for (size_t i = 0; i < layout.count; i++) {
+        const int lines = title_lines(table->columns[layout.columns[i]].title, layout.width[i]);
+        if (lines > layout.title_lines) layout.title_lines = lines;
+    }
     return layout;
 }
 
-/* Texts begin at the left of their column, numbers end at its right. The last text has no blanks behind it. */
-static void cell_put(FILE *file, const struct table *table, const struct layout *layout, size_t at, const char *text)
+/* Texts begin at the left of their column, numbers end at its right. The last of a line has no blanks behind it. */
+static void cell_put(FILE *file, const struct table *table, const struct layout *layout, size_t at, const char *text, bool last)
 {
     const int width = layout->width[at], wide = text_columns(text), fill = wide < width ? width - wide : 0;
     if (at) fprintf(file, "%*s", GAP, "");
     if (!is_text(table, layout, at)) fprintf(file, "%*s", fill, "");
     const int put = text_put_cut(file, text, width);
-    if (is_text(table, layout, at) && at + 1 < layout->count) fprintf(file, "%*s", width - put, "");
+    if (is_text(table, layout, at) && !last) fprintf(file, "%*s", width - put, "");
+}
+
+/* A line of texts, one a column. */
+static void line_put(FILE *file, const struct table *table, const struct layout *layout, const char *const texts[COLUMNS_SHOWN_MAX])
+{
+    size_t count = layout->count;
+    while (count && !*texts[count - 1]) count--;
+    for (size_t i = 0; i < count; i++) cell_put(file, table, layout, i, texts[i], i + 1 == count);
+    fputc('\n', file);
+}
+
+/* All titles end on the last line. */
+static void titles_put(FILE *file, const struct table *table, const struct layout *layout)
+{
+    for (int line = 0; line < layout->title_lines; line++) {
+        char parts[COLUMNS_SHOWN_MAX][SHOWN_MAX];
+        const char *texts[COLUMNS_SHOWN_MAX];
+        for (size_t i = 0; i < layout->count; i++) {
+            const char *title = table->columns[layout->columns[i]].title;
+            const int own = line - layout->title_lines + title_lines(title, layout->width[i]),
+                      length = own < 0 ? 0 : title_line(&title, layout->width[i], own);
+            snprintf(parts[i], sizeof parts[i], "%.*s", length, title);
+            texts[i] = parts[i];
+        }
+        line_put(file, table, layout, texts);
+    }
+}
+
+static void row_put(FILE *file, const struct table *table, const struct layout *layout, size_t row)
+{
+    char shown[COLUMNS_SHOWN_MAX][SHOWN_MAX];
+    const char *texts[COLUMNS_SHOWN_MAX];
+    for (size_t i = 0; i < layout->count; i++) {
+        const size_t column = layout->columns[i];
+        texts[i] = cell_show(shown[i], &table->columns[column], &table->cells[row * table->column_count + column]);
+    }
+    line_put(file, table, layout, texts);
 }
 
 static void table_put(FILE *file, const struct print *print, const struct table *table)
@@ -101,16 +186,9 @@ static void table_put(FILE *file, const struct print *print, const struct table 
     if (table->note) text_put_wrapped(file, table->note, print->columns, 0, 0);
     fputc('\n', file);
     if (print->color) fputs("\033[2m", file);
-    for (size_t i = 0; i < layout.count; i++) cell_put(file, table, &layout, i, table->columns[layout.columns[i]].title);
-    fputs(print->color ? "\033[0m\n" : "\n", file);
-    for (size_t row = 0; row < shown; row++) {
-        for (size_t i = 0; i < layout.count; i++) {
-            char out[SHOWN_MAX];
-            const size_t column = layout.columns[i];
-            cell_put(file, table, &layout, i, cell_show(out, &table->columns[column], &table->cells[row * table->column_count + column]));
-        }
-        fputc('\n', file);
-    }
+    titles_put(file, table, &layout);
+    if (print->color) fputs("\033[0m", file);
+    for (size_t row = 0; row < shown; row++) row_put(file, table, &layout, row);
     if (shown < table->row_count) fprintf(file, "and %zu more: --csv has all\n", table->row_count - shown);
 }
 
@@ -136,6 +214,7 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
     fputc('\n', file);
     style_put(file, print, STYLE_HEADING, findings->row_count ? findings->title : "Nothing was found to change.");
     fputc('\n', file);
+    if (findings->note && findings->row_count) text_put_wrapped(file, findings->note, print->columns, 0, 0);
     for (size_t row = 0; row < shown; row++) {
         const struct finding finding = finding_at(findings, row);
         fputc('\n', file);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/report/labels.h"
 #include "tools/custream/report/numbers.h"
 #include "tools/custream/report/section.h"
 
@@ -53,21 +54,19 @@ static int64_t idle_of(const struct analysis *of, uint32_t device)
 
 /* --- by cause --- */
 
-static const char *stream_of(const struct run *run, uint32_t stream) { return text_in(run, run->streams[stream].name); }
-
 /* What the longest of them was: "before sgemm on stream 14; recorded on stream 13 behind copy". */
 static const char *example(struct report *report, const struct analysis *of, const struct idle *idle)
 {
     const struct run *run = of->run;
     const struct work *next = &run->works[idle->next];
     const struct hold *hold = &of->holds[idle->next];
-    const char *name = text_in(run, next->name), *stream = stream_of(run, next->stream);
+    const char *name = text_in(run, next->name), *stream = stream_label(report, run, next->stream);
     const char *at = report_text(report, "at %.6f s, before %s on %s", (double)idle->begin / 1e9, name, stream);
     if (idle->cause == CAUSE_EVENT && hold->record != NONE && run->calls[hold->record].stream != NONE)
-        at = report_text(report, "%s; the event was recorded on %s", at, stream_of(run, run->calls[hold->record].stream));
+        at = report_text(report, "%s; the event was recorded on %s", at, stream_label(report, run, run->calls[hold->record].stream));
     if (hold->blocker == NONE || (idle->cause != CAUSE_EVENT && idle->cause != CAUSE_LEGACY)) return at;
     const struct work *blocker = &run->works[hold->blocker];
-    return report_text(report, "%s, behind %s on %s", at, text_in(run, blocker->name), stream_of(run, blocker->stream));
+    return report_text(report, "%s, behind %s on %s", at, text_in(run, blocker->name), stream_label(report, run, blocker->stream));
 }
 
 static void by_cause(struct report *report, struct table *table, const struct analysis *of, uint32_t device)
@@ -109,19 +108,13 @@ static uint64_t host_key(struct numbers *names, const struct run *run, const str
     return part(names, key, idle->range == NONE ? 0 : run->ranges[idle->range].name);
 }
 
-static const char *thread_name(struct report *report, const struct run *run, uint32_t thread)
-{
-    const struct thread *t = &run->threads[thread];
-    return report_text(report, "%s %u", t->name ? text_in(run, t->name) : "thread", t->tid);
-}
-
 static void host_row(struct report *report, struct table *table, const struct analysis *of, const struct sum *sum)
 {
     const struct run *run = of->run;
     const struct idle *idle = sum->longest;
     struct cell *row = table_row(table);
     row[HOST_DEVICE].number = run->devices[idle->device].ordinal;
-    row[HOST_THREAD].text = thread_name(report, run, idle_thread(run, idle));
+    row[HOST_THREAD].text = thread_label(report, run, idle_thread(run, idle));
     row[HOST_DOING].text = doing_word[idle->doing];
     if (idle->call != NONE) row[HOST_CALL].text = text_in(run, run->calls[idle->call].name);
     if (idle->range != NONE) row[HOST_RANGE].text = text_in(run, run->ranges[idle->range].name);

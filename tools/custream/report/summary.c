@@ -52,7 +52,7 @@ static void run_tell(struct line *line, const struct table *run)
     line_value(line, ", ", UNIT_COUNT, table_number(run, 0, "works"), " pieces of GPU work");
     line_count(line, " on ", table_number(run, 0, "streams"), "stream");
     if (unused > 0) line_value(line, " (", UNIT_COUNT, unused, " more without work)");
-    line_add(line, *source ? "; GPU times by %s." : ".", source);
+    line_add(line, *source ? "; GPU times from %s." : ".", source);
 }
 
 static void device_tell(struct line *line, const struct table *devices, size_t row)
@@ -76,7 +76,7 @@ static bool missing_tell(struct line *line, const struct table *run)
 {
     const char *whole = table_text(run, 0, "whole");
     if (!*whole || !strcmp(whole, "yes")) return false;
-    line_add(line, "The trace is not whole: %s.", whole);
+    line_add(line, "Missing from the trace: %s.", whole);
     return true;
 }
 
@@ -102,8 +102,10 @@ struct finding finding_at(const struct table *findings, size_t row)
                               .page = table_text(findings, row, "page")};
     const double cost = table_number(findings, row, "cost_ns"), times = table_number(findings, row, "times");
     struct line line = {finding.cost, sizeof finding.cost};
-    if (!isnan(cost)) line_value(&line, "", UNIT_NS, cost, "");
-    if (!isnan(times)) line_count(&line, isnan(cost) ? "" : ", ", times, "time");
+    if (isnan(cost)) line_add(&line, "not known");
+    else line_value(&line, "at most ", UNIT_NS, cost, "");
+    if (times > 0) line_count(&line, " (", times, "time");
+    if (times > 0) line_add(&line, ")");
     return finding;
 }
 

@@ -1,0 +1,158 @@
+"""The page of `custream report --html` in a browser: it needs nothing else, shows why the GPU was idle, and its tables are sorted by keyboard."""
+import html.parser
+import math
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from tests.handmade import GOOD, GPU, custream, flow, meta, render, slice_
+from tests.perfetto import browser
+
+HARD_NAME = '<script>alert("1")</script> & <b>\'k\'</b> \x1b[31m'
+VOID = {"meta", "link", "rect"}
+
+
+@pytest.fixture(scope="module")
+def driver():
+    """One browser for all pages."""
+    started = browser.start()
+    yield started
+    started.quit()
+
+
+@pytest.fixture
+def page_of(driver, tmp_path):
+    """The page of a trace, open in the browser: page_of(trace) is its text."""
+    def opened(trace):
+        path = tmp_path / "report.html"
+        done = custream("report", f"--html={path}", trace)
+        assert (done.returncode, done.stderr) == (0, "")
+        driver.get(path.as_uri())
+        return path.read_text()
+    return opened
+
+
+def rows_of(driver, table):
+    """The rows that are seen of the table with that key, a list of cells each."""
+    return driver.execute_script("return [...document.querySelectorAll('#' + arguments[0] + ' tbody tr')].filter(r => r.offsetHeight > 0)"
+                                 ".map(r => [...r.cells].map(c => c.textContent));", table)
+
+
+def trace_of(path, count, name="k"):
+    """A trace with that many kernels of 1 us each on two streams, a call before each and idle time between them."""
+    rows = {key: GOOD[key] for key in ("process", "thread", "gpu", "stream")}
+    rows["other stream"] = meta("thread_name", GPU, 14, "stream 14 <non-blocking>")
+    for n in range(count):
+        call = slice_("cuda_driver", "cuLaunchKernel", GOOD["launch"]["pid"], 4250, 3 * n, 0.5, **{"correlation": n + 1, "cs.stream": 13 + n % 2})
+        kernel = slice_("kernel", name, GPU, 13 + n % 2, 3 * n + 1, 1, device=0, stream=13 + n % 2, correlation=n + 1)
+        rows |= {f"c{n}": call, f"s{n}": flow("s", n + 1, call["pid"], 4250, call["ts"]), f"k{n}": kernel, f"f{n}": flow("f", n + 1, GPU, 13 + n % 2, kernel["ts"])}
+    path.write_text(render(rows))
+    return path
+
+
+class Balance(html.parser.HTMLParser):
+    """Fails where a tag does not close the one that was opened last."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text = [], ""
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID or (tag == "rect" and not self.get_starttag_text().endswith("/>")):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        """Closed as it was opened."""
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, self.getpos()
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_page_stands_alone(page_of, driver, tmp_path):
+    """No request, no complaint of the browser, no tag that a name has opened."""
+    page = page_of(trace_of(tmp_path / "t.json", 6, HARD_NAME))
+    assert driver.get_log("browser") == []
+    assert driver.execute_script("return performance.getEntriesByType('resource').map(e => e.name);") == []
+    assert "http:" not in page and "https:" not in page and "\x1b" not in page
+    balance = Balance()
+    balance.feed(page)
+    assert balance.open == []
+    assert '<script>alert("1")</script> & <b>\'k\'</b>' in balance.text
+    assert len(driver.find_elements(By.TAG_NAME, "script")) == 1
+
+
+def test_lanes(page_of, driver, tmp_path):
+    """Few pieces: one rectangle each, with a title; the idle time in the colour of its cause."""
+    page_of(trace_of(tmp_path / "t.json", 6))
+    lanes = {lane.find_element(By.TAG_NAME, "span").text: lane for lane in driver.find_elements(By.CSS_SELECTOR, ".lane:not(.axis)")}
+    assert list(lanes) == ["idle, by cause", "stream 13 prio -5 non-blocking", "stream 14 <non-blocking>"]
+    idle, works, _ = lanes.values()
+    idle_pieces = idle.find_elements(By.TAG_NAME, "rect")
+    assert {piece.get_attribute("class") for piece in idle_pieces} == {"c0", "c1"}  # the host had not enqueued it; its way to the GPU
+    assert sum(float(piece.get_attribute("width")) for piece in idle_pieces) == pytest.approx(2000 * 10 / 16, rel=0.01)
+    assert len(works.find_elements(By.CSS_SELECTOR, "rect.k0")) == 3
+    titles = [title.get_attribute("textContent") for title in works.find_elements(By.TAG_NAME, "title")]
+    assert titles == ["k: 1.000 us, from 0 ns on", "k: 1.000 us, from 6.000 us on", "k: 1.000 us, from 12.00 us on"]
+    colors = driver.execute_script("return [...document.querySelectorAll('.legend rect')].map(r => { const s = getComputedStyle(r);"
+                                   "return s.fill + s.stroke + s.strokeDasharray + s.opacity; });")
+    assert len(colors) == len(set(colors)) == 17
+
+
+def test_many_pieces_are_merged(page_of, driver, tmp_path):
+    """At most 2,000 rectangles a lane, however much is on it, which cover what they stand for."""
+    page_of(trace_of(tmp_path / "t.json", 6000))
+    for rectangles in driver.execute_script("return [...document.querySelectorAll('.lane svg')].map(s => [...s.querySelectorAll('rect')]"
+                                            ".map(r => ['x', 'width', 'y', 'height'].map(a => Number(r.getAttribute(a)))));"):
+        assert 1 <= len(rectangles) <= 2000
+        assert all(0 <= x and x + width <= 2000 and y + height == 8 and 1 <= height <= 8 for x, width, y, height in rectangles)
+        ends = [(x, x + width) for x, width, _, _ in rectangles]
+        assert ends == sorted(ends) and sum(end - begin for begin, end in ends) > 1900
+
+
+def number(driver, table, column):
+    """The numbers of a column, in the order of its rows."""
+    values = driver.execute_script("return [...document.querySelectorAll('#' + arguments[0] + ' tbody tr')].map(r => r.cells[arguments[1]].dataset.v);", table, column)
+    return [float(value) if value else math.nan for value in values]
+
+
+def test_tables_are_sorted_by_keyboard(page_of, driver, root):
+    page_of(root / "traces/known-h200.json.gz")
+    heads = driver.find_elements(By.CSS_SELECTOR, "#metrics th")
+    key, _, value = heads
+    before = number(driver, "metrics", 2)
+    known = sorted((n for n in before if not math.isnan(n)), reverse=True)
+    driver.execute_script("arguments[0].focus();", key.find_element(By.TAG_NAME, "button"))
+    for _ in range(2):
+        driver.switch_to.active_element.send_keys(Keys.TAB)
+    driver.switch_to.active_element.send_keys(Keys.ENTER)
+    assert value.get_attribute("aria-sort") == "descending"
+    assert number(driver, "metrics", 2)[:len(known)] == known
+    driver.switch_to.active_element.send_keys(Keys.SPACE)
+    assert value.get_attribute("aria-sort") == "ascending" and key.get_attribute("aria-sort") is None
+    after = number(driver, "metrics", 2)
+    assert after[:len(known)] == known[::-1] and all(map(math.isnan, after[len(known):]))  # what is not known stays last
+    key.find_element(By.TAG_NAME, "button").click()
+    names = [row[0] for row in rows_of(driver, "metrics")]
+    assert key.get_attribute("aria-sort") == "ascending" and value.get_attribute("aria-sort") is None and names == sorted(names)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_of_the_scheme(page_of, driver, root, scheme):
+    """Text has enough contrast with what is behind it."""
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+    page_of(root / "traces/known-h200.json.gz")
+    text, back = (driver.execute_script(f"return getComputedStyle(document.body).{which};") for which in ("color", "backgroundColor"))
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    light, dark = sorted((luminance(text), luminance(back)), reverse=True)
+    assert (luminance(back) > luminance(text)) == (scheme == "light") and (light + 0.05) / (dark + 0.05) > 7
+
+
+def luminance(color):
+    """https://www.w3.org/TR/WCAG21/#dfn-relative-luminance, of "rgb(1, 2, 3)"."""
+    parts = [int(part) / 255 for part in color[color.index("(") + 1:-1].split(",")]
+    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,13 @@
+/* How a report calls streams and threads. */
+#ifndef CS_REPORT_LABELS_H
+#define CS_REPORT_LABELS_H
+
+#include "tools/custream/report/run.h"
+#include "tools/custream/report/table.h"
+
+/* As the timeline shows it; "stream 13" where it has no name. */
+const char *stream_label(struct report *report, const struct run *run, uint32_t stream);
+/* Its name and the system's number: "python3 1191"; "thread 1191" where it has no name. */
+const char *thread_label(struct report *report, const struct run *run, uint32_t thread);
+
+#endif

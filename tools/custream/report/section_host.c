@@ -1,0 +1,167 @@
+/*
+ * Where the host waited for a device, and for which work. One pass over the calls in their order knows of each stream, event and device which of the work so far
+ * ends last: that is what a wait waits for.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/labels.h"
+#include "tools/custream/report/section_parts.h"
+#include "tools/custream/report/tally.h"
+
+static const struct column wait_columns[] = {
+    {"call", "call", UNIT_TEXT, true},
+    {"thread", "thread", UNIT_TEXT, true},
+    {"for", "for", UNIT_TEXT, true},
+    {"times", "times", UNIT_COUNT, false},
+    {"blocked_ns", "blocked", UNIT_NS, false},
+    {"longest_ns", "longest", UNIT_NS, false},
+};
+
+enum {
+    COPY_BLOCKS_NS = 20000, /* a synchronous copy that takes no longer than this is taken to have waited for nothing */
+    CLOCKS_NS = 20000,      /* times on the GPU may be off by so much, where they come from events */
+    ROWS_SHOWN = 20,
+};
+
+/* By what is waited for: the work that ends last of what was enqueued so far; NONE. */
+struct front {
+    const struct run *run;
+    uint32_t *streams;      /* what else a stream waits for is among it */
+    uint32_t *devices;
+    uint32_t *blocking;     /* by device: of the streams that the legacy default stream waits for */
+    struct numbers events;  /* work by an event's number: what it recorded last */
+    uint32_t loose;         /* works before this one in which no call is known stand in the front */
+};
+
+static uint32_t *none(size_t count)
+{
+    uint32_t *made = reallocarray(NULL, count + 1, sizeof *made);
+    if (!made) out_of_memory();
+    for (size_t i = 0; i <= count; i++) made[i] = NONE;
+    return made;
+}
+
+static struct front front_make(const struct run *run)
+{
+    return (struct front){.run = run, .streams = none(run->stream_count), .devices = none(run->device_count), .blocking = none(run->device_count)};
+}
+
+static void front_free(struct front *front)
+{
+    free(front->streams);
+    free(front->devices);
+    free(front->blocking);
+    numbers_free(&front->events);
+}
+
+static uint32_t later(const struct run *run, uint32_t one, uint32_t other)
+{
+    if (one == NONE || other == NONE) return one == NONE ? other : one;
+    return run->works[other].end > run->works[one].end ? other : one;
+}
+
+static void front_work(struct front *front, uint32_t stream, uint32_t work)
+{
+    const struct run *run = front->run;
+    const struct stream *s = &run->streams[stream];
+    front->streams[stream] = later(run, front->streams[stream], work);
+    front->devices[s->device] = later(run, front->devices[s->device], work);
+    if (!s->non_blocking) front->blocking[s->device] = later(run, front->blocking[s->device], work);
+}
+
+static uint32_t front_of_stream(const struct front *front, uint32_t stream)
+{
+    const struct stream *s = &front->run->streams[stream];
+    return s->origin == ORIGIN_LEGACY ? later(front->run, front->streams[stream], front->blocking[s->device]) : front->streams[stream];
+}
+
+/* What the call adds: its work on the stream that it names, also where nodes of a graph ran on others; an event's record; a wait for one. */
+static void front_call(struct front *front, const struct call *call)
+{
+    const enum cs_kind kind = call_kind(call);
+    for (uint32_t i = 0; i < call->works; i++) {
+        const uint32_t work = front->run->works_of[call->work + i];
+        front_work(front, call->stream == NONE ? front->run->works[work].stream : call->stream, work);
+    }
+    if (call->stream == NONE || call->result) return;
+    if (kind == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) *numbers_at(&front->events, call->what, NONE) = front_of_stream(front, call->stream);
+    if (kind != CS_KIND_WAIT) return;
+    const uint32_t waited = numbers_get(&front->events, call->what, NONE);
+    front->streams[call->stream] = later(front->run, front->streams[call->stream], waited);
+}
+
+/* Work of which no call is known counts as enqueued when it began. */
+static void front_loose(struct front *front, int64_t until)
+{
+    const struct run *run = front->run;
+    for (; front->loose < run->work_count && run->works[front->loose].begin <= until; front->loose++)
+        if (run->works[front->loose].call == NONE) front_work(front, run->works[front->loose].stream, front->loose);
+}
+
+static bool ended_in(const struct work *work, const struct call *call) { return work->end > call->begin && work->end <= call->end + CLOCKS_NS; }
+
+/* The work that a wait waited for; NONE: nothing that still ran. What ends later was enqueued by another thread meanwhile, or is of another device. */
+static uint32_t ended_wait(const struct front *front, const struct call *call)
+{
+    const struct run *run = front->run;
+    uint32_t work = NONE;
+    if (call_kind(call) == CS_KIND_COPY && call->works) return run->works_of[call->work + call->works - 1];
+    if (call->stream != NONE) work = front_of_stream(front, call->stream);
+    else if (call->what) work = numbers_get(&front->events, call->what, NONE);
+    else
+        for (size_t d = 0; d < run->device_count; d++)
+            if (front->devices[d] != NONE && ended_in(&run->works[front->devices[d]], call)) work = later(run, work, front->devices[d]);
+    return work != NONE && ended_in(&run->works[work], call) ? work : NONE;
+}
+
+static bool waits(const struct call *call)
+{
+    if (call_kind(call) == CS_KIND_SYNC) return true;
+    return call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS) && call->end - call->begin > COPY_BLOCKS_NS;
+}
+
+/* Rows are found by two numbers, each for a pair: who called what; the name of the work and its stream, 0 for none. */
+struct waits {
+    struct tallies rows, callers, works;
+};
+
+static uint32_t pair_number(struct tallies *pairs, uint32_t high, uint32_t low) { return (uint32_t)(tally_of(pairs, key_of(high, low)) - pairs->rows); }
+
+static void wait_add(struct waits *waits, const struct run *run, const struct call *call, uint32_t work)
+{
+    const uint32_t caller = pair_number(&waits->callers, call->name, call->thread);
+    const uint32_t ended = work == NONE ? pair_number(&waits->works, 0, NONE) : pair_number(&waits->works, run->works[work].name, run->works[work].stream);
+    tally_add(tally_of(&waits->rows, key_of(caller, ended)), call->end - call->begin);
+}
+
+static void wait_put(struct table *table, struct report *report, const struct run *run, const struct waits *waits, const struct tally *tally)
+{
+    const uint64_t caller = waits->callers.rows[key_high(tally->key)].key, ended = waits->works.rows[key_low(tally->key)].key;
+    const char *what = "nothing that still ran";
+    if (key_low(ended) != NONE) what = report_text(report, "%s on %s", text_in(run, key_high(ended)), stream_label(report, run, key_low(ended)));
+    TABLE_PUT(table, wait_columns, CELL_TEXT(text_in(run, key_high(caller))), CELL_TEXT(thread_label(report, run, key_low(caller))), CELL_TEXT(what),
+              CELL_NUMBER(tally->times), CELL_NUMBER(tally->total), CELL_NUMBER(tally->longest));
+}
+
+void section_host(struct report *report, const struct analysis *of)
+{
+    const struct run *run = of->run;
+    struct table *table = TABLE_NEW(report, "host_waits", "Where the host waited for the GPU", wait_columns);
+    struct front front = front_make(run);
+    struct waits found = {0};
+    for (size_t c = 0; c < run->call_count; c++) {
+        const struct call *call = &run->calls[c];
+        front_loose(&front, call->begin);
+        front_call(&front, call);
+        if (waits(call)) wait_add(&found, run, call, ended_wait(&front, call));
+    }
+    tallies_sort(&found.rows);
+    for (size_t i = 0; i < found.rows.count; i++) wait_put(table, report, run, &found, &found.rows.rows[i]);
+    table->shown = ROWS_SHOWN;
+    front_free(&front);
+    tallies_free(&found.rows);
+    tallies_free(&found.callers);
+    tallies_free(&found.works);
+}

@@ -1,0 +1,191 @@
+/* The ranges that the program named (NVTX), and how long the GPU was busy with what was called in them, or idle since they did something else. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/section_parts.h"
+#include "tools/custream/report/tally.h"
+
+static const struct column range_columns[] = {
+    {"name", "range", UNIT_TEXT, true},
+    {"domain", "domain", UNIT_TEXT, true},
+    {"times", "times", UNIT_COUNT, false},
+    {"total_ns", "total", UNIT_NS, false},
+    {"mean_ns", "mean", UNIT_NS, false},
+    {"shortest_ns", "shortest", UNIT_NS, false},
+    {"longest_ns", "longest", UNIT_NS, false},
+    {"gpu_busy_ns", "GPU busy with it", UNIT_NS, false},
+    {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, false},
+};
+
+enum { RANGE_GPU_BUSY, RANGE_IDLE_HOST, ROWS_SHOWN = 20 };
+
+/* The ranges around calls. Consecutive calls of a thread have the same ones most of the time: they share a set. */
+struct around {
+    const struct run *run;
+    uint32_t *row;      /* by range: its row of the table */
+    uint32_t *set[2];   /* by call: the set of its thread's ranges, and that of the process's; 0: none, or the call enqueued nothing */
+    uint32_t *members;  /* rows of all sets; set s has members[begins[s] .. begins[s + 1]) */
+    size_t member_count, member_capacity;
+    size_t *begins;
+    size_t set_count, set_capacity;
+};
+
+/* Ranges that have begun and not ended, on one thread or in the process. */
+struct open {
+    uint32_t *ranges;
+    size_t count, capacity;
+    int64_t soonest; /* when the first of them ends */
+};
+
+static bool open_drop(struct open *open, const struct run *run, int64_t now)
+{
+    size_t kept = 0;
+    if (!open->count || open->soonest > now) return false;
+    open->soonest = INT64_MAX;
+    for (size_t i = 0; i < open->count; i++) {
+        const int64_t end = run->ranges[open->ranges[i]].end;
+        if (end <= now) continue;
+        open->ranges[kept++] = open->ranges[i];
+        if (end < open->soonest) open->soonest = end;
+    }
+    open->count = kept;
+    return true;
+}
+
+static void open_add(struct open *open, uint32_t range, int64_t end)
+{
+    if (!open->count || end < open->soonest) open->soonest = end;
+    open->ranges = array_room(open->ranges, open->count, &open->capacity, sizeof *open->ranges);
+    open->ranges[open->count++] = range;
+}
+
+static void set_begin(struct around *around)
+{
+    around->begins = array_room(around->begins, around->set_count, &around->set_capacity, sizeof *around->begins);
+    around->begins[around->set_count++] = around->member_count;
+}
+
+static uint32_t set_add(struct around *around, const struct open *open)
+{
+    for (size_t i = 0; i < open->count; i++) {
+        around->members = array_room(around->members, around->member_count, &around->member_capacity, sizeof *around->members);
+        around->members[around->member_count++] = around->row[open->ranges[i]];
+    }
+    set_begin(around);
+    return (uint32_t)around->set_count - 2;
+}
+
+/* Sets of the calls `calls` (NULL: all), which are in order, from ranges in order. */
+static void around_sweep(struct around *around, uint32_t *sets, const uint32_t *calls, size_t call_count, const uint32_t *ranges, size_t range_count)
+{
+    const struct run *run = around->run;
+    struct open open = {0};
+    size_t next = 0;
+    uint32_t set = 0;
+    for (size_t i = 0; i < call_count && range_count; i++) {
+        const uint32_t c = calls ? calls[i] : (uint32_t)i;
+        const int64_t now = run->calls[c].begin;
+        if (!run->calls[c].works) continue;
+        bool changed = open_drop(&open, run, now);
+        for (; next < range_count && run->ranges[ranges[next]].begin <= now; next++) {
+            if (run->ranges[ranges[next]].end <= now) continue;
+            open_add(&open, ranges[next], run->ranges[ranges[next]].end);
+            changed = true;
+        }
+        if (changed) set = open.count ? set_add(around, &open) : 0;
+        sets[c] = set;
+    }
+    free(open.ranges);
+}
+
+/* Those of the process come behind the last thread's. */
+static uint32_t thread_of_range(const void *of, size_t range)
+{
+    const struct run *run = of;
+    const uint32_t thread = run->ranges[range].thread;
+    return thread == NONE ? (uint32_t)run->thread_count : thread;
+}
+
+static void around_make(struct around *around)
+{
+    const struct run *run = around->run;
+    struct groups by_thread = groups_make(run->thread_count + 1, run->range_count, thread_of_range, run);
+    const uint32_t *first = by_thread.begins, *calls = run->thread_calls.begins;
+    around->set[0] = array_zeros(run->call_count, sizeof *around->set[0]);
+    around->set[1] = array_zeros(run->call_count, sizeof *around->set[1]);
+    set_begin(around);
+    set_begin(around); /* set 0 is empty */
+    for (size_t t = 0; t < run->thread_count; t++)
+        around_sweep(around, around->set[0], run->thread_calls.members + calls[t], calls[t + 1] - calls[t], by_thread.members + first[t], first[t + 1] - first[t]);
+    first += run->thread_count;
+    around_sweep(around, around->set[1], NULL, run->call_count, by_thread.members + first[0], first[1] - first[0]);
+    groups_free(&by_thread);
+}
+
+static void around_free(struct around *around)
+{
+    free(around->row);
+    free(around->set[0]);
+    free(around->set[1]);
+    free(around->members);
+    free(around->begins);
+}
+
+/* How long any work of each row's ran: works come in order of begin, so what is new of each lies behind where the row's last ended. */
+static void add_busy(struct tallies *tallies, const struct around *around)
+{
+    const struct run *run = around->run;
+    int64_t *until = array_zeros(tallies->count, sizeof *until);
+    for (size_t i = 0; i < tallies->count; i++) until[i] = INT64_MIN;
+    for (size_t w = 0; w < run->work_count; w++) {
+        const struct work *work = &run->works[w];
+        for (int which = 0; which < 2 && work->call != NONE; which++) {
+            const uint32_t set = around->set[which][work->call];
+            for (size_t m = around->begins[set]; m < around->begins[set + 1]; m++) {
+                const uint32_t row = around->members[m];
+                if (work->end <= until[row]) continue;
+                tallies->rows[row].sum[RANGE_GPU_BUSY] += (double)(work->end - (work->begin > until[row] ? work->begin : until[row]));
+                until[row] = work->end;
+            }
+        }
+    }
+    free(until);
+}
+
+static void add_idle(struct tallies *tallies, const struct around *around, const struct idles *idles)
+{
+    for (size_t i = 0; i < idles->count; i++) {
+        const struct idle *idle = &idles->rows[i];
+        if (idle->cause == CAUSE_HOST && idle->range != NONE) tallies->rows[around->row[idle->range]].sum[RANGE_IDLE_HOST] += (double)(idle->end - idle->begin);
+    }
+}
+
+static void range_put(struct table *table, const struct run *run, const struct tally *tally)
+{
+    const text domain = key_low(tally->key);
+    TABLE_PUT(table, range_columns, CELL_TEXT(text_in(run, key_high(tally->key))), CELL_TEXT(domain ? text_in(run, domain) : NULL), CELL_NUMBER(tally->times),
+              CELL_NUMBER(tally->total), CELL_NUMBER(tally_mean(tally)), CELL_NUMBER(tally->shortest), CELL_NUMBER(tally->longest),
+              CELL_NUMBER(tally->sum[RANGE_GPU_BUSY]), CELL_NUMBER(tally->sum[RANGE_IDLE_HOST]));
+}
+
+void section_ranges(struct report *report, const struct analysis *of)
+{
+    const struct run *run = of->run;
+    struct table *table = TABLE_NEW(report, "ranges", "The ranges that the program named", range_columns);
+    struct around around = {.run = run, .row = array_zeros(run->range_count, sizeof(uint32_t))};
+    struct tallies tallies = {0};
+    for (size_t r = 0; r < run->range_count; r++) {
+        struct tally *tally = tally_of(&tallies, key_of(run->ranges[r].name, run->ranges[r].domain));
+        tally_add(tally, run->ranges[r].end - run->ranges[r].begin);
+        around.row[r] = (uint32_t)(tally - tallies.rows);
+    }
+    around_make(&around);
+    add_busy(&tallies, &around);
+    add_idle(&tallies, &around, of->idles);
+    tallies_sort(&tallies);
+    for (size_t i = 0; i < tallies.count; i++) range_put(table, run, &tallies.rows[i]);
+    table->shown = ROWS_SHOWN;
+    tallies_free(&tallies);
+    around_free(&around);
+}

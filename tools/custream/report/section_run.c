@@ -1,0 +1,199 @@
+/* What was run, whether the trace has all of it, and how busy each device was. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/concurrency.h"
+#include "tools/custream/report/section.h"
+#include "tools/custream/report/tally.h"
+
+static const struct column run_columns[] = {
+    {"program", "program", UNIT_TEXT, true},
+    {"pid", "process", UNIT_COUNT, true},
+    {"rank", "rank", UNIT_COUNT, false},
+    {"source", "GPU times from", UNIT_TEXT, false},
+    {"wall_ns", "duration", UNIT_NS, false},
+    {"calls", "calls", UNIT_COUNT, false},
+    {"works", "GPU work", UNIT_COUNT, false},
+    {"threads", "threads", UNIT_COUNT, false},
+    {"streams", "streams", UNIT_COUNT, false},
+    {"unused_streams", "unused streams", UNIT_COUNT, false},
+    {"whole", "whole", UNIT_TEXT, false},
+    {"lost_calls", "lost calls", UNIT_COUNT, false},
+    {"lost_works", "lost GPU work", UNIT_COUNT, false},
+};
+
+static const struct column device_columns[] = {
+    {"device", "GPU", UNIT_COUNT, true},
+    {"name", "name", UNIT_TEXT, false},
+    {"span_ns", "first to last work", UNIT_NS, false},
+    {"busy_ns", "busy", UNIT_NS, false},
+    {"busy", "busy", UNIT_SHARE, false},
+    {"idle_ns", "idle", UNIT_NS, false},
+    {"idle", "idle", UNIT_SHARE, false},
+    {"at_once", "streams at once", UNIT_COUNT, false},
+    {"at_work_0", "no stream at work", UNIT_SHARE, false},
+    {"at_work_1", "one", UNIT_SHARE, false},
+    {"at_work_2", "two", UNIT_SHARE, false},
+    {"at_work_3", "three or more", UNIT_SHARE, false},
+    {"works", "GPU work", UNIT_COUNT, false},
+};
+
+/* --- whether it is whole --- */
+
+struct missing {
+    char text[512];
+    size_t length;
+};
+
+static __attribute__((format(printf, 2, 3))) void missing_add(struct missing *missing, const char *format, ...)
+{
+    const size_t room = sizeof missing->text - missing->length;
+    va_list args;
+    va_start(args, format);
+    const int n = snprintf(missing->text + missing->length, room, "%s", missing->length ? "; " : "");
+    const int m = (size_t)n < room ? vsnprintf(missing->text + missing->length + n, room - (size_t)n, format, args) : 0;
+    va_end(args);
+    missing->length += (size_t)(n + m) < room ? (size_t)(n + m) : room - 1;
+}
+
+static void missing_count(struct missing *missing, double count, const char *one, const char *many)
+{
+    if (count > 0) missing_add(missing, "%.0f %s", count, count == 1 ? one : many);
+}
+
+/* Why the file ended before the process did. */
+static void missing_end(struct missing *missing, const struct run *run)
+{
+    const struct fact *ended = run_fact(run, "totals.ended"), *memory = run_fact(run, "totals.no_memory_for.0");
+    if (run->cut) missing_add(missing, "the file ends inside an event");
+    if (ended) missing_add(missing, "ended: %s", text_in(run, ended->value));
+    if (memory) missing_add(missing, "no memory for %s%s", text_in(run, memory->value), run_fact(run, "totals.no_memory_for.1") ? " and more" : "");
+    if (!missing->length && run_number(run, "totals.complete", 0) == 0) missing_add(missing, "the process had not ended when the trailer was written");
+}
+
+static void missing_parts(struct missing *missing, const struct run *run)
+{
+    missing_count(missing, run_number(run, "totals.parts_deleted", 0), "part deleted", "parts deleted");
+    if (run_number(run, "totals.continues", 0) != 0) missing_add(missing, "another part follows");
+}
+
+struct lost {
+    double calls, works; /* NAN: the file does not say */
+};
+
+static struct lost lost_of(const struct run *run)
+{
+    struct lost lost = {0, 0};
+    for (size_t i = 0; i < run->loss_count; i++) {
+        lost.calls += (double)run->losses[i].calls;
+        lost.works += (double)run->losses[i].works;
+    }
+    return run->ours || run->loss_count ? lost : (struct lost){NAN, NAN};
+}
+
+static const char *whole_of(struct report *report, const struct run *run, struct lost lost)
+{
+    struct missing missing = {0};
+    if (!run->ours) return run->cut ? "the file ends inside an event" : "the file does not say";
+    missing_end(&missing, run);
+    missing_parts(&missing, run);
+    missing_count(&missing, lost.calls, "call lost", "calls lost");
+    missing_count(&missing, lost.works, "piece of GPU work lost", "pieces of GPU work lost");
+    missing_count(&missing, run_number(run, "totals.gpu.without_times", 0), "piece of GPU work without times", "pieces of GPU work without times");
+    missing_count(&missing, run_number(run, "totals.gpu.launches_without_kernel", 0), "launch without its kernel", "launches without their kernels");
+    return missing.length ? report_text(report, "%s", missing.text) : "yes";
+}
+
+/* --- the run --- */
+
+static const char *source_of(const struct run *run)
+{
+    const struct fact *source = run_fact(run, "totals.gpu.source");
+    if (!source) source = run_fact(run, "metadata.gpu_time_source");
+    return source ? text_in(run, source->value) : NULL;
+}
+
+static uint32_t calling_threads(const struct run *run)
+{
+    uint32_t threads = 0;
+    for (size_t t = 0; t < run->thread_count; t++) threads += run->thread_calls.begins[t] != run->thread_calls.begins[t + 1];
+    return threads;
+}
+
+/* A call that gives its stream something to do; others make it, ask it, or wait for it. */
+static bool uses_stream(const struct call *call)
+{
+    const enum cs_kind kind = call_kind(call);
+    return call->stream != NONE && (cs_call_enqueues(call->call) || kind == CS_KIND_HOSTFN || kind == CS_KIND_MEMOP || kind == CS_KIND_MEMORY);
+}
+
+struct streams {
+    uint32_t used, unused; /* unused: the program made it and gave it nothing to do */
+};
+
+static struct streams streams_of(const struct run *run)
+{
+    struct streams streams = {0};
+    bool *used = array_zeros(run->stream_count, sizeof *used);
+    for (size_t c = 0; c < run->call_count; c++)
+        if (uses_stream(&run->calls[c])) used[run->calls[c].stream] = true;
+    for (size_t s = 0; s < run->stream_count; s++) {
+        const struct stream *stream = &run->streams[s];
+        if (used[s] || stream->works) streams.used++;
+        else streams.unused += stream->known && stream->origin == ORIGIN_CREATED;
+    }
+    free(used);
+    return streams;
+}
+
+static void run_table(struct report *report, const struct run *run)
+{
+    struct table *table = TABLE_NEW(report, "run", "The run", run_columns);
+    const struct lost lost = lost_of(run);
+    const struct streams streams = streams_of(run);
+    const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
+    TABLE_PUT(table, run_columns, CELL_TEXT(run->program ? text_in(run, run->program) : NULL), CELL_NUMBER(run->pid),
+              CELL_NUMBER(run_number(run, "distributedInfo.rank", NAN)), CELL_TEXT(source_of(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
+              CELL_NUMBER(run->work_count), CELL_NUMBER(calling_threads(run)), CELL_NUMBER(streams.used), CELL_NUMBER(streams.unused),
+              CELL_TEXT(whole_of(report, run, lost)), CELL_NUMBER(lost.calls), CELL_NUMBER(lost.works));
+}
+
+/* --- the devices --- */
+
+static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+
+static void device_put(struct table *table, const struct analysis *of, uint32_t d, const struct device_load *load, uint32_t works)
+{
+    const struct device *device = &of->run->devices[d];
+    const struct span *span = &of->idles->devices[d];
+    const double all = (double)(span->end - span->begin), busy = (double)span->busy;
+    TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal), CELL_TEXT(device->name ? text_in(of->run, device->name) : NULL), CELL_NUMBER(all),
+              CELL_NUMBER(busy), CELL_NUMBER(share(busy, all)), CELL_NUMBER(all - busy), CELL_NUMBER(share(all - busy, all)),
+              CELL_NUMBER(share(load->stream_time, busy)), CELL_NUMBER(share((double)load->at_work[0], all)), CELL_NUMBER(share((double)load->at_work[1], all)),
+              CELL_NUMBER(share((double)load->at_work[2], all)), CELL_NUMBER(share((double)load->at_work[3], all)), CELL_NUMBER(works));
+}
+
+/* A device on which nothing ran has no row. */
+static void device_table(struct report *report, const struct analysis *of)
+{
+    const struct run *run = of->run;
+    struct table *table = TABLE_NEW(report, "devices", "The devices", device_columns);
+    struct concurrency concurrency;
+    concurrency_make(&concurrency, run);
+    for (uint32_t d = 0; d < run->device_count; d++) {
+        uint32_t works = 0;
+        for (size_t s = 0; s < run->stream_count; s++)
+            if (run->streams[s].device == d) works += run->streams[s].works;
+        if (works) device_put(table, of, d, &concurrency.devices[d], works);
+    }
+    concurrency_free(&concurrency);
+}
+
+void section_run(struct report *report, const struct analysis *of)
+{
+    run_table(report, of->run);
+    device_table(report, of);
+}
