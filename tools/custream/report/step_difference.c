@@ -5,6 +5,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/report/tally.h"
+#include "tools/custream/report/waits.h"
 
 /* What a range consists of. WAIT: a call that waits. */
 enum item { ITEM_WORK, ITEM_CALL, ITEM_IDLE, ITEM_WAIT };
@@ -21,11 +22,6 @@ static void item_add(struct items *items, enum item item, uint32_t what, int64_t
     struct tally *tally = tally_of(&items->tallies, key_of(item, what));
     tally_add(tally, amount);
     if (items->slowest) tally->sum[0] += (double)amount;
-}
-
-static bool waits(const struct call *call)
-{
-    return call_kind(call) == CS_KIND_SYNC || (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
 }
 
 /* The place among thread_calls of the thread's first call that begins at or after a time. */
@@ -46,7 +42,7 @@ static void items_of_calls(struct items *items, const struct range *range)
     for (uint32_t i = call_from(run, range->thread, range->begin); i < run->thread_calls.begins[range->thread + 1]; i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= range->end) break;
-        item_add(items, waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);
+        item_add(items, call_waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);
         for (uint32_t w = 0; w < call->works; w++) {
             const struct work *work = &run->works[run->works_of[call->work + w]];
             item_add(items, ITEM_WORK, work->name, work->end - work->begin);
