@@ -287,6 +287,14 @@ def test_files_of_different_runs(trace, tmp_path):
     refused(trace, other, words=[str(other)])
 
 
+def test_parts_of_one_run(trace, tmp_path):
+    part = tmp_path / "t.1.json"
+    part.write_text(launches(3))
+    trace.write_text(launches(5))
+    report = parse(custream("report", "--json", part, trace).stdout.encode())
+    assert report["files"] == [str(part), str(trace)] and report["tables"]["kernels"][0]["times"] == 8
+
+
 def test_truncated(tmp_path):
     """What was read is reported, and that it is not all."""
     path = tmp_path / "cut.json"
