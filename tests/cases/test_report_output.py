@@ -231,6 +231,16 @@ def test_forms_go_where_they_are_told(trace, tmp_path):
     assert parse(done.stdout.encode())
 
 
+def test_files_are_whole_if_nobody_reads_the_text(sample, tmp_path):
+    """As with `| head`."""
+    path = tmp_path / "r.json"
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([COMMAND, "report", f"--json={path}", sample], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writing)
+    assert done.returncode != 0 and parse(path.read_bytes())
+
+
 # --- what is wrong ---
 
 def refused(*args, words=()):
