@@ -130,6 +130,23 @@ def test_text_of_sections(printed):
     assert text.index("Devices") < text.index("The run") and "Kernels" not in text and "CS101" not in text
 
 
+def test_first_lines_of_a_trace(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(launches(6))
+    assert custream("report", path, env={"COLUMNS": "80"}).stdout.startswith('''\
+app (rank 0, process 4242) ran for 17.00 us: 6 calls on 1 thread, 6 pieces of
+GPU work on 2 streams; GPU times from cupti.
+GPU 0 was busy for 37.5 % of 16.00 us and idle for 10.00 us; while busy it
+worked on 1.00 streams at once. Why it was idle: the host had not enqueued it
+(50.0 %), on its way from the call to the GPU (50.0 %). What the host did then:
+own code on thread main 4250 (50.0 %).
+
+Nothing was found to change.
+
+Where the GPU was idle, and why
+''')
+
+
 def on_terminal(args, columns, **env):
     """What the command prints on a terminal of that width: standard output and standard error together."""
     leader, terminal = pty.openpty()
