@@ -140,8 +140,8 @@ def objects(mended):
             story.call("cuEventCreate", at, flags="0x2")
         at = story.kernel(13, at + 2, at + 10, 100)
     if not mended:
-        story.totals["leaked_streams"] = 12
-        story.trailer["neverDestroyed"] = [{"object": "stream", "library": "app", "call": "cuStreamCreate", "count": 12}]
+        story.totals["leaked_streams"] = 120
+        story.trailer["neverDestroyed"] = [{"object": "stream", "library": "app", "call": "cuStreamCreate", "count": 120}]
     return story, [("CS110", "events", 149 * 2), ("CS110", "streams", None)]
 
 
