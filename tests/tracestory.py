@@ -14,7 +14,7 @@ class Story:
     def __init__(self):
         self.metas = [meta("process_name", HOST, HOST, "app"), meta("thread_name", HOST, MAIN, "main"), meta("process_name", GPU, LEGACY, "GPU 0")]
         self.streams, self.rows, self.correlation = [], [], 0
-        self.totals, self.trailer = {"leaked_events": 0}, {}
+        self.totals, self.trailer, self.devices = {"leaked_events": 0}, {}, [{"id": GPU, "name": "GPU", "numSms": 2}]
 
     def stream(self, number, blocking=False, **args):
         """A stream that was there all the time. As LEGACY it is the legacy default stream."""
@@ -64,8 +64,8 @@ class Story:
         gpu = {**GPU_TOTALS, **{total: cats.count(cat) for cat, total in WORK.items()}, "without_call": 0}
         recorded = cats.count("cuda_driver") + cats.count("cs_callback")
         totals = {**TOTALS, "recorded": recorded, "lost_records": 0, "gpu": gpu, **self.totals}
-        trailer = '],"traceName":"custream","deviceProperties":[{"id":0,"name":"GPU","numSms":2}],'
-        return render(dict(enumerate(rows)), trailer=trailer + json.dumps({"totals": totals, **self.trailer}, separators=(",", ":"))[1:])
+        members = {"deviceProperties": self.devices, "totals": totals, **self.trailer}
+        return render(dict(enumerate(rows)), trailer='],"traceName":"custream",' + json.dumps(members, separators=(",", ":"))[1:])
 
     def report(self, tmp_path):
         """The tables that the report makes of it, once `custream check` has found the trace good."""

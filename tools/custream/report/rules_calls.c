@@ -6,7 +6,8 @@
 
 /* --- CS110: streams and events --- */
 
-/* A pool is made at once, before the work, and some dozens of objects live as long as the program by design: one loop makes more. Of either, so many are too many. */
+/* A pool is made at once, before the work, and some dozens of objects live as long as the program by design: one loop makes more. Of either, so many
+ * are too many. */
 enum { MANY_OBJECTS = 100 };
 
 static bool makes_stream(const struct call *call)
@@ -83,7 +84,7 @@ static void end_spin(struct spun *spun, struct spin *spin)
 {
     if (spin->queries >= QUERIES) {
         const int64_t time = spin->last->end - spin->first->begin;
-        if ((double)spin->queries * 1e9 > (double)time * QUERIES_A_SECOND) {
+        if ((double)(spin->queries - 1) * 1e9 > (double)(spin->last->begin - spin->first->begin) * QUERIES_A_SECOND) {
             spun->queries += spin->queries;
             spun->time += time;
             spun->loops++;
