@@ -1,11 +1,13 @@
 #include "tools/custream/report/step_difference.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "tools/custream/command.h"
+#include "tools/custream/report/room.h"
 #include "tools/custream/report/tally.h"
 #include "tools/custream/report/waits.h"
+
+/* A slowest that took no more than this share of the mean longer is like the others: its times differ by chance. */
+#define CHANCE 0.01
 
 /* What a range consists of. WAIT: a call that waits. */
 enum item { ITEM_WORK, ITEM_CALL, ITEM_IDLE, ITEM_WAIT };
@@ -100,23 +102,25 @@ static const char *largest_excess(const struct items *items, struct report *repo
 const char *step_difference(const struct step_reader *reader, struct report *report, const uint32_t *ranges, uint32_t count, uint32_t slowest)
 {
     struct items items = {.reader = reader};
-    double more = 0;
+    double mean = 0, more = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct range *range = &reader->run->ranges[ranges[i]];
         const double length = (double)(range->end - range->begin);
         items.slowest = i == slowest;
-        more += (items.slowest ? length : 0) - length / count;
+        mean += length / count;
+        if (items.slowest) more = length;
         items_of_calls(&items, range);
         items_of_idles(&items, range);
     }
-    const char *text = largest_excess(&items, report, count, more);
+    more -= mean;
+    const char *text = more > mean * CHANCE ? largest_excess(&items, report, count, more) : NULL;
     tallies_free(&items.tallies);
     return text;
 }
 
 struct step_reader step_reader_make(const struct run *run, const struct idles *idles)
 {
-    struct step_reader reader = {run, idles, array_zeros(run->device_count + 1, sizeof(size_t))};
+    struct step_reader reader = {run, idles, room_for(run->device_count + 1, sizeof(size_t))};
     for (size_t i = 0; i < idles->count; i++) reader.device_idles[idles->rows[i].device + 1] = i + 1;
     for (size_t d = 0; d < run->device_count; d++)
         if (reader.device_idles[d + 1] < reader.device_idles[d]) reader.device_idles[d + 1] = reader.device_idles[d];
