@@ -1,8 +1,10 @@
 """What is nearly a finding and is none, or is one for another reason than the plainest: the limits of each rule."""
+import json
+
 import pytest
 
-from tests.handmade import GPU
-from tests.tracestory import LEGACY, Story
+from tests.handmade import GPU, HOST, custream, meta, slice_
+from tests.tracestory import LEGACY, MAIN, Story
 
 MS = 1000  # microseconds
 
@@ -211,3 +213,30 @@ def test_idle_time_of_the_legacy_stream(tmp_path):
     rows = findings(story, tmp_path)
     assert [row[:2] for row in rows] == [("CS101", "stream 7"), ("CS102", "stream 13")]
     assert [row[2] for row in rows] == [500_000 + 999_000] * 2
+
+
+def test_each_gpu_has_findings_of_its_own(tmp_path):
+    """One thread waits for the work of two GPUs by turns, and each is idle while the other works, and after."""
+    story, at = Story(), 0
+    story.stream(13), story.stream(27, device=1)
+    for _ in range(6):
+        for stream in (13, 27):
+            end = story.kernel(stream, at, at + 5, 1000)
+            at = story.callback(stream, at + 3, end, 400)
+            story.kernel(stream, end - 900, at, 100)
+            at += 100
+    rows = findings(story, tmp_path)
+    assert {row[:2]: row[2:] for row in rows if row[0] == "CS116"} == {("CS116", f"stream {stream} of GPU {gpu}"): (6 * 400_000, 6)
+                                                                      for stream, gpu in ((13, 0), (27, 1))}
+
+
+def test_the_runtimes_allocations_in_a_trace_of_another_tool(tmp_path):
+    """PyTorch's profiler has no driver calls; what it has is cudaMalloc between two kernels."""
+    rows = [meta("process_name", HOST, HOST, "python"), meta("thread_name", HOST, MAIN, "main")]
+    for i, (name, at, took) in enumerate([("cudaLaunchKernel", 0, 4), ("cudaMalloc", 1010, 300), ("cudaLaunchKernel", 1310, 4)], 1):
+        rows.append(slice_("cuda_runtime", name, HOST, MAIN, at, took, correlation=i))
+    rows += [slice_("kernel", "k", GPU, 7, began, 1000, device=GPU, stream=7, correlation=i) for began, i in ((10, 1), (1320, 3))]
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 1, "traceEvents": rows}), encoding="utf-8")
+    tables = json.loads(custream("report", "--json", path).stdout)["tables"]
+    assert [(row["id"], row["cost_ns"], row["times"]) for row in tables["findings"]] == [("CS106", 300_000, 1)]
