@@ -5,6 +5,7 @@ What each must say of a small trace is worked out here by hand. On traces of pro
 import collections
 import gzip
 import json
+import random
 import statistics
 import subprocess
 import sys
@@ -89,6 +90,7 @@ def test_run(tmp_path):
     made.stream(13)
     made.stream(14)
     made.stream(15)
+    made.stream(7, origin="legacy default")
     made.launch("k", 10, 14, 21)
     made.call("cuLaunchHostFunc", 20, 1, **{"cs.stream": 14})
     made.call("cuStreamQuery", 22, 1, WORKER, **{"cs.stream": 15})
@@ -171,8 +173,8 @@ KINDS = [
     ({"flags": 1}, ("non-blocking", "0", "")),
     ({"flags": 0, "library": "libx.so", "created by": "cuStreamCreate"}, ("blocking", "0", "libx.so")),
     ({"priority": -5, "requested priority": -9, "created by": "cuStreamCreate"}, ("non-blocking", "asked -9, given -5", "cuStreamCreate")),
-    ({"origin": "legacy default"}, ("default (legacy)", "0", "")),
-    ({"origin": "per-thread default"}, ("default (per-thread)", "0", "")),
+    ({"origin": "legacy default"}, ("legacy", "0", "")),
+    ({"origin": "per-thread default"}, ("per-thread", "0", "")),
 ]
 
 
@@ -219,6 +221,14 @@ def test_a_kernel_that_fills_the_device(tmp_path, blocks, block, registers, shar
     assert only(report(tmp_path, made)["kernels"])["fills"] == 1
 
 
+def test_limits_of_the_device(tmp_path):
+    """Those that the trace tells: here 1024 threads on a multiprocessor, of which there are 10."""
+    made = Made()
+    made.work("k", 0, 10, grid=[10, 2, 1], block=[512, 1, 1], **{"registers per thread": 16, "shared memory": 0})
+    device = {"id": 0, "name": "small", "numSms": 10, "maxThreadsPerMultiprocessor": 1024}
+    assert only(report(tmp_path, made.text(trailer_of(deviceProperties=[device])))["kernels"])["fills"] == 1
+
+
 def test_copies(tmp_path):
     made = Made()
     made.work("Memcpy HtoD (Pinned -> Device)", 0, 10, cat="gpu_memcpy", bytes=400000)
@@ -235,8 +245,8 @@ def test_copies(tmp_path):
 
 def test_graphs_as_a_whole(tmp_path):
     made = Made()
-    made.work("graph 3", 0, 10, cat="gpu_graph", graph=3)
-    made.work("graph 3", 20, 30, cat="gpu_graph", graph=3)
+    made.launch("graph 3", 0, 3, 10, call="cuGraphLaunch", cat="gpu_graph", graph=3)
+    made.launch("graph 3", 20, 23, 30, call="cuGraphLaunch", cat="gpu_graph", graph=3)
     made.work("graph", 60, 5, cat="gpu_graph")
     rows = by(report(tmp_path, made)["graphs"], "graph")
     assert cells(rows["graph 3"], "times", "total_ns", "mean_ns", "longest_ns", "nodes") == (2, 40000, 20000, 30000, None)
@@ -300,6 +310,16 @@ def test_wait_for_an_event(tmp_path):
     made.launch("behind", 9, 56, 2)
     made.call("cuEventSynchronize", 12, 48, event=2)
     assert waits_of(tmp_path, made) == {("cuEventSynchronize", f"main {MAIN}", "far on stream 14"): (1, 48000, 48000)}
+
+
+def test_wait_for_an_event_whose_next_record_failed(tmp_path):
+    made = Made()
+    made.launch("a", 0, 5, 40)
+    made.call("cuEventRecord", 3, 1, **{"cs.stream": 13, "event": 1})
+    made.launch("b", 5, 8, 30, lane=14)
+    made.call("cuEventRecord", 8, 1, **{"cs.stream": 14, "event": 1, "cs.result": "CUDA_ERROR_INVALID_HANDLE"})
+    made.call("cuEventSynchronize", 12, 35, event=1)
+    assert waits_of(tmp_path, made) == {("cuEventSynchronize", f"main {MAIN}", "a on stream 13"): (1, 35000, 35000)}
 
 
 def test_wait_for_a_device(tmp_path):
@@ -478,6 +498,71 @@ def test_no_steps_without_repetition(tmp_path):
     assert report(tmp_path, made)["steps"] == []
 
 
+# ---- the same numbers, worked out the slow way ----
+
+def union(intervals):
+    """The length of intervals together, without what two of them share."""
+    total, reached = 0, -1
+    for begin, end in sorted(intervals):
+        total += max(0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total
+
+
+def random_trace(seed):
+    """Works on streams of two devices, some at once on one stream; ranges that nest, cross and repeat, of two threads and of the process. Times are whole us."""
+    dice = random.Random(seed)
+    made, calls, ranges = Made(), [], []
+    for number in range(60):
+        at, length, thread, lane = dice.randrange(400), dice.randrange(1, 30), dice.choice([MAIN, WORKER]), dice.choice([13, 14, 15, 16])
+        made.launch("abcd"[number % 4], at, at + dice.randrange(1, 60), length, lane, thread=thread, called_for=1, device=lane % 2)
+        row = made.rows[-2]
+        calls.append((at, thread, row["pid"], lane, int(row["ts"]), int(row["ts"] + length)))
+    for number in range(20):
+        begin, length, name, domain = dice.randrange(400), dice.randrange(80), dice.choice("xyz"), dice.choice(["", "lib"])
+        thread = dice.choice([MAIN, WORKER, None])
+        about = {"domain": domain} if domain else {}
+        if thread:
+            made.range(name, begin, length, thread, **about)
+        else:
+            first, last = process_range(name, hex(number), begin, length)
+            made.rows += [{**first, "args": about}, last]
+        ranges.append((name, domain, thread, begin, begin + length))
+    return made, calls, ranges
+
+
+def at_work(calls, device):
+    """How long so many streams of a device were at work, from us to us; and the streams' busy and lone times."""
+    works = [call for call in calls if call[2] == device]
+    shares, busy, alone = [0] * 4, collections.Counter(), collections.Counter()
+    for at in range(min(call[4] for call in works), max(call[5] for call in works)):
+        streams = {call[3] for call in works if call[4] <= at < call[5]}
+        shares[min(len(streams), 3)] += 1
+        busy.update(streams)
+        if len(streams) == 1:
+            alone.update(streams)
+    return shares, busy, alone
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_traces(tmp_path, seed):
+    made, calls, ranges = random_trace(seed)
+    tables = report(tmp_path, made)
+    for device in tables["devices"]:
+        shares, busy, alone = at_work(calls, device["device"])
+        assert [device[f"at_work_{n}"] for n in range(4)] == pytest.approx([share / sum(shares) for share in shares])
+        assert cells(device, "span_ns", "idle_ns") == (1000 * sum(shares), 1000 * shares[0])
+        assert device["at_once"] == pytest.approx(sum(busy.values()) / sum(shares[1:]))
+        streams = {row["stream"]: cells(row, "busy_ns", "alone_ns") for row in tables["streams"] if row["device"] == device["device"]}
+        assert streams == {f"stream {lane}": (1000 * busy[lane], 1000 * alone[lane]) for lane in busy}
+    expected = {}
+    for name, domain in {(name, domain) for name, domain, *_ in ranges}:
+        mine = [(thread, begin, end) for *names, thread, begin, end in ranges if names == [name, domain]]
+        within = [(begin, end) for at, thread, _, _, begin, end in calls if any(of in (thread, None) and first <= at < last for of, first, last in mine)]
+        expected[name, domain] = (len(mine), 1000 * sum(end - begin for _, begin, end in mine), 1000 * union(within))
+    assert {cells(row, "name", "domain"): cells(row, "times", "total_ns", "gpu_busy_ns") for row in tables["ranges"]} == expected
+
+
 # ---- traces of other tools, and broken ones ----
 
 def torch_trace():
@@ -572,6 +657,8 @@ def test_perfetto_says_the_same(run_app, trace_processor, argv, env):
         ranges[row["name"],] = [ranges[row["name"],][0] + row["times"], ranges[row["name"],][1] + row["total_ns"]]  # Perfetto's rows here have no domain
     assert {name: tuple(sums) for name, sums in ranges.items()} == said("user_annotation", "name", cells_of=("times", "total_ns"))
     assert tables["calls"] and bool(tables["ranges"]) == (argv[0] == "nvtx")
+    for device in tables["devices"]:
+        assert device["at_work_0"] == pytest.approx(device["idle"]) and sum(device[f"at_work_{n}"] for n in range(4)) == pytest.approx(1)
 
 
 HTA = """
