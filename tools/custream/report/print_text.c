@@ -216,7 +216,7 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
     fputc('\n', file);
     if (findings->note && findings->row_count) text_put_wrapped(file, findings->note, print->columns, 0, 0);
     for (size_t row = 0; row < shown; row++) {
-        const struct finding finding = finding_at(findings, row);
+        const struct finding finding = finding_at(print->report, row);
         fputc('\n', file);
         style_put(file, print, STYLE_ALARM, finding.id);
         fputs("  ", file);
