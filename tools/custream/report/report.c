@@ -249,8 +249,9 @@ static int run_report(const struct request *request, struct run *run)
     struct report report = {0};
     run_settle(run);
     struct hold *holds = order_make(run);
-    idles_make(&idles, run, holds);
+    idles_init(&idles, run);
     overlap_make(&overlap, run, holds, &idles);
+    idles_make(&idles, run, holds);
     const struct analysis of = {.run = run, .holds = holds, .idles = &idles, .overlap = &overlap};
     analyse(&report, &of);
     int status = forms_print(request, &report, &of);
