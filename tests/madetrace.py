@@ -1,7 +1,7 @@
 """Traces made row by row, for cases of `custream report`, and the report's tables as data."""
 import json
 
-from tests.handmade import GPU, HOST, custream, meta, render, slice_, trailer_of
+from tests.handmade import GPU, HOST, custream, flow, meta, render, slice_, trailer_of
 from tests.tracestory import MAIN, Story
 
 WORKER = 4251
@@ -21,9 +21,12 @@ class Made(Story):
         """Work of which no call is known."""
         self.rows.append(slice_(cat, name, device, lane, began, lasted, device=device, stream=lane, **args))
 
-    def launch(self, name, at, began, lasted, lane=13, call="cuLaunchKernel", cat="kernel", **more):
+    def launch(self, name, at, began, lasted, lane=13, call="cuLaunchKernel", took=2, thread=MAIN, device=GPU, **work):
         """A call at `at`, and its work."""
-        self.work(call, lane, at, began, lasted, kind=cat, name=name, **more)
+        self.correlation += 1
+        self.call(call, at, took, thread, **{"correlation": self.correlation, "cs.stream": lane, "cs.device": device})
+        self.ran(name, began, lasted, lane, device=device, correlation=self.correlation, **work)
+        self.rows += [flow("s", self.correlation, HOST, thread, at), flow("f", self.correlation, device, lane, began)]
 
     def range(self, name, at, took, thread=MAIN, **args):
         self.rows.append(slice_("user_annotation", name, HOST, thread, at, took, **args))

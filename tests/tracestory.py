@@ -29,15 +29,14 @@ class Story:
         self.rows.append(slice_("cuda_driver", name, HOST, thread, at, took, **args))
         return at + took
 
-    def work(self, call, stream, at, began, lasted, took=2, kind="kernel", name="k", thread=MAIN, device=GPU, args=None, **work):
+    def work(self, call, stream, at, began, lasted, took=2, kind="kernel", name="k", thread=MAIN, args=None, **work):
         """A call at `at` and its work. When the work ended."""
         self.correlation += 1
         number = self.correlation
         both = {"correlation": number}
-        args = {"cs.device": device, **(args or {})} if device else args or {}
-        self.rows += [slice_("cuda_driver", call, HOST, thread, at, took, **{"cs.stream": stream}, **both, **args),
-                      slice_(kind, name, device, stream, began, lasted, stream=stream, device=device, **both, **work),
-                      flow("s", number, HOST, thread, at), flow("f", number, device, stream, began)]
+        self.rows += [slice_("cuda_driver", call, HOST, thread, at, took, **{"cs.stream": stream}, **both, **(args or {})),
+                      slice_(kind, name, GPU, stream, began, lasted, stream=stream, device=GPU, **both, **work),
+                      flow("s", number, HOST, thread, at), flow("f", number, GPU, stream, began)]
         return began + lasted
 
     def kernel(self, stream, at, began, lasted, name="k", **more):
