@@ -41,7 +41,7 @@ struct finding finding_at(const struct report *report, size_t row);
 /* Whether text and page show it in words, not as a table. */
 bool is_told(const struct table *table);
 
-/* The lanes of all devices as HTML: when each was idle and why, and what ran on each stream. */
+/* The lanes of all devices as HTML: when each was idle and why, and what ran on each stream. Nothing where no GPU did work. */
 void lanes_print(FILE *file, const struct analysis *of);
 extern const char page_style[], page_script[];
 /* For an element's text or an attribute in quotes. */

@@ -84,6 +84,11 @@ static bool is_same_file(const char *a, const char *b)
     return !stat(a, &of_a) && !stat(b, &of_b) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
+static bool is_stdout(const char *to)
+{
+    return to && !strcmp(to, "-");
+}
+
 /* What takes more than one option to see. */
 static int request_judge(struct request *request)
 {
@@ -92,9 +97,7 @@ static int request_judge(struct request *request)
         for (int i = 0; request->to[form] && i < request->file_count; i++)
             if (is_same_file(request->to[form], request->files[i]))
                 return complain("%s: is the trace itself; a report needs a file of its own", request->files[i]);
-    const bool taken = (request->to[FORM_JSON] && !strcmp(request->to[FORM_JSON], "-")) ||
-                       (request->to[FORM_CSV] && !strcmp(request->to[FORM_CSV], "-")) ||
-                       (request->to[FORM_HTML] && !strcmp(request->to[FORM_HTML], "-"));
+    const bool taken = is_stdout(request->to[FORM_JSON]) || is_stdout(request->to[FORM_CSV]) || is_stdout(request->to[FORM_HTML]);
     if (!taken) request->to[FORM_TEXT] = "-";
     if (taken && request->section_count) return complain("--section is of the text, and another form takes standard output");
     return STATUS_OK;
@@ -187,7 +190,7 @@ static bool wants_color(const struct request *request)
 
 static int form_print(const struct print *print, enum form form, const char *to)
 {
-    if (!strcmp(to, "-")) {
+    if (is_stdout(to)) {
         printers[form](stdout, print);
         return STATUS_OK;
     }
@@ -213,7 +216,7 @@ static int sections_judge(const struct request *request, const struct report *re
     return STATUS_OK;
 }
 
-/* The first form that cannot be written ends it. */
+/* Standard output comes last: its reader may have seen enough (| head), which ends the process. The first form that cannot be written ends it too. */
 static int forms_print(const struct request *request, const struct report *report, const struct analysis *of)
 {
     const struct print print = {.report = report,
@@ -225,8 +228,9 @@ static int forms_print(const struct request *request, const struct report *repor
                                 .columns = columns_of_terminal(),
                                 .color = wants_color(request)};
     int status = sections_judge(request, report);
-    for (int form = 0; form < FORMS && status == STATUS_OK; form++)
-        if (request->to[form]) status = form_print(&print, (enum form)form, request->to[form]);
+    for (int to_stdout = 0; to_stdout < 2; to_stdout++)
+        for (int form = 0; form < FORMS && status == STATUS_OK; form++)
+            if (request->to[form] && is_stdout(request->to[form]) == to_stdout) status = form_print(&print, (enum form)form, request->to[form]);
     return status;
 }
 
@@ -249,8 +253,9 @@ static int run_report(const struct request *request, struct run *run)
     struct report report = {0};
     run_settle(run);
     struct hold *holds = order_make(run);
-    idles_make(&idles, run, holds);
+    idles_init(&idles, run);
     overlap_make(&overlap, run, holds, &idles);
+    idles_make(&idles, run, holds);
     const struct analysis of = {.run = run, .holds = holds, .idles = &idles, .overlap = &overlap};
     analyse(&report, &of);
     int status = forms_print(request, &report, &of);

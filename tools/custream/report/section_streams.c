@@ -13,7 +13,7 @@ static const struct column stream_columns[] = {
     {"kind", "kind", UNIT_TEXT, false},
     {"priority", "priority", UNIT_TEXT, false},
     {"maker", "made by", UNIT_TEXT, false},
-    {"works", "GPU work", UNIT_COUNT, false},
+    {"works", "work", UNIT_COUNT, false},
     {"busy_ns", "busy", UNIT_NS, false},
     {"alone_ns", "alone", UNIT_NS, false},
     {"overlapped_ns", "beside others", UNIT_NS, false},
@@ -23,8 +23,8 @@ static const char *kind_of(const struct stream *stream)
 {
     if (!stream->known) return NULL;
     switch (stream->origin) {
-    case ORIGIN_LEGACY: return "default (legacy)";
-    case ORIGIN_PER_THREAD: return "default (per-thread)";
+    case ORIGIN_LEGACY: return "legacy";
+    case ORIGIN_PER_THREAD: return "per-thread";
     case ORIGIN_CREATED: break;
     }
     return stream->non_blocking ? "non-blocking" : "blocking";

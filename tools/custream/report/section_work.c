@@ -17,7 +17,7 @@ static const struct column kernel_columns[] = {
     {"longest_ns", "longest", UNIT_NS, false},
     {"blocks", "blocks", UNIT_COUNT, false},
     {"threads", "threads a block", UNIT_COUNT, false},
-    {"fills", "fills the device", UNIT_SHARE, false},
+    {"fills", "fills GPU", UNIT_SHARE, false},
 };
 
 static const struct column copy_columns[] = {
@@ -86,7 +86,7 @@ static void kernels(struct report *report, const struct run *run)
     }
     tallies_sort(&tallies);
     for (size_t i = 0; i < tallies.count; i++) kernel_put(table, run, &tallies.rows[i]);
-    table->note = "\"fills the device\" is an estimate, from the shape of the launch and the limits of the device.";
+    table->note = "\"fills GPU\" is an estimate, from the shape of the launch and the limits of the GPU.";
     table->shown = ROWS_SHOWN;
     tallies_free(&tallies);
 }
