@@ -142,7 +142,7 @@ static void progress_show(void *of, uint64_t bytes)
     if (percent == progress->percent) return;
     progress->percent = percent;
     fputs("\rreading ", stderr);
-    text_put_cut(stderr, progress->path, 60);
+    text_put_cut(stderr, progress->path, 60, CUT_MIDDLE);
     fprintf(stderr, " %d %%", percent);
 }
 

@@ -8,15 +8,15 @@
 #include "tools/custream/report/tally.h"
 
 static const struct column stream_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},
-    {"stream", "stream", UNIT_TEXT, true},
-    {"kind", "kind", UNIT_TEXT, false},
-    {"priority", "priority", UNIT_TEXT, false},
-    {"maker", "made by", UNIT_TEXT, false},
-    {"works", "work", UNIT_COUNT, false},
-    {"busy_ns", "busy", UNIT_NS, false},
-    {"alone_ns", "alone", UNIT_NS, false},
-    {"overlapped_ns", "beside others", UNIT_NS, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
+    {"kind", "kind", UNIT_TEXT, 0},
+    {"priority", "priority", UNIT_TEXT, 0},
+    {"maker", "made by", UNIT_TEXT, 0},
+    {"works", "work", UNIT_COUNT, 0},
+    {"busy_ns", "busy", UNIT_NS, 0},
+    {"alone_ns", "alone", UNIT_NS, 0},
+    {"overlapped_ns", "beside others", UNIT_NS, 0},
 };
 
 static const char *kind_of(const struct stream *stream)
