@@ -59,8 +59,12 @@ void section_streams(struct report *report, const struct analysis *of)
     struct concurrency concurrency;
     struct tallies order = {0};
     concurrency_make(&concurrency, run);
-    for (uint32_t s = 0; s < run->stream_count; s++)
-        if (run->streams[s].known || run->streams[s].works) tally_add(tally_of(&order, s), concurrency.streams[s].busy);
+    size_t unused = 0;
+    for (uint32_t s = 0; s < run->stream_count; s++) {
+        if (run->streams[s].works) tally_add(tally_of(&order, s), concurrency.streams[s].busy);
+        else unused += run->streams[s].known;
+    }
+    if (unused) table->note = report_text(report, "Without work, and not listed: %zu.", unused);
     tallies_sort(&order);
     for (size_t i = 0; i < order.count; i++) {
         const uint32_t s = (uint32_t)order.rows[i].key;
