@@ -10,7 +10,6 @@
 #include "tools/custream/report/waits.h"
 
 enum {
-    LATENCY_NS = 100 * 1000, /* after its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait between streams 2 to 5 (docs/report.md) */
     SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
 };
 
@@ -88,10 +87,10 @@ static enum cause crowded(const struct making *m, uint32_t device, const struct 
     return CAUSE_UNKNOWN;
 }
 
-/* From `begin` on everything that the work is known to have waited for was done. */
+/* From `begin` on everything that the work is known to have waited for was done. Inside a graph it is not known what else there was: host functions, waits. */
 static void tail(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
 {
-    if (cause != CAUSE_UNKNOWN && end - begin > LATENCY_NS) {
+    if (cause != CAUSE_UNKNOWN && cause != CAUSE_GRAPH_EDGE && end - begin > LATENCY_NS) {
         add(m, device, next, begin, begin + LATENCY_NS, cause);
         begin += LATENCY_NS;
         cause = CAUSE_UNKNOWN;
