@@ -117,3 +117,15 @@ def good_trace(tmp_path, content, words="ok"):
 def changed(**changes):
     """GOOD with other rows: None takes one away, a dict changes members, a new name adds a row at the end."""
     return {name: {**GOOD.get(name, {}), **change} for name, change in {**{name: {} for name in GOOD}, **changes}.items() if change is not None}
+
+
+def launches(count, name="k"):
+    """A trace of kernels of 1 us on two streams in turn, one every 3 us, each enqueued 1 us before it begins."""
+    rows = {key: GOOD[key] for key in ("process", "thread", "gpu", "stream")}
+    rows["other stream"] = meta("thread_name", GPU, 14, "stream 14 <non-blocking>")
+    for n in range(count):
+        call = slice_("cuda_driver", "cuLaunchKernel", HOST, 4250, 3 * n, 0.5, **{"correlation": n + 1, "cs.stream": 13 + n % 2})
+        kernel = slice_("kernel", name, GPU, 13 + n % 2, 3 * n + 1, 1, device=0, stream=13 + n % 2, correlation=n + 1)
+        rows |= {f"call {n}": call, f"s {n}": flow("s", n + 1, HOST, 4250, call["ts"]),
+                 f"kernel {n}": kernel, f"f {n}": flow("f", n + 1, GPU, 13 + n % 2, kernel["ts"])}
+    return render(rows)

@@ -20,7 +20,7 @@ def legacy(mended):
     else:
         end = story.kernel(LEGACY, 4, 10 + 10 * MS, 40, "short")
         story.kernel(b, 8, end, 8 * MS, "b")
-    return story, [("CS101", "stream 7", 8 * MS + 40), ("CS102", "stream 14", 8 * MS)]
+    return story, [("CS101", "stream 7", 8 * MS + 40), ("CS102", "GPU 0", 8 * MS + 40)]
 
 
 def loop(mended, wait, work, before=0):
@@ -44,7 +44,7 @@ def synchronisation(mended):
 
     story = loop(mended, wait, work)
     story.stream(13)
-    return story, [("CS103", "thread 4250 main", 5 * 495)]
+    return story, [("CS103", "main 4250", 5 * 495)]
 
 
 def blocking_copies(mended):
@@ -80,7 +80,7 @@ def allocations(mended):
         if not mended:
             end = story.call("cuMemFree_v2", end, 300, address="0x10")
         at = end
-    return story, [("CS106", "thread 4250 main", 5 * 300)]
+    return story, [("CS106", "main 4250", 5 * 300)]
 
 
 def launches(mended):
@@ -172,7 +172,7 @@ def spinning(mended):
     else:
         for i in range(200):
             story.call("cuEventQuery", 10 + 5 * i, 2, event=1, **({"cs.result": "CUDA_ERROR_NOT_READY"} if i < 199 else {}))
-    return story, [("CS113", "thread 4250 main", None)]
+    return story, [("CS113", "main 4250", None)]
 
 
 def copy_engines(mended):

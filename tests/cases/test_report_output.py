@@ -14,7 +14,7 @@ import unicodedata
 
 import pytest
 
-from tests.handmade import COMMAND, GOOD, HEADER, custream, render
+from tests.handmade import COMMAND, GOOD, HEADER, custream, launches, render
 from tests.trace import parse
 
 SAMPLE = "known-h200.json.gz"  # three pieces of work on the default stream
@@ -50,7 +50,9 @@ def columns_of(line):
 TEXT = '''app (process 4242) ran for 12.35 ms: 214 calls on 1 thread, 203 pieces of GPU work on 3 streams (1
 more without work); GPU times from cupti.
 GPU 0 (NVIDIA H200) was busy for 61.2 % of 10.00 ms and idle for 3.880 ms; while busy it worked on
-1.37 streams at once.
+1.37 streams at once. Why it was idle: the host had not enqueued it (80.0 %), a wait for an event
+(6.0 %). What the host did then: own code on thread main 4250 (20.0 %), blocked in cuCtxSynchronize
+on thread main 4250 (20.0 %), in cuMemAlloc_v2 on thread loader 4251 (20.0 %).
 GPU 1 did no work.
 Missing from the trace: the file is truncated.
 
@@ -58,7 +60,7 @@ What to change, the most expensive first
 Costs are upper bounds.
 
 CS101  Work on the default stream holds other streams back
-       Costs: at most 3.205 ms (12 times)
+       Costs: at most 3.205 ms, 32.0 % of the GPU's time (12 times)
        Where: stream 7 (default)
        Seen: The kernel "k" on stream 13 was ready and waited for Memcpy HtoD on the legacy default
        stream, which nothing else asked for.
@@ -66,6 +68,22 @@ CS101  Work on the default stream holds other streams back
        More: docs/findings.md#cs101
 
 and 1 more: --csv has all
+
+Idle
+
+GPU  why                             share
+  0  the host had not enqueued it   80.0 %
+  1  another GPU                   100.0 %
+  0  a wait for an event             6.0 %
+  0  too little to say               4.0 %
+
+Idle host
+
+GPU  thread       it was     call               share
+  0  main 4250    own code                     20.0 %
+  0  main 4250    blocked    cuCtxSynchronize  20.0 %
+  0  loader 4251  in a call  cuMemAlloc_v2     20.0 %
+  0  x            y                            20.0 %
 
 Kernels
 The time of a kernel is from its begin to its end on the GPU.
@@ -131,12 +149,13 @@ def on_terminal(args, columns, **env):
 
 
 def test_terminal(sample):
-    order = ["report", sample, "--section=metrics"]
+    order = ["report", sample]
     told = on_terminal(order, 70)
     assert "\rreading " in told and told.index("100 %") < told.index("\r\x1b[K")
     report = told.split("\r\x1b[K")[1]
     assert "\x1b[1m" in report
     plain = re.sub(r"\x1b\[[0-9;]*m", "", report)
+    assert 100 > max(map(columns_of, plain.splitlines())) >= 70  # as wide as the terminal, where a table fits
     for args, env in ((["--no-color"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})):
         assert on_terminal([*order, *args], 70, **env).split("\r\x1b[K")[1] == plain
     assert on_terminal(order, 70, NO_COLOR="").split("\r\x1b[K")[1] == report
@@ -282,10 +301,10 @@ def test_truncated(tmp_path):
 
 HOLDS = ["default_stream_work > 0", "default_stream_work>0", " default_stream_work  >=  3 ", "default_stream_work == 3", "default_stream_work != 4",
          "default_stream_work < 3.5", "default_stream_work <= 3"]
-HOLDS_NOT = ["default_stream_work > 3", "default_stream_work != 3", "default_stream_work < 3", "finding CS999"]
+HOLDS_NOT = ["default_stream_work > 3", "default_stream_work != 3", "default_stream_work < 3", "finding CS116"]
 UNREADABLE = {  # each with what the line must say
     "": "no metric ''", "nonsense > 1": "default_stream_work, idle_host", "idle_nonsense > 20%": "idle_hardware_queue", "finding": "CS101", "finding 101": "CS101",
-    "finding CS101 > 3": "CS101", "gpu_idle": ">=", "gpu_idle 20%": ">=", "gpu_idle =": ">=", "gpu_idle > ": "20%", "gpu_idle > x": "20%", "gpu_idle > 20": "20%",
+    "finding CS101 > 3": "CS101", "finding CS999": "CS101, CS102", "gpu_idle": ">=", "gpu_idle 20%": ">=", "gpu_idle =": ">=", "gpu_idle > ": "20%", "gpu_idle > x": "20%", "gpu_idle > 20": "20%",
     "gpu_idle > +5%": "sign", "gpu_idle > -5%": "sign", "gpu_idle > 5%%": "20%", "gpu_idle > 5 minutes": "5ms", "gpu_idle > nan": "20%", "wall_ns > 5": "5ms",
     "wall_ns > 5%": "5ms", "kernels > 5%": "a count", "kernels > 5ms": "a count", "default_stream_work_and_a_name_that_is_much_too_long > 1": "no metric",
 }
@@ -302,6 +321,20 @@ def test_condition_holds(sample, condition):
 def test_condition_does_not_hold(sample, condition):
     done = custream("report", f"--fail-if={condition}", "--section=metrics", sample)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+# Of six kernels of 1 us, each 2 us after the one before.
+OF_LAUNCHES = {"gpu_idle > 60%": "62.5 %", "gpu_idle == 0.625": "62.5 %", "gpu_idle > 5us": "10.00 us", "gpu_busy < 0.007 ms": "6.000 us", "gpu_busy_ns == 6us": "6.000 us",
+               "gpu_span_ns >= 16000 ns": "16.00 us", "wall_ns > 0.00001s": "17.00 us", "idle_host > 20%": "31.2 %", "kernels == 6": "6", "calls >= 6": "6"}
+NOT_OF_LAUNCHES = ["gpu_idle > 5ms", "gpu_idle > 0.63", "lost > 0", "copies > 0", "default_stream_work > 0", "idle_legacy > 0%", "idle_unknown > 0 ns"]
+
+
+def test_conditions_of_each_unit(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(launches(6))
+    done = custream("report", *(f"--fail-if={condition}" for condition in [*OF_LAUNCHES, *NOT_OF_LAUNCHES]), "--json", path)
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [f"custream report: --fail-if='{condition}' holds: {condition.split()[0]} is {value}" for condition, value in OF_LAUNCHES.items()]
 
 
 @pytest.mark.parametrize("condition", UNREADABLE)
@@ -335,8 +368,10 @@ def documented(root):
 
 def test_the_page_has_every_table_and_column(root, sample):
     tables, _ = documented(root)
-    for key, (columns, _) in tables_of_csv(custream("report", "--csv", sample).stdout).items():
+    printed_tables = tables_of_csv(custream("report", "--csv", sample).stdout)
+    for key, (columns, _) in printed_tables.items():
         assert list(columns) in ([tables[key]] if isinstance(key, str) else list(tables.values())), key
+    assert list(tables) == list(parse(custream("report", "--json", sample).stdout.encode())["tables"])
 
 
 def test_the_page_has_every_metric_cause_and_option(root, sample):

@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.handmade import GOOD, GPU, custream, flow, meta, render, slice_
+from tests.handmade import custream, launches
 from tests.perfetto import browser
 
 HARD_NAME = '<script>alert("1")</script> & <b>\'k\'</b> \x1b[31m'
@@ -40,14 +40,7 @@ def rows_of(driver, table):
 
 
 def trace_of(path, count, name="k"):
-    """A trace with that many kernels of 1 us each on two streams, a call before each and idle time between them."""
-    rows = {key: GOOD[key] for key in ("process", "thread", "gpu", "stream")}
-    rows["other stream"] = meta("thread_name", GPU, 14, "stream 14 <non-blocking>")
-    for n in range(count):
-        call = slice_("cuda_driver", "cuLaunchKernel", GOOD["launch"]["pid"], 4250, 3 * n, 0.5, **{"correlation": n + 1, "cs.stream": 13 + n % 2})
-        kernel = slice_("kernel", name, GPU, 13 + n % 2, 3 * n + 1, 1, device=0, stream=13 + n % 2, correlation=n + 1)
-        rows |= {f"c{n}": call, f"s{n}": flow("s", n + 1, call["pid"], 4250, call["ts"]), f"k{n}": kernel, f"f{n}": flow("f", n + 1, GPU, 13 + n % 2, kernel["ts"])}
-    path.write_text(render(rows))
+    path.write_text(launches(count, name))
     return path
 
 

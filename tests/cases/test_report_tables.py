@@ -467,6 +467,10 @@ def test_a_call_was_different(tmp_path):
     assert row["different"] == "cuMemAlloc_v2: 0.200 ms, on average 0.050 ms"
 
 
+def test_steps_of_about_one_length(tmp_path):
+    assert only(report(tmp_path, steps_made([100, 101, 100]))["steps"])["different"] == ""
+
+
 def test_no_steps_without_repetition(tmp_path):
     made = Made()
     made.range("a", 0, 10)

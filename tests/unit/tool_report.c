@@ -26,6 +26,12 @@ static const struct column kernel_columns[] = {
     {"fills", "fills", UNIT_SHARE, false},     {"bytes", "bytes", UNIT_BYTES, false}, {"rate", "rate", UNIT_GBPS, false},
     {"nothing", "nothing", UNIT_COUNT, false},
 };
+static const struct column idle_columns[] = {
+    {"device", "GPU", UNIT_COUNT, true}, {"why", "why", UNIT_TEXT, true}, {"share", "share", UNIT_SHARE, false}};
+static const struct column host_columns[] = {
+    {"device", "GPU", UNIT_COUNT, true}, {"thread", "thread", UNIT_TEXT, true}, {"doing", "it was", UNIT_TEXT, true},
+    {"call", "call", UNIT_TEXT, true},   {"share", "share", UNIT_SHARE, false},
+};
 static const struct column empty_columns[] = {{"key", "key", UNIT_TEXT, true}};
 #define COLUMNS(of) of, sizeof of / sizeof *of
 
@@ -45,6 +51,31 @@ static void add_run(struct report *report)
     row = table_row(devices);
     row[0].number = 1;
     row[6].number = 0;
+}
+
+static void add_idle(struct report *report)
+{
+    struct table *idle = report_table(report, "idle", "Idle", COLUMNS(idle_columns));
+    const struct {
+        double device;
+        const char *why;
+        double share;
+    } rows[] = {{0, "the host had not enqueued it", 0.8}, {1, "another GPU", 1}, {0, "a wait for an event", 0.06}, {0, "too little to say", 0.04}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct cell *row = table_row(idle);
+        row[0].number = rows[i].device;
+        row[1].text = rows[i].why;
+        row[2].number = rows[i].share;
+    }
+    struct table *host = report_table(report, "idle_host", "Idle host", COLUMNS(host_columns));
+    static const char *const texts[][3] = {
+        {"main 4250", "own code", ""}, {"main 4250", "blocked", "cuCtxSynchronize"}, {"loader 4251", "in a call", "cuMemAlloc_v2"}, {"x", "y", ""}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct cell *row = table_row(host);
+        for (size_t c = 0; c < 3; c++) row[c + 1].text = texts[i][c];
+        row[0].number = 0;
+        row[4].number = 0.2;
+    }
 }
 
 static void add_findings(struct report *report)
@@ -89,6 +120,7 @@ int main(int argc, char **argv)
     if (argc < 3) return 2;
     add_run(&report);
     add_findings(&report);
+    add_idle(&report);
     struct table *kernels = report_table(&report, "kernels", "Kernels", COLUMNS(kernel_columns));
     kernels->note = "The time of a kernel is from its begin to its end on the GPU.";
     kernels->shown = 4;

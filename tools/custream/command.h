@@ -31,7 +31,5 @@ void ctl_usage(void);
 void out_of_memory(void) __attribute__((noreturn));
 /* Room for one more element of `size` bytes, or out_of_memory(). Returns the array, moved or not. */
 void *array_room(void *array, size_t count, size_t *capacity, size_t size);
-/* `count` elements of zeros, at least one, or out_of_memory(). To be freed. */
-void *array_zeros(size_t count, size_t size);
 
 #endif

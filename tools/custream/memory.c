@@ -18,10 +18,3 @@ void *array_room(void *array, size_t count, size_t *capacity, size_t size)
     *capacity = wanted;
     return moved;
 }
-
-void *array_zeros(size_t count, size_t size)
-{
-    void *made = calloc(count ? count : 1, size);
-    if (!made) out_of_memory();
-    return made;
-}

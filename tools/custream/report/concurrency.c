@@ -1,8 +1,7 @@
 #include "tools/custream/report/concurrency.h"
 
-#include <stdlib.h>
-
 #include "tools/custream/command.h"
+#include "tools/custream/report/room.h"
 
 /* Work that has begun, the one that ends first on top: a binary heap. */
 struct running {
@@ -86,9 +85,9 @@ static void work_ends(struct sweep *sweep)
 
 void concurrency_make(struct concurrency *concurrency, const struct run *run)
 {
-    *concurrency = (struct concurrency){array_zeros(run->device_count, sizeof *concurrency->devices), array_zeros(run->stream_count, sizeof *concurrency->streams)};
-    struct sweep sweep = {.run = run, .result = concurrency, .devices = array_zeros(run->device_count, sizeof *sweep.devices),
-                          .depth = array_zeros(run->stream_count, sizeof *sweep.depth)};
+    *concurrency = (struct concurrency){room_for(run->device_count, sizeof *concurrency->devices), room_for(run->stream_count, sizeof *concurrency->streams)};
+    struct sweep sweep = {.run = run, .result = concurrency, .devices = room_for(run->device_count, sizeof *sweep.devices),
+                          .depth = room_for(run->stream_count, sizeof *sweep.depth)};
     for (size_t d = 0; d < run->device_count; d++) sweep.devices[d].at = INT64_MIN;
     for (size_t w = 0; w < run->work_count; w++) {
         const struct work *work = &run->works[w];

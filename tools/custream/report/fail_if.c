@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/report/findings.h"
 #include "tools/custream/report/metrics.h"
 #include "tools/custream/report/output.h"
 #include "tools/custream/report/show.h"
@@ -56,11 +57,15 @@ static bool refuse(char error[CONDITION_MAX], const char *format, ...)
 
 static bool read_finding(struct condition *condition, const char *at, char error[CONDITION_MAX])
 {
+    char ids[CONDITION_MAX / 2] = "";
+    size_t n = 0;
     at = read_name(condition, at);
-    const char *id = condition->name;
     condition->finding = true;
-    if (strlen(id) == 5 && !strncmp(id, "CS", 2) && strspn(id + 2, "0123456789") == 3 && !*at) return true;
-    return refuse(error, "'finding' needs the number of one, as in 'finding CS101'");
+    for (size_t i = 0; i < rule_count; i++) {
+        if (!*at && !strcmp(condition->name, rules[i].id)) return true;
+        n += (size_t)snprintf(ids + n, n < sizeof ids ? sizeof ids - n : 0, "%s%s", i ? ", " : "", rules[i].id);
+    }
+    return refuse(error, "'finding' needs one of %s, and no more", ids);
 }
 
 /* The number and its unit, into the condition; false: it is none. */
@@ -141,7 +146,7 @@ static bool finding_holds(const struct condition *condition, const struct report
 {
     const struct table *findings = report_find(report, "findings");
     for (size_t row = 0; findings && row < findings->row_count; row++) {
-        const struct finding finding = finding_at(findings, row);
+        const struct finding finding = finding_at(report, row);
         if (strcmp(finding.id, condition->name)) continue;
         snprintf(reason, CONDITION_MAX, "%s%s%s", finding.title, *finding.cost ? ": " : "", finding.cost);
         return true;

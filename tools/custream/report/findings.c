@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/report/labels.h"
 #include "tools/custream/report/show.h"
 
 /* The one list of findings. docs/findings.md has a heading for each; an id is kept for ever. */
@@ -61,16 +62,13 @@ const char *find_time(struct findings *to, double ns)
 const char *find_stream(struct findings *to, uint32_t stream)
 {
     const struct run *run = to->of->run;
-    const struct stream *is = &run->streams[stream];
-    if (run->device_count < 2) return text_in(run, is->name);
-    return report_text(to->report, "%s of GPU %u", text_in(run, is->name), run->devices[is->device].ordinal);
+    const char *label = stream_label(to->report, run, stream);
+    return run->device_count < 2 ? label : report_text(to->report, "%s of GPU %u", label, run->devices[run->streams[stream].device].ordinal);
 }
 
 const char *find_thread(struct findings *to, uint32_t thread)
 {
-    const struct run *run = to->of->run;
-    const struct thread *is = &run->threads[thread];
-    return report_text(to->report, "thread %u %s", is->tid, text_in(run, is->name));
+    return thread_label(to->report, to->of->run, thread);
 }
 
 static int by_cost(const void *left, const void *right)

@@ -74,7 +74,11 @@ static uint32_t shape_of(struct run *run, const struct trace_row *row)
 
 static bool is_gpu(const struct trace_row *row) { return row_number(row, KEY_PID, CS_GPU_PIDS) < CS_GPU_PIDS; }
 static int64_t begin_of(const struct trace_row *row) { return row_number(row, KEY_TS, 0); }
-static int64_t end_of(const struct trace_row *row) { return begin_of(row) + row_number(row, KEY_DUR, 0); }
+static int64_t end_of(const struct trace_row *row)
+{
+    const int64_t lasted = row_number(row, KEY_DUR, 0);
+    return begin_of(row) + (lasted > 0 ? lasted : 0);
+}
 static uint32_t thread_of(struct run *run, const struct trace_row *row)
 {
     return thread_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));

@@ -53,9 +53,10 @@ static int64_t *moved_of(const struct search *s, uint32_t stream)
     return s->moved + (s->timelines.by_stream[stream].works - s->timelines.works);
 }
 
+/* Of work that had begun before `at`. */
 static int64_t moved_until(struct search *s, uint32_t stream, int64_t at)
 {
-    const uint32_t last = timeline_last(&s->timelines.by_stream[stream], s->run, at);
+    const uint32_t last = timeline_last(&s->timelines.by_stream[stream], s->run, at - 1);
     return last == NONE ? 0 : moved_of(s, stream)[last];
 }
 
@@ -68,12 +69,27 @@ static int64_t busy_between(struct search *s, uint32_t stream, int64_t from, int
     return busy - moved_until(s, stream, to) - (timeline_busy(timeline, s->run, from) - moved_until(s, stream, from));
 }
 
-/* Whether the wait can be for that stream's work. */
-static bool eligible(const struct search *s, const struct wait *wait, uint32_t stream)
+/* Whether the last work of the stream that had begun before `to`, or the one before it, ended just before: it may have made room. */
+static bool made_room(struct search *s, uint32_t stream, int64_t to)
 {
-    if (wait->cause != CAUSE_LEGACY) return true;
+    struct timeline *timeline = &s->timelines.by_stream[stream];
+    const uint32_t last = timeline_last(timeline, s->run, to - 1);
+    for (uint32_t i = 0; last != NONE && i < 2 && i <= last; i++) {
+        const int64_t end = s->run->works[timeline->works[last - i]].end;
+        if (end <= to && end > to - RELEASE_NS) return true;
+    }
+    return false;
+}
+
+/* Whether the wait can be for that stream's work. Legacy order and the host wait until all is done, and are not over while it runs. */
+static bool eligible(struct search *s, const struct wait *wait, uint32_t stream)
+{
     const struct stream *other = &s->run->streams[stream];
-    return !(other->origin == ORIGIN_CREATED && other->non_blocking);
+    struct timeline *timeline = &s->timelines.by_stream[stream];
+    if (wait->cause == CAUSE_LEGACY && other->origin == ORIGIN_CREATED && other->non_blocking) return false;
+    if (wait->cause != CAUSE_LEGACY && wait->cause != CAUSE_HOST) return made_room(s, stream, wait->to);
+    const uint32_t last = timeline_last(timeline, s->run, wait->to - 1);
+    return last != NONE && timeline->end[last] <= wait->to;
 }
 
 /* The stream of the same device that was longest at work in that time; NONE. *busy: how long. */

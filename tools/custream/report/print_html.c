@@ -109,13 +109,13 @@ static void finding_put(FILE *file, const struct finding *finding)
     fputs("</dl></article>\n", file);
 }
 
-static void findings_put(FILE *file, const struct table *findings)
+static void findings_put(FILE *file, const struct report *report, const struct table *findings)
 {
     fputs("<section id=\"findings\">\n", file);
     element_put(file, "h2", findings->row_count ? findings->title : "Nothing was found to change.");
     if (findings->note && findings->row_count) element_put(file, "p", findings->note);
     for (size_t row = 0; row < findings->row_count && row < ROWS_MAX; row++) {
-        const struct finding finding = finding_at(findings, row);
+        const struct finding finding = finding_at(report, row);
         if (row == rows_shown(findings)) fprintf(file, "<details><summary>%zu more findings</summary>\n", findings->row_count - row);
         finding_put(file, &finding);
     }
@@ -143,7 +143,7 @@ void print_html(FILE *file, const struct print *print)
     head_put(file, program);
     element_put(file, "h1", program);
     for (size_t i = 0; summary_line(report, i, line); i++) element_put(file, "p", line);
-    if (findings) findings_put(file, findings);
+    if (findings) findings_put(file, report, findings);
     fputs("<section id=\"lanes\">\n<h2>Lanes</h2>\n", file);
     lanes_print(file, print->of);
     fputs("</section>\n", file);

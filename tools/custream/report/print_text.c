@@ -219,7 +219,7 @@ static void findings_put(FILE *file, const struct print *print, const struct tab
     text_heading_put(file, print, findings->row_count ? findings->title : "Nothing was found to change.");
     if (findings->note && findings->row_count) text_put_wrapped(file, findings->note, print->columns, 0, 0);
     for (size_t row = 0; row < shown; row++) {
-        const struct finding finding = finding_at(findings, row);
+        const struct finding finding = finding_at(print->report, row);
         fputc('\n', file);
         style_put(file, print, STYLE_ALARM, finding.id);
         fputs("  ", file);

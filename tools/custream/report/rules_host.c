@@ -55,42 +55,42 @@ static int64_t earlier(int64_t a, int64_t b)
 
 /* --- all rules --- */
 
-struct tally {
+struct toll {
     int64_t cost, longest;
     uint64_t times;
     uint32_t call; /* of the longest */
 };
 
-static void flush(struct search *s, const struct host_rule *rule, struct tally *tallies, size_t places, uint32_t device)
+static void flush(struct search *s, const struct host_rule *rule, struct toll *tolls, size_t places, uint32_t device)
 {
     for (uint32_t i = 0; i < places; i++) {
-        const struct tally *tally = &tallies[i];
-        if (tally->times < rule->least || !tally->times) continue;
-        const char *evidence = report_text(s->to->report, "%s: at most %s at once, by %s", rule->what, find_time(s->to, (double)tally->longest),
-                                           text_in(s->run, s->run->calls[tally->call].name));
-        finding(s->to, device, rule->name(s->to, i), (double)tally->cost, tally->times, evidence);
+        const struct toll *toll = &tolls[i];
+        if (toll->times < rule->least || !toll->times) continue;
+        const char *evidence = report_text(s->to->report, "%s: at most %s at once, by %s", rule->what, find_time(s->to, (double)toll->longest),
+                                           text_in(s->run, s->run->calls[toll->call].name));
+        finding(s->to, device, rule->name(s->to, i), (double)toll->cost, toll->times, evidence);
     }
-    memset(tallies, 0, places * sizeof *tallies);
+    memset(tolls, 0, places * sizeof *tolls);
 }
 
 static void look(struct findings *to, const struct host_rule *rule, struct search *s)
 {
     const size_t places = rule->place == stream_of ? s->run->stream_count : s->run->thread_count;
-    struct tally *tallies = room_for(places, sizeof *tallies);
+    struct toll *tolls = room_for(places, sizeof *tolls);
     struct gap gap, last = {.device = NONE};
     s->to = to;
     s->waits = host_waits_make(s->run);
     for (size_t at = 0; gap_next(to->of->idles, s->run, &at, &gap); last = gap) {
-        if (last.device != NONE && last.device != gap.device) flush(s, rule, tallies, places, last.device);
+        if (last.device != NONE && last.device != gap.device) flush(s, rule, tolls, places, last.device);
         const struct blame blame = rule->blame(s, &gap);
         if (blame.cost <= 0 || rule->place(&s->run->calls[blame.call]) == NONE) continue;
-        struct tally *tally = &tallies[rule->place(&s->run->calls[blame.call])];
-        if (blame.cost > tally->longest) tally->longest = blame.cost, tally->call = blame.call;
-        tally->cost += blame.cost;
-        tally->times++;
+        struct toll *toll = &tolls[rule->place(&s->run->calls[blame.call])];
+        if (blame.cost > toll->longest) toll->longest = blame.cost, toll->call = blame.call;
+        toll->cost += blame.cost;
+        toll->times++;
     }
-    if (last.device != NONE) flush(s, rule, tallies, places, last.device);
-    free(tallies);
+    if (last.device != NONE) flush(s, rule, tolls, places, last.device);
+    free(tolls);
     free(s->waits);
 }
 

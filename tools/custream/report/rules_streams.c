@@ -125,7 +125,9 @@ void look_copy_engines(struct findings *to)
     for (uint32_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
         struct serial_copies *copies = &streams[work->stream];
-        const int64_t copy_lost = uses[work_device(run, work)].both ? 0 : lost(run, work, &to->of->holds[i], copies);
+        const uint32_t device = work_device(run, work);
+        const bool apart = !uses[device].both && run->devices[device].copy_engines != 1;
+        const int64_t copy_lost = !apart ? 0 : lost(run, work, &to->of->holds[i], copies);
         if (copy_lost <= 0) continue;
         copies->cost += copy_lost;
         copies->times++;

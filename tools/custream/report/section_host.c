@@ -9,6 +9,7 @@
 #include "tools/custream/report/labels.h"
 #include "tools/custream/report/section_parts.h"
 #include "tools/custream/report/tally.h"
+#include "tools/custream/report/waits.h"
 
 static const struct column wait_columns[] = {
     {"call", "call", UNIT_TEXT, true},
@@ -116,10 +117,9 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
     return work != NONE && ended_in(&run->works[work], call) ? work : NONE;
 }
 
-static bool waits(const struct call *call)
+static bool blocks(const struct call *call)
 {
-    if (call_kind(call) == CS_KIND_SYNC) return true;
-    return call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS) && call->end - call->begin > COPY_BLOCKS_NS;
+    return call_waits(call) && (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
 }
 
 /* Rows are found by two numbers, each for a pair: who called what; the name of the work and its stream, 0 for none. */
@@ -155,7 +155,7 @@ void section_host(struct report *report, const struct analysis *of)
         const struct call *call = &run->calls[c];
         front_loose(&front, call->begin);
         front_call(&front, call);
-        if (waits(call)) wait_add(&found, run, call, ended_wait(&front, call));
+        if (blocks(call)) wait_add(&found, run, call, ended_wait(&front, call));
     }
     tallies_sort(&found.rows);
     for (size_t i = 0; i < found.rows.count; i++) wait_put(table, report, run, &found, &found.rows.rows[i]);

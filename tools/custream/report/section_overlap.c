@@ -1,4 +1,5 @@
 /* Table "serialized": streams that ran one after the other, why, and what that cost. */
+#include "tools/custream/report/labels.h"
 #include "tools/custream/report/overlap.h"
 #include "tools/custream/report/section.h"
 
@@ -36,8 +37,8 @@ void section_overlap(struct report *report, const struct analysis *of)
         const struct late *late = &of->overlap->lates[pair->late];
         struct cell *row = table_row(table);
         row[DEVICE].number = run->devices[run->streams[pair->second].device].ordinal;
-        row[FIRST].text = text_in(run, run->streams[pair->first].name);
-        row[SECOND].text = text_in(run, run->streams[pair->second].name);
+        row[FIRST].text = stream_label(report, run, pair->first);
+        row[SECOND].text = stream_label(report, run, pair->second);
         row[CAUSE].text = cause_info[pair->cause].key;
         row[LOST].number = (double)pair->lost;
         row[TIMES].number = pair->times;

@@ -2,10 +2,9 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "tools/custream/command.h"
 #include "tools/custream/report/concurrency.h"
+#include "tools/custream/report/room.h"
 #include "tools/custream/report/section.h"
 #include "tools/custream/report/tally.h"
 
@@ -137,7 +136,7 @@ struct streams {
 static struct streams streams_of(const struct run *run)
 {
     struct streams streams = {0};
-    bool *used = array_zeros(run->stream_count, sizeof *used);
+    bool *used = room_for(run->stream_count, sizeof *used);
     for (size_t c = 0; c < run->call_count; c++)
         if (uses_stream(&run->calls[c])) used[run->calls[c].stream] = true;
     for (size_t s = 0; s < run->stream_count; s++) {

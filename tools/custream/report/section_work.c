@@ -86,7 +86,7 @@ static void kernels(struct report *report, const struct run *run)
     }
     tallies_sort(&tallies);
     for (size_t i = 0; i < tallies.count; i++) kernel_put(table, run, &tallies.rows[i]);
-    table->note = "\"fills\" is an estimate, from the limits of a multiprocessor of compute capability 9.0: 100 % and more fill the device.";
+    table->note = "\"fills the device\" is an estimate, from the shape of the launch and the limits of the device.";
     table->shown = ROWS_SHOWN;
     tallies_free(&tallies);
 }

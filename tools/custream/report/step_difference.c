@@ -1,10 +1,13 @@
 #include "tools/custream/report/step_difference.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "tools/custream/command.h"
+#include "tools/custream/report/room.h"
 #include "tools/custream/report/tally.h"
+#include "tools/custream/report/waits.h"
+
+/* A slowest that took no more than this share of the mean longer is like the others: its times differ by chance. */
+#define CHANCE 0.01
 
 /* What a range consists of. WAIT: a call that waits. */
 enum item { ITEM_WORK, ITEM_CALL, ITEM_IDLE, ITEM_WAIT };
@@ -21,11 +24,6 @@ static void item_add(struct items *items, enum item item, uint32_t what, int64_t
     struct tally *tally = tally_of(&items->tallies, key_of(item, what));
     tally_add(tally, amount);
     if (items->slowest) tally->sum[0] += (double)amount;
-}
-
-static bool waits(const struct call *call)
-{
-    return call_kind(call) == CS_KIND_SYNC || (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
 }
 
 /* The place among thread_calls of the thread's first call that begins at or after a time. */
@@ -46,7 +44,7 @@ static void items_of_calls(struct items *items, const struct range *range)
     for (uint32_t i = call_from(run, range->thread, range->begin); i < run->thread_calls.begins[range->thread + 1]; i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= range->end) break;
-        item_add(items, waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);
+        item_add(items, call_waits(call) ? ITEM_WAIT : ITEM_CALL, call->name, call->end - call->begin);
         for (uint32_t w = 0; w < call->works; w++) {
             const struct work *work = &run->works[run->works_of[call->work + w]];
             item_add(items, ITEM_WORK, work->name, work->end - work->begin);
@@ -104,23 +102,25 @@ static const char *largest_excess(const struct items *items, struct report *repo
 const char *step_difference(const struct step_reader *reader, struct report *report, const uint32_t *ranges, uint32_t count, uint32_t slowest)
 {
     struct items items = {.reader = reader};
-    double more = 0;
+    double mean = 0, more = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct range *range = &reader->run->ranges[ranges[i]];
         const double length = (double)(range->end - range->begin);
         items.slowest = i == slowest;
-        more += (items.slowest ? length : 0) - length / count;
+        mean += length / count;
+        if (items.slowest) more = length;
         items_of_calls(&items, range);
         items_of_idles(&items, range);
     }
-    const char *text = largest_excess(&items, report, count, more);
+    more -= mean;
+    const char *text = more > mean * CHANCE ? largest_excess(&items, report, count, more) : NULL;
     tallies_free(&items.tallies);
     return text;
 }
 
 struct step_reader step_reader_make(const struct run *run, const struct idles *idles)
 {
-    struct step_reader reader = {run, idles, array_zeros(run->device_count + 1, sizeof(size_t))};
+    struct step_reader reader = {run, idles, room_for(run->device_count + 1, sizeof(size_t))};
     for (size_t i = 0; i < idles->count; i++) reader.device_idles[idles->rows[i].device + 1] = i + 1;
     for (size_t d = 0; d < run->device_count; d++)
         if (reader.device_idles[d + 1] < reader.device_idles[d]) reader.device_idles[d + 1] = reader.device_idles[d];

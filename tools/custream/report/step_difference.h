@@ -16,7 +16,7 @@ void step_reader_free(struct step_reader *reader);
 
 /*
  * The kernel, copy, call or cause of idle time that took the most more in ranges[slowest] than on average in the `count` ranges, all of one thread; NULL if nothing
- * did. A call that waits is named only where nothing else makes up for half of what the range took more.
+ * did, or the range took hardly longer than the others. A call that waits is named only where nothing else makes up for half of what the range took more.
  */
 const char *step_difference(const struct step_reader *reader, struct report *report, const uint32_t *ranges, uint32_t count, uint32_t slowest);
 

@@ -55,11 +55,41 @@ static void run_tell(struct line *line, const struct table *run)
     line_add(line, *source ? "; GPU times from %s." : ".", source);
 }
 
-static void device_tell(struct line *line, const struct table *devices, size_t row)
+/* What most of a device's idle time went to: rows of a table with a share of it. `put` says the row's thing. */
+static void shares_tell(struct line *line, const char *before, const struct table *table, double device,
+                        void (*put)(struct line *, const struct table *, size_t row))
+{
+    enum { MOST = 3 };
+    const double least = 0.05;
+    int told = 0;
+    for (size_t row = 0; table && row < table->row_count && told < MOST; row++) {
+        const double share = table_number(table, row, "share");
+        if (table_number(table, row, "device") != device || !(share >= least)) continue;
+        line_add(line, "%s", told++ ? ", " : before);
+        put(line, table, row);
+        line_value(line, " (", UNIT_SHARE, share, ")");
+    }
+    if (told) line_add(line, ".");
+}
+
+static void cause_put(struct line *line, const struct table *idle, size_t row)
+{
+    line_add(line, "%.100s", table_text(idle, row, "why"));
+}
+
+/* "own code on thread main 4250", "blocked in cuCtxSynchronize on thread main 4250" */
+static void doing_put(struct line *line, const struct table *idle_host, size_t row)
+{
+    const char *call = table_text(idle_host, row, "call"), *doing = table_text(idle_host, row, "doing"), *thread = table_text(idle_host, row, "thread");
+    if (*call) line_add(line, "%s %.60s on thread %.60s", strcmp(doing, "blocked") ? "in" : "blocked in", call, thread);
+    else line_add(line, "%s on thread %.60s", doing, thread);
+}
+
+static void device_tell(struct line *line, const struct report *report, const struct table *devices, size_t row)
 {
     const char *name = table_text(devices, row, "name");
-    const double at_once = table_number(devices, row, "at_once");
-    line_add(line, "GPU %.0f%s%s%s", table_number(devices, row, "device"), *name ? " (" : "", name, *name ? ")" : "");
+    const double at_once = table_number(devices, row, "at_once"), device = table_number(devices, row, "device");
+    line_add(line, "GPU %.0f%s%s%s", device, *name ? " (" : "", name, *name ? ")" : "");
     if (!(table_number(devices, row, "works") > 0)) {
         line_add(line, " did no work.");
         return;
@@ -69,6 +99,8 @@ static void device_tell(struct line *line, const struct table *devices, size_t r
     line_value(line, " and idle for ", UNIT_NS, table_number(devices, row, "idle_ns"), "");
     if (!isnan(at_once)) line_add(line, "; while busy it worked on %.2f streams at once", at_once);
     line_add(line, ".");
+    shares_tell(line, " Why it was idle: ", report_find(report, "idle"), device, cause_put);
+    shares_tell(line, " What the host did then: ", report_find(report, "idle_host"), device, doing_put);
 }
 
 /* What is missing of the run, as its row says. */
@@ -86,24 +118,27 @@ bool summary_line(const struct report *report, size_t number, char text[SUMMARY_
     const size_t runs = run && run->row_count, all = devices ? devices->row_count : 0, told = all < DEVICES_TOLD ? all : DEVICES_TOLD;
     struct line line = {text, SUMMARY_MAX};
     if (number < runs) run_tell(&line, run);
-    else if (number - runs < told) device_tell(&line, devices, number - runs);
+    else if (number - runs < told) device_tell(&line, report, devices, number - runs);
     else if (number == runs + told && all > told) line_add(&line, "There are %zu more GPUs: --section=devices.", all - told);
     else return number == runs + told + (all > told) && runs && missing_tell(&line, run);
     return true;
 }
 
-struct finding finding_at(const struct table *findings, size_t row)
+struct finding finding_at(const struct report *report, size_t row)
 {
+    const struct table *findings = report_find(report, "findings");
     struct finding finding = {.id = table_text(findings, row, "id"),
                               .title = table_text(findings, row, "title"),
                               .place = table_text(findings, row, "stream"),
                               .evidence = table_text(findings, row, "evidence"),
                               .remedy = table_text(findings, row, "remedy"),
                               .page = table_text(findings, row, "page")};
-    const double cost = table_number(findings, row, "cost_ns"), times = table_number(findings, row, "times");
+    const double cost = table_number(findings, row, "cost_ns"), times = table_number(findings, row, "times"),
+                 span = table_sum(report_find(report, "devices"), "span_ns");
     struct line line = {finding.cost, sizeof finding.cost};
     if (isnan(cost)) line_add(&line, "not known");
     else line_value(&line, "at most ", UNIT_NS, cost, "");
+    if (!isnan(cost) && span > 0) line_value(&line, ", ", UNIT_SHARE, cost / span, " of the GPU's time");
     if (times > 0) line_count(&line, " (", times, "time");
     if (times > 0) line_add(&line, ")");
     return finding;

@@ -101,13 +101,19 @@ static void close_outside(struct parse *p)
 
 /* --- numbers --- */
 
+/* Further away from 0 there is nothing of ours. Two of them can be added. */
+static const int64_t number_max = INT64_MAX / 4;
+
+static int64_t clamped(double number) { return number >= (double)number_max ? number_max : number <= (double)-number_max ? -number_max : (int64_t)number; }
+
 static int64_t whole_of(const char *at, size_t length)
 {
     const bool negative = length && *at == '-';
     int64_t n = 0;
     for (size_t i = negative; i < length; i++) {
-        if (at[i] < '0' || at[i] > '9') return (int64_t)strtod(at, NULL);
-        if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, at[i] - '0', &n)) return negative ? INT64_MIN : INT64_MAX;
+        if (at[i] < '0' || at[i] > '9') return clamped(strtod(at, NULL));
+        n = n * 10 + (at[i] - '0');
+        if (n > number_max / 10) return i + 1 == length ? (negative ? -n : n) : clamped(strtod(at, NULL));
     }
     return negative ? -n : n;
 }
@@ -123,12 +129,12 @@ static int64_t nanoseconds_of(const char *at, size_t length)
             decimals = 0;
             continue;
         }
-        if (at[i] < '0' || at[i] > '9' || n > INT64_MAX / 10000) return (int64_t)(strtod(at, NULL) * 1000);
+        if (at[i] < '0' || at[i] > '9' || n > number_max / 10) return clamped(strtod(at, NULL) * 1000);
         n = n * 10 + (at[i] - '0');
         if (decimals >= 0) decimals++;
     }
-    if (memchr(at, 'e', length) || memchr(at, 'E', length)) return (int64_t)(strtod(at, NULL) * 1000);
-    for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++) n *= 10;
+    if (memchr(at, 'e', length) || memchr(at, 'E', length)) return clamped(strtod(at, NULL) * 1000);
+    for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++) n = n > number_max / 10 ? number_max : n * 10;
     return negative ? -n : n;
 }
 
