@@ -191,13 +191,18 @@ static void row_put(FILE *file, const struct print *print, const struct table *t
     below_put(file, print, table, row);
 }
 
-static void table_put(FILE *file, const struct print *print, const struct table *table)
+void text_heading_put(FILE *file, const struct print *print, const char *heading)
+{
+    fputc('\n', file);
+    style_put(file, print, STYLE_HEADING, heading);
+    fputc('\n', file);
+}
+
+void text_table_put(FILE *file, const struct print *print, const struct table *table)
 {
     const struct layout layout = layout_make(table, print->columns);
     const size_t shown = rows_shown(table);
-    fputc('\n', file);
-    style_put(file, print, STYLE_HEADING, table->title);
-    fputc('\n', file);
+    text_heading_put(file, print, table->title);
     if (table->note) text_put_wrapped(file, table->note, print->columns, 0, 0);
     fputc('\n', file);
     if (print->color) fputs("\033[2m", file);
@@ -226,9 +231,7 @@ static void paragraph_put(FILE *file, const struct print *print, const char *lab
 static void findings_put(FILE *file, const struct print *print, const struct table *findings)
 {
     const size_t shown = rows_shown(findings);
-    fputc('\n', file);
-    style_put(file, print, STYLE_HEADING, findings->row_count ? findings->title : "Nothing was found to change.");
-    fputc('\n', file);
+    text_heading_put(file, print, findings->row_count ? findings->title : "Nothing was found to change.");
     if (findings->note && findings->row_count) text_put_wrapped(file, findings->note, print->columns, 0, 0);
     for (size_t row = 0; row < shown; row++) {
         const struct finding finding = finding_at(print->report, row);
@@ -253,7 +256,7 @@ static void all_put(FILE *file, const struct print *print)
     if (findings) findings_put(file, print, findings);
     for (size_t t = 0; t < print->report->table_count; t++) {
         const struct table *table = &print->report->tables[t];
-        if (table->row_count && !is_told(table)) table_put(file, print, table);
+        if (table->row_count && !is_told(table)) text_table_put(file, print, table);
     }
 }
 
@@ -262,7 +265,7 @@ void print_text(FILE *file, const struct print *print)
     setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() knows characters by it */
     for (int i = 0; i < print->section_count; i++) {
         const struct table *table = report_find(print->report, print->sections[i]);
-        if (table) table_put(file, print, table);
+        if (table) text_table_put(file, print, table);
     }
     if (!print->section_count) all_put(file, print);
 }

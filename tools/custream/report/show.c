@@ -36,8 +36,13 @@ static void count_show(char out[SHOWN_MAX], double value)
 const char *value_show(char out[SHOWN_MAX], enum unit unit, double value)
 {
     static const char *const times[] = {"ns", "us", "ms", "s"}, *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    char size[SHOWN_MAX];
     if (!isfinite(value) || fabs(value) > 1e20) return strcpy(out, "-");
     switch (unit) {
+    case UNIT_CHANGE_NS:
+    case UNIT_CHANGE_SHARE:
+        snprintf(out, SHOWN_MAX, "%s%.*s", value > 0 ? "+" : "", SHOWN_MAX - 2, value_show(size, unit == UNIT_CHANGE_NS ? UNIT_NS : UNIT_SHARE, value));
+        break;
     case UNIT_NS:
         scaled_show(out, value, 1000, times, 3);
         break;

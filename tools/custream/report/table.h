@@ -17,6 +17,8 @@ enum unit {
     UNIT_BYTES,
     UNIT_SHARE, /* 0 to 1; people read percent */
     UNIT_GBPS,  /* 1e9 bytes a second */
+    UNIT_CHANGE_NS,    /* how much two values differ: people see its sign */
+    UNIT_CHANGE_SHARE, /* likewise, of the earlier value */
 };
 
 /* What a column is besides, as bits. */
