@@ -9,7 +9,7 @@ enum command_status {
     STATUS_OK = 0,
     STATUS_BROKEN = 1,   /* check: a trace was read and breaks a rule; ctl: the process refused */
     STATUS_UNUSABLE = 2, /* wrong usage, or a file that cannot be read as a trace at all */
-    STATUS_CONDITION = 3, /* report: what --fail-if asks for holds */
+    STATUS_CONDITION = 3, /* report, diff: what --fail-if asks for holds */
     STATUS_NOT_EXECUTABLE = 126,
     STATUS_NOT_FOUND = 127,
 };
@@ -18,11 +18,13 @@ enum command_status {
 int command_run(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_diff(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 
 void run_usage(void);
 void check_usage(void);
 void report_usage(void);
+void diff_usage(void);
 void ctl_usage(void);
 
 /* Says so, and exits. */

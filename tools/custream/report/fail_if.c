@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/custream/command.h"
 #include "tools/custream/report/findings.h"
 #include "tools/custream/report/metrics.h"
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/output.h"
 #include "tools/custream/report/show.h"
 
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
@@ -67,33 +68,65 @@ static bool read_finding(struct condition *condition, const char *at, char error
     return refuse(error, "'finding' needs one of %s, and no more", ids);
 }
 
+/* The number and its unit, into the condition; false: it is none. */
+static bool read_number(struct condition *condition, const char *at)
+{
+    char *end = NULL;
+    condition->value = isdigit((unsigned char)*at) ? strtod(at, &end) : NAN;
+    const char *suffix = end ? skip_blanks(end) : "?";
+    for (int i = 0; i < SUFFIXES; i++) {
+        const size_t length = strlen(suffixes[i].suffix);
+        if (strncmp(suffix, suffixes[i].suffix, length) || *skip_blanks(suffix + length)) continue;
+        condition->value *= suffixes[i].factor;
+        condition->unit = suffixes[i].unit;
+        return true;
+    }
+    return false;
+}
+
+/* How much a metric differs: by a share of what it was, or by as much. */
+static bool read_change(struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
+{
+    static const char *const allowed[] = {[UNIT_COUNT] = "as in +5% or +100", [UNIT_NS] = "as in +5% or +10ms (ns, us, ms, s)", [UNIT_SHARE] = "as in +5% or +10ms (ns, us, ms, s)"};
+    const enum unit absolute = metric == UNIT_SHARE ? UNIT_NS : metric;
+    condition->change = true;
+    if (!read_number(condition, at + 1) || (condition->unit != UNIT_SHARE && condition->unit != absolute))
+        return refuse(error, "a change of '%s' is a number with a unit, %s", condition->name, allowed[metric]);
+    if (*at == '-') condition->value = -condition->value;
+    return true;
+}
+
 /* The value and its unit, as far as the metric's unit allows it. */
 static bool read_value(struct condition *condition, enum unit metric, const char *at, char error[CONDITION_MAX])
 {
     static const char *const allowed[] = {[UNIT_COUNT] = "a count",
                                           [UNIT_NS] = "a time, as in 5ms (ns, us, ms, s)",
                                           [UNIT_SHARE] = "a share, as in 20% or 0.2, or a time, as in 5ms (ns, us, ms, s)"};
-    char *end = NULL;
-    if (*at == '+' || *at == '-') return refuse(error, "a value has no sign: a report compares nothing with an earlier one");
-    condition->value = isdigit((unsigned char)*at) ? strtod(at, &end) : NAN;
-    const char *suffix = end ? skip_blanks(end) : "?";
-    for (int i = 0; i < SUFFIXES; i++) {
-        if (strncmp(suffix, suffixes[i].suffix, strlen(suffixes[i].suffix)) || *skip_blanks(suffix + strlen(suffixes[i].suffix))) continue;
-        condition->value *= suffixes[i].factor;
-        condition->unit = suffixes[i].unit;
-        if (metric == UNIT_SHARE && condition->unit == UNIT_COUNT && condition->value <= 1) condition->unit = UNIT_SHARE;
-        if (condition->unit == metric || (metric == UNIT_SHARE && condition->unit == UNIT_NS)) return true;
-    }
+    if (!read_number(condition, at)) return refuse(error, "'%s' needs %s", condition->name, allowed[metric]);
+    if (metric == UNIT_SHARE && condition->unit == UNIT_COUNT && condition->value <= 1) condition->unit = UNIT_SHARE;
+    if (condition->unit == metric || (metric == UNIT_SHARE && condition->unit == UNIT_NS)) return true;
     return refuse(error, "'%s' needs %s", condition->name, allowed[metric]);
 }
 
-bool condition_read(struct condition *condition, const char *text, char error[CONDITION_MAX])
+/* A metric may be called without its "_ns": "wall". */
+static bool find_metric(struct condition *condition, enum unit *unit)
+{
+    char *end = condition->name + strlen(condition->name);
+    if (metric_find(condition->name, unit)) return true;
+    if (end + sizeof "_ns" > condition->name + sizeof condition->name) return false;
+    strcpy(end, "_ns");
+    if (metric_find(condition->name, unit)) return true;
+    *end = 0;
+    return false;
+}
+
+bool condition_read(struct condition *condition, const char *text, bool compares, char error[CONDITION_MAX])
 {
     *condition = (struct condition){.text = text};
     const char *at = read_name(condition, text);
     enum unit unit;
     if (!strcmp(condition->name, "finding")) return read_finding(condition, at, error);
-    if (!metric_find(condition->name, &unit)) {
+    if (!find_metric(condition, &unit)) {
         char keys[CONDITION_MAX / 2 + 128];
         metric_keys(keys, sizeof keys);
         return refuse(error, "no metric '%s'; allowed: finding ID, %s", condition->name, keys);
@@ -101,8 +134,13 @@ bool condition_read(struct condition *condition, const char *text, char error[CO
     while (condition->relation < RELATIONS && strncmp(at, relations[condition->relation].sign, strlen(relations[condition->relation].sign)))
         condition->relation++;
     if (condition->relation == RELATIONS) return refuse(error, "'%s' needs one of >, >=, <, <=, ==, != and a value", condition->name);
-    return read_value(condition, unit, skip_blanks(at + strlen(relations[condition->relation].sign)), error);
+    at = skip_blanks(at + strlen(relations[condition->relation].sign));
+    if (*at != '+' && *at != '-') return read_value(condition, unit, at, error);
+    if (!compares) return refuse(error, "a value has no sign: a report compares nothing with an earlier one");
+    return read_change(condition, unit, at, error);
 }
+
+/* --- whether it holds --- */
 
 static bool finding_holds(const struct condition *condition, const struct report *report, char reason[CONDITION_MAX])
 {
@@ -116,18 +154,76 @@ static bool finding_holds(const struct condition *condition, const struct report
     return false;
 }
 
-bool condition_holds(const struct condition *condition, const struct report *report, char reason[CONDITION_MAX])
+/* In the unit that the condition's value is in. */
+static double value_of(const struct condition *condition, const struct report *report)
+{
+    const double value = metric_value(report, condition->name);
+    enum unit unit;
+    metric_find(condition->name, &unit);
+    return unit == UNIT_SHARE && condition->unit == UNIT_NS ? value * metric_value(report, "gpu_span_ns") : value;
+}
+
+static bool is_so(const struct condition *condition, double value)
+{
+    return relations[condition->relation].holds & (value < condition->value ? BELOW : value > condition->value ? ABOVE : EQUAL);
+}
+
+static bool change_holds(const struct condition *condition, const struct report *before, const struct report *report, char reason[CONDITION_MAX])
+{
+    char from_shown[SHOWN_MAX], to_shown[SHOWN_MAX], change_shown[SHOWN_MAX];
+    const double from = value_of(condition, before), to = value_of(condition, report);
+    enum unit unit;
+    metric_find(condition->name, &unit);
+    if (unit == UNIT_SHARE) unit = condition->unit;
+    if (isnan(from) || isnan(to)) {
+        snprintf(reason, CONDITION_MAX, "%s is not known of %s", condition->name, isnan(from) ? "the runs before" : "the runs after");
+        return true;
+    }
+    const double change = condition->unit != UNIT_SHARE ? to - from : to == from ? 0 : from > 0 ? to / from - 1 : INFINITY;
+    value_show(change_shown, condition->unit == UNIT_SHARE ? UNIT_CHANGE_SHARE : unit == UNIT_NS ? UNIT_CHANGE_NS : UNIT_COUNT, change);
+    snprintf(reason, CONDITION_MAX, "%s was %s and is %s%s%s%s", condition->name, value_show(from_shown, unit, from), value_show(to_shown, unit, to),
+             isfinite(change) ? " (" : "", isfinite(change) ? change_shown : "", isfinite(change) ? ")" : "");
+    return is_so(condition, change);
+}
+
+bool condition_holds(const struct condition *condition, const struct report *before, const struct report *report, char reason[CONDITION_MAX])
 {
     char shown[SHOWN_MAX];
-    enum unit unit;
-    if (condition->finding) return finding_holds(condition, report, reason);
-    double value = metric_value(report, condition->name);
-    metric_find(condition->name, &unit);
-    if (unit == UNIT_SHARE && condition->unit == UNIT_NS) value *= metric_value(report, "gpu_span_ns");
+    if (condition->finding) return !(before && finding_holds(condition, before, reason)) && finding_holds(condition, report, reason);
+    if (condition->change) return change_holds(condition, before, report, reason);
+    const double value = value_of(condition, report);
     if (isnan(value)) {
         snprintf(reason, CONDITION_MAX, "%s is not known of this run", condition->name);
         return true;
     }
     snprintf(reason, CONDITION_MAX, "%s is %s", condition->name, value_show(shown, condition->unit, value));
-    return relations[condition->relation].holds & (value < condition->value ? BELOW : value > condition->value ? ABOVE : EQUAL);
+    return is_so(condition, value);
+}
+
+/* --- several --- */
+
+int conditions_add(struct conditions *conditions, const char *command, const char *text, bool compares)
+{
+    char error[CONDITION_MAX];
+    conditions->rows = array_room(conditions->rows, conditions->count, &conditions->capacity, sizeof *conditions->rows);
+    if (condition_read(&conditions->rows[conditions->count++], text, compares, error)) return STATUS_OK;
+    return complain(command, "--fail-if='%.100s': %s", text, error);
+}
+
+int conditions_judge(const struct conditions *conditions, const char *command, const struct report *before, const struct report *report)
+{
+    int status = STATUS_OK;
+    char reason[CONDITION_MAX];
+    for (size_t i = 0; i < conditions->count; i++) {
+        if (!condition_holds(&conditions->rows[i], before, report, reason)) continue;
+        complain(command, "--fail-if='%.100s' holds: %s", conditions->rows[i].text, reason);
+        status = STATUS_CONDITION;
+    }
+    return status;
+}
+
+void conditions_free(struct conditions *conditions)
+{
+    free(conditions->rows);
+    *conditions = (struct conditions){0};
 }

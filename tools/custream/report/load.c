@@ -330,3 +330,20 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     run->loading->files++;
     return true;
 }
+
+static bool is_identified(void *of)
+{
+    const struct run *run = of;
+    return run->program && run->base;
+}
+
+bool run_identify(const char *path, struct identity *identity, char error[256])
+{
+    struct run run;
+    run_init(&run);
+    const struct trace_sink sink = {.of = &run, .row = load_row, .fact = load_fact, .enough = is_identified};
+    const enum trace_end end = trace_read(path, &run.texts, &sink, &run.bytes, error);
+    *identity = (struct identity){run.pid, run.base};
+    run_free(&run);
+    return end != TRACE_UNREADABLE;
+}

@@ -41,6 +41,12 @@ struct finding finding_at(const struct report *report, size_t row);
 /* Whether text and page show it in words, not as a table. */
 bool is_told(const struct table *table);
 
+/* A table as text, with its title; a heading of the same kind. */
+void text_table_put(FILE *file, const struct print *print, const struct table *table);
+void text_heading_put(FILE *file, const struct print *print, const char *heading);
+/* All tables as members of an object. */
+void json_tables_put(FILE *file, const struct report *report);
+
 /* The lanes of all devices as HTML: when each was idle and why, and what ran on each stream. Nothing where no GPU did work. */
 void lanes_print(FILE *file, const struct analysis *of);
 extern const char page_style[], page_script[];

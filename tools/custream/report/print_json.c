@@ -42,6 +42,14 @@ static void table_put(FILE *file, const struct table *table)
     fputc(']', file);
 }
 
+void json_tables_put(FILE *file, const struct report *report)
+{
+    for (size_t t = 0; t < report->table_count; t++) {
+        if (t) fputs(",\n", file);
+        table_put(file, &report->tables[t]);
+    }
+}
+
 void print_json(FILE *file, const struct print *print)
 {
     fprintf(file, "{\"custream_report\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"files\":[", REPORT_VERSION);
@@ -50,9 +58,6 @@ void print_json(FILE *file, const struct print *print)
         string_put(file, print->files[i]);
     }
     fprintf(file, "],\"base_ns\":%" PRId64 ",\"tables\":{\n", print->of->run->base);
-    for (size_t t = 0; t < print->report->table_count; t++) {
-        if (t) fputs(",\n", file);
-        table_put(file, &print->report->tables[t]);
-    }
+    json_tables_put(file, print->report);
     fputs("}}\n", file);
 }

@@ -133,6 +133,14 @@ void run_init(struct run *run);
  * the file as it lies on the disk. */
 bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256]);
 
+/* What the parts of one run have in common. */
+struct identity {
+    uint32_t pid;
+    int64_t base;
+};
+/* Of which run a file is, from its beginning if it stands there. False: error says why, as run_load() does. */
+bool run_identify(const char *path, struct identity *identity, char error[256]);
+
 /* After the last file: everything in its order, works tied to calls. Nothing is added afterwards. */
 void run_settle(struct run *run);
 void run_free(struct run *run);

@@ -36,8 +36,13 @@ static void count_show(char out[SHOWN_MAX], double value)
 const char *value_show(char out[SHOWN_MAX], enum unit unit, double value)
 {
     static const char *const times[] = {"ns", "us", "ms", "s"}, *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    char size[SHOWN_MAX];
     if (!isfinite(value) || fabs(value) > 1e20) return strcpy(out, "-");
     switch (unit) {
+    case UNIT_CHANGE_NS:
+    case UNIT_CHANGE_SHARE:
+        snprintf(out, SHOWN_MAX, "%s%.*s", value > 0 ? "+" : "", SHOWN_MAX - 2, value_show(size, unit == UNIT_CHANGE_NS ? UNIT_NS : UNIT_SHARE, value));
+        break;
     case UNIT_NS:
         scaled_show(out, value, 1000, times, 3);
         break;
@@ -131,12 +136,12 @@ void text_put(FILE *file, const char *text)
     put_until(file, text, text + strlen(text));
 }
 
-int text_put_cut(FILE *file, const char *text, int columns)
+int text_put_cut(FILE *file, const char *text, int columns, enum cut cut)
 {
     struct glyph glyph;
-    const int all = text_columns(text), head = columns / 2, tail = columns - head - 1;
+    const int all = text_columns(text), head = cut == CUT_MIDDLE ? columns / 2 : columns - 1, tail = columns - head - 1;
     int passed = 0, put = 0;
-    bool cut = false;
+    bool told = false;
     if (all <= columns) {
         text_put(file, text);
         return all;
@@ -145,10 +150,10 @@ int text_put_cut(FILE *file, const char *text, int columns)
         if (passed + glyph.columns <= head || passed >= all - tail) {
             fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
             put += glyph.columns;
-        } else if (!cut) {
+        } else if (!told) {
             fputs("…", file);
             put++;
-            cut = true;
+            told = true;
         }
     }
     return put;

@@ -305,6 +305,7 @@ static enum trace_end read_chunks(struct parse *p, struct reader *reader, yajl_h
         lines += newlines(chunk, length);
         *bytes += length;
         if (p->sink->progress) p->sink->progress(p->sink->of, reader_offset(reader));
+        if (p->sink->enough && p->sink->enough(p->sink->of)) return TRACE_WHOLE;
     }
     if (got < 0 && !(reader->cut && p->rows_seen)) {
         snprintf(error, 256, "%s", reader->error);

@@ -51,6 +51,7 @@ struct trace_sink {
     void (*row)(void *of, const struct trace_row *row);
     void (*fact)(void *of, const struct trace_fact *fact);
     void (*progress)(void *of, uint64_t bytes); /* of the file on the disk, read so far; now and then; NULL */
+    bool (*enough)(void *of);                   /* nothing more is wanted of the file, which is taken as whole; asked now and then; NULL */
 };
 
 enum trace_end { TRACE_WHOLE, TRACE_CUT /* the file ends inside its events */, TRACE_UNREADABLE };

@@ -1,0 +1,276 @@
+#include "tools/custream/diff/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/diff/names.h"
+
+const char *const side_name[SIDES] = {"before", "after"};
+
+static text kept(struct comparison *to, const char *words) { return *words ? text_number(&to->texts, words, strlen(words)) : 0; }
+
+void comparison_init(struct comparison *comparison)
+{
+    *comparison = (struct comparison){0};
+    texts_init(&comparison->texts);
+}
+
+void comparison_free(struct comparison *comparison)
+{
+    for (int side = 0; side < SIDES; side++) report_free(&comparison->metrics[side]);
+    texts_free(&comparison->texts);
+    numbers_free(&comparison->index);
+    for (size_t e = 0; e < comparison->entry_count; e++)
+        for (int side = 0; side < SIDES; side++) free(comparison->entries[e].sides[side].values.values);
+    for (size_t d = 0; d < comparison->device_count; d++)
+        for (int side = 0; side < SIDES; side++) free(comparison->devices[d].sides[side]);
+    free(comparison->entries);
+    free(comparison->runs);
+    free(comparison->devices);
+}
+
+/* --- rows --- */
+
+static struct entry *entry_of(struct comparison *to, const struct subject *subject, text key)
+{
+    uint32_t *at = numbers_at(&to->index, key, NONE);
+    if (*at == NONE) {
+        *at = (uint32_t)to->entry_count;
+        to->entries = array_room(to->entries, to->entry_count, &to->entry_capacity, sizeof *to->entries);
+        to->entries[to->entry_count++] = (struct entry){.subject = subject};
+    }
+    return &to->entries[*at];
+}
+
+/* Rows that are the same in another run are one here too: threads of one name. */
+static void row_add(struct comparison *to, const struct names *names, const struct subject *subject, const struct table *table, size_t row)
+{
+    char words[NAME_MAX_BYTES];
+    names_key(names, table, row, words);
+    struct entry *entry = entry_of(to, subject, kept(to, words));
+    const double times = table_number(table, row, subject->times);
+    entry->now += table_number(table, row, subject->value) * (subject->mean ? times : 1);
+    entry->now_times += isnan(times) ? 0 : times;
+    entry->is_now = true;
+    entry->device = table_number(table, row, "device");
+    names_label(table, row, words);
+    entry->label = kept(to, subject->label ? table_text(table, row, subject->label) : words);
+    if (subject->list != LIST_FINDINGS) return;
+    entry->id = kept(to, table_text(table, row, "id"));
+    entry->place = kept(to, table_text(table, row, "stream"));
+    entry->title = kept(to, table_text(table, row, "title"));
+    entry->evidence = kept(to, table_text(table, row, "evidence"));
+    entry->remedy = kept(to, table_text(table, row, "remedy"));
+    entry->page = kept(to, table_text(table, row, "page"));
+}
+
+static void run_end(struct comparison *to, enum side side)
+{
+    for (size_t e = 0; e < to->entry_count; e++) {
+        struct entry *entry = &to->entries[e];
+        struct numbers_of_runs *values = &entry->sides[side].values;
+        if (!entry->is_now) continue;
+        values->values = array_room(values->values, values->count, &values->capacity, sizeof *values->values);
+        values->values[values->count++] = entry->now;
+        entry->sides[side].total += entry->now;
+        entry->sides[side].times += entry->now_times;
+        entry->now = entry->now_times = 0;
+        entry->is_now = false;
+    }
+}
+
+/* --- runs, devices, metrics --- */
+
+static void ran_add(struct comparison *to, enum side side, const struct report *report, unsigned files)
+{
+    const struct table *run = report_find(report, "run");
+    to->runs = array_room(to->runs, to->run_count, &to->run_capacity, sizeof *to->runs);
+    to->runs[to->run_count++] = (struct ran){.side = side,
+                                             .files = files,
+                                             .program = kept(to, table_text(run, 0, "program")),
+                                             .whole = kept(to, table_text(run, 0, "whole")),
+                                             .pid = table_number(run, 0, "pid"),
+                                             .wall = table_number(run, 0, "wall_ns")};
+    to->side_runs[side]++;
+}
+
+static struct device_times *device_of(struct comparison *to, double ordinal)
+{
+    for (size_t d = 0; d < to->device_count; d++)
+        if (to->devices[d].ordinal == ordinal) return &to->devices[d];
+    to->devices = array_room(to->devices, to->device_count, &to->device_capacity, sizeof *to->devices);
+    to->devices[to->device_count] = (struct device_times){.ordinal = ordinal};
+    return &to->devices[to->device_count++];
+}
+
+static void device_run_add(struct device_times *device, enum side side, struct device_run run)
+{
+    device->sides[side] = array_room(device->sides[side], device->counts[side], &device->capacities[side], sizeof run);
+    device->sides[side][device->counts[side]++] = run;
+}
+
+static void devices_add(struct comparison *to, enum side side, const struct report *report)
+{
+    const struct table *table = report_find(report, "devices");
+    for (size_t row = 0; table && row < table->row_count; row++) {
+        struct device_times *device = device_of(to, table_number(table, row, "device"));
+        device->name = kept(to, table_text(table, row, "name"));
+        device_run_add(device, side, (struct device_run){table_number(table, row, "span_ns"), table_number(table, row, "busy_ns")});
+    }
+}
+
+static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, true}, {"unit", "unit", UNIT_TEXT, false}, {"value", "value", UNIT_COUNT, false}};
+enum { METRIC_KEY, METRIC_UNIT, METRIC_VALUE };
+static const struct column finding_columns[] = {{"id", "id", UNIT_TEXT, true}, {"title", "finding", UNIT_TEXT, false}, {"cost_ns", "costs", UNIT_NS, false}, {"times", "times", UNIT_COUNT, false}};
+
+/* Sums, until comparison_end(). A run that does not know a metric leaves the side without it. */
+static void metrics_add(struct comparison *to, enum side side, const struct report *report)
+{
+    const struct table *table = report_find(report, "metrics");
+    struct report *sums = &to->metrics[side];
+    if (!sums->table_count) report_table(sums, "metrics", "Metrics", metric_columns, sizeof metric_columns / sizeof *metric_columns);
+    for (size_t row = 0; row < table->row_count; row++) {
+        const double value = table_number(table, row, "value");
+        if (to->side_runs[side] > 1) {
+            sums->tables[0].cells[row * sums->tables[0].column_count + METRIC_VALUE].number += value;
+            continue;
+        }
+        struct cell *cells = table_row(&sums->tables[0]);
+        cells[METRIC_KEY].text = text_of(&to->texts, kept(to, table_text(table, row, "key")));
+        cells[METRIC_UNIT].text = text_of(&to->texts, kept(to, table_text(table, row, "unit")));
+        cells[METRIC_VALUE].number = value;
+    }
+}
+
+void comparison_add(struct comparison *to, enum side side, struct made *made, unsigned files)
+{
+    struct names names;
+    names_make(&names, &made->report, &made->run);
+    for (size_t s = 0; s < subject_count; s++) {
+        const struct table *table = report_find(&made->report, subjects[s].table);
+        for (size_t row = 0; table && row < table->row_count; row++) row_add(to, &names, &subjects[s], table, row);
+    }
+    run_end(to, side);
+    ran_add(to, side, &made->report, files);
+    devices_add(to, side, &made->report);
+    metrics_add(to, side, &made->report);
+    names_free(&names);
+}
+
+/* Those of any run of the side, which conditions ask for. */
+static void findings_end(struct comparison *of, enum side side)
+{
+    struct table *table = report_table(&of->metrics[side], "findings", "Findings", finding_columns, sizeof finding_columns / sizeof *finding_columns);
+    for (size_t e = 0; e < of->entry_count; e++) {
+        const struct entry *entry = &of->entries[e];
+        if (entry->subject->list != LIST_FINDINGS || !entry->sides[side].values.count) continue;
+        struct cell *row = table_row(table);
+        row[0].text = text_of(&of->texts, entry->id);
+        row[1].text = text_of(&of->texts, entry->title);
+        row[2].number = entry_value(of, entry, side);
+        row[3].number = entry_times(of, entry, side);
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int by_span(const void *a, const void *b) { return by_size(&((const struct device_run *)a)->span, &((const struct device_run *)b)->span); }
+
+static void metrics_end(struct comparison *of, enum side side)
+{
+    struct table *metrics = &of->metrics[side].tables[0];
+    for (size_t row = 0; row < metrics->row_count; row++) metrics->cells[row * metrics->column_count + METRIC_VALUE].number /= of->side_runs[side];
+}
+
+/* A run in which a GPU did nothing counts with 0. */
+static void devices_end(struct comparison *of, enum side side)
+{
+    for (size_t d = 0; d < of->device_count; d++) {
+        struct device_times *device = &of->devices[d];
+        while (device->counts[side] < of->side_runs[side]) device_run_add(device, side, (struct device_run){0, 0});
+        qsort(device->sides[side], device->counts[side], sizeof *device->sides[side], by_span);
+        of->span = fmax(of->span, device_middle(of, device, side).span);
+    }
+}
+
+void comparison_end(struct comparison *of)
+{
+    for (size_t e = 0; e < of->entry_count; e++)
+        for (int side = 0; side < SIDES; side++) {
+            struct numbers_of_runs *values = &of->entries[e].sides[side].values;
+            if (values->count) qsort(values->values, values->count, sizeof *values->values, by_size);
+        }
+    for (int side = 0; side < SIDES; side++) {
+        metrics_end(of, (enum side)side);
+        devices_end(of, (enum side)side);
+        findings_end(of, (enum side)side);
+    }
+    if (of->span > 0) return;
+    for (size_t r = 0; r < of->run_count; r++) of->span = fmax(of->span, of->runs[r].wall);
+}
+
+/* --- what counts --- */
+
+/* Number `rank` of the side's runs, from 0, in order of size. Those without the row come first. */
+static double ranked(const struct comparison *of, const struct entry *entry, enum side side, size_t rank)
+{
+    const struct numbers_of_runs *values = &entry->sides[side].values;
+    const size_t without = of->side_runs[side] - values->count;
+    return rank < without ? 0 : values->values[rank - without];
+}
+
+static size_t middle(const struct comparison *of, enum side side) { return (of->side_runs[side] - 1) / 2; }
+
+double entry_value(const struct comparison *of, const struct entry *entry, enum side side) { return ranked(of, entry, side, middle(of, side)); }
+double entry_lowest(const struct comparison *of, const struct entry *entry, enum side side) { return ranked(of, entry, side, 0); }
+double entry_times(const struct comparison *of, const struct entry *entry, enum side side) { return entry->sides[side].times / of->side_runs[side]; }
+double entry_change(const struct comparison *of, const struct entry *entry) { return entry_value(of, entry, AFTER) - entry_value(of, entry, BEFORE); }
+
+double entry_highest(const struct entry *entry, enum side side)
+{
+    const struct numbers_of_runs *values = &entry->sides[side].values;
+    return values->count ? values->values[values->count - 1] : 0;
+}
+
+struct device_run device_middle(const struct comparison *of, const struct device_times *device, enum side side) { return device->sides[side][middle(of, side)]; }
+
+/*
+ * Whether the slower side's runs lie above those of the faster one, by more than `by` times what either side's differ. What disturbs a run makes it longer: of
+ * each five, the slowest is left out, and of the slower side only runs up to the middle one say how much they differ.
+ */
+static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
+{
+    enum { ONE_IN = 5 };
+    const enum side faster = entry_change(of, entry) > 0 ? BEFORE : AFTER, slower = faster == BEFORE ? AFTER : BEFORE;
+    const size_t runs = of->side_runs[faster];
+    const double low = ranked(of, entry, faster, 0), high = ranked(of, entry, faster, runs - 1 - runs / ONE_IN), above = ranked(of, entry, slower, 0);
+    return above - high > by * fmax(high - low, entry_value(of, entry, slower) - above);
+}
+
+/* In all runs of one side, and in none of the other. */
+static bool is_new_or_gone(const struct comparison *of, const struct entry *entry)
+{
+    const size_t before = entry->sides[BEFORE].values.count, after = entry->sides[AFTER].values.count;
+    return (!before && after == of->side_runs[AFTER]) || (!after && before == of->side_runs[BEFORE]);
+}
+
+enum verdict entry_verdict(const struct comparison *of, const struct entry *entry)
+{
+    static const double span_share = 0.01; /* what is less made no run slower that anybody would notice */
+    static const double row_share = 0.05;  /* clocks and memory of a GPU make the same kernels differ by some percent */
+    enum { RUNS_ENOUGH = 4 };              /* of 4 and 4 equal runs, a row's are so far apart once in 200 times; of 6 and 6 once in 1000 */
+    const double change = fabs(entry_change(of, entry));
+    const bool enough = of->side_runs[BEFORE] >= RUNS_ENOUGH && of->side_runs[AFTER] >= RUNS_ENOUGH;
+    if (entry->subject->list == LIST_FINDINGS && !is_new_or_gone(of, entry)) return VERDICT_SAME;
+    if (isnan(change)) return entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED : VERDICT_SAME;
+    if (change == 0 || change < span_share * of->span || !is_apart(of, entry, enough ? 1 : 0)) return VERDICT_SAME;
+    if (enough) return VERDICT_CHANGED;
+    if (change < row_share * fmax(entry_value(of, entry, BEFORE), entry_value(of, entry, AFTER))) return VERDICT_SAME;
+    return entry->subject->steady || entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED : VERDICT_PERHAPS;
+}

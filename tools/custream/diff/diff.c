@@ -1,0 +1,163 @@
+/* custream diff: has a report made of each run on either side, and says what is different. Options are judged before any file is read. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/diff/tables.h"
+#include "tools/custream/report/fail_if.h"
+#include "tools/custream/report/output.h"
+
+static const char NAME[] = "custream diff";
+static printer *const printers[FORMS] = {[FORM_TEXT] = print_diff_text, [FORM_JSON] = print_diff_json, [FORM_CSV] = print_csv};
+
+struct request {
+    struct output output;
+    struct conditions conditions;
+    struct {
+        char **files;
+        int count;
+    } sides[SIDES];
+    bool after; /* --after was there */
+};
+
+/* --- options --- */
+
+static void file_add(struct request *request, enum side side, char *file) { request->sides[side].files[request->sides[side].count++] = file; }
+
+/* Two files without --after are the two sides. */
+static int sides_judge(struct request *request)
+{
+    int *before = &request->sides[BEFORE].count;
+    if (!request->after && *before == 2) file_add(request, AFTER, request->sides[BEFORE].files[--*before]);
+    if (*before && request->sides[AFTER].count) return STATUS_OK;
+    if (request->after) return complain(NAME, "no file %s --after: it stands between the files of the two sides", *before ? "behind" : "before");
+    return complain(NAME, *before ? "%d files, where 2 are compared: --after stands in front of those of the second side" : "which files? 'custream help diff' says more",
+                    *before);
+}
+
+static int request_judge(struct request *request)
+{
+    int status = sides_judge(request);
+    for (int side = 0; side < SIDES && status == STATUS_OK; side++)
+        status = output_judge(&request->output, request->sides[side].files, request->sides[side].count);
+    return status;
+}
+
+static int request_read(struct request *request, int argc, char **argv)
+{
+    enum { OPTION_FILE = 1, OPTION_FORM = 'A', OPTION_AFTER = 'a', OPTION_FAIL = 'f', OPTION_NO_COLOR = 'n' };
+    static const struct option options[] = {{"json", optional_argument, NULL, OPTION_FORM + FORM_JSON},
+                                            {"csv", optional_argument, NULL, OPTION_FORM + FORM_CSV},
+                                            {"after", no_argument, NULL, OPTION_AFTER},
+                                            {"fail-if", required_argument, NULL, OPTION_FAIL},
+                                            {"no-color", no_argument, NULL, OPTION_NO_COLOR},
+                                            {0}};
+    int option, status = STATUS_OK;
+    while (status == STATUS_OK && (option = getopt_long(argc, argv, "-", options, NULL)) != -1) {
+        if (option == OPTION_FILE) file_add(request, request->after ? AFTER : BEFORE, optarg);
+        else if (option == OPTION_AFTER) request->after = true;
+        else if (option == OPTION_FAIL) status = conditions_add(&request->conditions, NAME, optarg, true);
+        else if (option == OPTION_NO_COLOR) request->output.no_color = true;
+        else if (option == '?') status = STATUS_UNUSABLE;
+        else status = output_add(&request->output, (enum form)(option - OPTION_FORM), optarg);
+    }
+    for (; optind < argc; optind++) file_add(request, request->after ? AFTER : BEFORE, argv[optind]); /* behind "--" */
+    return status == STATUS_OK ? request_judge(request) : status;
+}
+
+/* --- runs --- */
+
+/* The files of the same run as files[0] to the front; how many they are, 0: one cannot be read. */
+static int run_gather(char **files, struct identity *identities, int count)
+{
+    int parts = 1;
+    for (int i = 1; i < count; i++) {
+        if (identities[i].pid != identities[0].pid || identities[i].base != identities[0].base) continue;
+        char *file = files[i];
+        const struct identity identity = identities[i];
+        memmove(files + parts + 1, files + parts, (size_t)(i - parts) * sizeof *files);
+        memmove(identities + parts + 1, identities + parts, (size_t)(i - parts) * sizeof *identities);
+        files[parts] = file;
+        identities[parts++] = identity;
+    }
+    return parts;
+}
+
+static int identities_read(char *const *files, struct identity *identities, int count)
+{
+    char error[256];
+    for (int i = 0; i < count; i++)
+        if (!run_identify(files[i], &identities[i], error)) return complain(NAME, "%s: %s", files[i], error);
+    return STATUS_OK;
+}
+
+static int side_read(struct comparison *comparison, const struct request *request, enum side side)
+{
+    char **files = request->sides[side].files;
+    const int count = request->sides[side].count;
+    struct identity *identities = calloc((size_t)count, sizeof *identities);
+    if (!identities) out_of_memory();
+    int status = identities_read(files, identities, count);
+    for (int i = 0, parts; i < count && status == STATUS_OK; i += parts) {
+        struct made made;
+        parts = run_gather(files + i, identities + i, count - i);
+        if (!made_make(&made, NAME, files + i, parts)) status = STATUS_UNUSABLE;
+        else comparison_add(comparison, side, &made, (unsigned)parts), made_free(&made);
+    }
+    free(identities);
+    return status;
+}
+
+static int sides_compare(const struct request *request)
+{
+    struct comparison comparison;
+    struct report report = {0};
+    int status = STATUS_OK;
+    comparison_init(&comparison);
+    for (int side = 0; side < SIDES && status == STATUS_OK; side++) status = side_read(&comparison, request, (enum side)side);
+    if (status == STATUS_OK) {
+        comparison_end(&comparison);
+        diff_tables(&report, &comparison);
+        status = output_print(&request->output, printers, &(struct print){.report = &report});
+    }
+    if (status == STATUS_OK) status = conditions_judge(&request->conditions, NAME, &comparison.metrics[BEFORE], &comparison.metrics[AFTER]);
+    report_free(&report);
+    comparison_free(&comparison);
+    return status;
+}
+
+void diff_usage(void)
+{
+    puts("usage: custream diff [OPTION...] BEFORE AFTER\n"
+         "       custream diff [OPTION...] BEFORE... --after AFTER...\n\n"
+         "Reads traces of two runs (.json or .json.gz) and says what got slower or faster: GPU work by name, idle time by cause, then what\n"
+         "follows from it, and findings that are new or gone. Several runs on a side tell how much they differ by themselves: four and more\n"
+         "make small changes known. Parts of one run count as one.\n\n"
+         "  --after              files behind it are those of the second side\n"
+         "  --json[=FILE]        as JSON, to standard output or to FILE\n"
+         "  --csv[=FILE]         as CSV, likewise\n"
+         "  --fail-if=CONDITION  exit with 3 if it holds: of a change, as in 'wall > +5%' or 'idle_host > +10ms'; of the second side, as in\n"
+         "                       'gpu_idle > 20%'; 'finding CS101', if that is new; may be given several times\n"
+         "  --no-color           no colours, as with NO_COLOR in the environment\n\n"
+         "docs/report.md says when a change counts, and has every table and column.\n\n"
+         "Exit status: 0 compared, 2 a file cannot be read or is no trace, or wrong usage, 3 a condition holds.");
+}
+
+int command_diff(int argc, char **argv)
+{
+    struct request request = {.output.command = NAME};
+    argv[0] = (char[]){"custream diff"};
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        diff_usage();
+        return STATUS_OK;
+    }
+    for (int side = 0; side < SIDES; side++)
+        if (!(request.sides[side].files = calloc((size_t)argc + 1, sizeof(char *)))) out_of_memory();
+    int status = request_read(&request, argc, argv);
+    if (status == STATUS_OK) status = sides_compare(&request);
+    conditions_free(&request.conditions);
+    for (int side = 0; side < SIDES; side++) free(request.sides[side].files);
+    return status;
+}

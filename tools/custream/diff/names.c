@@ -1,0 +1,178 @@
+#include "tools/custream/diff/names.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/labels.h"
+
+/* What a column's text names, by the column's key; all others name what is the same in every run. */
+enum role { ROLE_SAME, ROLE_THREAD, ROLE_STREAM, ROLE_WORK /* "k on stream 13" */ };
+static const struct {
+    const char *column;
+    enum role role;
+} roles[] = {{"thread", ROLE_THREAD}, {"stream", ROLE_STREAM}, {"for", ROLE_WORK}};
+
+static enum role role_of(const struct column *column)
+{
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (!strcmp(column->key, roles[i].column)) return roles[i].role;
+    return ROLE_SAME;
+}
+
+/* Digits, maybe in brackets, up to a blank, a bracket or the end. Its length; 0: the word is another. */
+static size_t number_length(const char *word)
+{
+    const bool bracket = *word == '(';
+    const size_t digits = strspn(word + bracket, "0123456789"), length = digits + bracket;
+    if (!digits) return 0;
+    if (bracket) return word[length] == ')' ? length + 1 : 0;
+    return !word[length] || strchr(" ),", word[length]) ? length : 0;
+}
+
+void name_without_numbers(char out[NAME_MAX_BYTES], const char *text)
+{
+    size_t n = 0;
+    for (const char *at = text; *at && n < NAME_MAX_BYTES - 1;) {
+        const size_t skip = at == text || at[-1] == ' ' ? number_length(at) : 0;
+        at += skip;
+        if (skip && n && out[n - 1] == ' ') n--;
+        if (!skip) out[n++] = *at++;
+    }
+    out[n] = 0;
+}
+
+/* --- streams --- */
+
+/* Streams in the order of their first work; then those without any. */
+static uint32_t *in_order_of_use(const struct run *run)
+{
+    uint32_t *order = calloc(run->stream_count + 1, sizeof *order);
+    bool *seen = calloc(run->stream_count + 1, sizeof *seen);
+    size_t n = 0;
+    if (!order || !seen) out_of_memory();
+    for (size_t w = 0; w < run->work_count; w++) {
+        const uint32_t stream = run->works[w].stream;
+        if (!seen[stream]) seen[stream] = true, order[n++] = stream;
+    }
+    for (uint32_t s = 0; s < run->stream_count; s++)
+        if (!seen[s]) order[n++] = s;
+    free(seen);
+    return order;
+}
+
+static text text_of_name(struct names *names, const char *name) { return text_number(&names->texts, name, strlen(name)); }
+
+void names_make(struct names *names, struct report *report, const struct run *run)
+{
+    struct numbers same = {0}, before = {0}; /* streams by their name without number: how many, and how many of them came before */
+    char plain[NAME_MAX_BYTES], as[NAME_MAX_BYTES + 16];
+    uint32_t *order = in_order_of_use(run);
+    *names = (struct names){0};
+    texts_init(&names->texts);
+    for (uint32_t s = 0; s < run->stream_count; s++) {
+        name_without_numbers(plain, stream_label(report, run, s));
+        ++*numbers_at(&same, text_of_name(names, plain), 0);
+    }
+    for (size_t i = 0; i < run->stream_count; i++) {
+        const char *name = stream_label(report, run, order[i]);
+        name_without_numbers(plain, name);
+        const text number = text_of_name(names, plain);
+        const uint32_t which = ++*numbers_at(&before, number, 0);
+        if (numbers_get(&same, number, 0) > 1) snprintf(as, sizeof as, "%s #%u", plain, which);
+        else snprintf(as, sizeof as, "%s", plain);
+        *numbers_at(&names->known_as, text_of_name(names, name), 0) = text_of_name(names, as);
+    }
+    numbers_free(&same);
+    numbers_free(&before);
+    free(order);
+}
+
+void names_free(struct names *names)
+{
+    texts_free(&names->texts);
+    numbers_free(&names->known_as);
+}
+
+/* NULL: there is no stream of that name. */
+static const char *stream_known_as(const struct names *names, const char *name)
+{
+    const text known_as = numbers_get(&names->known_as, text_find(&names->texts, name), 0);
+    return known_as ? text_of(&names->texts, known_as) : NULL;
+}
+
+/* --- rows --- */
+
+struct writing {
+    char *at;
+    size_t left;
+};
+
+static void put(struct writing *to, const char *text)
+{
+    const int length = snprintf(to->at, to->left, "%s", text);
+    const size_t put = (size_t)length < to->left ? (size_t)length : to->left - 1;
+    to->at += put;
+    to->left -= put;
+}
+
+/* A finding's place may be a thread as well as a stream. */
+static void put_stream(struct writing *to, const struct names *names, const char *text)
+{
+    char plain[NAME_MAX_BYTES];
+    const char *as = stream_known_as(names, text);
+    if (!as) name_without_numbers(plain, text);
+    put(to, as ? as : plain);
+}
+
+/* The name of the work may have an " on " of its own: a stream's name is what stands behind the right one. */
+static void put_work(struct writing *to, const struct names *names, const char *text)
+{
+    static const char on[] = " on ";
+    for (const char *at = text; (at = strstr(at, on)); at++) {
+        const char *as = stream_known_as(names, at + sizeof on - 1);
+        if (!as) continue;
+        char work[NAME_MAX_BYTES];
+        snprintf(work, sizeof work, "%.*s%s", (int)(at - text), text, on);
+        put(to, work);
+        put(to, as);
+        return;
+    }
+    put(to, text);
+}
+
+void names_key(const struct names *names, const struct table *table, size_t row, char out[NAME_MAX_BYTES])
+{
+    struct writing to = {out, NAME_MAX_BYTES};
+    char plain[NAME_MAX_BYTES];
+    put(&to, table->key);
+    for (size_t c = 0; c < table->column_count; c++) {
+        const struct column *column = &table->columns[c];
+        const struct cell *cell = &table->cells[row * table->column_count + c];
+        if (!(column->role & COLUMN_NAMES)) continue;
+        const char *text = cell->text ? cell->text : "";
+        put(&to, "\n");
+        if (column->unit != UNIT_TEXT) snprintf(plain, sizeof plain, "%.0f", cell->number), put(&to, plain);
+        else if (role_of(column) == ROLE_STREAM) put_stream(&to, names, text);
+        else if (role_of(column) == ROLE_WORK) put_work(&to, names, text);
+        else if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), put(&to, plain);
+        else put(&to, text);
+    }
+}
+
+void names_label(const struct table *table, size_t row, char out[NAME_MAX_BYTES])
+{
+    struct writing to = {out, NAME_MAX_BYTES};
+    *out = 0;
+    for (size_t c = 0; c < table->column_count; c++) {
+        const struct column *column = &table->columns[c];
+        const char *text = table->cells[row * table->column_count + c].text;
+        char plain[NAME_MAX_BYTES];
+        if (!(column->role & COLUMN_NAMES) || column->unit != UNIT_TEXT || !text || !*text) continue;
+        if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), text = plain;
+        if (*out) put(&to, ", ");
+        put(&to, text);
+    }
+}

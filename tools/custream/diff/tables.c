@@ -1,0 +1,219 @@
+#include "tools/custream/diff/tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/show.h"
+#include "tools/custream/report/tally.h"
+
+static const struct column run_columns[] = {
+    {"side", "side", UNIT_TEXT, true},         {"run", "run", UNIT_COUNT, true},        {"program", "program", UNIT_TEXT, false}, {"pid", "process", UNIT_COUNT, false},
+    {"files", "files", UNIT_COUNT, false},     {"wall_ns", "duration", UNIT_NS, false}, {"whole", "whole", UNIT_TEXT, false},
+};
+
+static const struct column device_columns[] = {
+    {"device", "GPU", UNIT_COUNT, true},
+    {"name", "name", UNIT_TEXT, false},
+    {"before_span_ns", "before", UNIT_NS, false},
+    {"after_span_ns", "after", UNIT_NS, false},
+    {"span_change_ns", "change", UNIT_CHANGE_NS, false},
+    {"span_change", "change", UNIT_CHANGE_SHARE, false},
+    {"before_busy_ns", "busy before", UNIT_NS, false},
+    {"after_busy_ns", "busy after", UNIT_NS, false},
+    {"busy_change_ns", "change", UNIT_CHANGE_NS, false},
+    {"before_idle_ns", "idle before", UNIT_NS, false},
+    {"after_idle_ns", "idle after", UNIT_NS, false},
+    {"idle_change_ns", "change", UNIT_CHANGE_NS, false},
+    {"before_lowest_ns", "lowest before", UNIT_NS, false},
+    {"before_highest_ns", "highest before", UNIT_NS, false},
+    {"after_lowest_ns", "lowest after", UNIT_NS, false},
+    {"after_highest_ns", "highest after", UNIT_NS, false},
+};
+
+static const struct column change_columns[] = {
+    {"what", "what", UNIT_TEXT, true},
+    {"name", "name", UNIT_TEXT, true},
+    {"device", "GPU", UNIT_COUNT, true},
+    {"state", "state", UNIT_TEXT, false},
+    {"change_ns", "change", UNIT_CHANGE_NS, false},
+    {"change", "change", UNIT_CHANGE_SHARE, false},
+    {"before_ns", "before", UNIT_NS, false},
+    {"after_ns", "after", UNIT_NS, false},
+    {"before_times", "times before", UNIT_COUNT, false},
+    {"after_times", "times after", UNIT_COUNT, false},
+    {"before_mean_ns", "mean before", UNIT_NS, false},
+    {"after_mean_ns", "mean after", UNIT_NS, false},
+    {"before_lowest_ns", "lowest before", UNIT_NS, false},
+    {"before_highest_ns", "highest before", UNIT_NS, false},
+    {"after_lowest_ns", "lowest after", UNIT_NS, false},
+    {"after_highest_ns", "highest after", UNIT_NS, false},
+    {"mostly", "mostly", UNIT_TEXT, false},
+};
+
+static const struct column finding_columns[] = {
+    {"id", "finding", UNIT_TEXT, true},        {"stream", "where", UNIT_TEXT, true},         {"state", "state", UNIT_TEXT, false},
+    {"title", "title", UNIT_TEXT, false},      {"cost_ns", "cost at most", UNIT_NS, false},  {"times", "times", UNIT_COUNT, false},
+    {"evidence", "evidence", UNIT_TEXT, false}, {"remedy", "remedy", UNIT_TEXT, false},      {"page", "page", UNIT_TEXT, false},
+};
+
+static const struct column metric_columns[] = {
+    {"key", "metric", UNIT_TEXT, true}, {"unit", "unit", UNIT_TEXT, false}, {"before", "before", UNIT_COUNT, false}, {"after", "after", UNIT_COUNT, false},
+};
+
+static const char *words(const struct comparison *of, text number) { return number ? text_of(&of->texts, number) : NULL; }
+static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+
+/* --- what was compared --- */
+
+static void runs_table(struct report *report, const struct comparison *of)
+{
+    struct table *table = TABLE_NEW(report, "runs", "The runs", run_columns);
+    unsigned number[SIDES] = {0};
+    for (size_t r = 0; r < of->run_count; r++) {
+        const struct ran *ran = &of->runs[r];
+        TABLE_PUT(table, run_columns, CELL_TEXT(side_name[ran->side]), CELL_NUMBER(++number[ran->side]), CELL_TEXT(words(of, ran->program)), CELL_NUMBER(ran->pid),
+                  CELL_NUMBER(ran->files), CELL_NUMBER(ran->wall), CELL_TEXT(words(of, ran->whole)));
+    }
+}
+
+static void devices_table(struct report *report, const struct comparison *of)
+{
+    struct table *table = TABLE_NEW(report, "devices", "The GPUs", device_columns);
+    for (size_t d = 0; d < of->device_count; d++) {
+        const struct device_times *device = &of->devices[d];
+        const struct device_run before = device_middle(of, device, BEFORE), after = device_middle(of, device, AFTER);
+        const double change = after.span - before.span, busy_change = after.busy - before.busy;
+        const size_t last[SIDES] = {device->counts[BEFORE] - 1, device->counts[AFTER] - 1};
+        TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal), CELL_TEXT(words(of, device->name)), CELL_NUMBER(before.span), CELL_NUMBER(after.span),
+                  CELL_NUMBER(change), CELL_NUMBER(share(change, before.span)), CELL_NUMBER(before.busy), CELL_NUMBER(after.busy), CELL_NUMBER(busy_change),
+                  CELL_NUMBER(before.span - before.busy), CELL_NUMBER(after.span - after.busy), CELL_NUMBER(change - busy_change),
+                  CELL_NUMBER(device->sides[BEFORE][0].span), CELL_NUMBER(device->sides[BEFORE][last[BEFORE]].span), CELL_NUMBER(device->sides[AFTER][0].span),
+                  CELL_NUMBER(device->sides[AFTER][last[AFTER]].span));
+    }
+}
+
+static void metrics_table(struct report *report, const struct comparison *of)
+{
+    struct table *table = TABLE_NEW(report, "metrics", "Metrics", metric_columns);
+    const struct table *before = report_find(&of->metrics[BEFORE], "metrics"), *after = report_find(&of->metrics[AFTER], "metrics");
+    for (size_t row = 0; row < before->row_count; row++)
+        TABLE_PUT(table, metric_columns, CELL_TEXT(table_text(before, row, "key")), CELL_TEXT(table_text(before, row, "unit")),
+                  CELL_NUMBER(table_number(before, row, "value")), CELL_NUMBER(table_number(after, row, "value")));
+}
+
+/* --- what is different --- */
+
+struct ranked {
+    const struct entry *entry;
+    double weight; /* the larger comes first */
+};
+
+static int heavier_first(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
+    return x->entry > y->entry ? 1 : -1; /* in the order in which the reports have them */
+}
+
+/* Entries in the order in which they are told. */
+struct ranking {
+    struct ranked *rows;
+    size_t count, capacity;
+};
+
+/* Adds those of a list with that verdict, by how much they changed. */
+static void ranking_add(struct ranking *ranking, const struct comparison *of, enum list list, enum verdict verdict)
+{
+    const size_t first = ranking->count;
+    for (size_t e = 0; e < of->entry_count; e++) {
+        const struct entry *entry = &of->entries[e];
+        if (entry->subject->list != list || entry_verdict(of, entry) != verdict) continue;
+        const double change = entry_change(of, entry);
+        ranking->rows = array_room(ranking->rows, ranking->count, &ranking->capacity, sizeof *ranking->rows);
+        ranking->rows[ranking->count++] = (struct ranked){entry, isnan(change) ? -1 : fabs(change)};
+    }
+    if (ranking->count > first) qsort(ranking->rows + first, ranking->count - first, sizeof *ranking->rows, heavier_first);
+}
+
+/* Of the idle time that is the host's: what the host did of which the most is new, or gone. NULL: nothing is known. */
+static const char *mostly_of(struct report *report, const struct comparison *of, const struct entry *entry)
+{
+    const struct entry *most = NULL;
+    const double all = entry_change(of, entry);
+    char shown[SHOWN_MAX];
+    if (strcmp(entry->subject->table, "idle") || strcmp(words(of, entry->label), cause_info[CAUSE_HOST].title)) return NULL;
+    for (size_t e = 0; e < of->entry_count; e++) {
+        const struct entry *part = &of->entries[e];
+        if (part->subject->list != LIST_HOST || part->device != entry->device || entry_change(of, part) * all <= 0) continue;
+        if (!most || fabs(entry_change(of, part)) > fabs(entry_change(of, most))) most = part;
+    }
+    if (!most) return NULL;
+    return report_text(report, "%s (%s)", words(of, most->label), value_show(shown, UNIT_CHANGE_NS, entry_change(of, most)));
+}
+
+static const char *state_of(const struct entry *entry)
+{
+    if (!entry->sides[BEFORE].values.count) return "new";
+    return entry->sides[AFTER].values.count ? NULL : "gone";
+}
+
+static double mean_of(const struct entry *entry, enum side side) { return share(entry->sides[side].total, entry->sides[side].times); }
+
+static struct table *changes_table(struct report *report, const struct comparison *of, const struct ranking *ranking, const char *key, const char *title)
+{
+    struct table *table = TABLE_NEW(report, key, title, change_columns);
+    for (size_t i = 0; i < ranking->count; i++) {
+        const struct entry *entry = ranking->rows[i].entry;
+        const double before = entry_value(of, entry, BEFORE), after = entry_value(of, entry, AFTER);
+        TABLE_PUT(table, change_columns, CELL_TEXT(entry->subject->what), CELL_TEXT(words(of, entry->label)), CELL_NUMBER(entry->device), CELL_TEXT(state_of(entry)),
+                  CELL_NUMBER(after - before), CELL_NUMBER(share(after - before, before)), CELL_NUMBER(before), CELL_NUMBER(after),
+                  CELL_NUMBER(entry_times(of, entry, BEFORE)), CELL_NUMBER(entry_times(of, entry, AFTER)), CELL_NUMBER(mean_of(entry, BEFORE)),
+                  CELL_NUMBER(mean_of(entry, AFTER)), CELL_NUMBER(entry_lowest(of, entry, BEFORE)), CELL_NUMBER(entry_highest(entry, BEFORE)),
+                  CELL_NUMBER(entry_lowest(of, entry, AFTER)), CELL_NUMBER(entry_highest(entry, AFTER)), CELL_TEXT(mostly_of(report, of, entry)));
+    }
+    table->shown = 20;
+    return table;
+}
+
+static void differences(struct report *report, const struct comparison *of)
+{
+    struct ranking changed = {0}, perhaps = {0}, follows = {0};
+    ranking_add(&changed, of, LIST_CHANGED, VERDICT_CHANGED);
+    ranking_add(&follows, of, LIST_FOLLOWS, VERDICT_CHANGED);
+    ranking_add(&perhaps, of, LIST_CHANGED, VERDICT_PERHAPS);
+    ranking_add(&perhaps, of, LIST_FOLLOWS, VERDICT_PERHAPS);
+    changes_table(report, of, &changed, "changed", "What changed");
+    changes_table(report, of, &follows, "follows", "What follows from it");
+    struct table *table = changes_table(report, of, &perhaps, "perhaps", "What may have changed");
+    table->note = "Times of the host differ from run to run. Four or more runs on each side, made by turns, tell this from chance.";
+    free(changed.rows);
+    free(follows.rows);
+    free(perhaps.rows);
+}
+
+static void findings_table(struct report *report, const struct comparison *of)
+{
+    struct table *table = TABLE_NEW(report, "findings", "Findings that are new or gone", finding_columns);
+    struct ranking ranking = {0};
+    ranking_add(&ranking, of, LIST_FINDINGS, VERDICT_CHANGED);
+    for (size_t i = 0; i < ranking.count; i++) {
+        const struct entry *entry = ranking.rows[i].entry;
+        const enum side side = entry->sides[AFTER].values.count ? AFTER : BEFORE;
+        TABLE_PUT(table, finding_columns, CELL_TEXT(words(of, entry->id)), CELL_TEXT(words(of, entry->place)), CELL_TEXT(state_of(entry)),
+                  CELL_TEXT(words(of, entry->title)), CELL_NUMBER(entry_value(of, entry, side)), CELL_NUMBER(entry_times(of, entry, side)),
+                  CELL_TEXT(words(of, entry->evidence)), CELL_TEXT(words(of, entry->remedy)), CELL_TEXT(words(of, entry->page)));
+    }
+    table->shown = 20;
+    free(ranking.rows);
+}
+
+void diff_tables(struct report *report, const struct comparison *of)
+{
+    runs_table(report, of);
+    devices_table(report, of);
+    differences(report, of);
+    findings_table(report, of);
+    metrics_table(report, of);
+}

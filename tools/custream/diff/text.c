@@ -1,0 +1,144 @@
+/* The difference for a terminal, and as JSON. */
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+
+#include "tools/custream/diff/tables.h"
+#include "tools/custream/report/show.h"
+
+/* --- words --- */
+
+enum { SENTENCE_MAX = 1024 };
+
+static void side_put(FILE *file, const struct print *print, const struct table *runs, enum side side)
+{
+    char line[SENTENCE_MAX];
+    size_t count = 0, first = 0;
+    for (size_t row = runs->row_count; row--;)
+        if (!strcmp(table_text(runs, row, "side"), side_name[side])) count++, first = row;
+    if (count == 1)
+        snprintf(line, sizeof line, "%s: %s (process %.0f).", side == BEFORE ? "Before" : "After", table_text(runs, first, "program"), table_number(runs, first, "pid"));
+    else snprintf(line, sizeof line, "%s: %zu runs of %s; times are those of the middle one.", side == BEFORE ? "Before" : "After", count, table_text(runs, first, "program"));
+    text_put_wrapped(file, line, print->columns, 0, 0);
+    for (size_t row = 0; row < runs->row_count; row++) {
+        const char *whole = table_text(runs, row, "whole");
+        if (strcmp(table_text(runs, row, "side"), side_name[side]) || !*whole || !strcmp(whole, "yes")) continue;
+        snprintf(line, sizeof line, "Missing from the trace of run %.0f %s: %s.", table_number(runs, row, "run"), side_name[side], whole);
+        text_put_wrapped(file, line, print->columns, 0, 0);
+    }
+}
+
+/* Times in thousandths of one unit, so that what is shown adds up as what it is. */
+struct scale {
+    const char *unit;
+    double ns; /* of a thousandth */
+};
+
+static struct scale scale_for(double ns)
+{
+    if (ns >= 1e9) return (struct scale){"s", 1e6};
+    if (ns >= 1e6) return (struct scale){"ms", 1e3};
+    return (struct scale){"us", 1};
+}
+
+struct times {
+    long long before, after; /* in thousandths */
+};
+
+static struct times times_of(const struct table *devices, size_t row, const char *before, const char *after, const struct scale *scale)
+{
+    return (struct times){llround(table_number(devices, row, before) / scale->ns), llround(table_number(devices, row, after) / scale->ns)};
+}
+
+static int times_show(char *out, size_t size, const struct times *times, const char *unit)
+{
+    return snprintf(out, size, "%.3f -> %.3f %s (%+.3f %s", (double)times->before / 1e3, (double)times->after / 1e3, unit, (double)(times->after - times->before) / 1e3, unit);
+}
+
+static void device_put(FILE *file, const struct print *print, const struct table *devices, size_t row)
+{
+    const struct scale scale = scale_for(fmax(table_number(devices, row, "before_span_ns"), table_number(devices, row, "after_span_ns")));
+    const struct times span = times_of(devices, row, "before_span_ns", "after_span_ns", &scale), busy = times_of(devices, row, "before_busy_ns", "after_busy_ns", &scale);
+    const struct times idle = {span.before - busy.before, span.after - busy.after};
+    const double share = table_number(devices, row, "span_change");
+    const char *name = table_text(devices, row, "name");
+    char line[SENTENCE_MAX], shown[SHOWN_MAX];
+    size_t n = (size_t)snprintf(line, sizeof line / 2, "GPU %.0f%s%.200s%s: ", table_number(devices, row, "device"), *name ? " (" : "", name, *name ? ")" : "");
+    n += (size_t)times_show(line + n, sizeof line - n, &span, scale.unit);
+    if (!isnan(share)) n += (size_t)snprintf(line + n, sizeof line - n, ", %s", value_show(shown, UNIT_CHANGE_SHARE, share));
+    n += (size_t)snprintf(line + n, sizeof line - n, "); of it busy ");
+    n += (size_t)times_show(line + n, sizeof line - n, &busy, scale.unit);
+    n += (size_t)snprintf(line + n, sizeof line - n, "), idle ");
+    n += (size_t)times_show(line + n, sizeof line - n, &idle, scale.unit);
+    snprintf(line + n, sizeof line - n, ").");
+    text_put_wrapped(file, line, print->columns, 0, 0);
+}
+
+static void mostly_put(FILE *file, const struct print *print, const struct table *table)
+{
+    char line[SENTENCE_MAX];
+    for (size_t row = 0; row < rows_shown(table); row++) {
+        const char *mostly = table_text(table, row, "mostly");
+        if (!*mostly) continue;
+        snprintf(line, sizeof line, "Meanwhile, mostly: %s.", mostly);
+        text_put_wrapped(file, line, print->columns, 0, 0);
+    }
+}
+
+/* --- tables --- */
+
+enum { COLUMNS_MAX = 16 };
+
+/* So much of a row as has room on a line; the other forms have all of it. `keys` ends with NULL. */
+static void part_put(FILE *file, const struct print *print, const struct table *table, const char *const *keys)
+{
+    struct column columns[COLUMNS_MAX];
+    size_t from[COLUMNS_MAX], count = 0;
+    struct report report = {0};
+    for (; *keys; keys++)
+        for (size_t c = 0; c < table->column_count; c++)
+            if (!strcmp(table->columns[c].key, *keys)) from[count] = c, columns[count++] = table->columns[c];
+    struct table *part = report_table(&report, table->key, table->title, columns, count);
+    part->note = table->note;
+    part->shown = table->shown;
+    for (size_t row = 0; row < table->row_count; row++) {
+        struct cell *cells = table_row(part);
+        for (size_t c = 0; c < count; c++) cells[c] = table->cells[row * table->column_count + from[c]];
+    }
+    if (part->row_count) text_table_put(file, print, part);
+    report_free(&report);
+}
+
+static void changes_put(FILE *file, const struct print *print, const char *key)
+{
+    static const char *const of_one[] = {"device", "what", "name", "change_ns", "before_ns", "after_ns", "before_times", "after_times", "before_mean_ns", "after_mean_ns", NULL};
+    static const char *const of_several[] = {"device", "what", "name", "change_ns", "before_ns", "before_lowest_ns", "before_highest_ns", "after_ns", "after_lowest_ns",
+                                             "after_highest_ns", NULL};
+    const struct table *table = report_find(print->report, key);
+    const bool several = report_find(print->report, "runs")->row_count > SIDES, one_device = report_find(print->report, "devices")->row_count < 2;
+    part_put(file, print, table, (several ? of_several : of_one) + one_device);
+    mostly_put(file, print, table);
+}
+
+void print_diff_text(FILE *file, const struct print *print)
+{
+    static const char *const of_finding[] = {"state", "id", "title", "stream", "cost_ns", "times", NULL};
+    const struct report *report = print->report;
+    const struct table *runs = report_find(report, "runs"), *devices = report_find(report, "devices"), *changed = report_find(report, "changed");
+    setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() knows characters by it */
+    for (int side = 0; side < SIDES; side++) side_put(file, print, runs, (enum side)side);
+    for (size_t row = 0; row < devices->row_count; row++) device_put(file, print, devices, row);
+    if (!changed->row_count)
+        text_heading_put(file, print, report_find(report, "perhaps")->row_count ? "Nothing is certain to have changed." : "Nothing changed.");
+    changes_put(file, print, "changed");
+    changes_put(file, print, "follows");
+    changes_put(file, print, "perhaps");
+    part_put(file, print, report_find(report, "findings"), of_finding);
+}
+
+void print_diff_json(FILE *file, const struct print *print)
+{
+    fprintf(file, "{\"custream_diff\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"tables\":{\n", DIFF_VERSION);
+    json_tables_put(file, print->report);
+    fputs("}}\n", file);
+}

@@ -1,0 +1,79 @@
+#include "tools/custream/report/make.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/custream/report/metrics.h"
+#include "tools/custream/report/output.h"
+#include "tools/custream/report/show.h"
+
+/* How far reading is, for somebody at a terminal. */
+struct progress {
+    const char *path;
+    double size;
+    int percent; /* as shown; -1: nothing is */
+};
+
+static void progress_show(void *of, uint64_t bytes)
+{
+    struct progress *progress = of;
+    const int percent = progress->size > 0 ? (int)(100 * (double)bytes / progress->size) : 0;
+    if (percent == progress->percent) return;
+    progress->percent = percent;
+    fputs("\rreading ", stderr);
+    text_put_cut(stderr, progress->path, 60, CUT_MIDDLE);
+    fprintf(stderr, " %d %%", percent);
+}
+
+static bool file_read(struct run *run, const char *command, const char *path)
+{
+    struct stat stat_of;
+    char error[256];
+    struct progress progress = {.path = path, .size = stat(path, &stat_of) ? 0 : (double)stat_of.st_size, .percent = -1};
+    const bool cut_before = run->cut, read = run_load(run, path, isatty(STDERR_FILENO) ? progress_show : NULL, &progress, error);
+    if (progress.percent >= 0) fputs("\r\033[K", stderr);
+    if (!read) complain(command, "%s: %s", path, error);
+    else if (run->cut && !cut_before)
+        complain(command, "%s: truncated, as when a process is killed while it writes; the report is of what is before that", path);
+    return read;
+}
+
+static void analyse(struct report *report, const struct analysis *of)
+{
+    section_run(report, of);
+    section_idle(report, of);
+    section_overlap(report, of);
+    section_tables(report, of);
+    section_findings(report, of);
+    metrics_make(report, of);
+}
+
+bool made_make(struct made *made, const char *command, char *const *files, int file_count)
+{
+    struct run *run = &made->run;
+    run_init(run);
+    for (int i = 0; i < file_count; i++)
+        if (!file_read(run, command, files[i])) {
+            run_free(run);
+            return false;
+        }
+    run_settle(run);
+    made->holds = order_make(run);
+    idles_init(&made->idles, run);
+    overlap_make(&made->overlap, run, made->holds, &made->idles);
+    idles_make(&made->idles, run, made->holds);
+    made->of = (struct analysis){.run = run, .holds = made->holds, .idles = &made->idles, .overlap = &made->overlap};
+    made->report = (struct report){0};
+    analyse(&made->report, &made->of);
+    return true;
+}
+
+void made_free(struct made *made)
+{
+    report_free(&made->report);
+    overlap_free(&made->overlap);
+    idles_free(&made->idles);
+    free(made->holds);
+    run_free(&made->run);
+}

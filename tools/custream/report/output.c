@@ -1,0 +1,111 @@
+#include "tools/custream/report/output.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/show.h"
+
+enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 1024 };
+
+int complain(const char *command, const char *format, ...)
+{
+    char line[COMPLAINT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    fprintf(stderr, "%s: ", command);
+    text_put(stderr, line);
+    fputc('\n', stderr);
+    return STATUS_UNUSABLE;
+}
+
+/* --- where it goes --- */
+
+int output_add(struct output *output, enum form form, const char *to)
+{
+    static const char *const names[FORMS] = {"text", "--json", "--csv", "--html"};
+    if (!to) to = "-";
+    if (!*to) return complain(output->command, "%s= needs the name of a file", names[form]);
+    output->to[form] = to;
+    for (int other = 0; other < FORMS; other++)
+        if (other != (int)form && output->to[other] && !strcmp(to, output->to[other]))
+            return complain(output->command, "%s and %s cannot both go to %s", names[other], names[form], strcmp(to, "-") ? to : "standard output");
+    return STATUS_OK;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return !stat(a, &of_a) && !stat(b, &of_b) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+static bool is_stdout(const char *to)
+{
+    return to && !strcmp(to, "-");
+}
+
+int output_judge(struct output *output, char *const *files, int file_count)
+{
+    bool taken = false;
+    for (int form = 0; form < FORMS; form++) {
+        for (int i = 0; output->to[form] && i < file_count; i++)
+            if (is_same_file(output->to[form], files[i]))
+                return complain(output->command, "%s: is the trace itself; a report needs a file of its own", files[i]);
+        taken |= is_stdout(output->to[form]);
+    }
+    if (!taken) output->to[FORM_TEXT] = "-";
+    return STATUS_OK;
+}
+
+/* --- writing it --- */
+
+static int columns_of_terminal(void)
+{
+    struct winsize window;
+    const char *text = getenv("COLUMNS");
+    const bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) && window.ws_col;
+    const long columns = known ? window.ws_col : text ? strtol(text, NULL, 10) : 0;
+    if (columns <= 0) return COLUMNS_DEFAULT;
+    return columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : (int)columns;
+}
+
+/* https://no-color.org: set, and not empty. */
+static bool wants_color(const struct output *output)
+{
+    const char *no_color = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    return !output->no_color && !(no_color && *no_color) && isatty(STDOUT_FILENO) && terminal && strcmp(terminal, "dumb");
+}
+
+static int form_print(const struct output *output, printer *put, const struct print *print, const char *to)
+{
+    if (is_stdout(to)) {
+        put(stdout, print);
+        return STATUS_OK;
+    }
+    FILE *file = fopen(to, "w");
+    if (!file) return complain(output->command, "%s: cannot be written: %s", to, strerror(errno));
+    put(file, print);
+    const bool failed = ferror(file);
+    errno = 0;
+    if (!fclose(file) && !failed) return STATUS_OK;
+    return complain(output->command, "%s: cannot be written: %s", to, errno ? strerror(errno) : "write error");
+}
+
+/* Standard output comes last: its reader may have seen enough (| head), which ends the process. The first form that cannot be written ends it too. */
+int output_print(const struct output *output, printer *const printers[FORMS], struct print *print)
+{
+    int status = STATUS_OK;
+    print->columns = columns_of_terminal();
+    print->color = wants_color(output);
+    for (int to_stdout = 0; to_stdout < 2; to_stdout++)
+        for (int form = 0; form < FORMS && status == STATUS_OK; form++)
+            if (output->to[form] && is_stdout(output->to[form]) == to_stdout) status = form_print(output, printers[form], print, output->to[form]);
+    return status;
+}
