@@ -61,6 +61,7 @@ class Model:
                 elif not life["args"].get("flags", 0) & 1:
                     self.blocking.add(key)
         self.ops = self.find_ops()
+        self.by_work = {id(work): op for op in self.ops for work in op.works}
         self.held = functools.lru_cache(maxsize=None)(self.hold)
 
     def find_ops(self):
@@ -137,15 +138,16 @@ class Model:
         return found
 
     def before(self, device, at, stream):
-        """Of the gap in which that moment lies: the streams whose work may have held the work of that stream that came next."""
-        held = [self.held(self.op_of(work)) for begin, end, works in self.gaps(device) for work in works if begin <= at < end and work["args"]["stream"] == stream]
+        """Of the gap in which that moment lies, rounded to us: the streams whose work may have held the work of that stream that came next."""
+        gaps = [works for begin, end, works in self.gaps(device) if begin <= at + 500 and at - 500 <= end]
+        held = [self.held(self.op_of(work)) for works in gaps for work in works if work["args"]["stream"] == stream]
         return {lane for one in held for _, lane in one.streams}
 
     def idle_ns(self, device):
         return sum(end - begin for begin, end, _ in self.gaps(device))
 
     def op_of(self, work):
-        return next(op for op in self.ops if any(w is work for w in op.works))
+        return self.by_work[id(work)]
 
     def parts(self, begin, end, work):
         """Of a gap before that work, in each way that is right: ns by cause, and what is left, in which nothing held it. Unless it began at once after what is known
@@ -178,7 +180,7 @@ def check_examples(model, report, device):
         at, stream = re.match(r"at ([\d.]+) s, before .+? on stream (\d+)\b", row["example"]).groups()
         behind = re.search(r", behind .+? on stream (\d+)\b", row["example"])
         if behind:
-            streams = model.before(device, round(float(at) * 1e9) + 1000, int(stream))  # it is given in us
+            streams = model.before(device, round(float(at) * 1e9), int(stream))
             assert int(behind[1]) in streams, (row, streams)
 
 

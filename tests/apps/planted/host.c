@@ -84,7 +84,7 @@ void blocked_copy(bool mended) {
 
 /* Kernels that are shorter than what it takes to launch one, on the simulated GPU some nanoseconds; the twin puts them all into a graph. */
 void launch_bound(bool mended) {
-    enum { SHORT_KERNELS = 5000, SHORT_NS = 20 };
+    enum { SHORT_KERNELS = 500, SHORT_NS = 20 };
     CUstream stream = free_stream();
     CUgraph graph;
     CUgraphExec exec;
