@@ -172,6 +172,31 @@ TEST(has_its_work_come)
     CHECK(!cs_match_lane_made(&stream));
 }
 
+/* --- streams at work, while something is awaited from before --- */
+
+static cs_u64 edges_told;
+static cs_u32 at_work;
+static void busy(cs_u32 device, cs_u64 ns, cs_u32 streams) { (void)device, (void)ns, edges_told++, at_work = streams; }
+
+/* So far apart that what is close together is not enough: the alarm ends a test that never makes room. */
+TEST(work_beside_a_long_kernel_is_joined_until_there_is_room)
+{
+    enum { PIECES = 2 * CS_EDGES, APART = 1000000 };
+    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .busy = busy};
+    struct cs_stream stream = {.device = 0, .lane = 13};
+    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
+    cs_match_begin(&sink);
+    cs_store(&stream.object.ref, 1u << CS_REF_INDEX_BITS | 5);
+    struct cs_match_lane *lane = cs_match_lane_of(&stream);
+    struct cs_op *kernel = called(1, 1, 1, 2);
+    kernel->lane = lane->number;
+    cs_queue_add(lane, kernel);
+    for (cs_u64 i = 1; i <= PIECES; i++) cs_count_busy(0, i * APART, i * APART + 500);
+    CHECK_IS(edges_told, 0); /* what the kernel does beside them is not known */
+    cs_count_settle(true);
+    CHECK(edges_told > 1000 && at_work == 0);
+}
+
 /* However late: rings are read one after the other, and a thread may have lost the processor before its record was there. */
 TEST(a_call_of_a_capture_that_is_read_late)
 {
@@ -208,7 +233,9 @@ static void more(const struct cs_gpu_sink *to)
         for (int i = 0; i < CS_GPU_AT_ONCE && calls_left; i++, calls_left--) to->call(&(struct cs_gpu_call){1000, 1001, 7, 5});
     }
 }
-const struct cs_gpu_backend cs_gpu_none = {.name = "test", .flush = nothing, .drain = more};
+static void (*drains)(const struct cs_gpu_sink *) = more;
+static void drain(const struct cs_gpu_sink *to) { drains(to); }
+const struct cs_gpu_backend cs_gpu_none = {.name = "test", .flush = nothing, .drain = drain};
 
 static bool given(struct cs_match_found *found)
 {
@@ -277,6 +304,23 @@ TEST(calls_without_a_record_do_not_stop_the_end)
 {
     REQUIRE(begin_with(0, 12 * CS_GPU_AT_ONCE, 0));
     all_is_taken();
+}
+
+/* Unfinished when it was taken, and nothing tells of which call. */
+static int untimed;
+static void without_times(void) { untimed++; }
+static void one_without_times(const struct cs_gpu_sink *to) { to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .stream = 1}); }
+
+TEST(work_without_times_or_a_call_is_counted_at_once)
+{
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .without_times = without_times};
+    cs_clock_init();
+    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
+    cs_match_begin(&sink);
+    drains = one_without_times;
+    cs_held_collect();
+    CHECK_IS(untimed, 1);
+    CHECK_IS(cs_match.held.work_count, 0);
 }
 
 static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }
