@@ -323,6 +323,20 @@ TEST(work_without_times_or_a_call_is_counted_at_once)
     CHECK_IS(cs_match.held.work_count, 0);
 }
 
+TEST(work_in_order_takes_two_tables_of_numbers)
+{
+    REQUIRE(begin_with(0, 0, 0));
+    const size_t n = CS_HELD_WORKS / 2;
+    for (cs_u32 i = 0; i < n; i++) cs_match.table.works[i].work = (struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = 1 + n - i, .end = 1 + n - i, .stream = 1};
+    cs_match.held.work_count = (cs_u32)n;
+    REQUIRE(cs_held_choose(true) == n);
+    for (size_t i = 0; i < n; i++) REQUIRE(cs_held_nth(i)->work.start == i + 2);
+    const cs_u32 *order = cs_match.table.order;
+    const void *const *others = (const void *const *)&cs_match.table;
+    for (size_t i = 0; i < sizeof cs_match.table / sizeof *others; i++)
+        CHECK(others[i] <= (const void *)order || others[i] >= (const void *)(order + 2 * CS_HELD_WORKS)); /* and no other lies in them */
+}
+
 static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }
 static cs_u64 CUPTIAPI half_speed(void) { return 5000000000000u + cs_ticks() / 2; }
 
