@@ -1,31 +1,16 @@
 /* Which call a profiler's number means (match/op.h), the queue of a stream (match/queue.c), and another client's clock (gpu/share_record.h). */
-#include "tests/unit/check.h"
+#include "tests/unit/match.h"
 
 #include <sys/mman.h>
 
-#include "shim/base/memory.h"
 #include "shim/base/clock.h"
 #include "shim/gpu/backend.h"
 #include "shim/gpu/share_record.h"
-#include "shim/match/state.h"
-
-static enum cs_outside inside(cs_u64 ticks) { return (void)ticks, CS_INSIDE; }
-static void missed(int by) { (void)by; }
-static void depth(const struct cs_match_lane *lane, cs_u64 ns) { (void)lane, (void)ns; }
 
 static bool begin(void)
 {
     static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth};
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test")) return false;
-    cs_match_begin(&sink);
-    return true;
-}
-
-static struct cs_op *called(cs_u32 tid, cs_u32 key, cs_u64 begin, cs_u64 end)
-{
-    struct cs_thread thread = {.tid = tid, .key = key};
-    struct cs_record record = {.begin = begin, .end = end};
-    return cs_op_new(&thread, &record, begin);
+    return begin_told(&sink);
 }
 
 static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end)
@@ -135,6 +120,25 @@ TEST(calls_that_are_read_late_are_counted)
     CHECK(!lane.first);
 }
 
+/* Its work was counted until then, and goes on to be. */
+TEST(a_call_that_was_captured_leaves_the_queue)
+{
+    struct cs_match_lane lane = {.used = true};
+    REQUIRE(begin());
+    struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 20, 21), *c = called(1, 1, 30, 31);
+    cs_queue_add(&lane, a);
+    cs_queue_add(&lane, b);
+    cs_queue_add(&lane, c);
+    cs_queue_arrived(&lane, a, 15, 15);
+    CHECK(lane.counted == a->id && lane.first == b->id);
+    cs_queue_remove(&lane, 25, 35);
+    CHECK(c->left && lane.last == b->id && lane.counted == a->id);
+    b->works = 1;
+    cs_queue_arrived(&lane, b, 40, 40);
+    CHECK(!lane.first && b->counted && !lane.depth);
+    cs_queue_arrived(NULL, a, 50, 50); /* of no stream */
+}
+
 /* Whether it has come, at a time when so many flushes have ended. */
 static enum cs_come come(const struct cs_op *op, const struct cs_since *since, cs_u64 flushes)
 {
@@ -145,16 +149,13 @@ static enum cs_come come(const struct cs_op *op, const struct cs_since *since, c
 TEST(has_its_work_come)
 {
     REQUIRE(begin());
-    struct cs_stream stream = {.device = 0, .lane = 13};
-    cs_store(&stream.object.ref, 1u << CS_REF_INDEX_BITS | 5);
-    struct cs_match_lane *lane = cs_match_lane_of(&stream);
-    REQUIRE(lane && cs_match_lane_made(&stream) == lane);
+    struct cs_stream stream;
+    struct cs_match_lane *lane = lane_of(&stream, 5);
     struct cs_op *nowhere = called(1, 1, 1, 2), *none = called(1, 1, 10, 11), *here = called(1, 1, 20, 21), *out = called(1, 1, 30, 31);
     CHECK_IS(cs_lane_come(lane, NULL), CS_CAME);
-    none->lane = here->lane = out->lane = lane->number;
-    cs_queue_add(lane, none);
-    cs_queue_add(lane, here);
-    cs_queue_add(lane, out);
+    enqueue(lane, none);
+    enqueue(lane, here);
+    enqueue(lane, out);
     const struct cs_since since = {0, 0};
     CHECK_IS(come(nowhere, NULL, 0), CS_NONE);
     CHECK_IS(come(here, NULL, 1000), CS_AWAITED);
@@ -183,16 +184,18 @@ TEST(work_beside_a_long_kernel_is_joined_until_there_is_room)
 {
     enum { PIECES = 2 * CS_EDGES, APART = 1000000 };
     static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .busy = busy};
-    struct cs_stream stream = {.device = 0, .lane = 13};
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_match_begin(&sink);
-    cs_store(&stream.object.ref, 1u << CS_REF_INDEX_BITS | 5);
-    struct cs_match_lane *lane = cs_match_lane_of(&stream);
-    struct cs_op *kernel = called(1, 1, 1, 2);
-    kernel->lane = lane->number;
-    cs_queue_add(lane, kernel);
-    for (cs_u64 i = 1; i <= PIECES; i++) cs_count_busy(0, i * APART, i * APART + 500);
-    CHECK_IS(edges_told, 0); /* what the kernel does beside them is not known */
+    struct cs_stream stream;
+    REQUIRE(begin_told(&sink));
+    struct cs_match_lane *lane = lane_of(&stream, 5);
+    enqueue(lane, called(1, 1, 1000, 1001));
+    cs_count_busy(0, 500, 2000);
+    cs_count_settle(false);
+    CHECK(edges_told == 1 && cs_match.busy.edge_count == 1); /* its end is behind the call */
+    for (cs_u64 i = 1; i <= PIECES; i++) {
+        cs_count_busy(0, i * APART, i * APART + 500);
+        REQUIRE(cs_match.busy.edge_count <= CS_EDGES);
+    }
+    CHECK_IS(edges_told, 1); /* what the kernel does beside them is not known */
     cs_count_settle(true);
     CHECK(edges_told > 1000 && at_work == 0);
 }
@@ -208,10 +211,9 @@ TEST(a_call_of_a_capture_that_is_read_late)
     struct cs_match_lane *lane = cs_match_lane_of(stream);
     struct cs_op *captured = called(1, 1, 150, 151), *before = called(2, 2, 50, 51), *behind = called(3, 3, 250, 251);
     CHECK(!cs_captures(stream, 150)); /* it has ended */
-    captured->lane = before->lane = behind->lane = lane->number;
-    cs_queue_add(lane, captured);
-    cs_queue_add(lane, before);
-    cs_queue_add(lane, behind);
+    enqueue(lane, captured);
+    enqueue(lane, before);
+    enqueue(lane, behind);
     cs_captures_settle();
     CHECK_IS(cs_op_come(captured->id, NULL), CS_NONE);
     CHECK(cs_op_come(before->id, NULL) == CS_AWAITED && cs_op_come(behind->id, NULL) == CS_AWAITED);
@@ -250,8 +252,7 @@ static bool begin_with(cs_u64 works, cs_u64 calls, cs_u64 stray)
     static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .work = given};
     works_left = works, calls_left = calls, stray_at = stray;
     cs_clock_init();
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test")) return false;
-    cs_match_begin(&sink);
+    if (!begin_told(&sink)) return false;
     called(1, 100, 10, 20);
     return told(100, 1, 12, 18) == CS_OP_FOUND;
 }
@@ -315,8 +316,7 @@ TEST(work_without_times_or_a_call_is_counted_at_once)
 {
     static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .without_times = without_times};
     cs_clock_init();
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
-    cs_match_begin(&sink);
+    REQUIRE(begin_told(&sink));
     drains = one_without_times;
     cs_held_collect();
     CHECK_IS(untimed, 1);
@@ -335,6 +335,30 @@ TEST(work_in_order_takes_two_tables_of_numbers)
     const void *const *others = (const void *const *)&cs_match.table;
     for (size_t i = 0; i < sizeof cs_match.table / sizeof *others; i++)
         CHECK(others[i] <= (const void *)order || others[i] >= (const void *)(order + 2 * CS_HELD_WORKS)); /* and no other lies in them */
+}
+
+/* Of a time when nothing was recorded, for sure: no op will come. */
+static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, CS_OUTSIDE; }
+static void one_call(const struct cs_gpu_sink *to) { to->call(&(struct cs_gpu_call){1000, 1001, 7, 5}); }
+
+TEST(a_call_from_outside_is_known_as_such_at_once)
+{
+    static const struct cs_match_sink sink = {.outside = outside, .closed = open_now};
+    REQUIRE(begin_told(&sink));
+    drains = one_call;
+    cs_held_collect();
+    CHECK(cs_op_is_outside(5) && !cs_op_is_outside(6) && !cs_match.held.call_count);
+}
+
+TEST(patience_is_counted_in_flushes)
+{
+    const struct cs_since since = {10, 0};
+    cs_match.now = (struct cs_since){12, 0};
+    CHECK(cs_is_over(&since, CS_FOR_RECORD) && !cs_is_over(&since, CS_FOR_CALL));
+    cs_match.now.flushes = 13;
+    CHECK(cs_is_over(&since, CS_FOR_CALL) && !cs_is_over(&since, CS_FOR_EDGE));
+    cs_match.now.ns = 500000000;
+    CHECK(cs_is_over(&since, CS_FOR_EDGE));
 }
 
 static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }
