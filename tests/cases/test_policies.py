@@ -285,6 +285,14 @@ def test_a_default_stream_that_is_not_recorded(outcome):
     assert default_work(got) == [work for work in expected_work(L, L, P, P, L) if work[0] == "worker-1"]
 
 
+def test_a_threads_own_default_stream_that_is_not_recorded(outcome):
+    """Nobody else's work is on it: its life says so."""
+    got = outcome({"rules": [{"match": {"thread": "worker-*"}, "set": {"record": False}}]})
+    assert default_work(got) == [work for work in expected_work(L, L, P, P, L) if work[0] != "worker-1"]
+    recorded = {e["args"]["origin"]: e["args"].get("recorded", True) for e in got.run.load().pairs if "default" in e["args"].get("origin", "")}
+    assert recorded == {"legacy default": True, "per-thread default": False}
+
+
 def test_without_a_trace(run_app, build, tmp_path):
     """A policy needs no timeline."""
     bare = run_app(["policies", build / "tests" / "libmaker.so"], env={"CUSTREAM_TRACE": "off", "CUSTREAM_PRIORITY": "set:-3"}).check()
