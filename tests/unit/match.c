@@ -96,6 +96,17 @@ TEST(a_queue_is_in_the_order_of_the_calls)
     CHECK(!lane.first && !lane.last && !lane.depth);
 }
 
+TEST(a_call_that_is_read_behind_4096_later_ones_finds_its_place)
+{
+    enum { LATER = 4096 };
+    struct cs_match_lane lane = {.used = true};
+    REQUIRE(begin());
+    for (cs_u64 i = 0; i < LATER; i++) cs_queue_add(&lane, called(1, 1, 100 + i, 100 + i));
+    struct cs_op *early = called(2, 2, 10, 11);
+    cs_queue_add(&lane, early);
+    CHECK(lane.first == early->id && !early->before && early->after == early->id - LATER);
+}
+
 TEST(calls_that_are_read_late_are_counted)
 {
     struct cs_match_lane lane = {.used = true};
@@ -305,6 +316,21 @@ TEST(calls_without_a_record_do_not_stop_the_end)
 {
     REQUIRE(begin_with(0, 12 * CS_GPU_AT_ONCE, 0));
     all_is_taken();
+}
+
+/* As a backend that minds no room: what waits for its call is given away then, in its turn. */
+static void more_than_room(const struct cs_gpu_sink *to)
+{
+    for (int i = 0; i <= CS_HELD_WORKS; i++) to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .end = cs_ticks(), .stream = 1, .correlation = 99});
+}
+
+TEST(a_full_table_is_given_away)
+{
+    REQUIRE(begin_with(0, 0, 0));
+    drains = more_than_room;
+    round_at(0);
+    CHECK_IS(strays_given, CS_HELD_WORKS);
+    CHECK_IS(cs_match.held.work_count, 1);
 }
 
 /* Unfinished when it was taken, and nothing tells of which call. */

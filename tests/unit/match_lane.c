@@ -87,6 +87,19 @@ TEST(threads_that_meet_in_the_table_keep_their_calls)
     CHECK(cs_op_of(7) == a && cs_op_of(8) == b);
 }
 
+TEST(a_capture_that_ended_unseen_covers_nothing_more)
+{
+    REQUIRE(begin());
+    struct cs_stream *ended = cs_pool_new(&cs_streams), *goes_on = cs_pool_new(&cs_streams);
+    REQUIRE(ended && goes_on);
+    cs_match_capture_began(ended, 100);
+    cs_match_capture_began(goes_on, 100);
+    cs_store(&goes_on->capture_began, 100);
+    cs_match_captures_resume(200); /* nothing was recorded from then on, until now */
+    CHECK(cs_captures(ended, 150) && !cs_captures(ended, 250) && cs_captures(goes_on, 250));
+    CHECK_IS(cs_match.captures.open, 1);
+}
+
 TEST(a_capture_that_has_ended_covers_nothing_more)
 {
     REQUIRE(begin());
