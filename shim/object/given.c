@@ -26,8 +26,5 @@ static cs_u64 category_key(cs_name domain, cs_u32 category) { return (cs_u64)dom
 void cs_given_category(cs_name domain, cs_u32 category, cs_name name) { give(&categories, category_key(domain, category), name); }
 cs_name cs_given_category_name(cs_name domain, cs_u32 category) { return given(&categories, category_key(domain, category)); }
 
-void cs_given_thread(cs_u32 tid, cs_name name)
-{
-    if (tid) give(&threads, tid, name);
-}
-cs_name cs_given_thread_name(cs_u32 tid) { return tid ? given(&threads, tid) : 0; }
+void cs_given_thread(cs_u32 tid, cs_name name) { give(&threads, tid, name); }
+cs_name cs_given_thread_name(cs_u32 tid) { return given(&threads, tid); }
