@@ -215,6 +215,14 @@ def test_idle_time_of_the_legacy_stream(tmp_path):
     assert [row[2] for row in rows] == [500_000 + 999_000] * 2
 
 
+def test_a_host_function_alone_on_the_legacy_stream(tmp_path):
+    """No work ever ran there."""
+    story = Story()
+    story.stream(LEGACY), story.stream(13, blocking=True)
+    story.kernel(13, 6, story.callback(LEGACY, 3, story.kernel(13, 0, 5, 1000), 500), 1000)
+    assert findings(story, tmp_path) == [("CS101", "stream 7", 500_000, 1), ("CS102", "stream 13", 500_000, 1)]
+
+
 def test_each_gpu_has_findings_of_its_own(tmp_path):
     """One thread waits for the work of two GPUs by turns, and each is idle while the other works, and after."""
     story, at = Story(), 0
