@@ -240,16 +240,18 @@ double entry_highest(const struct entry *entry, enum side side)
 
 struct device_run device_middle(const struct comparison *of, const struct device_times *device, enum side side) { return device->sides[side][middle(of, side)]; }
 
+/* Of so many runs on each side, a row's differ by chance as much as is asked for once in 200 times; of six and more once in 1000. */
+enum { RUNS_ENOUGH = 4 };
+
 /*
  * Whether the slower side's runs lie above those of the faster one, by more than `by` times what either side's differ. What disturbs a run makes it longer: of
- * each five, the slowest is left out, and of the slower side only runs up to the middle one say how much they differ.
+ * the faster side's runs beyond four, half may be disturbed, and of the slower side's only those up to the middle one say how much they differ.
  */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {
-    enum { ONE_IN = 5 };
     const enum side faster = entry_change(of, entry) > 0 ? BEFORE : AFTER, slower = faster == BEFORE ? AFTER : BEFORE;
-    const size_t runs = of->side_runs[faster];
-    const double low = ranked(of, entry, faster, 0), high = ranked(of, entry, faster, runs - 1 - runs / ONE_IN), above = ranked(of, entry, slower, 0);
+    const size_t runs = of->side_runs[faster], disturbed = runs > RUNS_ENOUGH ? (runs - RUNS_ENOUGH) / 2 : 0;
+    const double low = ranked(of, entry, faster, 0), high = ranked(of, entry, faster, runs - 1 - disturbed), above = ranked(of, entry, slower, 0);
     return above - high > by * fmax(high - low, entry_value(of, entry, slower) - above);
 }
 
@@ -264,7 +266,6 @@ enum verdict entry_verdict(const struct comparison *of, const struct entry *entr
 {
     static const double span_share = 0.01; /* what is less made no run slower that anybody would notice */
     static const double row_share = 0.05;  /* clocks and memory of a GPU make the same kernels differ by some percent */
-    enum { RUNS_ENOUGH = 4 };              /* of 4 and 4 equal runs, a row's are so far apart once in 200 times; of 6 and 6 once in 1000 */
     const double change = fabs(entry_change(of, entry));
     const bool enough = of->side_runs[BEFORE] >= RUNS_ENOUGH && of->side_runs[AFTER] >= RUNS_ENOUGH;
     if (entry->subject->list == LIST_FINDINGS && !is_new_or_gone(of, entry)) return VERDICT_SAME;

@@ -96,7 +96,7 @@ double entry_change(const struct comparison *comparison, const struct entry *ent
 double entry_times(const struct comparison *comparison, const struct entry *entry, enum side side); /* the mean over the side's runs */
 struct device_run device_middle(const struct comparison *comparison, const struct device_times *device, enum side side);
 
-/* Whether a row differs by more than runs of one program do. docs/report.md has the rule. */
+/* Whether a row differs by more than runs of one program do. docs/diff.md has the rule. */
 enum verdict {
     VERDICT_SAME,
     VERDICT_PERHAPS, /* too few runs to tell */
