@@ -290,16 +290,16 @@ def test_csv_json_and_page_agree(root, write):
 
 # --- programs ---
 
-PAIRS, RUNS = 20, 10
+PAIRS, RUNS = 20, 12
 COPY_NS = 300_000
 # What is planted in tests/apps/paces, and what must be named first. One run a side does for GPU work, whose times are the simulated GPU's own.
 PLANTED = {
     "kernel": (["kernel=3000"], 1, ("kernel", "sleep_first")),
     "kernels": (["kernels=3"], 1, ("kernel", "sleep_first")),
     "copies": (["copies=10"], 1, ("copy", "HtoD, Pinned -> Device")),
-    "pause": (["pause=8000"], RUNS, ("idle", "the host had not enqueued it")),
-    "wait": (["blocked=8000"], RUNS, ("idle", "the host had not enqueued it")),
-    "hold": (["hold=8000"], RUNS, ("idle", "a host function before it on its stream")),
+    "pause": (["pause=13000"], RUNS, ("idle", "the host had not enqueued it")),
+    "wait": (["blocked=13000"], RUNS, ("idle", "the host had not enqueued it")),
+    "hold": (["hold=13000"], RUNS, ("idle", "a host function before it on its stream")),
 }
 
 

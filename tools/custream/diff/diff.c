@@ -123,7 +123,7 @@ static int sides_compare(const struct request *request)
         diff_tables(&report, &comparison);
         status = output_print(&request->output, printers, &(struct print){.report = &report});
     }
-    if (status == STATUS_OK) status = conditions_judge(&request->conditions, NAME, &comparison.metrics[BEFORE], &comparison.metrics[AFTER]);
+    if (status == STATUS_OK) status = conditions_judge(&request->conditions, NAME, &comparison.reports[BEFORE], &comparison.reports[AFTER]);
     report_free(&report);
     comparison_free(&comparison);
     return status;
