@@ -14,15 +14,22 @@ class Story:
     def __init__(self):
         self.metas = [meta("process_name", HOST, HOST, "app"), meta("thread_name", HOST, MAIN, "main"), meta("process_name", GPU, LEGACY, "GPU 0")]
         self.streams, self.rows, self.correlation = [], [], 0
-        self.totals, self.trailer = {"leaked_events": 0}, {}
+        self.device_of = {}
+        self.totals, self.trailer, self.devices = {"leaked_events": 0}, {}, [{"id": GPU, "name": "GPU", "numSms": 2}]
 
-    def stream(self, number, blocking=False, **args):
-        """A stream that was there all the time. As LEGACY it is the legacy default stream."""
+    def stream(self, number, blocking=False, device=GPU, **args):
+        """A stream that was there all the time. As LEGACY it is the legacy default stream. Of two devices, no streams have one number."""
         name = f"stream {number}"
-        self.metas.append(meta("thread_name", GPU, number, name))
+        self.metas.append(meta("thread_name", device, number, name))
+        self.device_of[number] = device
         origin = {"origin": "legacy default"} if number == LEGACY else {"origin": "created", "flags": 0 if blocking else 1, "priority": 0, **args}
         self.streams.append((number, name, {"cs.stream": number, **origin, "thread": MAIN}))
         return number
+
+    def on(self, stream):
+        """How a call names a stream."""
+        device = self.device_of[stream]
+        return {"cs.stream": stream, **({"cs.device": device} if device else {})}
 
     def call(self, name, at, took=2, thread=MAIN, **args):
         """A call that enqueues nothing."""
@@ -32,11 +39,11 @@ class Story:
     def work(self, call, stream, at, began, lasted, took=2, kind="kernel", name="k", thread=MAIN, args=None, **work):
         """A call at `at` and its work. When the work ended."""
         self.correlation += 1
-        number = self.correlation
+        number, device = self.correlation, self.device_of[stream]
         both = {"correlation": number}
-        self.rows += [slice_("cuda_driver", call, HOST, thread, at, took, **{"cs.stream": stream}, **both, **(args or {})),
-                      slice_(kind, name, GPU, stream, began, lasted, stream=stream, device=GPU, **both, **work),
-                      flow("s", number, HOST, thread, at), flow("f", number, GPU, stream, began)]
+        self.rows += [slice_("cuda_driver", call, HOST, thread, at, took, **self.on(stream), **both, **(args or {})),
+                      slice_(kind, name, device, stream, began, lasted, stream=stream, device=device, **both, **work),
+                      flow("s", number, HOST, thread, at), flow("f", number, device, stream, began)]
         return began + lasted
 
     def kernel(self, stream, at, began, lasted, name="k", **more):
@@ -48,24 +55,24 @@ class Story:
 
     def callback(self, stream, at, began, lasted):
         """cuLaunchHostFunc at `at`, and its function."""
-        self.call("cuLaunchHostFunc", at, **{"cs.stream": stream})
+        self.call("cuLaunchHostFunc", at, **self.on(stream))
         if not any(row["tid"] == CALLBACKS for row in self.metas):
             self.metas.append(meta("thread_name", HOST, CALLBACKS, "app (CUDA callbacks)"))
-        self.rows.append(slice_("cs_callback", "callback", HOST, CALLBACKS, began, lasted, **{"cs.stream": stream, "delay_us": round(began - at, 3)}))
+        self.rows.append(slice_("cs_callback", "callback", HOST, CALLBACKS, began, lasted, **{**self.on(stream), "delay_us": round(began - at, 3)}))
         return began + lasted
 
     def text(self):
         end = max(row["ts"] + row.get("dur", 0) for row in self.rows) + 1
-        rows = self.metas + [{"ph": "B", "cat": "cs_stream", "name": name, "pid": GPU, "tid": number, "ts": 0, "args": args}
+        rows = self.metas + [{"ph": "B", "cat": "cs_stream", "name": name, "pid": self.device_of[number], "tid": number, "ts": 0, "args": args}
                              for number, name, args in self.streams]
         rows += sorted(self.rows, key=lambda row: (row["ts"], "XBsf".index(row["ph"]), -row.get("dur", 0)))
-        rows += [{"ph": "E", "cat": "cs_stream", "pid": GPU, "tid": number, "ts": end, "args": {"destroyed": True}} for number, _, _ in self.streams]
+        rows += [{"ph": "E", "cat": "cs_stream", "pid": self.device_of[number], "tid": number, "ts": end, "args": {"destroyed": True}} for number, _, _ in self.streams]
         cats = [row.get("cat") for row in self.rows if row["ph"] == "X"]
         gpu = {**GPU_TOTALS, **{total: cats.count(cat) for cat, total in WORK.items()}, "without_call": 0}
         recorded = cats.count("cuda_driver") + cats.count("cs_callback")
         totals = {**TOTALS, "recorded": recorded, "lost_records": 0, "gpu": gpu, **self.totals}
-        trailer = '],"traceName":"custream","deviceProperties":[{"id":0,"name":"GPU","numSms":2}],'
-        return render(dict(enumerate(rows)), trailer=trailer + json.dumps({"totals": totals, **self.trailer}, separators=(",", ":"))[1:])
+        members = {"deviceProperties": self.devices, "totals": totals, **self.trailer}
+        return render(dict(enumerate(rows)), trailer='],"traceName":"custream",' + json.dumps(members, separators=(",", ":"))[1:])
 
     def report(self, tmp_path):
         """The tables that the report makes of it, once `custream check` has found the trace good."""

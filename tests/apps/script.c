@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SLOTS = 32, LINES = 4096, WORDS = 8, THREADS = 8 };
+enum { SLOTS = 32, LINES = 4096, WORDS = 8, THREADS = 8, DEVICES = 2 };
 
 struct argument {
     long number;
@@ -42,7 +42,11 @@ static CUstream streams[SLOTS];
 static CUevent events[SLOTS];
 static struct graph graphs[SLOTS];
 static CUdeviceptr device_cells, host_cells, made_cells[SLOTS];
-static CUfunction step31, mix31;
+static struct kernels {
+    CUfunction step31, mix31;
+} kernels[DEVICES];
+static CUcontext contexts[DEVICES];
+static __thread int device; /* that the thread uses */
 static CUgreenCtx green;
 static char said[256]; /* of the line that runs */
 
@@ -56,6 +60,20 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
     vsnprintf(said + strlen(said), sizeof said - strlen(said), format, arguments);
     va_end(arguments);
 }
+
+/* --- devices --- */
+
+/* The thread's next calls are for the device of that number. */
+static CUresult use_device(int number)
+{
+    device = number;
+    if (contexts[device]) return CU(cuCtxSetCurrent, contexts[device]);
+    app_start(device);
+    contexts[device] = app_context;
+    kernels[device] = (struct kernels){app_kernel("step31"), app_kernel("mix31")};
+    return CUDA_SUCCESS;
+}
+static CUresult op_device(const struct argument *a) { return use_device((int)a[0].number); }
 
 /* --- streams --- */
 
@@ -82,7 +100,7 @@ static CUresult op_destroy(const struct argument *a) { return CU(cuStreamDestroy
 ASK(priority, cuStreamGetPriority, int, value)
 ASK(flags, cuStreamGetFlags, unsigned, value)
 ASK(id, cuStreamGetId, unsigned long long, value)
-ASK(context, cuStreamGetCtx, CUcontext, value == app_context)
+ASK(context, cuStreamGetCtx, CUcontext, value == contexts[device])
 ASK(capturing, cuStreamIsCapturing, CUstreamCaptureStatus, value)
 
 static CUresult op_getprio(const struct argument *a)
@@ -128,13 +146,13 @@ static CUresult op_step(const struct argument *a)
 {
     CUdeviceptr cell = a[1].cell;
     unsigned k = (unsigned)a[2].number, us = (unsigned)a[3].number;
-    LAUNCH_ON(step31, a[0].stream, &cell, &k, &us);
+    LAUNCH_ON(kernels[device].step31, a[0].stream, &cell, &k, &us);
 }
 static CUresult op_mix(const struct argument *a)
 {
     CUdeviceptr cell = a[1].cell, other = a[2].cell;
     unsigned us = (unsigned)a[3].number;
-    LAUNCH_ON(mix31, a[0].stream, &cell, &other, &us);
+    LAUNCH_ON(kernels[device].mix31, a[0].stream, &cell, &other, &us);
 }
 /* With a priority of the launch's own. */
 static CUresult op_stepx(const struct argument *a)
@@ -145,7 +163,7 @@ static CUresult op_stepx(const struct argument *a)
     CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value = {.priority = (int)a[4].number}};
     CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = a[0].stream,
                              .attrs = &attribute, .numAttrs = 1};
-    CUresult result = PTSZ(cuLaunchKernelEx, &config, step31, parameters, NULL);
+    CUresult result = PTSZ(cuLaunchKernelEx, &config, kernels[device].step31, parameters, NULL);
     if (attribute.value.priority != (int)a[4].number || config.hStream != a[0].stream) say(" changed");
     return result;
 }
@@ -223,6 +241,8 @@ static void CUDA_CB stream_called(CUstream stream, CUresult status, void *data)
 }
 
 static CUresult op_host(const struct argument *a) { return PTSZ(cuLaunchHostFunc, a[0].stream, host_called, call_new(a)); }
+static void CUDA_CB pause_called(void *us) { nanosleep(&(struct timespec){0, (long)(intptr_t)us * 1000}, NULL); }
+static CUresult op_pause(const struct argument *a) { return PTSZ(cuLaunchHostFunc, a[0].stream, pause_called, (void *)(intptr_t)a[1].number); }
 static CUresult op_callback(const struct argument *a)
 {
     struct call *call = call_new(a);
@@ -295,6 +315,13 @@ static CUresult op_instantiatex(const struct argument *a)
 static CUresult op_upload(const struct argument *a) { return PTSZ(cuGraphUpload, a[0].graph->exec, a[1].stream); }
 static CUresult op_launch(const struct argument *a) { return PTSZ(cuGraphLaunch, a[0].graph->exec, a[1].stream); }
 
+/* The thread itself sleeps. */
+static CUresult op_rest(const struct argument *a)
+{
+    nanosleep(&(struct timespec){0, a[0].number * 1000}, NULL);
+    return CUDA_SUCCESS;
+}
+
 /* --- the program --- */
 
 static const struct {
@@ -310,7 +337,7 @@ static const struct {
     OPERATION(set, "scn") OPERATION(setd, "cn") OPERATION(copy, "scc") OPERATION(copyd, "cc") OPERATION(up, "scn") OPERATION(upd, "cn")
     OPERATION(down, "scc") OPERATION(read, "c") OPERATION(value, "scn") OPERATION(hold, "sc") OPERATION(release, "c")
     OPERATION(alloc, "sc") OPERATION(free, "sc")
-    OPERATION(host, "scn") OPERATION(callback, "scn")
+    OPERATION(host, "scn") OPERATION(callback, "scn") OPERATION(pause, "sn") OPERATION(rest, "n") OPERATION(device, "n")
     OPERATION(event, "en") OPERATION(record, "es") OPERATION(recordx, "esn") OPERATION(wait, "se") OPERATION(esync, "e") OPERATION(edestroy, "e")
     OPERATION(equery, "e") OPERATION(epoll, "e") OPERATION(ipc, "e")
     OPERATION(begin, "sn") OPERATION(end, "sg") OPERATION(info, "s") OPERATION(instantiate, "g") OPERATION(instantiatex, "gs")
@@ -403,7 +430,7 @@ static void take_turns(int thread)
             pthread_cond_wait(&turn_changed, &turn_lock);
             continue;
         }
-        if (!started) OK(cuCtxSetCurrent, app_context);
+        if (!started) use_device(0);
         started = true;
         run_line(&lines[next_line]);
         next_line++;
@@ -439,9 +466,7 @@ int main(int argc, char **argv)
     void *pinned;
     if (argc != 2) return 2;
     read_program(argv[1]);
-    app_start(0);
-    step31 = app_kernel("step31");
-    mix31 = app_kernel("mix31");
+    use_device(0);
     OK(cuMemAlloc_v2, &device_cells, SLOTS * 4);
     OK(cuMemAllocHost_v2, &pinned, SLOTS * 4);
     host_cells = (CUdeviceptr)(uintptr_t)pinned;

@@ -23,11 +23,12 @@ def legacy(mended):
     return story, [("CS101", "stream 7", 8 * MS + 40), ("CS102", "GPU 0", 8 * MS + 40)]
 
 
-def loop(mended, wait, work, before=0):
-    """Six rounds of 1 ms of work, a wait, 478 us of the program's own code and a launch that takes 2 us: 500 us idle between two, 5 us of them the launch's."""
+def loop(mended, wait, work):
+    """Six rounds: 1 ms of work, a wait that ends 20 us later, 475 us of own code. The GPU is idle for 500 us between two, 5 us of them on the way of the launch."""
     story, at = Story(), 0
+    story.stream(13)
     for _ in range(6):
-        end = work(story, at, at + 5 + before)
+        end = work(story, at, at + 5)
         if mended:
             at += 1000
         else:
@@ -42,9 +43,7 @@ def synchronisation(mended):
     def wait(story, at, end):
         return story.call("cuCtxSynchronize", at + 3, end + 20 - at - 3)
 
-    story = loop(mended, wait, work)
-    story.stream(13)
-    return story, [("CS103", "main 4250", 5 * 495)]
+    return loop(mended, wait, work), [("CS103", "main 4250", 5 * 495)]
 
 
 def blocking_copies(mended):
@@ -53,9 +52,7 @@ def blocking_copies(mended):
             return story.copy(13, at, began, 1000, "DtoH")
         return story.copy(13, at, began, 1000, "DtoH", call="cuMemcpyDtoH_v2", took=1025)
 
-    story = loop(mended, lambda story, at, end: end + 20, work)
-    story.stream(13)
-    return story, [("CS104", "stream 13", 5 * 495)]
+    return loop(mended, lambda story, at, end: end + 20, work), [("CS104", "stream 13", 5 * 495)]
 
 
 def pageable(mended):
@@ -140,8 +137,8 @@ def objects(mended):
             story.call("cuEventCreate", at, flags="0x2")
         at = story.kernel(13, at + 2, at + 10, 100)
     if not mended:
-        story.totals["leaked_streams"] = 12
-        story.trailer["neverDestroyed"] = [{"object": "stream", "library": "app", "call": "cuStreamCreate", "count": 12}]
+        story.totals["leaked_streams"] = 120
+        story.trailer["neverDestroyed"] = [{"object": "stream", "library": "app", "call": "cuStreamCreate", "count": 120}]
     return story, [("CS110", "events", 149 * 2), ("CS110", "streams", None)]
 
 

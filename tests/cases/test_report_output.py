@@ -130,6 +130,23 @@ def test_text_of_sections(printed):
     assert text.index("Devices") < text.index("The run") and "Kernels" not in text and "CS101" not in text
 
 
+def test_first_lines_of_a_trace(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(launches(6))
+    assert custream("report", path, env={"COLUMNS": "80"}).stdout.startswith('''\
+app (rank 0, process 4242) ran for 17.00 us: 6 calls on 1 thread, 6 pieces of
+GPU work on 2 streams; GPU times from cupti.
+GPU 0 was busy for 37.5 % of 16.00 us and idle for 10.00 us; while busy it
+worked on 1.00 streams at once. Why it was idle: the host had not enqueued it
+(50.0 %), on its way from the call to the GPU (50.0 %). What the host did then:
+own code on thread main 4250 (50.0 %).
+
+Nothing was found to change.
+
+Where the GPU was idle, and why
+''')
+
+
 def on_terminal(args, columns, **env):
     """What the command prints on a terminal of that width: standard output and standard error together."""
     leader, terminal = pty.openpty()
@@ -231,6 +248,16 @@ def test_forms_go_where_they_are_told(trace, tmp_path):
     assert parse(done.stdout.encode())
 
 
+def test_files_are_whole_if_nobody_reads_the_text(sample, tmp_path):
+    """As with `| head`."""
+    path = tmp_path / "r.json"
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([COMMAND, "report", f"--json={path}", sample], stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writing)
+    assert done.returncode != 0 and parse(path.read_bytes())
+
+
 # --- what is wrong ---
 
 def refused(*args, words=()):
@@ -285,6 +312,14 @@ def test_files_of_different_runs(trace, tmp_path):
     other = tmp_path / "other.json"
     other.write_text(render(GOOD, header=[line.replace("1760000000000000000", "1760000000000000001") for line in HEADER]))
     refused(trace, other, words=[str(other)])
+
+
+def test_parts_of_one_run(trace, tmp_path):
+    part = tmp_path / "t.1.json"
+    part.write_text(launches(3))
+    trace.write_text(launches(5))
+    report = parse(custream("report", "--json", part, trace).stdout.encode())
+    assert report["files"] == [str(part), str(trace)] and report["tables"]["kernels"][0]["times"] == 8
 
 
 def test_truncated(tmp_path):

@@ -1,6 +1,10 @@
 """Table "serialized": which streams ran one after the other, why, and how much that cost, in traces that were made so."""
+import collections
+import json
+
 import pytest
 
+from tests.handmade import custream
 from tests.tracestory import LEGACY, Story
 
 MS = 1000  # microseconds
@@ -114,3 +118,24 @@ def test_one_stream_alone(tmp_path):
     story.stream(13)
     story.kernel(13, 3, story.kernel(13, 0, 10, 1 * MS), 1 * MS)
     assert pairs(story, tmp_path) == []
+
+
+IDLE = {"CS103", "CS104", "CS105", "CS106", "CS107", "CS109", "CS116"}  # whose cost is idle time
+REAL = ["demo-h200", "known-events-h200", "known-h200", "known-nodes-h200", "torch-streams-h200"]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_nothing_costs_more_than_the_time_that_it_comes_from(root, name):
+    """Traces of a real GPU: a finding costs idle time that there is, or less than all the time; a pair lost no more than either stream was at work."""
+    done = custream("report", "--json", root / f"traces/{name}.json.gz")
+    tables = json.loads(done.stdout)["tables"]
+    (device,) = tables["devices"]
+    for row in tables["findings"]:
+        if row["cost_ns"] is not None:
+            assert 0 < row["cost_ns"] <= device["idle_ns" if row["id"] in IDLE else "span_ns"], row
+    busy = {row["stream"]: row["busy_ns"] for row in tables["streams"]}
+    waited = collections.Counter()
+    for row in tables["serialized"]:
+        assert 0 < row["lost_ns"] <= busy[row["first"]], row
+        waited[row["second"]] += row["lost_ns"]
+    assert all(lost <= busy[stream] for stream, lost in waited.items())

@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from tests.handmade import custream, launches
+from tests.handmade import GOOD, custream, launches, render
 from tests.perfetto import browser
 
 HARD_NAME = '<script>alert("1")</script> & <b>\'k\'</b> \x1b[31m'
@@ -93,6 +93,12 @@ def test_lanes(page_of, driver, tmp_path):
     colors = driver.execute_script("return [...document.querySelectorAll('.legend rect')].map(r => { const s = getComputedStyle(r);"
                                    "return s.fill + s.stroke + s.strokeDasharray + s.opacity; });")
     assert len(colors) == len(set(colors)) == 17
+
+
+def test_page_without_gpu_work(page_of, driver, tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(render({name: GOOD[name] for name in ("process", "thread", "launch")}))
+    assert "cuLaunchKernel" in page_of(path) and driver.find_elements(By.ID, "lanes") == [] and driver.get_log("browser") == []
 
 
 def test_many_pieces_are_merged(page_of, driver, tmp_path):

@@ -1,85 +1,13 @@
 """The tables of `custream report`: those of the run, its devices, its streams, their work, the host's calls and waits, the program's ranges and steps.
 
-What each must say of a small trace is worked out here by hand. On traces of programs, Perfetto and HTA say the same in their own words.
+What each must say of a small trace is worked out here by hand.
 """
-import collections
-import gzip
-import json
 import statistics
-import subprocess
-import sys
 
 import pytest
 
-from tests.handmade import GPU, HOST, custream, flow, meta, render, slice_, trailer_of
-
-MAIN, WORKER = 4250, 4251
-H200 = [{"id": 0, "name": "H200", "numSms": 132}]
-
-
-class Made:
-    """A trace that is written row by row. Times are in microseconds."""
-
-    def __init__(self):
-        self.rows = [meta("process_name", HOST, HOST, "app"), meta("thread_name", HOST, MAIN, "main"), meta("process_name", GPU, 7, "GPU 0")]
-        self.correlation = 0
-
-    def stream(self, lane, device=GPU, origin="created", name=None, **args):
-        name = name or f"stream {lane}"
-        about = {"cs.stream": lane, "origin": origin, "flags": 1, "priority": 0, "requested priority": 0, **args}
-        self.rows += [meta("thread_name", device, lane, name),
-                      {"ph": "B", "cat": "cs_stream", "name": name, "pid": device, "tid": lane, "ts": 0, "args": about}]
-
-    def call(self, name, ts, dur, thread=MAIN, **args):
-        self.rows.append(slice_("cuda_driver", name, HOST, thread, ts, dur, **args))
-
-    def work(self, name, ts, dur, lane=13, cat="kernel", device=GPU, **args):
-        self.rows.append(slice_(cat, name, device, lane, ts, dur, device=device, stream=lane, **args))
-
-    def launch(self, name, called, ts, dur, lane=13, call="cuLaunchKernel", called_for=2, thread=MAIN, cat="kernel", device=GPU, **args):
-        """A call of some microseconds, and its work."""
-        self.correlation += 1
-        about = {"correlation": self.correlation, "cs.stream": lane} | ({"cs.device": device} if device else {})
-        self.call(call, called, called_for, thread, **about)
-        self.rows.append(flow("s", self.correlation, HOST, thread, called))
-        self.work(name, ts, dur, lane, cat, device, correlation=self.correlation, **args)
-        self.rows.append(flow("f", self.correlation, device, lane, ts))
-
-    def range(self, name, ts, dur, thread=MAIN, **args):
-        self.rows.append(slice_("user_annotation", name, HOST, thread, ts, dur, **args))
-
-    def text(self, trailer=trailer_of(deviceProperties=H200)):
-        return render(dict(enumerate(self.rows)), trailer=trailer)
-
-
-def report(tmp_path, content, said=""):
-    """The tables of a trace, by key; the content is a Made, or the file's text."""
-    path = tmp_path / "t.json"
-    path.write_text(content.text() if isinstance(content, Made) else content, encoding="utf-8")
-    return report_of(path, said)
-
-
-def report_of(path, said=""):
-    """`said`: words of the one line on stderr; none: nothing is said."""
-    done = custream("report", "--json", path)
-    assert done.returncode == 0 and said in done.stderr and done.stderr.count("\n") == bool(said), done.stderr
-    return json.loads(done.stdout)["tables"]
-
-
-def only(rows):
-    (row,) = rows
-    return row
-
-
-def by(rows, *keys):
-    """Rows by the cells that name them; no two have the same."""
-    found = {row[keys[0]] if len(keys) == 1 else tuple(row[key] for key in keys): row for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
-def cells(row, *keys):
-    return tuple(row[key] for key in keys)
+from tests.handmade import HOST, meta, slice_, trailer_of
+from tests.madetrace import H200, MAIN, WORKER, Made, by, cells, only, process_range, report
 
 
 # ---- the run ----
@@ -89,6 +17,7 @@ def test_run(tmp_path):
     made.stream(13)
     made.stream(14)
     made.stream(15)
+    made.stream(7, origin="legacy default")
     made.launch("k", 10, 14, 21)
     made.call("cuLaunchHostFunc", 20, 1, **{"cs.stream": 14})
     made.call("cuStreamQuery", 22, 1, WORKER, **{"cs.stream": 15})
@@ -136,12 +65,12 @@ def two_devices():
     for lane in (13, 14, 15, 16):
         made.stream(lane)
     made.stream(17, device=1)
-    made.work("a", 0, 20)
-    made.work("a", 10, 20, lane=13)
-    made.work("a", 80, 20)
-    made.work("b", 10, 40, lane=14)
-    made.work("c", 20, 5, lane=15)
-    made.work("d", 1000, 10, lane=17, device=1)
+    made.ran("a", 0, 20)
+    made.ran("a", 10, 20, lane=13)
+    made.ran("a", 80, 20)
+    made.ran("b", 10, 40, lane=14)
+    made.ran("c", 20, 5, lane=15)
+    made.ran("d", 1000, 10, lane=17, device=1)
     return made
 
 
@@ -163,7 +92,7 @@ def test_streams_alone(tmp_path):
     rows = report(tmp_path, two_devices())["streams"]
     found = {row["stream"]: cells(row, "device", "works", "busy_ns", "alone_ns", "overlapped_ns") for row in rows}
     assert found == {"stream 13": (0, 3, 50000, 30000, 20000), "stream 14": (0, 1, 40000, 20000, 20000), "stream 15": (0, 1, 5000, 0, 5000),
-                     "stream 16": (0, 0, 0, 0, 0), "stream 17": (1, 1, 10000, 10000, 0)}
+                     "stream 17": (1, 1, 10000, 10000, 0)}  # not stream 16, which has no work
     assert [row["busy_ns"] for row in rows] == sorted((row["busy_ns"] for row in rows), reverse=True)
 
 
@@ -171,8 +100,8 @@ KINDS = [
     ({"flags": 1}, ("non-blocking", "0", "")),
     ({"flags": 0, "library": "libx.so", "created by": "cuStreamCreate"}, ("blocking", "0", "libx.so")),
     ({"priority": -5, "requested priority": -9, "created by": "cuStreamCreate"}, ("non-blocking", "asked -9, given -5", "cuStreamCreate")),
-    ({"origin": "legacy default"}, ("default (legacy)", "0", "")),
-    ({"origin": "per-thread default"}, ("default (per-thread)", "0", "")),
+    ({"origin": "legacy default"}, ("legacy", "0", "")),
+    ({"origin": "per-thread default"}, ("per-thread", "0", "")),
 ]
 
 
@@ -180,12 +109,13 @@ KINDS = [
 def test_kinds_of_streams(tmp_path, args, said):
     made = Made()
     made.stream(13, **args)
+    made.ran("k", 1, 2, lane=13)
     assert cells(only(report(tmp_path, made)["streams"]), "kind", "priority", "maker") == said
 
 
 def test_stream_whose_life_is_not_told(tmp_path):
     made = Made()
-    made.work("k", 1, 2, lane=21)
+    made.ran("k", 1, 2, lane=21)
     assert cells(only(report(tmp_path, made)["streams"]), "stream", "kind", "priority", "maker", "works") == ("stream 21", "", "", "", 1)
 
 
@@ -194,11 +124,11 @@ def test_stream_whose_life_is_not_told(tmp_path):
 def test_kernels(tmp_path):
     made = Made()
     shape = {"block": [64, 2, 1], "registers per thread": 32, "shared memory": 0}
-    made.work("a", 0, 10, grid=[132, 1, 1], **shape)
-    made.work("a", 20, 30, grid=[132, 3, 1], **shape)
-    made.work("a", 60, 20)
-    made.work("b", 90, 1.5, lane=14)
-    made.work("a", 95, 1, lane=13, device=1, grid=[1, 1, 1], **shape)
+    made.ran("a", 0, 10, grid=[132, 1, 1], **shape)
+    made.ran("a", 20, 30, grid=[132, 3, 1], **shape)
+    made.ran("a", 60, 20)
+    made.ran("b", 90, 1.5, lane=14)
+    made.ran("a", 95, 1, lane=13, device=1, grid=[1, 1, 1], **shape)
     rows = by(report(tmp_path, made)["kernels"], "device", "name")
     keys = ("times", "total_ns", "mean_ns", "shortest_ns", "longest_ns", "blocks", "threads")
     assert cells(rows[0, "a"], *keys) == (3, 60000, 20000, 10000, 30000, 264, 128)
@@ -215,17 +145,25 @@ FULL = [(2, 1024, 32, 0), (1, 1024, 64, 0), (2, 32, 0, 112 << 10), (2, 32, 0, 10
 @pytest.mark.parametrize("blocks, block, registers, shared", FULL)
 def test_a_kernel_that_fills_the_device(tmp_path, blocks, block, registers, shared):
     made = Made()
-    made.work("k", 0, 10, grid=[132, blocks, 1], block=[block, 1, 1], **{"registers per thread": registers, "shared memory": shared})
+    made.ran("k", 0, 10, grid=[132, blocks, 1], block=[block, 1, 1], **{"registers per thread": registers, "shared memory": shared})
     assert only(report(tmp_path, made)["kernels"])["fills"] == 1
+
+
+def test_limits_of_the_device(tmp_path):
+    """Those that the trace tells: here 1024 threads on a multiprocessor, of which there are 10."""
+    made = Made()
+    made.ran("k", 0, 10, grid=[10, 2, 1], block=[512, 1, 1], **{"registers per thread": 16, "shared memory": 0})
+    device = {"id": 0, "name": "small", "numSms": 10, "maxThreadsPerMultiprocessor": 1024}
+    assert only(report(tmp_path, made.text(trailer_of(deviceProperties=[device])))["kernels"])["fills"] == 1
 
 
 def test_copies(tmp_path):
     made = Made()
-    made.work("Memcpy HtoD (Pinned -> Device)", 0, 10, cat="gpu_memcpy", bytes=400000)
-    made.work("Memcpy HtoD (Pinned -> Device)", 20, 30, cat="gpu_memcpy", lane=14, bytes=200000)
-    made.work("Memcpy HtoD (Pageable -> Device)", 60, 1, cat="gpu_memcpy", bytes=10)
-    made.work("Memcpy DtoH (Device -> Pageable)", 70, 5, cat="gpu_memcpy")
-    made.work("Memset (Device)", 80, 5, cat="gpu_memset", bytes=99)
+    made.ran("Memcpy HtoD (Pinned -> Device)", 0, 10, cat="gpu_memcpy", bytes=400000)
+    made.ran("Memcpy HtoD (Pinned -> Device)", 20, 30, cat="gpu_memcpy", lane=14, bytes=200000)
+    made.ran("Memcpy HtoD (Pageable -> Device)", 60, 1, cat="gpu_memcpy", bytes=10)
+    made.ran("Memcpy DtoH (Device -> Pageable)", 70, 5, cat="gpu_memcpy")
+    made.ran("Memset (Device)", 80, 5, cat="gpu_memset", bytes=99)
     rows = by(report(tmp_path, made)["copies"], "device", "direction", "memory")
     keys = ("times", "bytes", "total_ns", "rate")
     assert cells(rows[0, "HtoD", "Pinned -> Device"], *keys) == (2, 600000, 40000, 15)
@@ -235,9 +173,9 @@ def test_copies(tmp_path):
 
 def test_graphs_as_a_whole(tmp_path):
     made = Made()
-    made.work("graph 3", 0, 10, cat="gpu_graph", graph=3)
-    made.work("graph 3", 20, 30, cat="gpu_graph", graph=3)
-    made.work("graph", 60, 5, cat="gpu_graph")
+    made.launch("graph 3", 0, 3, 10, call="cuGraphLaunch", cat="gpu_graph", graph=3)
+    made.launch("graph 3", 20, 23, 30, call="cuGraphLaunch", cat="gpu_graph", graph=3)
+    made.ran("graph", 60, 5, cat="gpu_graph")
     rows = by(report(tmp_path, made)["graphs"], "graph")
     assert cells(rows["graph 3"], "times", "total_ns", "mean_ns", "longest_ns", "nodes") == (2, 40000, 20000, 30000, None)
     assert rows["graph"]["total_ns"] == 5000
@@ -248,7 +186,7 @@ def test_graphs_by_their_nodes(tmp_path):
     made = Made()
     for at in (0, 100):
         made.launch("a", at, at + 10, 20, call="cuGraphLaunch", graph=3, **{"graph node": 0})
-        made.work("b", at + 15, 30, lane=14, correlation=made.correlation, graph=3, **{"graph node": 1})
+        made.ran("b", at + 15, 30, lane=14, correlation=made.correlation, graph=3, **{"graph node": 1})
     row = only(report(tmp_path, made)["graphs"])
     assert cells(row, "graph", "times", "total_ns", "mean_ns", "longest_ns", "nodes") == ("graph 3", 2, 70000, 35000, 35000, 2)
 
@@ -302,6 +240,16 @@ def test_wait_for_an_event(tmp_path):
     assert waits_of(tmp_path, made) == {("cuEventSynchronize", f"main {MAIN}", "far on stream 14"): (1, 48000, 48000)}
 
 
+def test_wait_for_an_event_whose_next_record_failed(tmp_path):
+    made = Made()
+    made.launch("a", 0, 5, 40)
+    made.call("cuEventRecord", 3, 1, **{"cs.stream": 13, "event": 1})
+    made.launch("b", 5, 8, 30, lane=14)
+    made.call("cuEventRecord", 8, 1, **{"cs.stream": 14, "event": 1, "cs.result": "CUDA_ERROR_INVALID_HANDLE"})
+    made.call("cuEventSynchronize", 12, 35, event=1)
+    assert waits_of(tmp_path, made) == {("cuEventSynchronize", f"main {MAIN}", "a on stream 13"): (1, 35000, 35000)}
+
+
 def test_wait_for_a_device(tmp_path):
     made = Made()
     made.launch("a", 0, 5, 50, lane=14)
@@ -328,15 +276,15 @@ def test_wait_in_a_copy(tmp_path):
     made = Made()
     made.launch("k", 0, 3, 40)
     copy = {"call": "cuMemcpyDtoH_v2", "cat": "gpu_memcpy"}
-    made.launch("Memcpy DtoH (Device -> Pageable)", 5, 44, 6, called_for=47, **copy)
-    made.launch("Memcpy DtoH (Device -> Pageable)", 60, 64, 6, called_for=19, **copy)
-    made.launch("Memcpy DtoH (Device -> Pageable)", 100, 104, 6, called_for=30, **copy | {"call": "cuMemcpyDtoHAsync_v2"})
+    made.launch("Memcpy DtoH (Device -> Pageable)", 5, 44, 6, took=47, **copy)
+    made.launch("Memcpy DtoH (Device -> Pageable)", 60, 64, 6, took=19, **copy)
+    made.launch("Memcpy DtoH (Device -> Pageable)", 100, 104, 6, took=30, **copy | {"call": "cuMemcpyDtoHAsync_v2"})
     assert waits_of(tmp_path, made) == {("cuMemcpyDtoH_v2", f"main {MAIN}", "Memcpy DtoH (Device -> Pageable) on stream 13"): (1, 47000, 47000)}
 
 
 def test_wait_for_work_without_its_call(tmp_path):
     made = Made()
-    made.work("a", 5, 40)
+    made.ran("a", 5, 40)
     made.call("cuStreamSynchronize", 10, 40, **{"cs.stream": 13})
     assert waits_of(tmp_path, made) == {("cuStreamSynchronize", f"main {MAIN}", "a on stream 13"): (1, 40000, 40000)}
 
@@ -364,11 +312,6 @@ def test_ranges(tmp_path):
     keys = ("times", "total_ns", "mean_ns", "shortest_ns", "longest_ns", "gpu_busy_ns")
     assert cells(rows["step", ""], *keys) == (2, 140000, 70000, 60000, 80000, 80000)
     assert cells(rows["inner", "lib"], *keys) == (2, 40000, 20000, 20000, 20000, 40000)
-
-
-def process_range(name, id_, ts, dur):
-    about = {"cat": "user_annotation", "name": name, "id2": {"local": id_}, "pid": HOST, "tid": MAIN}
-    return [{"ph": "b", "ts": ts, "args": {}, **about}, {"ph": "e", "ts": ts + dur, **about}]
 
 
 def test_ranges_of_the_process(tmp_path):
@@ -476,129 +419,3 @@ def test_no_steps_without_repetition(tmp_path):
     made.range("a", 0, 10)
     made.range("b", 20, 10)
     assert report(tmp_path, made)["steps"] == []
-
-
-# ---- traces of other tools, and broken ones ----
-
-def torch_trace():
-    """As torch.profiler writes it: calls of the runtime, work tied by correlation alone, ranges, nothing of streams or totals."""
-    rows = [meta("process_name", HOST, HOST, "python"), meta("process_name", 0, 0, "python")]
-    for step in range(3):
-        at = 100 + 1000 * step
-        rows += [slice_("user_annotation", f"ProfilerStep#{step}", HOST, MAIN, at, 900, **{"External id": step}),
-                 slice_("cpu_op", "aten::mm", HOST, MAIN, at + 5, 40), slice_("python_function", "forward", HOST, MAIN, at, 800),
-                 slice_("cuda_runtime", "cudaLaunchKernel", HOST, MAIN, at + 10, 5, correlation=step + 1, cbid=211),
-                 slice_("kernel", "gemm", 0, 7, at + 20, 300, device=0, context=1, stream=7, correlation=step + 1, grid=[1, 1, 1], block=[128, 1, 1],
-                        **{"registers per thread": 32, "shared memory": 0, "est. achieved occupancy %": 3}),
-                 slice_("gpu_user_annotation", f"ProfilerStep#{step}", 0, 7, at + 20, 300)]
-    about = [{"id": 0, "name": "NVIDIA H100", "numSms": 132}]
-    return json.dumps({"schemaVersion": 1, "deviceProperties": about, "baseTimeNanoseconds": 1760000000000000000, "traceEvents": rows, "traceName": "t.json"})
-
-
-def test_trace_of_torch_profiler(tmp_path):
-    tables = report(tmp_path, torch_trace())
-    run = only(tables["run"])
-    assert cells(run, "calls", "works", "streams", "whole", "lost_calls", "source") == (3, 3, 1, "the file does not say", None, "")
-    assert cells(only(tables["devices"]), "device", "name", "works", "busy_ns") == (0, "NVIDIA H100", 3, 900000)
-    assert cells(only(tables["kernels"]), "name", "times", "total_ns", "fills") == ("gemm", 3, 900000, pytest.approx(1 / (132 * 16)))
-    assert cells(only(tables["streams"]), "stream", "kind", "works") == ("stream 7", "", 3)
-    assert cells(only(tables["calls"]), "call", "times", "failed") == ("cudaLaunchKernel", 3, 0)
-    assert cells(only(tables["steps"]), "name", "times") == ("ProfilerStep#N", 3)
-    assert [row["gpu_busy_ns"] for row in tables["ranges"]] == [300000] * 3
-
-
-def without(value, name):
-    """The same JSON without the members of that name."""
-    if isinstance(value, dict):
-        return {key: without(member, name) for key, member in value.items() if key != name}
-    return [without(member, name) for member in value] if isinstance(value, list) else value
-
-
-def names_in(value):
-    if isinstance(value, dict):
-        return set(value) | {name for member in value.values() for name in names_in(member)}
-    return {name for member in value for name in names_in(member)} if isinstance(value, list) else set()
-
-
-@pytest.mark.parametrize("sample", ["demo", "known-nodes"])
-def test_whatever_a_trace_lacks(root, tmp_path, sample):
-    """Without any one name of members, there still is a report with all tables."""
-    with gzip.open(root / f"traces/{sample}-h200.json.gz") as file:
-        trace = json.load(file)
-    names = names_in(trace) - {"traceEvents"}
-    whole = set(report(tmp_path, json.dumps(trace)))
-    assert len(names) > 40
-    for name in names:
-        assert set(report(tmp_path, json.dumps(without(trace, name)))) == whole, name
-
-
-def test_trace_of_nothing(tmp_path):
-    tables = report(tmp_path, '{"traceEvents":[]}')
-    assert len(tables.pop("run")) == 1 and not any(rows for key, rows in tables.items() if key != "metrics")
-
-
-# ---- what Perfetto and HTA say of the same traces ----
-
-PROGRAMS = {
-    "demo": (["demo"], {}), "nodes": (["demo"], {"CUSTREAM_GRAPH": "node"}), "events": (["demo"], {"CUSTREAM_GPU": "events"}), "timeline": (["timeline"], {}),
-    **{f"nvtx-{how}": (["nvtx", how], {}) for how in ("nested", "described", "crossing", "process", "threads")}, "burst": (["burst", 2, 5000], {}), "devices": (["devices"], {"CUSTREAM_FAKE_DEVICES": 2}), "badcalls": (["badcalls"], {}),
-}
-SLICES = "SELECT p.pid AS device, s.name AS name, s.category AS category, s.dur AS dur FROM slice s LEFT JOIN thread_track k ON k.id = s.track_id " \
-         "LEFT JOIN thread t USING (utid) LEFT JOIN process p USING (upid) WHERE s.category IN ('cuda_driver', 'kernel', 'gpu_memcpy', 'user_annotation') AND s.dur > 0"
-BY_NAME = f"SELECT device, name, count(*) AS times, sum(dur) AS total_ns, max(dur) AS longest_ns FROM ({SLICES}) WHERE category = '%s' GROUP BY %s"
-NAMED = ("times", "total_ns", "longest_ns")
-
-
-def name_of_copy(row):
-    return f"Memcpy {row['direction']} ({row['memory']})" if row["memory"] else f"Memcpy {row['direction']}"
-
-
-@pytest.mark.parametrize("argv, env", PROGRAMS.values(), ids=PROGRAMS)
-def test_perfetto_says_the_same(run_app, trace_processor, argv, env):
-    run = run_app(argv, env=env).check()
-    tables = report_of(run.trace)
-    trace_processor.load(run.trace)
-
-    def said(category, *keys, cells_of=NAMED):
-        return {cells(row, *keys): cells(row, *cells_of) for row in trace_processor.query(BY_NAME % (category, ", ".join(keys)))}
-    assert {cells(row, "call"): cells(row, *NAMED) for row in tables["calls"]} == said("cuda_driver", "name")
-    assert {cells(row, "device", "name"): cells(row, *NAMED) for row in tables["kernels"]} == said("kernel", "device", "name")
-    copies = {(row["device"], name_of_copy(row)): cells(row, "times", "total_ns") for row in tables["copies"]}
-    assert copies == said("gpu_memcpy", "device", "name", cells_of=("times", "total_ns"))
-    assert sum(row["bytes"] for row in tables["copies"]) == (trace_processor.value(
-        "SELECT sum(int_value) FROM slice JOIN args USING (arg_set_id) WHERE category = 'gpu_memcpy' AND key = 'args.bytes'") or 0)
-    ranges = collections.defaultdict(lambda: [0, 0])
-    for row in tables["ranges"]:
-        ranges[row["name"],] = [ranges[row["name"],][0] + row["times"], ranges[row["name"],][1] + row["total_ns"]]  # Perfetto's rows here have no domain
-    assert {name: tuple(sums) for name, sums in ranges.items()} == said("user_annotation", "name", cells_of=("times", "total_ns"))
-    assert tables["calls"] and bool(tables["ranges"]) == (argv[0] == "nvtx")
-
-
-HTA = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-import hta_check
-hta = hta_check.analyse(sys.argv[2])
-_, kernels = hta.get_gpu_kernel_breakdown(visualize=False, num_kernels=1000000, duration_ratio=1.0, include_memory_kernels=True)
-temporal = hta.get_temporal_breakdown(visualize=False).iloc[0]
-names = {name: [float(total), float(longest), float(mean)] for name, total, longest, mean in
-         zip(kernels["name"], kernels["sum (us)"], kernels["max (us)"], kernels["mean (us)"])}
-print("said", json.dumps({"names": names, "idle": float(temporal["idle_time(us)"]), "span": float(temporal["kernel_time(us)"])}))
-"""
-
-
-def test_hta_says_the_same(run_app, root):
-    """Kernels and copies by name, in microseconds; how long the GPU was idle."""
-    run = run_app(["demo"], env={"CUSTREAM_FAKE_COPY_NS": 20000, "CUSTREAM_FAKE_KERNEL_NS": 3000}).check()
-    done = subprocess.run([sys.executable, "-c", HTA, root / "tests" / "gpu", run.trace], capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    hta = json.loads(done.stdout.split("said ")[1])
-    tables = report_of(run.trace)
-    device = only(tables["devices"])
-    assert (device["idle_ns"] / 1000, device["span_ns"] / 1000) == (pytest.approx(hta["idle"], abs=0.01), pytest.approx(hta["span"], abs=0.01))
-    ours = {row["name"]: [row["total_ns"] / 1000, row["longest_ns"] / 1000, row["mean_ns"] / 1000] for row in tables["kernels"]}
-    assert ours and set(ours) < set(hta["names"])
-    for name, sums in ours.items():
-        assert sums == pytest.approx(hta["names"][name], abs=0.01)
-    for row in tables["copies"]:
-        assert row["total_ns"] / 1000 == pytest.approx(hta["names"][name_of_copy(row)][0], abs=0.01)

@@ -6,33 +6,33 @@
 #include "tools/custream/report/print.h"
 
 static const struct column run_columns[] = {
-    {"program", "program", UNIT_TEXT, true},         {"pid", "process", UNIT_COUNT, true},      {"rank", "rank", UNIT_COUNT, false},
-    {"source", "GPU times", UNIT_TEXT, false},       {"wall_ns", "ran for", UNIT_NS, false},    {"calls", "calls", UNIT_COUNT, false},
-    {"works", "GPU work", UNIT_COUNT, false},        {"threads", "threads", UNIT_COUNT, false}, {"streams", "streams", UNIT_COUNT, false},
-    {"unused_streams", "unused", UNIT_COUNT, false}, {"whole", "whole", UNIT_TEXT, false},
+    {"program", "program", UNIT_TEXT, COLUMN_NAMES},         {"pid", "process", UNIT_COUNT, COLUMN_NAMES},      {"rank", "rank", UNIT_COUNT, 0},
+    {"source", "GPU times", UNIT_TEXT, 0},       {"wall_ns", "ran for", UNIT_NS, 0},    {"calls", "calls", UNIT_COUNT, 0},
+    {"works", "GPU work", UNIT_COUNT, 0},        {"threads", "threads", UNIT_COUNT, 0}, {"streams", "streams", UNIT_COUNT, 0},
+    {"unused_streams", "unused", UNIT_COUNT, 0}, {"whole", "whole", UNIT_TEXT, 0},
 };
 static const struct column device_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},  {"name", "name", UNIT_TEXT, false},  {"span_ns", "span", UNIT_NS, false},
-    {"busy", "busy", UNIT_SHARE, false},  {"idle_ns", "idle", UNIT_NS, false}, {"at_once", "at once", UNIT_COUNT, false},
-    {"works", "work", UNIT_COUNT, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},  {"name", "name", UNIT_TEXT, 0},  {"span_ns", "span", UNIT_NS, 0},
+    {"busy", "busy", UNIT_SHARE, 0},  {"idle_ns", "idle", UNIT_NS, 0}, {"at_once", "at once", UNIT_COUNT, 0},
+    {"works", "work", UNIT_COUNT, 0},
 };
 static const struct column finding_columns[] = {
-    {"id", "finding", UNIT_TEXT, true},    {"title", "title", UNIT_TEXT, false},  {"stream", "stream", UNIT_TEXT, true},
-    {"cost_ns", "cost", UNIT_NS, false},   {"times", "times", UNIT_COUNT, false}, {"evidence", "seen", UNIT_TEXT, false},
-    {"remedy", "to do", UNIT_TEXT, false}, {"page", "page", UNIT_TEXT, false},
+    {"id", "finding", UNIT_TEXT, COLUMN_NAMES},    {"title", "title", UNIT_TEXT, 0},  {"stream", "stream", UNIT_TEXT, COLUMN_NAMES},
+    {"cost_ns", "cost", UNIT_NS, 0},   {"times", "times", UNIT_COUNT, 0}, {"evidence", "seen", UNIT_TEXT, 0},
+    {"remedy", "to do", UNIT_TEXT, 0}, {"page", "page", UNIT_TEXT, 0},
 };
 static const struct column kernel_columns[] = {
-    {"name", "kernel", UNIT_TEXT, true},       {"times", "times", UNIT_COUNT, false}, {"total_ns", "total", UNIT_NS, false},
-    {"fills", "fills", UNIT_SHARE, false},     {"bytes", "bytes", UNIT_BYTES, false}, {"rate", "rate", UNIT_GBPS, false},
-    {"nothing", "nothing", UNIT_COUNT, false},
+    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES},       {"times", "times", UNIT_COUNT, 0}, {"total_ns", "total", UNIT_NS, 0},
+    {"fills", "fills", UNIT_SHARE, 0},     {"bytes", "bytes", UNIT_BYTES, 0}, {"rate", "rate", UNIT_GBPS, 0},
+    {"nothing", "nothing", UNIT_COUNT, 0},
 };
 static const struct column idle_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true}, {"why", "why", UNIT_TEXT, true}, {"share", "share", UNIT_SHARE, false}};
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES}, {"why", "why", UNIT_TEXT, COLUMN_NAMES}, {"share", "share", UNIT_SHARE, 0}};
 static const struct column host_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true}, {"thread", "thread", UNIT_TEXT, true}, {"doing", "it was", UNIT_TEXT, true},
-    {"call", "call", UNIT_TEXT, true},   {"share", "share", UNIT_SHARE, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES}, {"thread", "thread", UNIT_TEXT, COLUMN_NAMES}, {"doing", "it was", UNIT_TEXT, COLUMN_NAMES},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES},   {"share", "share", UNIT_SHARE, 0},
 };
-static const struct column empty_columns[] = {{"key", "key", UNIT_TEXT, true}};
+static const struct column empty_columns[] = {{"key", "key", UNIT_TEXT, COLUMN_NAMES}};
 #define COLUMNS(of) of, sizeof of / sizeof *of
 
 static void add_run(struct report *report)

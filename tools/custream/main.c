@@ -2,6 +2,7 @@
 #include "tools/custream/command.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,6 +76,7 @@ static int close_stdout(int status)
 
 int main(int argc, char **argv)
 {
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024); /* left alone it grows, and large tables that are freed stay with the process */
     if (argc < 2) {
         fputs("custream: which command? 'custream help' lists them\n", stderr);
         return STATUS_UNUSABLE;

@@ -1,7 +1,7 @@
 /* Copies: one after the other, on one engine, of pageable memory, and those that the host waits for. */
 #include "tests/apps/planted/planted.h"
 
-/* Two streams copy in the same direction, for which a device has one engine. The twin's second stream copies the other way. */
+/* Two streams copy in the same direction, for which a device has one engine. The twin's second stream copies the other way. Behind a kernel all is enqueued ahead. */
 void copies(bool mended) {
     CUstream first = free_stream(), second = free_stream();
     CUdeviceptr one = device_memory(), other = device_memory();
@@ -9,6 +9,8 @@ void copies(bool mended) {
     struct gate gate = gate_new();
     gate_wait(gate, first);
     gate_wait(gate, second);
+    launch(FIRST, WORK_US / 4, first);
+    launch(SECOND, WORK_US / 4, second);
     for (int i = 0; i < ROUNDS; i++) {
         MUST(cuMemcpyHtoDAsync(one, from, copy_bytes, first));
         if (mended) MUST(cuMemcpyDtoHAsync(to, other, copy_bytes, second));

@@ -49,21 +49,21 @@ void device_sync(bool mended) {
 
 /* Asks again and again whether an event has come. */
 void spinning(bool mended) {
-    enum { POLL_US = 20 };
+    enum { QUERIES = 2000 }; /* fewer than a thread's ring has room for */
     CUstream stream = free_stream();
     CUevent event = event_new();
     for (int i = 0; i < ROUNDS; i++) {
         launch(FIRST, PAUSE_US, stream);
         MUST(cuEventRecord(event, stream));
-        if (mended) MUST(cuEventSynchronize(event));
-        while (cuEventQuery(event) == CUDA_ERROR_NOT_READY) rest(POLL_US);
+        for (int j = 0; !mended && j < QUERIES && cuEventQuery(event) == CUDA_ERROR_NOT_READY; j++) continue;
+        MUST(cuEventSynchronize(event));
     }
     device_done();
 }
 
 /* --- events and streams --- */
 
-/* The wait is for an event that was recorded before the work whose result is wanted. */
+/* The waits are for an event that was recorded before the loop, and not behind the work whose result is wanted. */
 void early_record(bool mended) {
     CUstream stream = free_stream(), other = free_stream();
     CUevent event = event_new();
@@ -71,7 +71,7 @@ void early_record(bool mended) {
     gate_wait(gate, stream);
     gate_wait(gate, other);
     for (int i = 0; i < ROUNDS; i++) {
-        if (!mended) MUST(cuEventRecord(event, other));
+        if (!mended && !i) MUST(cuEventRecord(event, other));
         for (int j = 0; j < 4; j++) launch(SECOND, WORK_US / 2, other);
         if (mended) MUST(cuEventRecord(event, other));
         MUST(cuStreamWaitEvent(stream, event, 0));
@@ -98,17 +98,17 @@ void never_recorded(bool mended) {
     device_done();
 }
 
-/* Waits on the stream that recorded the event, which is in order anyway. */
+/* Waits on the stream that recorded the event, which is in order anyway: so many that the GPU has nothing to do meanwhile. */
 void wait_for_nothing(bool mended) {
+    enum { WAITS = 1000 };
     CUstream stream = free_stream();
     CUevent event = event_new();
     struct gate gate = gate_new();
-    gate_wait(gate, stream);
-    for (int i = 0; i < 10 * ROUNDS; i++) {
-        launch(FIRST, WORK_US / 10, stream);
-        if (mended) continue;
+    if (mended) gate_wait(gate, stream);
+    for (int i = 0; i < ROUNDS; i++) {
+        launch(FIRST, WORK_US / 20, stream);
         MUST(cuEventRecord(event, stream));
-        MUST(cuStreamWaitEvent(stream, event, 0));
+        for (int j = 0; !mended && j < WAITS; j++) MUST(cuStreamWaitEvent(stream, event, 0));
     }
     gate_open(gate);
     device_done();
@@ -130,6 +130,7 @@ void many_events(bool mended) {
     MUST(cuStreamDestroy(stream));
 }
 
+/* More streams with work at once than there are queues to the device. */
 void many_streams(bool mended) {
     enum { MANY = 24 };
     CUstream streams[MANY];
@@ -138,6 +139,7 @@ void many_streams(bool mended) {
     for (int i = 0; i < count; i++) {
         streams[i] = free_stream();
         gate_wait(gate, streams[i]);
+        launch(SECOND, WORK_US / 100, streams[i]);
     }
     for (int i = 0; i < MANY; i++) launch(FIRST, WORK_US, streams[i % count]);
     gate_open(gate);

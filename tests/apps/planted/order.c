@@ -66,7 +66,7 @@ void event_gate(bool mended) {
 static void by_pause(CUstream first, CUstream second, CUstream holder) {
     struct gate gate = gate_new();
     gate_wait(gate, first);
-    if (second != first) gate_wait(gate, second);
+    if (!holder && second != first) gate_wait(gate, second);
     for (int i = 0; i < ROUNDS; i++) {
         launch(FIRST, WORK_US, first);
         if (holder) pause_on(holder);
@@ -94,7 +94,6 @@ void event_host(bool mended) {
     CUstream stream = free_stream(), other = free_stream();
     CUevent event = event_new();
     struct gate gate = gate_new();
-    gate_wait(gate, stream);
     gate_wait(gate, other);
     for (int i = 0; i < ROUNDS; i++) {
         launch(FIRST, WORK_US, other);

@@ -12,6 +12,7 @@
 int fake_ready;
 bool fake_direct;
 uint64_t fake_copy_ns;
+unsigned fake_queues;
 bool fake_copy_engines;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -70,6 +71,7 @@ __attribute__((constructor)) static void read_settings(void) {
     read_rules(getenv("CUSTREAM_FAKE_FAIL"));
     fake_direct = fake_setting("CUSTREAM_FAKE_DIRECT", 0) != 0;
     fake_copy_ns = (uint64_t)fake_setting("CUSTREAM_FAKE_COPY_NS", 0);
+    fake_queues = (unsigned)fake_setting("CUSTREAM_FAKE_QUEUES", 0) % (FAKE_QUEUES + 1);
     fake_copy_engines = fake_setting("CUSTREAM_FAKE_COPY_ENGINES", 0) != 0;
     counts_path = getenv("CUSTREAM_FAKE_COUNTS");
     if (counts_path) atexit(write_counts);

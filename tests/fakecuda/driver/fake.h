@@ -35,6 +35,7 @@ struct fake_call {
 extern int fake_ready;   /* 1 once initialised with nothing to inject, count, trace or journal; anything else takes the slow path of fake_enter */
 extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
 extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set takes */
+extern unsigned fake_queues;  /* CUSTREAM_FAKE_QUEUES: hardware queues of a device; 0: as many as streams */
 extern bool fake_copy_engines; /* CUSTREAM_FAKE_COPY_ENGINES: copies in one direction run one after the other */
 CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced); /* any thread, lock not held */
 CUresult fake_leave(struct fake_trace_call *traced, CUresult result);        /* returns the result; after each fake_enter */
@@ -214,6 +215,8 @@ void fake_record_drop(struct fake_record *record); /* takes NULL */
 
 /* ---- Contexts (context.c) ---- */
 
+enum { FAKE_QUEUES = 32 }; /* the most that CUDA_DEVICE_MAX_CONNECTIONS can ask for */
+
 struct fake_context {
     CUcontext handle;
     int device, references;
@@ -224,6 +227,7 @@ struct fake_context {
     struct fake_stream *legacy, *streams;
     unsigned busy_blocking;        /* blocking streams with operations pending */
     unsigned capturing_blocking;   /* blocking streams that are being captured */
+    uint64_t queue_ends[FAKE_QUEUES]; /* by hardware queue: latest end of what went through it */
     uint64_t blocking_end;         /* latest end on any blocking stream */
     struct fake_context *next;
 };

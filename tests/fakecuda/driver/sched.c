@@ -117,6 +117,18 @@ static bool clear_for(const struct fake_stream *stream, uint64_t sequence) {
     return true;
 }
 
+/* With CUSTREAM_FAKE_QUEUES: so many queues lead to a device, and operations of streams that share one follow each other. */
+static unsigned queue_of(const struct fake_stream *stream) { return stream->trace_id % fake_queues; }
+
+static bool queue_clear_for(const struct fake_stream *stream, uint64_t sequence) {
+    if (!fake_queues) return true;
+    for (const struct fake_stream *s = busy; s; s = s->next_busy)
+        if (s != stream && s->context == stream->context && queue_of(s) == queue_of(stream) && s->head && s->head->sequence < sequence) return false;
+    return true;
+}
+
+static uint64_t queue_end(const struct fake_stream *stream) { return fake_queues ? stream->context->queue_ends[queue_of(stream)] : 0; }
+
 static uint64_t implicit_end(const struct fake_stream *stream) {
     if (stream->legacy) return stream->context->blocking_end;
     return fake_blocking(stream) ? stream->context->legacy->last_end : 0;
@@ -127,6 +139,7 @@ static void finish_op(struct fake_stream *stream, struct fake_op *op) {
     if (!stream->head) stream->tail = NULL;
     stream->last_end = max_of(stream->last_end, op->running.end);
     if (fake_blocking(stream)) stream->context->blocking_end = max_of(stream->context->blocking_end, op->running.end);
+    if (fake_queues) stream->context->queue_ends[queue_of(stream)] = max_of(queue_end(stream), op->running.end);
     if (op->done) {
         op->done->done = true;
         op->done->time = op->running.end;
@@ -143,9 +156,9 @@ static bool run_stream(struct fake_stream *stream) {
 
     while (stream->head) {
         struct fake_op *op = stream->head;
-        uint64_t ready = max_of(max_of(op->issued, stream->last_end), implicit_end(stream));
+        uint64_t ready = max_of(max_of(op->issued, stream->last_end), max_of(implicit_end(stream), queue_end(stream)));
 
-        if (!clear_for(stream, op->sequence) || !fake_work_step(&op->work, &op->running, ready)) break;
+        if (!clear_for(stream, op->sequence) || !queue_clear_for(stream, op->sequence) || !fake_work_step(&op->work, &op->running, ready)) break;
         finish_op(stream, op);
         finished = true;
     }

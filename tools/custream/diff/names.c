@@ -151,7 +151,7 @@ void names_key(const struct names *names, const struct table *table, size_t row,
     for (size_t c = 0; c < table->column_count; c++) {
         const struct column *column = &table->columns[c];
         const struct cell *cell = &table->cells[row * table->column_count + c];
-        if (!column->names) continue;
+        if (!(column->role & COLUMN_NAMES)) continue;
         const char *text = cell->text ? cell->text : "";
         put(&to, "\n");
         if (column->unit != UNIT_TEXT) snprintf(plain, sizeof plain, "%.0f", cell->number), put(&to, plain);
@@ -170,7 +170,7 @@ void names_label(const struct table *table, size_t row, char out[NAME_MAX_BYTES]
         const struct column *column = &table->columns[c];
         const char *text = table->cells[row * table->column_count + c].text;
         char plain[NAME_MAX_BYTES];
-        if (!column->names || column->unit != UNIT_TEXT || !text || !*text) continue;
+        if (!(column->role & COLUMN_NAMES) || column->unit != UNIT_TEXT || !text || !*text) continue;
         if (role_of(column) == ROLE_THREAD) name_without_numbers(plain, text), text = plain;
         if (*out) put(&to, ", ");
         put(&to, text);

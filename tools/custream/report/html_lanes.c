@@ -282,9 +282,12 @@ static void legend_put(FILE *file)
 
 void lanes_print(FILE *file, const struct analysis *of)
 {
+    if (!of->run->work_count) return;
     struct by_stream by = by_stream_make(of->run);
-    if (of->run->work_count) legend_put(file);
+    fputs("<section id=\"lanes\">\n<h2>Lanes</h2>\n", file);
+    legend_put(file);
     for (size_t device = 0; device < of->run->device_count; device++) device_put(file, of, &by, device);
+    fputs("</section>\n", file);
     free(by.works);
     free(by.begin);
 }

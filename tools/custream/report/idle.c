@@ -4,15 +4,12 @@
  */
 #include "tools/custream/report/idle.h"
 
-#include <stdlib.h>
-
-#include "tools/custream/command.h"
 #include "tools/custream/report/occupancy.h"
+#include "tools/custream/report/room.h"
 #include "tools/custream/report/thread_ranges.h"
 #include "tools/custream/report/waits.h"
 
 enum {
-    LATENCY_NS = 100 * 1000, /* after its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait between streams 2 to 5 (docs/report.md) */
     SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
 };
 
@@ -90,10 +87,10 @@ static enum cause crowded(const struct making *m, uint32_t device, const struct 
     return CAUSE_UNKNOWN;
 }
 
-/* From `begin` on everything that the work is known to have waited for was done. */
+/* From `begin` on everything that the work is known to have waited for was done. Inside a graph it is not known what else there was: host functions, waits. */
 static void tail(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
 {
-    if (cause != CAUSE_UNKNOWN && end - begin > LATENCY_NS) {
+    if (cause != CAUSE_UNKNOWN && cause != CAUSE_GRAPH_EDGE && end - begin > LATENCY_NS) {
         add(m, device, next, begin, begin + LATENCY_NS, cause);
         begin += LATENCY_NS;
         cause = CAUSE_UNKNOWN;
@@ -135,30 +132,36 @@ static void streams_count(struct making *m)
 
 static void of_device(struct making *m, uint32_t device, const uint32_t *works, size_t count)
 {
-    struct span *span = &m->idles->devices[device];
     int64_t until = 0;
     uint32_t last = NONE;
     for (size_t i = 0; i < count; i++) {
         const struct work *work = &m->run->works[works[i]];
-        if (last == NONE) *span = (struct span){work->begin, work->begin, 0}, until = work->begin;
-        else if (work->begin > until) gap(m, device, works[i], last, until), until = work->begin;
-        if (work->end > until || last == NONE) {
-            span->busy += work->end - until;
-            until = work->end;
-            last = works[i];
-        }
+        if (last != NONE && work->begin > until) gap(m, device, works[i], last, until);
+        if (last != NONE && work->end <= until) continue;
+        until = work->end;
+        last = works[i];
     }
-    span->end = until;
 }
 
 static uint32_t device_of_work(const void *run, size_t i) { return work_device(run, &((const struct run *)run)->works[i]); }
 
+void idles_init(struct idles *idles, const struct run *run)
+{
+    *idles = (struct idles){.devices = room_for(run->device_count, sizeof *idles->devices)};
+    for (size_t d = 0; d < run->device_count; d++) idles->devices[d] = (struct span){INT64_MAX, INT64_MAX, 0};
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        struct span *span = &idles->devices[work_device(run, work)];
+        if (span->begin == INT64_MAX) span->begin = span->end = work->begin;
+        if (work->end <= span->end) continue;
+        span->busy += work->end - (work->begin > span->end ? work->begin : span->end);
+        span->end = work->end;
+    }
+}
+
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds)
 {
-    struct making m = {.idles = idles, .run = run, .holds = holds};
-    *idles = (struct idles){.devices = calloc(run->device_count + 1, sizeof *idles->devices)};
-    m.streams_used = calloc(run->device_count + 1, sizeof *m.streams_used);
-    if (!idles->devices || !m.streams_used) out_of_memory();
+    struct making m = {.idles = idles, .run = run, .holds = holds, .streams_used = room_for(run->device_count, sizeof *m.streams_used)};
     streams_count(&m);
     thread_ranges_make(&m.ranges, run);
     struct groups works = groups_make(run->device_count, run->work_count, device_of_work, run);

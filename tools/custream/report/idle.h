@@ -24,6 +24,8 @@ struct idles {
     struct span { int64_t begin, end, busy; } *devices; /* by device: from the first to the last work (begin == end: none), and how long any ran */
 };
 
+/* Two steps, since the rows take memory that what comes between them may have first: how long each device was busy, then the rows. */
+void idles_init(struct idles *idles, const struct run *run);
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
 void idles_free(struct idles *idles);
 

@@ -22,7 +22,7 @@ static void progress_show(void *of, uint64_t bytes)
     if (percent == progress->percent) return;
     progress->percent = percent;
     fputs("\rreading ", stderr);
-    text_put_cut(stderr, progress->path, 60);
+    text_put_cut(stderr, progress->path, 60, CUT_MIDDLE);
     fprintf(stderr, " %d %%", percent);
 }
 
@@ -60,8 +60,9 @@ bool made_make(struct made *made, const char *command, char *const *files, int f
         }
     run_settle(run);
     made->holds = order_make(run);
-    idles_make(&made->idles, run, made->holds);
+    idles_init(&made->idles, run);
     overlap_make(&made->overlap, run, made->holds, &made->idles);
+    idles_make(&made->idles, run, made->holds);
     made->of = (struct analysis){.run = run, .holds = made->holds, .idles = &made->idles, .overlap = &made->overlap};
     made->report = (struct report){0};
     analyse(&made->report, &made->of);

@@ -25,9 +25,9 @@ enum { METRICS = sizeof metrics / sizeof *metrics };
 static const char idle_prefix[] = "idle_"; /* and one for each cause: "idle_host" */
 
 static const struct column columns[] = {
-    {"key", "metric", UNIT_TEXT, true},
-    {"unit", "unit", UNIT_TEXT, false},
-    {"value", "value", UNIT_COUNT, false},
+    {"key", "metric", UNIT_TEXT, COLUMN_NAMES},
+    {"unit", "unit", UNIT_TEXT, 0},
+    {"value", "value", UNIT_COUNT, 0},
 };
 
 static double spans(const struct report *report)

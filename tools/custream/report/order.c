@@ -31,20 +31,23 @@ enum { SKEW_NS = 5000 };
 struct point {
     int64_t at, without_legacy; /* INT64_MIN: nothing */
     uint32_t blocker, via, record;
+    uint32_t value; /* a call that waits for a value in memory: this may be over later than `at`, and when is not known; NONE */
     enum cause cause;
 };
-static const struct point nothing = {INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN};
+static const struct point nothing = {INT64_MIN, INT64_MIN, NONE, NONE, NONE, NONE, CAUSE_UNKNOWN};
 
 /* Of a stream: what new work has before it, by what would hold it. */
 struct front {
     struct point own, event;
-    uint32_t value_wait; /* a call that waits for a value, since the last work; NONE */
-    uint32_t context;    /* index of struct domain; NONE: its flags or context are not known, and nothing is said of the legacy stream */
+    uint32_t context; /* index of struct domain; NONE: its flags or context are not known, and nothing is said of the legacy stream */
 };
 
 /* A context of a device: where the legacy default stream and the blocking streams wait for each other. */
 struct domain {
-    struct point legacy, blocking;
+    struct side {
+        struct point front;
+        uint32_t value_stream; /* the stream that has front.value before it */
+    } legacy, blocking;
 };
 
 struct order {
@@ -63,6 +66,7 @@ static struct point later(struct point a, struct point b)
 {
     struct point chosen = b.at > a.at ? b : a;
     chosen.without_legacy = a.without_legacy > b.without_legacy ? a.without_legacy : b.without_legacy;
+    chosen.value = a.value != NONE ? a.value : b.value;
     return chosen;
 }
 
@@ -74,8 +78,8 @@ static struct point barrier(const struct order *o, uint32_t stream)
     const struct front *front = &o->fronts[stream];
     if (front->context == NONE) return nothing;
     const struct domain *domain = &o->domains[front->context];
-    struct point p = o->run->streams[stream].origin == ORIGIN_LEGACY ? domain->blocking : domain->legacy;
-    if (p.at == INT64_MIN) return nothing;
+    struct point p = o->run->streams[stream].origin == ORIGIN_LEGACY ? domain->blocking.front : domain->legacy.front;
+    if (p.at == INT64_MIN && p.value == NONE) return nothing;
     p.cause = CAUSE_LEGACY;
     p.without_legacy = INT64_MIN;
     return p;
@@ -87,8 +91,10 @@ static void enqueue(struct order *o, uint32_t stream, struct point p)
     const struct front *front = &o->fronts[stream];
     if (front->context == NONE) return;
     struct domain *domain = &o->domains[front->context];
-    struct point *side = o->run->streams[stream].origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
-    *side = later(*side, p);
+    struct side *side = o->run->streams[stream].origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
+    if (side->value_stream == stream) side->front.value = NONE; /* as the stream goes on */
+    if (side->front.value == NONE) side->value_stream = p.value == NONE ? NONE : stream;
+    side->front = later(side->front, p);
 }
 
 static struct point front_of(const struct order *o, uint32_t stream)
@@ -108,15 +114,26 @@ static void consider(struct point *chosen, struct point p, int64_t begin)
     *chosen = later(*chosen, p);
 }
 
+/* What is known does not explain why the work began so late: a value that was waited for does, on its own stream or behind what that waits for. */
+static void consider_value(struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
+{
+    const struct point own = {begin, begin, NONE, front->own.value, NONE, NONE, CAUSE_MEMORY_VALUE};
+    const struct point event = {begin, begin, NONE, front->event.via, front->event.record, NONE, CAUSE_EVENT};
+    const struct point barrier = {begin, chosen->without_legacy, NONE, legacy->value, NONE, NONE, CAUSE_LEGACY};
+    if (front->own.value != NONE) *chosen = own;
+    else if (front->event.value != NONE) *chosen = event;
+    else if (legacy->value != NONE) *chosen = barrier;
+}
+
 static void hold_work(struct order *o, const struct call *call, uint32_t index, const struct front *front)
 {
     const struct work *work = &o->run->works[index];
+    const struct point legacy = barrier(o, call->stream);
     struct point p = nothing;
     consider(&p, front->own, work->begin);
     consider(&p, front->event, work->begin);
-    consider(&p, barrier(o, call->stream), work->begin);
-    if (front->value_wait != NONE && p.at < work->begin && o->run->calls[front->value_wait].end < work->begin)
-        p = (struct point){work->begin, work->begin, NONE, front->value_wait, NONE, CAUSE_MEMORY_VALUE};
+    consider(&p, legacy, work->begin);
+    if (work->begin - (p.at > call->begin ? p.at : call->begin) > LATENCY_NS) consider_value(&p, front, &legacy, work->begin);
     o->holds[index] = (struct hold){call->begin, p.at, p.without_legacy, p.blocker, p.via, p.record, p.cause};
 }
 
@@ -159,12 +176,12 @@ static void order_works(struct order *o, const struct call *call)
         const uint32_t index = run->works_of[call->work + i];
         const struct work *work = &run->works[index];
         hold_work(o, call, index, front);
-        if (work->end > own.at) own = (struct point){work->end, work->end, index, NONE, NONE, CAUSE_ORDER};
+        if (work->end > own.at) own = (struct point){work->end, work->end, index, NONE, NONE, NONE, CAUSE_ORDER};
     }
     if (call->works > 1) hold_nodes(o, call);
     front->own = later(front->own, own);
+    front->own.value = NONE;
     front->event = nothing;
-    front->value_wait = NONE;
     enqueue(o, call->stream, front->own);
 }
 
@@ -173,7 +190,7 @@ static void order_record(struct order *o, uint32_t index)
     const struct call *call = &o->run->calls[index];
     if (!call->what || (call->stream == NONE && !call_how(call, CS_HOW_WIDE))) return;
     struct point p = nothing;
-    if (call->stream != NONE) p = front_of(o, call->stream);
+    if (call->stream != NONE) enqueue(o, call->stream, p = front_of(o, call->stream)); /* on the legacy stream it is a barrier, as work is */
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
     p.record = index;
@@ -189,14 +206,14 @@ static void stream_waits(struct order *o, uint32_t stream, struct point p)
 {
     struct front *front = &o->fronts[stream];
     front->event = later(front->event, p);
-    enqueue(o, stream, front->event);
+    enqueue(o, stream, front_of(o, stream));
 }
 
 static void order_wait(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
     const uint32_t at = numbers_get(&o->events, call->what, NONE);
-    if (at == NONE || o->records[at].at == INT64_MIN) return;
+    if (at == NONE || (o->records[at].at == INT64_MIN && o->records[at].value == NONE)) return;
     struct point p = o->records[at];
     p.cause = CAUSE_EVENT;
     p.via = index;
@@ -216,8 +233,16 @@ static void order_host_function(struct order *o, uint32_t index)
     const int64_t end = callbacks[*next].end;
     *next = o->next_callback[*next];
     struct front *front = &o->fronts[call->stream];
-    front->own = later(front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION});
+    front->own = later(front->own, (struct point){end, end, NONE, index, NONE, NONE, CAUSE_HOST_FUNCTION});
+    front->own.value = front->event.value = NONE;
     enqueue(o, call->stream, front->own);
+}
+
+static void order_value_wait(struct order *o, uint32_t index)
+{
+    const uint32_t stream = o->run->calls[index].stream;
+    o->fronts[stream].own.value = index;
+    enqueue(o, stream, front_of(o, stream));
 }
 
 static void order_call(struct order *o, uint32_t index)
@@ -239,7 +264,7 @@ static void order_call(struct order *o, uint32_t index)
         if (call->stream != NONE) order_host_function(o, index);
         break;
     case CS_KIND_MEMOP:
-        if (call->stream != NONE && call_how(call, CS_HOW_WAITS)) o->fronts[call->stream].value_wait = index;
+        if (call->stream != NONE && call_how(call, CS_HOW_WAITS)) order_value_wait(o, index);
         break;
     default: break;
     }
@@ -247,23 +272,38 @@ static void order_call(struct order *o, uint32_t index)
 
 /* --- before the first call --- */
 
+/* By device: the context of its work, NONE where there are several. A stream on which no work ran, but a host function or a wait, is of that one. */
+static uint32_t *only_contexts(const struct run *run)
+{
+    uint32_t *only = calloc(run->device_count + 1, sizeof *only);
+    if (!only) out_of_memory();
+    for (size_t s = 0; s < run->stream_count; s++) {
+        const struct stream *stream = &run->streams[s];
+        if (stream->context) only[stream->device] = only[stream->device] && only[stream->device] != stream->context ? NONE : stream->context;
+    }
+    return only;
+}
+
 /* Which streams the legacy default stream orders: those of its context that were not made to be left alone. */
 static void domains_make(struct order *o)
 {
     struct numbers contexts = {0};
+    uint32_t *only = only_contexts(o->run);
     for (size_t s = 0; s < o->run->stream_count; s++) {
         const struct stream *stream = &o->run->streams[s];
-        o->fronts[s] = (struct front){nothing, nothing, NONE, NONE};
-        if (!stream->known || stream->non_blocking || !stream->works) continue;
-        uint32_t *at = numbers_at(&contexts, (uint64_t)stream->device << 32 | stream->context, NONE);
+        const uint32_t context = stream->context ? stream->context : only[stream->device];
+        o->fronts[s] = (struct front){nothing, nothing, NONE};
+        if (!stream->known || stream->non_blocking || context == NONE) continue;
+        uint32_t *at = numbers_at(&contexts, (uint64_t)stream->device << 32 | context, NONE);
         if (*at == NONE) {
             *at = (uint32_t)o->domain_count;
             o->domains = array_room(o->domains, o->domain_count, &o->domain_capacity, sizeof *o->domains);
-            o->domains[o->domain_count++] = (struct domain){nothing, nothing};
+            o->domains[o->domain_count++] = (struct domain){{nothing, NONE}, {nothing, NONE}};
         }
         o->fronts[s].context = *at;
     }
     numbers_free(&contexts);
+    free(only);
 }
 
 static void callbacks_make(struct order *o)

@@ -32,6 +32,9 @@ extern const struct cause_info cause_info[CAUSES];
  * some share a queue, and work waits behind another stream's. */
 enum { HARDWARE_QUEUES = 8 };
 
+/* After its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait between streams 2 to 5 (docs/report.md). */
+enum { LATENCY_NS = 100 * 1000 };
+
 /* Of one piece of work: when it could have begun at the earliest, and who held it until then. */
 struct hold {
     int64_t enqueued; /* when its call began; the work's own begin where the call is not known */

@@ -46,6 +46,11 @@ static bool is_same_file(const char *a, const char *b)
     return !stat(a, &of_a) && !stat(b, &of_b) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
+static bool is_stdout(const char *to)
+{
+    return to && !strcmp(to, "-");
+}
+
 int output_judge(struct output *output, char *const *files, int file_count)
 {
     bool taken = false;
@@ -53,7 +58,7 @@ int output_judge(struct output *output, char *const *files, int file_count)
         for (int i = 0; output->to[form] && i < file_count; i++)
             if (is_same_file(output->to[form], files[i]))
                 return complain(output->command, "%s: is the trace itself; a report needs a file of its own", files[i]);
-        taken |= output->to[form] && !strcmp(output->to[form], "-");
+        taken |= is_stdout(output->to[form]);
     }
     if (!taken) output->to[FORM_TEXT] = "-";
     return STATUS_OK;
@@ -80,7 +85,7 @@ static bool wants_color(const struct output *output)
 
 static int form_print(const struct output *output, printer *put, const struct print *print, const char *to)
 {
-    if (!strcmp(to, "-")) {
+    if (is_stdout(to)) {
         put(stdout, print);
         return STATUS_OK;
     }
@@ -93,12 +98,14 @@ static int form_print(const struct output *output, printer *put, const struct pr
     return complain(output->command, "%s: cannot be written: %s", to, errno ? strerror(errno) : "write error");
 }
 
+/* Standard output comes last: its reader may have seen enough (| head), which ends the process. The first form that cannot be written ends it too. */
 int output_print(const struct output *output, printer *const printers[FORMS], struct print *print)
 {
     int status = STATUS_OK;
     print->columns = columns_of_terminal();
     print->color = wants_color(output);
-    for (int form = 0; form < FORMS && status == STATUS_OK; form++)
-        if (output->to[form]) status = form_print(output, printers[form], print, output->to[form]);
+    for (int to_stdout = 0; to_stdout < 2; to_stdout++)
+        for (int form = 0; form < FORMS && status == STATUS_OK; form++)
+            if (output->to[form] && is_stdout(output->to[form]) == to_stdout) status = form_print(output, printers[form], print, output->to[form]);
     return status;
 }

@@ -47,7 +47,7 @@ void text_heading_put(FILE *file, const struct print *print, const char *heading
 /* All tables as members of an object. */
 void json_tables_put(FILE *file, const struct report *report);
 
-/* The lanes of all devices as HTML: when each was idle and why, and what ran on each stream. */
+/* The lanes of all devices as HTML: when each was idle and why, and what ran on each stream. Nothing where no GPU did work. */
 void lanes_print(FILE *file, const struct analysis *of);
 extern const char page_style[], page_script[];
 /* For an element's text or an attribute in quotes. */

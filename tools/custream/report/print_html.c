@@ -144,9 +144,7 @@ void print_html(FILE *file, const struct print *print)
     element_put(file, "h1", program);
     for (size_t i = 0; summary_line(report, i, line); i++) element_put(file, "p", line);
     if (findings) findings_put(file, report, findings);
-    fputs("<section id=\"lanes\">\n<h2>Lanes</h2>\n", file);
     lanes_print(file, print->of);
-    fputs("</section>\n", file);
     for (size_t t = 0; t < report->table_count; t++)
         if (report->tables[t].row_count && strcmp(report->tables[t].key, "findings")) table_put(file, &report->tables[t]);
     fputs("<footer><p>custream " CUSTREAM_VERSION_STRING ", from ", file);

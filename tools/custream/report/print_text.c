@@ -115,7 +115,7 @@ static struct layout layout_make(const struct table *table, int columns)
     int words[COLUMNS_SHOWN_MAX];
     for (size_t c = 0; c < table->column_count && layout.count < COLUMNS_SHOWN_MAX; c++) {
         const int width = column_width(table, c), title = text_columns(table->columns[c].title), word = longest_word(table->columns[c].title);
-        if (!width) continue;
+        if (!width || table->columns[c].role & COLUMN_BELOW) continue;
         layout.columns[layout.count] = c;
         words[layout.count] = width > word ? width : word;
         layout.width[layout.count++] = width > title ? width : title;
@@ -135,7 +135,8 @@ static void cell_put(FILE *file, const struct table *table, const struct layout 
     const int width = layout->width[at], wide = text_columns(text), fill = wide < width ? width - wide : 0;
     if (at) fprintf(file, "%*s", GAP, "");
     if (!is_text(table, layout, at)) fprintf(file, "%*s", fill, "");
-    const int put = text_put_cut(file, text, width);
+    const enum cut cut = table->columns[layout->columns[at]].role & COLUMN_CUT_END ? CUT_END : CUT_MIDDLE;
+    const int put = text_put_cut(file, text, width, cut);
     if (is_text(table, layout, at) && !last) fprintf(file, "%*s", width - put, "");
 }
 
@@ -165,7 +166,20 @@ static void titles_put(FILE *file, const struct table *table, const struct layou
     }
 }
 
-static void row_put(FILE *file, const struct table *table, const struct layout *layout, size_t row)
+/* What has lines of its own below the row. */
+static void below_put(FILE *file, const struct print *print, const struct table *table, size_t row)
+{
+    enum { INDENT = 5, MORE = 7 };
+    for (size_t c = 0; c < table->column_count; c++) {
+        const struct column *column = &table->columns[c];
+        const char *text = table->cells[row * table->column_count + c].text;
+        if (!(column->role & COLUMN_BELOW) || !text || !*text) continue;
+        fprintf(file, "%*s%s: ", INDENT, "", column->title);
+        text_put_wrapped(file, text, print->columns, MORE, INDENT + text_columns(column->title) + 2);
+    }
+}
+
+static void row_put(FILE *file, const struct print *print, const struct table *table, const struct layout *layout, size_t row)
 {
     char shown[COLUMNS_SHOWN_MAX][SHOWN_MAX];
     const char *texts[COLUMNS_SHOWN_MAX];
@@ -174,6 +188,7 @@ static void row_put(FILE *file, const struct table *table, const struct layout *
         texts[i] = cell_show(shown[i], &table->columns[column], &table->cells[row * table->column_count + column]);
     }
     line_put(file, table, layout, texts);
+    below_put(file, print, table, row);
 }
 
 void text_heading_put(FILE *file, const struct print *print, const char *heading)
@@ -193,7 +208,7 @@ void text_table_put(FILE *file, const struct print *print, const struct table *t
     if (print->color) fputs("\033[2m", file);
     titles_put(file, table, &layout);
     if (print->color) fputs("\033[0m", file);
-    for (size_t row = 0; row < shown; row++) row_put(file, table, &layout, row);
+    for (size_t row = 0; row < shown; row++) row_put(file, print, table, &layout, row);
     if (shown < table->row_count) fprintf(file, "and %zu more: --csv has all\n", table->row_count - shown);
 }
 

@@ -6,10 +6,9 @@
 
 /* --- CS110: streams and events --- */
 
-/* A pool is made at once, before the work; what is made between launches more often than this is made in a loop. */
-enum { MADE_IN_A_LOOP = 100 };
-/* A few objects live as long as the program, by design. */
-enum { NEVER_DESTROYED = 10 };
+/* A pool is made at once, before the work, and some dozens of objects live as long as the program by design: one loop makes more. Of either, so many
+ * are too many. */
+enum { MANY_OBJECTS = 100 };
 
 static bool makes_stream(const struct call *call)
 {
@@ -42,7 +41,7 @@ static struct makings count_makings(const struct run *run, bool (*makes)(const s
 static void report_makings(struct findings *to, const char *objects, bool (*makes)(const struct call *), double leaked)
 {
     const struct makings makings = count_makings(to->of->run, makes);
-    const bool in_a_loop = makings.between > MADE_IN_A_LOOP, never_destroyed = leaked >= NEVER_DESTROYED;
+    const bool in_a_loop = makings.between >= MANY_OBJECTS, never_destroyed = leaked >= MANY_OBJECTS;
     if (!in_a_loop && !never_destroyed) return;
     int64_t idle = 0;
     for (size_t i = 0; in_a_loop && i < to->of->idles->count; i++) {
@@ -85,7 +84,7 @@ static void end_spin(struct spun *spun, struct spin *spin)
 {
     if (spin->queries >= QUERIES) {
         const int64_t time = spin->last->end - spin->first->begin;
-        if ((double)spin->queries * 1e9 > (double)time * QUERIES_A_SECOND) {
+        if ((double)(spin->queries - 1) * 1e9 > (double)(spin->last->begin - spin->first->begin) * QUERIES_A_SECOND) {
             spun->queries += spin->queries;
             spun->time += time;
             spun->loops++;

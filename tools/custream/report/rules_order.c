@@ -72,17 +72,19 @@ static void report_streams(struct findings *to, const struct toll *tolls, const 
 
 /* --- the legacy default stream --- */
 
-/* The legacy default stream of each stream's context; NONE: it was not used. The caller frees it. */
+/* The legacy default stream of each stream's context; NONE: it was not used. Which context a stream has is known where work ran on it. The caller
+ * frees it. */
 static uint32_t *legacy_streams(const struct run *run)
 {
     uint32_t *legacy = room_for(run->stream_count, sizeof *legacy);
     for (uint32_t i = 0; i < run->stream_count; i++) legacy[i] = NONE;
     for (uint32_t l = 0; l < run->stream_count; l++) {
         const struct stream *is = &run->streams[l];
-        if (is->origin != ORIGIN_LEGACY || !is->works) continue;
+        if (is->origin != ORIGIN_LEGACY) continue;
         for (uint32_t i = 0; i < run->stream_count; i++) {
             const struct stream *other = &run->streams[i];
-            if (other->device == is->device && (other->context == is->context || !other->context || !is->context)) legacy[i] = l;
+            const bool together = other->device == is->device && (other->context == is->context || !other->context || !is->context);
+            if (together && (is->works || legacy[i] == NONE)) legacy[i] = l;
         }
     }
     return legacy;

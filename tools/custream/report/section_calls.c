@@ -5,12 +5,12 @@
 #include "tools/custream/report/tally.h"
 
 static const struct column call_columns[] = {
-    {"call", "call", UNIT_TEXT, true},
-    {"times", "times", UNIT_COUNT, false},
-    {"failed", "failed", UNIT_COUNT, false},
-    {"total_ns", "total", UNIT_NS, false},
-    {"mean_ns", "mean", UNIT_NS, false},
-    {"longest_ns", "longest", UNIT_NS, false},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "times", UNIT_COUNT, 0},
+    {"failed", "failed", UNIT_COUNT, 0},
+    {"total_ns", "total", UNIT_NS, 0},
+    {"mean_ns", "mean", UNIT_NS, 0},
+    {"longest_ns", "longest", UNIT_NS, 0},
 };
 
 enum { ROWS_SHOWN = 20, CALL_FAILED = 0 };

@@ -5,10 +5,10 @@
 #include "tools/custream/report/findings.h"
 
 static const struct column columns[] = {
-    {"id", "id", UNIT_TEXT, true},          {"title", "finding", UNIT_TEXT, false},
-    {"stream", "where", UNIT_TEXT, true},   {"cost_ns", "costs at most", UNIT_NS, false},
-    {"times", "times", UNIT_COUNT, false},  {"evidence", "evidence", UNIT_TEXT, false},
-    {"remedy", "remedy", UNIT_TEXT, false}, {"page", "page", UNIT_TEXT, false},
+    {"id", "id", UNIT_TEXT, COLUMN_NAMES},          {"title", "finding", UNIT_TEXT, 0},
+    {"stream", "where", UNIT_TEXT, COLUMN_NAMES},   {"cost_ns", "costs at most", UNIT_NS, 0},
+    {"times", "times", UNIT_COUNT, 0},  {"evidence", "evidence", UNIT_TEXT, 0},
+    {"remedy", "remedy", UNIT_TEXT, 0}, {"page", "page", UNIT_TEXT, 0},
 };
 enum { ID, TITLE, STREAM, COST, TIMES, EVIDENCE, REMEDY, PAGE, COLUMNS };
 

@@ -12,12 +12,12 @@
 #include "tools/custream/report/waits.h"
 
 static const struct column wait_columns[] = {
-    {"call", "call", UNIT_TEXT, true},
-    {"thread", "thread", UNIT_TEXT, true},
-    {"for", "for", UNIT_TEXT, true},
-    {"times", "times", UNIT_COUNT, false},
-    {"blocked_ns", "blocked", UNIT_NS, false},
-    {"longest_ns", "longest", UNIT_NS, false},
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
+    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES},
+    {"for", "for", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "times", UNIT_COUNT, 0},
+    {"blocked_ns", "blocked", UNIT_NS, 0},
+    {"longest_ns", "longest", UNIT_NS, 0},
 };
 
 enum {

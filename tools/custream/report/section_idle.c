@@ -9,16 +9,16 @@
 #include "tools/custream/report/section.h"
 
 static const struct column idle_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},      {"cause", "cause", UNIT_TEXT, true},     {"why", "what the next work waited for", UNIT_TEXT, false},
-    {"idle_ns", "idle", UNIT_NS, false},      {"share", "share", UNIT_SHARE, false},   {"times", "times", UNIT_COUNT, false},
-    {"longest_ns", "longest", UNIT_NS, false}, {"example", "the longest", UNIT_TEXT, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},      {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},     {"why", "the next work waited for", UNIT_TEXT, 0},
+    {"idle_ns", "idle", UNIT_NS, 0},      {"share", "share", UNIT_SHARE, 0},   {"times", "times", UNIT_COUNT, 0},
+    {"longest_ns", "longest", UNIT_NS, 0}, {"example", "the longest", UNIT_TEXT, COLUMN_BELOW},
 };
 enum { IDLE_DEVICE, IDLE_CAUSE, IDLE_WHY, IDLE_NS, IDLE_SHARE, IDLE_TIMES, IDLE_LONGEST, IDLE_EXAMPLE, IDLE_COLUMNS };
 
 static const struct column host_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},    {"thread", "thread", UNIT_TEXT, true},   {"doing", "it was", UNIT_TEXT, true},     {"call", "call", UNIT_TEXT, true},
-    {"range", "range", UNIT_TEXT, true},    {"idle_ns", "idle", UNIT_NS, false},     {"share", "share", UNIT_SHARE, false},    {"times", "times", UNIT_COUNT, false},
-    {"longest_ns", "longest", UNIT_NS, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES},   {"doing", "it was", UNIT_TEXT, COLUMN_NAMES},     {"call", "call", UNIT_TEXT, COLUMN_NAMES},
+    {"range", "range", UNIT_TEXT, COLUMN_NAMES},    {"idle_ns", "idle", UNIT_NS, 0},     {"share", "share", UNIT_SHARE, 0},    {"times", "times", UNIT_COUNT, 0},
+    {"longest_ns", "longest", UNIT_NS, 0},
 };
 enum { HOST_DEVICE, HOST_THREAD, HOST_DOING, HOST_CALL, HOST_RANGE, HOST_NS, HOST_SHARE, HOST_TIMES, HOST_LONGEST, HOST_COLUMNS };
 
@@ -152,5 +152,6 @@ void section_idle(struct report *report, const struct analysis *of)
     struct table *table = report_table(report, "idle", "Where the GPU was idle, and why", idle_columns, IDLE_COLUMNS);
     for (uint32_t device = 0; device < of->run->device_count; device++) by_cause(report, table, of, device);
     table = report_table(report, "idle_host", "What the host did while the GPU waited for it", host_columns, HOST_COLUMNS);
+    table->shown = 10;
     by_host(report, table, of);
 }

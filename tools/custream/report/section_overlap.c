@@ -16,11 +16,11 @@ static const char *const remedies[CAUSES] = {
 };
 
 static const struct column columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},         {"first", "at work", UNIT_TEXT, true},
-    {"second", "waited", UNIT_TEXT, true},       {"cause", "cause", UNIT_TEXT, true},
-    {"lost_ns", "lost at most", UNIT_NS, false}, {"times", "times", UNIT_COUNT, false},
-    {"first_work", "work", UNIT_TEXT, false},    {"second_work", "waited for it", UNIT_TEXT, false},
-    {"remedy", "remedy", UNIT_TEXT, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},         {"first", "at work", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
+    {"second", "waited", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},       {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},
+    {"lost_ns", "lost at most", UNIT_NS, 0}, {"times", "times", UNIT_COUNT, 0},
+    {"first_work", "work", UNIT_TEXT, 0},    {"second_work", "waited for it", UNIT_TEXT, 0},
+    {"remedy", "to do", UNIT_TEXT, COLUMN_BELOW},
 };
 enum { DEVICE, FIRST, SECOND, CAUSE, LOST, TIMES, FIRST_WORK, SECOND_WORK, REMEDY, COLUMNS };
 

@@ -7,15 +7,15 @@
 #include "tools/custream/report/tally.h"
 
 static const struct column range_columns[] = {
-    {"name", "range", UNIT_TEXT, true},
-    {"domain", "domain", UNIT_TEXT, true},
-    {"times", "times", UNIT_COUNT, false},
-    {"total_ns", "total", UNIT_NS, false},
-    {"mean_ns", "mean", UNIT_NS, false},
-    {"shortest_ns", "shortest", UNIT_NS, false},
-    {"longest_ns", "longest", UNIT_NS, false},
-    {"gpu_busy_ns", "GPU busy with it", UNIT_NS, false},
-    {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, false},
+    {"name", "range", UNIT_TEXT, COLUMN_NAMES},
+    {"domain", "domain", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "times", UNIT_COUNT, 0},
+    {"total_ns", "total", UNIT_NS, 0},
+    {"mean_ns", "mean", UNIT_NS, 0},
+    {"shortest_ns", "shortest", UNIT_NS, 0},
+    {"longest_ns", "longest", UNIT_NS, 0},
+    {"gpu_busy_ns", "GPU busy with it", UNIT_NS, 0},
+    {"idle_host_ns", "GPU idle meanwhile", UNIT_NS, 0},
 };
 
 enum { RANGE_GPU_BUSY, RANGE_IDLE_HOST, ROWS_SHOWN = 20 };

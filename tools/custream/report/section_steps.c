@@ -14,13 +14,13 @@
 #include "tools/custream/report/thread_ranges.h"
 
 static const struct column step_columns[] = {
-    {"name", "step", UNIT_TEXT, true},
-    {"times", "times", UNIT_COUNT, false},
-    {"mean_ns", "mean", UNIT_NS, false},
-    {"spread_ns", "standard deviation", UNIT_NS, false},
-    {"slowest", "slowest", UNIT_COUNT, false},
-    {"slowest_ns", "it took", UNIT_NS, false},
-    {"different", "what was different in it", UNIT_TEXT, false},
+    {"name", "step", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "times", UNIT_COUNT, 0},
+    {"mean_ns", "mean", UNIT_NS, 0},
+    {"spread_ns", "standard deviation", UNIT_NS, 0},
+    {"slowest", "slowest", UNIT_COUNT, 0},
+    {"slowest_ns", "it took", UNIT_NS, 0},
+    {"different", "what was different in it", UNIT_TEXT, 0},
 };
 
 enum {

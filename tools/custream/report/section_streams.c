@@ -8,23 +8,23 @@
 #include "tools/custream/report/tally.h"
 
 static const struct column stream_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},
-    {"stream", "stream", UNIT_TEXT, true},
-    {"kind", "kind", UNIT_TEXT, false},
-    {"priority", "priority", UNIT_TEXT, false},
-    {"maker", "made by", UNIT_TEXT, false},
-    {"works", "GPU work", UNIT_COUNT, false},
-    {"busy_ns", "busy", UNIT_NS, false},
-    {"alone_ns", "alone", UNIT_NS, false},
-    {"overlapped_ns", "beside others", UNIT_NS, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
+    {"kind", "kind", UNIT_TEXT, 0},
+    {"priority", "priority", UNIT_TEXT, 0},
+    {"maker", "made by", UNIT_TEXT, 0},
+    {"works", "work", UNIT_COUNT, 0},
+    {"busy_ns", "busy", UNIT_NS, 0},
+    {"alone_ns", "alone", UNIT_NS, 0},
+    {"overlapped_ns", "beside others", UNIT_NS, 0},
 };
 
 static const char *kind_of(const struct stream *stream)
 {
     if (!stream->known) return NULL;
     switch (stream->origin) {
-    case ORIGIN_LEGACY: return "default (legacy)";
-    case ORIGIN_PER_THREAD: return "default (per-thread)";
+    case ORIGIN_LEGACY: return "legacy";
+    case ORIGIN_PER_THREAD: return "per-thread";
     case ORIGIN_CREATED: break;
     }
     return stream->non_blocking ? "non-blocking" : "blocking";
@@ -59,8 +59,12 @@ void section_streams(struct report *report, const struct analysis *of)
     struct concurrency concurrency;
     struct tallies order = {0};
     concurrency_make(&concurrency, run);
-    for (uint32_t s = 0; s < run->stream_count; s++)
-        if (run->streams[s].known || run->streams[s].works) tally_add(tally_of(&order, s), concurrency.streams[s].busy);
+    size_t unused = 0;
+    for (uint32_t s = 0; s < run->stream_count; s++) {
+        if (run->streams[s].works) tally_add(tally_of(&order, s), concurrency.streams[s].busy);
+        else unused += run->streams[s].known;
+    }
+    if (unused) table->note = report_text(report, "Without work, and not listed: %zu.", unused);
     tallies_sort(&order);
     for (size_t i = 0; i < order.count; i++) {
         const uint32_t s = (uint32_t)order.rows[i].key;

@@ -8,36 +8,36 @@
 #include "tools/custream/report/tally.h"
 
 static const struct column kernel_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},
-    {"name", "kernel", UNIT_TEXT, true},
-    {"times", "times", UNIT_COUNT, false},
-    {"total_ns", "total", UNIT_NS, false},
-    {"mean_ns", "mean", UNIT_NS, false},
-    {"shortest_ns", "shortest", UNIT_NS, false},
-    {"longest_ns", "longest", UNIT_NS, false},
-    {"blocks", "blocks", UNIT_COUNT, false},
-    {"threads", "threads a block", UNIT_COUNT, false},
-    {"fills", "fills the device", UNIT_SHARE, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"name", "kernel", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "times", UNIT_COUNT, 0},
+    {"total_ns", "total", UNIT_NS, 0},
+    {"mean_ns", "mean", UNIT_NS, 0},
+    {"shortest_ns", "shortest", UNIT_NS, 0},
+    {"longest_ns", "longest", UNIT_NS, 0},
+    {"blocks", "blocks", UNIT_COUNT, 0},
+    {"threads", "threads a block", UNIT_COUNT, 0},
+    {"fills", "fills GPU", UNIT_SHARE, 0},
 };
 
 static const struct column copy_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},
-    {"direction", "direction", UNIT_TEXT, true},
-    {"memory", "memory", UNIT_TEXT, true},
-    {"times", "times", UNIT_COUNT, false},
-    {"bytes", "bytes", UNIT_BYTES, false},
-    {"total_ns", "total", UNIT_NS, false},
-    {"rate", "rate", UNIT_GBPS, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"direction", "direction", UNIT_TEXT, COLUMN_NAMES},
+    {"memory", "memory", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "times", UNIT_COUNT, 0},
+    {"bytes", "bytes", UNIT_BYTES, 0},
+    {"total_ns", "total", UNIT_NS, 0},
+    {"rate", "rate", UNIT_GBPS, 0},
 };
 
 static const struct column graph_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},
-    {"graph", "graph", UNIT_TEXT, true},
-    {"times", "launches", UNIT_COUNT, false},
-    {"total_ns", "total", UNIT_NS, false},
-    {"mean_ns", "mean", UNIT_NS, false},
-    {"longest_ns", "longest", UNIT_NS, false},
-    {"nodes", "nodes", UNIT_COUNT, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"graph", "graph", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "launches", UNIT_COUNT, 0},
+    {"total_ns", "total", UNIT_NS, 0},
+    {"mean_ns", "mean", UNIT_NS, 0},
+    {"longest_ns", "longest", UNIT_NS, 0},
+    {"nodes", "nodes", UNIT_COUNT, 0},
 };
 
 enum { ROWS_SHOWN = 20 };
@@ -86,7 +86,7 @@ static void kernels(struct report *report, const struct run *run)
     }
     tallies_sort(&tallies);
     for (size_t i = 0; i < tallies.count; i++) kernel_put(table, run, &tallies.rows[i]);
-    table->note = "\"fills the device\" is an estimate, from the shape of the launch and the limits of the device.";
+    table->note = "\"fills GPU\" is an estimate, from the shape of the launch and the limits of the GPU.";
     table->shown = ROWS_SHOWN;
     tallies_free(&tallies);
 }

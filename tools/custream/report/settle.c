@@ -2,17 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/custream/command.h"
 #include "tools/custream/report/load.h"
+#include "tools/custream/report/room.h"
 
 const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges"};
-
-static void *room(size_t count, size_t size)
-{
-    void *rows = calloc(count ? count : 1, size);
-    if (!rows) out_of_memory();
-    return rows;
-}
 
 /* --- order --- */
 
@@ -67,7 +60,7 @@ static struct tie *ties_make(struct run *run, size_t *count)
 {
     size_t n = 0;
     for (size_t i = 0; i < run->call_count; i++) n += run->calls[i].work != 0;
-    struct tie *ties = room(n, sizeof *ties);
+    struct tie *ties = room_for(n, sizeof *ties);
     *count = 0;
     for (size_t i = 0; i < run->call_count; i++) {
         if (run->calls[i].work) ties[(*count)++] = (struct tie){run->calls[i].work, (uint32_t)i};
@@ -90,7 +83,7 @@ static void tie_works(struct run *run)
     free(ties);
     uint32_t at = 0;
     for (size_t i = 0; i < run->call_count; i++) run->calls[i].work = at, at += run->calls[i].works, run->calls[i].works = 0;
-    run->works_of = room(at, sizeof *run->works_of);
+    run->works_of = room_for(at, sizeof *run->works_of);
     for (size_t i = 0; i < run->work_count; i++) {
         if (run->works[i].call == NONE) continue;
         struct call *call = &run->calls[run->works[i].call];

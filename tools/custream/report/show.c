@@ -136,12 +136,12 @@ void text_put(FILE *file, const char *text)
     put_until(file, text, text + strlen(text));
 }
 
-int text_put_cut(FILE *file, const char *text, int columns)
+int text_put_cut(FILE *file, const char *text, int columns, enum cut cut)
 {
     struct glyph glyph;
-    const int all = text_columns(text), head = columns / 2, tail = columns - head - 1;
+    const int all = text_columns(text), head = cut == CUT_MIDDLE ? columns / 2 : columns - 1, tail = columns - head - 1;
     int passed = 0, put = 0;
-    bool cut = false;
+    bool told = false;
     if (all <= columns) {
         text_put(file, text);
         return all;
@@ -150,10 +150,10 @@ int text_put_cut(FILE *file, const char *text, int columns)
         if (passed + glyph.columns <= head || passed >= all - tail) {
             fwrite(glyph.bytes, 1, (size_t)glyph.length, file);
             put += glyph.columns;
-        } else if (!cut) {
+        } else if (!told) {
             fputs("…", file);
             put++;
-            cut = true;
+            told = true;
         }
     }
     return put;

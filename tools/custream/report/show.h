@@ -30,7 +30,8 @@ const char *glyph_next(const char *at, struct glyph *glyph); /* behind it; NULL:
 
 int text_columns(const char *text);                        /* of a terminal */
 void text_put(FILE *file, const char *text);               /* all of it */
-int text_put_cut(FILE *file, const char *text, int columns); /* in so many columns, with an ellipsis in the middle; how many it took */
+enum cut { CUT_MIDDLE, CUT_END };
+int text_put_cut(FILE *file, const char *text, int columns, enum cut cut); /* in so many columns, with an ellipsis there; how many it took */
 /* In lines of at most `columns`, broken at blanks; all but the first begin with `indent` blanks, which count. `used`: columns of the first that are taken. */
 void text_put_wrapped(FILE *file, const char *text, int columns, int indent, int used);
 

@@ -21,10 +21,17 @@ enum unit {
     UNIT_CHANGE_SHARE, /* likewise, of the earlier value */
 };
 
+/* What a column is besides, as bits. */
+enum column_role {
+    COLUMN_NAMES = 1,   /* of what the row tells: rows of two reports with the same names are the same thing */
+    COLUMN_CUT_END = 2, /* a text that is too wide for its column is cut at its end, not in the middle */
+    COLUMN_BELOW = 4,   /* where it is printed as text, it has lines of its own below the row */
+};
+
 struct column {
     const char *key, *title; /* key: for programs, kept for ever ("idle_ns"); title: for people ("idle") */
     enum unit unit;
-    bool names;              /* of what the row tells: rows of two reports with the same names are the same thing */
+    unsigned role;           /* enum column_role */
 };
 
 struct cell {
