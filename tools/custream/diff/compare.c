@@ -6,6 +6,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/diff/names.h"
+#include "tools/custream/report/tally.h"
 
 const char *const side_name[SIDES] = {"before", "after"};
 
@@ -19,7 +20,7 @@ void comparison_init(struct comparison *comparison)
 
 void comparison_free(struct comparison *comparison)
 {
-    for (int side = 0; side < SIDES; side++) report_free(&comparison->metrics[side]);
+    for (int side = 0; side < SIDES; side++) report_free(&comparison->reports[side]);
     texts_free(&comparison->texts);
     numbers_free(&comparison->index);
     for (size_t e = 0; e < comparison->entry_count; e++)
@@ -50,13 +51,14 @@ static void row_add(struct comparison *to, const struct names *names, const stru
     char words[NAME_MAX_BYTES];
     names_key(names, table, row, words);
     struct entry *entry = entry_of(to, subject, kept(to, words));
-    const double times = table_number(table, row, subject->times);
+    const double times = subject->times ? table_number(table, row, subject->times) : NAN;
     entry->now += table_number(table, row, subject->value) * (subject->mean ? times : 1);
     entry->now_times += isnan(times) ? 0 : times;
     entry->is_now = true;
     entry->device = table_number(table, row, "device");
     names_label(table, row, words);
     entry->label = kept(to, subject->label ? table_text(table, row, subject->label) : words);
+    if (subject->list == LIST_METRICS) entry->unit = kept(to, table_text(table, row, "unit"));
     if (subject->list != LIST_FINDINGS) return;
     entry->id = kept(to, table_text(table, row, "id"));
     entry->place = kept(to, table_text(table, row, "stream"));
@@ -81,7 +83,7 @@ static void run_end(struct comparison *to, enum side side)
     }
 }
 
-/* --- runs, devices, metrics --- */
+/* --- runs, devices --- */
 
 static void ran_add(struct comparison *to, enum side side, const struct report *report, unsigned files)
 {
@@ -121,29 +123,6 @@ static void devices_add(struct comparison *to, enum side side, const struct repo
     }
 }
 
-static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, true}, {"unit", "unit", UNIT_TEXT, false}, {"value", "value", UNIT_COUNT, false}};
-enum { METRIC_KEY, METRIC_UNIT, METRIC_VALUE };
-static const struct column finding_columns[] = {{"id", "id", UNIT_TEXT, true}, {"title", "finding", UNIT_TEXT, false}, {"cost_ns", "costs", UNIT_NS, false}, {"times", "times", UNIT_COUNT, false}};
-
-/* Sums, until comparison_end(). A run that does not know a metric leaves the side without it. */
-static void metrics_add(struct comparison *to, enum side side, const struct report *report)
-{
-    const struct table *table = report_find(report, "metrics");
-    struct report *sums = &to->metrics[side];
-    if (!sums->table_count) report_table(sums, "metrics", "Metrics", metric_columns, sizeof metric_columns / sizeof *metric_columns);
-    for (size_t row = 0; row < table->row_count; row++) {
-        const double value = table_number(table, row, "value");
-        if (to->side_runs[side] > 1) {
-            sums->tables[0].cells[row * sums->tables[0].column_count + METRIC_VALUE].number += value;
-            continue;
-        }
-        struct cell *cells = table_row(&sums->tables[0]);
-        cells[METRIC_KEY].text = text_of(&to->texts, kept(to, table_text(table, row, "key")));
-        cells[METRIC_UNIT].text = text_of(&to->texts, kept(to, table_text(table, row, "unit")));
-        cells[METRIC_VALUE].number = value;
-    }
-}
-
 void comparison_add(struct comparison *to, enum side side, struct made *made, unsigned files)
 {
     struct names names;
@@ -155,24 +134,36 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
     run_end(to, side);
     ran_add(to, side, &made->report, files);
     devices_add(to, side, &made->report);
-    metrics_add(to, side, &made->report);
     names_free(&names);
 }
 
-/* Those of any run of the side, which conditions ask for. */
-static void findings_end(struct comparison *of, enum side side)
+/* --- what conditions read --- */
+
+static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, true}, {"unit", "unit", UNIT_TEXT, false}, {"value", "value", UNIT_COUNT, false}};
+static const struct column finding_columns[] = {
+    {"id", "id", UNIT_TEXT, true}, {"title", "finding", UNIT_TEXT, false}, {"cost_ns", "costs", UNIT_NS, false}, {"times", "times", UNIT_COUNT, false}};
+
+static const char *words(const struct comparison *of, text number) { return number ? text_of(&of->texts, number) : NULL; }
+
+static void report_end(struct comparison *of, enum side side)
 {
-    struct table *table = report_table(&of->metrics[side], "findings", "Findings", finding_columns, sizeof finding_columns / sizeof *finding_columns);
+    struct report *report = &of->reports[side];
+    struct table *metrics = TABLE_NEW(report, "metrics", "Metrics", metric_columns);
+    for (size_t e = 0; e < of->entry_count; e++) {
+        const struct entry *entry = &of->entries[e];
+        if (entry->subject->list != LIST_METRICS) continue;
+        TABLE_PUT(metrics, metric_columns, CELL_TEXT(words(of, entry->label)), CELL_TEXT(words(of, entry->unit)), CELL_NUMBER(entry_value(of, entry, side)));
+    }
+    struct table *findings = TABLE_NEW(report, "findings", "Findings", finding_columns);
     for (size_t e = 0; e < of->entry_count; e++) {
         const struct entry *entry = &of->entries[e];
         if (entry->subject->list != LIST_FINDINGS || !entry->sides[side].values.count) continue;
-        struct cell *row = table_row(table);
-        row[0].text = text_of(&of->texts, entry->id);
-        row[1].text = text_of(&of->texts, entry->title);
-        row[2].number = entry_value(of, entry, side);
-        row[3].number = entry_times(of, entry, side);
+        TABLE_PUT(findings, finding_columns, CELL_TEXT(words(of, entry->id)), CELL_TEXT(words(of, entry->title)), CELL_NUMBER(entry_value(of, entry, side)),
+                  CELL_NUMBER(entry_times(of, entry, side)));
     }
 }
+
+/* --- after the last run --- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -181,12 +172,6 @@ static int by_size(const void *a, const void *b)
 }
 
 static int by_span(const void *a, const void *b) { return by_size(&((const struct device_run *)a)->span, &((const struct device_run *)b)->span); }
-
-static void metrics_end(struct comparison *of, enum side side)
-{
-    struct table *metrics = &of->metrics[side].tables[0];
-    for (size_t row = 0; row < metrics->row_count; row++) metrics->cells[row * metrics->column_count + METRIC_VALUE].number /= of->side_runs[side];
-}
 
 /* A run in which a GPU did nothing counts with 0. */
 static void devices_end(struct comparison *of, enum side side)
@@ -207,9 +192,8 @@ void comparison_end(struct comparison *of)
             if (values->count) qsort(values->values, values->count, sizeof *values->values, by_size);
         }
     for (int side = 0; side < SIDES; side++) {
-        metrics_end(of, (enum side)side);
         devices_end(of, (enum side)side);
-        findings_end(of, (enum side)side);
+        report_end(of, (enum side)side);
     }
     if (of->span > 0) return;
     for (size_t r = 0; r < of->run_count; r++) of->span = fmax(of->span, of->runs[r].wall);
@@ -227,7 +211,11 @@ static double ranked(const struct comparison *of, const struct entry *entry, enu
 
 static size_t middle(const struct comparison *of, enum side side) { return (of->side_runs[side] - 1) / 2; }
 
-double entry_value(const struct comparison *of, const struct entry *entry, enum side side) { return ranked(of, entry, side, middle(of, side)); }
+double entry_value(const struct comparison *of, const struct entry *entry, enum side side)
+{
+    return isnan(entry->sides[side].total) ? NAN : ranked(of, entry, side, middle(of, side));
+}
+
 double entry_lowest(const struct comparison *of, const struct entry *entry, enum side side) { return ranked(of, entry, side, 0); }
 double entry_times(const struct comparison *of, const struct entry *entry, enum side side) { return entry->sides[side].times / of->side_runs[side]; }
 double entry_change(const struct comparison *of, const struct entry *entry) { return entry_value(of, entry, AFTER) - entry_value(of, entry, BEFORE); }
@@ -240,17 +228,19 @@ double entry_highest(const struct entry *entry, enum side side)
 
 struct device_run device_middle(const struct comparison *of, const struct device_times *device, enum side side) { return device->sides[side][middle(of, side)]; }
 
+/* Of so many runs on each side, a row's are by chance so far apart as is asked for once in 100 times; of six once in 300. */
+enum { RUNS_ENOUGH = 4 };
+
 /*
- * Whether the slower side's runs lie above those of the faster one, by more than `by` times what either side's differ. What disturbs a run makes it longer: of
- * each five, the slowest is left out, and of the slower side only runs up to the middle one say how much they differ.
+ * Whether the slower side's runs lie above those of the faster one, by more than `by` times what those differ. What disturbs a run makes it longer: so it matters
+ * little how much the slower ones differ, and of the faster side's runs beyond four, half may be disturbed.
  */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {
-    enum { ONE_IN = 5 };
     const enum side faster = entry_change(of, entry) > 0 ? BEFORE : AFTER, slower = faster == BEFORE ? AFTER : BEFORE;
-    const size_t runs = of->side_runs[faster];
-    const double low = ranked(of, entry, faster, 0), high = ranked(of, entry, faster, runs - 1 - runs / ONE_IN), above = ranked(of, entry, slower, 0);
-    return above - high > by * fmax(high - low, entry_value(of, entry, slower) - above);
+    const size_t runs = of->side_runs[faster], disturbed = runs > RUNS_ENOUGH ? (runs - RUNS_ENOUGH) / 2 : 0;
+    const double low = ranked(of, entry, faster, 0), high = ranked(of, entry, faster, runs - 1 - disturbed);
+    return ranked(of, entry, slower, 0) - high > by * (high - low);
 }
 
 /* In all runs of one side, and in none of the other. */
@@ -264,7 +254,6 @@ enum verdict entry_verdict(const struct comparison *of, const struct entry *entr
 {
     static const double span_share = 0.01; /* what is less made no run slower that anybody would notice */
     static const double row_share = 0.05;  /* clocks and memory of a GPU make the same kernels differ by some percent */
-    enum { RUNS_ENOUGH = 4 };              /* of 4 and 4 equal runs, a row's are so far apart once in 200 times; of 6 and 6 once in 1000 */
     const double change = fabs(entry_change(of, entry));
     const bool enough = of->side_runs[BEFORE] >= RUNS_ENOUGH && of->side_runs[AFTER] >= RUNS_ENOUGH;
     if (entry->subject->list == LIST_FINDINGS && !is_new_or_gone(of, entry)) return VERDICT_SAME;

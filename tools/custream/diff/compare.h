@@ -18,6 +18,7 @@ enum list {
     LIST_HOST,     /* parts of the idle time that is the host's */
     LIST_FOLLOWS,  /* the same time, seen otherwise */
     LIST_FINDINGS,
+    LIST_METRICS,
 };
 
 /* A table that is compared. One row of subjects[] each. */
@@ -44,6 +45,7 @@ struct entry {
     double device;                 /* NAN: it belongs to none */
     text label;                    /* texts of comparison->texts */
     text title, evidence, remedy, page, id, place; /* of a finding */
+    text unit;                     /* of a metric */
     struct {
         struct numbers_of_runs values;
         double total, times; /* over all runs */
@@ -76,7 +78,7 @@ struct comparison {
     struct entry *entries;          size_t entry_count, entry_capacity;
     struct ran *runs;               size_t run_count, run_capacity;
     struct device_times *devices;   size_t device_count, device_capacity;
-    struct report metrics[SIDES];   /* table "metrics": means over the runs; and "findings": those of any run */
+    struct report reports[SIDES];   /* what conditions read, by comparison_end(): the tables "metrics", and "findings", those of any run */
     unsigned side_runs[SIDES];
     double span;                    /* the longest of a GPU, or of a run without any, on either side; comparison_end() knows it */
 };
@@ -88,7 +90,7 @@ void comparison_free(struct comparison *comparison);
 /* After the last run. */
 void comparison_end(struct comparison *comparison);
 
-/* The middle one of the side's runs; of an even number, the lower one. */
+/* The middle one of the side's runs; of an even number, the lower one. NAN: a run does not know it. */
 double entry_value(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_lowest(const struct comparison *comparison, const struct entry *entry, enum side side);
 double entry_highest(const struct entry *entry, enum side side);
@@ -96,7 +98,7 @@ double entry_change(const struct comparison *comparison, const struct entry *ent
 double entry_times(const struct comparison *comparison, const struct entry *entry, enum side side); /* the mean over the side's runs */
 struct device_run device_middle(const struct comparison *comparison, const struct device_times *device, enum side side);
 
-/* Whether a row differs by more than runs of one program do. docs/report.md has the rule. */
+/* Whether a row differs by more than runs of one program do. docs/diff.md has the rule. */
 enum verdict {
     VERDICT_SAME,
     VERDICT_PERHAPS, /* too few runs to tell */

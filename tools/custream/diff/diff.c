@@ -32,9 +32,10 @@ static int sides_judge(struct request *request)
     int *before = &request->sides[BEFORE].count;
     if (!request->after && *before == 2) file_add(request, AFTER, request->sides[BEFORE].files[--*before]);
     if (*before && request->sides[AFTER].count) return STATUS_OK;
-    if (request->after) return complain(NAME, "no file %s --after: it stands between the files of the two sides", *before ? "behind" : "before");
-    return complain(NAME, *before ? "%d files, where 2 are compared: --after stands in front of those of the second side" : "which files? 'custream help diff' says more",
-                    *before);
+    if (request->after) return complain(NAME, "no file %s --after: it stands between the files of the two sides", *before ? "behind" : "in front of");
+    if (!*before) return complain(NAME, "which files? 'custream help diff' says more");
+    if (*before == 1) return complain(NAME, "one file, where two are compared");
+    return complain(NAME, "%d files, where two are compared: --after stands in front of those of the second side", *before);
 }
 
 static int request_judge(struct request *request)
@@ -69,11 +70,11 @@ static int request_read(struct request *request, int argc, char **argv)
 
 /* --- runs --- */
 
-/* The files of the same run as files[0] to the front; how many they are, 0: one cannot be read. */
+/* The files of the same run as files[0] to the front; how many they are. Without a time base nothing tells that files are of one run. */
 static int run_gather(char **files, struct identity *identities, int count)
 {
     int parts = 1;
-    for (int i = 1; i < count; i++) {
+    for (int i = 1; i < count && identities[0].base; i++) {
         if (identities[i].pid != identities[0].pid || identities[i].base != identities[0].base) continue;
         char *file = files[i];
         const struct identity identity = identities[i];
@@ -122,7 +123,7 @@ static int sides_compare(const struct request *request)
         diff_tables(&report, &comparison);
         status = output_print(&request->output, printers, &(struct print){.report = &report});
     }
-    if (status == STATUS_OK) status = conditions_judge(&request->conditions, NAME, &comparison.metrics[BEFORE], &comparison.metrics[AFTER]);
+    if (status == STATUS_OK) status = conditions_judge(&request->conditions, NAME, &comparison.reports[BEFORE], &comparison.reports[AFTER]);
     report_free(&report);
     comparison_free(&comparison);
     return status;
@@ -141,7 +142,7 @@ void diff_usage(void)
          "  --fail-if=CONDITION  exit with 3 if it holds: of a change, as in 'wall > +5%' or 'idle_host > +10ms'; of the second side, as in\n"
          "                       'gpu_idle > 20%'; 'finding CS101', if that is new; may be given several times\n"
          "  --no-color           no colours, as with NO_COLOR in the environment\n\n"
-         "docs/report.md says when a change counts, and has every table and column.\n\n"
+         "docs/diff.md says when a change counts, and has every table and column.\n\n"
          "Exit status: 0 compared, 2 a file cannot be read or is no trace, or wrong usage, 3 a condition holds.");
 }
 

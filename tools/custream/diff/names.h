@@ -9,7 +9,7 @@
 #include "tools/custream/report/run.h"
 #include "tools/custream/report/table.h"
 
-enum { NAME_MAX_BYTES = 4096 }; /* of a key or label; a longer one is cut */
+enum { NAME_MAX_BYTES = 16384 }; /* of a key or label; a longer one is cut */
 
 /* The streams of one run. */
 struct names {

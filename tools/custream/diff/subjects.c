@@ -12,6 +12,7 @@ const struct subject subjects[] = {
     {"steps", "step", LIST_FOLLOWS, .value = "mean_ns", .times = "times", .mean = true},
     {"host_waits", "wait", LIST_FOLLOWS, .value = "blocked_ns", .times = "times"},
     {"calls", "call", LIST_FOLLOWS, .value = "total_ns", .times = "times"},
+    {"metrics", "metric", LIST_METRICS, .value = "value"},
     {"findings", "finding", LIST_FINDINGS, .value = "cost_ns", .times = "times"},
 };
 const size_t subject_count = sizeof subjects / sizeof *subjects;

@@ -97,7 +97,7 @@ static void devices_table(struct report *report, const struct comparison *of)
 static void metrics_table(struct report *report, const struct comparison *of)
 {
     struct table *table = TABLE_NEW(report, "metrics", "Metrics", metric_columns);
-    const struct table *before = report_find(&of->metrics[BEFORE], "metrics"), *after = report_find(&of->metrics[AFTER], "metrics");
+    const struct table *before = report_find(&of->reports[BEFORE], "metrics"), *after = report_find(&of->reports[AFTER], "metrics");
     for (size_t row = 0; row < before->row_count; row++)
         TABLE_PUT(table, metric_columns, CELL_TEXT(table_text(before, row, "key")), CELL_TEXT(table_text(before, row, "unit")),
                   CELL_NUMBER(table_number(before, row, "value")), CELL_NUMBER(table_number(after, row, "value")));
