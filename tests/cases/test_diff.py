@@ -139,8 +139,8 @@ def test_span_is_busy_and_idle(write):
 
 def test_findings_that_are_new_or_gone(write):
     def leaks(told, _):
-        told.totals["leaked_events"] = 40
-        told.trailer["neverDestroyed"] = [{"what": "events", "call": "cuEventCreate", "count": 40, "library": "app"}]
+        told.totals["leaked_events"] = 140
+        told.trailer["neverDestroyed"] = [{"what": "events", "call": "cuEventCreate", "count": 140, "library": "app"}]
     plain, leaking = write(story()), write(story(more=leaks))
     assert only(diff(plain, leaking)["findings"])["state"] == "new"
     gone = only(diff(leaking, plain)["findings"])
@@ -227,8 +227,8 @@ def test_condition_does_not_hold(write, condition):
 
 def test_condition_on_a_new_finding(write):
     def leaks(told, _):
-        told.totals["leaked_events"] = 40
-        told.trailer["neverDestroyed"] = [{"what": "events", "call": "cuEventCreate", "count": 40, "library": "app"}]
+        told.totals["leaked_events"] = 140
+        told.trailer["neverDestroyed"] = [{"what": "events", "call": "cuEventCreate", "count": 140, "library": "app"}]
     plain, leaking = write(story()), write(story(more=leaks))
     assert [custream("diff", "--fail-if", "finding CS110", a, b).returncode for a, b in ((plain, leaking), (leaking, plain), (leaking, leaking))] == [3, 0, 0]
 

@@ -139,9 +139,9 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
 
 /* --- what conditions read --- */
 
-static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, true}, {"unit", "unit", UNIT_TEXT, false}, {"value", "value", UNIT_COUNT, false}};
+static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, COLUMN_NAMES}, {"unit", "unit", UNIT_TEXT, 0}, {"value", "value", UNIT_COUNT, 0}};
 static const struct column finding_columns[] = {
-    {"id", "id", UNIT_TEXT, true}, {"title", "finding", UNIT_TEXT, false}, {"cost_ns", "costs", UNIT_NS, false}, {"times", "times", UNIT_COUNT, false}};
+    {"id", "id", UNIT_TEXT, COLUMN_NAMES}, {"title", "finding", UNIT_TEXT, 0}, {"cost_ns", "costs", UNIT_NS, 0}, {"times", "times", UNIT_COUNT, 0}};
 
 static const char *words(const struct comparison *of, text number) { return number ? text_of(&of->texts, number) : NULL; }
 

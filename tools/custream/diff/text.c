@@ -74,17 +74,6 @@ static void device_put(FILE *file, const struct print *print, const struct table
     text_put_wrapped(file, line, print->columns, 0, 0);
 }
 
-static void mostly_put(FILE *file, const struct print *print, const struct table *table)
-{
-    char line[SENTENCE_MAX];
-    for (size_t row = 0; row < rows_shown(table); row++) {
-        const char *mostly = table_text(table, row, "mostly");
-        if (!*mostly) continue;
-        snprintf(line, sizeof line, "Meanwhile, mostly: %s.", mostly);
-        text_put_wrapped(file, line, print->columns, 0, 0);
-    }
-}
-
 /* --- tables --- */
 
 enum { COLUMNS_MAX = 16 };
@@ -111,13 +100,13 @@ static void part_put(FILE *file, const struct print *print, const struct table *
 
 static void changes_put(FILE *file, const struct print *print, const char *key)
 {
-    static const char *const of_one[] = {"device", "what", "name", "change_ns", "before_ns", "after_ns", "before_times", "after_times", "before_mean_ns", "after_mean_ns", NULL};
+    static const char *const of_one[] = {"device", "what", "name", "change_ns", "before_ns", "after_ns", "before_times", "after_times", "before_mean_ns", "after_mean_ns",
+                                         "mostly", NULL};
     static const char *const of_several[] = {"device", "what", "name", "change_ns", "before_ns", "before_lowest_ns", "before_highest_ns", "after_ns", "after_lowest_ns",
-                                             "after_highest_ns", NULL};
+                                             "after_highest_ns", "mostly", NULL};
     const struct table *table = report_find(print->report, key);
     const bool several = report_find(print->report, "runs")->row_count > SIDES, one_device = report_find(print->report, "devices")->row_count < 2;
     part_put(file, print, table, (several ? of_several : of_one) + one_device);
-    mostly_put(file, print, table);
 }
 
 void print_diff_text(FILE *file, const struct print *print)
