@@ -226,14 +226,17 @@ double entry_highest(const struct entry *entry, enum side side)
     return values->count ? values->values[values->count - 1] : 0;
 }
 
-struct device_run device_middle(const struct comparison *of, const struct device_times *device, enum side side) { return device->sides[side][middle(of, side)]; }
+struct device_run device_middle(const struct comparison *of, const struct device_times *device, enum side side)
+{
+    return device->sides[side][middle(of, side)];
+}
 
 /* Of so many runs on each side, a row's are by chance so far apart as is asked for once in 100 times; of six once in 300. */
 enum { RUNS_ENOUGH = 4 };
 
 /*
- * Whether the slower side's runs lie above those of the faster one, by more than `by` times what those differ. What disturbs a run makes it longer: so it matters
- * little how much the slower ones differ, and of the faster side's runs beyond four, half may be disturbed.
+ * Whether the slower side's runs lie above those of the faster one, by more than `by` times what those differ. What disturbs a run makes it
+ * longer: so it matters little how much the slower ones differ, and of the faster side's runs beyond four, half may be disturbed.
  */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {

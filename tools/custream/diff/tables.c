@@ -9,7 +9,10 @@
 #include "tools/custream/report/tally.h"
 
 static const struct column run_columns[] = {
-    {"side", "side", UNIT_TEXT, COLUMN_NAMES},         {"run", "run", UNIT_COUNT, COLUMN_NAMES},        {"program", "program", UNIT_TEXT, 0}, {"pid", "process", UNIT_COUNT, 0},
+    {"side", "side", UNIT_TEXT, COLUMN_NAMES},
+    {"run", "run", UNIT_COUNT, COLUMN_NAMES},
+    {"program", "program", UNIT_TEXT, 0},
+    {"pid", "process", UNIT_COUNT, 0},
     {"files", "files", UNIT_COUNT, 0},     {"wall_ns", "duration", UNIT_NS, 0}, {"whole", "whole", UNIT_TEXT, 0},
 };
 
@@ -73,8 +76,8 @@ static void runs_table(struct report *report, const struct comparison *of)
     unsigned number[SIDES] = {0};
     for (size_t r = 0; r < of->run_count; r++) {
         const struct ran *ran = &of->runs[r];
-        TABLE_PUT(table, run_columns, CELL_TEXT(side_name[ran->side]), CELL_NUMBER(++number[ran->side]), CELL_TEXT(words(of, ran->program)), CELL_NUMBER(ran->pid),
-                  CELL_NUMBER(ran->files), CELL_NUMBER(ran->wall), CELL_TEXT(words(of, ran->whole)));
+        TABLE_PUT(table, run_columns, CELL_TEXT(side_name[ran->side]), CELL_NUMBER(++number[ran->side]), CELL_TEXT(words(of, ran->program)),
+                  CELL_NUMBER(ran->pid), CELL_NUMBER(ran->files), CELL_NUMBER(ran->wall), CELL_TEXT(words(of, ran->whole)));
     }
 }
 
@@ -167,7 +170,8 @@ static struct table *changes_table(struct report *report, const struct compariso
     for (size_t i = 0; i < ranking->count; i++) {
         const struct entry *entry = ranking->rows[i].entry;
         const double before = entry_value(of, entry, BEFORE), after = entry_value(of, entry, AFTER);
-        TABLE_PUT(table, change_columns, CELL_TEXT(entry->subject->what), CELL_TEXT(words(of, entry->label)), CELL_NUMBER(entry->device), CELL_TEXT(state_of(entry)),
+        TABLE_PUT(table, change_columns, CELL_TEXT(entry->subject->what), CELL_TEXT(words(of, entry->label)), CELL_NUMBER(entry->device),
+                  CELL_TEXT(state_of(entry)),
                   CELL_NUMBER(after - before), CELL_NUMBER(share(after - before, before)), CELL_NUMBER(before), CELL_NUMBER(after),
                   CELL_NUMBER(entry_times(of, entry, BEFORE)), CELL_NUMBER(entry_times(of, entry, AFTER)), CELL_NUMBER(mean_of(entry, BEFORE)),
                   CELL_NUMBER(mean_of(entry, AFTER)), CELL_NUMBER(entry_lowest(of, entry, BEFORE)), CELL_NUMBER(entry_highest(entry, BEFORE)),
