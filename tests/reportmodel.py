@@ -42,6 +42,7 @@ class Hold:
     have."""
     until: float = -math.inf
     causes: frozenset = frozenset({None})
+    streams: frozenset = frozenset()  # of the work that ended then
     unknown: frozenset = frozenset()
 
 
@@ -93,9 +94,9 @@ class Model:
     def passed(self, op, cause):
         """What it means for others that they have that before them: its end, or what held it, which then has that cause for them."""
         if op.end is not None:
-            return Hold(op.end, frozenset({cause}))
+            return Hold(op.end, frozenset({cause}), frozenset({op.stream} if op.works else ()))
         held = self.held(op)
-        return Hold(held.until, frozenset({cause}), frozenset({cause} if held.unknown or op.kind == "value" else ()))
+        return Hold(held.until, frozenset({cause}), held.streams, frozenset({cause} if held.unknown or op.kind == "value" else ()))
 
     def waits_for(self, stream):
         """The streams whose work comes before new work on it because of the legacy default stream."""
@@ -104,7 +105,7 @@ class Model:
 
     def waits_for_nothing(self, op):
         """A wait for an event with nothing before it is no work: CUDA does not say what it orders."""
-        return op.kind == "wait" and (op.record is None or self.held(op.record) == Hold())
+        return op.kind == "wait" and (op.record is None or self.held(op.record).until == -math.inf and not self.held(op.record).unknown)
 
     def hold(self, op):
         """What was last in its way."""
@@ -121,7 +122,8 @@ class Model:
         for stream in self.waits_for(op.stream):
             ways += [self.passed(other, "legacy") for other in [other for other in before if other.stream == stream][-1:]]
         latest = max(way.until for way in ways)
-        return Hold(latest, frozenset().union(*(way.causes for way in ways if way.until == latest)), frozenset().union(*(way.unknown for way in ways)))
+        last = [way for way in ways if way.until == latest]
+        return Hold(latest, *(frozenset().union(*(getattr(way, what) for way in those)) for what, those in (("causes", last), ("streams", last), ("unknown", ways))))
 
     def gaps(self, device):
         """When nothing ran between the first work and the last: (begin, end, the work that came next, or one of several)."""
@@ -133,6 +135,11 @@ class Model:
                 found.append((until, begin, [w for w in works if ns(w["ts"]) == begin]))
             until = max(until, end_of(work))
         return found
+
+    def before(self, device, at, stream):
+        """Of the gap in which that moment lies: the streams whose work may have held the work of that stream that came next."""
+        held = [self.held(self.op_of(work)) for begin, end, works in self.gaps(device) for work in works if begin <= at < end and work["args"]["stream"] == stream]
+        return {lane for one in held for _, lane in one.streams}
 
     def idle_ns(self, device):
         return sum(end - begin for begin, end, _ in self.gaps(device))
@@ -165,6 +172,16 @@ class Model:
         return least, most, left_over
 
 
+def check_examples(model, report, device):
+    """Where the report says behind which work the next work was held, it was."""
+    for row in report.rows("idle", device=device):
+        at, stream = re.match(r"at ([\d.]+) s, before .+? on stream (\d+)\b", row["example"]).groups()
+        behind = re.search(r", behind .+? on stream (\d+)\b", row["example"])
+        if behind:
+            streams = model.before(device, round(float(at) * 1e9) + 1000, int(stream))  # it is given in us
+            assert int(behind[1]) in streams, (row, streams)
+
+
 def check_idle(trace, report, modelled=True):
     """By causes a device's idle time adds up, to the nanosecond; and each cause has what CUDA's rules give it. Returns the idle time of device 0 by cause.
 
@@ -179,5 +196,6 @@ def check_idle(trace, report, modelled=True):
         for cause in {*found, *least}:
             assert least.get(cause, 0) <= found[cause] <= most.get(cause, 0) + left, (device, cause, found, least, most, left)
         assert found["host"] <= most.get("host", 0), (device, found, most)
+        check_examples(model, report, device)
     assert {row["device"]: row["idle_ns"] for row in report["devices"]} == {device: model.idle_ns(device) for device, found in model.works.items() if found}
     return report.idle_ns(0)

@@ -25,7 +25,7 @@ static bool is_in_our_clock(const struct cs_gpu_work *work)
 
 static void take_work(const struct cs_gpu_work *work)
 {
-    if (!table->works || (!cs_work_has_times(work) && !work->correlation)) {
+    if (!cs_work_has_times(work) && !work->correlation) {
         cs_match.sink->without_times();
         return;
     }
@@ -44,7 +44,6 @@ static void take_call(const struct cs_gpu_call *call)
         cs_op_outside(call->correlation);
         return;
     }
-    if (!table->calls) return; /* its work will be shown without its call */
     const bool full = state->call_count == CS_HELD_CALLS;
     if (full) cs_held_calls(false);
     if (full && state->call_count > CS_HELD_CALLS / 2) state->call_count = 0; /* so many wait: it is for nothing */

@@ -61,12 +61,12 @@ enum cs_op_found cs_op_called(const struct cs_gpu_call *call)
 {
     struct cs_op *op = NULL;
     enum cs_op_found found = CS_OP_LATER, of_thread;
-    for (cs_u32 i = 0; table->ops && i < CS_OP_THREADS && found != CS_OP_FOUND; i++) {
+    for (cs_u32 i = 0; i < CS_OP_THREADS && found != CS_OP_FOUND; i++) {
         struct cs_op_thread *t = thread_at(call->thread, i);
         if (!t->tid) break;
         if (t->key == call->thread && (of_thread = called_by(t, call, &op)) != CS_OP_LATER) found = of_thread;
     }
-    for (cs_u32 i = 0; table->ops && i < state->used_count && found != CS_OP_FOUND; i++)
+    for (cs_u32 i = 0; i < state->used_count && found != CS_OP_FOUND; i++)
         if (table->threads[table->threads_used[i]].tid == call->thread && (of_thread = called_by(&table->threads[table->threads_used[i]], call, &op)) != CS_OP_LATER) found = of_thread;
     if (found == CS_OP_FOUND) correlate(call->correlation, op->id, false);
     return found;
@@ -74,13 +74,13 @@ enum cs_op_found cs_op_called(const struct cs_gpu_call *call)
 
 void cs_op_outside(cs_u32 correlation)
 {
-    if (table->correlated && correlation) correlate(correlation, 0, true);
+    if (correlation) correlate(correlation, 0, true);
 }
 
 bool cs_op_is_outside(cs_u32 correlation)
 {
     const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
-    return table->correlated && correlation && c->correlation == correlation && c->outside;
+    return correlation && c->correlation == correlation && c->outside;
 }
 
 void cs_op_marked(struct cs_op *op, cs_u64 mark)
@@ -94,7 +94,7 @@ void cs_op_marked(struct cs_op *op, cs_u64 mark)
 struct cs_op *cs_op_of(cs_u32 correlation)
 {
     const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
-    if (!table->ops || !correlation || c->correlation != correlation || c->outside) return NULL;
+    if (!correlation || c->correlation != correlation || c->outside) return NULL;
     return cs_op_get(state->newest - (cs_u32)((cs_u32)state->newest - c->op));
 }
 

@@ -107,7 +107,6 @@ static bool resolve(const char *given)
 
 bool cs_parts_begin(const char *given)
 {
-    *unfinished = 0;
     ended_first = ended_count = 0;
     if (!ended && !(ended = cs_memory_map(KEPT_MAX * sizeof *ended, "the list of parts; the trace ends where its first part does"))) return false;
     if (!resolve(given)) return false;

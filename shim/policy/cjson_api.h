@@ -12,7 +12,7 @@ struct cs_cjson {
     __typeof__(&cJSON_Delete) Delete;
 };
 
-/* NULL where the library is missing. errno and dlerror stay as they are. Any thread. */
+/* NULL where the library is missing. dlerror stays as it is. Any thread. */
 const struct cs_cjson *cs_cjson(void);
 
 #endif

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shim/base/keep.h"
 #include "shim/base/module.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
@@ -72,7 +71,6 @@ static void *opener_runs(void *worker)
 const struct cs_cjson *cs_cjson(void)
 {
     static struct cs_worker opener;
-    CS_KEEP_ERRNO;
     if (cs_load_acq(&opened)) return cs_load_acq(&opened);
     if (cs_load_acq(&opener.state) == CS_WORKER_IDLE && cs_worker_start(&opener, opener_runs)) cs_worker_ask(&opener, CS_WORKER_FINISHING, PATIENCE_MS);
     return cs_load_acq(&opened);

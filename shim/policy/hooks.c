@@ -4,8 +4,8 @@
 
 /*
  * A place. `state`: 0 free; TAKEN while it is being filled in; the number of its hook, whose low bits are the place; that with LEAVING once it has been
- * unregistered. `users`: threads that are in it. Who comes in counts himself first and reads the state then; who unregisters changes the state first and
- * reads the count then: one of the two sees the other. What else is in a place is written while it is TAKEN.
+ * unregistered, until who needs a place frees it. `users`: threads that are in it. Who comes in counts himself first and reads the state then; who unregisters
+ * changes the state first and reads the count then: one of the two sees the other. What else is in a place is written while it is TAKEN.
  */
 static struct place {
     _Atomic cs_u32 state, users;
@@ -65,7 +65,6 @@ bool cs_hook_remove(cs_u32 number, bool *running)
     bool removes = atomic_compare_exchange_strong(&p->state, &live, number | LEAVING);
     if (removes) listens_no_more(p);
     *running = atomic_fetch_sub(&p->users, 1) > (inside() == p ? 2 : 1);
-    free_if_left(p);
     return removes;
 }
 
@@ -101,7 +100,6 @@ static void call(struct place *p, custream_hook_info_t *info)
         enter(NULL);
     }
     atomic_fetch_sub(&p->users, 1);
-    if (CS_UNLIKELY(cs_load(&p->state) & LEAVING)) free_if_left(p);
 }
 
 /* The next place whose hook is of the kind, in the order of places; NULL: that was the last. One that comes meanwhile behind `before` is among them. */

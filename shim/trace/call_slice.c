@@ -37,8 +37,6 @@ static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_
     static const char *const memory[] = {"none", "host", "device", "array", "unified"};
     static const char *const modes[] = {"global", "thread_local", "relaxed"}, *const places[] = {"host", "stream"};
     switch (format) {
-    case CS_FORMAT_SIZE:
-    case CS_FORMAT_UINT: return cs_value_uint(e, *v);
     case CS_FORMAT_INT: return cs_value_int(e, (int32_t)*v);
     case CS_FORMAT_HEX:
     case CS_FORMAT_PTR:
@@ -56,7 +54,7 @@ static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_
         const cs_u32 n[] = {(cs_u32)v[0], (cs_u32)(v[0] >> 32), (cs_u32)v[1], (cs_u32)(v[1] >> 32), (cs_u32)v[2], (cs_u32)(v[2] >> 32)};
         return cs_arg_uints(cs_value_uints(e, n, 3), "block", n + 3, 3);
     }
-    default: return cs_value_uint(e, 0);
+    default: return cs_value_uint(e, *v);
     }
 }
 

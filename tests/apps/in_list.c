@@ -1,4 +1,4 @@
-/* The first CUDA calls are made in a callback of dl_iterate_phdr, whose lock dlopen takes too. */
+/* in_list [POLICY]: the first CUDA calls are made in a callback of dl_iterate_phdr, whose lock dlopen takes too. The policy is given just before. */
 #include "app.h"
 
 #include <link.h>
@@ -12,8 +12,9 @@ static int in_list(struct dl_phdr_info *info, size_t size, void *data)
     return 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1) setenv("CUSTREAM_POLICY", argv[1], 1);
     dl_iterate_phdr(in_list, NULL);
     app_sleep_ms(10);
     LAUNCH(app_kernel("k"), NULL);

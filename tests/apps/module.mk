@@ -1,9 +1,9 @@
 # The programs that the cases run. Each is one C file; those in APPS_LINKED are built a second time, linked to the driver, as NAME_linked.
 
 APPS_DIR    := tests/apps
-APPS_LINKED := timeline race keeps leaks
-APPS_PLAIN  := $(filter-out maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies slow_cupti,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
-APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies timeline_linked race_linked)
+APPS_LINKED := timeline race keeps leaks asks
+APPS_PLAIN  := $(filter-out asks maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies slow_cupti,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies timeline_linked race_linked asks_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
 

@@ -287,6 +287,18 @@ static void callbacks(void)
     OK(cuStreamSynchronize, stream);
 }
 
+/* Texts are cut at 2048 bytes. */
+static void longer(void)
+{
+    static char text[3000];
+    memset(text, 'x', 2047);
+    nvtxMarkA(text);
+    memset(text, 'y', 2048);
+    nvtxMarkA(text);
+    memset(text, 'z', sizeof text - 1);
+    nvtxMarkA(text);
+}
+
 static void many(long n, int different)
 {
     char text[64];
@@ -405,6 +417,7 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "names")) names();
     else if (!strcmp(how, "open")) left_open(more);
     else if (!strcmp(how, "callbacks")) callbacks();
+    else if (!strcmp(how, "longer")) longer();
     else if (!strcmp(how, "many")) many(atol(more), argc > 3);
     else if (!strcmp(how, "deep")) deep(atoi(more));
     else if (!strcmp(how, "spans")) spans(atol(more));

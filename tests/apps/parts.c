@@ -2,13 +2,14 @@
  * parts HOW COUNT: work enough for a trace of several parts, with all that lasts longer than one: streams, one of them used once, ranges, an
  * event recorded once and waited for again and again. Waits that should have an arrow are counted in the line "arrows COUNT". HOW is what happens on
  * the way: "all" nothing; "kill" the process kills itself at the end, "fork" a child records too, "chdir" the folder is another from the middle on,
- * "replace" somebody moves the trace away in the middle and puts a file of his own there, "files" no file can be opened from the middle on, "full" no file
- * can be written to.
+ * "replace" somebody moves the trace away in the middle and puts a file of his own there, "replace-both" and another at the name beside it, "files" no file can
+ * be opened from the middle on, "full" no file can be written to.
  */
 #include "tests/apps/app.h"
 
 #include <nvtx3/nvToolsExt.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/resource.h>
 
 static CUstream a, b, idle;
@@ -58,13 +59,21 @@ static void limit(int what, rlim_t value)
     if (setrlimit(what, &(struct rlimit){value, value})) exit(7);
 }
 
-static void replace(void)
+static void put_mine(const char *path)
 {
-    char taken[4096];
-    const char *path = getenv("CUSTREAM_TRACE");
-    snprintf(taken, sizeof taken, "%s.taken", path);
-    FILE *file = rename(path, taken) ? NULL : fopen(path, "w");
+    FILE *file = fopen(path, "w");
     if (!file || fputs("mine\n", file) < 0 || fclose(file)) exit(6);
+}
+
+static void replace(bool both)
+{
+    char taken[4096], beside[4096];
+    const char *path = getenv("CUSTREAM_TRACE"), *dot = strrchr(path, '.');
+    snprintf(taken, sizeof taken, "%s.taken", path);
+    snprintf(beside, sizeof beside, "%.*s-%d%s", (int)(dot - path), path, (int)getpid(), dot);
+    if (both) put_mine(beside);
+    if (rename(path, taken)) exit(6);
+    put_mine(path);
 }
 
 static void child(long count)
@@ -80,7 +89,7 @@ static void in_the_middle(const char *how, long count)
     if (!strcmp(how, "chdir") && chdir("/")) exit(5);
     if (!strcmp(how, "files")) limit(RLIMIT_NOFILE, 0);
     if (!strcmp(how, "full")) limit(RLIMIT_FSIZE, 512);
-    if (!strcmp(how, "replace")) replace();
+    if (!strncmp(how, "replace", 7)) replace(how[7]);
     if (!strcmp(how, "fork")) {
         pid_t pid = fork();
         if (!pid) child(2 * count);

@@ -125,25 +125,32 @@ static void callbacks(void)
     SAY(cuStreamAddCallback, a, NULL, &ran, 0);
 }
 
-/* More callbacks at once than nodes for them: each still gets its stream. */
-static _Atomic int wrong, told_right;
+/* More callbacks at once than nodes for them: each still gets its stream, and its turn. */
+static _Atomic int wrong, told_right, early;
+static volatile unsigned *held;
 static void CUDA_CB counts(CUstream stream, CUresult status, void *data)
 {
     const bool right = stream == data && status == CUDA_SUCCESS;
     told_right += right;
     wrong += !right;
 }
+static void CUDA_CB after_the_gate(CUstream stream, CUresult status, void *data)
+{
+    early += !*held;
+    counts(stream, status, data);
+}
 static void many_callbacks(void)
 {
     streams(CU_STREAM_NON_BLOCKING);
-    volatile unsigned *gate = app_gate(a);
-    for (int i = 0; i < 33000; i++) {
+    held = app_gate(a);
+    for (int i = 0; i < 36000; i++) {
         OK(cuStreamAddCallback, b, counts, b, 0);
         OK(cuStreamAddCallback, c, counts, c, 0);
+        if (i == 32800) OK(cuStreamAddCallback, a, after_the_gate, a, 0);
     }
-    open_gate(gate);
+    open_gate(held);
     OK(cuCtxSynchronize);
-    printf("right %d, wrong %d\n", told_right, wrong);
+    printf("right %d, wrong %d, early %d\n", told_right, wrong, early);
 }
 
 /* --- events and graphs --- */

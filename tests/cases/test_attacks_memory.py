@@ -21,6 +21,13 @@ def test_first_call_in_a_callback_of_the_loaders_list(run_app, env):
     assert run_app(["in_list"], env=env, timeout=20).check().stdout == bare.stdout
 
 
+def test_a_late_policy_in_a_callback_of_the_loaders_list(run_app):
+    """What reads a policy is opened by a thread of ours then, which the program cannot let into the loader: it goes on without the policy."""
+    bare = run_app(["in_list"], shim=False).check()
+    run = run_app(["in_list", '{"streams": "sync"}'], env={"CUSTREAM_GPU": "off"}, timeout=20).check()  # without CUPTI, which would be opened first
+    assert run.stdout == bare.stdout and "the policy is not applied" in run.stderr
+
+
 @pytest.mark.parametrize("env", [{}, {"CUSTREAM_DEFAULT_STREAM": "audit"}], ids=["timeline", "audit"])
 def test_locked_memory(run_app, env):
     """Tables that are hardly touched take no memory, in a program that locks all of its own either."""

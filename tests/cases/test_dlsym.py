@@ -153,6 +153,18 @@ def test_a_driver_open_for_all(machine, build):
     assert under[1].splitlines() == expected_of(alone[1], table_symbols(build), "libcustream_shim.so")
 
 
+def test_a_driver_that_only_the_caller_depends_on(machine, build, tmp_path):
+    """It is in nobody's global scope, and RTLD_DEFAULT finds it from that library all the same."""
+    shutil.copy(machine.programs / "liblocal.so", tmp_path)
+    (tmp_path / "libdep.so").symlink_to(machine.driver / "libcuda.so.1")
+    args = ["-l", tmp_path / "liblocal.so", *questions("local", ["default"], DRIVER_NAMES), *questions("program", ["default"], DRIVER_NAMES)]
+    alone, under = (machine.run("program", *args, preload=preload, cwd=tmp_path, LD_LIBRARY_PATH=str(tmp_path)) for preload in ([], [machine.shim]))
+    alone, under = ((rc, out.replace(" libdep.so+", " libcuda.so.1+"), err) for rc, out, err in (alone, under))
+    assert alone[0] == under[0] == 0 and alone[2] == under[2] == ""
+    assert under[1].splitlines() == expected_of(alone[1], table_symbols(build), "libcustream_shim.so")
+    assert sum("libcustream_shim" in line for line in under[1].splitlines()) == 7
+
+
 def test_a_deeply_bound_library_escapes(machine):
     """RTLD_DEEPBIND puts the C library's dlsym before ours for that library: what it looks up is not seen, and is right."""
     args = ["-d", "liblocal.so", *questions("local", ["libcuda.so.1"], DRIVER_NAMES)]
@@ -186,6 +198,13 @@ def test_get_proc_address_is_swapped_by_identity(machine, build, tmp_path, produ
     assert expected[-2:] == ["refused: 1, left alone"] * 2
     assert sum("shim cuGetProcAddress" in line for line in expected) >= 5 and sum(" shim " in line for line in expected) > 40
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("form", ["4", "5"])
+def test_a_process_may_begin_by_asking_for_an_entry_point(run_app, form):
+    run = run_app(["asks_linked", form]).check()
+    assert run.stdout.startswith("asked: 0\nmade: 0\n")
+    assert run.load().count()["cuStreamCreate"] == 1
 
 
 def test_driver_names_as_data_of_the_program(machine, tmp_path):

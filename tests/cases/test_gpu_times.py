@@ -118,6 +118,7 @@ def test_peer_copies_on_both_sides(run_app, trace_processor):
         work = by_number[side["args"]["correlation"]]
         assert side["pid"] == 1 - work["pid"] and (side["name"], side["ts"], side["dur"]) == (work["name"], work["ts"], work["dur"])
         assert side["args"]["copied by device"] == work["pid"] and side["args"]["copied by stream"] == work["args"]["stream"]
+        assert all(side["args"][key] == work["args"][key] for key in ("fromDevice", "toDevice", "bytes"))
         assert "stream" not in side["args"], "nobody may count the copy twice"
         assert trace.lanes[side["pid"], side["tid"]].startswith("peer copies")
     trace_processor.load(run.trace)

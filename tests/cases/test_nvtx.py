@@ -78,6 +78,11 @@ def test_without_the_shim_nothing_changes(run_app):
     assert notes["variable"] == "(none)" and notes["outer"] == notes["outer_ends"] == "-2"
 
 
+def test_long_texts(run_app):
+    trace = run_app(["nvtx", "longer"]).check().load()
+    assert [e["name"] for e in marks(trace)] == ["x" * 2047, "y" * 2048, "z" * 2048]
+
+
 def test_texts_domains_categories_colors(run_app):
     run, trace = nvtx(run_app, "described")
     notes = notes_of(run.stderr)

@@ -164,6 +164,15 @@ def test_a_name_and_no_record(outcome):
     assert "'the second'" in names and "'made'" in names
 
 
+@pytest.mark.parametrize("source", ["cupti", "events"])
+def test_work_of_a_stream_that_is_not_recorded(run_app, source):
+    """Four streams, one kernel after the other on each; one of them is left out, its kernels too."""
+    policy = json.dumps({"rules": [{"match": {"nth": 2}, "set": {"record": False}}]})
+    trace = run_app(["first_calls", "in-turn"], env={"CUSTREAM_GPU": source, "CUSTREAM_POLICY": policy}).check().load()
+    assert trace.count()["cuLaunchKernel"] == len(trace.gpu(cat="kernel")) == 15
+    assert len({e["tid"] for e in trace.gpu(cat="kernel")}) == 3 and trace.totals["gpu"]["without_call"] == 0
+
+
 def test_a_rule_for_a_name_that_comes_later(outcome):
     got = outcome({"rules": [{"match": {"name": "comm*"}, "set": {"priority": -5, "record": False}}]})
     assert got.priorities()["named"] == -5 and (got.lives()["named"]["rule"], got.lives()["named"]["priority"]) == ("rules[0]", -5)
@@ -274,6 +283,14 @@ def test_a_default_stream_that_is_not_recorded(outcome):
     """Each of a thread's calls on it, not the first alone; the stream is everybody's, and others' calls stay."""
     got = outcome({"rules": [{"match": {"thread": "policies"}, "set": {"record": False}}]})
     assert default_work(got) == [work for work in expected_work(L, L, P, P, L) if work[0] == "worker-1"]
+
+
+def test_a_threads_own_default_stream_that_is_not_recorded(outcome):
+    """Nobody else's work is on it: its life says so."""
+    got = outcome({"rules": [{"match": {"thread": "worker-*"}, "set": {"record": False}}]})
+    assert default_work(got) == [work for work in expected_work(L, L, P, P, L) if work[0] != "worker-1"]
+    recorded = {e["args"]["origin"]: e["args"].get("recorded", True) for e in got.run.load().pairs if "default" in e["args"].get("origin", "")}
+    assert recorded == {"legacy default": True, "per-thread default": False}
 
 
 def test_without_a_trace(run_app, build, tmp_path):

@@ -161,10 +161,15 @@ def test_results(tmp_path, call, result, found):
     assert findings(story, tmp_path) == [("CS115", call, None, 1)] * found
 
 
-@pytest.mark.parametrize("leaked, found", [(99, []), (100, [("CS110", "events", None, 100)])])
-def test_a_few_objects_live_as_long_as_the_program(tmp_path, leaked, found):
+@pytest.mark.parametrize("leaked, goes, found", [(99, 20, []), (100, 20, [("CS110", "events", None, 100)]), (160, 10, [])])
+def test_objects_that_live_as_long_as_the_program(tmp_path, leaked, goes, found):
+    """A few do by design, and those of a pool, which is made in a few goes."""
     story = one_stream()
     story.kernel(13, 0, 5, 2000)
+    for i in range(goes):
+        for j in range(leaked // goes):
+            story.call("cuEventCreate", 10 + 50 * i + 2 * j, 1, flags="0x2")
+        story.call("cuEventRecord", 55 + 50 * i, event=1 + i, **{"cs.stream": 13})
     story.totals["leaked_events"] = leaked
     story.trailer["neverDestroyed"] = [{"object": "event", "library": "app", "call": "cuEventCreate", "count": leaked}]
     assert findings(story, tmp_path) == found
@@ -213,6 +218,14 @@ def test_idle_time_of_the_legacy_stream(tmp_path):
     rows = findings(story, tmp_path)
     assert [row[:2] for row in rows] == [("CS101", "stream 7"), ("CS102", "stream 13")]
     assert [row[2] for row in rows] == [500_000 + 999_000] * 2
+
+
+def test_a_host_function_alone_on_the_legacy_stream(tmp_path):
+    """No work ever ran there."""
+    story = Story()
+    story.stream(LEGACY), story.stream(13, blocking=True)
+    story.kernel(13, 6, story.callback(LEGACY, 3, story.kernel(13, 0, 5, 1000), 500), 1000)
+    assert findings(story, tmp_path) == [("CS101", "stream 7", 500_000, 1), ("CS102", "stream 13", 500_000, 1)]
 
 
 def test_each_gpu_has_findings_of_its_own(tmp_path):

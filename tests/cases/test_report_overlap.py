@@ -85,6 +85,57 @@ def test_the_host_waited_for_the_other(tmp_path):
     assert pairs(story, tmp_path) == [("stream 13", "stream 14", "host", 1000, 1)]
 
 
+def test_only_as_long_as_the_host_waited(tmp_path):
+    """a runs for 1 ms, but the host only waits for the last 400 us of it: b could have been enqueued so much earlier."""
+    story = two_streams()
+    end = story.kernel(13, 0, 10, 1 * MS, "a")
+    at = story.call("cuStreamSynchronize", end - 400, 400, blocked_us=400, **{"cs.stream": 13})
+    story.kernel(14, at, at + 5, 2 * MS, "b")
+    assert pairs(story, tmp_path) == [("stream 13", "stream 14", "host", 400, 1)]
+
+
+def test_all_that_was_enqueued_after_the_wait(tmp_path):
+    """Three short kernels on the second stream, each enqueued as the one before ends: all of them could have run beside a."""
+    story = two_streams()
+    end = story.kernel(13, 0, 10, 1 * MS, "a")
+    end = story.call("cuStreamSynchronize", 7, end - 7, blocked_us=end - 7, **{"cs.stream": 13})
+    for _ in range(3):
+        end = story.kernel(14, end, end + 5, 200, "b")
+    assert pairs(story, tmp_path) == [("stream 13", "stream 14", "host", 600, 3)]
+
+
+def test_a_wait_for_the_second_stream_itself_is_not_for_the_first(tmp_path):
+    story = two_streams()
+    story.kernel(13, 0, 10, 1 * MS)
+    end = story.kernel(14, 3, 10, 1 * MS)
+    at = story.call("cuStreamSynchronize", 7, end - 7, blocked_us=end - 7, **{"cs.stream": 14})
+    story.kernel(14, at, at + 5, 1 * MS)
+    assert pairs(story, tmp_path) == []
+
+
+@pytest.mark.parametrize("pause, times", [(15, 2), (40, 1)])
+def test_work_behind_the_late_one_follows_at_once(tmp_path, pause, times):
+    """Or it waited for something else. Two on the second stream wait for a, 3 ms; the other comes `pause` us behind the one, and takes 500 us as that does."""
+    story = two_streams()
+    end = story.kernel(13, 0, 10, 3 * MS, "a")
+    story.call("cuEventRecord", 3, event=1, **{"cs.stream": 13})
+    story.call("cuStreamWaitEvent", 5, event=1, flags="0x0", **{"cs.stream": 14})
+    end = story.kernel(14, 8, end, 500, "b")
+    story.kernel(14, 11, end + pause, 500, "c")
+    assert pairs(story, tmp_path) == [("stream 13", "stream 14", "event", 500 * times, times)]
+
+
+def test_work_behind_the_late_one_moves_as_far_as_it_was_enqueued(tmp_path):
+    """The second one was enqueued 200 us before it began: it could not have begun earlier than that."""
+    story = two_streams()
+    end = story.kernel(13, 0, 10, 3 * MS, "a")
+    story.call("cuEventRecord", 3, event=1, **{"cs.stream": 13})
+    story.call("cuStreamWaitEvent", 5, event=1, flags="0x0", **{"cs.stream": 14})
+    end = story.kernel(14, 8, end, 500, "b")
+    story.kernel(14, end - 200, end, 500, "c")
+    assert pairs(story, tmp_path) == [("stream 13", "stream 14", "event", 500 + 200, 2)]
+
+
 @pytest.mark.parametrize("late, listed", [(100, False), (2000, True)])
 def test_a_pair_that_lost_less_than_one_percent_is_left_out(tmp_path, late, listed):
     """100 ms of work, and b held for so long behind a."""

@@ -8,6 +8,7 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings, strategies as st
 
+from tests.cases.test_policy_property import programs as programs_with_graphs
 from tests.report import Report
 from tests.reportmodel import check_idle
 from tests.streamscript import run_script, text_of
@@ -115,10 +116,10 @@ def programs(draw):
 
 @pytest.fixture(scope="module")
 def traced():
-    """traced(program, api): its trace's path."""
+    """traced(program, api, environment): its trace's path."""
     with tempfile.TemporaryDirectory() as folder:
-        def run(program, api):
-            run_script(BUILD, pathlib.Path(folder), program, api, shim=True, env={"CUSTREAM_FAKE_DEVICES": 2}).check()
+        def run(program, api, env=None):
+            run_script(BUILD, pathlib.Path(folder), program, api, shim=True, env={"CUSTREAM_FAKE_DEVICES": 2, **(env or {})}).check()
             return pathlib.Path(folder) / "trace.json"
         yield run
 
@@ -133,6 +134,16 @@ def check(path):
 def test_idle_time(traced, api, program):
     note(text_of(program, api))
     check(traced(program, api))
+
+
+@pytest.mark.parametrize("graph", ["graph", "node"])
+@settings(derandomize=True, deadline=None, max_examples=20, phases=[Phase.explicit, Phase.generate], database=None, suppress_health_check=list(HealthCheck))
+@given(program=programs_with_graphs())
+def test_idle_time_with_graphs(traced, graph, program):
+    """What is inside of a graph the model does not know; the causes add up all the same."""
+    note(text_of(program, "legacy"))
+    path = traced(program, "legacy", {"CUSTREAM_GRAPH": graph})
+    check_idle(Trace(path), Report(path), modelled=False)
 
 
 # Streams s1 and s3 are blocking, s2 is not. Something holds the last kernel for PAUSE_US, by that cause.

@@ -343,6 +343,18 @@ def test_a_file_that_somebody_puts_at_the_path(run_app, tmp_path):
     assert before and len(traces) > len(before) + 2
 
 
+def test_files_at_the_path_and_beside_it(run_app, tmp_path):
+    """Both stay as they are, and the trace ends with the part that was moved."""
+    path = tmp_path / "t.json"
+    run = run_app(["parts", "replace-both", 6000], env=BLOCK | {"CUSTREAM_TRACE": path, "CUSTREAM_TRACE_MAX": "1M,rotate:9999"}).check()
+    (beside,) = [p for p in tmp_path.iterdir() if re.fullmatch(r"t-\d+\.json", p.name)]
+    assert path.read_text() == beside.read_text() == "mine\n"
+    (line,) = said(run)
+    assert os.strerror(17) in line and "next part" in line
+    last = read(tmp_path / "t.json.taken").totals
+    assert last["complete"] is False and last["continues"] is False and last["lost_records"] > 0
+
+
 # ---- When it fails ----
 
 def test_no_next_part(run_app, tmp_path):

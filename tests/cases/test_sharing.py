@@ -243,6 +243,10 @@ def serial(counted, what):
     return run, trace
 
 
+def events_left(calls):
+    return sum(calls[name] for name in ("cuEventCreate", "cuEventCreate_v2")) - sum(calls[name] for name in ("cuEventDestroy", "cuEventDestroy_v2"))
+
+
 def lines_of(run):
     return [line for line in run.stdout.splitlines() if not line.startswith("calls ")]
 
@@ -286,6 +290,7 @@ def test_all_that_was_asked_for_holds(counted, run_app, what, streams):
     run, trace = serial(counted, what)
     assert run.stdout == bare.stdout
     carriers, elsewhere = on_one_stream(trace)
+    assert events_left(run.real) == events_left(calls_of(run.stdout))  # those that order work are destroyed again
     assert run.made - (run.destroyed - calls_of(run.stdout)["cuStreamDestroy_v2"]) == streams + len(carriers)
     assert len(carriers) == {"contexts": 5}.get(what, 1)
     if what not in ("graphs", "captured_elsewhere", "many_callbacks"):

@@ -171,6 +171,24 @@ def test_a_full_disk_leaves_the_file_whole(build, tmp_path, name, limit):
     full_disk(build, tmp_path / name, limit)
 
 
+def killed(build, path, limit):
+    """After the flush that fails."""
+    done = tool(build, "tool_timeline", 40000, limit, "killed", env=environment(build, CUSTREAM_TRACE=str(path)))
+    assert (done.returncode, done.stdout) == (0, "") and "cannot write on" in done.stderr
+
+
+def test_a_full_disk_and_the_process_is_killed(build, tmp_path):
+    """The flush that fails leaves the file whole already."""
+    killed(build, tmp_path / "t.json", 500000)
+    assert [e["args"]["cause"] for e in Trace(tmp_path / "t.json").events if e.get("cat") == "cs_loss"] == ["the trace could not be written any further"]
+
+
+def test_a_disk_without_room_for_the_head(build, tmp_path):
+    """Nothing is better than a part of it."""
+    killed(build, tmp_path / "t.json", 200)
+    assert (tmp_path / "t.json").read_bytes() == b""
+
+
 def test_a_disk_with_room_for_one_trailer_but_not_for_the_next(build, tmp_path):
     """The trailer that tells of the gap is longer than the one that the last good flush left: sizes around that one, and each leaves a whole file."""
     limited(build, tmp_path / "5000.json", 5000)

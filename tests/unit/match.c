@@ -1,31 +1,16 @@
 /* Which call a profiler's number means (match/op.h), the queue of a stream (match/queue.c), and another client's clock (gpu/share_record.h). */
-#include "tests/unit/check.h"
+#include "tests/unit/match.h"
 
 #include <sys/mman.h>
 
-#include "shim/base/memory.h"
 #include "shim/base/clock.h"
 #include "shim/gpu/backend.h"
 #include "shim/gpu/share_record.h"
-#include "shim/match/state.h"
-
-static enum cs_outside inside(cs_u64 ticks) { return (void)ticks, CS_INSIDE; }
-static void missed(int by) { (void)by; }
-static void depth(const struct cs_match_lane *lane, cs_u64 ns) { (void)lane, (void)ns; }
 
 static bool begin(void)
 {
     static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth};
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test")) return false;
-    cs_match_begin(&sink);
-    return true;
-}
-
-static struct cs_op *called(cs_u32 tid, cs_u32 key, cs_u64 begin, cs_u64 end)
-{
-    struct cs_thread thread = {.tid = tid, .key = key};
-    struct cs_record record = {.begin = begin, .end = end};
-    return cs_op_new(&thread, &record, begin);
+    return begin_told(&sink);
 }
 
 static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end)
@@ -111,6 +96,17 @@ TEST(a_queue_is_in_the_order_of_the_calls)
     CHECK(!lane.first && !lane.last && !lane.depth);
 }
 
+TEST(a_call_that_is_read_behind_4096_later_ones_finds_its_place)
+{
+    enum { LATER = 4096 };
+    struct cs_match_lane lane = {.used = true};
+    REQUIRE(begin());
+    for (cs_u64 i = 0; i < LATER; i++) cs_queue_add(&lane, called(1, 1, 100 + i, 100 + i));
+    struct cs_op *early = called(2, 2, 10, 11);
+    cs_queue_add(&lane, early);
+    CHECK(lane.first == early->id && !early->before && early->after == early->id - LATER);
+}
+
 TEST(calls_that_are_read_late_are_counted)
 {
     struct cs_match_lane lane = {.used = true};
@@ -135,6 +131,25 @@ TEST(calls_that_are_read_late_are_counted)
     CHECK(!lane.first);
 }
 
+/* Its work was counted until then, and goes on to be. */
+TEST(a_call_that_was_captured_leaves_the_queue)
+{
+    struct cs_match_lane lane = {.used = true};
+    REQUIRE(begin());
+    struct cs_op *a = called(1, 1, 10, 11), *b = called(1, 1, 20, 21), *c = called(1, 1, 30, 31);
+    cs_queue_add(&lane, a);
+    cs_queue_add(&lane, b);
+    cs_queue_add(&lane, c);
+    cs_queue_arrived(&lane, a, 15, 15);
+    CHECK(lane.counted == a->id && lane.first == b->id);
+    cs_queue_remove(&lane, 25, 35);
+    CHECK(c->left && lane.last == b->id && lane.counted == a->id);
+    b->works = 1;
+    cs_queue_arrived(&lane, b, 40, 40);
+    CHECK(!lane.first && b->counted && !lane.depth);
+    cs_queue_arrived(NULL, a, 50, 50); /* of no stream */
+}
+
 /* Whether it has come, at a time when so many flushes have ended. */
 static enum cs_come come(const struct cs_op *op, const struct cs_since *since, cs_u64 flushes)
 {
@@ -145,16 +160,13 @@ static enum cs_come come(const struct cs_op *op, const struct cs_since *since, c
 TEST(has_its_work_come)
 {
     REQUIRE(begin());
-    struct cs_stream stream = {.device = 0, .lane = 13};
-    cs_store(&stream.object.ref, 1u << CS_REF_INDEX_BITS | 5);
-    struct cs_match_lane *lane = cs_match_lane_of(&stream);
-    REQUIRE(lane && cs_match_lane_made(&stream) == lane);
+    struct cs_stream stream;
+    struct cs_match_lane *lane = lane_of(&stream, 5);
     struct cs_op *nowhere = called(1, 1, 1, 2), *none = called(1, 1, 10, 11), *here = called(1, 1, 20, 21), *out = called(1, 1, 30, 31);
     CHECK_IS(cs_lane_come(lane, NULL), CS_CAME);
-    none->lane = here->lane = out->lane = lane->number;
-    cs_queue_add(lane, none);
-    cs_queue_add(lane, here);
-    cs_queue_add(lane, out);
+    enqueue(lane, none);
+    enqueue(lane, here);
+    enqueue(lane, out);
     const struct cs_since since = {0, 0};
     CHECK_IS(come(nowhere, NULL, 0), CS_NONE);
     CHECK_IS(come(here, NULL, 1000), CS_AWAITED);
@@ -172,6 +184,33 @@ TEST(has_its_work_come)
     CHECK(!cs_match_lane_made(&stream));
 }
 
+/* --- streams at work, while something is awaited from before --- */
+
+static cs_u64 edges_told;
+static cs_u32 at_work;
+static void busy(cs_u32 device, cs_u64 ns, cs_u32 streams) { (void)device, (void)ns, edges_told++, at_work = streams; }
+
+/* So far apart that what is close together is not enough: the alarm ends a test that never makes room. */
+TEST(work_beside_a_long_kernel_is_joined_until_there_is_room)
+{
+    enum { PIECES = 2 * CS_EDGES, APART = 1000000 };
+    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .busy = busy};
+    struct cs_stream stream;
+    REQUIRE(begin_told(&sink));
+    struct cs_match_lane *lane = lane_of(&stream, 5);
+    enqueue(lane, called(1, 1, 1000, 1001));
+    cs_count_busy(0, 500, 2000);
+    cs_count_settle(false);
+    CHECK(edges_told == 1 && cs_match.busy.edge_count == 1); /* its end is behind the call */
+    for (cs_u64 i = 1; i <= PIECES; i++) {
+        cs_count_busy(0, i * APART, i * APART + 500);
+        REQUIRE(cs_match.busy.edge_count <= CS_EDGES);
+    }
+    CHECK_IS(edges_told, 1); /* what the kernel does beside them is not known */
+    cs_count_settle(true);
+    CHECK(edges_told > 1000 && at_work == 0);
+}
+
 /* However late: rings are read one after the other, and a thread may have lost the processor before its record was there. */
 TEST(a_call_of_a_capture_that_is_read_late)
 {
@@ -183,10 +222,9 @@ TEST(a_call_of_a_capture_that_is_read_late)
     struct cs_match_lane *lane = cs_match_lane_of(stream);
     struct cs_op *captured = called(1, 1, 150, 151), *before = called(2, 2, 50, 51), *behind = called(3, 3, 250, 251);
     CHECK(!cs_captures(stream, 150)); /* it has ended */
-    captured->lane = before->lane = behind->lane = lane->number;
-    cs_queue_add(lane, captured);
-    cs_queue_add(lane, before);
-    cs_queue_add(lane, behind);
+    enqueue(lane, captured);
+    enqueue(lane, before);
+    enqueue(lane, behind);
     cs_captures_settle();
     CHECK_IS(cs_op_come(captured->id, NULL), CS_NONE);
     CHECK(cs_op_come(before->id, NULL) == CS_AWAITED && cs_op_come(behind->id, NULL) == CS_AWAITED);
@@ -208,7 +246,9 @@ static void more(const struct cs_gpu_sink *to)
         for (int i = 0; i < CS_GPU_AT_ONCE && calls_left; i++, calls_left--) to->call(&(struct cs_gpu_call){1000, 1001, 7, 5});
     }
 }
-const struct cs_gpu_backend cs_gpu_none = {.name = "test", .flush = nothing, .drain = more};
+static void (*drains)(const struct cs_gpu_sink *) = more;
+static void drain(const struct cs_gpu_sink *to) { drains(to); }
+const struct cs_gpu_backend cs_gpu_none = {.name = "test", .flush = nothing, .drain = drain};
 
 static bool given(struct cs_match_found *found)
 {
@@ -223,8 +263,7 @@ static bool begin_with(cs_u64 works, cs_u64 calls, cs_u64 stray)
     static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .work = given};
     works_left = works, calls_left = calls, stray_at = stray;
     cs_clock_init();
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test")) return false;
-    cs_match_begin(&sink);
+    if (!begin_told(&sink)) return false;
     called(1, 100, 10, 20);
     return told(100, 1, 12, 18) == CS_OP_FOUND;
 }
@@ -277,6 +316,75 @@ TEST(calls_without_a_record_do_not_stop_the_end)
 {
     REQUIRE(begin_with(0, 12 * CS_GPU_AT_ONCE, 0));
     all_is_taken();
+}
+
+/* As a backend that minds no room: what waits for its call is given away then, in its turn. */
+static void more_than_room(const struct cs_gpu_sink *to)
+{
+    for (int i = 0; i <= CS_HELD_WORKS; i++) to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .end = cs_ticks(), .stream = 1, .correlation = 99});
+}
+
+TEST(a_full_table_is_given_away)
+{
+    REQUIRE(begin_with(0, 0, 0));
+    drains = more_than_room;
+    round_at(0);
+    CHECK_IS(strays_given, CS_HELD_WORKS);
+    CHECK_IS(cs_match.held.work_count, 1);
+}
+
+/* Unfinished when it was taken, and nothing tells of which call. */
+static int untimed;
+static void without_times(void) { untimed++; }
+static void one_without_times(const struct cs_gpu_sink *to) { to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .stream = 1}); }
+
+TEST(work_without_times_or_a_call_is_counted_at_once)
+{
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .without_times = without_times};
+    cs_clock_init();
+    REQUIRE(begin_told(&sink));
+    drains = one_without_times;
+    cs_held_collect();
+    CHECK_IS(untimed, 1);
+    CHECK_IS(cs_match.held.work_count, 0);
+}
+
+TEST(work_in_order_takes_two_tables_of_numbers)
+{
+    REQUIRE(begin_with(0, 0, 0));
+    const size_t n = CS_HELD_WORKS / 2;
+    for (cs_u32 i = 0; i < n; i++) cs_match.table.works[i].work = (struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = 1 + n - i, .end = 1 + n - i, .stream = 1};
+    cs_match.held.work_count = (cs_u32)n;
+    REQUIRE(cs_held_choose(true) == n);
+    for (size_t i = 0; i < n; i++) REQUIRE(cs_held_nth(i)->work.start == i + 2);
+    const cs_u32 *order = cs_match.table.order;
+    const void *const *others = (const void *const *)&cs_match.table;
+    for (size_t i = 0; i < sizeof cs_match.table / sizeof *others; i++)
+        CHECK(others[i] <= (const void *)order || others[i] >= (const void *)(order + 2 * CS_HELD_WORKS)); /* and no other lies in them */
+}
+
+/* Of a time when nothing was recorded, for sure: no op will come. */
+static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, CS_OUTSIDE; }
+static void one_call(const struct cs_gpu_sink *to) { to->call(&(struct cs_gpu_call){1000, 1001, 7, 5}); }
+
+TEST(a_call_from_outside_is_known_as_such_at_once)
+{
+    static const struct cs_match_sink sink = {.outside = outside, .closed = open_now};
+    REQUIRE(begin_told(&sink));
+    drains = one_call;
+    cs_held_collect();
+    CHECK(cs_op_is_outside(5) && !cs_op_is_outside(6) && !cs_match.held.call_count);
+}
+
+TEST(patience_is_counted_in_flushes)
+{
+    const struct cs_since since = {10, 0};
+    cs_match.now = (struct cs_since){12, 0};
+    CHECK(cs_is_over(&since, CS_FOR_RECORD) && !cs_is_over(&since, CS_FOR_CALL));
+    cs_match.now.flushes = 13;
+    CHECK(cs_is_over(&since, CS_FOR_CALL) && !cs_is_over(&since, CS_FOR_EDGE));
+    cs_match.now.ns = 500000000;
+    CHECK(cs_is_over(&since, CS_FOR_EDGE));
 }
 
 static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <sys/syscall.h>
 
 #include "shim/base/options.h"
 #include "shim/policy/keys.h"
@@ -16,6 +17,14 @@ static const struct cs_policy *now(void)
 {
     static int count;
     return seen[count++] = cs_load(&cs_policy_now);
+}
+
+static int interruptions; /* of the next reads */
+
+ssize_t read(int fd, void *to, size_t n)
+{
+    if (interruptions && interruptions--) return errno = EINTR, -1;
+    return syscall(SYS_read, fd, to, n);
 }
 
 /* The environment's variables in pairs, NULL at the end; what is said on stderr. */
@@ -227,6 +236,19 @@ TEST(what_is_refused_changes_nothing)
         CHECK(now() == before);
         CHECK_TEXT(cs_option_text(CS_OPTION_PRIORITY), "0:-3");
     }
+}
+
+TEST(an_interrupted_read_goes_on)
+{
+    FILE *file = fopen("policy.json", "w");
+    REQUIRE(file);
+    fputs("{\"streams\": \"sync\"}", file);
+    fclose(file);
+    interruptions = 2;
+    CHECK_TEXT(LOAD("CUSTREAM_POLICY", "policy.json"), "");
+    CHECK_IS(interruptions, 0);
+    REQUIRE(now());
+    CHECK(seen[0]->sharing.kind == CS_SHARING_SYNC);
 }
 
 TEST(which_options_can_change_in_a_running_process)

@@ -146,6 +146,26 @@ TEST(map_and_names_have_one_place_for_each)
     CHECK_IS(cs_load(&map.used), 3000);
 }
 
+enum { KEYS = 40000 };
+static _Atomic int here;
+
+/* Both bring a key at the same moment, as nearly as may be. */
+static void *key_bringer(void *me)
+{
+    for (int i = 0; i < KEYS; i++) {
+        for (cs_add(&here, 1); cs_load(&here) < 2 * (i + 1);) sched_yield();
+        CHECK(cs_map_slot(&map, 16 * ((cs_u64)i + 1), true));
+    }
+    return me;
+}
+
+TEST(a_key_that_two_threads_bring_at_once_is_one)
+{
+    REQUIRE(cs_map_init(&map, 16));
+    run_threads(key_bringer, 2);
+    CHECK_IS(cs_load(&map.used), KEYS);
+}
+
 /* --- streams and events --- */
 
 static struct {

@@ -211,6 +211,10 @@ TEST(the_driver_is_asked_for_the_context_once)
     cs_context_set(t, stub_current);
     for (int i = 0; i < 100; i++) cs_context_current(t);
     CHECK_IS(stub_current_asked, 1);
+    cs_add(&cs_context_epoch, 1); /* some context has ended */
+    cs_context_set(t, stub_current);
+    cs_context_current(t);
+    CHECK_IS(stub_current_asked, 1);
     cs_context_forget(t);
     cs_context_current(t);
     CHECK_IS(stub_current_asked, 2);

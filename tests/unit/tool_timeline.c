@@ -1,11 +1,13 @@
 /*
- * tool_timeline CALLS [FILE_LIMIT]: a timeline of that many calls, made from records as the writer thread makes it, at CUSTREAM_TRACE. FILE_LIMIT is the
- * size in bytes beyond which the system refuses to let a file grow, as a full disk would. Prints how often it flushed; the file must be whole after every flush.
+ * tool_timeline CALLS [FILE_LIMIT [killed]]: a timeline of that many calls, made from records as the writer thread makes it, at CUSTREAM_TRACE. FILE_LIMIT is the
+ * size in bytes beyond which the system refuses to let a file grow, as a full disk would; `killed`: the process is, after the first flush that fails. Prints how
+ * often it flushed; the file must be whole after every flush.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "shim/base/memory.h"
 #include "shim/base/clock.h"
@@ -48,6 +50,7 @@ int main(int argc, char **argv)
         cs_timeline_record(thread, &r);
         tick += 3000;
         if (i % 5000 == 4999) cs_output_flush(), flushes++;
+        if (argc > 3 && cs_output_full()) _exit(0);
     }
     for (cs_u32 i = 0; i < 20; i++) cs_timeline_stream_end((struct cs_stream *)cs_pool_slot(&cs_streams, i), tick); /* their lives end with the process */
     cs_output_finish();

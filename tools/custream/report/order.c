@@ -31,10 +31,13 @@ enum { SKEW_NS = 5000 };
 struct point {
     int64_t at, without_legacy; /* INT64_MIN: nothing */
     uint32_t blocker, via, record;
-    uint32_t value; /* a call that waits for a value in memory: this may be over later than `at`, and when is not known; NONE */
     enum cause cause;
+    struct value {
+        uint32_t call, via, record; /* call: it waits for a value in memory, so that this may be over later than `at`, and when is not known; NONE */
+    } value;
 };
-static const struct point nothing = {INT64_MIN, INT64_MIN, NONE, NONE, NONE, NONE, CAUSE_UNKNOWN};
+static const struct value no_value = {NONE, NONE, NONE};
+static const struct point nothing = {INT64_MIN, INT64_MIN, NONE, NONE, NONE, CAUSE_UNKNOWN, {NONE, NONE, NONE}};
 
 /* Of a stream: what new work has before it, by what would hold it. */
 struct front {
@@ -66,7 +69,7 @@ static struct point later(struct point a, struct point b)
 {
     struct point chosen = b.at > a.at ? b : a;
     chosen.without_legacy = a.without_legacy > b.without_legacy ? a.without_legacy : b.without_legacy;
-    chosen.value = a.value != NONE ? a.value : b.value;
+    chosen.value = a.value.call != NONE ? a.value : b.value;
     return chosen;
 }
 
@@ -79,7 +82,7 @@ static struct point barrier(const struct order *o, uint32_t stream)
     if (front->context == NONE) return nothing;
     const struct domain *domain = &o->domains[front->context];
     struct point p = o->run->streams[stream].origin == ORIGIN_LEGACY ? domain->blocking.front : domain->legacy.front;
-    if (p.at == INT64_MIN && p.value == NONE) return nothing;
+    if (p.at == INT64_MIN && p.value.call == NONE) return nothing;
     p.cause = CAUSE_LEGACY;
     p.without_legacy = INT64_MIN;
     return p;
@@ -92,8 +95,8 @@ static void enqueue(struct order *o, uint32_t stream, struct point p)
     if (front->context == NONE) return;
     struct domain *domain = &o->domains[front->context];
     struct side *side = o->run->streams[stream].origin == ORIGIN_LEGACY ? &domain->legacy : &domain->blocking;
-    if (side->value_stream == stream) side->front.value = NONE; /* as the stream goes on */
-    if (side->front.value == NONE) side->value_stream = p.value == NONE ? NONE : stream;
+    if (side->value_stream == stream) side->front.value = no_value; /* as the stream goes on */
+    if (side->front.value.call == NONE) side->value_stream = p.value.call == NONE ? NONE : stream;
     side->front = later(side->front, p);
 }
 
@@ -117,12 +120,10 @@ static void consider(struct point *chosen, struct point p, int64_t begin)
 /* What is known does not explain why the work began so late: a value that was waited for does, on its own stream or behind what that waits for. */
 static void consider_value(struct point *chosen, const struct front *front, const struct point *legacy, int64_t begin)
 {
-    const struct point own = {begin, begin, NONE, front->own.value, NONE, NONE, CAUSE_MEMORY_VALUE};
-    const struct point event = {begin, begin, NONE, front->event.via, front->event.record, NONE, CAUSE_EVENT};
-    const struct point barrier = {begin, chosen->without_legacy, NONE, legacy->value, NONE, NONE, CAUSE_LEGACY};
-    if (front->own.value != NONE) *chosen = own;
-    else if (front->event.value != NONE) *chosen = event;
-    else if (legacy->value != NONE) *chosen = barrier;
+    const struct value *event = &front->event.value;
+    if (front->own.value.call != NONE) *chosen = (struct point){begin, begin, NONE, front->own.value.call, NONE, CAUSE_MEMORY_VALUE, no_value};
+    else if (event->call != NONE) *chosen = (struct point){begin, begin, NONE, event->via, event->record, CAUSE_EVENT, no_value};
+    else if (legacy->value.call != NONE) *chosen = (struct point){begin, chosen->without_legacy, NONE, legacy->value.call, NONE, CAUSE_LEGACY, no_value};
 }
 
 static void hold_work(struct order *o, const struct call *call, uint32_t index, const struct front *front)
@@ -176,11 +177,11 @@ static void order_works(struct order *o, const struct call *call)
         const uint32_t index = run->works_of[call->work + i];
         const struct work *work = &run->works[index];
         hold_work(o, call, index, front);
-        if (work->end > own.at) own = (struct point){work->end, work->end, index, NONE, NONE, NONE, CAUSE_ORDER};
+        if (work->end > own.at) own = (struct point){work->end, work->end, index, NONE, NONE, CAUSE_ORDER, no_value};
     }
     if (call->works > 1) hold_nodes(o, call);
     front->own = later(front->own, own);
-    front->own.value = NONE;
+    front->own.value = no_value;
     front->event = nothing;
     enqueue(o, call->stream, front->own);
 }
@@ -193,7 +194,7 @@ static void order_record(struct order *o, uint32_t index)
     if (call->stream != NONE) enqueue(o, call->stream, p = front_of(o, call->stream)); /* on the legacy stream it is a barrier, as work is */
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
-    p.record = index;
+    p.record = p.value.record = index;
     uint32_t *at = numbers_at(&o->events, call->what, NONE);
     if (*at == NONE) {
         *at = (uint32_t)o->record_count;
@@ -213,10 +214,10 @@ static void order_wait(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
     const uint32_t at = numbers_get(&o->events, call->what, NONE);
-    if (at == NONE || (o->records[at].at == INT64_MIN && o->records[at].value == NONE)) return;
+    if (at == NONE || (o->records[at].at == INT64_MIN && o->records[at].value.call == NONE)) return;
     struct point p = o->records[at];
     p.cause = CAUSE_EVENT;
-    p.via = index;
+    p.via = p.value.via = index;
     if (call->stream != NONE) stream_waits(o, call->stream, p);
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) stream_waits(o, s, p);
@@ -233,15 +234,15 @@ static void order_host_function(struct order *o, uint32_t index)
     const int64_t end = callbacks[*next].end;
     *next = o->next_callback[*next];
     struct front *front = &o->fronts[call->stream];
-    front->own = later(front->own, (struct point){end, end, NONE, index, NONE, NONE, CAUSE_HOST_FUNCTION});
-    front->own.value = front->event.value = NONE;
+    front->own = later(front->own, (struct point){end, end, NONE, index, NONE, CAUSE_HOST_FUNCTION, no_value});
+    front->own.value = front->event.value = no_value;
     enqueue(o, call->stream, front->own);
 }
 
 static void order_value_wait(struct order *o, uint32_t index)
 {
     const uint32_t stream = o->run->calls[index].stream;
-    o->fronts[stream].own.value = index;
+    o->fronts[stream].own.value.call = index;
     enqueue(o, stream, front_of(o, stream));
 }
 

@@ -6,9 +6,9 @@
 
 /* --- CS110: streams and events --- */
 
-/* A pool is made at once, before the work, and some dozens of objects live as long as the program by design: one loop makes more. Of either, so many
- * are too many. */
-enum { MANY_OBJECTS = 100 };
+/* So many are too many: made one by one with something done in between, or never destroyed. A pool lives as long as the program by design, and is made in a few
+ * goes: objects that come in more of them are no pool. */
+enum { MANY_OBJECTS = 100, GOES_OF_A_POOL = 10 };
 
 static bool makes_stream(const struct call *call)
 {
@@ -20,20 +20,20 @@ static bool makes_event(const struct call *call)
 }
 
 struct makings {
-    uint64_t all, between; /* between: with GPU work enqueued since the last one */
+    uint64_t all, between; /* between: with something put on a stream since the last one */
 };
 
 static struct makings count_makings(const struct run *run, bool (*makes)(const struct call *))
 {
     struct makings makings = {0};
-    bool worked = false;
+    bool used = false;
     for (size_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
-        if (call->works) worked = true;
+        if (call->works || call_how(call, CS_HOW_RECORDS) || call_kind(call) == CS_KIND_WAIT) used = true;
         if (call->result || !makes(call)) continue;
         makings.all++;
-        if (worked) makings.between++;
-        worked = false;
+        if (used) makings.between++;
+        used = false;
     }
     return makings;
 }
@@ -41,7 +41,7 @@ static struct makings count_makings(const struct run *run, bool (*makes)(const s
 static void report_makings(struct findings *to, const char *objects, bool (*makes)(const struct call *), double leaked)
 {
     const struct makings makings = count_makings(to->of->run, makes);
-    const bool in_a_loop = makings.between >= MANY_OBJECTS, never_destroyed = leaked >= MANY_OBJECTS;
+    const bool in_a_loop = makings.between >= MANY_OBJECTS, never_destroyed = leaked >= MANY_OBJECTS && makings.between > GOES_OF_A_POOL;
     if (!in_a_loop && !never_destroyed) return;
     int64_t idle = 0;
     for (size_t i = 0; in_a_loop && i < to->of->idles->count; i++) {
@@ -49,7 +49,7 @@ static void report_makings(struct findings *to, const char *objects, bool (*make
         if (row->cause == CAUSE_HOST && row->call != NONE && makes(&to->of->run->calls[row->call])) idle += row->end - row->begin;
     }
     finding(to, NONE, objects, idle ? (double)idle : NAN, in_a_loop ? makings.between : (uint64_t)leaked,
-            report_text(to->report, "%lu %s made, %lu of them after GPU work was enqueued since the one before; %.0f never destroyed",
+            report_text(to->report, "%lu %s made, %lu of them after streams were used since the one before; %.0f never destroyed",
                         (unsigned long)makings.all, objects, (unsigned long)makings.between, leaked));
 }
 

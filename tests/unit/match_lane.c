@@ -1,0 +1,112 @@
+/* Whose work it is (match/lane.h), which call a thread's is (match/op.h), what was captured (match/capture.c), and what released a wait (match/cause.c). */
+#include "tests/unit/match.h"
+
+static const struct cs_op *released[4];
+static int released_count;
+static void told_of(const struct cs_match_wait *wait, const struct cs_op *op) { released[wait->tid] = op, released_count++; }
+
+static bool begin(void)
+{
+    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .released = told_of};
+    return begin_told(&sink) && cs_streams_init();
+}
+
+static struct cs_op *with_work(struct cs_match_lane *lane, cs_u64 begin_ns, cs_u64 work_end_ns)
+{
+    struct cs_op *op = called(1, 1, begin_ns, begin_ns + 1);
+    enqueue(lane, op);
+    op->works = 1;
+    op->work_end_ns = work_end_ns;
+    return op;
+}
+
+static void wait_of(cs_u32 tid, cs_u64 begin_ns, cs_u64 end_ns, const struct cs_op *op)
+{
+    cs_match.table.waits[cs_match.wait_count++] = (struct cs_waiting){.wait = {begin_ns, end_ns, tid, 0}, .op = {op->id}, .ops = 1};
+}
+
+TEST(a_wait_is_released_by_what_ended_in_it)
+{
+    struct cs_stream stream;
+    REQUIRE(begin());
+    struct cs_match_lane *lane = lane_of(&stream, 5);
+    struct cs_op *first = with_work(lane, 10, 150), *second = with_work(lane, 20, 250), *without = called(1, 1, 30, 31), *out = called(1, 1, 40, 41);
+    enqueue(lane, without);
+    without->left = true; /* it made no work */
+    enqueue(lane, out);
+    wait_of(0, 100, 200, first);
+    wait_of(1, 200, 300, without);
+    wait_of(2, 300, 400, second); /* had ended before */
+    wait_of(3, 300, 400, out);
+    cs_waits_settle(false);
+    CHECK(released[0] == first && released[1] == second && !released[2] && released_count == 2);
+    CHECK(cs_match.wait_count == 1 && cs_match.table.waits[0].wait.tid == 3);
+    cs_waits_settle(true);
+    CHECK(released_count == 2 && !cs_match.wait_count);
+}
+
+TEST(a_lane_that_is_used_again_is_another)
+{
+    struct cs_stream a, b, c;
+    REQUIRE(begin());
+    struct cs_match_lane *first = lane_of(&a, 1), *second = lane_of(&b, 2);
+    const cs_u32 number = first->number, serial = second->serial;
+    cs_match_lane_free(&a);
+    CHECK(!cs_match_lane_get(number));
+    struct cs_match_lane *third = lane_of(&c, 3);
+    CHECK(third == first && third->number == number && cs_match_lane_get(number) == third && third->serial > serial);
+}
+
+TEST(a_number_is_learnt_from_the_work_of_a_call)
+{
+    struct cs_stream a, b;
+    REQUIRE(begin());
+    struct cs_match_lane *first = lane_of(&a, 1), *second = lane_of(&b, 2);
+    struct cs_op *of_first = called(1, 1, 10, 11), *of_second = called(1, 1, 20, 21);
+    of_first->lane = first->number;
+    of_second->lane = second->number;
+    const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 7, .context = 1};
+    CHECK(cs_match_lane_of_work(&work, of_first) == first && first->gpu_id == 7 && first->context == 1);
+    CHECK(cs_match_lane_of_work(&work, NULL) == first);
+    /* The stream is gone, and the next has its number: what the first one did goes to it all the same. */
+    second->gpu_id = 7, second->context = 1;
+    first->next = 0, second->next = first->number;
+    cs_match.table.lane_buckets[7 % CS_LANE_BUCKETS] = second->number;
+    CHECK(cs_match_lane_of_work(&work, NULL) == second);
+    CHECK(cs_match_lane_of_work(&work, of_first) == first && cs_match_lane_of_work(&work, of_second) == second);
+}
+
+/* Threads whose keys lead to the same place of the table. */
+TEST(threads_that_meet_in_the_table_keep_their_calls)
+{
+    REQUIRE(begin());
+    cs_u32 other = 101;
+    while ((other * 0x9e3779b9u >> 20) % CS_OP_THREADS != (100 * 0x9e3779b9u >> 20) % CS_OP_THREADS) other++;
+    struct cs_op *a = called(1, 100, 10, 20), *b = called(2, other, 10, 20);
+    CHECK(cs_op_called(&(struct cs_gpu_call){12, 18, 100, 7}) == CS_OP_FOUND && cs_op_called(&(struct cs_gpu_call){12, 18, other, 8}) == CS_OP_FOUND);
+    CHECK(cs_op_of(7) == a && cs_op_of(8) == b);
+}
+
+TEST(a_capture_that_ended_unseen_covers_nothing_more)
+{
+    REQUIRE(begin());
+    struct cs_stream *ended = cs_pool_new(&cs_streams), *goes_on = cs_pool_new(&cs_streams);
+    REQUIRE(ended && goes_on);
+    cs_match_capture_began(ended, 100);
+    cs_match_capture_began(goes_on, 100);
+    cs_store(&goes_on->capture_began, 100);
+    cs_match_captures_resume(200); /* nothing was recorded from then on, until now */
+    CHECK(cs_captures(ended, 150) && !cs_captures(ended, 250) && cs_captures(goes_on, 250));
+    CHECK_IS(cs_match.captures.open, 1);
+}
+
+TEST(a_capture_that_has_ended_covers_nothing_more)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = cs_pool_new(&cs_streams);
+    REQUIRE(stream);
+    cs_match_capture_began(stream, 100);
+    CHECK(cs_captures(stream, 150) && !cs_captures(stream, 50));
+    cs_match_capture_ended(stream, 100, 200);
+    CHECK(!cs_captures(stream, 150) && !cs_captures(stream, 250)); /* late calls are taken off their lane */
+}
