@@ -53,6 +53,10 @@ def diff(before, after, *options):
     return json.loads(done.stdout)["tables"]
 
 
+def fails(told, at):
+    told.call("cuStreamBeginCapture_v2", at, **{"cs.stream": 13, "cs.result": "CUDA_ERROR_ILLEGAL_STATE"})
+
+
 def names(rows):
     return [(row["what"], row["name"]) for row in rows]
 
@@ -138,13 +142,10 @@ def test_span_is_busy_and_idle(write):
 
 
 def test_findings_that_are_new_or_gone(write):
-    def leaks(told, _):
-        told.totals["leaked_events"] = 40
-        told.trailer["neverDestroyed"] = [{"what": "events", "call": "cuEventCreate", "count": 40, "library": "app"}]
-    plain, leaking = write(story()), write(story(more=leaks))
-    assert only(diff(plain, leaking)["findings"])["state"] == "new"
-    gone = only(diff(leaking, plain)["findings"])
-    assert (gone["id"], gone["state"], gone["page"]) == ("CS110", "gone", "docs/findings.md#cs110")
+    plain, failing = write(story()), write(story(more=fails))
+    assert only(diff(plain, failing)["findings"])["state"] == "new"
+    gone = only(diff(failing, plain)["findings"])
+    assert (gone["id"], gone["state"], gone["page"]) == ("CS115", "gone", "docs/findings.md#cs115")
 
 
 # --- what is compared with what ---
@@ -219,18 +220,15 @@ def test_condition_holds(write, condition, reason):
     assert done.returncode == 3 and done.stderr.startswith(f"custream diff: --fail-if='{condition}' holds: {reason or ''}"), done.stderr
 
 
-@pytest.mark.parametrize("condition", ["gpu_busy_ns > +50%", "gpu_busy_ns > +501us", "kernels > +0", "wall < -1%", "finding CS110", "gpu_busy < 1ms"])
+@pytest.mark.parametrize("condition", ["gpu_busy_ns > +50%", "gpu_busy_ns > +501us", "kernels > +0", "wall < -1%", "finding CS115", "gpu_busy < 1ms"])
 def test_condition_does_not_hold(write, condition):
     done = custream("diff", "--fail-if", condition, write(story()), write(story(kernel=150)))
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_condition_on_a_new_finding(write):
-    def leaks(told, _):
-        told.totals["leaked_events"] = 40
-        told.trailer["neverDestroyed"] = [{"what": "events", "call": "cuEventCreate", "count": 40, "library": "app"}]
-    plain, leaking = write(story()), write(story(more=leaks))
-    assert [custream("diff", "--fail-if", "finding CS110", a, b).returncode for a, b in ((plain, leaking), (leaking, plain), (leaking, leaking))] == [3, 0, 0]
+    plain, failing = write(story()), write(story(more=fails))
+    assert [custream("diff", "--fail-if", "finding CS115", a, b).returncode for a, b in ((plain, failing), (failing, plain), (failing, failing))] == [3, 0, 0]
 
 
 @pytest.mark.parametrize("args, said", [

@@ -139,9 +139,9 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
 
 /* --- what conditions read --- */
 
-static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, true}, {"unit", "unit", UNIT_TEXT, false}, {"value", "value", UNIT_COUNT, false}};
+static const struct column metric_columns[] = {{"key", "metric", UNIT_TEXT, COLUMN_NAMES}, {"unit", "unit", UNIT_TEXT, 0}, {"value", "value", UNIT_COUNT, 0}};
 static const struct column finding_columns[] = {
-    {"id", "id", UNIT_TEXT, true}, {"title", "finding", UNIT_TEXT, false}, {"cost_ns", "costs", UNIT_NS, false}, {"times", "times", UNIT_COUNT, false}};
+    {"id", "id", UNIT_TEXT, COLUMN_NAMES}, {"title", "finding", UNIT_TEXT, 0}, {"cost_ns", "costs", UNIT_NS, 0}, {"times", "times", UNIT_COUNT, 0}};
 
 static const char *words(const struct comparison *of, text number) { return number ? text_of(&of->texts, number) : NULL; }
 
@@ -226,14 +226,17 @@ double entry_highest(const struct entry *entry, enum side side)
     return values->count ? values->values[values->count - 1] : 0;
 }
 
-struct device_run device_middle(const struct comparison *of, const struct device_times *device, enum side side) { return device->sides[side][middle(of, side)]; }
+struct device_run device_middle(const struct comparison *of, const struct device_times *device, enum side side)
+{
+    return device->sides[side][middle(of, side)];
+}
 
 /* Of so many runs on each side, a row's are by chance so far apart as is asked for once in 100 times; of six once in 300. */
 enum { RUNS_ENOUGH = 4 };
 
 /*
- * Whether the slower side's runs lie above those of the faster one, by more than `by` times what those differ. What disturbs a run makes it longer: so it matters
- * little how much the slower ones differ, and of the faster side's runs beyond four, half may be disturbed.
+ * Whether the slower side's runs lie above those of the faster one, by more than `by` times what those differ. What disturbs a run makes it
+ * longer: so it matters little how much the slower ones differ, and of the faster side's runs beyond four, half may be disturbed.
  */
 static bool is_apart(const struct comparison *of, const struct entry *entry, double by)
 {

@@ -9,57 +9,60 @@
 #include "tools/custream/report/tally.h"
 
 static const struct column run_columns[] = {
-    {"side", "side", UNIT_TEXT, true},         {"run", "run", UNIT_COUNT, true},        {"program", "program", UNIT_TEXT, false}, {"pid", "process", UNIT_COUNT, false},
-    {"files", "files", UNIT_COUNT, false},     {"wall_ns", "duration", UNIT_NS, false}, {"whole", "whole", UNIT_TEXT, false},
+    {"side", "side", UNIT_TEXT, COLUMN_NAMES},
+    {"run", "run", UNIT_COUNT, COLUMN_NAMES},
+    {"program", "program", UNIT_TEXT, 0},
+    {"pid", "process", UNIT_COUNT, 0},
+    {"files", "files", UNIT_COUNT, 0},     {"wall_ns", "duration", UNIT_NS, 0}, {"whole", "whole", UNIT_TEXT, 0},
 };
 
 static const struct column device_columns[] = {
-    {"device", "GPU", UNIT_COUNT, true},
-    {"name", "name", UNIT_TEXT, false},
-    {"before_span_ns", "before", UNIT_NS, false},
-    {"after_span_ns", "after", UNIT_NS, false},
-    {"span_change_ns", "change", UNIT_CHANGE_NS, false},
-    {"span_change", "change", UNIT_CHANGE_SHARE, false},
-    {"before_busy_ns", "busy before", UNIT_NS, false},
-    {"after_busy_ns", "busy after", UNIT_NS, false},
-    {"busy_change_ns", "change", UNIT_CHANGE_NS, false},
-    {"before_idle_ns", "idle before", UNIT_NS, false},
-    {"after_idle_ns", "idle after", UNIT_NS, false},
-    {"idle_change_ns", "change", UNIT_CHANGE_NS, false},
-    {"before_lowest_ns", "lowest before", UNIT_NS, false},
-    {"before_highest_ns", "highest before", UNIT_NS, false},
-    {"after_lowest_ns", "lowest after", UNIT_NS, false},
-    {"after_highest_ns", "highest after", UNIT_NS, false},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"name", "name", UNIT_TEXT, 0},
+    {"before_span_ns", "before", UNIT_NS, 0},
+    {"after_span_ns", "after", UNIT_NS, 0},
+    {"span_change_ns", "change", UNIT_CHANGE_NS, 0},
+    {"span_change", "change", UNIT_CHANGE_SHARE, 0},
+    {"before_busy_ns", "busy before", UNIT_NS, 0},
+    {"after_busy_ns", "busy after", UNIT_NS, 0},
+    {"busy_change_ns", "change", UNIT_CHANGE_NS, 0},
+    {"before_idle_ns", "idle before", UNIT_NS, 0},
+    {"after_idle_ns", "idle after", UNIT_NS, 0},
+    {"idle_change_ns", "change", UNIT_CHANGE_NS, 0},
+    {"before_lowest_ns", "lowest before", UNIT_NS, 0},
+    {"before_highest_ns", "highest before", UNIT_NS, 0},
+    {"after_lowest_ns", "lowest after", UNIT_NS, 0},
+    {"after_highest_ns", "highest after", UNIT_NS, 0},
 };
 
 static const struct column change_columns[] = {
-    {"what", "what", UNIT_TEXT, true},
-    {"name", "name", UNIT_TEXT, true},
-    {"device", "GPU", UNIT_COUNT, true},
-    {"state", "state", UNIT_TEXT, false},
-    {"change_ns", "change", UNIT_CHANGE_NS, false},
-    {"change", "change", UNIT_CHANGE_SHARE, false},
-    {"before_ns", "before", UNIT_NS, false},
-    {"after_ns", "after", UNIT_NS, false},
-    {"before_times", "times before", UNIT_COUNT, false},
-    {"after_times", "times after", UNIT_COUNT, false},
-    {"before_mean_ns", "mean before", UNIT_NS, false},
-    {"after_mean_ns", "mean after", UNIT_NS, false},
-    {"before_lowest_ns", "lowest before", UNIT_NS, false},
-    {"before_highest_ns", "highest before", UNIT_NS, false},
-    {"after_lowest_ns", "lowest after", UNIT_NS, false},
-    {"after_highest_ns", "highest after", UNIT_NS, false},
-    {"mostly", "mostly", UNIT_TEXT, false},
+    {"what", "what", UNIT_TEXT, COLUMN_NAMES},
+    {"name", "name", UNIT_TEXT, COLUMN_NAMES},
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"state", "state", UNIT_TEXT, 0},
+    {"change_ns", "change", UNIT_CHANGE_NS, 0},
+    {"change", "change", UNIT_CHANGE_SHARE, 0},
+    {"before_ns", "before", UNIT_NS, 0},
+    {"after_ns", "after", UNIT_NS, 0},
+    {"before_times", "times before", UNIT_COUNT, 0},
+    {"after_times", "times after", UNIT_COUNT, 0},
+    {"before_mean_ns", "mean before", UNIT_NS, 0},
+    {"after_mean_ns", "mean after", UNIT_NS, 0},
+    {"before_lowest_ns", "lowest before", UNIT_NS, 0},
+    {"before_highest_ns", "highest before", UNIT_NS, 0},
+    {"after_lowest_ns", "lowest after", UNIT_NS, 0},
+    {"after_highest_ns", "highest after", UNIT_NS, 0},
+    {"mostly", "mostly", UNIT_TEXT, COLUMN_BELOW},
 };
 
 static const struct column finding_columns[] = {
-    {"id", "finding", UNIT_TEXT, true},        {"stream", "where", UNIT_TEXT, true},         {"state", "state", UNIT_TEXT, false},
-    {"title", "title", UNIT_TEXT, false},      {"cost_ns", "cost at most", UNIT_NS, false},  {"times", "times", UNIT_COUNT, false},
-    {"evidence", "evidence", UNIT_TEXT, false}, {"remedy", "remedy", UNIT_TEXT, false},      {"page", "page", UNIT_TEXT, false},
+    {"id", "finding", UNIT_TEXT, COLUMN_NAMES},        {"stream", "where", UNIT_TEXT, COLUMN_NAMES},         {"state", "state", UNIT_TEXT, 0},
+    {"title", "title", UNIT_TEXT, 0},      {"cost_ns", "cost at most", UNIT_NS, 0},  {"times", "times", UNIT_COUNT, 0},
+    {"evidence", "evidence", UNIT_TEXT, 0}, {"remedy", "remedy", UNIT_TEXT, 0},      {"page", "page", UNIT_TEXT, 0},
 };
 
 static const struct column metric_columns[] = {
-    {"key", "metric", UNIT_TEXT, true}, {"unit", "unit", UNIT_TEXT, false}, {"before", "before", UNIT_COUNT, false}, {"after", "after", UNIT_COUNT, false},
+    {"key", "metric", UNIT_TEXT, COLUMN_NAMES}, {"unit", "unit", UNIT_TEXT, 0}, {"before", "before", UNIT_COUNT, 0}, {"after", "after", UNIT_COUNT, 0},
 };
 
 static const char *words(const struct comparison *of, text number) { return number ? text_of(&of->texts, number) : NULL; }
@@ -73,8 +76,8 @@ static void runs_table(struct report *report, const struct comparison *of)
     unsigned number[SIDES] = {0};
     for (size_t r = 0; r < of->run_count; r++) {
         const struct ran *ran = &of->runs[r];
-        TABLE_PUT(table, run_columns, CELL_TEXT(side_name[ran->side]), CELL_NUMBER(++number[ran->side]), CELL_TEXT(words(of, ran->program)), CELL_NUMBER(ran->pid),
-                  CELL_NUMBER(ran->files), CELL_NUMBER(ran->wall), CELL_TEXT(words(of, ran->whole)));
+        TABLE_PUT(table, run_columns, CELL_TEXT(side_name[ran->side]), CELL_NUMBER(++number[ran->side]), CELL_TEXT(words(of, ran->program)),
+                  CELL_NUMBER(ran->pid), CELL_NUMBER(ran->files), CELL_NUMBER(ran->wall), CELL_TEXT(words(of, ran->whole)));
     }
 }
 
@@ -167,7 +170,8 @@ static struct table *changes_table(struct report *report, const struct compariso
     for (size_t i = 0; i < ranking->count; i++) {
         const struct entry *entry = ranking->rows[i].entry;
         const double before = entry_value(of, entry, BEFORE), after = entry_value(of, entry, AFTER);
-        TABLE_PUT(table, change_columns, CELL_TEXT(entry->subject->what), CELL_TEXT(words(of, entry->label)), CELL_NUMBER(entry->device), CELL_TEXT(state_of(entry)),
+        TABLE_PUT(table, change_columns, CELL_TEXT(entry->subject->what), CELL_TEXT(words(of, entry->label)), CELL_NUMBER(entry->device),
+                  CELL_TEXT(state_of(entry)),
                   CELL_NUMBER(after - before), CELL_NUMBER(share(after - before, before)), CELL_NUMBER(before), CELL_NUMBER(after),
                   CELL_NUMBER(entry_times(of, entry, BEFORE)), CELL_NUMBER(entry_times(of, entry, AFTER)), CELL_NUMBER(mean_of(entry, BEFORE)),
                   CELL_NUMBER(mean_of(entry, AFTER)), CELL_NUMBER(entry_lowest(of, entry, BEFORE)), CELL_NUMBER(entry_highest(entry, BEFORE)),

@@ -13,12 +13,13 @@ enum { SENTENCE_MAX = 1024 };
 static void side_put(FILE *file, const struct print *print, const struct table *runs, enum side side)
 {
     char line[SENTENCE_MAX];
+    const char *title = side == BEFORE ? "Before" : "After";
     size_t count = 0, first = 0;
     for (size_t row = runs->row_count; row--;)
         if (!strcmp(table_text(runs, row, "side"), side_name[side])) count++, first = row;
-    if (count == 1)
-        snprintf(line, sizeof line, "%s: %s (process %.0f).", side == BEFORE ? "Before" : "After", table_text(runs, first, "program"), table_number(runs, first, "pid"));
-    else snprintf(line, sizeof line, "%s: %zu runs of %s; times are those of the middle one.", side == BEFORE ? "Before" : "After", count, table_text(runs, first, "program"));
+    const char *program = table_text(runs, first, "program");
+    if (count == 1) snprintf(line, sizeof line, "%s: %s (process %.0f).", title, program, table_number(runs, first, "pid"));
+    else snprintf(line, sizeof line, "%s: %zu runs of %s; times are those of the middle one.", title, count, program);
     text_put_wrapped(file, line, print->columns, 0, 0);
     for (size_t row = 0; row < runs->row_count; row++) {
         const char *whole = table_text(runs, row, "whole");
@@ -52,13 +53,15 @@ static struct times times_of(const struct table *devices, size_t row, const char
 
 static int times_show(char *out, size_t size, const struct times *times, const char *unit)
 {
-    return snprintf(out, size, "%.3f -> %.3f %s (%+.3f %s", (double)times->before / 1e3, (double)times->after / 1e3, unit, (double)(times->after - times->before) / 1e3, unit);
+    const double before = (double)times->before / 1e3, after = (double)times->after / 1e3, change = (double)(times->after - times->before) / 1e3;
+    return snprintf(out, size, "%.3f -> %.3f %s (%+.3f %s", before, after, unit, change, unit);
 }
 
 static void device_put(FILE *file, const struct print *print, const struct table *devices, size_t row)
 {
     const struct scale scale = scale_for(fmax(table_number(devices, row, "before_span_ns"), table_number(devices, row, "after_span_ns")));
-    const struct times span = times_of(devices, row, "before_span_ns", "after_span_ns", &scale), busy = times_of(devices, row, "before_busy_ns", "after_busy_ns", &scale);
+    const struct times span = times_of(devices, row, "before_span_ns", "after_span_ns", &scale);
+    const struct times busy = times_of(devices, row, "before_busy_ns", "after_busy_ns", &scale);
     const struct times idle = {span.before - busy.before, span.after - busy.after};
     const double share = table_number(devices, row, "span_change");
     const char *name = table_text(devices, row, "name");
@@ -72,17 +75,6 @@ static void device_put(FILE *file, const struct print *print, const struct table
     n += (size_t)times_show(line + n, sizeof line - n, &idle, scale.unit);
     snprintf(line + n, sizeof line - n, ").");
     text_put_wrapped(file, line, print->columns, 0, 0);
-}
-
-static void mostly_put(FILE *file, const struct print *print, const struct table *table)
-{
-    char line[SENTENCE_MAX];
-    for (size_t row = 0; row < rows_shown(table); row++) {
-        const char *mostly = table_text(table, row, "mostly");
-        if (!*mostly) continue;
-        snprintf(line, sizeof line, "Meanwhile, mostly: %s.", mostly);
-        text_put_wrapped(file, line, print->columns, 0, 0);
-    }
 }
 
 /* --- tables --- */
@@ -111,13 +103,13 @@ static void part_put(FILE *file, const struct print *print, const struct table *
 
 static void changes_put(FILE *file, const struct print *print, const char *key)
 {
-    static const char *const of_one[] = {"device", "what", "name", "change_ns", "before_ns", "after_ns", "before_times", "after_times", "before_mean_ns", "after_mean_ns", NULL};
+    static const char *const of_one[] = {"device", "what", "name", "change_ns", "before_ns", "after_ns", "before_times", "after_times",
+                                         "before_mean_ns", "after_mean_ns", "mostly", NULL};
     static const char *const of_several[] = {"device", "what", "name", "change_ns", "before_ns", "before_lowest_ns", "before_highest_ns", "after_ns", "after_lowest_ns",
-                                             "after_highest_ns", NULL};
+                                             "after_highest_ns", "mostly", NULL};
     const struct table *table = report_find(print->report, key);
     const bool several = report_find(print->report, "runs")->row_count > SIDES, one_device = report_find(print->report, "devices")->row_count < 2;
     part_put(file, print, table, (several ? of_several : of_one) + one_device);
-    mostly_put(file, print, table);
 }
 
 void print_diff_text(FILE *file, const struct print *print)
