@@ -146,6 +146,11 @@ class Model:
     def idle_ns(self, device):
         return sum(end - begin for begin, end, _ in self.gaps(device))
 
+    def outside_windows(self, begin, end):
+        """For how long in that time nothing was recorded, so that nobody knows why the device seems idle."""
+        closed = [(ns(row["ts"]), end_of(row)) for row in self.trace.host(cat="cs_window")]
+        return sum(max(min(until, end) - max(since, begin), 0) for since, until in closed)
+
     def op_of(self, work):
         return self.by_work[id(work)]
 
@@ -167,8 +172,10 @@ class Model:
         least, most, left_over = {}, {}, 0
         for begin, end, candidates in self.gaps(device):
             ways = [way for work in candidates for way in self.parts(begin, end, work)]
+            unseen = self.outside_windows(begin, end)
+            left_over += unseen
             for cause in {cause for parts, _ in ways for cause in parts}:
-                least[cause] = least.get(cause, 0) + min(parts.get(cause, 0) for parts, _ in ways)
+                least[cause] = least.get(cause, 0) + max(min(parts.get(cause, 0) for parts, _ in ways) - unseen, 0)
                 most[cause] = most.get(cause, 0) + max(parts.get(cause, 0) for parts, _ in ways)
             left_over += max(left for _, left in ways)
         return least, most, left_over

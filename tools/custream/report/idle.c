@@ -11,6 +11,7 @@
 
 enum {
     SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
+    LOST_FEW = 100,          /* one piece of GPU work of so many may be lost, and the others still tell why the GPU was idle: when it ran is only known roughly */
 };
 
 struct making {
@@ -19,15 +20,67 @@ struct making {
     const struct hold *holds;
     struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
+    struct unseen {
+        int64_t begin, end;
+    } *unseen; /* when GPU work may have run that is not in the trace; in order, and apart */
+    size_t unseen_count;
 };
 
-static struct idle *add(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
+/* --- what the trace does not show --- */
+
+static void unseen_make(struct making *m)
 {
-    struct idles *idles = m->idles;
+    m->unseen = room_for(m->run->loss_count, sizeof *m->unseen);
+    for (size_t i = 0; i < m->run->loss_count; i++) {
+        const struct loss *loss = &m->run->losses[i];
+        struct unseen *last = m->unseen_count ? &m->unseen[m->unseen_count - 1] : NULL;
+        if (!loss->no_times && loss->works * LOST_FEW <= m->run->work_count) continue;
+        if (!last || loss->begin > last->end) m->unseen[m->unseen_count++] = (struct unseen){loss->begin, loss->end};
+        else if (loss->end > last->end) last->end = loss->end;
+    }
+}
+
+/* Whether `at` lies in such a time. `until`, if that is later than where this changes, becomes that moment. */
+static bool unseen_at(const struct making *m, int64_t at, int64_t *until)
+{
+    size_t low = 0, high = m->unseen_count;
+    while (low < high) { /* the first that ends after `at` */
+        const size_t middle = low + (high - low) / 2;
+        if (m->unseen[middle].end > at) high = middle;
+        else low = middle + 1;
+    }
+    if (low == m->unseen_count) return false;
+    const bool inside = m->unseen[low].begin <= at;
+    const int64_t change = inside ? m->unseen[low].end : m->unseen[low].begin;
+    if (change < *until) *until = change;
+    return inside;
+}
+
+/* What is as the row before it, in the same gap, makes that one longer. */
+static void put(struct idles *idles, struct idle row)
+{
+    struct idle *last = idles->count ? &idles->rows[idles->count - 1] : NULL;
+    if (last && last->end == row.begin && last->next == row.next && last->cause == row.cause && last->doing == row.doing && last->call == row.call &&
+        last->range == row.range) {
+        last->end = row.end;
+        return;
+    }
     idles->rows = array_room(idles->rows, idles->count, &idles->capacity, sizeof *idles->rows);
-    struct idle *row = &idles->rows[idles->count++];
-    *row = (struct idle){.begin = begin, .end = end, .next = next, .device = (uint8_t)device, .cause = cause, .call = NONE, .range = NONE};
-    return row;
+    idles->rows[idles->count++] = row;
+}
+
+static void add_row(struct making *m, struct idle row)
+{
+    for (const int64_t end = row.end; row.begin < end; row.begin = row.end) {
+        row.end = end;
+        const bool unseen = unseen_at(m, row.begin, &row.end);
+        put(m->idles, !unseen ? row : (struct idle){row.begin, row.end, row.next, row.device, CAUSE_UNKNOWN, DOING_NOTHING_KNOWN, NONE, NONE});
+    }
+}
+
+static void add(struct making *m, uint32_t device, uint32_t next, int64_t begin, int64_t end, enum cause cause)
+{
+    add_row(m, (struct idle){begin, end, next, (uint8_t)device, cause, DOING_NOTHING_KNOWN, NONE, NONE});
 }
 
 /* --- the host's part --- */
@@ -39,10 +92,7 @@ static void add_host(struct making *m, const struct idle *like, int64_t begin, i
         int64_t until = end;
         const uint32_t range = thread_range_at(&m->ranges, m->run, idle_thread(m->run, like), begin, &until);
         if (until > end) until = end;
-        struct idle *row = add(m, like->device, like->next, begin, until, CAUSE_HOST);
-        row->doing = doing;
-        row->call = call;
-        row->range = range;
+        add_row(m, (struct idle){begin, until, like->next, like->device, CAUSE_HOST, doing, call, range});
         begin = until;
     }
 }
@@ -163,12 +213,14 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
 {
     struct making m = {.idles = idles, .run = run, .holds = holds, .streams_used = room_for(run->device_count, sizeof *m.streams_used)};
     streams_count(&m);
+    unseen_make(&m);
     thread_ranges_make(&m.ranges, run);
     struct groups works = groups_make(run->device_count, run->work_count, device_of_work, run);
     for (uint32_t d = 0; d < run->device_count; d++) of_device(&m, d, works.members + works.begins[d], works.begins[d + 1] - works.begins[d]);
     groups_free(&works);
     thread_ranges_free(&m.ranges);
     free(m.streams_used);
+    free(m.unseen);
 }
 
 void idles_free(struct idles *idles)

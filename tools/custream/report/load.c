@@ -179,10 +179,12 @@ static void load_range_end(struct run *run, const struct trace_row *row, bool be
     }
 }
 
-static void load_loss(struct run *run, const struct trace_row *row)
+static void load_loss(struct run *run, const struct trace_row *row, bool closed)
 {
+    const uint64_t works = (uint64_t)row_number(row, KEY_GPU_WORK, 0);
+    const bool no_times = closed || row_word(row, KEY_NAME) == run->loading->words[WORD_NO_TIMES];
     *ADDED(run, losses, loss_count, loss_capacity) =
-        (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), (uint64_t)row_number(row, KEY_GPU_WORK, 0), row_word(row, KEY_CAUSE)};
+        (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), works, row_word(row, KEY_CAUSE), no_times, closed};
 }
 
 static void load_life_begin(struct run *run, const struct trace_row *row)
@@ -236,7 +238,7 @@ static void load_slice(struct run *run, const struct trace_row *row)
     if (cat == l->words[WORD_DRIVER] || (cat == l->words[WORD_RUNTIME] && !run->ours)) load_call(run, row);
     else if (cat == l->words[WORD_CALLBACK]) load_callback(run, row);
     else if (cat == l->words[WORD_RANGE]) load_range(run, row);
-    else if (cat == l->words[WORD_LOSS]) load_loss(run, row);
+    else if (cat == l->words[WORD_LOSS] || cat == l->words[WORD_WINDOW]) load_loss(run, row, cat == l->words[WORD_WINDOW]);
 }
 
 static void load_row(void *of, const struct trace_row *row)
@@ -293,8 +295,8 @@ double run_number(const struct run *run, const char *path, double otherwise)
 void run_init(struct run *run)
 {
     static const char *const words[WORDS] = {"kernel",      "gpu_memcpy", "gpu_memset",      "gpu_graph",     "gpu_range",   "cuda_driver",   "cuda_runtime",
-                                             "cs_callback", "cs_loss",    "user_annotation", "legacy default", "per-thread default", "process_name",
-                                             "thread_name"};
+                                             "cs_callback", "cs_loss",    "cs_window",       "no GPU times",  "user_annotation", "legacy default", "per-thread default",
+                                             "process_name", "thread_name"};
     *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN};
     texts_init(&run->texts);
     if (!(run->loading = calloc(1, sizeof *run->loading))) out_of_memory();

@@ -95,6 +95,8 @@ struct loss {
     int64_t begin, end;
     uint64_t calls, works;
     text cause;
+    bool no_times;         /* no GPU work that ran then is in the trace */
+    bool closed;           /* outside of a window: nothing was to be recorded */
 };
 
 /* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several parts, the last one's. */

@@ -25,10 +25,10 @@ enum { HOST_DEVICE, HOST_THREAD, HOST_DOING, HOST_CALL, HOST_RANGE, HOST_NS, HOS
 static const char *const doing_word[] = {
     [DOING_NOTHING_KNOWN] = "unknown", [DOING_OWN_CODE] = "own code", [DOING_BLOCKED] = "blocked", [DOING_CALL] = "in a call"};
 
-/* Idle time of one kind, summed. */
+/* Idle time of one kind, summed. What lies in one gap is one time. */
 struct sum {
-    const struct idle *longest;
-    int64_t ns;
+    const struct idle *longest, *last; /* the first row of the longest time, and of the last one */
+    int64_t ns, longest_ns, last_ns;
     uint64_t times;
 };
 
@@ -36,8 +36,15 @@ static void sum_add(struct sum *sum, const struct idle *idle)
 {
     const int64_t ns = idle->end - idle->begin;
     sum->ns += ns;
-    sum->times++;
-    if (!sum->longest || ns > sum->longest->end - sum->longest->begin) sum->longest = idle;
+    if (!sum->last || sum->last->next != idle->next) {
+        sum->last = idle;
+        sum->last_ns = 0;
+        sum->times++;
+    }
+    sum->last_ns += ns;
+    if (sum->longest && sum->last_ns <= sum->longest_ns) return;
+    sum->longest = sum->last;
+    sum->longest_ns = sum->last_ns;
 }
 
 static int longer_first(const void *a, const void *b)
@@ -84,7 +91,7 @@ static void by_cause(struct report *report, struct table *table, const struct an
         row[IDLE_NS].number = (double)sums[i].ns;
         row[IDLE_SHARE].number = (double)sums[i].ns / (double)idle_of(of, device);
         row[IDLE_TIMES].number = (double)sums[i].times;
-        row[IDLE_LONGEST].number = (double)(sums[i].longest->end - sums[i].longest->begin);
+        row[IDLE_LONGEST].number = (double)sums[i].longest_ns;
         row[IDLE_EXAMPLE].text = example(report, of, sums[i].longest);
     }
 }
@@ -121,7 +128,7 @@ static void host_row(struct report *report, struct table *table, const struct an
     row[HOST_NS].number = (double)sum->ns;
     row[HOST_SHARE].number = (double)sum->ns / (double)idle_of(of, idle->device);
     row[HOST_TIMES].number = (double)sum->times;
-    row[HOST_LONGEST].number = (double)(idle->end - idle->begin);
+    row[HOST_LONGEST].number = (double)sum->longest_ns;
 }
 
 static void by_host(struct report *report, struct table *table, const struct analysis *of)

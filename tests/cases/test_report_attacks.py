@@ -1,0 +1,56 @@
+"""`custream report` must not say more than its trace knows."""
+import pytest
+
+from tests.handmade import HOST, slice_, trailer_of
+from tests.madetrace import Made, by, only, report
+
+LANE = 134231702
+
+
+def with_a_gap(*rows):
+    """Two kernels, 1 ms apart, on a thread that calls nothing meanwhile; and rows about that time."""
+    made = Made()
+    made.stream(13)
+    made.launch("a", 10, 20, 80)
+    made.launch("b", 1100, 1110, 90)
+    made.rows += rows
+    return made
+
+
+MISSING = {
+    "outside of a window": slice_("cs_window", "not recorded", HOST, LANE, 200, 800, cause="custream ctl off"),
+    "no GPU times": slice_("cs_loss", "no GPU times", HOST, LANE, 200, 800, gpu_work=0, cause="CUPTI ended"),
+    "much work lost": slice_("cs_loss", "lost", HOST, LANE, 200, 800, gpu_work=7, cause="CUPTI dropped it"),
+}
+
+
+@pytest.mark.parametrize("row", MISSING.values(), ids=MISSING.keys())
+def test_what_was_not_seen_is_no_idle_time_of_the_host(tmp_path, row):
+    tables = report(tmp_path, with_a_gap(row))
+    idle = by(tables["idle"], "cause")
+    assert idle["unknown"]["idle_ns"] == 800_000
+    assert idle["host"]["idle_ns"] == 200_000 and sum(cause["idle_ns"] for cause in idle.values()) == 1_010_000
+    assert sum(row["idle_ns"] for row in tables["idle_host"]) == 200_000
+
+
+def test_lost_calls_and_other_losses_do_not_hide_what_the_gpu_did(tmp_path):
+    tables = report(tmp_path, with_a_gap(slice_("cs_loss", "no runtime calls", HOST, LANE, 200, 800, gpu_work=0, cause="no CUPTI")))
+    assert by(tables["idle"], "cause")["host"]["idle_ns"] == 1_000_000
+
+
+def test_a_run_with_windows_is_not_whole(tmp_path):
+    made = with_a_gap(MISSING["outside of a window"])
+    whole = only(report(tmp_path, made.text(trailer_of()))["run"])["whole"]
+    assert "0.800 ms outside of windows" in whole, whole
+
+
+def test_what_lies_in_one_gap_is_one_time(tmp_path):
+    made = with_a_gap()
+    for n in range(5):
+        made.call("cuCtxSetCurrent", 200 + 100 * n, 10)
+    tables = report(tmp_path, made)
+    host = by(tables["idle"], "cause")["host"]
+    assert (host["times"], host["longest_ns"], host["idle_ns"]) == (1, 1_000_000, 1_000_000)
+    doing = by(tables["idle_host"], "doing")
+    assert (doing["own code"]["times"], doing["own code"]["longest_ns"]) == (1, 950_000)
+    assert (doing["in a call"]["times"], doing["in a call"]["longest_ns"]) == (1, 50_000)
