@@ -272,8 +272,10 @@ static void load_fact(void *of, const struct trace_fact *fact)
     if (run->fact_count >= FACTS_MAX) return;
     const text name = text_number(&run->texts, fact->path, strlen(fact->path));
     uint32_t *at = numbers_at(&run->loading->facts, name, NONE);
-    if (*at == NONE) *at = (uint32_t)run->fact_count, ADDED(run, facts, fact_count, fact_capacity);
-    run->facts[*at] = (struct fact){name, fact->value, fact->number};
+    const bool fresh = *at == NONE;
+    if (fresh) *at = (uint32_t)run->fact_count;
+    struct fact *row = fresh ? ADDED(run, facts, fact_count, fact_capacity) : &run->facts[*at];
+    *row = (struct fact){name, fact->value, fact->number};
 }
 
 const struct fact *run_fact(const struct run *run, const char *path)
