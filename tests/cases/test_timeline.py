@@ -250,6 +250,7 @@ def test_captures_and_graphs(run_app):
     assert [(stream_of(e["tid"]), e["args"].get("cs.result")) for e in captures] == [(a, None), (b, None), (a, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")]
     begins = sorted(trace.host("cuStreamBeginCapture_v2") + trace.host("cuStreamBeginCapture_v2_ptsz"), key=lambda e: e["ts"])
     ends = sorted(trace.host("cuStreamEndCapture"), key=lambda e: e["ts"])
+    assert all(set(e["args"]) <= {"cs.stream", "cs.result"} for e in ends)  # when the capture began is told by its slice
     assert [e["args"]["mode"] for e in begins] == ["thread_local", "relaxed", "global"]
     for begin, capture, end in zip(begins, captures, ends, strict=True):
         assert begin["ts"] < capture["ts"] and round(capture["ts"] + capture["dur"], 3) <= end["ts"] + 0.001

@@ -53,6 +53,7 @@ TEST(a_lane_that_is_used_again_is_another)
     const cs_u32 number = first->number, serial = second->serial;
     cs_match_lane_free(&a);
     CHECK(!cs_match_lane_get(number));
+    cs_match.lanes.high = CS_MATCH_LANES; /* no other is left */
     struct cs_match_lane *third = lane_of(&c, 3);
     CHECK(third == first && third->number == number && cs_match_lane_get(number) == third && third->serial > serial);
 }
