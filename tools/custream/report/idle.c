@@ -20,6 +20,7 @@ struct making {
     const struct hold *holds;
     struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
+    int64_t *ended;         /* by place in run->thread_calls: the latest end of the thread's calls so far */
     struct unseen {
         int64_t begin, end;
     } *unseen; /* when GPU work may have run that is not in the trace; in order, and apart */
@@ -97,13 +98,24 @@ static void add_host(struct making *m, const struct idle *like, int64_t begin, i
     }
 }
 
-/* The first call of the thread that ends after `at`. Calls of a thread follow each other; of those that lie in each other (other tools') the outer one counts. */
-static uint32_t first_call(const struct run *run, uint32_t thread, int64_t at)
+static void ended_make(struct making *m)
 {
-    uint32_t low = run->thread_calls.begins[thread], high = run->thread_calls.begins[thread + 1];
+    const struct groups *calls = &m->run->thread_calls;
+    m->ended = room_for(m->run->call_count, sizeof *m->ended);
+    for (size_t thread = 0; thread < m->run->thread_count; thread++)
+        for (uint32_t i = calls->begins[thread]; i < calls->begins[thread + 1]; i++) {
+            m->ended[i] = m->run->calls[calls->members[i]].end;
+            if (i > calls->begins[thread] && m->ended[i - 1] > m->ended[i]) m->ended[i] = m->ended[i - 1];
+        }
+}
+
+/* The first call of the thread that ends after `at`. Calls of a thread follow each other; of those that lie in each other (other tools') the outer one counts. */
+static uint32_t first_call(const struct making *m, uint32_t thread, int64_t at)
+{
+    uint32_t low = m->run->thread_calls.begins[thread], high = m->run->thread_calls.begins[thread + 1];
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (run->calls[run->thread_calls.members[middle]].end > at) high = middle;
+        if (m->ended[middle] > at) high = middle;
         else low = middle + 1;
     }
     return low;
@@ -114,7 +126,7 @@ static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t 
     const struct run *run = m->run;
     const struct idle like = {.device = (uint8_t)device, .next = next};
     const uint32_t thread = idle_thread(run, &like);
-    for (uint32_t i = first_call(run, thread, begin); begin < end && i < run->thread_calls.begins[thread + 1]; i++) {
+    for (uint32_t i = first_call(m, thread, begin); begin < end && i < run->thread_calls.begins[thread + 1]; i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= end) break;
         if (call->end <= begin) continue;
@@ -214,6 +226,7 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
     struct making m = {.idles = idles, .run = run, .holds = holds, .streams_used = room_for(run->device_count, sizeof *m.streams_used)};
     streams_count(&m);
     unseen_make(&m);
+    ended_make(&m);
     thread_ranges_make(&m.ranges, run);
     struct groups works = groups_make(run->device_count, run->work_count, device_of_work, run);
     for (uint32_t d = 0; d < run->device_count; d++) of_device(&m, d, works.members + works.begins[d], works.begins[d + 1] - works.begins[d]);
@@ -221,6 +234,7 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
     thread_ranges_free(&m.ranges);
     free(m.streams_used);
     free(m.unseen);
+    free(m.ended);
 }
 
 void idles_free(struct idles *idles)
