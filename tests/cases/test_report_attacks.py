@@ -2,7 +2,7 @@
 import pytest
 
 from tests.handmade import HOST, slice_, trailer_of
-from tests.madetrace import Made, by, only, report
+from tests.madetrace import MAIN, Made, by, only, report
 
 LANE = 134231702
 
@@ -71,3 +71,10 @@ def test_the_outer_one_of_calls_in_each_other_counts(tmp_path):
     doing = by(report(tmp_path, made)["idle_host"], "doing")
     assert doing["in a call"]["call"] == "cudaMemPoolTrimTo" and doing["in a call"]["idle_ns"] == 890_000
     assert doing["own code"]["idle_ns"] == 110_000
+
+
+def test_where_calls_were_lost_nobody_knows_what_the_host_did(tmp_path):
+    tables = report(tmp_path, with_a_gap(slice_("cs_loss", "lost", HOST, MAIN, 200, 800, count=7, cause="ring full")))
+    assert by(tables["idle"], "cause")["host"]["idle_ns"] == 1_000_000
+    doing = by(tables["idle_host"], "doing")
+    assert (doing["unknown"]["idle_ns"], doing["own code"]["idle_ns"]) == (800_000, 200_000)
