@@ -2,7 +2,7 @@
 import pytest
 
 from tests.handmade import HOST, slice_, trailer_of
-from tests.madetrace import Made, by, only, report
+from tests.madetrace import MAIN, Made, by, only, report
 
 LANE = 134231702
 
@@ -44,6 +44,12 @@ def test_a_run_with_windows_is_not_whole(tmp_path):
     assert "0.800 ms outside of windows" in whole, whole
 
 
+def test_a_run_that_lacks_gpu_times_is_not_whole(tmp_path):
+    made = with_a_gap(MISSING["no GPU times"])
+    whole = only(report(tmp_path, made.text(trailer_of()))["run"])["whole"]
+    assert "0.800 ms without GPU times" in whole, whole
+
+
 def test_what_lies_in_one_gap_is_one_time(tmp_path):
     made = with_a_gap()
     for n in range(5):
@@ -54,3 +60,21 @@ def test_what_lies_in_one_gap_is_one_time(tmp_path):
     doing = by(tables["idle_host"], "doing")
     assert (doing["own code"]["times"], doing["own code"]["longest_ns"]) == (1, 950_000)
     assert (doing["in a call"]["times"], doing["in a call"]["longest_ns"]) == (1, 50_000)
+
+
+def test_the_outer_one_of_calls_in_each_other_counts(tmp_path):
+    """As in other tools' traces, where runtime calls have driver calls in them."""
+    made = with_a_gap()
+    made.call("cudaMemPoolTrimTo", 90, 900)
+    made.call("cuMemPoolTrimTo", 92, 4)
+    made.call("cuCtxGetCurrent", 97, 2)
+    doing = by(report(tmp_path, made)["idle_host"], "doing")
+    assert doing["in a call"]["call"] == "cudaMemPoolTrimTo" and doing["in a call"]["idle_ns"] == 890_000
+    assert doing["own code"]["idle_ns"] == 110_000
+
+
+def test_where_calls_were_lost_nobody_knows_what_the_host_did(tmp_path):
+    tables = report(tmp_path, with_a_gap(slice_("cs_loss", "lost", HOST, MAIN, 200, 800, count=7, cause="ring full")))
+    assert by(tables["idle"], "cause")["host"]["idle_ns"] == 1_000_000
+    doing = by(tables["idle_host"], "doing")
+    assert (doing["unknown"]["idle_ns"], doing["own code"]["idle_ns"]) == (800_000, 200_000)

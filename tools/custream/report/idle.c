@@ -11,7 +11,15 @@
 
 enum {
     SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
-    LOST_FEW = 100,          /* one piece of GPU work of so many may be lost, and the others still tell why the GPU was idle: when it ran is only known roughly */
+    LOST_FEW = 100,          /* one of so many calls or pieces of GPU work may be lost, and the others still tell why the GPU was idle: when it was is only known roughly */
+};
+
+/* Times in order, and apart. */
+struct times {
+    struct time {
+        int64_t begin, end;
+    } *rows;
+    size_t count;
 };
 
 struct making {
@@ -20,38 +28,39 @@ struct making {
     const struct hold *holds;
     struct thread_ranges ranges;
     uint32_t *streams_used; /* by device */
-    struct unseen {
-        int64_t begin, end;
-    } *unseen; /* when GPU work may have run that is not in the trace; in order, and apart */
-    size_t unseen_count;
+    int64_t *ended;         /* by place in run->thread_calls: the latest end of the thread's calls so far */
+    struct times no_works, no_calls; /* when there may have been GPU work, or calls, that are not in the trace */
 };
 
 /* --- what the trace does not show --- */
 
-static void unseen_make(struct making *m)
+static bool hides_works(const struct run *run, const struct loss *loss) { return loss->no_times || loss->works * LOST_FEW > run->work_count; }
+static bool hides_calls(const struct run *run, const struct loss *loss) { return loss->calls * LOST_FEW > run->call_count; }
+
+static void times_make(struct times *times, const struct run *run, bool (*hides)(const struct run *run, const struct loss *loss))
 {
-    m->unseen = room_for(m->run->loss_count, sizeof *m->unseen);
-    for (size_t i = 0; i < m->run->loss_count; i++) {
-        const struct loss *loss = &m->run->losses[i];
-        struct unseen *last = m->unseen_count ? &m->unseen[m->unseen_count - 1] : NULL;
-        if (!loss->no_times && loss->works * LOST_FEW <= m->run->work_count) continue;
-        if (!last || loss->begin > last->end) m->unseen[m->unseen_count++] = (struct unseen){loss->begin, loss->end};
+    times->rows = room_for(run->loss_count, sizeof *times->rows);
+    for (size_t i = 0; i < run->loss_count; i++) {
+        const struct loss *loss = &run->losses[i];
+        struct time *last = times->count ? &times->rows[times->count - 1] : NULL;
+        if (!hides(run, loss)) continue;
+        if (!last || loss->begin > last->end) times->rows[times->count++] = (struct time){loss->begin, loss->end};
         else if (loss->end > last->end) last->end = loss->end;
     }
 }
 
 /* Whether `at` lies in such a time. `until`, if that is later than where this changes, becomes that moment. */
-static bool unseen_at(const struct making *m, int64_t at, int64_t *until)
+static bool times_have(const struct times *times, int64_t at, int64_t *until)
 {
-    size_t low = 0, high = m->unseen_count;
+    size_t low = 0, high = times->count;
     while (low < high) { /* the first that ends after `at` */
         const size_t middle = low + (high - low) / 2;
-        if (m->unseen[middle].end > at) high = middle;
+        if (times->rows[middle].end > at) high = middle;
         else low = middle + 1;
     }
-    if (low == m->unseen_count) return false;
-    const bool inside = m->unseen[low].begin <= at;
-    const int64_t change = inside ? m->unseen[low].end : m->unseen[low].begin;
+    if (low == times->count) return false;
+    const bool inside = times->rows[low].begin <= at;
+    const int64_t change = inside ? times->rows[low].end : times->rows[low].begin;
     if (change < *until) *until = change;
     return inside;
 }
@@ -73,7 +82,7 @@ static void add_row(struct making *m, struct idle row)
 {
     for (const int64_t end = row.end; row.begin < end; row.begin = row.end) {
         row.end = end;
-        const bool unseen = unseen_at(m, row.begin, &row.end);
+        const bool unseen = times_have(&m->no_works, row.begin, &row.end);
         put(m->idles, !unseen ? row : (struct idle){row.begin, row.end, row.next, row.device, CAUSE_UNKNOWN, DOING_NOTHING_KNOWN, NONE, NONE});
     }
 }
@@ -92,18 +101,30 @@ static void add_host(struct making *m, const struct idle *like, int64_t begin, i
         int64_t until = end;
         const uint32_t range = thread_range_at(&m->ranges, m->run, idle_thread(m->run, like), begin, &until);
         if (until > end) until = end;
-        add_row(m, (struct idle){begin, until, like->next, like->device, CAUSE_HOST, doing, call, range});
+        const bool known = call != NONE || !times_have(&m->no_calls, begin, &until);
+        add_row(m, (struct idle){begin, until, like->next, like->device, CAUSE_HOST, known ? doing : DOING_NOTHING_KNOWN, call, range});
         begin = until;
     }
 }
 
-/* The first call of the thread that ends after `at`. Calls of a thread follow each other; of those that lie in each other (other tools') the outer one counts. */
-static uint32_t first_call(const struct run *run, uint32_t thread, int64_t at)
+static void ended_make(struct making *m)
 {
-    uint32_t low = run->thread_calls.begins[thread], high = run->thread_calls.begins[thread + 1];
+    const struct groups *calls = &m->run->thread_calls;
+    m->ended = room_for(m->run->call_count, sizeof *m->ended);
+    for (size_t thread = 0; thread < m->run->thread_count; thread++)
+        for (uint32_t i = calls->begins[thread]; i < calls->begins[thread + 1]; i++) {
+            m->ended[i] = m->run->calls[calls->members[i]].end;
+            if (i > calls->begins[thread] && m->ended[i - 1] > m->ended[i]) m->ended[i] = m->ended[i - 1];
+        }
+}
+
+/* The first call of the thread that ends after `at`. Calls of a thread follow each other; of those that lie in each other (other tools') the outer one counts. */
+static uint32_t first_call(const struct making *m, uint32_t thread, int64_t at)
+{
+    uint32_t low = m->run->thread_calls.begins[thread], high = m->run->thread_calls.begins[thread + 1];
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (run->calls[run->thread_calls.members[middle]].end > at) high = middle;
+        if (m->ended[middle] > at) high = middle;
         else low = middle + 1;
     }
     return low;
@@ -114,7 +135,7 @@ static void host_part(struct making *m, uint32_t device, uint32_t next, int64_t 
     const struct run *run = m->run;
     const struct idle like = {.device = (uint8_t)device, .next = next};
     const uint32_t thread = idle_thread(run, &like);
-    for (uint32_t i = first_call(run, thread, begin); begin < end && i < run->thread_calls.begins[thread + 1]; i++) {
+    for (uint32_t i = first_call(m, thread, begin); begin < end && i < run->thread_calls.begins[thread + 1]; i++) {
         const struct call *call = &run->calls[run->thread_calls.members[i]];
         if (call->begin >= end) break;
         if (call->end <= begin) continue;
@@ -213,14 +234,18 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
 {
     struct making m = {.idles = idles, .run = run, .holds = holds, .streams_used = room_for(run->device_count, sizeof *m.streams_used)};
     streams_count(&m);
-    unseen_make(&m);
+    times_make(&m.no_works, run, hides_works);
+    times_make(&m.no_calls, run, hides_calls);
+    ended_make(&m);
     thread_ranges_make(&m.ranges, run);
     struct groups works = groups_make(run->device_count, run->work_count, device_of_work, run);
     for (uint32_t d = 0; d < run->device_count; d++) of_device(&m, d, works.members + works.begins[d], works.begins[d + 1] - works.begins[d]);
     groups_free(&works);
     thread_ranges_free(&m.ranges);
     free(m.streams_used);
-    free(m.unseen);
+    free(m.no_works.rows);
+    free(m.no_calls.rows);
+    free(m.ended);
 }
 
 void idles_free(struct idles *idles)

@@ -79,13 +79,16 @@ static void missing_parts(struct missing *missing, const struct run *run)
     if (run_number(run, "totals.continues", 0) != 0) missing_add(missing, "another part follows");
 }
 
-/* Outside of windows. */
-static void missing_windows(struct missing *missing, const struct run *run)
+/* Times of which there is nothing, or no GPU work. */
+static void missing_times(struct missing *missing, const struct run *run)
 {
-    double ns = 0;
-    for (size_t i = 0; i < run->loss_count; i++)
-        if (run->losses[i].closed) ns += (double)(run->losses[i].end - run->losses[i].begin);
-    if (ns > 0) missing_add(missing, "%.3f ms outside of windows", ns / 1e6);
+    double closed = 0, no_times = 0;
+    for (size_t i = 0; i < run->loss_count; i++) {
+        const struct loss *loss = &run->losses[i];
+        if (loss->no_times) *(loss->closed ? &closed : &no_times) += (double)(loss->end - loss->begin);
+    }
+    if (closed > 0) missing_add(missing, "%.3f ms outside of windows", closed / 1e6);
+    if (no_times > 0) missing_add(missing, "%.3f ms without GPU times", no_times / 1e6);
 }
 
 struct lost {
@@ -108,7 +111,7 @@ static const char *whole_of(struct report *report, const struct run *run, struct
     if (!run->ours) return run->cut ? "the file ends inside an event" : "the file does not say";
     missing_end(&missing, run);
     missing_parts(&missing, run);
-    missing_windows(&missing, run);
+    missing_times(&missing, run);
     missing_count(&missing, lost.calls, "call lost", "calls lost");
     missing_count(&missing, lost.works, "piece of GPU work lost", "pieces of GPU work lost");
     missing_count(&missing, run_number(run, "totals.gpu.without_times", 0), "piece of GPU work without times", "pieces of GPU work without times");
