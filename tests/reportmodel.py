@@ -60,6 +60,7 @@ class Model:
                     self.legacy.add(key)
                 elif not life["args"].get("flags", 0) & 1:
                     self.blocking.add(key)
+        self.closed = [(ns(row["ts"]), end_of(row)) for row in self.trace.host(cat="cs_window")]
         self.ops = self.find_ops()
         self.by_work = {id(work): op for op in self.ops for work in op.works}
         self.held = functools.lru_cache(maxsize=None)(self.hold)
@@ -148,8 +149,7 @@ class Model:
 
     def outside_windows(self, begin, end):
         """For how long in that time nothing was recorded, so that nobody knows why the device seems idle."""
-        closed = [(ns(row["ts"]), end_of(row)) for row in self.trace.host(cat="cs_window")]
-        return sum(max(min(until, end) - max(since, begin), 0) for since, until in closed)
+        return sum(max(min(until, end) - max(since, begin), 0) for since, until in self.closed)
 
     def op_of(self, work):
         return self.by_work[id(work)]
