@@ -141,7 +141,7 @@ worked on 1.00 streams at once. Why it was idle: the host had not enqueued it
 (50.0 %), on its way from the call to the GPU (50.0 %). What the host did then:
 own code on thread main 4250 (50.0 %).
 
-Nothing was found to change.
+No rule found anything to change; the tables say the rest.
 
 Where the GPU was idle, and why
 ''')
