@@ -142,7 +142,8 @@ void cs_windows_collect(bool file)
 
 void cs_windows_part_ends(void)
 {
-    if (now.closed) gap_write(cs_ticks());
+    const cs_u64 until = cs_ticks(); /* a window that opens from here on is the next part's */
+    if (cs_windows_closed()) gap_write(until);
 }
 
 void cs_windows_end(void) { cs_windows_part_ends(); }

@@ -2,6 +2,12 @@
 #include "shim/trace/windows.h"
 
 #include "shim/base/clock.h"
+#include "shim/base/options.h"
+#include "shim/base/memory.h"
+#include "shim/base/realdl.h"
+#include "shim/out/output.h"
+#include "shim/trace/timeline.h"
+#include "shim/trace/totals.h"
 #include "tests/unit/check.h"
 
 static const char *totals(void)
@@ -19,4 +25,41 @@ TEST(steps_that_the_writer_was_too_late_for_are_counted)
     for (int i = 0; i < 3; i++) cs_windows_tell(CS_WINDOW_CLOSED, cs_ticks(), "a test");
     cs_windows_collect(false);
     CHECK(strstr(totals(), ",\"untold\":3,"));
+}
+
+/* The text of the file so far. */
+static const char *written(void)
+{
+    static char text[16384];
+    cs_output_flush();
+    FILE *file = fopen("t.json", "r");
+    REQUIRE(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    return text;
+}
+
+TEST(a_window_that_opened_since_the_last_round_ends_the_gap_of_a_part)
+{
+    char lasted[64];
+    setenv("CUSTREAM_TRACE", "t.json", 1);
+    cs_options_read();
+    REQUIRE(cs_realdl_init());
+    cs_clock_init();
+    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test") && cs_output_open(&cs_totals_teller));
+    cs_clock_sync();
+    cs_timeline_begin(CS_BEGIN_FILE);
+    const cs_u64 closed = cs_ticks();
+    cs_windows_tell(CS_WINDOW_CLOSED, closed, "a test");
+    cs_windows_collect(true);
+    usleep(1000);
+    const cs_u64 opened = cs_ticks();
+    cs_windows_tell(CS_WINDOW_OPENED, opened, "a test");
+    usleep(1000);
+    cs_windows_part_ends();
+    const cs_u64 ns = cs_clock_ns(opened) - cs_clock_ns(closed);
+    snprintf(lasted, sizeof lasted, "\"dur\":%llu.%03llu,", (unsigned long long)ns / 1000, (unsigned long long)ns % 1000);
+    const char *gap = strstr(written(), "\"cs_window\"");
+    CHECK(gap && strstr(gap, lasted) && !strstr(gap + 1, "\"cs_window\""));
+    CHECK(!cs_windows_closed());
 }
