@@ -36,6 +36,15 @@ static inline cs_u64 cs_ticks(void)
     return cs_monotonic_ns();
 }
 
+/* A time before that of whatever the thread does next, so that a slice begins before those that it holds. Where the counter is slow, or seen in steps (10 ns in
+ * some virtual machines), that takes a wait for its next one. */
+static inline cs_u64 cs_ticks_before(void)
+{
+    const cs_u64 now = cs_ticks();
+    while (cs_ticks() == now) continue;
+    return now;
+}
+
 /* Decides on the counter and takes the zero point of the scale. Once, before the first record. */
 void cs_clock_init(void);
 

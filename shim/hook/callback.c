@@ -101,7 +101,7 @@ static void delayed(const struct cs_delayed *d)
 void CUDA_CB cs_callback_host(void *node)
 {
     struct cs_callback callback = take(node);
-    cs_u64 begin = cs_ticks();
+    cs_u64 begin = cs_ticks_before();
     ((CUhostFn)callback.function)(callback.data);
     record(&callback, begin);
 }
@@ -109,7 +109,7 @@ void CUDA_CB cs_callback_host(void *node)
 void CUDA_CB cs_callback_stream(CUstream stream, CUresult status, void *node)
 {
     struct cs_callback callback = take(node);
-    cs_u64 begin = cs_ticks();
+    cs_u64 begin = cs_ticks_before();
     ((CUstreamCallback)callback.function)(callback.tells ? callback.told : stream, status, callback.data);
     record(&callback, begin);
 }

@@ -25,22 +25,13 @@ struct frame {
 };
 #define UNKNOWN UINT64_MAX
 
-/* A time before that of whatever the thread does in the call, so that the slice begins before those that it holds. Where the counter is slow, or seen in steps
- * (10 ns in some virtual machines), that takes a wait for its next one. */
-static cs_u64 time_before(void)
-{
-    const cs_u64 now = cs_ticks();
-    while (cs_ticks() == now) continue;
-    return now;
-}
-
 static CS_COLD bool enters(struct frame *frame, unsigned mode, enum cs_runtime_source source, cs_u16 how)
 {
     const struct cs_thread *thread = cs_self;
     if (is_inside() || (mode != CS_MODE_COLD && cs_load(&cs_runtime_source) != (int)source) || (thread && thread->inside)) return false;
     inside = how;
     frame->place = thread ? cs_load(&thread->ring.head) : UNKNOWN;
-    frame->begin = mode == CS_MODE_COLD ? 0 : time_before();
+    frame->begin = mode == CS_MODE_COLD ? 0 : cs_ticks_before();
     return true;
 }
 

@@ -56,3 +56,12 @@ TEST(zero_point_is_the_wall_clock)
     CHECK(wall >= (cs_u64)before.tv_sec * 1000000000u + (cs_u64)before.tv_nsec);
     CHECK(wall <= (cs_u64)after.tv_sec * 1000000000u + (cs_u64)after.tv_nsec);
 }
+
+TEST(what_comes_next_is_later)
+{
+    cs_clock_init();
+    for (int i = 0; i < 100000; i++) {
+        const cs_u64 before = cs_ticks_before(), next = cs_ticks();
+        if (next <= before) CHECK_IS(next, before + 1);
+    }
+}
