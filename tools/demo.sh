@@ -18,5 +18,6 @@ cat <<EOF
 
 The timeline is $trace
 Open it: go to https://ui.perfetto.dev and drop the file on the page (it stays on your machine), or chrome://tracing.
+Why was the GPU idle?  $build/custream report $trace
 Your own program:  custream run -- ./app      or      LD_PRELOAD=$build/libcustream_shim.so ./app
 EOF
