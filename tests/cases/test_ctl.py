@@ -1,6 +1,7 @@
 """custream ctl: recording switched on and off, flushes and the state of a process that runs; and what the program must not notice of it."""
 import collections
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -239,11 +240,18 @@ def test_processes_that_can_not_be_asked(tmp_path):
     assert ctl(os.getpid(), "on") == (2, "", f"custream ctl: process {os.getpid()} does not run under custream")
 
 
+def threads_stopped(pid):
+    """A stop reaches one thread after the other."""
+    states = [stat.read_text().rpartition(")")[2].split()[0] for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+    return set(states) == {"T"}
+
+
 def test_stopped_process_is_left_as_it_is(tmp_path):
     """It is told so, and when the process goes on nothing is done that nobody waits for any more."""
     with Remote(tmp_path) as program:
         program.do("create 1", "launch 1 2")
         os.kill(program.pid, signal.SIGSTOP)
+        until(lambda: threads_stopped(program.pid))
         try:
             assert ctl(program.pid, "off") == (2, "", f"custream ctl: process {program.pid} is stopped; nothing was done")
         finally:
@@ -257,6 +265,7 @@ def test_process_is_killed_while_it_is_asked(tmp_path):
     with Remote(tmp_path) as program:
         program.do("create 1")
         os.kill(program.pid, signal.SIGSTOP)
+        until(lambda: threads_stopped(program.pid))
         asked = subprocess.Popen([BUILD / "custream", "ctl", str(program.pid), "status"], stderr=subprocess.PIPE, text=True)
         until(lambda: asked.poll() is not None or b"socket:" in b" ".join(os.fsencode(os.readlink(f"/proc/{asked.pid}/fd/{fd}")) for fd in os.listdir(f"/proc/{asked.pid}/fd")))
         os.kill(program.pid, signal.SIGKILL)
