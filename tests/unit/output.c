@@ -4,14 +4,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-#include "shim/base/clock.h"
-#include "shim/base/memory.h"
-#include "shim/base/options.h"
-#include "shim/base/realdl.h"
-#include "shim/out/output.h"
-#include "shim/trace/timeline.h"
-#include "shim/trace/totals.h"
-#include "tests/unit/check.h"
+#include "tests/unit/trace_file.h"
 
 static bool no_new_file; /* nothing can be written at its beginning */
 
@@ -30,14 +23,8 @@ static int descriptors(void)
 
 TEST(a_part_without_room_for_its_head_is_none)
 {
-    setenv("CUSTREAM_TRACE", "t.json", 1);
     setenv("CUSTREAM_TRACE_MAX", "1M,rotate:3", 1);
-    cs_options_read();
-    REQUIRE(cs_realdl_init());
-    cs_clock_init();
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test") && cs_output_open(&cs_totals_teller));
-    cs_clock_sync();
-    cs_timeline_begin(CS_BEGIN_FILE);
+    trace_file_begin();
     cs_output_flush();
     REQUIRE(!cs_output_full());
     const int before = descriptors();

@@ -1,14 +1,7 @@
 /* Windows as the writer is told of them (trace/windows.h). */
 #include "shim/trace/windows.h"
 
-#include "shim/base/clock.h"
-#include "shim/base/options.h"
-#include "shim/base/memory.h"
-#include "shim/base/realdl.h"
-#include "shim/out/output.h"
-#include "shim/trace/timeline.h"
-#include "shim/trace/totals.h"
-#include "tests/unit/check.h"
+#include "tests/unit/trace_file.h"
 
 static const char *totals(void)
 {
@@ -42,13 +35,7 @@ static const char *written(void)
 TEST(a_window_that_opened_since_the_last_round_ends_the_gap_of_a_part)
 {
     char lasted[64];
-    setenv("CUSTREAM_TRACE", "t.json", 1);
-    cs_options_read();
-    REQUIRE(cs_realdl_init());
-    cs_clock_init();
-    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test") && cs_output_open(&cs_totals_teller));
-    cs_clock_sync();
-    cs_timeline_begin(CS_BEGIN_FILE);
+    trace_file_begin();
     const cs_u64 closed = cs_ticks();
     cs_windows_tell(CS_WINDOW_CLOSED, closed, "a test");
     cs_windows_collect(true);
