@@ -20,18 +20,6 @@ TEST(steps_that_the_writer_was_too_late_for_are_counted)
     CHECK(strstr(totals(), ",\"untold\":3,"));
 }
 
-/* The text of the file so far. */
-static const char *written(void)
-{
-    static char text[16384];
-    cs_output_flush();
-    FILE *file = fopen("t.json", "r");
-    REQUIRE(file);
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    return text;
-}
-
 TEST(a_window_that_opened_since_the_last_round_ends_the_gap_of_a_part)
 {
     char lasted[64];
@@ -46,7 +34,15 @@ TEST(a_window_that_opened_since_the_last_round_ends_the_gap_of_a_part)
     cs_windows_part_ends();
     const cs_u64 ns = cs_clock_ns(opened) - cs_clock_ns(closed);
     snprintf(lasted, sizeof lasted, "\"dur\":%llu.%03llu,", (unsigned long long)ns / 1000, (unsigned long long)ns % 1000);
-    const char *gap = strstr(written(), "\"cs_window\"");
+    const char *gap = strstr(trace_file_text(), "\"cs_window\"");
     CHECK(gap && strstr(gap, lasted) && !strstr(gap + 1, "\"cs_window\""));
     CHECK(!cs_windows_closed());
+}
+
+TEST(work_of_a_window_that_closed_since_the_last_round_is_outside)
+{
+    cs_clock_init();
+    const cs_u64 closed = cs_ticks();
+    cs_windows_tell(CS_WINDOW_CLOSED, closed, "a test");
+    CHECK_IS(cs_windows_outside(closed), CS_MAY_BE_OUTSIDE);
 }
