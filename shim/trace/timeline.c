@@ -70,10 +70,9 @@ static void tell_causes(const struct cs_thread *thread, const struct cs_record *
     if (info->how & CS_HOW_BEGINS && stream && r->result == CUDA_SUCCESS) cs_match_capture_began(stream, r->end);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) cs_arrow_note(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
-        if (info->shown[i].format == CS_FORMAT_CAPTURE && r->value[i] && stream) {
-            capture_slice(stream, r, r->value[i]);
-            cs_match_capture_ended(stream, r->value[i], r->begin);
-        }
+        if (info->shown[i].format != CS_FORMAT_CAPTURE || !r->value[i] || !stream) continue;
+        capture_slice(stream, r, r->value[i]);
+        cs_match_capture_ended(stream, r->value[i], r->begin);
     }
 }
 

@@ -170,7 +170,7 @@ static char *put_cut(char *at)
     e = cs_slice(e, "cs_loss", cs_title("lost"), lane, cut.begin_ns, cut.end_ns);
     e = cs_arg_uint(e, "count", cut.calls);
     e = cs_arg_uint(e, "gpu_work", cut.works);
-    return cs_args_end(cs_arg_text(e, "cause", cs_output_full_cause() ?: "", 128)).at;
+    return cs_args_end(cs_arg_word(e, "cause", cs_output_full_cause() ?: "")).at;
 }
 
 /* --- what was never destroyed, by who made it --- */

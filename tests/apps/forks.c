@@ -83,6 +83,29 @@ static void fork_while_others_record(void)
     NOTE("others", "%ld", others);
 }
 
+/* At any moment some are on their way out of the recorder. */
+static void fork_while_objects_end(void)
+{
+    for (int i = 0; i < 4; i++) {
+        for (int made = 0; made < 60; made++) {
+            CUstream other;
+            CUevent event;
+            OK(cuStreamCreate, &other, CU_STREAM_NON_BLOCKING);
+            OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+            LAUNCH(empty, other);
+            OK(cuEventDestroy_v2, event);
+            OK(cuStreamDestroy_v2, other);
+            app_sleep_ms(1);
+        }
+        pid_t child = fork();
+        if (!child) {
+            (void)!CU(cuStreamQuery, stream);
+            _exit(0);
+        }
+        reap(child);
+    }
+}
+
 static void vfork_once(int with_exec)
 {
     pid_t child = vfork();
@@ -124,6 +147,7 @@ int main(int argc, char **argv)
     open_up();
     work(50);
     if (!strcmp(how, "threads")) fork_while_others_record();
+    else if (!strcmp(how, "ends")) fork_while_objects_end();
     else if (!strcmp(how, "vfork")) vfork_once(0);
     else if (!strcmp(how, "vfork-exec")) vfork_once(1);
     else if (!strcmp(how, "spawn")) spawn_self(argv[0], "plain");

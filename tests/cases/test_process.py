@@ -100,6 +100,16 @@ def test_fork_while_another_thread_records(run_app):
     assert not any(child.work_by_call() or [e for e in child.events if e["ph"] in "Csf"] for child in children), "the parent's work is not the child's"
 
 
+def test_fork_while_objects_end(run_app):
+    """What of the parent's had ended and not been given back is nothing to the child."""
+    run, trace = both(run_app, ["forks", "ends"])
+    run.check()
+    assert run.stdout.count("child exited 1 status 0") == 4 and trace.totals["leaked_streams"] == trace.totals["leaked_events"] == 0
+    children = [read(path) for path in others_beside(run)]
+    assert [calls_in(child) for child in children] == [{"cuStreamQuery": 1}] * 4
+    assert not any(child.lanes or child.pairs for child in children), "the parent's streams are not the child's"
+
+
 def test_spawn(run_app):
     """A spawned program that uses CUDA is a process like any other: the second of one path."""
     run, trace = both(run_app, ["forks", "spawn"])

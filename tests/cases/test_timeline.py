@@ -85,7 +85,8 @@ def test_event_arguments(timeline):
     good = [a for a in args_of(trace, "cuEventRecord") if "cs.result" not in a]
     assert good == [{"cs.stream": plain, "event": 1}, {"cs.stream": plain, "event": 2}]
     (synchronised,), (queried,), (elapsed,) = (args_of(trace, n) for n in ("cuEventSynchronize", "cuEventQuery", "cuEventElapsedTime"))
-    assert synchronised["event"] == 2 and queried["event"] == 1 and (elapsed["start"], elapsed["end"]) == (1, 2)
+    assert synchronised == {"event": 2, "recorded on": plain, "blocked_us": synchronised["blocked_us"]}
+    assert queried["event"] == 1 and (elapsed["start"], elapsed["end"]) == (1, 2)
     assert [a["event"] for a in args_of(trace, "cuEventDestroy_v2")] == [1, 2]
 
 
@@ -153,6 +154,8 @@ def test_lane_names(timeline):
     assert others == {" default (per-thread, thread worker)", f" default (per-thread, thread {main_comm})"}
     assert len(streams) == 7 and max(names.values()) == 1
     assert trace.process_names[0] == "GPU 0 custream simulated GPU"
+    order = {e["pid"]: e["args"]["sort_index"] for e in trace.events if e["ph"] == "M" and e["name"] == "process_sort_index"}
+    assert sorted(order, key=order.get) == [trace.host()[0]["pid"], 0], "the program stands above its GPU"
 
 
 def test_stream_lives(timeline):
