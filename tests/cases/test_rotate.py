@@ -86,7 +86,7 @@ def test_compressed_parts(run_app, tmp_path):
 
 
 def test_parts_with_gpu_times(run_app):
-    """Work on the GPU comes later than its call, in the next part too; then its arrow is counted instead. A part that much work fills at once ends in time."""
+    """Work on the GPU comes later than its call, in the next part too; then its arrow is counted instead. Parts that much work fills end in time."""
     run, traces = rotated(run_app, "all", 5000, CUSTREAM_GPU="cupti", CUSTREAM_FAKE_KERNEL_NS=1000)
     assert len(traces) >= 5 and not said(run) and max(trace.size for trace in traces) <= MIB
     whole(run, traces)
