@@ -1,4 +1,4 @@
-/* Who made an object, and from where (object/creator.h), where there are more places than the table keeps. What is found behind a runtime: the cases. */
+/* Who made an object, and from where (object/creator.h), where there are more places than are kept. What is found behind a runtime: the cases. */
 #include "shim/object/creator.h"
 
 #include "shim/base/module.h"

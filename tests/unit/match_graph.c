@@ -27,7 +27,8 @@ static void launch(struct cs_stream *stream, cs_name kernel)
     struct cs_match_lane *lane = cs_match_lane_of(stream);
     const cs_u64 begin = now += 10;
     cs_match.table.node_calls[cs_match.graphs.calls++] = (struct cs_node_call){
-        .begin = begin, .end = begin + 5, .newest = begin, .stream = cs_load(&stream->object.ref), .kind = CS_KIND_LAUNCH, .before = lane->node_calls, .kernel = kernel};
+        .begin = begin, .end = begin + 5, .newest = begin, .before = lane->node_calls,
+        .stream = cs_load(&stream->object.ref), .kind = CS_KIND_LAUNCH, .kernel = kernel};
     lane->node_calls = cs_match.graphs.calls;
 }
 
@@ -47,7 +48,8 @@ static cs_u32 captured(struct cs_stream *stream, cs_name kernel, cs_u32 launches
 
 static struct cs_stream *of_node(cs_u32 exec, cs_u32 index, cs_name kernel)
 {
-    return cs_graph_stream(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = now + 10, .end = now + 20, .kernel.name = kernel, .graph = exec, .node = (cs_u64)exec << 32 | index});
+    const cs_u64 node = (cs_u64)exec << 32 | index;
+    return cs_graph_stream(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = now + 10, .end = now + 20, .kernel.name = kernel, .graph = exec, .node = node});
 }
 
 TEST(each_graph_has_nodes_of_its_own)

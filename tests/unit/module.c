@@ -67,8 +67,11 @@ TEST(each_thing_that_is_known_of_a_module_makes_its_number)
     look();
     cs_store(&find_object, tells);
     for (uintptr_t i = 0; i < MODULES; i++) {
-        told = (struct found_object){.map = (void *)(1 + i % VALUES), .begin = (void *)(1 + i / VALUES % VALUES), .end = (void *)(1 + i / VALUES / VALUES % VALUES),
-                                     .frames = (void *)(1 + i / VALUES / VALUES / VALUES)};
+        uintptr_t n = i;
+        told.map = (void *)(1 + n % VALUES), n /= VALUES;
+        told.begin = (void *)(1 + n % VALUES), n /= VALUES;
+        told.end = (void *)(1 + n % VALUES), n /= VALUES;
+        told.frames = (void *)(1 + n);
         numbers[i] = cs_module_number(&sample);
         CHECK_IS(cs_module_number(&sample), numbers[i]);
         for (uintptr_t k = 0; k < i; k++) CHECK(numbers[i] != numbers[k]);
