@@ -133,6 +133,17 @@ def test_missing_zlib_is_one_line(build, tmp_path):
     assert done.stderr == "custream: error: libz.so.1 is missing, which a trace ending in .gz needs; nothing is recorded\n"
 
 
+ZLIB = ["deflateInit2_", "deflate", "deflateReset", "deflateSetHeader", "inflateInit2_", "inflate", "inflateEnd"]
+
+
+@pytest.mark.parametrize("lacking", ZLIB)
+def test_a_zlib_that_lacks_a_function_is_none(build, tmp_path, lacking):
+    source = "".join(f"int {name}(void) {{ return 0; }}\n" for name in ZLIB if name != lacking)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "libz.so.1"], input=source, text=True, check=True)
+    done = tool(build, "tool_gzip", tmp_path / "out.gz", tmp_path / "raw", variant="plain", env=environment(build, LD_LIBRARY_PATH=str(tmp_path)))
+    assert done.returncode == 3 and "libz.so.1 is missing" in done.stderr
+
+
 # --- limits of the file ---
 
 def limited(build, path, calls, limit="", **env):
