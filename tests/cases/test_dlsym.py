@@ -155,10 +155,10 @@ def test_a_driver_open_for_all(machine, build):
 
 @pytest.mark.parametrize("flag", ["-l", "-g"])
 def test_a_functions_version_of_the_runtime(machine, flag):
-    """Ours have it too, and nobody gets them who asks for it: the answer is the runtime's own, or that there is none. Only whom the error names differs."""
+    """Ours have it too, and nobody gets them who asks for it: the answer is the runtime's own, or none. Only whom the error names differs."""
     args = [flag, "libcudart.so.13", *questions("program", [*PSEUDO, "libcudart.so.13"], [f"cudaMemsetAsync@libcudart.so.{n}" for n in (13, 12)])]
-    alone, under = ((rc, re.sub(r"\S+: undefined", "undefined", out), err)
-                    for rc, out, err in (machine.run("program", *args, driver=True, preload=preload, CUSTREAM_TRACE="off") for preload in ([], [machine.shim])))
+    runs = (machine.run("program", *args, driver=True, preload=preload, CUSTREAM_TRACE="off") for preload in ([], [machine.shim]))
+    alone, under = ((rc, re.sub(r"\S+: undefined", "undefined", out), err) for rc, out, err in runs)
     assert alone[0] == 0 and "libcudart.so.13+" in alone[1] and under == alone
 
 

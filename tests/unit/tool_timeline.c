@@ -1,8 +1,8 @@
 /*
- * tool_timeline CALLS [FILE_LIMIT [killed|unsure]]: a timeline of that many calls, made from records as the writer thread makes it, at CUSTREAM_TRACE. FILE_LIMIT
- * is the size in bytes beyond which the system refuses to let a file grow, as a full disk would; `killed`: the process is, after the first flush that fails;
- * `unsure`: likewise, but the system has written what it refuses, and refuses the next write too. Prints how often it flushed; the file must be whole after
- * every flush.
+ * tool_timeline CALLS [FILE_LIMIT [killed|unsure]]: a timeline of that many calls, made from records as the writer thread makes it, at
+ * CUSTREAM_TRACE. FILE_LIMIT is the size in bytes beyond which the system refuses to let a file grow, as a full disk would; `killed`: the process is,
+ * after the first flush that fails; `unsure`: likewise, but the system has written what it refuses, and refuses the next write too. Prints how often
+ * it flushed; the file must be whole after every flush.
  */
 #include <errno.h>
 #include <signal.h>
