@@ -160,7 +160,7 @@ static struct cs_routed route_runtime(void *handle, const char *name, const char
     void *found = cs_real_dlvsym(pseudo ? RTLD_DEFAULT : handle, name, version);
     if (!found || !cs_module_is_same(found, (void *)cs_route)) return undecided;
     found = cs_real_dlvsym(RTLD_NEXT, name, version);
-    if (!found && pseudo) found = among_dependencies(name, caller);
+    if (!found && pseudo && !(found = among_dependencies(name, caller))) found = cs_real_dlvsym(RTLD_NEXT, name, version); /* once more: for dlerror() */
     return (struct cs_routed){found, 1};
 }
 

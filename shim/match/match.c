@@ -59,7 +59,7 @@ static bool has_work(const struct cs_record *record)
 void cs_match_muted(const struct cs_thread *thread, const struct cs_record *record)
 {
     if (!has_work(record)) return;
-    struct cs_op *op = cs_op_new(thread, record, cs_clock_ns(record->begin));
+    struct cs_op *op = cs_op_new(thread, record, 0); /* no slice shows when it began */
     op->muted = true;
     if (record->mark) cs_op_marked(op, record->mark);
 }

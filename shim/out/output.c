@@ -58,11 +58,11 @@ const char *cs_output_path(void) { return cs_load_acq(&shown_path); }
 bool cs_output_full(void) { return out.full; }
 const char *cs_output_full_cause(void) { return out.full_cause; }
 
-static bool open_failed(void)
+static bool open_failed(const char *why)
 {
     static char said[PATH_MAX + 256]; /* where there are policies the writer is asked for a file again: the same answer needs no second line */
     char line[sizeof said];
-    snprintf(line, sizeof line, "cannot write the trace %s (CUSTREAM_TRACE): %s; nothing is recorded", out.path, cs_path_why());
+    snprintf(line, sizeof line, "cannot write the trace %s (CUSTREAM_TRACE): %s; nothing is recorded", out.path, why);
     if (strcmp(line, said)) cs_log(CS_LOG_ERROR, "%s", strcpy(said, line));
     return false;
 }
@@ -95,7 +95,7 @@ bool cs_output_open(const struct cs_output_teller *who)
     out.gzip = n > 3 && !strcmp(pattern + n - 3, ".gz");
     if (out.gzip && !cs_gzip_init()) return false;
     int fd = cs_path_open(pattern, out.path, sizeof out.path);
-    if (!adopt_descriptor(fd)) return open_failed();
+    if (!adopt_descriptor(fd)) return open_failed(fd < 0 ? cs_path_why() : strerror(errno));
     make_absolute(out.path);
     show_path();
     if (!out.buffer) out.buffer = cs_memory_map(BUFFER, no_trace);

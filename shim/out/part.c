@@ -124,11 +124,12 @@ int cs_part_create(void)
     *unfinished = 0;
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) { /* NFS and others: with a name from the start */
+        char name[NAME];
         for (int i = 0; i < 100 && fd < 0 && (!i || errno == EEXIST); i++) { /* one of our pid may have been killed */
-            snprintf(unfinished, sizeof unfinished, "%s.%d-%d.next", path, (int)getpid(), i);
-            fd = open(unfinished, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
+            snprintf(name, sizeof name, "%s.%d-%d.next", path, (int)getpid(), i);
+            fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0666);
         }
-        if (fd < 0) *unfinished = 0;
+        if (fd >= 0) strcpy(unfinished, name);
     }
     if (fd >= 0) flock(fd, LOCK_EX | LOCK_NB); /* before another process of this run sees it */
     return fd;

@@ -18,11 +18,9 @@
 
 void cs_process_name(char name[256])
 {
-    char exe[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-    exe[n > 0 ? n : 0] = 0;
-    const char *slash = strrchr(exe, '/');
-    snprintf(name, 256, "%.255s", slash ? slash + 1 : *exe ? exe : "unknown");
+    char exe[PATH_MAX] = ""; /* readlink() puts no end behind it */
+    const char *slash = readlink("/proc/self/exe", exe, sizeof exe - 1) > 0 ? strrchr(exe, '/') : NULL;
+    snprintf(name, 256, "%.255s", slash ? slash + 1 : "unknown");
 }
 
 static int number_of(const char *const *names)
@@ -138,9 +136,9 @@ bool cs_path_is_taken(const struct cs_claim *claim)
 
 size_t cs_path_stem(const char *path) { return strlen(path) - (ends_with(path, ".json.gz") ? 8 : ends_with(path, ".json") ? 5 : 0); }
 
-static const char *why = "";
+static const char *why;
 
-const char *cs_path_why(void) { return *why ? why : strerror(errno); }
+const char *cs_path_why(void) { return why; }
 
 /* The file of that name, if it is for us: empty and locked. -1: `next` tells whether another name may do. */
 static int open_one(const char *name, char *path, size_t size, bool is_asked_for, bool *next)
@@ -165,7 +163,6 @@ static int open_one(const char *name, char *path, size_t size, bool is_asked_for
         return -1;
     }
     snprintf(path, size, "%s", claim.path);
-    why = "";
     return claim.fd;
 }
 

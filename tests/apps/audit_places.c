@@ -23,6 +23,18 @@ PLACE shared_on_default(void)
     if (shared_set(memory, 2, 64, NULL)) exit(9);
 }
 
+/* Without a runtime, from a function whose name is made as the names of the runtime's are. */
+PLACE likeThe_on_stream(void)
+{
+    OK(cuMemsetD8Async, memory, 1, 64, stream);
+    __asm__ volatile("");
+}
+PLACE likeThe_on_default(void)
+{
+    OK(cuMemsetD8Async, memory, 2, 64, NULL);
+    __asm__ volatile("");
+}
+
 /* A runtime inside the program. */
 PLACE libcudart_static_00ff(CUdeviceptr at, CUstream on)
 {
@@ -83,6 +95,9 @@ int main(void)
     for (int i = 0; i < 2; i++) { /* a place is met for the first time, and again */
         shared_on_stream();
         shared_on_default();
+        OK(cuCtxSynchronize);
+        likeThe_on_stream();
+        likeThe_on_default();
         OK(cuCtxSynchronize);
         linked_on_stream();
         linked_on_default();

@@ -136,9 +136,10 @@ def test_older_version_number(run_app):
 
 # ---- Handles and arguments that no driver takes ----
 
-def test_bad_calls(run_app):
-    """Each of some hundred and fifty calls gets the driver's own answer; the refused ones are in the trace with it."""
-    run, trace = both(run_app, "badcalls")
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_DEFAULT_STREAM": "legacy"}], ids=["recorded", "policy"])
+def test_bad_calls(run_app, env):
+    """Each of some hundred and fifty calls gets the driver's own answer, also where a policy looks at its stream; the trace has the refused ones."""
+    run, trace = both(run_app, "badcalls", env=env)
     answers = [line.split() for line in run.check().stdout.splitlines()]
     refused = sorted(name for name, *rest in answers if len(rest) == 1 and rest[0] != "0" and name in set(calls_in(trace)))
     assert len(refused) > 100 and run.stdout.endswith("outputs untouched 1\n") and not said(run)

@@ -142,6 +142,20 @@ def test_rule_of_a_policy_before(tmp_path):
     assert "mine" in life["name"]
 
 
+def test_rule_that_asks_for_the_library_is_forgotten_with_its_policy(tmp_path):
+    """Under such a rule each call is asked anew, so the thread's default stream is decided under the next policy, which has no such rule."""
+    with Remote(tmp_path) as program:
+        replace(program, {"rules": [{"match": {"library": "remote"}, "set": {"default_stream": "per-thread"}}]})
+        program.do("launch legacy 2")
+        replace(program, {"priority": "0:-1"})
+        program.do("launch legacy 3")
+        replace(program, {"default_stream": "per-thread"})
+        program.do("launch legacy 5")
+    trace = program.load()
+    origins = {e["args"]["cs.stream"]: e["args"]["origin"] for e in trace.pairs if e["cat"] == "cs_stream"}
+    assert [origins[e["args"]["cs.stream"]] for e in launches(trace)] == ["per-thread default"] * 2 + ["legacy default"] * 8
+
+
 # ---- Refused ----
 
 @pytest.mark.parametrize("text, part", [

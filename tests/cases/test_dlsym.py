@@ -67,7 +67,7 @@ CASES = {
     "no-such-library": (questions("program", ["libnosuch.so"], ["strtod", "cuInit"]), [], []),
     "versions": (questions("program", ["default", "next", "self", "libc.so.6"],
                            ["strtod@GLIBC_2.2.5", "strtod@GLIBC_2.17", "strtod@NONE_1", "cuLaunchKernel@GLIBC_2.17", "cuLaunchKernel@NONE_1",
-                            "pthread_create@GLIBC_2.34", "no_such@GLIBC_2.17"]), [], []),
+                            "cudaMalloc@NONE_1", "pthread_create@GLIBC_2.34", "no_such@GLIBC_2.17"]), [], []),
 }
 
 
@@ -151,6 +151,15 @@ def test_a_driver_open_for_all(machine, build):
     alone, under = machine.run("program", *args, driver=True), machine.run("program", *args, driver=True, preload=[machine.shim])
     assert alone[0] == under[0] == 0 and "libcuda.so.1" in alone[1]
     assert under[1].splitlines() == expected_of(alone[1], table_symbols(build), "libcustream_shim.so")
+
+
+@pytest.mark.parametrize("flag", ["-l", "-g"])
+def test_a_functions_version_of_the_runtime(machine, flag):
+    """Ours have it too, and nobody gets them who asks for it: the answer is the runtime's own, or none. Only whom the error names differs."""
+    args = [flag, "libcudart.so.13", *questions("program", [*PSEUDO, "libcudart.so.13"], [f"cudaMemsetAsync@libcudart.so.{n}" for n in (13, 12)])]
+    runs = (machine.run("program", *args, driver=True, preload=preload, CUSTREAM_TRACE="off") for preload in ([], [machine.shim]))
+    alone, under = ((rc, re.sub(r"\S+: undefined", "undefined", out), err) for rc, out, err in runs)
+    assert alone[0] == 0 and "libcudart.so.13+" in alone[1] and under == alone
 
 
 def test_a_driver_that_only_the_caller_depends_on(machine, build, tmp_path):

@@ -43,6 +43,7 @@ def scarce(run_app, build, tmp_path):
 
 def says_what_is_missing(run, traces):
     lines = [line for line in run.stderr.splitlines() if line.startswith("custream: ") and "audit: safe" not in line]
+    assert not [line for line in lines if line.endswith(" for ")], "for what?"
     return lines or any(NO_GPU_THREAD in str(Trace(path).json) for path in traces)
 
 

@@ -499,19 +499,32 @@ def test_missing_library(run_app, build, tmp_path):
     assert not said(run_app(WORK, env={"LD_LIBRARY_PATH": search}).check())
 
 
-def test_the_library_beside_the_shim_comes_first(run_app, build, tmp_path):
-    (found,) = [line.split()[-1] for line in subprocess.run(["ldd", build / "custream"], capture_output=True, text=True, check=True).stdout.replace(
-        " (0x", "\n(0x").splitlines() if line.lstrip().startswith("libcjson")]
+@pytest.fixture(scope="module")
+def cjson(build):
+    """The system's library."""
+    shown = subprocess.run(["ldd", build / "custream"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"libcjson\S* => (\S+)", shown)[1]
+
+
+def test_the_library_beside_the_shim_comes_first(run_app, build, tmp_path, cjson):
     beside = tmp_path / "beside"
     beside.mkdir()
     shutil.copy(build / "libcustream_shim.so", beside)
-    shutil.copy(found, beside / "libcjson.so.1")
+    shutil.copy(cjson, beside / "libcjson.so.1")
     search = f"{spoilt(tmp_path / 'spoilt')}:{build / 'fakecuda'}"
     options = {"shim": beside / "libcustream_shim.so", "env": {"CUSTREAM_POLICY": "{}", "LD_LIBRARY_PATH": search}}
     assert mapped(run_app, **options) == (f"['{beside}/libcjson.so.1'] False", [])
     (beside / "libcjson.so.1").write_text("no library\n")  # then as the loader finds it
     options["env"]["LD_LIBRARY_PATH"] = build / "fakecuda"
-    assert mapped(run_app, **options) == (f"['{os.path.realpath(found)}'] False", [])
+    assert mapped(run_app, **options) == (f"['{os.path.realpath(cjson)}'] False", [])
+
+
+def test_the_library_without_a_number_in_its_name(run_app, build, tmp_path, cjson):
+    """Where the one that has it is none."""
+    folder = spoilt(tmp_path / "spoilt")
+    shutil.copy(cjson, folder / "libcjson.so")
+    options = {"env": {"CUSTREAM_POLICY": "{}", "LD_LIBRARY_PATH": f"{folder}:{build / 'fakecuda'}"}}
+    assert mapped(run_app, **options) == (f"['{folder}/libcjson.so'] False", [])
 
 
 @pytest.mark.parametrize("policy", ['{"full": "drop"}', one(priority=-1), '{"full": 1}'])

@@ -133,6 +133,17 @@ def test_missing_zlib_is_one_line(build, tmp_path):
     assert done.stderr == "custream: error: libz.so.1 is missing, which a trace ending in .gz needs; nothing is recorded\n"
 
 
+ZLIB = ["deflateInit2_", "deflate", "deflateReset", "deflateSetHeader", "inflateInit2_", "inflate", "inflateEnd"]
+
+
+@pytest.mark.parametrize("lacking", ZLIB)
+def test_a_zlib_that_lacks_a_function_is_none(build, tmp_path, lacking):
+    source = "".join(f"int {name}(void) {{ return 0; }}\n" for name in ZLIB if name != lacking)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "libz.so.1"], input=source, text=True, check=True)
+    done = tool(build, "tool_gzip", tmp_path / "out.gz", tmp_path / "raw", variant="plain", env=environment(build, LD_LIBRARY_PATH=str(tmp_path)))
+    assert done.returncode == 3 and "libz.so.1 is missing" in done.stderr
+
+
 # --- limits of the file ---
 
 def limited(build, path, calls, limit="", **env):
@@ -171,9 +182,9 @@ def test_a_full_disk_leaves_the_file_whole(build, tmp_path, name, limit):
     full_disk(build, tmp_path / name, limit)
 
 
-def killed(build, path, limit):
+def killed(build, path, limit, how="killed"):
     """After the flush that fails."""
-    done = tool(build, "tool_timeline", 40000, limit, "killed", env=environment(build, CUSTREAM_TRACE=str(path)))
+    done = tool(build, "tool_timeline", 40000, limit, how, env=environment(build, CUSTREAM_TRACE=str(path)))
     assert (done.returncode, done.stdout) == (0, "") and "cannot write on" in done.stderr
 
 
@@ -195,6 +206,13 @@ def test_a_disk_with_room_for_one_trailer_but_not_for_the_next(build, tmp_path):
     size = (tmp_path / "5000.json").stat().st_size
     for more in range(-800, 800, 80):
         full_disk(build, tmp_path / f"{more}.json", size + more)
+
+
+def test_a_write_that_fails_though_it_was_made(build, tmp_path):
+    """As over a network. Neither does the next one go well, so that the trailer of before stays: what has come behind it goes all the same."""
+    killed(build, tmp_path / "t.json", 500000, "unsure")
+    trace = Trace(tmp_path / "t.json")
+    assert 0 < len(trace.host("cuLaunchKernel")) < 40000 and trace.verdict != "ok"
 
 
 def full_disk(build, path, limit):

@@ -363,6 +363,45 @@ TEST(work_in_order_takes_two_tables_of_numbers)
         CHECK(others[i] <= (const void *)order || others[i] >= (const void *)(order + 2 * CS_HELD_WORKS)); /* and no other lies in them */
 }
 
+/* Before that moment it is not certain whether anything was recorded. */
+static cs_u64 edge;
+static enum cs_outside at_the_edge(cs_u64 ticks) { return ticks < edge ? CS_MAY_BE_OUTSIDE : CS_INSIDE; }
+
+static void at_and_behind_the_edge(const struct cs_gpu_sink *to)
+{
+    to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = edge - 1, .end = edge - 1, .stream = 1, .correlation = 99});
+    to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = edge, .end = edge, .stream = 1, .correlation = 1});
+    drains = more;
+}
+
+static cs_u64 shown;
+static bool shows(struct cs_match_found *found) { return shown++, (void)found, false; }
+
+static cs_u64 shown_at(cs_u64 flushes, cs_u64 ns)
+{
+    cs_match.now = (struct cs_since){flushes, ns};
+    cs_held_collect();
+    cs_match_round();
+    return shown;
+}
+
+/* Longer than elsewhere, and not for good: what comes behind it on its stream waits for it. */
+TEST(work_at_the_edge_of_a_window_waits_half_a_second_for_its_call)
+{
+    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .work = shows};
+    cs_clock_init();
+    edge = cs_ticks();
+    REQUIRE(begin_told(&sink));
+    called(1, 100, 10, 20);
+    REQUIRE(told(100, 1, 12, 18) == CS_OP_FOUND);
+    drains = at_and_behind_the_edge;
+    CHECK_IS(shown_at(0, 0), 0);
+    CHECK_IS(shown_at(2, 0), 0);
+    CHECK_IS(shown_at(100, 499999999), 0);
+    CHECK_IS(shown_at(100, 500000000), 1); /* the one at the edge was of a call that was not recorded */
+    CHECK_IS(cs_match.held.work_count, 0);
+}
+
 /* Of a time when nothing was recorded, for sure: no op will come. */
 static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, CS_OUTSIDE; }
 static void one_call(const struct cs_gpu_sink *to) { to->call(&(struct cs_gpu_call){1000, 1001, 7, 5}); }

@@ -17,7 +17,7 @@ static bool begin_told(const struct cs_match_sink *sink)
     return true;
 }
 
-static struct cs_op *called(cs_u32 tid, cs_u32 key, cs_u64 begin, cs_u64 end)
+static inline struct cs_op *called(cs_u32 tid, cs_u32 key, cs_u64 begin, cs_u64 end)
 {
     struct cs_thread thread = {.tid = tid, .key = key};
     struct cs_record record = {.begin = begin, .end = end};

@@ -111,3 +111,24 @@ TEST(a_capture_that_has_ended_covers_nothing_more)
     cs_match_capture_ended(stream, 100, 200);
     CHECK(!cs_captures(stream, 150) && !cs_captures(stream, 250)); /* late calls are taken off their lane */
 }
+
+/* The numbers count anew in each context. */
+TEST(streams_of_one_number_in_several_contexts)
+{
+    enum { CONTEXTS = 4 };
+    struct cs_stream streams[CONTEXTS];
+    struct cs_match_lane *lanes[CONTEXTS];
+    struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 7};
+    REQUIRE(begin());
+    for (cs_u32 i = 0; i < CONTEXTS; i++) {
+        struct cs_op *op = called(1, 1, 10 * (i + 1), 10 * (i + 1) + 1);
+        lanes[i] = lane_of(&streams[i], i + 1);
+        op->lane = lanes[i]->number;
+        work.context = i + 1;
+        CHECK(cs_match_lane_of_work(&work, op) == lanes[i]);
+    }
+    for (work.context = 1; work.context <= CONTEXTS; work.context++) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[work.context - 1]);
+    cs_match_lane_free(&streams[1]);
+    for (work.context = 1; work.context <= CONTEXTS; work.context++)
+        if (work.context != 2) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[work.context - 1]);
+}

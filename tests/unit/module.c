@@ -50,3 +50,30 @@ TEST(without_it)
     CHECK(!cs_module_number(&sample));
     cs_store(&find_object, found);
 }
+
+static struct found_object told;
+static int tells(void *address, struct found_object *found)
+{
+    (void)address;
+    *found = told;
+    return 0;
+}
+
+/* A module that comes to the place of another differs from it in one of these, if in nothing else. */
+TEST(each_thing_that_is_known_of_a_module_makes_its_number)
+{
+    enum { VALUES = 4, MODULES = VALUES * VALUES * VALUES * VALUES };
+    cs_u64 numbers[MODULES];
+    look();
+    cs_store(&find_object, tells);
+    for (uintptr_t i = 0; i < MODULES; i++) {
+        uintptr_t n = i;
+        told.map = (void *)(1 + n % VALUES), n /= VALUES;
+        told.begin = (void *)(1 + n % VALUES), n /= VALUES;
+        told.end = (void *)(1 + n % VALUES), n /= VALUES;
+        told.frames = (void *)(1 + n);
+        numbers[i] = cs_module_number(&sample);
+        CHECK_IS(cs_module_number(&sample), numbers[i]);
+        for (uintptr_t k = 0; k < i; k++) CHECK(numbers[i] != numbers[k]);
+    }
+}

@@ -5,7 +5,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "tests/unit/check.h"
@@ -73,3 +75,33 @@ TEST(with_all_of_that) { swap(); }
 TEST(without_unnamed_files) { no_unnamed = true, swap(); }
 TEST(without_an_exchange) { no_renames = RENAME_EXCHANGE, swap(); }
 TEST(without_any_of_that) { no_unnamed = true, no_renames = RENAME_EXCHANGE | RENAME_NOREPLACE, swap(); }
+
+/* Of a process that had our pid and was killed, or of somebody who knows: they are not ours to delete. */
+TEST(names_that_others_have_for_all_next_parts)
+{
+    char name[64];
+    no_unnamed = true;
+    REQUIRE(cs_parts_begin("t.json"));
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "t.json.%d-%d.next", (int)getpid(), i);
+        REQUIRE(!close(open(name, O_RDWR | O_CREAT | O_EXCL, 0600)));
+    }
+    const int fd = cs_part_create();
+    CHECK(fd == -1 && errno == EEXIST);
+    cs_part_drop(fd);
+    CHECK_IS(files_here(), 100);
+}
+
+/* A short name leads there: the folder is known by links, or is the process's own. */
+TEST(a_folder_so_deep_that_the_file_in_it_has_no_path)
+{
+    char folder[201], file[201];
+    memset(folder, 'd', sizeof folder - 1);
+    memset(file, 'f', sizeof file - 1);
+    folder[200] = file[200] = 0;
+    int depth = 0;
+    for (char here[PATH_MAX]; getcwd(here, sizeof here) && strlen(here) < PATH_MAX - 202; depth++) REQUIRE(!mkdir(folder, 0700) && !chdir(folder));
+    CHECK(!cs_parts_begin(file));
+    CHECK(strlen(cs_parts_path()) < PATH_MAX);
+    while (depth--) REQUIRE(!chdir("..") && !rmdir(folder));
+}

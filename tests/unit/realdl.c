@@ -113,6 +113,24 @@ static void versions_in(const char *library)
 TEST(versions_through_the_gnu_hash_table) { versions_in("libversions_gnu.so"); }
 TEST(versions_through_the_old_hash_table) { versions_in("libversions_sysv.so"); }
 
+static void of_one(void) {}
+static void of_another(void) {}
+
+/* An old version stands last in its chain. What follows it in the table, or behind the table, is none of the chain's. */
+TEST(an_old_version_at_the_end_of_its_chain)
+{
+    enum { GLOBAL_FUNCTION = STB_GLOBAL << 4 | STT_FUNC, HIDDEN = 0x8000 };
+    const ElfW(Sym) symbols[] = {{0}, {.st_name = 1, .st_info = GLOBAL_FUNCTION, .st_shndx = 1, .st_value = (uintptr_t)of_one},
+                                 {.st_name = 1, .st_info = GLOBAL_FUNCTION, .st_shndx = 1, .st_value = (uintptr_t)of_another}};
+    const ElfW(Half) versions[] = {0, HIDDEN | 2, 3};
+    cs_u32 hash = 5381 * 33 + 'f';
+    const cs_u32 gnu[] = {1, 1, 1, 0, ~0u, ~0u, 1, hash | 1, hash | 1}, sysv[] = {1, 3, 1, 0, 0, 0};
+    const struct cs_image by_gnu = {.symbols = symbols, .strings = "\0f", .versions = versions, .gnu_hash = gnu};
+    const struct cs_image by_sysv = {.symbols = symbols, .strings = "\0f", .versions = versions, .sysv_hash = sysv};
+    CHECK(cs_image_symbol(&by_gnu, "f") == (void *)of_one && !cs_image_symbol(&by_gnu, "g"));
+    CHECK(cs_image_symbol(&by_sysv, "f") == (void *)of_one && !cs_image_symbol(&by_sysv, "g"));
+}
+
 TEST(the_module_of_an_address)
 {
     struct cs_module module;

@@ -1,6 +1,8 @@
 /* The ring between an application thread and the writer, and what happens when it is full (base/ring.h, trace/record.h). */
 #include "shim/base/ring.h"
 
+#include <sys/mman.h>
+
 #include "shim/base/memory.h"
 #include "shim/trace/record.h"
 #include "tests/unit/check.h"
@@ -138,4 +140,27 @@ TEST(ring_size_is_a_power_of_two)
     struct cs_thread *t = cs_thread_start();
     REQUIRE(t);
     CHECK_IS((t->ring.mask + 1) * CS_SLOT, 65536);
+}
+
+static size_t pages_of(const struct cs_thread *t)
+{
+    enum { PAGE = 4096 };
+    const size_t bytes = (t->ring.mask + 1) * CS_SLOT;
+    static unsigned char there[1 << 12];
+    size_t count = 0;
+    REQUIRE(bytes / PAGE <= sizeof there && !mincore(t->ring.slots, bytes, there));
+    for (size_t i = 0; i < bytes / PAGE; i++) count += there[i] & 1;
+    return count;
+}
+
+TEST(the_ring_of_a_thread_that_has_ended_takes_no_memory)
+{
+    cs_thread_set_ring_size(1 << 20);
+    struct cs_thread *t = cs_thread_start();
+    REQUIRE(t);
+    for (cs_u64 i = 0; i < (1 << 20) / CS_SLOT; i++) CHECK(call(t, i * 10));
+    CHECK(pages_of(t) > 200);
+    drain(t, UINT64_MAX);
+    cs_thread_recycle(t);
+    CHECK_IS(pages_of(t), 0);
 }
