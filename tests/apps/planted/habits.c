@@ -1,5 +1,5 @@
 /* Habits that cost time: the default stream, waits for the whole device, events and streams that do nothing or are too many. */
-#include "tests/apps/planted/planted.h"
+#include "tests/apps/planted/device.h"
 
 #include <string.h>
 
@@ -130,9 +130,9 @@ void many_events(bool mended) {
     MUST(cuStreamDestroy(stream));
 }
 
-/* More streams with work at once than there are queues to the device. */
+/* More streams with work at once than there are queues to the device: behind what waits in a queue for the work before it, another stream's has to wait. */
 void many_streams(bool mended) {
-    enum { MANY = 24 };
+    enum { MANY = 24, EACH = 20 };
     CUstream streams[MANY];
     struct gate gate = gate_new();
     int count = mended ? 4 : MANY;
@@ -141,7 +141,7 @@ void many_streams(bool mended) {
         gate_wait(gate, streams[i]);
         launch(SECOND, WORK_US / 100, streams[i]);
     }
-    for (int i = 0; i < MANY; i++) launch(FIRST, WORK_US, streams[i % count]);
+    for (int i = 0; i < MANY * EACH; i++) launch(FIRST, WORK_US / 20, streams[i / EACH % count]);
     gate_open(gate);
     device_done();
 }
