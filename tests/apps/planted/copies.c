@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Two streams copy in the same direction, which one engine does. The twin's second stream copies the other way. Behind a kernel all is enqueued ahead. */
+/* Two streams copy in the same direction, for which there is one engine. The twin's second stream copies the other way. All is enqueued ahead. */
 void copies(bool mended) {
     CUstream first = free_stream(), second = free_stream();
     CUdeviceptr one = device_memory(), other = device_memory();

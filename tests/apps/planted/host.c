@@ -50,7 +50,7 @@ void blocked_stream(bool mended) { blocked(mended, wait_for_stream); }
 void blocked_context(bool mended) { blocked(mended, wait_for_context); }
 void blocked_event(bool mended) { blocked(mended, wait_for_event); }
 
-/* Memory is freed between two kernels, and the driver waits until the device has nothing to do: no host function either. The twin's memory is a pool's. */
+/* Memory is freed between two kernels. The driver waits until the device has nothing to do, no host function either. The twin takes a pool's. */
 void frees(bool mended) {
     CUstream stream = free_stream(), other = free_stream();
     struct gate gate = gate_new();

@@ -10,11 +10,11 @@ enum { LONG_US = WORK_US + PAUSE_US };
 /* Each kernel on device 0 waits for an event behind a longer one on device 1, by way of `between` streams that only wait and record. */
 static void by_event(bool mended, int between) {
     struct gate gate = gate_new();
+    CUstream stream = free_stream();
     device_use(1); /* which takes its time, before any stream waits */
     CUstream other = free_stream(), passing = free_stream();
     gate_wait(gate, other);
     device_use(0);
-    CUstream stream = free_stream();
     gate_wait(gate, stream);
     launch(FIRST, WORK_US, stream);
     device_use(1);
@@ -167,7 +167,7 @@ void unknown(bool mended) {
 
 /* --- what room there is --- */
 
-/* Each kernel takes all threads of the device, so that of the other stream has to wait; the twin's take an eighth. Simulated with CUSTREAM_FAKE_FULL. */
+/* Each kernel takes all threads of the device, so the other stream's has to wait; the twin's take an eighth. Simulated: CUSTREAM_FAKE_FULL=1. */
 void device_full(bool mended) {
     enum { BLOCK = 1024 };
     CUstream streams[2] = {free_stream(), free_stream()};

@@ -41,7 +41,8 @@ program own_code, blocked_stream, blocked_context, blocked_event, blocked_copy, 
 program event_device, event_chain, event_gate, event_host, legacy_holds, holds_legacy, own_order, host_function, graph_edge, memory_value, unknown;
 program device_full;
 program copies, synchronous_copies, pageable_copies, one_engine;
-program legacy_serial, legacy_blocking, device_sync, early_record, never_recorded, wait_for_nothing, many_events, many_streams, priorities, spinning, failing;
+program legacy_serial, legacy_blocking, device_sync, spinning;
+program early_record, never_recorded, wait_for_nothing, many_events, many_streams, priorities, failing;
 
 #ifdef __cplusplus
 }

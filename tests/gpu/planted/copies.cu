@@ -10,7 +10,7 @@ static void copy_down(char *to, const char *from, cudaStream_t stream) {
     MUST(cudaMemcpyAsync(to, from, copy_bytes, cudaMemcpyDeviceToHost, stream));
 }
 
-// Two streams copy in the same direction, which one engine does. The twin's second stream copies the other way. Behind a kernel all is enqueued ahead.
+// Two streams copy in the same direction, for which there is one engine. The twin's second stream copies the other way. All is enqueued ahead.
 void copies(bool mended) {
     cudaStream_t first = free_stream(), second = free_stream();
     char *one = device_memory(), *other = device_memory(), *from = pinned_memory(), *to = pinned_memory();

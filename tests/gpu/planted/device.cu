@@ -13,9 +13,9 @@ static __device__ void sleep_for(unsigned us) {
     }
     __syncthreads();
 }
-static __global__ void sleep_first(unsigned us) { sleep_for(us); }
-static __global__ void sleep_second(unsigned us) { sleep_for(us); }
-static __global__ void sleep_third(unsigned us) { sleep_for(us); }
+__global__ void sleep_first(unsigned us) { sleep_for(us); }
+__global__ void sleep_second(unsigned us) { sleep_for(us); }
+__global__ void sleep_third(unsigned us) { sleep_for(us); }
 
 static void (*const kernels[KERNELS])(unsigned) = {sleep_first, sleep_second, sleep_third};
 

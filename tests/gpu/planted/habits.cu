@@ -98,7 +98,7 @@ void wait_for_nothing(bool mended) {
     cudaEvent_t event = event_new();
     auto rounds = [=](int waits) {
         for (int i = 0; i < ROUNDS; i++) {
-            launch(FIRST, WORK_US / 20, stream);
+            launch(FIRST, WORK_US / 100, stream);
             MUST(cudaEventRecord(event, stream));
             for (int j = 0; j < waits; j++) MUST(cudaStreamWaitEvent(stream, event));
         }
@@ -124,14 +124,14 @@ void many_events(bool mended) {
     MUST(cudaStreamDestroy(stream));
 }
 
-// More streams with work at once than there are queues to the device: behind what waits in a queue for the work before it, another stream's has to wait.
+// More streams with work at once than there are queues to the device: what waits for the work before it holds the other streams of its queue.
 void many_streams(bool mended) {
     enum { MANY = 24, EACH = 20 };
     cudaStream_t streams[MANY];
     Gate gate;
     int count = mended ? 4 : MANY;
+    for (int i = 0; i < count; i++) streams[i] = free_stream();
     for (int i = 0; i < count; i++) {
-        streams[i] = free_stream();
         gate.wait(streams[i]);
         launch(SECOND, WORK_US / 100, streams[i]);
     }

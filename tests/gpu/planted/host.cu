@@ -61,7 +61,7 @@ void blocked_copy(bool mended) {
     });
 }
 
-// Memory is freed between two kernels, and the driver waits until the device has nothing to do: no host function either. The twin's memory is a pool's.
+// Memory is freed between two kernels. The driver waits until the device has nothing to do, no host function either. The twin takes a pool's.
 void frees(bool mended) {
     cudaStream_t stream = free_stream(), other = free_stream();
     if (mended) {

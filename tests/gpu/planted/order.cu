@@ -10,11 +10,11 @@ enum { LONG_US = WORK_US + PAUSE_US };
 // Each kernel on device 0 waits for an event behind a longer one on device 1, by way of `between` streams that only wait and record.
 static void by_event(bool mended, int between) {
     Gate gate;
+    cudaStream_t stream = free_stream();
     device_use(1); // which takes its time, before any stream waits
     cudaStream_t other = free_stream(), passing = free_stream();
     gate.wait(other);
     device_use(0);
-    cudaStream_t stream = free_stream();
     gate.wait(stream);
     launch(FIRST, WORK_US, stream);
     for (int i = 0; i < ROUNDS; i++) {
@@ -168,7 +168,7 @@ void unknown(bool mended) {
 
 // --- what room there is ---
 
-// Each kernel takes all threads of the device, so that of the other stream has to wait; the twin's take an eighth. Simulated with CUSTREAM_FAKE_FULL.
+// Each kernel takes all threads of the device, so the other stream's has to wait; the twin's take an eighth. Simulated: CUSTREAM_FAKE_FULL=1.
 void device_full(bool mended) {
     constexpr int BLOCK = 1024;
     cudaStream_t first = free_stream(), second = free_stream();
