@@ -35,7 +35,7 @@ $(B)/tests/null_stream $(B)/tests/graph_copies: $(B)/tests/%: $(APPS_DIR)/%.c $(
 # Programs that plant what a report must find.
 PLANTED_SRC := $(wildcard $(APPS_DIR)/planted/*.c)
 TEST_PROGRAMS += $(B)/tests/planted
-$(B)/tests/planted: $(PLANTED_SRC) $(APPS_DIR)/planted/planted.h $(APPS_DIR)/module.mk $(FAKE)/libcuda.so.1
+$(B)/tests/planted: $(PLANTED_SRC) $(APPS_DIR)/planted/planted.h $(APPS_DIR)/planted/device.h $(APPS_DIR)/module.mk $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) $(LDFLAGS) $(PLANTED_SRC) -o $@ $(APPS_DRIVER)
 # A program that uses the library: its folder is where the program is.

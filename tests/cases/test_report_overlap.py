@@ -70,6 +70,14 @@ def test_a_full_device(tmp_path):
     assert pairs(story, tmp_path) == [("stream 13", "stream 14", "device_full", 1000, 1)]
 
 
+def test_a_full_device_makes_room_block_by_block(tmp_path):
+    """The second kernel begins as the first one's first blocks have ended, 50 us before its last."""
+    story = two_streams()
+    end = story.kernel(13, 0, 10, 1 * MS, **FULL)
+    story.kernel(14, 3, end - 50, 1 * MS, **FULL)
+    assert pairs(story, tmp_path) == [("stream 13", "stream 14", "device_full", 950, 1)]
+
+
 def test_no_reason_in_the_trace(tmp_path):
     story = two_streams()
     story.kernel(14, 3, story.kernel(13, 0, 10, 1 * MS), 1 * MS)

@@ -9,7 +9,8 @@ from tests.report import Report
 from tests.reportmodel import Model, check_idle, end_of, ns
 
 COMMON = {"CUSTREAM_FAKE_DEVICES": 2, "CUSTREAM_FAKE_COPY_NS": 3_000_000, "CUSTREAM_FAKE_COPY_ENGINES": 1}
-OWN = {"graph_edge": {"CUSTREAM_GRAPH": "node"}, "unknown": {"CUSTREAM_WINDOW": "profiler"}, "many_streams": {"CUSTREAM_FAKE_QUEUES": 8}}
+OWN = {"graph_edge": {"CUSTREAM_GRAPH": "node"}, "unknown": {"CUSTREAM_WINDOW": "profiler"}, "many_streams": {"CUSTREAM_FAKE_QUEUES": 8},
+       "device_full": {"CUSTREAM_FAKE_FULL": 1}}
 SHARE = 0.95  # of what a program planted and measured, so much at least must be found
 
 # What the host's thread did while the GPU was idle.
@@ -23,7 +24,7 @@ HELD = ["event_device", "event_chain", "event_gate", "event_host", "legacy_holds
         "unknown"]
 GRAPHS = {"graph_edge"}  # the model has none
 # Streams ran one after the other for these causes, though the device was not idle.
-SERIALIZED = {"copies": "copy_engine", "legacy_serial": "legacy", "legacy_blocking": "legacy", "many_streams": "hardware_queue"}
+SERIALIZED = {"copies": "copy_engine", "device_full": "device_full", "legacy_serial": "legacy", "legacy_blocking": "legacy", "many_streams": "hardware_queue"}
 # Programs in which something is to be found, and what it costs at most: a figure that the report gives elsewhere, or None where no cost is known.
 FINDINGS = {
     "legacy_holds": lambda report: legacy_cost(report), "holds_legacy": lambda report: legacy_cost(report),

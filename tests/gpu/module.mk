@@ -13,7 +13,8 @@ GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_TOOLKIT)/include
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
-                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so libcupti_kinds.so shared_work null_stream graph_copies planted libboth_ways.so cupti_calls hazards-static hazards-shared \
+                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so libcupti_kinds.so shared_work null_stream graph_copies \
+                                  planted planted-runtime libboth_ways.so cupti_calls hazards-static hazards-shared \
                                   $(foreach how,static shared static-ptds shared-ptds,default_stream-$(how)))
 
 .PHONY: gpu-programs check-gpu
@@ -89,9 +90,14 @@ $(G)/unlucky $(G)/two_gpu $(G)/many $(G)/shared_work: $(G)/%: tests/gpu/%.c
 $(G)/null_stream $(G)/graph_copies: $(G)/%: tests/apps/%.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
-$(G)/planted: $(wildcard tests/apps/planted/*.c) tests/apps/planted/planted.h
+$(G)/planted: $(wildcard tests/apps/planted/*.c tests/apps/planted/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -I. $(filter %.c,$^) -o $@ -L$(CUDA_STUBS) -lcuda
+$(G)/planted-%.o: tests/apps/planted/%.c tests/apps/planted/planted.h
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -I. -c $< -o $@
+$(G)/planted-runtime: $(wildcard tests/gpu/planted/*.cu) tests/gpu/planted/device.cuh $(G)/planted-main.o $(G)/planted-measure.o
+	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -I. -cudart static $(filter %.cu %.o,$^) -o $@ -L$(CUDA_STUBS) -lcuda
 $(G)/libcupti_client.so: tests/gpu/cupti_client.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -isystem $(CUPTI_INC) -fPIC -shared $< -o $@ -lpthread -ldl

@@ -1,5 +1,5 @@
 /* Habits that cost time: the default stream, waits for the whole device, events and streams that do nothing or are too many. */
-#include "tests/apps/planted/planted.h"
+#include "tests/apps/planted/device.h"
 
 #include <string.h>
 
@@ -106,7 +106,7 @@ void wait_for_nothing(bool mended) {
     struct gate gate = gate_new();
     if (mended) gate_wait(gate, stream);
     for (int i = 0; i < ROUNDS; i++) {
-        launch(FIRST, WORK_US / 20, stream);
+        launch(FIRST, WORK_US / 100, stream);
         MUST(cuEventRecord(event, stream));
         for (int j = 0; !mended && j < WAITS; j++) MUST(cuStreamWaitEvent(stream, event, 0));
     }
@@ -130,18 +130,18 @@ void many_events(bool mended) {
     MUST(cuStreamDestroy(stream));
 }
 
-/* More streams with work at once than there are queues to the device. */
+/* More streams with work at once than there are queues to the device: what waits for the work before it holds the other streams of its queue. */
 void many_streams(bool mended) {
-    enum { MANY = 24 };
+    enum { MANY = 24, EACH = 20 };
     CUstream streams[MANY];
     struct gate gate = gate_new();
     int count = mended ? 4 : MANY;
+    for (int i = 0; i < count; i++) streams[i] = free_stream();
     for (int i = 0; i < count; i++) {
-        streams[i] = free_stream();
         gate_wait(gate, streams[i]);
         launch(SECOND, WORK_US / 100, streams[i]);
     }
-    for (int i = 0; i < MANY; i++) launch(FIRST, WORK_US, streams[i % count]);
+    for (int i = 0; i < MANY * EACH; i++) launch(FIRST, WORK_US / 20, streams[i / EACH % count]);
     gate_open(gate);
     device_done();
 }
@@ -155,8 +155,8 @@ void priorities(bool mended) {
     for (int i = 0; i < 2; i++) {
         int asked = mended ? (i ? greatest : least) : greatest - 5 * (i + 1);
         MUST(cuStreamCreateWithPriority(&streams[i], CU_STREAM_NON_BLOCKING, asked));
-        gate_wait(gate, streams[i]);
     }
+    for (int i = 0; i < 2; i++) gate_wait(gate, streams[i]);
     for (int i = 0; i < 2 * ROUNDS; i++) launch(i % 2 ? SECOND : FIRST, WORK_US, streams[i % 2]);
     gate_open(gate);
     device_done();

@@ -1,5 +1,5 @@
 /* The host had not enqueued the next work: what its thread did meanwhile. */
-#include "tests/apps/planted/planted.h"
+#include "tests/apps/planted/device.h"
 
 /* The same kernels, enqueued before the first of them begins. */
 static void enqueued_ahead(CUstream stream) {
@@ -46,19 +46,35 @@ static void wait_for_event(CUstream other) {
     MUST(cuEventSynchronize(event));
     MUST(cuEventDestroy(event));
 }
-/* It frees what the device no longer uses; the driver waits until it has nothing to do. */
-static void free_memory(CUstream other) {
-    CUdeviceptr memory = device_memory();
-    (void)other;
-    MUST(cuMemFree(memory));
-}
-
 void blocked_stream(bool mended) { blocked(mended, wait_for_stream); }
 void blocked_context(bool mended) { blocked(mended, wait_for_context); }
 void blocked_event(bool mended) { blocked(mended, wait_for_event); }
+
+/* Memory is freed between two kernels. The driver waits until the device has nothing to do, no host function either. The twin takes a pool's. */
 void frees(bool mended) {
-    if (!mended) blocked(false, free_memory);
-    else blocked(true, wait_for_stream);
+    CUstream stream = free_stream(), other = free_stream();
+    struct gate gate = gate_new();
+    if (mended) gate_wait(gate, stream);
+    launch(FIRST, WORK_US, stream);
+    for (int i = 0; i < ROUNDS; i++) {
+        CUdeviceptr memory;
+        if (mended) {
+            MUST(cuMemAllocAsync(&memory, copy_bytes, stream));
+            launch(FIRST, WORK_US, stream);
+            MUST(cuMemFreeAsync(memory, stream));
+            continue;
+        }
+        memory = device_memory();
+        MUST(cuStreamSynchronize(stream));
+        pause_on(other);
+        int64_t begin = now_ns();
+        MUST(cuMemFree(memory));
+        measured.cost_ns += now_ns() - begin;
+        launch(FIRST, WORK_US, stream);
+    }
+    gate_open(gate);
+    device_done();
+    measured.idle_ns = measured.cost_ns; /* not the host functions' time, in case that the driver does not wait for those */
 }
 
 /* Device 0 idles while the thread that feeds it copies from device 1, which takes its time. */
@@ -82,15 +98,15 @@ void blocked_copy(bool mended) {
     device_done();
 }
 
-/* Kernels that are shorter than what it takes to launch one, on the simulated GPU some nanoseconds; the twin puts them all into a graph. */
+/* Kernels that are shorter than the host's time between two launches, as in a framework; the twin puts them all into a graph. */
 void launch_bound(bool mended) {
-    enum { SHORT_KERNELS = 500, SHORT_NS = 20 };
     CUstream stream = free_stream();
     CUgraph graph;
     CUgraphExec exec;
     int64_t begin = 0, last = 0;
     if (mended) MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    for (int i = 0; i < SHORT_KERNELS; i++) {
+    for (int i = 0; i < LAUNCHES; i++) {
+        if (!mended) spin(BETWEEN_US);
         last = now_ns();
         launch(FIRST, 0, stream);
         if (!i) begin = now_ns();
@@ -100,6 +116,6 @@ void launch_bound(bool mended) {
         MUST(cuGraphInstantiate(&exec, graph, 0));
         MUST(cuGraphLaunch(exec, stream));
     }
-    measured.idle_ns = last - begin - SHORT_KERNELS * SHORT_NS;
+    measured.idle_ns = last - begin - LAUNCHES * SHORT_US * 1000ll;
     device_done();
 }

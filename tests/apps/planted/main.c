@@ -1,9 +1,11 @@
 /*
- * planted NAME [mended] [BYTES]: runs one of the programs below, and prints what it planted, and measured on the host, as JSON: of a twin, 0. BYTES is the size of each
- * copy. `planted` alone lists the names, with what each plants.
+ * planted NAME [mended] [BYTES]: runs one of the programs below, and prints what it planted, and measured on the host, as JSON: of a twin, 0. BYTES is
+ * the size of each copy. `planted` alone lists the names, with what each plants.
  */
 #include "tests/apps/planted/planted.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct row {
@@ -29,6 +31,7 @@ static const struct row {
     {"memory_value", "memory_value", NULL, memory_value},
     {"unknown", "unknown", NULL, unknown},
     {"copies", "copy_engine", NULL, copies},
+    {"device_full", "device_full", NULL, device_full},
     {"legacy_serial", "legacy", "CS101", legacy_serial},
     {"legacy_blocking", "legacy", "CS102", legacy_blocking},
     {"device_sync", "host", "CS103", device_sync},

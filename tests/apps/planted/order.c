@@ -1,5 +1,5 @@
 /* The next work was enqueued, and something on the GPU held it. All is enqueued ahead, behind gates, so that the host has no part in it. */
-#include "tests/apps/planted/planted.h"
+#include "tests/apps/planted/device.h"
 
 extern CUresult CUDAAPI cuProfilerStart(void), CUDAAPI cuProfilerStop(void); /* of cudaProfiler.h, which not every package of headers has */
 
@@ -10,12 +10,14 @@ enum { LONG_US = WORK_US + PAUSE_US };
 /* Each kernel on device 0 waits for an event behind a longer one on device 1, by way of `between` streams that only wait and record. */
 static void by_event(bool mended, int between) {
     struct gate gate = gate_new();
-    CUstream stream = free_stream(), other, passing;
+    CUstream stream = free_stream();
+    device_use(1); /* which takes its time, before any stream waits */
+    CUstream other = free_stream(), passing = free_stream();
+    gate_wait(gate, other);
+    device_use(0);
     gate_wait(gate, stream);
     launch(FIRST, WORK_US, stream);
     device_use(1);
-    other = free_stream(), passing = free_stream();
-    gate_wait(gate, other);
     for (int i = 0; i < ROUNDS; i++) {
         CUevent event = event_new();
         launch(SECOND, LONG_US, other);
@@ -124,16 +126,13 @@ void graph_edge(bool mended) {
     CUstream stream = free_stream();
     CUgraph graph;
     CUgraphExec exec;
-    struct gate gate = gate_new();
     MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     launch(FIRST, WORK_US, stream);
     if (!mended) pause_on(stream);
     launch(SECOND, WORK_US, stream);
     MUST(cuStreamEndCapture(stream, &graph));
     MUST(cuGraphInstantiate(&exec, graph, 0));
-    gate_wait(gate, stream);
-    for (int i = 0; i < ROUNDS; i++) MUST(cuGraphLaunch(exec, stream));
-    gate_open(gate);
+    for (int i = 0; i < ROUNDS; i++) MUST(cuGraphLaunch(exec, stream)); /* without a gate: the driver may want one launch's end before another */
     device_done();
 }
 
@@ -164,4 +163,25 @@ void memory_value(bool mended) { by_value(mended, nothing, nothing); }
 void unknown(bool mended) {
     MUST(cuProfilerStart());
     by_value(mended, cuProfilerStop, cuProfilerStart);
+}
+
+/* --- what room there is --- */
+
+/* Each kernel takes all threads of the device, so the other stream's has to wait; the twin's take an eighth. Simulated: CUSTREAM_FAKE_FULL=1. */
+void device_full(bool mended) {
+    enum { BLOCK = 1024 };
+    CUstream streams[2] = {free_stream(), free_stream()};
+    struct gate gate = gate_new();
+    int processors, threads;
+    MUST(cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    MUST(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0));
+    unsigned grid = (unsigned)(processors * (threads / BLOCK)), block = mended ? BLOCK / 8 : BLOCK;
+    for (int i = 0; i < 2; i++) {
+        gate_wait(gate, streams[i]);
+        launch(THIRD, WORK_US / 100, streams[i]);
+    }
+    for (int i = 0; i < 2 * ROUNDS; i++) launch_blocks(i % 2 ? SECOND : FIRST, grid, block, WORK_US, streams[i % 2]);
+    gate_open(gate);
+    device_done();
+    measured.cost_ns = (ROUNDS - 1) * WORK_US * 1000ll;
 }

@@ -14,6 +14,7 @@ bool fake_direct;
 uint64_t fake_copy_ns;
 unsigned fake_queues;
 bool fake_copy_engines;
+bool fake_full;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Marks this library for what it is: nothing else exports this name. */
@@ -72,6 +73,7 @@ __attribute__((constructor)) static void read_settings(void) {
     fake_direct = fake_setting("CUSTREAM_FAKE_DIRECT", 0) != 0;
     fake_copy_ns = (uint64_t)fake_setting("CUSTREAM_FAKE_COPY_NS", 0);
     fake_queues = (unsigned)fake_setting("CUSTREAM_FAKE_QUEUES", 0) % (FAKE_QUEUES + 1);
+    fake_full = fake_setting("CUSTREAM_FAKE_FULL", 0) != 0;
     fake_copy_engines = fake_setting("CUSTREAM_FAKE_COPY_ENGINES", 0) != 0;
     counts_path = getenv("CUSTREAM_FAKE_COUNTS");
     if (counts_path) atexit(write_counts);

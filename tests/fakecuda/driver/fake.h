@@ -36,6 +36,7 @@ extern int fake_ready;   /* 1 once initialised with nothing to inject, count, tr
 extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
 extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set takes */
 extern unsigned fake_queues;  /* CUSTREAM_FAKE_QUEUES: hardware queues of a device; 0: as many as streams */
+extern bool fake_full;        /* CUSTREAM_FAKE_FULL: kernels that take all threads of a device run one after the other */
 extern bool fake_copy_engines; /* CUSTREAM_FAKE_COPY_ENGINES: copies in one direction run one after the other */
 CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced); /* any thread, lock not held */
 CUresult fake_leave(struct fake_trace_call *traced, CUresult result);        /* returns the result; after each fake_enter */
@@ -229,6 +230,8 @@ struct fake_context {
     unsigned capturing_blocking;   /* blocking streams that are being captured */
     uint64_t queue_ends[FAKE_QUEUES]; /* by hardware queue: latest end of what went through it */
     uint64_t blocking_end;         /* latest end on any blocking stream */
+    const struct fake_op *filling; /* the kernel that takes all of the device, and when the last one ended */
+    uint64_t filled_until;
     struct fake_context *next;
 };
 

@@ -129,6 +129,15 @@ static bool queue_clear_for(const struct fake_stream *stream, uint64_t sequence)
 
 static uint64_t queue_end(const struct fake_stream *stream) { return fake_queues ? stream->context->queue_ends[queue_of(stream)] : 0; }
 
+/* With CUSTREAM_FAKE_FULL: a kernel that takes all threads of the device, as device.c tells of it, has it for itself. */
+static bool fills(const struct fake_op *op) {
+    enum { DEVICE_THREADS = 132 * 2048 };
+    const CUDA_KERNEL_NODE_PARAMS *p = &op->work.kernel.params;
+
+    if (!fake_full || op->work.type != WORK_KERNEL) return false;
+    return (uint64_t)p->gridDimX * p->gridDimY * p->gridDimZ * p->blockDimX * p->blockDimY * p->blockDimZ >= DEVICE_THREADS;
+}
+
 static uint64_t implicit_end(const struct fake_stream *stream) {
     if (stream->legacy) return stream->context->blocking_end;
     return fake_blocking(stream) ? stream->context->legacy->last_end : 0;
@@ -139,6 +148,10 @@ static void finish_op(struct fake_stream *stream, struct fake_op *op) {
     if (!stream->head) stream->tail = NULL;
     stream->last_end = max_of(stream->last_end, op->running.end);
     if (fake_blocking(stream)) stream->context->blocking_end = max_of(stream->context->blocking_end, op->running.end);
+    if (op == stream->context->filling) {
+        stream->context->filling = NULL;
+        stream->context->filled_until = op->running.end;
+    }
     if (fake_queues) stream->context->queue_ends[queue_of(stream)] = max_of(queue_end(stream), op->running.end);
     if (op->done) {
         op->done->done = true;
@@ -158,7 +171,13 @@ static bool run_stream(struct fake_stream *stream) {
         struct fake_op *op = stream->head;
         uint64_t ready = max_of(max_of(op->issued, stream->last_end), max_of(implicit_end(stream), queue_end(stream)));
 
-        if (!clear_for(stream, op->sequence) || !queue_clear_for(stream, op->sequence) || !fake_work_step(&op->work, &op->running, ready)) break;
+        if (!clear_for(stream, op->sequence) || !queue_clear_for(stream, op->sequence)) break;
+        if (fills(op)) {
+            if (stream->context->filling && stream->context->filling != op) break;
+            stream->context->filling = op;
+            ready = max_of(ready, stream->context->filled_until);
+        }
+        if (!fake_work_step(&op->work, &op->running, ready)) break;
         finish_op(stream, op);
         finished = true;
     }

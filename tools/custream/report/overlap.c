@@ -81,12 +81,14 @@ static bool made_room(struct search *s, uint32_t stream, int64_t to)
     return false;
 }
 
-/* Whether the wait can be for that stream's work. Legacy order and the host wait until all is done, and are not over while it runs. */
+/* Whether the wait can be for that stream's work. Legacy order and the host wait until all is done, and are not over while it runs. A kernel makes room as
+ * its first blocks end, and may go on. */
 static bool eligible(struct search *s, const struct wait *wait, uint32_t stream)
 {
     const struct stream *other = &s->run->streams[stream];
     struct timeline *timeline = &s->timelines.by_stream[stream];
     if (wait->cause == CAUSE_LEGACY && other->origin == ORIGIN_CREATED && other->non_blocking) return false;
+    if (wait->cause == CAUSE_DEVICE_FULL) return timeline_running(timeline, s->run, wait->to - RELEASE_NS) != NONE;
     if (wait->cause != CAUSE_LEGACY && wait->cause != CAUSE_HOST) return made_room(s, stream, wait->to);
     const uint32_t last = timeline_last(timeline, s->run, wait->to - 1);
     return last != NONE && timeline->end[last] <= wait->to;
