@@ -2,11 +2,20 @@
 import pathlib
 import subprocess
 import tempfile
+import time
 
 from tests.apprun import read
 from tests.cases.conftest import app_environment
 
 BUILD = pathlib.Path(__file__).resolve().parents[1] / "build"
+
+
+def until(what, seconds=30):
+    """Waits for what is certain to come."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it has not come about"
+        time.sleep(0.01)
 
 
 def ctl(*words, text="", timeout=60, **options):

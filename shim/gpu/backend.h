@@ -21,7 +21,7 @@ struct cs_gpu_backend {
     void (*catch_up)(void);                      /* each round: with what others have done to the profiler since; NULL: nobody can */
     void (*flush)(bool all);                     /* brings in what has ended; `all`: also what has not, the last one */
     void (*drain)(const struct cs_gpu_sink *to);
-    void (*stop)(void);                          /* after the last flush: calls cost what they cost before */
+    void (*stop)(bool lets_go);                  /* after the last flush; `lets_go`: another copy of the profiler takes its place */
     cs_u64 (*poll)(void);                        /* between flushes, where it is not NULL; returns the pause until the next, ns */
     void (*pause)(bool on);                      /* what is enqueued from now on gets no times, and costs what it cost before; NULL: it sees no calls but recorded ones */
     bool (*serves)(void);                        /* others get what they asked for through it, so it must go on; NULL: nobody does */
@@ -49,8 +49,8 @@ extern const char cs_gpu_taken[];
 /* What may hold the backend back, each for itself; it is at work while nothing does.
  *
  * PROFILER: another one wants what the backend has and can't share. It lets go before cs_gpu_step_back returns (within so long); `why` in words, for the
- * timeline. WINDOW: calls are not recorded for the time being. It looks at no further ones, and lets go once the times of those before have come, or none
- * have for a while; nobody waits for that. cs_gpu_come_back has it at work again before it returns, within so long; 0: soon. */
+ * timeline. WINDOW: calls are not recorded for the time being. It looks at no further ones, and does not begin if it has not yet. cs_gpu_come_back has it at work
+ * again before it returns, within so long; 0: soon. */
 enum cs_gpu_away { CS_GPU_AWAY_PROFILER = 1, CS_GPU_AWAY_WINDOW = 2 };
 void cs_gpu_step_back(enum cs_gpu_away reason, const char *why, unsigned timeout_ms);
 void cs_gpu_come_back(enum cs_gpu_away reason, unsigned timeout_ms);
@@ -69,7 +69,7 @@ void cs_gpu_finish(unsigned timeout_ms);
 
 /* The writer's. */
 void cs_gpu_drain(const struct cs_gpu_sink *to);
-void cs_gpu_expect(bool work, cs_u64 come);     /* each round: whether work is under way whose times have not come; how many have */
+void cs_gpu_expect(bool work);                  /* each round: whether work is under way whose times have not come */
 bool cs_gpu_is_on(void);                        /* there is a backend */
 bool cs_gpu_rests(void);                        /* and something holds it back */
 bool cs_gpu_calls_missing(bool now);            /* the writer: work comes, and no calls for it; the backend: asks, and resets */

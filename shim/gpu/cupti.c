@@ -110,14 +110,18 @@ static void drain(const struct cs_gpu_sink *to)
     if (lost) to->lost(lost, "CUPTI had no buffer to write to");
 }
 
-static void stop(void)
+/*
+ * cuptiFinalize takes CUPTI out of the driver under the feet of threads that are in a call: under JAX, whose threads compile and launch, the process died. So only where
+ * another copy of CUPTI could not work otherwise. Whoever only rests disables what was asked for; at the end of the process the driver goes anyway.
+ */
+static void stop(bool lets_go)
 {
     cs_store_rel(&cs_stream_gpu_id, NULL);
     cs_store_rel(&cs_graph_profiler_ids, NULL);
     cs_share_end();
     cs_cupti_ask_end();
-    if (!cs_cupti.cuptiFinalize || cs_share_subscribed()) return;
-    cs_cupti.cuptiFinalize(); /* without it every driver call goes on paying */
+    if (!lets_go || !cs_cupti.cuptiFinalize || cs_share_subscribed()) return;
+    cs_cupti.cuptiFinalize();
     cs_share_finalized();
 }
 

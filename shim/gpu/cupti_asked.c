@@ -48,6 +48,7 @@ struct request {
 static _Atomic bool at_work, paused;
 static _Atomic unsigned refused;  /* CUPTI does not have them: not asked again while we are at work */
 static _Atomic bool filter_holds; /* it was on when the first context was made, or there is none, and nobody has disabled DRIVER since */
+static _Atomic bool graphs_hold;  /* GRAPH_TRACE was on when the first context was made, or there is none, and has not been off since: see wants_whole_graphs */
 
 /* What CUPTI has been asked for: a struct request whose kinds any thread may read. */
 static struct {
@@ -57,9 +58,11 @@ static struct {
 
 /* --- what is wanted --- */
 
+/* With GRAPH_TRACE on, cuGraphLaunch of a graph that was instantiated while it was off makes the process die (docs/measurements.md); its nodes one by one are
+ * harmless. So it is on before there can be a graph and stays on, or never comes. What another client asks for it gets, as it would alone. */
 static bool wants_whole_graphs(void)
 {
-    const bool ours = !cs_option_is(CS_OPTION_GRAPH, "node") && !cs_share_wants_nodes();
+    const bool ours = cs_load(&graphs_hold) && !cs_option_is(CS_OPTION_GRAPH, "node") && !cs_share_wants_nodes();
     return ours || cs_share_wants(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
@@ -73,7 +76,7 @@ static unsigned rows_with(enum when when)
 /* Any thread. */
 static struct request wanted(void)
 {
-    if (!cs_load(&at_work)) return (struct request){0};
+    if (!cs_load(&at_work)) return (struct request){.kinds = cs_load(&paused) && wants_whole_graphs() ? rows_with(WHOLE_GRAPHS) & ~cs_load(&refused) : 0};
     const bool filter = cs_load(&filter_holds);
     const unsigned kinds = rows_with(ALWAYS) | rows_with(IF_THERE) | (wants_whole_graphs() ? rows_with(WHOLE_GRAPHS) : 0) | (filter ? 0 : rows_with(ALL_CALLS));
     return (struct request){.kinds = kinds & ~cs_load(&refused), .filter = filter, .callbacks = true};
@@ -110,6 +113,7 @@ static bool any_context(void)
 
 static void disable(unsigned kinds)
 {
+    if (kinds & rows_with(WHOLE_GRAPHS)) cs_store(&graphs_hold, false);
     for (int i = 0; i < ROWS; i++) {
         if (!(kinds & 1u << i)) continue;
         atomic_fetch_and(&asked.kinds, ~(1u << i));
@@ -179,8 +183,11 @@ CUptiResult cs_cupti_ask_begin(const char **name)
     cs_cupti_calls_read();
     cs_store(&refused, 0);
     cs_store(&filter_holds, (cs_load(&filter_holds) || !any_context()) && !called_back);
+    const bool first = !cs_load(&graphs_hold) && !any_context();
+    cs_store(&graphs_hold, cs_load(&graphs_hold) || first);
     cs_store(&at_work, true);
     CUptiResult result = apply(rows_with(FORBIDDEN) | (called_back ? rows_with(ALL_CALLS) : 0), name); /* another client may have had those on before us */
+    if (result == CUPTI_SUCCESS && first && any_context()) cs_store(&graphs_hold, false), result = apply(0, name); /* one was made meanwhile */
     if (result != CUPTI_SUCCESS) cs_store(&at_work, false), apply(0, &unused);
     cs_store_rel(&paused, false);
     return result;
@@ -199,8 +206,8 @@ void cs_cupti_ask_end(void)
 {
     const char *unused;
     cs_store(&at_work, false);
-    apply(lose_filter(), &unused); /* another client's as well, that went on for us */
     cs_store_rel(&paused, false);
+    apply(lose_filter(), &unused); /* another client's as well, that went on for us */
 }
 
 void cs_cupti_ask_again(void)

@@ -216,6 +216,11 @@ static const char *start(void)
     return NULL;
 }
 
-static void stop(void) { cs_store(&cs_gpu_marking, false); }
+static void pause(bool on) { cs_store_rel(&cs_gpu_marking, !on); }
+static void stop(bool lets_go)
+{
+    (void)lets_go;
+    pause(true);
+}
 
-const struct cs_gpu_backend cs_gpu_events = {.name = "events", .start = start, .flush = flush, .drain = drain, .stop = stop, .poll = poll, .marks = true};
+const struct cs_gpu_backend cs_gpu_events = {.name = "events", .start = start, .flush = flush, .drain = drain, .stop = stop, .pause = pause, .poll = poll, .marks = true};

@@ -21,9 +21,8 @@ static struct cs_lock start_lock = CS_LOCK_INIT(CS_RANK_GPU, "gpu");
 static const struct cs_gpu_backend *const *candidates; /* tried in this order, to the NULL */
 static const struct cs_gpu_backend *_Atomic backend = &cs_gpu_none;
 static _Atomic bool expected;
-static _Atomic cs_u64 come, told; /* pieces of work whose times have come; how often the writer has said so */
 static _Atomic unsigned stepped_back; /* enum cs_gpu_away, bits */
-static _Atomic cs_u64 closed_told, closed_ns; /* the first: `told` when the window closed */
+static _Atomic cs_u64 closed_ns;      /* when the window closed */
 static _Atomic cs_u64 flushes;
 static _Atomic bool resting;
 
@@ -87,33 +86,12 @@ static void flush(bool all)
 
 static bool paused; /* the GPU thread's */
 
-static void end(void)
+static void end(bool lets_go)
 {
     const struct cs_gpu_backend *b = cs_load(&backend);
     flush(true);
-    b->stop();
+    b->stop(lets_go);
     paused = false;
-}
-
-/* The window is closed, and what was enqueued while it was open is through: the writer has seen all calls, and waits for no times, or in vain. */
-static bool is_through(void)
-{
-    enum { ROUNDS = 4 };
-    const cs_u64 patience_ns = 5000000000;
-    static cs_u64 seen, since;
-    static int quiet; /* rounds in which nothing was expected: one more may bring what belongs to the last */
-    const struct cs_gpu_backend *b = cs_load(&backend);
-    cs_u64 now = cs_monotonic_ns(), closed = cs_load_acq(&closed_ns);
-    if (cs_load(&come) != seen || since < closed) seen = cs_load(&come), since = now;
-    bool ready = cs_load_acq(&told) - cs_load(&closed_told) >= ROUNDS && !(b->serves && b->serves());
-    quiet = ready && !cs_load(&expected) ? quiet + 1 : 0;
-    return quiet > 1 || (ready && now - since > patience_ns);
-}
-
-static bool must_go(void)
-{
-    unsigned reasons = cs_load_acq(&stepped_back);
-    return reasons & CS_GPU_AWAY_PROFILER || (reasons && is_through());
 }
 
 /* It looks at new calls, or not. */
@@ -132,17 +110,16 @@ static void round_once(bool asked, bool *away)
     static int idle;
     if (!*away) pause_or_go_on();
     if (!*away && cs_load(&backend)->catch_up) cs_load(&backend)->catch_up();
-    bool back = *away ? cs_load_acq(&stepped_back) != 0 : must_go();
-    if (back && !*away) {
-        end();
+    const unsigned reasons = cs_load_acq(&stepped_back);
+    if (!*away && reasons & CS_GPU_AWAY_PROFILER) {
+        end(true);
         *away = true;
-    } else if (!back && *away) {
-        bool taken;
-        *away = !begin(&taken);
+    } else if (*away && !reasons) {
+        *away = !begin(&(bool){false});
     }
     cs_store(&resting, *away || paused);
     if (*away) cs_add(&flushes, 1); /* nothing more comes: who waits for so many flushes need not wait for ever */
-    if (*away || !(asked || cs_load(&expected) || cs_load(&stepped_back) || ++idle == IDLE_ROUNDS)) return;
+    if (*away || !(asked || cs_load(&expected) || (reasons && !paused) || ++idle == IDLE_ROUNDS)) return;
     flush(false);
     idle = 0;
 }
@@ -150,10 +127,11 @@ static void round_once(bool asked, bool *away)
 /* Until the next round is due, or something is asked. */
 static void rest(bool away)
 {
-    cs_u64 (*poll)(void) = away ? NULL : cs_load(&backend)->poll;
+    const bool rests = away || (paused && !cs_load(&expected));
+    cs_u64 (*poll)(void) = rests ? NULL : cs_load(&backend)->poll;
     cs_u64 until = cs_monotonic_ns() + PAUSE_NS;
     bool closed = cs_load(&stepped_back) == CS_GPU_AWAY_WINDOW;
-    cs_u64 pause = !closed ? PAUSE_NS : !away && !paused ? GRACE_NS : away && !cs_load(&expected) ? AWAY_PAUSE_NS : PAUSE_NS;
+    cs_u64 pause = !closed ? PAUSE_NS : !away && !paused ? GRACE_NS : rests && !cs_load(&expected) ? AWAY_PAUSE_NS : PAUSE_NS;
     do cs_worker_pause(&worker, poll ? poll() : pause);
     while (poll && cs_load_acq(&worker.state) == CS_WORKER_RUNNING && cs_monotonic_ns() < until);
 }
@@ -179,14 +157,14 @@ static void *run(void *unused)
         rest(away);
     }
     if (!away && !times_missing()) set_missing(cs_gpu_ended); /* before the last flush: what is enqueued later may be in it, or not */
-    if (!away) end();
+    if (!away) end(false);
     cs_worker_set(&worker, CS_WORKER_FINISHED);
     return NULL;
 }
 
 void cs_gpu_step_back(enum cs_gpu_away reason, const char *why, unsigned timeout_ms)
 {
-    if (reason == CS_GPU_AWAY_WINDOW) cs_store(&closed_told, cs_load_acq(&told)), cs_store_rel(&closed_ns, cs_monotonic_ns());
+    if (reason == CS_GPU_AWAY_WINDOW) cs_store_rel(&closed_ns, cs_monotonic_ns());
     if (atomic_fetch_or(&stepped_back, reason) & reason) return;
     if (why) set_missing(why);
     if (why && cs_load(&cs_runtime_source) == CS_RUNTIME_PROFILER) cs_gpu_set_missing(CS_GPU_RUNTIME_CALLS, why);
@@ -223,12 +201,7 @@ void cs_gpu_wake(void) { cs_worker_wake(&worker); }
 void cs_gpu_finish(unsigned timeout_ms) { cs_worker_ask(&worker, CS_WORKER_FINISHING, timeout_ms); }
 
 void cs_gpu_drain(const struct cs_gpu_sink *to) { cs_load_acq(&backend)->drain(to); }
-void cs_gpu_expect(bool work, cs_u64 so_many)
-{
-    cs_store(&expected, work);
-    cs_store(&come, so_many);
-    atomic_fetch_add_explicit(&told, 1, memory_order_release);
-}
+void cs_gpu_expect(bool work) { cs_store(&expected, work); }
 bool cs_gpu_rests(void) { return cs_load(&resting); }
 bool cs_gpu_is_on(void) { return cs_load(&backend) != &cs_gpu_none; }
 bool cs_gpu_calls_missing(bool now)

@@ -223,7 +223,8 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
         cs_window_failed();
     }
     /* Before the first call makes a context. The writer has had it started, unless the aide was busy. */
-    if (cs_mode_records()) cs_gpu_start(), cs_gpu_is_ready();
+    if (cs_mode_records() || cs_window_may_open()) cs_gpu_start();
+    if (cs_mode_records()) cs_gpu_is_ready();
     cs_window_first_call();
     cs_ctl_start();
     struct cs_thread *thread = cs_thread_start();

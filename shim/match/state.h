@@ -26,7 +26,6 @@ struct cs_held {
     bool behind;            /* the backend has more than there was room for */
     struct cs_since filled; /* since when; 0 flushes and ns: there is room */
     cs_u64 strange;         /* pieces of work whose times are in no clock of ours */
-    cs_u64 come;            /* pieces of work whose times have come */
     int without_call;       /* in a row */
     cs_u64 from[256];       /* ticks: from where on work is held up that goes to the lanes of that hash */
 };

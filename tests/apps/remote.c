@@ -34,6 +34,7 @@ enum { SLOTS = 16, WORKERS = 4, FILES = 300 };
 static CUstream streams[SLOTS];
 static CUevent events[SLOTS];
 static CUcontext contexts[SLOTS];
+static CUgraphExec graphs[SLOTS];
 static volatile unsigned *gates[SLOTS];
 static int gate_count, files[FILES], file_count;
 static char **own_argv;
@@ -116,6 +117,14 @@ static void captured(char **w)
     CUgraph graph;
     OK(cuStreamEndCapture, stream_of(w[0]), &graph);
 }
+/* graph STREAM SLOT: what has been captured becomes an executable graph. replay SLOT STREAM: it is launched. */
+static void graph(char **w)
+{
+    CUgraph found;
+    OK(cuStreamEndCapture, stream_of(w[0]), &found);
+    OK(cuGraphInstantiateWithFlags, &graphs[atoi(w[1]) % SLOTS], found, 0);
+}
+static void replay(char **w) { OK(cuGraphLaunch, graphs[atoi(w[0]) % SLOTS], stream_of(w[1])); }
 static void push(char **w) { nvtxRangePushA(w[0]); }
 static void pop(char **w) { (void)w, nvtxRangePop(); }
 static void mark(char **w) { nvtxMarkA(w[0]); }
@@ -214,6 +223,7 @@ static const struct command {
     {"create", create}, {"destroy", destroy}, {"launch", launch}, {"runtime", runtime}, {"copy", copy}, {"host", host}, {"sync", sync_one}, {"all", all},
     {"gate", gate}, {"open", open_gates}, {"event", event}, {"drop", drop}, {"record", record}, {"wait", wait_event}, {"profiler", profiler}, {"context", context},
     {"capture", capture}, {"captured", captured}, {"push", push}, {"pop", pop}, {"mark", mark}, {"functions", say_functions}, {"close", close_all},
+    {"graph", graph}, {"replay", replay},
     {"intact", intact}, {"fork", fork_child}, {"exec", exec_self}, {"leave", leave}, {"return", finish}, {"loop", set_loop}, {"client", client},
     {"wave", wave},
 };

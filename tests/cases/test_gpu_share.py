@@ -58,12 +58,20 @@ def test_client_with_a_clock_of_its_own(run_app, program):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_client_gets_nodes_while_we_take_whole_graphs(run_app, program):
+    """From then on graphs are shown node by node: see the next."""
     run, trace = both(run_app, [program, "graphs"], env=WORK)
     kinds, others = sessions(run)["graphs"]
     assert (kinds[KERNEL], others[1]) == (12, "nodes 12")
     found = check_works(trace, run, whole_graphs=False)
     by_launch = collections.Counter((w["args"]["correlation"], w["cat"]) for w in found)
-    assert [(cat, n) for (_, cat), n in sorted(by_launch.items())] == [("gpu_graph", 1)] * 2 + [("kernel", 3)] * 4 + [("gpu_graph", 1)] * 2
+    assert [(cat, n) for (_, cat), n in sorted(by_launch.items())] == [("gpu_graph", 1)] * 2 + [("kernel", 3)] * (4 + 2)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_graph_that_was_instantiated_while_the_client_had_nodes(run_app, program):
+    """CUPTI would let the process die, if it were to be shown whole."""
+    run = run_app([program, "graphs_later"], env=WORK).check()
+    assert collections.Counter(w["cat"] for w in works(run.load())) == {"gpu_graph": 2, "kernel": 3 * (4 + 2)}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

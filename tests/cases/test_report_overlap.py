@@ -78,6 +78,15 @@ def test_a_full_device_makes_room_block_by_block(tmp_path):
     assert pairs(story, tmp_path) == [("stream 13", "stream 14", "device_full", 950, 1)]
 
 
+def test_kernels_that_fill_the_device_by_turns(tmp_path):
+    """Each begins as the last blocks of the other's drain. Six of a stream could at best run beside six of the other: what moved once moves no other."""
+    story, end = two_streams(), 50
+    for i in range(12):
+        end = story.kernel(13 + i % 2, 3 * i, end - 2, 1 * MS, **FULL)
+    found = pairs(story, tmp_path)
+    assert {cause for _, _, cause, _, _ in found} == {"device_full"} and sum(lost for *_, lost, _ in found) == pytest.approx(6 * MS, abs=30)
+
+
 def test_no_reason_in_the_trace(tmp_path):
     story = two_streams()
     story.kernel(14, 3, story.kernel(13, 0, 10, 1 * MS), 1 * MS)

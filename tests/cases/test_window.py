@@ -9,7 +9,7 @@ import pytest
 from tests.apprun import calls_in, read, said
 from tests.gputrace import CUPTI, check_depth, check_works, end_of, works
 from tests.perfetto import assert_clean
-from tests.remote import Remote
+from tests.remote import Remote, until
 
 PROFILER = {"CUSTREAM_WINDOW": "profiler"}
 SOURCES = ["cupti", "events", "off"]
@@ -28,14 +28,6 @@ def causes(trace):
 
 def inside(trace, event):
     return not any(e["ts"] <= event["ts"] < end_of(e) for e in gaps(trace))
-
-
-def until(what, seconds=30):
-    """Waits for what is certain to come."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it has not come about"
-        time.sleep(0.01)
 
 
 # ---- cuProfilerStart and Stop ----
@@ -171,6 +163,28 @@ def test_closed_costs_nothing_and_opens_at_once(tmp_path, gpu):
     trace = program.load()
     assert len(works(trace, "kernel")) == 3 == len(trace.flows("ac2g"))
     assert int(re.search(r"^cuEventRecord (\d+)", counts.read_text() + "\ncuEventRecord 0", re.M).group(1)) < 100
+
+
+def must_not(name):
+    return {"CUSTREAM_FAKE_CUPTI": f"{name}:1000"}
+
+
+@pytest.mark.parametrize("how", ["profiler", "duration=0.2", "off"])
+def test_cupti_is_not_taken_out_of_a_process_at_work(tmp_path, how):
+    """cuptiFinalize can kill a process whose threads are in CUDA. A window that closes, and the end, do without."""
+    window = {} if how == "off" else {"CUSTREAM_WINDOW": how}
+    with Remote(tmp_path, CUPTI | window | must_not("cuptiFinalize")) as program:
+        program.do("create 1", "profiler start", "launch 1 2", "all", "profiler stop")
+        if how == "off":
+            program.ctl("off")
+        until(lambda: program.status()["gpu"] == "cupti, at rest")
+        program.do("launch 1 3", "all")
+        time.sleep(1)  # it rests for some rounds
+        program.ctl("on")
+        program.do("launch 1 2", "all")
+    trace = program.load()
+    check_works(trace)
+    assert len(works(trace)) == 4
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["paused", "away"])

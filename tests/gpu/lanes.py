@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All of tests/gpu on a machine that is at hand for minutes and has no network: packed on one machine, run on the other, a lane a GPU, in the background.
+"""All of tests/gpu on a machine that is at hand for minutes and has no network: packed on one machine, run on the other, in lanes beside each other, in the background.
 
     tests/gpu/lanes.py pack FOLDER               # what the tests need of build/, in pieces FOLDER/build.tar.xz.00, .01, ... of 45 MiB at most
     tests/gpu/lanes.py unpack FOLDER             # over there, in the same tree
@@ -19,19 +19,24 @@ BUILD = ROOT / "build"
 PIECE = 45 << 20
 PACKED = ["libcustream*.so*", "custream", "fakecuda", "gpu", "tests/api", "tests/null_stream", "carry", "carry-hta", "warp"]
 
-# Rows of one GPU run one after the other, those of both GPUs when they are through. `times` has its GPU's first minutes to itself. Seconds are a limit.
+# Rows of a lane run one after the other, those of both GPUs when all others are through. What measures times has the first GPU to itself; on the other, programs run beside
+# each other. Seconds are a limit.
 ROWS = {
-    # name: (GPU, seconds, pytest's arguments)
-    "times": ("0", 120, "test_gpu_times.py"),
-    "policy": ("0", 400, "test_gpu_policy.py"),
-    "runtime": ("0", 200, "test_gpu_runtime.py"),
-    "profilers": ("0", 200, "test_gpu_profilers.py"),
-    "api": ("0", 200, "test_gpu_api.py"),
-    "programs": ("1", 300, "test_gpu.py"),
-    "graphs": ("1", 200, "test_gpu_graphs.py"),
-    "warp": ("1", 500, "test_gpu_warp.py"),
-    "hard": ("0,1", 500, "test_gpu_hard.py"),
-    "nccl": ("0,1", 200, "test_gpu_policy.py -k nccl"),
+    # name: (lane, GPUs, seconds, pytest's arguments)
+    "times": ("quiet", "0", 200, "test_gpu_times.py"),
+    "report": ("quiet", "0", 300, "test_gpu_report.py"),
+    "policy": ("quiet", "0", 400, "test_gpu_policy.py"),
+    "programs": ("first", "1", 300, "test_gpu.py"),
+    "runtime": ("first", "1", 200, "test_gpu_runtime.py"),
+    "warp": ("second", "1", 500, "test_gpu_warp.py"),
+    "hard": ("third", "1", 500, "test_gpu_hard.py"),
+    "graphs": ("fourth", "1", 200, "test_gpu_graphs.py"),
+    "profilers": ("fourth", "1", 300, "test_gpu_profilers.py"),
+    "api": ("fourth", "1", 200, "test_gpu_api.py"),
+    "two": ("last", "0,1", 300, "test_gpu_hard.py -k stands_on_its_gpu or nccl"),
+    "two-graphs": ("last", "0,1", 200, "test_gpu_graphs.py"),
+    "two-report": ("last", "0,1", 200, "test_gpu_report.py -k blocked_copy or event_device or event_chain"),
+    "nccl": ("last", "0,1", 200, "test_gpu_policy.py -k nccl"),
 }
 
 
@@ -58,23 +63,29 @@ def unpack(folder):
     subprocess.run(["bash", "-o", "pipefail", "-c", f"cat {pieces} | tar -C '{ROOT}' -xJf -"], check=True)
 
 
+def words(arguments):
+    """A file, and what follows -k as one word."""
+    file, _, pick = arguments.partition(" -k ")
+    return [file, "-k", pick] if pick else [file]
+
+
 def run_row(name, results):
-    gpus, seconds, arguments = ROWS[name]
+    _, gpus, seconds, arguments = ROWS[name]
     env = dict(os.environ, CUDA_VISIBLE_DEVICES=gpus, BUILD_DIR=str(BUILD), CUSTREAM_GPU_REPORT=str(results / f"{name}.md"), PYTHONUNBUFFERED="1",
                WARP_CACHE_PATH=str(results / f"{name}.warp"), LD_LIBRARY_PATH=":".join(filter(None, [str(BUILD / "carry"), os.environ.get("LD_LIBRARY_PATH")])))
     began = time.time()
-    argv = ["timeout", "-s", "INT", "-k", "10", str(seconds), sys.executable, "-m", "pytest", "-q", "--tb=short", "-ra", "--durations=10", *arguments.split()]
+    argv = ["timeout", "-s", "INT", "-k", "10", str(seconds), sys.executable, "-m", "pytest", "-q", "--tb=short", "-ra", "--durations=10", *words(arguments)]
     with open(results / f"{name}.txt", "w") as out:
         status = subprocess.run(argv, cwd=ROOT / "tests/gpu", env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
     (results / f"{name}.status").write_text(f"{status} {time.time() - began:.0f}\n")
 
 
-def lane(gpus, results, names):
+def lane(which, results, names):
     for name in names:
-        if ROWS[name][0] != gpus:
+        if ROWS[name][0] != which:
             continue
-        if "," in gpus:
-            others = [other for other in names if "," not in ROWS[other][0]]
+        if which == "last":
+            others = [other for other in names if ROWS[other][0] != "last"]
             while not all((results / f"{other}.status").exists() for other in others):
                 time.sleep(0.5)
         run_row(name, results)
@@ -86,8 +97,8 @@ def start(results, names):
     for old in [results / f"{name}.{kind}" for name in names for kind in ("txt", "status", "md")]:
         old.unlink(missing_ok=True)
     (results / "rows").write_text("\n".join(names) + "\n")
-    for gpus in sorted({ROWS[name][0] for name in names}):
-        subprocess.Popen([sys.executable, __file__, "lane", gpus, results, *names], start_new_session=True, stdin=subprocess.DEVNULL,
+    for which in sorted({ROWS[name][0] for name in names}):
+        subprocess.Popen([sys.executable, __file__, "lane", which, results, *names], start_new_session=True, stdin=subprocess.DEVNULL,
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -7,7 +7,8 @@ import pytest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import observe  # noqa: E402
 import times  # noqa: E402
-from times import GPUS, gpu_only, program, real_only, report, run, run_well  # noqa: E402
+from programs import ROOT  # noqa: E402
+from times import GPUS, gpu_only, needs, program, real_only, report, run, run_well, script  # noqa: E402
 
 pytestmark = gpu_only
 
@@ -34,6 +35,48 @@ def test_graphs_with_copies(mode, devices):
         assert (nodes if mode == "nodes" else graphs) > 100
         peers = {(e["args"]["fromDevice"], e["args"]["toDevice"]) for e in times.work_of(trace, "gpu_memcpy") if "fromDevice" in e["args"]}
         assert peers == ({(0, 1), (1, 0)} if mode == "nodes" and devices == "2" else set())
+    times.assert_checked(trace)
+
+
+@pytest.mark.parametrize("window", ["profiler", "delay=0.6,duration=0.3", "all"])
+@pytest.mark.parametrize("mode", MODES)
+def test_graphs_from_before_the_window(mode, window):
+    """With GRAPH_TRACE on, CUPTI makes cuGraphLaunch of a graph from before it die. So it is on from the first context, or never."""
+    name = f"late-graph-{mode}-{window.partition('=')[0]}"
+    done, trace = run_well(name, [program("late_graph"), "100" if window == "profiler" else "400", "400"], CUSTREAM_WINDOW=window, **MODES[mode])
+    report(name, "launches shown whole, kernels shown as nodes", f"{len(times.work_of(trace, 'gpu_graph'))}, {len(times.work_of(trace, 'kernel'))}")
+    assert done.stdout == "all right\n", done.tail()
+    assert bool(times.work_of(trace, "gpu_graph")) == (mode != "nodes") and gpu_whole(trace)
+    times.assert_checked(trace)
+
+
+def gpu_whole(trace):
+    gpu = times.gpu_totals(trace)
+    return gpu["lost"] == 0 and gpu["without_call"] == 0
+
+
+@real_only
+@needs("torch")
+@pytest.mark.parametrize("window", ["profiler", "all"])
+def test_graphs_of_torch_around_its_profiler(window):
+    """Graphs from before torch.profiler, from within and from after it are replayed in each of these times, and in our window: the same results."""
+    alone, _ = run_well("torch-graphs-alone", script("torch_graphs"), timeout=120, shim=False)
+    done, trace = run_well(f"torch-graphs-{window}", script("torch_graphs"), timeout=120, CUSTREAM_WINDOW=window)
+    assert done.stdout == alone.stdout, observe.differing_lines(alone.stdout, done.stdout)
+    report(f"torch-graphs-{window}", "launches shown whole, kernels", f"{len(times.work_of(trace, 'gpu_graph'))}, {len(times.work_of(trace, 'kernel'))}")
+    times.assert_checked(trace)
+
+
+@real_only
+@needs("jax")
+@pytest.mark.parametrize("how", ["plain", "mended"])
+def test_graphs_of_jax_in_a_window(how):
+    """JAX makes graphs of its own accord before the window opens."""
+    path = os.path.join(ROOT, "examples", "worked", "jax_train.py")
+    done, trace = run_well(f"jax-window-{how}", [sys.executable, path, *[how] * (how != "plain")], timeout=120, CUSTREAM_WINDOW="profiler", TF_CPP_MIN_LOG_LEVEL="3",
+                           XLA_PYTHON_CLIENT_PREALLOCATE="false")
+    report(f"jax-window-{how}", "launches shown whole, kernels", f"{len(times.work_of(trace, 'gpu_graph'))}, {len(times.work_of(trace, 'kernel'))}")
+    assert "loss of the last step" in done.stdout and gpu_whole(trace)
     times.assert_checked(trace)
 
 

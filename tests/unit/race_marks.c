@@ -164,7 +164,7 @@ TEST(marks_between_threads)
         nanosleep(&(struct timespec){0, 200000}, NULL);
     }
     cs_gpu_events.flush(true);
-    cs_gpu_events.stop();
+    cs_gpu_events.stop(true);
     for (int i = 0; i < THREADS + 1; i++) pthread_join(threads[i], NULL);
     cs_store_rel(&over, true);
     pthread_join(threads[THREADS + 1], NULL);

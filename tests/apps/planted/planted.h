@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 enum { ROUNDS = 6, WORK_US = 2000, PAUSE_US = 6000 }; /* how often a thing is planted; a kernel's time; how long the GPU is kept idle */
-enum { LAUNCHES = 500, BETWEEN_US = 15, SHORT_US = 3 }; /* of launch_bound(): how many; the host's own time between two; more than its kernel takes */
+enum { LAUNCHES = 500, BETWEEN_US = 15, SHORT_US = 1 }; /* of launch_bound(): how many; the host's own time between two; more than its kernel takes */
 
 /* What a program measured: at least that much is in its trace, but for that of a twin, which main() sets to 0. */
 extern struct measured {

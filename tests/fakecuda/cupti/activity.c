@@ -351,6 +351,7 @@ CUptiResult CUPTIAPI cuptiFinalize(void) {
     {
         LOCKED(cupti_state);
         for (size_t i = 0; i < KINDS; i++) __atomic_store_n(&cupti_kinds[i], 0, __ATOMIC_RELAXED);
+        cupti_fault_watch(false);
         for (size_t i = 0; i < DRIVER_CALLS; i++) __atomic_store_n(&cupti_driver_on[i], 0, __ATOMIC_RELAXED);
         __atomic_store_n(&cupti_runtime_seen, false, __ATOMIC_RELAXED);
         for (size_t i = 0; i < RUNTIME_CALLS; i++) __atomic_store_n(&cupti_runtime_numbered[i], 0, __ATOMIC_RELAXED);

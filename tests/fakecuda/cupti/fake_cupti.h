@@ -126,7 +126,8 @@ void cupti_work_forget(void);
 void cupti_work_forked(void);
 extern bool cupti_latency;
 
-/* CUPTI's fault: GRAPH_TRACE and MEMCPY2 are on, and somebody has flushed without force since. The next graph with a copy breaks the context. */
+/* CUPTI's faults: GRAPH_TRACE and MEMCPY2 are on, and somebody has flushed without force since: the next graph with a copy breaks the context. And a graph that was
+ * instantiated while GRAPH_TRACE was off is launched while it is on: the process dies. */
 void cupti_fault_watch(bool flushed);
 
 /* ---- Being attached to the driver (activity.c) ---- */

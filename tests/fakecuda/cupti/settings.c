@@ -1,5 +1,6 @@
 /*
- * Settings, and errors on demand: CUSTREAM_FAKE_CUPTI="function:code[:n],..." makes a function return a CUptiResult, from its n-th call on.
+ * Settings, and errors on demand: CUSTREAM_FAKE_CUPTI="function:code[:n],..." makes a function return a CUptiResult, from its n-th call on. The
+ * code MUST_NOT ends the process: where the function would do harm.
  *
  * A name that no function has, or a text that cannot be read, ends the process: a test that asks for it would otherwise test nothing.
  */
@@ -11,8 +12,14 @@ extern struct cupti_entry *__start_cupti_entries[], *__stop_cupti_entries[];
 
 struct cupti_settings cupti_settings;
 
+enum { MUST_NOT = 1000 };
+
 CUptiResult cupti_refused(struct cupti_entry *entry) {
     unsigned long seen = __atomic_add_fetch(&entry->seen, 1, __ATOMIC_RELAXED);
+    if (seen >= entry->from && (int)entry->code == MUST_NOT) {
+        fprintf(stderr, "custream simulated CUPTI: %s was called, and must not be\n", entry->name);
+        abort();
+    }
     return seen >= entry->from ? entry->code : CUPTI_SUCCESS;
 }
 

@@ -4,6 +4,8 @@
  */
 #include "tests/fakecuda/cupti/fake_cupti.h"
 
+#include <stdio.h>
+
 struct token {
     struct token *next, **link; /* in `pending`; `next` also in `finished` */
     struct fake_trace_work work;
@@ -73,8 +75,19 @@ static CUpti_ActivityKind kind_of(const struct fake_trace_work *work) {
 }
 
 static bool faulty; /* relaxed */
+static uint64_t whole_since; /* GRAPH_TRACE has been on since then; 0: it is off. Relaxed */
+
+/* CUPTI's other fault: a graph is launched that was instantiated while GRAPH_TRACE was off, and now it is on. */
+static void die_of_old_graph(const struct fake_trace_work *work) {
+    const uint64_t since = __atomic_load_n(&whole_since, __ATOMIC_RELAXED);
+    if (!since || work->made >= since) return;
+    fprintf(stderr, "custream simulated CUPTI: cuGraphLaunch of a graph from before GRAPH_TRACE was on\n");
+    abort();
+}
 
 void cupti_fault_watch(bool flushed) {
+    const bool whole = cupti_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE), was = __atomic_load_n(&whole_since, __ATOMIC_RELAXED);
+    if (whole != was) __atomic_store_n(&whole_since, whole ? cupti_driver()->now() : 0, __ATOMIC_RELAXED);
     bool both = cupti_on(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) && cupti_on(CUPTI_ACTIVITY_KIND_MEMCPY2);
     if (flushed || !both) __atomic_store_n(&faulty, both, __ATOMIC_RELAXED);
 }
@@ -82,6 +95,7 @@ void cupti_fault_watch(bool flushed) {
 void *cupti_work_new(struct fake_trace_call *call, void *launch, const struct fake_trace_work *work) {
     struct token *parent = launch, *token;
 
+    if (work->kind == FAKE_TRACE_GRAPH) die_of_old_graph(work);
     if (work->kind == FAKE_TRACE_GRAPH && work->bytes && __atomic_load_n(&faulty, __ATOMIC_RELAXED)) cupti_driver()->break_down(CUDA_ERROR_LAUNCH_FAILED);
     if (parent ? !parent->nodes || !current(parent) : !gpu_on()) return NULL;
     token = calloc(1, sizeof *token);

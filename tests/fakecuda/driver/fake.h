@@ -410,6 +410,7 @@ void fake_users_drop(struct fake_graph *graph);
 /* Used by work.c for WORK_GRAPH and WORK_CHILD. */
 bool fake_graph_step(struct fake_graph *graph, struct fake_running *running, uint64_t ready);
 struct fake_graph *fake_exec_graph(struct fake_exec *exec);
+uint64_t fake_exec_made(const struct fake_exec *exec);
 void fake_exec_hold(struct fake_exec *exec);
 void fake_exec_drop(struct fake_exec *exec);
 

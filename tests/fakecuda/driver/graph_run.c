@@ -14,12 +14,14 @@ struct fake_exec {
     struct fake_record *last; /* the latest launch: launches of one exec run one after another */
     int references;           /* its handle, and launches under way */
     unsigned long long flags;
+    uint64_t made; /* when it was instantiated */
 };
 
 static struct fake_handles execs;
 
 struct fake_exec *fake_exec_get(CUgraphExec handle) { return fake_handle_get(&execs, handle); }
 struct fake_graph *fake_exec_graph(struct fake_exec *exec) { return exec->graph; }
+uint64_t fake_exec_made(const struct fake_exec *exec) { return exec->made; }
 
 void fake_exec_hold(struct fake_exec *exec) { exec->references++; }
 void fake_exec_drop(struct fake_exec *exec) {
@@ -125,6 +127,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long
     exec->graph = fake_graph_clone(graph, true);
     exec->references = 1;
     exec->flags = flags;
+    exec->made = fake_now();
     *out = exec->handle = fake_handle_new(&execs, exec);
     return CUDA_SUCCESS;
 }

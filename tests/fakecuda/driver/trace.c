@@ -124,6 +124,7 @@ static bool describe(const struct fake_stream *stream, const struct fake_work *w
     case WORK_GRAPH:
         out->kind = FAKE_TRACE_GRAPH;
         out->graph = fake_exec_graph(work->graph.exec)->id;
+        out->made = fake_exec_made(work->graph.exec);
         out->bytes = copied_bytes(fake_exec_graph(work->graph.exec));
         return true;
     default: return false;

@@ -44,6 +44,7 @@ struct fake_trace_work {
     enum { FAKE_TRACE_KERNEL, FAKE_TRACE_COPY, FAKE_TRACE_SET, FAKE_TRACE_GRAPH } kind;
     uint32_t device, context, stream;
     uint32_t graph;  /* of a launch: the executable graph */
+    uint64_t made;   /* of a launch: when that was instantiated */
     uint64_t node;   /* 0 outside of graphs */
     uint64_t issued; /* like all times here CLOCK_MONOTONIC in nanoseconds */
     const char *name; /* of a kernel; valid during the call */

@@ -73,11 +73,15 @@ static void test_nodes(CUgraphExec exec, uint32_t id) {
     CHECK_IS(k->correlationId, NTH(DRIVER, 1)->api.correlationId);
 }
 
-static void test_whole(CUgraphExec exec, uint32_t id) {
+/* A graph from before GRAPH_TRACE was on must not be launched: the process would die. */
+static void test_whole(void) {
     const CUpti_ActivityGraphTrace2 *g;
+    CUgraphExec exec;
+    uint32_t id[2];
 
     forget_records();
     enable(KIND(GRAPH_TRACE));
+    exec = build(id);
     OK(cuGraphLaunch(exec, stream));
     OK(launch(empty, stream, NULL));
     OK(cuStreamSynchronize(stream));
@@ -86,13 +90,17 @@ static void test_whole(CUgraphExec exec, uint32_t id) {
     CHECK_IS(count_kind(KIND(GRAPH_TRACE)), 1);
     CHECK_IS(count_kind(KIND(CONCURRENT_KERNEL)), 1); /* the plain launch */
     CHECK_IS(count_kind(KIND(MEMSET)) + count_kind(KIND(MEMCPY)), 0);
-    CHECK_IS(g->graphId, id);
+    CHECK_IS(g->graphId, id[1]);
     CHECK_IS(g->correlationId, CALL_RECORD(cuGraphLaunch)->correlationId);
     CHECK_IS(g->streamId, 13);
     CHECK_IS(g->contextId, 1);
     CHECK(g->end - g->start > 1900000 && g->end - g->start < 20000000);
     CHECK_IS(NTH(CONCURRENT_KERNEL, 0)->kernel.graphNodeId, 0);
     disable(KIND(GRAPH_TRACE));
+    OK(cuGraphLaunch(exec, stream)); /* node by node again */
+    OK(cuStreamSynchronize(stream));
+    OK(cuGraphExecDestroy(exec));
+    flush();
 }
 
 /* What is captured runs later, and has no record of its own; the update of a graph keeps its ids. */
@@ -174,8 +182,7 @@ static void test_devices(void) {
 }
 
 /* GRAPH_TRACE, MEMCPY2 and a flush without force; any two of them are harmless. The last test: nothing works afterwards. */
-static void test_fault(void) {
-    static const CUpti_ActivityKind both[] = {KIND(GRAPH_TRACE), KIND(MEMCPY2)};
+static CUgraphExec copying_graph(void) {
     CUgraph graph;
     CUgraphExec exec;
 
@@ -183,14 +190,24 @@ static void test_fault(void) {
     OK(cuMemcpyDtoDAsync(memory + 1024, memory, 256, stream));
     OK(cuStreamEndCapture(stream, &graph));
     OK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cuGraphDestroy(graph));
+    return exec;
+}
+
+static void test_fault(void) {
+    static const CUpti_ActivityKind both[] = {KIND(GRAPH_TRACE), KIND(MEMCPY2)};
+    CUgraphExec exec;
+
     for (int i = 0; i < 2; i++) {
         enable(both[i]);
+        exec = copying_graph();
         OK(cuptiActivityFlushAll(0));
         OK(cuGraphLaunch(exec, stream));
         OK(cuStreamSynchronize(stream));
         disable(both[i]);
     }
     for (int i = 0; i < 2; i++) enable(both[i]);
+    exec = copying_graph();
     OK(cuGraphLaunch(exec, stream));
     OK(cuStreamSynchronize(stream));
     OK(cuptiActivityFlushAll(0));
@@ -209,7 +226,7 @@ int main(void) {
     OK(cuMemAlloc(&memory, 4096));
     exec = build(id);
     test_nodes(exec, id[1]);
-    test_whole(exec, id[1]);
+    test_whole();
     test_capture();
     test_devices();
     OK(cuGraphExecDestroy(exec));

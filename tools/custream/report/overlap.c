@@ -53,11 +53,14 @@ static int64_t *moved_of(const struct search *s, uint32_t stream)
     return s->moved + (s->timelines.by_stream[stream].works - s->timelines.works);
 }
 
-/* Of work that had begun before `at`. */
+/* Of work that had begun before `at`; of what is under way then, what has run of it. */
 static int64_t moved_until(struct search *s, uint32_t stream, int64_t at)
 {
-    const uint32_t last = timeline_last(&s->timelines.by_stream[stream], s->run, at - 1);
-    return last == NONE ? 0 : moved_of(s, stream)[last];
+    struct timeline *timeline = &s->timelines.by_stream[stream];
+    const uint32_t last = timeline_last(timeline, s->run, at - 1);
+    if (last == NONE) return 0;
+    const int64_t *moved = moved_of(s, stream), before = last ? moved[last - 1] : 0;
+    return before + earlier(moved[last] - before, at - s->run->works[timeline->works[last]].begin);
 }
 
 /* How long the stream was at work, less what could have run earlier itself: beside that nothing is gained. */
