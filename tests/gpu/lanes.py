@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All of tests/gpu on a machine that is at hand for minutes and has no network: packed on one machine, run on the other, in lanes beside each other, in the background.
+"""All of tests/gpu on a machine that is at hand for minutes and has no network: packed on one machine, run on the other, in the background.
 
     tests/gpu/lanes.py pack FOLDER               # what the tests need of build/, in pieces FOLDER/build.tar.xz.00, .01, ... of 45 MiB at most
     tests/gpu/lanes.py unpack FOLDER             # over there, in the same tree
@@ -17,26 +17,29 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 PIECE = 45 << 20
-PACKED = ["libcustream*.so*", "custream", "fakecuda", "gpu", "tests/api", "tests/null_stream", "carry", "carry-hta", "warp"]
+PACKED = ["libcustream*.so*", "custream", "fakecuda", "gpu", "tests/api", "tests/null_stream", "tests/demo", "carry", "carry-hta", "warp"]
 
-# Rows of a lane run one after the other, those of both GPUs when all others are through. What measures times has the first GPU to itself; on the other, programs run beside
-# each other. Seconds are a limit.
+# Rows of a lane run one after the other; the last lane's when all others are through. What measures times has the first GPU to itself; on the
+# other, programs run beside each other. Seconds are a limit.
+SAME = "priorities or results_are_the_same or nccl"  # tests of policies that measure no times
 ROWS = {
-    # name: (lane, GPUs, seconds, pytest's arguments)
-    "times": ("quiet", "0", 200, "test_gpu_times.py"),
-    "report": ("quiet", "0", 300, "test_gpu_report.py"),
-    "policy": ("quiet", "0", 400, "test_gpu_policy.py"),
-    "programs": ("first", "1", 300, "test_gpu.py"),
-    "runtime": ("first", "1", 200, "test_gpu_runtime.py"),
-    "warp": ("second", "1", 500, "test_gpu_warp.py"),
-    "hard": ("third", "1", 500, "test_gpu_hard.py"),
-    "graphs": ("fourth", "1", 200, "test_gpu_graphs.py"),
-    "profilers": ("fourth", "1", 300, "test_gpu_profilers.py"),
-    "api": ("fourth", "1", 200, "test_gpu_api.py"),
-    "two": ("last", "0,1", 300, "test_gpu_hard.py -k stands_on_its_gpu or nccl"),
-    "two-graphs": ("last", "0,1", 200, "test_gpu_graphs.py"),
-    "two-report": ("last", "0,1", 200, "test_gpu_report.py -k blocked_copy or event_device or event_chain"),
-    "nccl": ("last", "0,1", 200, "test_gpu_policy.py -k nccl"),
+    # name: (lane, GPUs, seconds, file, what pytest's -k picks; "": all)
+    "times": ("quiet", "0", 200, "test_gpu_times.py", ""),
+    "report": ("quiet", "0", 300, "test_gpu_report.py", ""),
+    "policy": ("quiet", "0", 400, "test_gpu_policy.py", f"not ({SAME})"),
+    "warp": ("first", "1", 500, "test_gpu_warp.py", "test_async"),
+    "programs": ("second", "1", 300, "test_gpu.py", ""),
+    "runtime": ("second", "1", 200, "test_gpu_runtime.py", ""),
+    "policy-same": ("third", "1", 400, "test_gpu_policy.py", SAME),
+    "hard": ("third", "1", 300, "test_gpu_hard.py", ""),
+    "graphs": ("fourth", "1", 300, "test_gpu_graphs.py", ""),
+    "profilers": ("fourth", "1", 300, "test_gpu_profilers.py", ""),
+    "warp-rest": ("fifth", "1", 300, "test_gpu_warp.py", "not test_async"),
+    "api": ("fifth", "1", 300, "test_gpu_api.py", ""),
+    "two": ("last", "0,1", 200, "test_gpu_hard.py", "stands_on_its_gpu or nccl"),
+    "two-graphs": ("last", "0,1", 200, "test_gpu_graphs.py", "2] or copies_between"),
+    "two-report": ("last", "0,1", 200, "test_gpu_report.py", "blocked_copy or event_device or event_chain"),
+    "two-policy": ("last", "0,1", 200, "test_gpu_policy.py", "nccl"),
 }
 
 
@@ -63,18 +66,13 @@ def unpack(folder):
     subprocess.run(["bash", "-o", "pipefail", "-c", f"cat {pieces} | tar -C '{ROOT}' -xJf -"], check=True)
 
 
-def words(arguments):
-    """A file, and what follows -k as one word."""
-    file, _, pick = arguments.partition(" -k ")
-    return [file, "-k", pick] if pick else [file]
-
-
 def run_row(name, results):
-    _, gpus, seconds, arguments = ROWS[name]
+    _, gpus, seconds, file, pick = ROWS[name]
     env = dict(os.environ, CUDA_VISIBLE_DEVICES=gpus, BUILD_DIR=str(BUILD), CUSTREAM_GPU_REPORT=str(results / f"{name}.md"), PYTHONUNBUFFERED="1",
                WARP_CACHE_PATH=str(results / f"{name}.warp"), LD_LIBRARY_PATH=":".join(filter(None, [str(BUILD / "carry"), os.environ.get("LD_LIBRARY_PATH")])))
     began = time.time()
-    argv = ["timeout", "-s", "INT", "-k", "10", str(seconds), sys.executable, "-m", "pytest", "-q", "--tb=short", "-ra", "--durations=10", *words(arguments)]
+    pytest = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-ra", "--durations=10", file, *["-k", pick] * bool(pick)]
+    argv = ["timeout", "-s", "INT", "-k", "10", str(seconds), *pytest]
     with open(results / f"{name}.txt", "w") as out:
         status = subprocess.run(argv, cwd=ROOT / "tests/gpu", env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, check=False).returncode
     (results / f"{name}.status").write_text(f"{status} {time.time() - began:.0f}\n")
