@@ -210,7 +210,8 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     if (cs_hook_inside()) return NULL; /* in the child of a hook that has forked, which has no thread of its parent's any more */
     CS_KEEP_UNCANCELLED;
     if (cs_load_acq(&loading)) await_plugins();
-    if (!cs_writer_start(mode & CS_MODE_RECORD, cs_mode_ever_steered())) {
+    const bool writes = cs_writer_start(mode & CS_MODE_RECORD, cs_mode_ever_steered());
+    if (!writes) {
         cs_gpu_finish(0); /* nobody reads what it would find */
         if (!cs_mode_ever_steered() || !cs_writer_failed()) {
             cs_store(&cs_mode, CS_MODE_PASS);
@@ -223,7 +224,7 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
         cs_window_failed();
     }
     /* Before the first call makes a context. The writer has had it started, unless the aide was busy. */
-    if (cs_mode_records() || cs_window_may_open()) cs_gpu_start();
+    if (cs_mode_records() || (writes && cs_window_may_open())) cs_gpu_start();
     if (cs_mode_records()) cs_gpu_is_ready();
     cs_window_first_call();
     cs_ctl_start();
