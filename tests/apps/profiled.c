@@ -4,6 +4,7 @@
  *
  * profiled twice       two sessions, work before, between and after them
  * profiled once        one session, then enabling without registering again, as CUPTI allows
+ * profiled often       many sessions, more than we have buffers for
  * profiled early       registered before the first CUDA call; leaves, and works on
  * profiled clock       with a clock of its own
  * profiled graphs      listens for kernels while graphs are launched
@@ -255,6 +256,24 @@ static void once(void)
     works_alone();
 }
 
+static void often(void)
+{
+    enum { SESSIONS = 150, SETS = 3 };
+    static const CUpti_ActivityKind sets[] = {CUPTI_ACTIVITY_KIND_MEMSET};
+    begins();
+    for (int i = 0; i < SESSIONS; i++) {
+        SURE(cuptiActivityRegisterCallbacks, ask, take);
+        SURE(cuptiActivityEnable, sets[0]);
+        for (int n = 0; n < SETS; n++) OK(cuMemsetD8Async, memory, 1, 64, stream);
+        OK(cuCtxSynchronize);
+        SURE(cuptiActivityDisable, sets[0]);
+        SURE(cuptiActivityFlushAll, 1);
+        read_kept();
+        app_sleep_ms(5); /* whoever reads with us has time to */
+    }
+    printf("often: kind %d %d\n", CUPTI_ACTIVITY_KIND_MEMSET, kind_count[CUPTI_ACTIVITY_KIND_MEMSET]);
+}
+
 static void early(void)
 {
     listens(1);
@@ -451,6 +470,7 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "twice")) twice();
     else if (!strcmp(what, "once")) once();
+    else if (!strcmp(what, "often")) often();
     else if (!strcmp(what, "early")) early();
     else if (!strcmp(what, "clock")) clocks();
     else if (!strcmp(what, "graphs")) graphs(false);
