@@ -9,6 +9,7 @@
  * profiled clock       with a clock of its own
  * profiled graphs      listens for kernels while graphs are launched
  * profiled graphs_later  the same, and afterwards launches one that was instantiated meanwhile
+ * profiled graphs_first  the same, and has asked for kernels before the first CUDA call, and registers its buffers late
  * profiled peers       listens for copies, also those between GPUs (MEMCPY2), and flushes, while graphs with copies are launched
  * profiled everything  the same, and for whole graphs: CUPTI breaks that program, alone (docs/gpu.md)
  * profiled peers_early asks for MEMCPY2 before the first CUDA call, and registers no buffers
@@ -308,10 +309,11 @@ static void clocks(void)
     works_alone();
 }
 
-static void graphs(bool later)
+static void graphs(bool later, bool first)
 {
     CUgraph graph;
     CUgraphExec exec;
+    if (first) SURE(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     begins();
     OK(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
     for (int i = 0; i < 3; i++) LAUNCH(kernel, stream);
@@ -473,8 +475,9 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "often")) often();
     else if (!strcmp(what, "early")) early();
     else if (!strcmp(what, "clock")) clocks();
-    else if (!strcmp(what, "graphs")) graphs(false);
-    else if (!strcmp(what, "graphs_later")) graphs(true);
+    else if (!strcmp(what, "graphs")) graphs(false, false);
+    else if (!strcmp(what, "graphs_later")) graphs(true, false);
+    else if (!strcmp(what, "graphs_first")) graphs(false, true);
     else if (!strcmp(what, "peers")) copies_and_graphs(every, 2, "peers");
     else if (!strcmp(what, "everything")) copies_and_graphs(every, 3, "everything");
     else if (!strcmp(what, "peers_early")) peers_early();

@@ -74,6 +74,13 @@ def test_a_graph_that_was_instantiated_while_the_client_had_nodes(run_app, progr
     assert collections.Counter(w["cat"] for w in works(run.load())) == {"gpu_graph": 2, "kernel": 3 * (4 + 2)}
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_client_that_wants_nodes_before_there_is_a_graph(run_app, program):
+    """There is none when we begin, but GRAPH_TRACE does not come either: when the client has left it is too late."""
+    run = run_app([program, "graphs_first"], env=WORK).check()
+    assert collections.Counter(w["cat"] for w in works(run.load())) == {"kernel": 3 * (2 + 4 + 2)}
+
+
 @pytest.mark.parametrize("window", ["all", "profiler"])
 def test_client_with_many_sessions(run_app, window):
     """Also where our window is closed and there is no file yet, its records do not fill our buffers."""
