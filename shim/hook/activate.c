@@ -197,8 +197,8 @@ static void gpu_ends(void)
 
 void cs_gpu_is_ready(void)
 {
-    static _Atomic bool registered;
-    if (cs_gpu_is_on() && !atomic_exchange(&registered, true)) atexit(gpu_ends);
+    static _Atomic bool registered, early; /* the latter: it may yet come up, and perhaps nobody asks again */
+    if (!atomic_exchange(cs_gpu_is_on() ? &registered : &early, true)) atexit(gpu_ends);
 }
 
 CS_COLD struct cs_thread *cs_enter_slowly(void)
@@ -223,8 +223,7 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
         cs_window_failed();
     }
     /* Before the first call makes a context. The writer has had it started, unless the aide was busy. */
-    if (cs_mode_records() || cs_window_may_open()) cs_gpu_start();
-    if (cs_mode_records()) cs_gpu_is_ready();
+    if (cs_mode_records() || cs_window_may_open()) cs_gpu_start(), cs_gpu_is_ready();
     cs_window_first_call();
     cs_ctl_start();
     struct cs_thread *thread = cs_thread_start();

@@ -187,6 +187,12 @@ def test_cupti_is_not_taken_out_of_a_process_at_work(tmp_path, how):
     assert len(works(trace)) == 4
 
 
+@pytest.mark.parametrize("program", [["late_graph", "1"], ["works", "streams"]])
+def test_cupti_ends_before_the_driver_though_no_window_opened(run_app, program):
+    """Which goes down in a function that it has registered by atexit."""
+    run_app(program, env=CUPTI | {"CUSTREAM_WINDOW": "delay=1000"}).check()
+
+
 def test_a_context_that_ends_after_the_window(tmp_path):
     """Its events are read before it goes, as while the window is open."""
     slots = range(1, 6)
