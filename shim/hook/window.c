@@ -203,7 +203,7 @@ cs_u64 cs_window_due(void)
 
 void cs_window_failed(void) { cs_store(&why_not, NO_FILE); }
 
-bool cs_window_may_open(void) { return !trace_off && !atomic_load(&full); }
+bool cs_window_may_open(void) { return !trace_off && !atomic_load(&full) && cs_load(&why_not) != NO_FILE; }
 
 bool cs_window_has_time(void) { return option.kind == CS_WINDOW_TIME && !trace_off; }
 const char *cs_window_why_not(void) { return cs_load(&why_not); }

@@ -72,13 +72,11 @@ static long number(const char *variable, long otherwise) {
     return value;
 }
 
-/* The driver goes down when the process ends, in a function that it has registered by atexit. Buffers can be read all the same. */
+/* The driver goes down when the process ends, in a function that it has registered by atexit: too late to ask for the GPU's records. */
 static void go_down(void) {
-    for (struct cupti_entry **e = __start_cupti_entries; e < __stop_cupti_entries; e++) {
-        if (!strcmp((*e)->name, "cuptiActivityGetNextRecord")) continue;
-        (*e)->from = 1;
-        (*e)->code = (CUptiResult)MUST_NOT;
-    }
+    struct cupti_entry *flush = entry_named("cuptiActivityFlushAll");
+    flush->from = 1;
+    flush->code = (CUptiResult)MUST_NOT;
 }
 
 __attribute__((constructor)) static void read_settings(void) {
