@@ -192,7 +192,7 @@ bool cs_activate(void)
 /* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
 static void gpu_ends(void)
 {
-    if (cs_load(&owner) == getpid()) cs_gpu_finish(5000);
+    if (cs_gpu_is_on() && cs_load(&owner) == getpid()) cs_gpu_finish(5000); /* one that is still coming up is waited for once, at the end */
 }
 
 void cs_gpu_is_ready(void)
