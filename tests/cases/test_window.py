@@ -190,7 +190,7 @@ def test_cupti_is_not_taken_out_of_a_process_at_work(tmp_path, how):
 @pytest.mark.parametrize("program", [["late_graph", "1"], ["works", "streams"]])
 def test_cupti_ends_before_the_driver_though_no_window_opened(run_app, program):
     """Which goes down in a function that it has registered by atexit."""
-    run_app(program, env=CUPTI | {"CUSTREAM_WINDOW": "delay=1000"}).check()
+    run_app(program, env=CUPTI | {"CUSTREAM_WINDOW": "delay=1000", "CUSTREAM_FAKE_CUPTI_DOWN": 1}).check()
 
 
 def test_a_context_that_ends_after_the_window(tmp_path):
