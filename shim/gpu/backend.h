@@ -69,6 +69,7 @@ void cs_gpu_finish(unsigned timeout_ms);
 
 /* The writer's. */
 void cs_gpu_drain(const struct cs_gpu_sink *to);
+void cs_gpu_discard(void);                      /* where there is no file: what comes is of no recorded call, and the backend needs the room */
 void cs_gpu_expect(bool work);                  /* each round: whether work is under way whose times have not come */
 bool cs_gpu_is_on(void);                        /* there is a backend */
 bool cs_gpu_rests(void);                        /* and something holds it back */

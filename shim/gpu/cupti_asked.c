@@ -48,7 +48,7 @@ struct request {
 static _Atomic bool at_work, paused;
 static _Atomic unsigned refused;  /* CUPTI does not have them: not asked again while we are at work */
 static _Atomic bool filter_holds; /* it was on when the first context was made, or there is none, and nobody has disabled DRIVER since */
-static _Atomic bool graphs_hold;  /* GRAPH_TRACE was on when the first context was made, or there is none, and has not been off since: see wants_whole_graphs */
+static _Atomic bool graphs_hold;  /* GRAPH_TRACE has been on since before the first context, or there is none: see wants_whole_graphs and too_late */
 
 /* What CUPTI has been asked for: a struct request whose kinds any thread may read. */
 static struct {
@@ -121,13 +121,21 @@ static void disable(unsigned kinds)
     }
 }
 
+/* There may be a graph from before, which must not meet GRAPH_TRACE, unless another client wants that. */
+static bool too_late(const struct row *row) { return row->when == WHOLE_GRAPHS && !cs_share_wants(row->kind) && any_context(); }
+
 /* The answer is CUPTI's for the first that it refuses and that we can't do without. */
 static CUptiResult enable(unsigned kinds, const char **name)
 {
     for (int i = 0; i < ROWS; i++) {
         if (!(kinds & 1u << i)) continue;
+        if (too_late(&rows[i])) {
+            cs_store(&graphs_hold, false);
+            continue;
+        }
         CUptiResult result = cs_cupti.cuptiActivityEnable(rows[i].kind);
         atomic_fetch_or(result == CUPTI_SUCCESS ? &asked.kinds : &refused, 1u << i);
+        if (result == CUPTI_SUCCESS && too_late(&rows[i])) disable(1u << i); /* a context was made meanwhile */
         if (result == CUPTI_SUCCESS) continue;
         if (rows[i].when == ALWAYS || rows[i].when == ALL_CALLS) return *name = rows[i].name, result;
         cs_log(CS_LOG_INFO, "CUPTI has no records of kind %s", rows[i].name);
@@ -183,11 +191,9 @@ CUptiResult cs_cupti_ask_begin(const char **name)
     cs_cupti_calls_read();
     cs_store(&refused, 0);
     cs_store(&filter_holds, (cs_load(&filter_holds) || !any_context()) && !called_back);
-    const bool first = !cs_load(&graphs_hold) && !any_context();
-    cs_store(&graphs_hold, cs_load(&graphs_hold) || first);
+    cs_store(&graphs_hold, cs_load(&graphs_hold) || !any_context());
     cs_store(&at_work, true);
     CUptiResult result = apply(rows_with(FORBIDDEN) | (called_back ? rows_with(ALL_CALLS) : 0), name); /* another client may have had those on before us */
-    if (result == CUPTI_SUCCESS && first && any_context()) cs_store(&graphs_hold, false), result = apply(0, name); /* one was made meanwhile */
     if (result != CUPTI_SUCCESS) cs_store(&at_work, false), apply(0, &unused);
     cs_store_rel(&paused, false);
     return result;

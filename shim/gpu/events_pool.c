@@ -20,7 +20,7 @@ static struct place {
     _Atomic cs_ref refused; /* the context that nobody waits for any more: it has its pool, or will hardly get one */
 } places[CONTEXTS];
 static struct cs_event_pool *pools; /* all; the GPU thread's */
-static _Atomic bool any_wanted;
+static _Atomic bool any_wanted, ever_wanted;
 
 static struct place *place_of(cs_ref context) { return &places[(context & ((1u << CS_REF_INDEX_BITS) - 1)) % CONTEXTS]; }
 
@@ -69,6 +69,7 @@ struct cs_event_pool *cs_event_pool_of(const struct cs_stream *stream)
     struct place *place = place_of(context);
     struct cs_event_pool *pool = pool_at(place, context);
     if (pool || !context || cs_load(&place->refused) == context) return pool;
+    cs_store(&ever_wanted, true);
     cs_store_rel(&place->wanted, context);
     cs_store_rel(&any_wanted, true);
     cs_gpu_flush(WAIT_MS);
@@ -95,7 +96,7 @@ bool cs_events_held_off(void) { return cs_load(&holders); }
 
 bool cs_gpu_hold(void)
 {
-    if (!cs_load(&cs_gpu_marking)) return false;
+    if (!cs_load(&ever_wanted)) return false; /* marking or not: what was marked before may be under way */
     CS_KEEP_UNCANCELLED;
     cs_gpu_flush(WAIT_MS); /* what has ended is brought in while its events live */
     atomic_fetch_add(&holders, 1);

@@ -201,6 +201,13 @@ void cs_gpu_wake(void) { cs_worker_wake(&worker); }
 void cs_gpu_finish(unsigned timeout_ms) { cs_worker_ask(&worker, CS_WORKER_FINISHING, timeout_ms); }
 
 void cs_gpu_drain(const struct cs_gpu_sink *to) { cs_load_acq(&backend)->drain(to); }
+
+static void no_work(const struct cs_gpu_work *work) { (void)work; }
+static void no_call(const struct cs_gpu_call *call) { (void)call; }
+static void no_pool(const struct cs_gpu_pool *pool) { (void)pool; }
+static void no_loss(cs_u64 count, const char *cause) { (void)count, (void)cause; }
+void cs_gpu_discard(void) { cs_gpu_drain(&(struct cs_gpu_sink){no_work, no_call, no_pool, no_loss, NULL}); }
+
 void cs_gpu_expect(bool work) { cs_store(&expected, work); }
 bool cs_gpu_rests(void) { return cs_load(&resting); }
 bool cs_gpu_is_on(void) { return cs_load(&backend) != &cs_gpu_none; }

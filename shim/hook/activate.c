@@ -192,13 +192,13 @@ bool cs_activate(void)
 /* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
 static void gpu_ends(void)
 {
-    if (cs_load(&owner) == getpid()) cs_gpu_finish(5000);
+    if (cs_gpu_is_on() && cs_load(&owner) == getpid()) cs_gpu_finish(5000); /* one that is still coming up is waited for once, at the end */
 }
 
 void cs_gpu_is_ready(void)
 {
-    static _Atomic bool registered;
-    if (cs_gpu_is_on() && !atomic_exchange(&registered, true)) atexit(gpu_ends);
+    static _Atomic bool registered, early; /* the latter: it may yet come up, and perhaps nobody asks again */
+    if (!atomic_exchange(cs_gpu_is_on() ? &registered : &early, true)) atexit(gpu_ends);
 }
 
 CS_COLD struct cs_thread *cs_enter_slowly(void)
@@ -224,8 +224,7 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
         cs_window_failed();
     }
     /* Before the first call makes a context. The writer has had it started, unless the aide was busy. */
-    if (cs_mode_records() || (writes && cs_window_may_open())) cs_gpu_start();
-    if (cs_mode_records()) cs_gpu_is_ready();
+    if (cs_mode_records() || (writes && cs_window_may_open())) cs_gpu_start(), cs_gpu_is_ready();
     cs_window_first_call();
     cs_ctl_start();
     struct cs_thread *thread = cs_thread_start();

@@ -28,7 +28,7 @@ void cs_window_policy(const char *text); /* a policy is in force, which the trac
 cs_u64 cs_window_due(void);
 
 void cs_window_failed(void);         /* the file could not be opened, which has been said */
-bool cs_window_may_open(void); /* calls may be recorded later */
+bool cs_window_may_open(void);       /* calls may be recorded later; not where the file could not be opened */
 bool cs_window_has_time(void);       /* it opens or closes by the clock */
 const char *cs_window_why_not(void); /* why nothing is recorded; NULL: calls are */
 

@@ -120,6 +120,7 @@ static size_t round_once(void)
     cs_clock_sync();
     cs_windows_collect(file);
     if (file) cs_match_collect();
+    else cs_gpu_discard();
     cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
     CS_TELL(round_begins);
     size_t records = drain_all();

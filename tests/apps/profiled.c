@@ -4,10 +4,12 @@
  *
  * profiled twice       two sessions, work before, between and after them
  * profiled once        one session, then enabling without registering again, as CUPTI allows
+ * profiled often       many sessions, more than we have buffers for
  * profiled early       registered before the first CUDA call; leaves, and works on
  * profiled clock       with a clock of its own
  * profiled graphs      listens for kernels while graphs are launched
  * profiled graphs_later  the same, and afterwards launches one that was instantiated meanwhile
+ * profiled graphs_first  the same, and has asked for kernels before the first CUDA call, and registers its buffers late
  * profiled peers       listens for copies, also those between GPUs (MEMCPY2), and flushes, while graphs with copies are launched
  * profiled everything  the same, and for whole graphs: CUPTI breaks that program, alone (docs/gpu.md)
  * profiled peers_early asks for MEMCPY2 before the first CUDA call, and registers no buffers
@@ -255,6 +257,24 @@ static void once(void)
     works_alone();
 }
 
+static void often(void)
+{
+    enum { SESSIONS = 150, SETS = 3 };
+    static const CUpti_ActivityKind sets[] = {CUPTI_ACTIVITY_KIND_MEMSET};
+    begins();
+    for (int i = 0; i < SESSIONS; i++) {
+        SURE(cuptiActivityRegisterCallbacks, ask, take);
+        SURE(cuptiActivityEnable, sets[0]);
+        for (int n = 0; n < SETS; n++) OK(cuMemsetD8Async, memory, 1, 64, stream);
+        OK(cuCtxSynchronize);
+        SURE(cuptiActivityDisable, sets[0]);
+        SURE(cuptiActivityFlushAll, 1);
+        read_kept();
+        app_sleep_ms(5); /* whoever reads with us has time to */
+    }
+    printf("often: kind %d %d\n", CUPTI_ACTIVITY_KIND_MEMSET, kind_count[CUPTI_ACTIVITY_KIND_MEMSET]);
+}
+
 static void early(void)
 {
     listens(1);
@@ -289,10 +309,11 @@ static void clocks(void)
     works_alone();
 }
 
-static void graphs(bool later)
+static void graphs(bool later, bool first)
 {
     CUgraph graph;
     CUgraphExec exec;
+    if (first) SURE(cuptiActivityEnable, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
     begins();
     OK(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
     for (int i = 0; i < 3; i++) LAUNCH(kernel, stream);
@@ -451,10 +472,12 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "twice")) twice();
     else if (!strcmp(what, "once")) once();
+    else if (!strcmp(what, "often")) often();
     else if (!strcmp(what, "early")) early();
     else if (!strcmp(what, "clock")) clocks();
-    else if (!strcmp(what, "graphs")) graphs(false);
-    else if (!strcmp(what, "graphs_later")) graphs(true);
+    else if (!strcmp(what, "graphs")) graphs(false, false);
+    else if (!strcmp(what, "graphs_later")) graphs(true, false);
+    else if (!strcmp(what, "graphs_first")) graphs(false, true);
     else if (!strcmp(what, "peers")) copies_and_graphs(every, 2, "peers");
     else if (!strcmp(what, "everything")) copies_and_graphs(every, 3, "everything");
     else if (!strcmp(what, "peers_early")) peers_early();

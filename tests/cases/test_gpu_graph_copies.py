@@ -39,6 +39,13 @@ def test_graphs_from_before_the_window(run_app, mode, window):
         assert len(trace.host("cuGraphLaunch")) == 20 * 2 * 4 * 5 and len(works(trace, "gpu_graph")) == (0 if mode == "nodes" else 20 * 2 * 4 * 5)
 
 
+def test_graphs_from_before_cupti_has_come(run_app):
+    """Threads wait two seconds for it. That there was no context when it began says nothing about when it comes to graphs."""
+    slow = "cuptiActivityDisable:3100,cuptiActivityEnable:1200:5"  # before kinds are enabled, and after the fourth, which is that of graphs
+    run = run_app(["late_graph", "4000"], env={**AUTO, "CUSTREAM_WINDOW": "delay=1000", "CUSTREAM_FAKE_CUPTI": slow}).check()
+    assert run.stdout == "all right\n"
+
+
 THREE_NODES = ("capture 1", "launch 1 3")
 
 

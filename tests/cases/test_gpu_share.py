@@ -75,6 +75,20 @@ def test_a_graph_that_was_instantiated_while_the_client_had_nodes(run_app, progr
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+def test_client_that_wants_nodes_before_there_is_a_graph(run_app, program):
+    """There is none when we begin, but GRAPH_TRACE does not come either: when the client has left it is too late."""
+    run = run_app([program, "graphs_first"], env=WORK).check()
+    assert collections.Counter(w["cat"] for w in works(run.load())) == {"kernel": 3 * (2 + 4 + 2)}
+
+
+@pytest.mark.parametrize("window", ["all", "profiler"])
+def test_client_with_many_sessions(run_app, window):
+    """Also where our window is closed and there is no file yet, its records do not fill our buffers."""
+    run = run_app(["profiled", "often"], env=dict(WORK, CUSTREAM_WINDOW=window)).check()
+    assert sessions(run)["often"][0] == {SET: 150 * 3}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_client_without_buffers(run_app, program):
     """What it could not take it is told of; we lose nothing."""
     run, trace = both(run_app, [program, "dropped"], env=WORK)

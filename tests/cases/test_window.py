@@ -187,6 +187,30 @@ def test_cupti_is_not_taken_out_of_a_process_at_work(tmp_path, how):
     assert len(works(trace)) == 4
 
 
+@pytest.mark.parametrize("program", [["late_graph", "1"], ["works", "streams"]])
+def test_cupti_ends_before_the_driver_though_no_window_opened(run_app, program):
+    """Which goes down in a function that it has registered by atexit."""
+    run_app(program, env=CUPTI | {"CUSTREAM_WINDOW": "delay=1000", "CUSTREAM_FAKE_CUPTI_DOWN": 1}).check()
+
+
+def test_a_context_that_ends_after_the_window(tmp_path):
+    """Its events are read before it goes, as while the window is open."""
+    slots = range(1, 6)
+    with Remote(tmp_path, {**PROFILER, "CUSTREAM_GPU": "events"}) as program:
+        for i in slots:
+            program.do(f"context new {i}", f"context set {i}", f"create {i}")
+        program.do("profiler start")
+        for i in slots:
+            program.do(f"context set {i}", f"gate {i}", f"launch {i} 3")
+        program.do("profiler stop")
+        until(lambda: program.status()["gpu"] == "events, at rest")
+        program.do("open")
+        for i in slots:
+            program.do(f"context set {i}", f"sync {i}", f"context end {i}")
+    trace = program.load()
+    assert len(works(trace, "kernel")) == 3 * len(slots) and trace.totals["gpu"]["lost"] == 0
+
+
 @pytest.mark.parametrize("away", [False, True], ids=["paused", "away"])
 def test_calls_of_the_runtime(tmp_path, away):
     """CUPTI that comes or goes on once there is a context gives the runtime's work the runtime's numbers."""

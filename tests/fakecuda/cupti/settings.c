@@ -1,12 +1,13 @@
 /*
  * Settings, and errors on demand: CUSTREAM_FAKE_CUPTI="function:code[:n],..." makes a function return a CUptiResult, from its n-th call on. The
- * code MUST_NOT ends the process: where the function would do harm.
+ * code MUST_NOT ends the process: where the function would do harm. A greater one has the n-th call take as many milliseconds as it is greater.
  *
  * A name that no function has, or a text that cannot be read, ends the process: a test that asks for it would otherwise test nothing.
  */
 #include "tests/fakecuda/cupti/fake_cupti.h"
 
 #include <stdio.h>
+#include <time.h>
 
 extern struct cupti_entry *__start_cupti_entries[], *__stop_cupti_entries[];
 
@@ -19,6 +20,11 @@ CUptiResult cupti_refused(struct cupti_entry *entry) {
     if (seen >= entry->from && (int)entry->code == MUST_NOT) {
         fprintf(stderr, "custream simulated CUPTI: %s was called, and must not be\n", entry->name);
         abort();
+    }
+    if ((int)entry->code > MUST_NOT) {
+        const long ms = (long)entry->code - MUST_NOT;
+        if (seen == entry->from) nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+        return CUPTI_SUCCESS;
     }
     return seen >= entry->from ? entry->code : CUPTI_SUCCESS;
 }
@@ -66,7 +72,15 @@ static long number(const char *variable, long otherwise) {
     return value;
 }
 
+/* The driver goes down when the process ends, in a function that it has registered by atexit: too late to ask for the GPU's records. */
+static void go_down(void) {
+    struct cupti_entry *flush = entry_named("cuptiActivityFlushAll");
+    flush->from = 1;
+    flush->code = (CUptiResult)MUST_NOT;
+}
+
 __attribute__((constructor)) static void read_settings(void) {
+    if (number("CUSTREAM_FAKE_CUPTI_DOWN", 0)) atexit(go_down);
     read_failures(getenv("CUSTREAM_FAKE_CUPTI"));
     cupti_settings.version = number("CUSTREAM_FAKE_CUPTI_VERSION", CUPTI_API_VERSION);
     cupti_settings.zero = number("CUSTREAM_FAKE_CUPTI_ZERO", 0);
