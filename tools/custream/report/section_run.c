@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "tools/custream/report/before.h"
 #include "tools/custream/report/concurrency.h"
 #include "tools/custream/report/room.h"
 #include "tools/custream/report/section.h"
@@ -38,6 +39,11 @@ static const struct column device_columns[] = {
     {"at_work_2", "2", UNIT_SHARE, 0},
     {"at_work_3", "3 or more", UNIT_SHARE, 0},
     {"works", "GPU work", UNIT_COUNT, 0},
+    {"before_ns", "before it", UNIT_NS, 0},
+    {"before_call", "mostly in", UNIT_TEXT, 0},
+    {"before_call_times", "times", UNIT_COUNT, 0},
+    {"before_call_ns", "for", UNIT_NS, 0},
+    {"before_no_call_ns", "in no call", UNIT_NS, 0},
 };
 
 /* --- whether it is whole --- */
@@ -182,10 +188,13 @@ static void device_put(struct table *table, const struct analysis *of, uint32_t 
     const struct device *device = &of->run->devices[d];
     const struct span *span = &of->idles->devices[d];
     const double all = (double)(span->end - span->begin), busy = (double)span->busy;
+    const struct before before = before_first_work(of->run, span);
     TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal), CELL_TEXT(device->name ? text_in(of->run, device->name) : NULL), CELL_NUMBER(all),
               CELL_NUMBER(busy), CELL_NUMBER(share(busy, all)), CELL_NUMBER(all - busy), CELL_NUMBER(share(all - busy, all)),
               CELL_NUMBER(share(load->stream_time, busy)), CELL_NUMBER(share((double)load->at_work[0], all)), CELL_NUMBER(share((double)load->at_work[1], all)),
-              CELL_NUMBER(share((double)load->at_work[2], all)), CELL_NUMBER(share((double)load->at_work[3], all)), CELL_NUMBER(works));
+              CELL_NUMBER(share((double)load->at_work[2], all)), CELL_NUMBER(share((double)load->at_work[3], all)), CELL_NUMBER(works),
+              CELL_NUMBER(before.ns), CELL_TEXT(before.call ? text_in(of->run, before.call) : NULL), CELL_NUMBER(before.call ? before.times : NAN),
+              CELL_NUMBER(before.call ? before.call_ns : NAN), CELL_NUMBER(before.no_call_ns));
 }
 
 /* A device on which nothing ran has no row. */
