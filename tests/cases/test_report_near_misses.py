@@ -90,6 +90,18 @@ def test_a_synchronous_copy_of_pageable_memory_is_both(tmp_path):
     assert findings(story, tmp_path) == [("CS104", "stream 13", 5 * 495_000, 5), ("CS105", "stream 13", 5 * (495_000 + 5_000), 5)][::-1]
 
 
+def test_how_long_pageable_copies_themselves_took_is_evidence_and_no_cost(tmp_path):
+    story, at = one_stream(), 0
+    story.stream(14)
+    for _ in range(6):
+        end = story.copy(13, at, at + 400, 150, memory="Pageable", took=400)
+        story.copy(13, at + 410, end, 30)
+        at = story.copy(14, at + 420, end + 30, 70, memory="Pageable", took=2)
+    copies, = [row for row in story.report(tmp_path)["findings"] if row["stream"] == "stream 13"]
+    assert (copies["id"], copies["cost_ns"]) == ("CS105", 5 * 400_000)
+    assert copies["evidence"].endswith("; the copies themselves took 900.0 us, and pinned memory makes them shorter too")  # six of 150 us
+
+
 @pytest.mark.parametrize("times, found", [(3, []), (4, [("CS108", "stream 14", None, 3)])])
 def test_waits_again_for_one_record(tmp_path, times, found):
     """The first wait is what the record is for."""
