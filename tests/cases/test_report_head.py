@@ -95,3 +95,18 @@ def test_the_head_says_in_which_range_the_host_was(tmp_path):
     for at in (0, 400, 1000):
         made.launch("k", at, at + 4, 10)
     assert "What the host did then: own code on thread main 4250 in range step (51.0 %), own code on thread main 4250 in range load (48.2 %)." in head(tmp_path, made)
+
+
+@pytest.mark.parametrize("name, shown", [
+    ("k" * 96, "k" * 96),
+    ("void f<" + 80 * "x" + "tail, of a template>(int)", "void f<" + 57 * "x" + "…" + "tail, of a template>(int)"[1:]),
+    (63 * "a" + "é" + 40 * "b" + "é" + 23 * "c", 63 * "a" + "é…" + 23 * "c"),
+], ids=["as it is", "its middle is left out", "no character is cut"])
+def test_a_long_name_in_a_sentence(tmp_path, name, shown):
+    made = Made()
+    made.stream(13)
+    made.launch("first", 0, 4, 10)
+    made.launch(name, 100, 104, 10)
+    tables = report(tmp_path, made)
+    assert max(tables["idle"], key=lambda row: row["idle_ns"])["example"] == f"at 0.000014 s, before {shown} on stream 13"
+    assert name in {row["name"] for row in tables["kernels"]}
