@@ -7,6 +7,7 @@
 #include "tools/custream/report/concurrency.h"
 #include "tools/custream/report/room.h"
 #include "tools/custream/report/section.h"
+#include "tools/custream/report/show.h"
 #include "tools/custream/report/tally.h"
 
 static const struct column run_columns[] = {
@@ -93,8 +94,9 @@ static void missing_times(struct missing *missing, const struct run *run)
         const struct loss *loss = &run->losses[i];
         if (loss->no_times) *(loss->closed ? &closed : &no_times) += (double)(loss->end - loss->begin);
     }
-    if (closed > 0) missing_add(missing, "%.3f ms outside of windows", closed / 1e6);
-    if (no_times > 0) missing_add(missing, "%.3f ms without GPU times", no_times / 1e6);
+    char shown[SHOWN_MAX];
+    if (closed > 0) missing_add(missing, "%s outside of windows", value_show(shown, UNIT_NS, closed));
+    if (no_times > 0) missing_add(missing, "%s without GPU times", value_show(shown, UNIT_NS, no_times));
 }
 
 struct lost {
