@@ -94,7 +94,8 @@ def test_the_head_says_in_which_range_the_host_was(tmp_path):
     made.range("step", 500, 600)
     for at in (0, 400, 1000):
         made.launch("k", at, at + 4, 10)
-    assert "What the host did then: own code on thread main 4250 in range step (51.0 %), own code on thread main 4250 in range load (48.2 %)." in head(tmp_path, made)
+    assert ("What the host did then: own code on thread main 4250 in range step (51.0 %), own code on thread main 4250 in range load (48.2 %)."
+            ) in head(tmp_path, made)
 
 
 @pytest.mark.parametrize("name, shown", [
