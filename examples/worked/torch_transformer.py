@@ -119,8 +119,8 @@ def warmed_up(training, batches):
     side.wait_stream(here)
     with torch.cuda.stream(side):
         train(training.step, batches, WARM_UP - 1)
-        batch = batches.take()
     here.wait_stream(side)
+    batch = batches.take()
     graphed = Graphed(training, batch)
     graphed.step(*batch)
     return graphed.step
