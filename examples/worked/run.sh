@@ -40,7 +40,7 @@ for variant in "${variants[@]}"; do
     file=$folder/$(called "$variant")
     traces=("$file".[123].json)
     [ ${#traces[@]} = 3 ] || { status=1; echo "$file: left out, not all of its runs have a trace" >&2; continue; }
-    "$build/custream" check "$file.1.json"
+    "$build/custream" check "$file.1.json" || status=1
     "$build/custream" report --html="$file.html" "$file.1.json" > "$file.report"
     [ -z "$before" ] || "$build/custream" diff "$before".[123].json --after "${traces[@]}" > "$file.diff"
     before=$file
