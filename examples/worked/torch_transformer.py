@@ -2,6 +2,7 @@
 
     python3 torch_transformer.py            # as it was written first
     python3 torch_transformer.py mended     # as `custream report` made us write it: docs/worked/pytorch.md
+    python3 torch_transformer.py graphed    # and what its next report says: a step is one CUDA graph
 
 The profiler's window (CUSTREAM_WINDOW=profiler) has the last steps.
 """
@@ -12,7 +13,10 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
-MENDED = sys.argv[1:] == ["mended"]
+HOW = " ".join(sys.argv[1:])
+if HOW not in ("", "mended", "graphed"):
+    sys.exit(f"{sys.argv[0]}: {HOW}: not known; mended or graphed")
+MENDED, GRAPHED = HOW != "", HOW == "graphed"
 WARM_UP, STEPS, BATCH, LENGTH, WORDS, WIDTH, LAYERS = 8, 6, 16, 256, 8192, 512, 4
 
 
@@ -62,25 +66,74 @@ class Prefetcher:
         return batch
 
 
+class Training:
+    """The model, and one step of its training."""
+
+    def __init__(self):
+        self.model = Model().cuda()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-4, fused=MENDED, capturable=GRAPHED)
+
+    def step(self, tokens, features):
+        with torch.autocast("cuda", torch.bfloat16):
+            logits = self.model(tokens[:, :-1], features)
+            loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+
+class Graphed:
+    """A step of the training as one CUDA graph. It reads the batch from where it was when the step was captured, so each batch is copied there."""
+
+    def __init__(self, training, batch):
+        self.batch = [torch.empty_like(tensor) for tensor in batch]
+        self.graph = torch.cuda.CUDAGraph()
+        training.optimizer.zero_grad(set_to_none=True)  # the gradients that the graph uses are made while it is captured
+        # thread_local: the loader's thread, which pins memory, may go on meanwhile.
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.loss = training.step(*self.batch)
+
+    def step(self, *batch):
+        for place, tensor in zip(self.batch, batch):
+            place.copy_(tensor)
+        self.graph.replay()
+        return self.loss.clone()
+
+
+def train(step, batches, steps):
+    losses = []
+    for _ in range(steps):
+        with torch.cuda.nvtx.range("step"):
+            loss = step(*batches.take())
+            losses.append(loss if MENDED else loss.item())
+    return losses
+
+
+def warmed_up(training, batches):
+    """The step as it is measured. Before a capture PyTorch wants some steps on a stream that is not the default one."""
+    if not GRAPHED:
+        train(training.step, batches, WARM_UP)
+        return training.step
+    side, here = torch.cuda.Stream(), torch.cuda.current_stream()
+    side.wait_stream(here)
+    with torch.cuda.stream(side):
+        train(training.step, batches, WARM_UP - 1)
+    here.wait_stream(side)
+    batch = batches.take()
+    graphed = Graphed(training, batch)
+    graphed.step(*batch)
+    return graphed.step
+
+
 def main():
     torch.manual_seed(0)
-    model = Model().cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=MENDED)
+    training = Training()
     batches = Prefetcher(DataLoader(Text(), BATCH, num_workers=4, pin_memory=MENDED, prefetch_factor=4))
-    losses = []
-    for step in range(WARM_UP + STEPS):
-        if step == WARM_UP:
-            torch.cuda.synchronize()
-            torch.cuda.profiler.start()
-        with torch.cuda.nvtx.range("step"):
-            tokens, features = batches.take()
-            with torch.autocast("cuda", torch.bfloat16):
-                logits = model(tokens[:, :-1], features)
-                loss = functional.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.detach() if MENDED else loss.item())
+    step = warmed_up(training, batches)
+    torch.cuda.synchronize()
+    torch.cuda.profiler.start()
+    losses = train(step, batches, STEPS)
     torch.cuda.synchronize()
     torch.cuda.profiler.stop()
     print("loss of the last step:", f"{float(losses[-1]):.3f}")

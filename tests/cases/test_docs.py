@@ -15,7 +15,7 @@ def test_the_readme_has_every_option_with_its_default(root):
     assert len(options(root)) >= 6 and rows == dict(options(root))
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs"])
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs", "docs/worked"])
 def test_links_lead_somewhere(root, name):
     place = root / name
     for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:

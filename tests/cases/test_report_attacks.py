@@ -41,13 +41,13 @@ def test_lost_calls_and_other_losses_do_not_hide_what_the_gpu_did(tmp_path):
 def test_a_run_with_windows_is_not_whole(tmp_path):
     made = with_a_gap(MISSING["outside of a window"])
     whole = only(report(tmp_path, made.text(trailer_of()))["run"])["whole"]
-    assert "0.800 ms outside of windows" in whole, whole
+    assert "800.0 us outside of windows" in whole, whole
 
 
 def test_a_run_that_lacks_gpu_times_is_not_whole(tmp_path):
     made = with_a_gap(MISSING["no GPU times"])
     whole = only(report(tmp_path, made.text(trailer_of()))["run"])["whole"]
-    assert "0.800 ms without GPU times" in whole, whole
+    assert "800.0 us without GPU times" in whole, whole
 
 
 def test_what_lies_in_one_gap_is_one_time(tmp_path):

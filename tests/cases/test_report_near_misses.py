@@ -73,6 +73,39 @@ def test_launches_in_a_row(tmp_path, kernels, lasted, apart, found):
     assert findings(story, tmp_path) == ([("CS107", "stream 13", 20 * 10_000, 20)] if found else [])
 
 
+def row_of(story, count, other):
+    """Each third piece of work in a row is no kernel."""
+    for i in range(count):
+        at, began = 15 * i, 15 * i + 10
+        if i % 3 < 2:
+            story.kernel(13, at, began, 5, took=3)
+        elif other == "memset":
+            story.work("cuMemsetD8Async", 13, at, began, 5, took=3, kind="gpu_memset", name="Memset (Device)", bytes=4096)
+        else:
+            story.work(f"cuMemcpy{other}Async_v2", 13, at, began, 5, took=3, kind="gpu_memcpy", name=f"Memcpy {other} (Pinned)", bytes=4096)
+
+
+@pytest.mark.parametrize("ahead, found", [(0, 0), (1, 20), (2, 0)], ids=["no host is late", "every other time", "two of three times"])
+def test_a_kernel_that_waited_for_the_one_before_ends_no_row_and_costs_nothing(tmp_path, ahead, found):
+    """Late for a kernel, the host is ahead for the next ones, which begin 2 us after the one before. 0: always. Of 40 gaps 20, then 13, are launches."""
+    story, at, end = one_stream(), 0, 0
+    for i in range(41):
+        late = ahead and i % (ahead + 1) == 0
+        at = end if late else at + 3
+        end = story.kernel(13, at, max(at, end) + (10 if late else 2), 5 if late else 15, took=2)
+    assert findings(story, tmp_path) == ([("CS107", "stream 13", found * 10_000, found)] if found else [])
+
+
+@pytest.mark.parametrize("count, other, found", [(31, "memset", 30), (31, "DtoD", 30), (31, "HtoD", 0), (31, "DtoH", 0), (28, "memset", 0)],
+                         ids=["memsets", "copies on the GPU", "copies to it", "copies from it", "nineteen kernels"])
+def test_what_a_graph_has_beside_kernels_ends_no_row(tmp_path, count, other, found):
+    story = one_stream()
+    row_of(story, count, other)
+    rows = [row for row in story.report(tmp_path)["findings"] if row["id"] == "CS107"]
+    assert [(row["cost_ns"], row["times"]) for row in rows] == ([(found * 10_000, found)] if found else [])
+    assert all(row["evidence"].startswith("kernels, memsets and copies on the GPU, of 5.000 us, with 10.00 us of idle time before each") for row in rows)
+
+
 def test_launches_between_waits_are_no_stretch(tmp_path):
     """Short kernels, but the host waits for each."""
     story, at = one_stream(), 0
@@ -88,6 +121,18 @@ def test_a_synchronous_copy_of_pageable_memory_is_both(tmp_path):
         end = story.copy(13, at, at + 5, 1000, "DtoH", call="cuMemcpyDtoH_v2", took=1025, memory="Pageable")
         at = end + 20 + 475
     assert findings(story, tmp_path) == [("CS104", "stream 13", 5 * 495_000, 5), ("CS105", "stream 13", 5 * (495_000 + 5_000), 5)][::-1]
+
+
+def test_how_long_pageable_copies_themselves_took_is_evidence_and_no_cost(tmp_path):
+    story, at = one_stream(), 0
+    story.stream(14)
+    for _ in range(6):
+        end = story.copy(13, at, at + 400, 150, memory="Pageable", took=400)
+        story.copy(13, at + 410, end, 30)
+        at = story.copy(14, at + 420, end + 30, 70, memory="Pageable", took=2)
+    copies, = [row for row in story.report(tmp_path)["findings"] if row["stream"] == "stream 13"]
+    assert (copies["id"], copies["cost_ns"]) == ("CS105", 5 * 400_000)
+    assert copies["evidence"].endswith("; the copies themselves took 900.0 us, and pinned memory makes them shorter too")  # six of 150 us
 
 
 @pytest.mark.parametrize("times, found", [(3, []), (4, [("CS108", "stream 14", None, 3)])])

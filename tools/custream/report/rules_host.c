@@ -34,6 +34,7 @@ struct host_rule {
     const char *(*name)(struct findings *to, uint32_t place);
     uint64_t least;   /* gaps of a place, for a find */
     const char *what; /* the evidence begins so */
+    const char *(*more)(struct search *s, uint32_t place); /* and ends so; NULL: no more */
 };
 
 static uint32_t thread_of(const struct call *call)
@@ -66,8 +67,8 @@ static void flush(struct search *s, const struct host_rule *rule, struct toll *t
     for (uint32_t i = 0; i < places; i++) {
         const struct toll *toll = &tolls[i];
         if (toll->times < rule->least || !toll->times) continue;
-        const char *evidence = report_text(s->to->report, "%s: at most %s at once, by %s", rule->what, find_time(s->to, (double)toll->longest),
-                                           text_in(s->run, s->run->calls[toll->call].name));
+        const char *evidence = report_text(s->to->report, "%s: at most %s at once, by %s%s", rule->what, find_time(s->to, (double)toll->longest),
+                                           text_in(s->run, s->run->calls[toll->call].name), rule->more ? rule->more(s, i) : "");
         finding(s->to, device, rule->name(s->to, i), (double)toll->cost, toll->times, evidence);
     }
     memset(tolls, 0, places * sizeof *tolls);
@@ -137,7 +138,7 @@ void look_synchronisation(struct findings *to)
 {
     /* A few times are the ends of phases; more are a loop. */
     static const struct host_rule rule = {blame_synchronisation, thread_of, find_thread, 5,
-                                          "the GPU was idle after the thread had waited for all of it"};
+                                          "the GPU was idle after the thread had waited for all of it", NULL};
     look(to, &rule, &(struct search){.run = to->of->run});
 }
 
@@ -149,7 +150,7 @@ static struct blame blame_copy(struct search *s, const struct gap *gap)
 
 void look_blocking_copies(struct findings *to)
 {
-    static const struct host_rule rule = {blame_copy, stream_of, find_stream, 1, "the GPU was idle after the host had waited for a copy"};
+    static const struct host_rule rule = {blame_copy, stream_of, find_stream, 1, "the GPU was idle after the host had waited for a copy", NULL};
     look(to, &rule, &(struct search){.run = to->of->run});
 }
 
@@ -179,9 +180,21 @@ static struct blame blame_pageable(struct search *s, const struct gap *gap)
     return blame;
 }
 
+/* How much shorter they would be is not known, so it is no part of the cost. */
+static const char *pageable_copies(struct search *s, uint32_t stream)
+{
+    int64_t took = 0;
+    for (size_t w = 0; w < s->run->work_count; w++) {
+        const struct work *work = &s->run->works[w];
+        if (work->stream == stream && work_pageable(s, work)) took += work->end - work->begin;
+    }
+    return report_text(s->to->report, "; the copies themselves took %s, and pinned memory makes them shorter too", find_time(s->to, (double)took));
+}
+
 void look_pageable(struct findings *to)
 {
-    static const struct host_rule rule = {blame_pageable, stream_of, find_stream, 1, "the GPU was idle while or after pageable memory was copied"};
+    static const struct host_rule rule = {blame_pageable, stream_of, find_stream, 1, "the GPU was idle while or after pageable memory was copied",
+                                          pageable_copies};
     struct search s = {.run = to->of->run};
     look(to, &rule, &s);
     numbers_free(&s.pageable);
@@ -207,7 +220,8 @@ static struct blame blame_allocation(struct search *s, const struct gap *gap)
 
 void look_allocations(struct findings *to)
 {
-    static const struct host_rule rule = {blame_allocation, thread_of, find_thread, 1, "the GPU was idle while the thread allocated or freed memory"};
+    static const struct host_rule rule = {blame_allocation, thread_of, find_thread, 1, "the GPU was idle while the thread allocated or freed memory",
+                                          NULL};
     struct search s = {.run = to->of->run};
     for (size_t i = 0; i < sizeof allocating / sizeof *allocating; i++) {
         const text name = text_find(&s.run->texts, allocating[i]);

@@ -9,10 +9,10 @@ enum { LAUNCH_GAP_NS = 100000 };
 /* So many in a row are worth a graph. */
 enum { KERNELS_IN_A_ROW = 20 };
 
-/* Short kernels, one after the other, with the host's time between them. */
+/* Short kernels, one after the other, with the host's time between them. In frameworks memsets and copies on the device lie among them. A graph has these too. */
 struct stretch {
     int64_t idle, busy;
-    uint64_t kernels;
+    uint64_t kernels, others;
     int64_t last_end; /* of its last gap */
     uint32_t stream;  /* of its last kernel */
 };
@@ -29,6 +29,7 @@ static void end_stretch(struct launches *launches, struct stretch *now)
         launches->sum.idle += now->idle;
         launches->sum.busy += now->busy;
         launches->sum.kernels += now->kernels;
+        launches->sum.others += now->others;
         launches->stretches++;
     }
     *now = (struct stretch){0};
@@ -38,23 +39,30 @@ static void end_device(struct findings *to, struct launches *launches, uint32_t 
 {
     const struct stretch *sum = &launches->sum;
     if (launches->stretches) {
-        const double kernels = (double)sum->kernels;
-        const char *evidence = report_text(to->report, "kernels of %s, with %s of idle time before each, on the average; up to %lu in a row",
-                                           find_time(to, (double)sum->busy / kernels), find_time(to, (double)sum->idle / kernels),
-                                           (unsigned long)launches->longest.kernels);
-        finding(to, device, find_stream(to, launches->longest.stream), (double)sum->idle, sum->kernels, evidence);
+        const uint64_t all = sum->kernels + sum->others;
+        const char *evidence = report_text(to->report, "%s of %s, with %s of idle time before each, on the average; up to %lu in a row",
+                                           sum->others ? "kernels, memsets and copies on the GPU," : "kernels", find_time(to, (double)sum->busy / (double)all),
+                                           find_time(to, (double)sum->idle / (double)all),
+                                           (unsigned long)(launches->longest.kernels + launches->longest.others));
+        finding(to, device, find_stream(to, launches->longest.stream), (double)sum->idle, all, evidence);
     }
     *launches = (struct launches){0};
 }
 
-/* A gap that only the launch of a short kernel explains: the thread did not wait for the GPU in it. */
+static bool is_other(const struct work *work) { return work->kind == WORK_SET || (work->kind == WORK_COPY && work->way == CS_WAY_DtoD); }
+
+/* A gap that only the launch of a short kernel, or of what may lie among them, explains: the thread did not wait for the GPU in it. */
 static bool is_launch(const struct run *run, const struct idles *idles, const struct gap *gap)
 {
     const struct work *next = &run->works[gap->next];
-    for (size_t i = gap->first; i < gap->last; i++)
-        if (idles->rows[i].cause == CAUSE_HOST && idles->rows[i].doing == DOING_BLOCKED) return false;
-    return gap->host + gap->launch == gap->end - gap->begin && gap->end - gap->begin <= LAUNCH_GAP_NS && next->kind == WORK_KERNEL && !next->graph &&
-           next->end - next->begin <= SHORT_NS;
+    int64_t order = 0; /* the host was ahead, and the work came behind what was before it on its stream, as in a graph */
+    for (size_t i = gap->first; i < gap->last; i++) {
+        const struct idle *piece = &idles->rows[i];
+        if (piece->cause == CAUSE_HOST && piece->doing == DOING_BLOCKED) return false;
+        if (piece->cause == CAUSE_ORDER) order += piece->end - piece->begin;
+    }
+    return gap->host + gap->launch + order == gap->end - gap->begin && gap->end - gap->begin <= LAUNCH_GAP_NS &&
+           (next->kind == WORK_KERNEL || is_other(next)) && !next->graph && next->end - next->begin <= SHORT_NS;
 }
 
 void look_launches(struct findings *to)
@@ -71,10 +79,11 @@ void look_launches(struct findings *to)
             end_stretch(&launches, &now);
             continue;
         }
-        now.idle += gap.end - gap.begin;
-        now.busy += run->works[gap.next].end - run->works[gap.next].begin;
-        now.kernels++;
         now.last_end = gap.end;
+        if (!gap.host && !gap.launch) continue;
+        now.idle += gap.host + gap.launch;
+        now.busy += run->works[gap.next].end - run->works[gap.next].begin;
+        *(is_other(&run->works[gap.next]) ? &now.others : &now.kernels) += 1;
         now.stream = run->works[gap.next].stream;
     }
     end_stretch(&launches, &now);

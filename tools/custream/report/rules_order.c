@@ -1,5 +1,6 @@
 /* Rules about what waits for what on the GPU: the legacy default stream, hardware queues, host functions. */
 #include "tools/custream/report/findings.h"
+#include "tools/custream/report/labels.h"
 #include "tools/custream/report/room.h"
 
 /* What one place lost. Work that was late ran for `lost` longer than it had to, but two pieces at once lose the same time, which counts once. */
@@ -50,13 +51,13 @@ static const char *example(struct findings *to, const struct toll *toll)
     if (toll->late != NONE) {
         const struct late *late = &of->overlap->lates[toll->late];
         const struct work *work = &run->works[late->work];
-        return report_text(to->report, "%s on %s waited while %s ran on %s, and could have begun %s earlier", text_in(run, work->name),
-                           find_stream(to, work->stream), text_in(run, run->works[late->during].name), find_stream(to, late->behind),
+        return report_text(to->report, "%s on %s waited while %s ran on %s, and could have begun %s earlier", work_label(to->report, run, work),
+                           find_stream(to, work->stream), work_label(to->report, run, &run->works[late->during]), find_stream(to, late->behind),
                            find_time(to, (double)late->lost));
     }
     const struct idle *idle = &of->idles->rows[toll->idle];
     const struct work *next = &run->works[idle->next];
-    return report_text(to->report, "the GPU was idle for %s before %s on %s", find_time(to, (double)idle_length(idle)), text_in(run, next->name),
+    return report_text(to->report, "the GPU was idle for %s before %s on %s", find_time(to, (double)idle_length(idle)), work_label(to->report, run, next),
                        find_stream(to, next->stream));
 }
 

@@ -67,13 +67,13 @@ static const char *example(struct report *report, const struct analysis *of, con
     const struct run *run = of->run;
     const struct work *next = &run->works[idle->next];
     const struct hold *hold = &of->holds[idle->next];
-    const char *name = text_in(run, next->name), *stream = stream_label(report, run, next->stream);
+    const char *name = work_label(report, run, next), *stream = stream_label(report, run, next->stream);
     const char *at = report_text(report, "at %.6f s, before %s on %s", (double)idle->begin / 1e9, name, stream);
     if (idle->cause == CAUSE_EVENT && hold->record != NONE && run->calls[hold->record].stream != NONE)
         at = report_text(report, "%s; the event was recorded on %s", at, stream_label(report, run, run->calls[hold->record].stream));
     if (hold->blocker == NONE || (idle->cause != CAUSE_EVENT && idle->cause != CAUSE_LEGACY)) return at;
     const struct work *blocker = &run->works[hold->blocker];
-    return report_text(report, "%s, behind %s on %s", at, text_in(run, blocker->name), stream_label(report, run, blocker->stream));
+    return report_text(report, "%s, behind %s on %s", at, work_label(report, run, blocker), stream_label(report, run, blocker->stream));
 }
 
 static void by_cause(struct report *report, struct table *table, const struct analysis *of, uint32_t device)

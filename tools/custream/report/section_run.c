@@ -3,9 +3,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "tools/custream/report/before.h"
 #include "tools/custream/report/concurrency.h"
 #include "tools/custream/report/room.h"
 #include "tools/custream/report/section.h"
+#include "tools/custream/report/show.h"
 #include "tools/custream/report/tally.h"
 
 static const struct column run_columns[] = {
@@ -38,6 +40,11 @@ static const struct column device_columns[] = {
     {"at_work_2", "2", UNIT_SHARE, 0},
     {"at_work_3", "3 or more", UNIT_SHARE, 0},
     {"works", "GPU work", UNIT_COUNT, 0},
+    {"before_ns", "before", UNIT_NS, 0},
+    {"before_call", "longest call", UNIT_TEXT, 0},
+    {"before_call_times", "times", UNIT_COUNT, 0},
+    {"before_call_ns", "for", UNIT_NS, 0},
+    {"before_no_call_ns", "in no call", UNIT_NS, 0},
 };
 
 /* --- whether it is whole --- */
@@ -87,8 +94,9 @@ static void missing_times(struct missing *missing, const struct run *run)
         const struct loss *loss = &run->losses[i];
         if (loss->no_times) *(loss->closed ? &closed : &no_times) += (double)(loss->end - loss->begin);
     }
-    if (closed > 0) missing_add(missing, "%.3f ms outside of windows", closed / 1e6);
-    if (no_times > 0) missing_add(missing, "%.3f ms without GPU times", no_times / 1e6);
+    char shown[SHOWN_MAX];
+    if (closed > 0) missing_add(missing, "%s outside of windows", value_show(shown, UNIT_NS, closed));
+    if (no_times > 0) missing_add(missing, "%s without GPU times", value_show(shown, UNIT_NS, no_times));
 }
 
 struct lost {
@@ -182,10 +190,13 @@ static void device_put(struct table *table, const struct analysis *of, uint32_t 
     const struct device *device = &of->run->devices[d];
     const struct span *span = &of->idles->devices[d];
     const double all = (double)(span->end - span->begin), busy = (double)span->busy;
+    const struct before before = before_first_work(of->run, span);
     TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal), CELL_TEXT(device->name ? text_in(of->run, device->name) : NULL), CELL_NUMBER(all),
               CELL_NUMBER(busy), CELL_NUMBER(share(busy, all)), CELL_NUMBER(all - busy), CELL_NUMBER(share(all - busy, all)),
               CELL_NUMBER(share(load->stream_time, busy)), CELL_NUMBER(share((double)load->at_work[0], all)), CELL_NUMBER(share((double)load->at_work[1], all)),
-              CELL_NUMBER(share((double)load->at_work[2], all)), CELL_NUMBER(share((double)load->at_work[3], all)), CELL_NUMBER(works));
+              CELL_NUMBER(share((double)load->at_work[2], all)), CELL_NUMBER(share((double)load->at_work[3], all)), CELL_NUMBER(works),
+              CELL_NUMBER(before.ns), CELL_TEXT(before.call ? text_in(of->run, before.call) : NULL), CELL_NUMBER(before.call ? before.times : NAN),
+              CELL_NUMBER(before.call ? before.call_ns : NAN), CELL_NUMBER(before.no_call_ns));
 }
 
 /* A device on which nothing ran has no row. */

@@ -20,7 +20,7 @@ static const struct column step_columns[] = {
     {"spread_ns", "standard deviation", UNIT_NS, 0},
     {"slowest", "slowest", UNIT_COUNT, 0},
     {"slowest_ns", "it took", UNIT_NS, 0},
-    {"different", "what was different in it", UNIT_TEXT, 0},
+    {"different", "what was different in it", UNIT_TEXT, COLUMN_BELOW},
 };
 
 enum {

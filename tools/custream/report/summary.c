@@ -77,12 +77,33 @@ static void cause_put(struct line *line, const struct table *idle, size_t row)
     line_add(line, "%.100s", table_text(idle, row, "why"));
 }
 
-/* "own code on thread main 4250", "blocked in cuCtxSynchronize on thread main 4250" */
+/* "own code on thread main 4250 in range step", "blocked in cuCtxSynchronize on thread main 4250" */
 static void doing_put(struct line *line, const struct table *idle_host, size_t row)
 {
-    const char *call = table_text(idle_host, row, "call"), *doing = table_text(idle_host, row, "doing"), *thread = table_text(idle_host, row, "thread");
+    const char *call = table_text(idle_host, row, "call"), *doing = table_text(idle_host, row, "doing"), *thread = table_text(idle_host, row, "thread"),
+               *range = table_text(idle_host, row, "range");
     if (*call) line_add(line, "%s %.60s on thread %.60s", strcmp(doing, "blocked") ? "in" : "blocked in", call, thread);
     else line_add(line, "%s on thread %.60s", doing, thread);
+    if (*range) line_add(line, " in range %.60s", range);
+}
+
+/* What lies before the first work is in no idle time. It is told where it is a large part of the run. */
+static bool before_tell(struct line *line, const struct table *run, const struct table *devices, size_t row)
+{
+    const double least = 0.10, before = table_number(devices, row, "before_ns"), no_call = table_number(devices, row, "before_no_call_ns"),
+                 in_call = table_number(devices, row, "before_call_ns"), times = table_number(devices, row, "before_call_times");
+    if (!(before > 0 && before >= least * table_number(run, 0, "wall_ns"))) return false;
+    line_value(line, " began its first work ", UNIT_NS, before, " after the trace began");
+    if (no_call >= before / 2) {
+        line_value(line, "; for ", UNIT_NS, no_call, " of that no thread was in a call that is recorded");
+    } else if (in_call >= before / 2) {
+        line_value(line, "; ", UNIT_NS, in_call, " of that went to ");
+        line_add(line, "%.60s", table_text(devices, row, "before_call"));
+        line_count(line, " (", times, "time");
+        line_add(line, ")");
+    }
+    line_add(line, ".");
+    return true;
 }
 
 static void device_tell(struct line *line, const struct report *report, const struct table *devices, size_t row)
@@ -94,7 +115,8 @@ static void device_tell(struct line *line, const struct report *report, const st
         line_add(line, " did no work.");
         return;
     }
-    line_value(line, " was busy for ", UNIT_SHARE, table_number(devices, row, "busy"), "");
+    const bool later = before_tell(line, report_find(report, "run"), devices, row);
+    line_value(line, later ? " From then on it was busy for " : " was busy for ", UNIT_SHARE, table_number(devices, row, "busy"), "");
     line_value(line, " of ", UNIT_NS, table_number(devices, row, "span_ns"), "");
     line_value(line, " and idle for ", UNIT_NS, table_number(devices, row, "idle_ns"), "");
     if (!isnan(at_once)) line_add(line, "; while busy it worked on %.2f streams at once", at_once);
