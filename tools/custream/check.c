@@ -6,12 +6,12 @@
  */
 #include "tools/custream/check.h"
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
 #include "tools/custream/reader.h"
 #include "tools/custream/text.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -299,7 +299,7 @@ int command_check(int argc, char **argv)
     static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
     int option, status = STATUS_OK;
     argv[0] = (char[]){"custream check"};
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
         if (option != 'h') return STATUS_UNUSABLE;
         check_usage();
         return STATUS_OK;

@@ -1,5 +1,6 @@
 /* The custream command: picks the subcommand, and notices when what it printed did not arrive. */
 #include "tools/custream/command.h"
+#include "tools/custream/near.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -44,7 +45,13 @@ static int command_version(int argc, char **argv)
 
 static int unknown(const char *name)
 {
-    fprintf(stderr, "custream: no command '%s'; 'custream help' lists them\n", name);
+    char room[SHOWN_ROOM];
+    const char *word = name + strspn(name, "-");
+    struct near near = {.typed = word, .length = strlen(word)};
+    for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) near_look(&near, subcommands[i].name);
+    fprintf(stderr, "custream: there is no command \"%s\"", shown(room, name, strlen(name)));
+    if (near.best) fprintf(stderr, "; did you mean \"%s\"?\n", near.best);
+    else fputs("; 'custream help' lists them\n", stderr);
     return STATUS_UNUSABLE;
 }
 

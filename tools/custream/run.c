@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
 #include "tools/custream/program.h"
 
 #include "shim/base/claim.h"
@@ -12,7 +13,6 @@
 #include "shim/policy/settle.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +51,12 @@ static void flags_init(struct flags *flags)
         flags->table[i] = (struct option){flags->name[i], argument, NULL, FIRST_OPTION + i};
     }
     flags->table[CS_OPTION_COUNT] = (struct option){"help", no_argument, NULL, 'h'};
+}
+
+static const char *flag_allows(int flag)
+{
+    if (flag == 'o') return cs_option_info[CS_OPTION_TRACE].allowed;
+    return flag >= FIRST_OPTION ? cs_option_info[flag - FIRST_OPTION].allowed : NULL;
 }
 
 /* What stands for an option's value; NULL: the words that are allowed. */
@@ -226,9 +232,9 @@ int command_run(int argc, char **argv)
     struct flags flags;
     int flag;
     flags_init(&flags);
-    argv[0] = (char[]){"custream run"}; /* what getopt's own messages begin with */
+    argv[0] = (char[]){"custream run"};
     /* '+': the first word that is no option is the program, and what follows is the program's. */
-    while ((flag = getopt_long(argc, argv, "+o:h", flags.table, NULL)) != -1) {
+    while ((flag = flags_next(argc, argv, "+o:h", flags.table, flag_allows)) != -1) {
         if (flag == 'h') {
             run_usage();
             return STATUS_OK;
