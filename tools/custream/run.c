@@ -5,11 +5,10 @@
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/hopeless.h"
 #include "tools/custream/program.h"
 
-#include "shim/base/claim.h"
 #include "shim/base/options.h"
-#include "shim/base/unpack.h"
 #include "shim/policy/settle.h"
 
 #include <errno.h>
@@ -73,7 +72,9 @@ void run_usage(void)
     setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle stdio does not keep the cause */
     puts("usage: custream run [-o FILE] [options] [--] PROGRAM [ARGUMENTS]\n\n"
          "Starts PROGRAM with " SHIM " preloaded, children included. An option beats the environment variable\n"
-         "that is named with it; a wrong value of either, and PROGRAM is not started.\n");
+         "that is named with it; a wrong value of either, and PROGRAM is not started. Nor is it where the folder of the\n"
+         "trace is not there or cannot be written to, where a library that an option names is not there, or where one\n"
+         "option does nothing beside another.\n");
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         const struct cs_option_info *info = &cs_option_info[i];
         const char *value = value_words[info->type] ?: info->allowed;
@@ -133,22 +134,6 @@ static bool policy_absolute(const char *path)
     return ok;
 }
 
-/* The library would refuse this file too, at the first call of CUDA. A name that is different for each process is known only then. */
-static bool trace_ok(const struct cs_settled *settled)
-{
-    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
-    static struct cs_claim claim;
-    const char *path = settled->value[CS_OPTION_TRACE];
-    unsigned how = CS_CLAIM_OLD | (!strcmp(settled->value[CS_OPTION_FORCE], "on") ? CS_CLAIM_FORCE : 0);
-    if (!strcmp(path, "off") || strchr(path, '%')) return true;
-    if (!cs_claim(&claim, path, how, &zlib) && claim.refusal) {
-        fprintf(stderr, "custream run: cannot write the trace %s (%s): %s\n", path, cs_option_info[CS_OPTION_TRACE].env, claim.refusal);
-        return false;
-    }
-    cs_claim_drop(&claim);
-    return true;
-}
-
 /* Read as the program will read it, which would go on without. Also where there is no file: variables may contradict each other. */
 static bool policy_ok(void)
 {
@@ -163,7 +148,7 @@ static bool policy_ok(void)
         ok = !cs_settled_contradicts(&settled, &found, error, sizeof error);
     }
     if (!ok) fprintf(stderr, "custream run: %s\n", error);
-    ok = ok && trace_ok(&settled);
+    ok = ok && !run_hopeless(&settled);
     bool is_path = given && file.name == given;
     cs_policy_file_finish(&file);
     return ok && (!is_path || *given == '/' || policy_absolute(given));
