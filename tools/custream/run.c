@@ -6,6 +6,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/hopeless.h"
+#include "tools/custream/options.h"
 #include "tools/custream/program.h"
 
 #include "shim/base/options.h"
@@ -25,7 +26,7 @@
 #define CUSTREAM_LIBDIR "/usr/local/lib"
 #endif
 
-enum { FLAG_ROOM = 64, FIRST_OPTION = 256 /* getopt's value of the first row: above every character, so below are short flags */ };
+enum { FIRST_OPTION = 256 /* getopt's value of the first row: above every character, so below are short flags */ };
 
 /* getopt's table: a row for each row of options.def, in its order, then --help and the end. */
 struct flags {
@@ -33,19 +34,11 @@ struct flags {
     struct option table[CS_OPTION_COUNT + 2];
 };
 
-/* TRACE_MAX becomes trace-max. */
-static void flag_spell(char *flag, const char *id)
-{
-    size_t i = 0;
-    for (; id[i] && i < FLAG_ROOM - 1; i++) flag[i] = id[i] == '_' ? '-' : (char)(id[i] | 32);
-    flag[i] = 0;
-}
-
 static void flags_init(struct flags *flags)
 {
     *flags = (struct flags){0};
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
-        flag_spell(flags->name[i], cs_option_info[i].id);
+        option_flag(flags->name[i], (enum cs_option)i);
         int argument = cs_option_info[i].type == CS_TYPE_SWITCH ? optional_argument : required_argument;
         flags->table[i] = (struct option){flags->name[i], argument, NULL, FIRST_OPTION + i};
     }
