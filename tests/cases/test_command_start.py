@@ -37,13 +37,15 @@ def test_a_folder_that_is_not_there(tmp_path, trace, missing):
     for where, shown in [(trace, missing), (tmp_path / trace, missing if trace == "link.json" else tmp_path / missing)]:
         shown = tmp_path / missing if trace == "link.json" and where != trace else shown
         why = "Not a directory" if missing == "file" else "No such file or directory"
-        wanted = f"custream run: cannot write the trace {where} (CUSTREAM_TRACE): folder {shown}: {why}; a trace needs a folder that is there and can be written to\n"
+        wanted = (f"custream run: cannot write the trace {where} (CUSTREAM_TRACE): folder {shown}: {why}; "
+                  "a trace needs a folder that is there and can be written to\n")
         assert refused(tmp_path, "-o", where) == wanted
         assert refused(tmp_path, env={"CUSTREAM_TRACE": str(where)}) == wanted
         assert refused(tmp_path, "--policy", '{"trace": "%s"}' % where) == wanted
 
 
-@pytest.mark.parametrize("trace", ["t.json", "./t.json", "a/t-%p.json", "a/%h/t.json", "%e/t.json", "%h/a/%p/t.json", "a%p/t.json", "link.json", "deep.json", "off"])
+@pytest.mark.parametrize("trace", ["t.json", "./t.json", "a/t-%p.json", "a/%h/t.json", "%e/t.json", "%h/a/%p/t.json", "a%p/t.json", "link.json",
+                                   "deep.json", "off"])
 def test_a_folder_that_may_be_there(tmp_path, trace):
     """Behind a pattern only the process knows the folder."""
     (tmp_path / "a").mkdir()
@@ -69,9 +71,10 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     def run(trace, cwd=tmp_path):
         env = {k: v for k, v in os.environ.items() if not k.startswith("CUSTREAM_")}
         given = ["-o", trace] if trace else []
-        return subprocess.run([sys.executable, "-c", WITHOUT_OVERRIDE, COMMAND, "run", *given, "echo", "ran"], cwd=cwd, env=env, capture_output=True, text=True,
-                              timeout=60, check=False)
-    for trace, cwd in [("closed/t.json", tmp_path), ("closed/t-%p.json", tmp_path), ("mine.json", tmp_path), (None, closed), (closed / "t.json", tmp_path)]:
+        return subprocess.run([sys.executable, "-c", WITHOUT_OVERRIDE, COMMAND, "run", *given, "echo", "ran"], cwd=cwd, env=env,
+                              capture_output=True, text=True, timeout=60, check=False)
+    hopeless = [("closed/t.json", tmp_path), ("closed/t-%p.json", tmp_path), ("mine.json", tmp_path), (None, closed), (closed / "t.json", tmp_path)]
+    for trace, cwd in hopeless:
         done = run(trace, cwd)
         assert (done.returncode, done.stdout) == (2, "") and "Permission denied; a trace needs a folder" in done.stderr and done.stderr.count("\n") == 1, trace
     for trace in ("closed/old.json", "closed/dir/t.json", "closed/%h/t.json", "off"):  # a file that is there is written to, not its folder

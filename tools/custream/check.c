@@ -127,8 +127,8 @@ static bool header_judge(struct check *check, uint64_t line, struct part *part)
 /* An editor, jq or a script has written it anew. What breaks a rule on which line can be told of the lines as custream writes them. */
 static enum progress other_lines(const struct check *check)
 {
-    return useless(check, "a trace, but not line by line as custream writes it: each event has a line of its own there, and here an indented or joined-up copy. "
-                          "Check the file that custream wrote; 'custream report' reads this one too");
+    return useless(check, "a trace, but not line by line as custream writes it: each event has a line of its own there, "
+                          "and here an indented or joined-up copy. Check the file that custream wrote; 'custream report' reads this one too");
 }
 
 /* Whether the line ends in "traceEvents":[, blanks allowed between the three. */
