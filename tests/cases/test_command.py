@@ -386,6 +386,42 @@ def test_usage():
         assert result.stderr.startswith("custream")
 
 
+@pytest.mark.parametrize("args, said", [
+    (["reprot"], 'custream: there is no command "reprot"; did you mean "report"?'),
+    (["help", "chekc"], 'custream: there is no command "chekc"; did you mean "check"?'),
+    (["rnu"], 'custream: there is no command "rnu"; did you mean "run"?'),
+    (["rep"], 'custream: there is no command "rep"; did you mean "report"?'),
+    (["--versoin"], 'custream: there is no command "--versoin"; did you mean "version"?'),
+    (["fly"], "custream: there is no command \"fly\"; 'custream help' lists them"),
+    (["a\nb" + "c" * 100], "custream: there is no command \"a?b" + "c" * 60 + "\"; 'custream help' lists them"),
+    (["run", "--trcae=x.json", "true"], 'custream run: there is no option "--trcae"; did you mean "--trace"?'),
+    (["run", "--trace_max", "1M", "true"], 'custream run: there is no option "--trace_max"; did you mean "--trace-max"?'),
+    (["run", "-trace", "x.json", "true"], 'custream run: there is no option "-trace"; did you mean "--trace"?'),
+    (["run", "--fly", "env"], "custream run: there is no option \"--fly\"; 'custream help run' lists them"),
+    (["run", "-x", "env"], "custream run: there is no option \"-x\"; 'custream help run' lists them"),
+    (["run", "--default", "keep", "env"], 'custream run: "--default" may be "--default-stream" or "--default-handles"'),
+    (["run", "--full"], 'custream run: "--full" needs a value: allowed is drop|block'),
+    (["run", "-o"], 'custream run: "-o" needs a value: allowed is a path ending in .json'),
+    (["run", "--help=me"], 'custream run: "--help" takes no value'),
+    (["check", "t.json", "--hepl"], 'custream check: there is no option "--hepl"; did you mean "--help"?'),
+])
+def test_what_was_meant(args, said):
+    result = custream(*args)
+    assert result.returncode == 2 and result.stdout == "" and result.stderr.count("\n") == 1
+    assert result.stderr.startswith(said) and (said[-1] != "?" or result.stderr == said + "\n"), result.stderr
+
+
+def test_every_command_and_option_is_what_was_meant():
+    """Of each name that there is, one slip leads to it: no list of its own is asked."""
+    commands = re.findall(r"^  (\w+) ", custream("help").stdout, flags=re.M)
+    flags = re.findall(r"--([\w-]+)[=\[]", custream("help", "run").stdout)
+    assert len(commands) >= 7 and len(flags) >= 19
+    for name in commands:
+        assert f'did you mean "{name}"?' in custream(name + "x").stderr, name
+    for name in flags:
+        assert f'did you mean "--{name}"?' in custream("run", f"--{name}x=1", "true").stderr, name
+
+
 # run
 
 def environment(*args, **kwargs):

@@ -290,7 +290,8 @@ def test_the_program_runs_on_without(run_app, tmp_path, text):
 
 
 @pytest.mark.parametrize("text", GOOD, ids=range(len(GOOD)))
-def test_the_command_takes(custream, text):
+def test_the_command_takes(custream, tmp_path, text):
+    (tmp_path / "é😀").mkdir()  # which one of them names for the trace
     done = custream("--policy", text, "printenv", "CUSTREAM_POLICY", env={"LC_ALL": "C.UTF-8"}) if not text.startswith("\ufeff") else None
     assert not done or (done.returncode, done.stdout, done.stderr) == (0, text.replace("\r\n", "\n") + "\n", "")
 

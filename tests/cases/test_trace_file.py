@@ -158,7 +158,7 @@ def test_the_command_starts_the_program_where_the_file_is_free(tmp_path):
     old(tmp_path / "packed.json.gz", PACKED["packed"])
     (tmp_path / "empty.json").touch()
     old(tmp_path / "%p.json", NOTES)  # which no process takes
-    for name in ("trace.json", "packed.json.gz", "empty.json", "new.json", "nowhere/t.json", "%p.json", "off"):
+    for name in ("trace.json", "packed.json.gz", "empty.json", "new.json", "%h/t.json", "%p.json", "off"):
         done = command("-o", name, "printenv", "CUSTREAM_TRACE", cwd=tmp_path)
         assert (done.returncode, done.stdout, done.stderr) == (0, f"{name}\n", ""), name
     assert names(tmp_path) == ["%p.json", "empty.json", "packed.json.gz", "trace.json"], "none is made ahead"

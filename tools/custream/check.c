@@ -6,12 +6,12 @@
  */
 #include "tools/custream/check.h"
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
 #include "tools/custream/reader.h"
 #include "tools/custream/text.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,20 +68,13 @@ static enum progress useless(const struct check *check, const char *what)
 }
 
 /* How to read a file whose events end after so many lines: a process that is killed while it writes leaves such a one. */
-static const char *remedy(const struct check *check, uint64_t lines)
-{
-    static char text[256];
-    size_t n = strlen(check->path);
-    const bool packed = n > 3 && !strcmp(check->path + n - 3, ".gz");
-    snprintf(text, sizeof text, "To read it up to there: (%s FILE | head -n %llu | sed '$ s/,$//'; echo ']}') > whole.json",
-             packed ? "zcat" : "cat", (unsigned long long)lines);
-    return text;
-}
-
-static enum progress cut_short(const struct check *check, const char *where, uint64_t lines)
+static enum progress cut_short(const struct check *check, struct reader *reader, const char *where, uint64_t lines)
 {
     char what[512];
-    snprintf(what, sizeof what, "truncated: %s, as when a process is killed while it writes. %s", where, remedy(check, lines));
+    snprintf(what, sizeof what,
+             "truncated: %s, as when a process is killed while it writes. "
+             "To read it up to there: (%s FILE | head -n %llu | sed '$ s/,$//'; echo ']}') > whole.json",
+             where, reader_is_packed(reader) ? "zcat" : "cat", (unsigned long long)lines);
     return useless(check, what);
 }
 
@@ -91,7 +84,7 @@ static enum progress next_line(struct check *check, struct reader *reader, char 
     int got;
     do {
         got = reader_next(reader);
-        if (got < 0 && reader->cut && reader->number) return cut_short(check, "the gzip data ends too early", reader->number - 1);
+        if (got < 0 && reader->cut && reader->number) return cut_short(check, reader, "the gzip data ends too early", reader->number - 1);
         if (got < 0) return useless(check, reader->error);
         if (!got) return DONE;
         *text = reader->line;
@@ -131,6 +124,13 @@ static bool header_judge(struct check *check, uint64_t line, struct part *part)
     return good;
 }
 
+/* An editor, jq or a script has written it anew. What breaks a rule on which line can be told of the lines as custream writes them. */
+static enum progress other_lines(const struct check *check)
+{
+    return useless(check, "a trace, but not line by line as custream writes it: each event has a line of its own there, "
+                          "and here an indented or joined-up copy. Check the file that custream wrote; 'custream report' reads this one too");
+}
+
 /* Whether the line ends in "traceEvents":[, blanks allowed between the three. */
 static bool opens_events(const char *text, size_t length)
 {
@@ -167,16 +167,18 @@ static enum progress read_header(struct check *check, struct reader *reader)
             break;
         }
         if (part.length > PART_MAX_BYTES) {
-            progress = useless(check, "not a trace: no line ends in \"traceEvents\":[");
+            progress = strstr(part.text, "\"traceEvents\"") ? other_lines(check) : useless(check, "not a trace: no line ends in \"traceEvents\":[");
             break;
         }
     }
     if (progress == DONE) {
         cJSON *whole = part.length ? cJSON_ParseWithOpts(part.text, NULL, true) : NULL;
-        progress = useless(check, !reader->number ? "empty"
-                                  : !part.length  ? "nothing but blank lines"
-                                  : whole         ? "not a trace: no line ends in \"traceEvents\":["
-                                                  : "truncated, or not JSON: it ends before a line that ends in \"traceEvents\":[");
+        const bool is_trace = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(whole, "traceEvents"));
+        if (is_trace) progress = other_lines(check);
+        else progress = useless(check, !reader->number ? "empty"
+                                       : !part.length  ? "nothing but blank lines"
+                                       : whole         ? "not a trace: no line ends in \"traceEvents\":["
+                                                       : "truncated, or not JSON: it ends before a line that ends in \"traceEvents\":[");
         cJSON_Delete(whole);
     }
     free(part.text);
@@ -191,7 +193,8 @@ static enum progress read_events(struct check *check, struct reader *reader, cha
     enum progress progress;
     while ((progress = next_line(check, reader, text, length)) == GOING) {
         bool trailer = **text == ']';
-        if (!reader->newline && !trailer) return cut_short(check, "it ends inside an event", reader->number - 1);
+        if (!reader->newline && !trailer) return cut_short(check, reader, "it ends inside an event", reader->number - 1);
+        if (!before && !strcmp(*text, "{")) return other_lines(check);
         if (before && comma == trailer) {
             check_breach(check, before, 9, trailer ? "a comma behind the last event" : "no comma between this event and the next");
             return BROKEN;
@@ -203,14 +206,14 @@ static enum progress read_events(struct check *check, struct reader *reader, cha
         if (!check_event(check, reader->number, *text)) return BROKEN;
         before = reader->number;
     }
-    return progress == DONE ? cut_short(check, "the list of events does not end", reader->number) : progress;
+    return progress == DONE ? cut_short(check, reader, "the list of events does not end", reader->number) : progress;
 }
 
-static enum progress trailer_judge(struct check *check, uint64_t line, const struct part *part, bool newline)
+static enum progress trailer_judge(struct check *check, struct reader *reader, uint64_t line, const struct part *part, bool newline)
 {
     cJSON *trailer = cJSON_ParseWithOpts(part->text, NULL, true);
     check->cut = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "complete"));
-    if (!trailer && !newline) return cut_short(check, "it ends inside the trailer", line - 1);
+    if (!trailer && !newline) return cut_short(check, reader, "it ends inside the trailer", line - 1);
     if (!trailer) check_breach(check, line, 9, "not JSON: the trailer that begins on this line");
     else if (totals_judge(check, line, trailer, part->length)) audit_judge(check, line, trailer);
     totals_state(check, trailer);
@@ -235,16 +238,16 @@ static enum progress read_trailer(struct check *check, struct reader *reader, ch
         else if (part.length > PART_MAX_BYTES) progress = useless(check, "a trailer of more than 32 MiB");
         else whole = reader->newline, progress = next_line(check, reader, &text, &length);
     }
-    if (progress == DONE) progress = trailer_judge(check, first, &part, whole);
+    if (progress == DONE) progress = trailer_judge(check, reader, first, &part, whole);
     free(part.text);
     return progress;
 }
 
-static enum progress read_trace(struct check *check, struct reader *reader)
+static enum progress read_trace(struct check *check, struct reader *reader, const char *path)
 {
     char *text;
     size_t length;
-    if (!reader_open(reader, check->path)) return useless(check, reader->error);
+    if (!reader_open(reader, path)) return useless(check, reader->error);
     enum progress progress = read_header(check, reader);
     if (progress == GOING) progress = read_events(check, reader, &text, &length);
     if (progress == GOING) progress = read_trailer(check, reader, text, length);
@@ -263,11 +266,11 @@ static void summary(const struct check *check)
 
 static int check_file(const char *path)
 {
-    struct check check = {.path = path};
+    struct check check = {.path = strcmp(path, "-") ? path : "standard input"};
     struct reader reader;
     check.lanes_end = &check.lanes;
     sums_init(&check.sums);
-    enum progress progress = read_trace(&check, &reader);
+    enum progress progress = read_trace(&check, &reader, path);
     reader_close(&reader);
     if (progress != USELESS) {
         /* Also after a breach: slices that overlap may lie on lower lines than the one that reading stopped at. */
@@ -275,7 +278,7 @@ static int check_file(const char *path)
         lanes_judge(&check, progress == DONE && !check.cut);
         flows_judge(&check, progress == DONE);
         if (progress == DONE) asyncs_judge(&check, !check.cut);
-        if (check.breach.line) printf("%s:%llu: rule %d: %s\n", path, (unsigned long long)check.breach.line, check.breach.rule, check.breach.what);
+        if (check.breach.line) printf("%s:%llu: rule %d: %s\n", check.path, (unsigned long long)check.breach.line, check.breach.rule, check.breach.what);
         else summary(&check);
     }
     lanes_free(&check);
@@ -288,9 +291,9 @@ static int check_file(const char *path)
 void check_usage(void)
 {
     puts("usage: custream check FILE...\n\n"
-         "Reads traces (.json or .json.gz) and says of each in one line that it is ok, that it keeps the rules and is incomplete, and\n"
-         "why, or which line is the first to break which rule of the trace format, as FILE:LINE: rule N: WHAT. custream(1) lists the\n"
-         "rules.\n\n"
+         "Reads traces (.json or .json.gz; - is standard input) and says of each in one line that it is ok, that it keeps the\n"
+         "rules and is incomplete, and why, or which line is the first to break which rule of the trace format, as\n"
+         "FILE:LINE: rule N: WHAT. custream(1) lists the rules.\n\n"
          "Exit status: 0 all keep the rules, 1 one breaks a rule, 2 one cannot be read, is truncated or is no trace.");
 }
 
@@ -299,7 +302,7 @@ int command_check(int argc, char **argv)
     static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
     int option, status = STATUS_OK;
     argv[0] = (char[]){"custream check"};
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
         if (option != 'h') return STATUS_UNUSABLE;
         check_usage();
         return STATUS_OK;

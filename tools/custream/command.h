@@ -20,12 +20,14 @@ int command_check(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_ctl(int argc, char **argv);
+int command_options(int argc, char **argv);
 
 void run_usage(void);
 void check_usage(void);
 void report_usage(void);
 void diff_usage(void);
 void ctl_usage(void);
+void options_usage(void);
 
 /* Says so, and exits. */
 void out_of_memory(void) __attribute__((noreturn));

@@ -1,5 +1,6 @@
 /* The custream command: picks the subcommand, and notices when what it printed did not arrive. */
 #include "tools/custream/command.h"
+#include "tools/custream/near.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -21,6 +22,7 @@ static const struct subcommand {
     {"report", "say why streams do not overlap, what it costs, and what to change", command_report, report_usage},
     {"diff", "say what got slower or faster between two runs", command_diff, diff_usage},
     {"ctl", "tell a process that runs to record or not, or to take a policy", command_ctl, ctl_usage},
+    {"options", "list what can be set, with values, defaults and meaning", command_options, options_usage},
     {"help", "show this text, or that of one command", command_help, NULL},
     {"version", "show the version", command_version, NULL},
 };
@@ -44,7 +46,13 @@ static int command_version(int argc, char **argv)
 
 static int unknown(const char *name)
 {
-    fprintf(stderr, "custream: no command '%s'; 'custream help' lists them\n", name);
+    char room[SHOWN_ROOM];
+    const char *word = name + strspn(name, "-");
+    struct near near = {.typed = word, .length = strlen(word)};
+    for (size_t i = 0; i < SUBCOMMAND_COUNT; i++) near_look(&near, subcommands[i].name);
+    fprintf(stderr, "custream: there is no command \"%s\"", shown(room, name, strlen(name)));
+    if (near.best) fprintf(stderr, "; did you mean \"%s\"?\n", near.best);
+    else fputs("; 'custream help' lists them\n", stderr);
     return STATUS_UNUSABLE;
 }
 

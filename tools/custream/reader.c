@@ -20,10 +20,19 @@ static int fail(struct reader *reader, const char *why)
     return -1;
 }
 
+static bool is_standard_input(const char *path) { return !strcmp(path, "-"); }
+
 bool reader_open(struct reader *reader, const char *path)
 {
+    static bool input_taken;
     *reader = (struct reader){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool is_input = is_standard_input(path);
+    if (is_input && input_taken) {
+        fail(reader, "standard input can be read once");
+        return false;
+    }
+    input_taken |= is_input;
+    int fd = is_input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     struct stat about;
     /* gzopen() opens a directory gladly and fails at the first read, with a text that does not say so. */
     if (fd >= 0 && !fstat(fd, &about) && S_ISDIR(about.st_mode)) errno = EISDIR;
@@ -106,6 +115,8 @@ uint64_t reader_offset(const struct reader *reader)
     const z_off_t at = gzoffset(reader->file);
     return at < 0 ? 0 : (uint64_t)at;
 }
+
+bool reader_is_packed(struct reader *reader) { return !gzdirect(reader->file); }
 
 void reader_close(struct reader *reader)
 {

@@ -21,7 +21,7 @@ struct reader {
     char error[160];       /* why open or next failed; no file name, no newline */
 };
 
-/* False, with reader->error set, when the file cannot be read at all. reader_close() is to be called in either case. */
+/* "-" is standard input, once. False, with reader->error set, when the file cannot be read at all. reader_close() is to be called in either case. */
 bool reader_open(struct reader *reader, const char *path);
 
 /* 1: a line; 0: the end; -1: reader->error says why. */
@@ -31,6 +31,9 @@ int reader_next(struct reader *reader);
 int reader_bytes(struct reader *reader, const char **at, size_t *length);
 /* How far the file on the disk was read, in bytes. */
 uint64_t reader_offset(const struct reader *reader);
+
+/* Whether the file is compressed. */
+bool reader_is_packed(struct reader *reader);
 
 void reader_close(struct reader *reader);
 

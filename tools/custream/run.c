@@ -4,15 +4,15 @@
  */
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/hopeless.h"
+#include "tools/custream/options.h"
 #include "tools/custream/program.h"
 
-#include "shim/base/claim.h"
 #include "shim/base/options.h"
-#include "shim/base/unpack.h"
 #include "shim/policy/settle.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 #define CUSTREAM_LIBDIR "/usr/local/lib"
 #endif
 
-enum { FLAG_ROOM = 64, FIRST_OPTION = 256 /* getopt's value of the first row: above every character, so below are short flags */ };
+enum { FIRST_OPTION = 256 /* getopt's value of the first row: above every character, so below are short flags */ };
 
 /* getopt's table: a row for each row of options.def, in its order, then --help and the end. */
 struct flags {
@@ -34,23 +34,21 @@ struct flags {
     struct option table[CS_OPTION_COUNT + 2];
 };
 
-/* TRACE_MAX becomes trace-max. */
-static void flag_spell(char *flag, const char *id)
-{
-    size_t i = 0;
-    for (; id[i] && i < FLAG_ROOM - 1; i++) flag[i] = id[i] == '_' ? '-' : (char)(id[i] | 32);
-    flag[i] = 0;
-}
-
 static void flags_init(struct flags *flags)
 {
     *flags = (struct flags){0};
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
-        flag_spell(flags->name[i], cs_option_info[i].id);
+        option_flag(flags->name[i], (enum cs_option)i);
         int argument = cs_option_info[i].type == CS_TYPE_SWITCH ? optional_argument : required_argument;
         flags->table[i] = (struct option){flags->name[i], argument, NULL, FIRST_OPTION + i};
     }
     flags->table[CS_OPTION_COUNT] = (struct option){"help", no_argument, NULL, 'h'};
+}
+
+static const char *flag_allows(int flag)
+{
+    if (flag == 'o') return cs_option_info[CS_OPTION_TRACE].allowed;
+    return flag >= FIRST_OPTION ? cs_option_info[flag - FIRST_OPTION].allowed : NULL;
 }
 
 /* What stands for an option's value; NULL: the words that are allowed. */
@@ -67,7 +65,9 @@ void run_usage(void)
     setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle stdio does not keep the cause */
     puts("usage: custream run [-o FILE] [options] [--] PROGRAM [ARGUMENTS]\n\n"
          "Starts PROGRAM with " SHIM " preloaded, children included. An option beats the environment variable\n"
-         "that is named with it; a wrong value of either, and PROGRAM is not started.\n");
+         "that is named with it; a wrong value of either, and PROGRAM is not started. Nor is it where the folder of the\n"
+         "trace is not there or cannot be written to, where a library that an option names is not there, or where one\n"
+         "option does nothing beside another.\n");
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         const struct cs_option_info *info = &cs_option_info[i];
         const char *value = value_words[info->type] ?: info->allowed;
@@ -127,22 +127,6 @@ static bool policy_absolute(const char *path)
     return ok;
 }
 
-/* The library would refuse this file too, at the first call of CUDA. A name that is different for each process is known only then. */
-static bool trace_ok(const struct cs_settled *settled)
-{
-    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
-    static struct cs_claim claim;
-    const char *path = settled->value[CS_OPTION_TRACE];
-    unsigned how = CS_CLAIM_OLD | (!strcmp(settled->value[CS_OPTION_FORCE], "on") ? CS_CLAIM_FORCE : 0);
-    if (!strcmp(path, "off") || strchr(path, '%')) return true;
-    if (!cs_claim(&claim, path, how, &zlib) && claim.refusal) {
-        fprintf(stderr, "custream run: cannot write the trace %s (%s): %s\n", path, cs_option_info[CS_OPTION_TRACE].env, claim.refusal);
-        return false;
-    }
-    cs_claim_drop(&claim);
-    return true;
-}
-
 /* Read as the program will read it, which would go on without. Also where there is no file: variables may contradict each other. */
 static bool policy_ok(void)
 {
@@ -157,7 +141,7 @@ static bool policy_ok(void)
         ok = !cs_settled_contradicts(&settled, &found, error, sizeof error);
     }
     if (!ok) fprintf(stderr, "custream run: %s\n", error);
-    ok = ok && trace_ok(&settled);
+    ok = ok && !run_hopeless(&settled);
     bool is_path = given && file.name == given;
     cs_policy_file_finish(&file);
     return ok && (!is_path || *given == '/' || policy_absolute(given));
@@ -226,9 +210,9 @@ int command_run(int argc, char **argv)
     struct flags flags;
     int flag;
     flags_init(&flags);
-    argv[0] = (char[]){"custream run"}; /* what getopt's own messages begin with */
+    argv[0] = (char[]){"custream run"};
     /* '+': the first word that is no option is the program, and what follows is the program's. */
-    while ((flag = getopt_long(argc, argv, "+o:h", flags.table, NULL)) != -1) {
+    while ((flag = flags_next(argc, argv, "+o:h", flags.table, flag_allows)) != -1) {
         if (flag == 'h') {
             run_usage();
             return STATUS_OK;

@@ -1,0 +1,76 @@
+"""What `custream check` reads besides files as custream writes them: standard input, and copies with other lines."""
+import gzip
+import json
+import subprocess
+
+import pytest
+
+from tests.handmade import COMMAND, GOOD, HEADER, check, custream, render
+
+SUMMARY = "ok: events 21, slices 9, flows 1, threads 1, lanes 3, lost records 7\n"
+WHOLE = render(GOOD)
+
+
+def piped(text, *args):
+    """Through a pipe, which knows no way back."""
+    done = subprocess.run([COMMAND, *args], input=text if isinstance(text, bytes) else text.encode(), capture_output=True, timeout=60, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())], ids=["plain", "gzip"])
+def test_standard_input(tmp_path, pack):
+    assert piped(pack(WHOLE), "check", "-") == (0, "standard input: " + SUMMARY, "")
+    broken = WHOLE.replace('"lost_records":7', '"lost_records":6')
+    status, said, complaint = piped(pack(broken), "check", "-")
+    assert (status, complaint) == (1, "") and said.startswith(f"standard input:{len(HEADER) + len(GOOD) + 1}: rule 10: ")
+    path = tmp_path / "t.json"
+    path.write_bytes(pack(WHOLE))
+    assert piped(pack(WHOLE), "check", path, "-") == (0, f"{path}: {SUMMARY}standard input: {SUMMARY}", "")
+    with path.open() as file:
+        assert custream("check", "-", stdin=file).stdout == "standard input: " + SUMMARY
+
+
+@pytest.mark.parametrize("pack, reads", [(str.encode, "cat"), (lambda text: gzip.compress(text.encode()), "zcat")], ids=["plain", "gzip"])
+def test_what_is_wrong_with_standard_input(pack, reads):
+    status, said, complaint = piped(pack(WHOLE[:WHOLE.index('"k(float*)')]), "check", "-")
+    assert (status, said) == (2, "") and complaint.startswith("custream check: standard input: truncated: it ends inside an event") and f"({reads} FILE | " in complaint
+    assert piped(b"", "check", "-") == (2, "", "custream check: standard input: empty\n")
+    assert piped(pack(WHOLE), "check", "-", "-") == (2, "standard input: " + SUMMARY, "custream check: standard input: standard input can be read once\n")
+
+
+def test_a_file_whose_name_is_a_dash(tmp_path):
+    (tmp_path / "-").write_text(WHOLE)
+    assert custream("check", "./-", cwd=tmp_path).stdout == "./-: " + SUMMARY
+
+
+def test_a_closed_standard_input():
+    done = subprocess.run(["bash", "-c", 'exec "$0" check - <&-', COMMAND], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (2, "custream check: standard input: Bad file descriptor\n")
+    done = subprocess.run(["bash", "-c", 'exec "$0" check - </', COMMAND], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (2, "custream check: standard input: Is a directory\n")
+
+
+def test_a_report_of_standard_input(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(WHOLE)
+    of_file = custream("report", "--json", path)
+    assert of_file.returncode == 0
+    assert piped(gzip.compress(WHOLE.encode()), "report", "--json", "-") == (0, of_file.stdout.replace(str(path), "-"), "")
+    assert piped(WHOLE, "diff", "-", path) == (2, "", "custream diff: -: standard input can be read once\n")
+
+
+COPIES = {
+    "indented": json.dumps(json.loads(WHOLE), indent=1), "sorted": json.dumps(json.loads(WHOLE), indent=4, sort_keys=True), "one line": json.dumps(json.loads(WHOLE)),
+    "bracket below": json.dumps(json.loads(WHOLE), indent=2).replace('"traceEvents": [', '"traceEvents":\n['),
+    "brace behind": json.dumps(json.loads(WHOLE), indent=2).replace('"traceEvents": [\n    {', '"traceEvents": [{'),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_with_other_lines(tmp_path, name):
+    """Nothing is wrong with it but its lines, and that is said."""
+    result, path = check(tmp_path, COPIES[name])
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (f"custream check: {path}: a trace, but not line by line as custream writes it: each event has a line of its own there, and here an indented "
+                             "or joined-up copy. Check the file that custream wrote; 'custream report' reads this one too\n")
+    assert custream("report", path).returncode == 0

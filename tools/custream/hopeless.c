@@ -1,0 +1,156 @@
+#define _GNU_SOURCE /* faccessat's AT_EACCESS */
+#include "tools/custream/hopeless.h"
+
+#include "shim/base/claim.h"
+#include "shim/base/unpack.h"
+#include "shim/policy/keys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is(const struct cs_settled *settled, enum cs_option id, const char *value) { return !strcmp(settled->value[id], value); }
+
+/* --- the file of the trace --- */
+
+static bool untraceable(const struct cs_settled *settled, const char *why)
+{
+    fprintf(stderr, "custream run: cannot write the trace %s (%s): %s\n", settled->value[CS_OPTION_TRACE], cs_option_info[CS_OPTION_TRACE].env, why);
+    return true;
+}
+
+/* The library makes files, no folders. `whole`: it is the file's own folder, in which a new file is to be made. */
+static bool folder_hopeless(const struct cs_settled *settled, const char *folder, bool whole)
+{
+    struct stat about;
+    char why[PATH_MAX + 128];
+    const char *error = NULL;
+    if (stat(folder, &about)) error = strerror(errno);
+    else if (!S_ISDIR(about.st_mode)) error = strerror(ENOTDIR);
+    else if (faccessat(AT_FDCWD, folder, X_OK | (whole ? W_OK : 0), AT_EACCESS)) error = strerror(errno);
+    if (!error) return false;
+    snprintf(why, sizeof why, "folder %s: %s; a trace needs a folder that is there and can be written to", folder, error);
+    return untraceable(settled, why);
+}
+
+/* Cuts the last name off: "a/b" becomes "a", "b" becomes ".". */
+static const char *folder_of(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash) return ".";
+    slash[slash == path] = 0;
+    return path;
+}
+
+/* Each process puts its own words for %p, %e, %h and %r: what stands before the first is there for all. */
+static bool pattern_hopeless(const struct cs_settled *settled)
+{
+    const char *pattern = settled->value[CS_OPTION_TRACE], *percent = strchr(pattern, '%');
+    char path[PATH_MAX];
+    if ((size_t)snprintf(path, sizeof path, "%.*s", (int)(percent - pattern), pattern) >= sizeof path) return false;
+    return folder_hopeless(settled, folder_of(path), !strchr(percent, '/'));
+}
+
+/* The library would refuse it too, at the first call of CUDA. */
+static bool trace_hopeless(const struct cs_settled *settled)
+{
+    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
+    static struct cs_claim claim;
+    const unsigned how = CS_CLAIM_OLD | (is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE : 0);
+    if (is(settled, CS_OPTION_TRACE, "off")) return false;
+    if (strchr(settled->value[CS_OPTION_TRACE], '%')) return pattern_hopeless(settled);
+    if (cs_claim(&claim, settled->value[CS_OPTION_TRACE], how, &zlib)) return cs_claim_drop(&claim), false;
+    if (claim.refusal) return untraceable(settled, claim.refusal);
+    if (errno != ENOENT && errno != ENOTDIR) return untraceable(settled, strerror(errno));
+    return folder_hopeless(settled, folder_of(claim.path), true); /* where a link led to */
+}
+
+/* --- libraries that are to be opened --- */
+
+/* The loader looks for a name without a slash itself, and puts its own words for $ORIGIN and the like. */
+static bool library_hopeless(enum cs_option id, const char *path)
+{
+    struct stat about;
+    const char *error = NULL;
+    if (!strchr(path, '/') || strchr(path, '$')) return false;
+    if (stat(path, &about)) error = strerror(errno);
+    else if (!S_ISREG(about.st_mode)) error = S_ISDIR(about.st_mode) ? strerror(EISDIR) : "not a file";
+    else if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS)) error = strerror(errno);
+    if (error) fprintf(stderr, "custream run: %s: %s: %s; allowed is %s\n", cs_option_info[id].env, path, error, cs_option_info[id].allowed);
+    return error;
+}
+
+static bool plugins_hopeless(const char *list)
+{
+    char path[PATH_MAX];
+    for (const char *rest = list; *rest; rest += *rest == ':') {
+        const size_t n = strcspn(rest, ":");
+        if (n < sizeof path && n) {
+            snprintf(path, sizeof path, "%.*s", (int)n, rest);
+            if (library_hopeless(CS_OPTION_PLUGIN, path)) return true;
+        }
+        rest += n;
+    }
+    return false;
+}
+
+/* --- options that cancel each other --- */
+
+/* `value` of one option does nothing beside `other` of the second; each NULL: whatever is not the default. What contradicts itself for the library too
+ * stands in shim/policy/settle.c. */
+static const struct cancel {
+    enum cs_option id;
+    const char *value;
+    enum cs_option by;
+    const char *other, *why;
+    bool waits; /* custream ctl can still bring it about, where the process listens by CUSTREAM_CTL=on */
+} cancels[] = {
+    {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off", "an audit reads what is recorded, and nothing is", true},
+    {CS_OPTION_WINDOW, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", true},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", false},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", false},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", false},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "off", "CUPTI is not used", false},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", false},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", false},
+};
+
+static bool stands(const struct cs_settled *settled, enum cs_option id, const char *value)
+{
+    return value ? is(settled, id, value) : !is(settled, id, cs_option_info[id].preset);
+}
+
+/* As whoever gave it knows it. */
+static void option_put(const struct cs_settled *settled, enum cs_option id)
+{
+    char key[CS_KEY_ROOM];
+    const char *value = settled->value[id];
+    if (settled->source[id] == CS_FROM_FILE) fprintf(stderr, "%s: %s \"%.60s\"", settled->file->name, cs_option_key(id, key), value);
+    else fprintf(stderr, "%s=%.60s", cs_option_info[id].env, value);
+}
+
+static bool options_cancel(const struct cs_settled *settled)
+{
+    for (size_t i = 0; i < CS_COUNT(cancels); i++) {
+        const struct cancel *row = &cancels[i];
+        if (!stands(settled, row->id, row->value) || !stands(settled, row->by, row->other)) continue;
+        if (row->waits && is(settled, CS_OPTION_CTL, "on")) continue;
+        fputs("custream run: ", stderr);
+        option_put(settled, row->id);
+        fputs(" does nothing beside ", stderr);
+        option_put(settled, row->by);
+        fprintf(stderr, ": %s\n", row->why);
+        return true;
+    }
+    return false;
+}
+
+bool run_hopeless(const struct cs_settled *settled)
+{
+    return options_cancel(settled) || trace_hopeless(settled) || plugins_hopeless(settled->value[CS_OPTION_PLUGIN]) ||
+           (*settled->value[CS_OPTION_CUPTI] && library_hopeless(CS_OPTION_CUPTI, settled->value[CS_OPTION_CUPTI]));
+}

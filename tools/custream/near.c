@@ -1,0 +1,42 @@
+#include "tools/custream/near.h"
+
+#include "shim/base/options.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Two neighbours in the wrong order are one slip, which cs_edits counts as two. */
+static bool is_swapped(const char *typed, size_t n, const char *name)
+{
+    size_t i = 0;
+    if (strlen(name) != n) return false;
+    while (i < n && typed[i] == name[i]) i++;
+    return i + 1 < n && typed[i] == name[i + 1] && typed[i + 1] == name[i] && !memcmp(typed + i + 2, name + i + 2, n - i - 2);
+}
+
+/* SIZE_MAX: nobody who typed this meant that. Two slips in a word of three letters make another word. */
+static size_t slips_between(const char *typed, size_t n, const char *name)
+{
+    const size_t most = n < 2 ? 0 : n < 4 ? 1 : 2;
+    size_t slips = is_swapped(typed, n, name) ? 1 : cs_edits(typed, n, name, strlen(name));
+    if (slips > 1 && n > 1 && !strncmp(name, typed, n)) slips = most; /* the beginning of it */
+    return slips <= most ? slips : SIZE_MAX;
+}
+
+void near_look(struct near *near, const char *name)
+{
+    const size_t slips = slips_between(near->typed, near->length, name);
+    if (slips == SIZE_MAX || (near->best && near->slips <= slips)) return;
+    near->best = name;
+    near->slips = slips;
+}
+
+const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length)
+{
+    snprintf(room, SHOWN_ROOM, "%.*s", (int)(length < SHOWN_ROOM ? length : SHOWN_ROOM), typed);
+    for (char *at = room; *at; at++)
+        if (iscntrl((unsigned char)*at)) *at = '?';
+    return room;
+}

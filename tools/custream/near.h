@@ -1,0 +1,22 @@
+/* "Did you mean": of the names that there are, the one that somebody is likely to have meant. */
+#ifndef CS_TOOLS_NEAR_H
+#define CS_TOOLS_NEAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct near {
+    const char *typed;
+    size_t length; /* of what was typed: need not end there */
+    const char *best; /* NULL: none is close enough */
+    size_t slips;  /* how far the best one is away */
+};
+
+/* To be called for each name that there is, near->best NULL before the first. Of two that are as close the first counts. */
+void near_look(struct near *near, const char *name);
+
+enum { SHOWN_ROOM = 64 };
+/* What was typed, short and without control characters: fit for a line on stderr. Returns `room`. */
+const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length);
+
+#endif
