@@ -19,12 +19,14 @@ int command_run(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_diff(int argc, char **argv);
+int command_merge(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 
 void run_usage(void);
 void check_usage(void);
 void report_usage(void);
 void diff_usage(void);
+void merge_usage(void);
 void ctl_usage(void);
 
 /* Says so, and exits. */
