@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -382,16 +383,31 @@ def test_no_room(tmp_path):
 
 
 def test_ended_by_a_signal(tmp_path):
-    """A pipe as input keeps it waiting; ended then, it leaves nothing."""
-    pipe, out = tmp_path / "pipe.json", tmp_path / "out.json"
-    os.mkfifo(pipe)
-    with subprocess.Popen([COMMAND, "merge", "-o", out, pipe], stderr=subprocess.PIPE) as process:
-        writer = os.open(pipe, os.O_WRONLY)  # returns once it reads
-        assert len(list(tmp_path.glob("out.json*"))) == 2
+    """It waits to say that a file is truncated, since its stderr is a pipe that is full; ended then, it leaves nothing."""
+    cut, out = made(tmp_path / "cut.json"), tmp_path / "out.json"
+    cut.write_bytes(cut.read_bytes()[:-200])
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writes, b"x" * 512)
+    os.set_blocking(writes, True)
+    with subprocess.Popen([COMMAND, "merge", "-o", out, cut], stderr=writes) as process:
+        while len(list(tmp_path.glob("out.json*"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == -signal.SIGTERM
-        os.close(writer)
-    assert [path.name for path in tmp_path.iterdir()] == ["pipe.json"]
+    os.close(reads)
+    os.close(writes)
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.json"]
+
+
+def test_a_pipe_is_refused(tmp_path):
+    """It could be read once only."""
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    refused(tmp_path / "out.json", made(tmp_path / "a.json"), pipe, words="no regular file")
 
 
 def test_memory_stays(tmp_path):

@@ -162,6 +162,8 @@ static bool survey(struct file *file)
     char error[256];
     struct stat about;
     file->last = -1;
+    if (!stat(file->path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
+        return complain(NAME, "%s: no regular file, and it is to be read twice", file->path), false;
     const enum source_end end = source_read(file->path, &sink, error);
     if (end == SOURCE_BROKEN) return complain(NAME, "%s: %s", file->path, error), false;
     file->cut = end == SOURCE_CUT;
