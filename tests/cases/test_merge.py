@@ -173,6 +173,9 @@ def test_processes(demos, tmp_path, trace_processor):
     assert merged["totals"]["recorded"] == sum(trace["totals"]["recorded"] for trace in files) > 0
     assert merged["totals"]["gpu"]["kernels"] == sum(trace["totals"]["gpu"]["kernels"] for trace in files) > 0
     assert [entry["totals"] for entry in merged["merged"]] == [trace["totals"] for trace in files]
+    own = {pid: entry["file"] for entry in merged["metadata"]["merged"]["files"] for pid in entry["pids"].values()}
+    tied = {(event["args"]["correlation"], own[event["pid"]]) for event in merged["traceEvents"] if event.get("args", {}).get("correlation")}
+    assert len({number for number, _ in tied}) == len(tied) > 0
     assert [entry["shift_ns"] for entry in merged["metadata"]["merged"]["files"]] == [0, files[1]["baseTimeNanoseconds"] - files[0]["baseTimeNanoseconds"]]
     in_perfetto(trace_processor, out, *demos)
 
