@@ -18,7 +18,6 @@ from tests.trace import check_file
 
 NAMES = ("process_name", "process_labels", "process_sort_index")
 ID_KEYS = ("id", "bind_id")
-MERGED_GPUS = 1000000000
 
 
 def load(path):

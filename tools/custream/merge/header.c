@@ -43,8 +43,8 @@ static void clocks_write(struct out *out, const struct plan *plan)
         return;
     }
     out_print(out, "\"align\":\"clock\",\"clock_error_ns\":%" PRIu64 ",\"clock_error_unknown\":%s,\"clocks\":", error, flag(unknown));
-    out_text(out, "\"by baseTimeNanoseconds, the wall clock: times of two processes of one host differ by clock_error_ns at most, if nobody has set its "
-                  "clock between their starts; times of several hosts are as good as their clocks were synchronised\"");
+    out_text(out, "\"by baseTimeNanoseconds, the wall clock: times of two processes of one host differ by clock_error_ns at most, if nobody has set "
+                  "its clock between their starts; times of several hosts are as good as their clocks were synchronised\"");
 }
 
 static void file_write(struct out *out, const struct plan *plan, const struct file *file)

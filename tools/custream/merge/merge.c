@@ -45,7 +45,8 @@ static int window_read(struct plan *plan, const char *text)
     const char *at = text;
     plan->windowed = true;
     if (read_time(at, ',', &plan->window[0], &at) && read_time(at, 0, &plan->window[1], &at) && plan->window[0] < plan->window[1]) return STATUS_OK;
-    return complain(NAME, "--window='%s': FROM,TO are wanted, from the first event on, in seconds or with a unit (s, ms, us, ns): 1.5,2 or 20ms,30ms", text);
+    return complain(NAME,
+                    "--window='%s': FROM,TO are wanted, from the first event on, in seconds or with a unit (s, ms, us, ns): 1.5,2 or 20ms,30ms", text);
 }
 
 static int align_read(struct plan *plan, const char *text)

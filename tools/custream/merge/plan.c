@@ -75,7 +75,8 @@ static void id_seen(struct file *file, struct piece piece)
 static void name_seen(struct group *group, const struct row *row)
 {
     const struct piece name = row->pieces[ROW_ARGS_NAME], labels = row->pieces[ROW_ARGS_LABELS];
-    char **to = piece_is(row->pieces[ROW_NAME], "process_name") ? &group->name : piece_is(row->pieces[ROW_NAME], "process_labels") ? &group->labels : NULL;
+    const struct piece what = row->pieces[ROW_NAME];
+    char **to = piece_is(what, "process_name") ? &group->name : piece_is(what, "process_labels") ? &group->labels : NULL;
     const struct piece value = to == &group->name ? name : labels;
     if (!to || !value.at || *value.at != '"') return;
     free(*to);
@@ -198,7 +199,8 @@ static bool judge_bases(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->file_count && !plan->align_start; i++)
         if (!plan->files[i].has_base)
-            return complain(NAME, "%s: no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0", plan->files[i].path), false;
+            return complain(NAME, "%s: no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0", plan->files[i].path),
+                   false;
     return true;
 }
 
