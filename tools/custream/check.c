@@ -119,6 +119,7 @@ static bool header_judge(struct check *check, uint64_t line, struct part *part)
     bool good = true;
     if (!header) good = check_breach(check, line, 9, "not JSON: the header up to this line");
     else if (!cJSON_IsNumber(base) || base->valuedouble < 0) good = check_breach(check, line, 1, "the header has no baseTimeNanoseconds");
+    check->merged = cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "merged"));
     check->part = cJSON_IsNumber(number) ? number->valuedouble : 0;
     cJSON_Delete(header);
     return good;
@@ -215,7 +216,7 @@ static enum progress trailer_judge(struct check *check, struct reader *reader, u
     check->cut = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "complete"));
     if (!trailer && !newline) return cut_short(check, reader, "it ends inside the trailer", line - 1);
     if (!trailer) check_breach(check, line, 9, "not JSON: the trailer that begins on this line");
-    else if (totals_judge(check, line, trailer, part->length)) audit_judge(check, line, trailer);
+    else if (totals_judge(check, line, trailer, part->length) && !check->merged) audit_judge(check, line, trailer);
     totals_state(check, trailer);
     cJSON_Delete(trailer);
     return trailer ? DONE : BROKEN; /* a lower line may break a rule that takes all events */
@@ -258,7 +259,7 @@ static void summary(const struct check *check)
 {
     uint64_t threads = 0, lanes = 0;
     for (const struct lane *lane = check->lanes; lane; lane = lane->next)
-        if (lane->first_event) *(lane->pid < GPU_PIDS ? &lanes : &threads) += 1;
+        if (lane->first_event) *(is_gpu_pid(check, lane->pid) ? &lanes : &threads) += 1;
     printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, lost records %llu\n", check->path, check->state,
            (unsigned long long)check->events, (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
            (unsigned long long)threads, (unsigned long long)lanes, (unsigned long long)check->sums.lost_calls);

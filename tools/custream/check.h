@@ -16,7 +16,7 @@
 
 #include "tools/custream/check_totals.h"
 
-/* A pid below this is a device's ordinal (Kineto's and HTA's convention). */
+/* A pid below this is a device's ordinal (Kineto's and HTA's convention). A merged trace has several of each: see merged.h. */
 enum { GPU_PIDS = 64 };
 
 struct slice {
@@ -67,6 +67,7 @@ struct check {
     struct sums sums; /* what the trailer has to agree with */
     uint64_t events, slices;
     uint64_t hazards; /* cs_audit rows that tell of one */
+    bool merged;    /* by custream merge: the header says so */
     double part;    /* the header's; 0: it has none */
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
     char state[1024]; /* the summary's first words */
@@ -80,6 +81,10 @@ void text_print(char *text);
 
 /* One event, its JSON text without the comma behind it. False if it breaks a rule. */
 bool check_event(struct check *check, uint64_t line, const char *json);
+
+/* Whether the pid is a GPU's, and whose. */
+bool is_gpu_pid(const struct check *check, uint32_t pid);
+uint32_t gpu_ordinal(const struct check *check, uint32_t pid);
 
 struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid);
 void lane_add(struct lane *lane, struct slice slice);

@@ -2,6 +2,7 @@
 #include "tools/custream/check.h"
 
 #include "shim/base/lane.h"
+#include "tools/custream/merged.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -42,6 +43,9 @@ static const struct category *category_find(const char *name)
         if (!strcmp(categories[i].name, name)) return &categories[i];
     return NULL;
 }
+
+bool is_gpu_pid(const struct check *check, uint32_t pid) { return check->merged ? pid >= MERGED_GPUS : pid < GPU_PIDS; }
+uint32_t gpu_ordinal(const struct check *check, uint32_t pid) { return check->merged ? merged_gpu_ordinal(pid) : pid; }
 
 #define BREACH(event, rule, ...) check_breach((event)->check, (event)->line, rule, __VA_ARGS__)
 
@@ -120,7 +124,7 @@ static bool judge_metadata(struct event *event)
 static bool judge_gpu_row(const struct event *event)
 {
     const cJSON *args = member(event->object, "args"), *device = member(args, "device"), *stream = member(args, "stream");
-    if (device && !(cJSON_IsNumber(device) && device->valuedouble == event->pid))
+    if (device && !(cJSON_IsNumber(device) && device->valuedouble == gpu_ordinal(event->check, event->pid)))
         return BREACH(event, 2, "args.device is not the pid: a GPU's pid is its ordinal");
     if (stream && !(cJSON_IsNumber(stream) && stream->valuedouble == cs_lane_stream_of(event->tid)))
         return BREACH(event, 3, "args.stream is not the lane's stream, %u", cs_lane_stream_of(event->tid));
@@ -131,7 +135,7 @@ static bool judge_gpu_row(const struct event *event)
 
 static bool judge_place(const struct event *event, enum place place)
 {
-    bool on_gpu = event->pid < GPU_PIDS;
+    bool on_gpu = is_gpu_pid(event->check, event->pid);
     if (place == ON_HOST && on_gpu) return BREACH(event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid, GPU_PIDS);
     if (place == ON_GPU && !on_gpu) return BREACH(event, 2, "%s on pid %u: a GPU's pid is its ordinal", event->category, event->pid);
     if (place == ON_SYNC_LANE && !(on_gpu && cs_lane_kind_of(event->tid) == CS_LANE_SYNC))
@@ -251,7 +255,7 @@ static bool judge_timed(struct event *event)
     event->end = event->ts;
     struct lane *lane = event->lane = lane_of(event->check, event->pid, event->tid);
     if (!lane->first_event) lane->first_event = event->line;
-    if (event->pid < GPU_PIDS && !lane->named) return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
+    if (is_gpu_pid(event->check, event->pid) && !lane->named) return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
     if (event->phase == 'E') return judge_end(event);
     if (event->phase == 'C') return judge_counter(event);
     if (!judge_category(event)) return false;

@@ -19,6 +19,7 @@ int command_run(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_diff(int argc, char **argv);
+int command_merge(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 int command_options(int argc, char **argv);
 
@@ -26,6 +27,7 @@ void run_usage(void);
 void check_usage(void);
 void report_usage(void);
 void diff_usage(void);
+void merge_usage(void);
 void ctl_usage(void);
 void options_usage(void);
 

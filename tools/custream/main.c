@@ -21,6 +21,7 @@ static const struct subcommand {
     {"check", "say whether a trace keeps the rules of the format", command_check, check_usage},
     {"report", "say why streams do not overlap, what it costs, and what to change", command_report, report_usage},
     {"diff", "say what got slower or faster between two runs", command_diff, diff_usage},
+    {"merge", "put traces of ranks, processes or parts in one timeline", command_merge, merge_usage},
     {"ctl", "tell a process that runs to record or not, or to take a policy", command_ctl, ctl_usage},
     {"options", "list what can be set, with values, defaults and meaning", command_options, options_usage},
     {"help", "show this text, or that of one command", command_help, NULL},

@@ -1,0 +1,197 @@
+/* What a merged trace says of itself, and what its processes are called. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tools/custream/merge/write.h"
+#include "tools/custream/merged.h"
+#include "tools/custream/report/show.h"
+
+/* Paths may hold anything. */
+static void text_write(struct out *out, const char *text)
+{
+    struct glyph glyph;
+    out_text(out, "\"");
+    for (; (text = glyph_next(text, &glyph));) {
+        if (glyph.length == 1 && strchr("\"\\", *glyph.bytes)) out_text(out, "\\");
+        out_put(out, glyph.bytes, (size_t)glyph.length);
+    }
+    out_text(out, "\"");
+}
+
+static const char *flag(bool is) { return is ? "true" : "false"; }
+
+/* Two clocks that are compared are each wrong by up to their error: those of the worst two processes. */
+static uint64_t error_of(const struct plan *plan, bool *unknown)
+{
+    uint64_t most = 0, next = 0;
+    *unknown = false;
+    for (size_t p = 0; p < plan->process_count; p++) {
+        const struct process *process = &plan->processes[p];
+        *unknown |= !process->has_error;
+        if (process->error_ns > most) next = most, most = process->error_ns;
+        else if (process->error_ns > next) next = process->error_ns;
+    }
+    return most + next;
+}
+
+static void clocks_write(struct out *out, const struct plan *plan)
+{
+    bool unknown;
+    const uint64_t error = error_of(plan, &unknown);
+    if (plan->align_start) {
+        out_text(out, "\"align\":\"start\",\"clocks\":\"each process begins at 0: times of two processes say nothing about each other\"");
+        return;
+    }
+    out_print(out, "\"align\":\"clock\",\"clock_error_ns\":%" PRIu64 ",\"clock_error_unknown\":%s,\"clocks\":", error, flag(unknown));
+    out_text(out, "\"by baseTimeNanoseconds, the wall clock: times of two processes of one host differ by clock_error_ns at most, if nobody has set "
+                  "its clock between their starts; times of several hosts are as good as their clocks were synchronised\"");
+}
+
+static void file_write(struct out *out, const struct plan *plan, const struct file *file)
+{
+    const struct process *process = &plan->processes[file->process];
+    out_text(out, "{\"file\":");
+    text_write(out, file->path);
+    out_print(out, ",\"process\":\"%s\",\"pid\":%" PRIu64, process->label, file->pid);
+    if (file->has_rank) out_print(out, ",\"rank\": %" PRIu64 ",\"world_size\":%" PRIu64, file->rank, file->world);
+    if (file->part) out_print(out, ",\"part\":%" PRIu64, file->part);
+    if (file->has_base) out_print(out, ",\"baseTimeNanoseconds\":%" PRId64, file->base);
+    out_print(out, ",\"shift_ns\":%" PRId64, process->shift);
+    if (file->has_error) out_print(out, ",\"clock_error_ns\":%" PRIu64, file->error_ns);
+    out_print(out, ",\"truncated\":%s,\"complete\":%s,\"pids\":{", flag(file->cut), flag(file->complete));
+    for (size_t g = 0; g < file->group_count; g++) {
+        const char *pid = file->groups[g].pid;
+        out_print(out, *pid == '"' ? "%s%s:%" PRIu32 : "%s\"%s\":%" PRIu32, g ? "," : "", pid, file->groups[g].merged);
+    }
+    out_text(out, "}}");
+}
+
+void header_write(struct out *out, const struct plan *plan)
+{
+    out_print(out, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\n", plan->base);
+    out_text(out, "\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"merged\":{");
+    clocks_write(out, plan);
+    if (plan->windowed)
+        out_print(out, ",\"window_ns\":[%" PRId64 ",%" PRId64 "]", plan->begin + plan->window[0], plan->begin + plan->window[1]);
+    out_text(out, ",\n\"files\":[");
+    for (size_t i = 0; i < plan->file_count; i++) {
+        out_text(out, i ? ",\n" : "\n");
+        file_write(out, plan, &plan->files[i]);
+    }
+    out_text(out, "]}},\n\"traceEvents\":[");
+}
+
+/* --- names --- */
+
+static bool is_first(const struct plan *plan, size_t file, const struct group *group)
+{
+    for (size_t i = 0; i < file; i++)
+        for (size_t g = 0; g < plan->files[i].group_count; g++)
+            if (plan->files[i].groups[g].merged == group->merged) return false;
+    return true;
+}
+
+static void row_begin(struct out *out, const struct group *group, const char *name, bool *first)
+{
+    out_print(out, "%s\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" PRIu32 ",\"tid\":%s,\"args\":{", *first ? "" : ",", name, group->merged,
+              strcmp(group->tid, "0") ? group->tid : "1");
+    *first = false;
+}
+
+/* A JSON string's inside. */
+static void inside_put(struct out *out, const char *string) { out_put(out, string + 1, strlen(string) - 2); }
+
+static void group_write(struct out *out, const struct file *file, const struct process *process, const struct group *group, bool *first)
+{
+    char pid[24];
+    snprintf(pid, sizeof pid, "%" PRIu64, file->pid);
+    const bool host = !strcmp(group->pid, pid);
+    const uint32_t place = (uint32_t)file->process * MERGED_GPU_STEP;
+    row_begin(out, group, "process_name", first);
+    out_print(out, "\"name\":\"%s, ", process->label);
+    if (group->gpu) out_print(out, "GPU %" PRIu32, group->ordinal);
+    else if (host) out_text(out, "host");
+    else if (group->name) inside_put(out, group->name);
+    else if (*group->pid == '"') inside_put(out, group->pid);
+    else out_print(out, "process %s", group->pid);
+    out_text(out, "\"}}");
+    if (group->name) {
+        row_begin(out, group, "process_labels", first);
+        out_text(out, "\"labels\":\"");
+        inside_put(out, group->name);
+        if (host) out_print(out, ", pid %s", pid);
+        out_text(out, "\"}}");
+    }
+    row_begin(out, group, "process_sort_index", first);
+    out_print(out, "\"sort_index\":%" PRIu32 "}}", group->gpu ? place + 1 + group->ordinal : host ? place : place + MERGED_GPU_STEP - 1);
+}
+
+void names_write(struct out *out, const struct plan *plan)
+{
+    bool first = true;
+    for (size_t i = 0; i < plan->file_count; i++) {
+        const struct file *file = &plan->files[i];
+        for (size_t g = 0; g < file->group_count; g++)
+            if (is_first(plan, i, &file->groups[g])) group_write(out, file, &plan->processes[file->process], &file->groups[g], &first);
+    }
+}
+
+/* --- trailer --- */
+
+struct sum {
+    const char *path[4];
+    uint64_t value;
+};
+
+static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
+{
+    for (size_t i = 0; i < plan->file_count; i++)
+        for (size_t s = 0; s < count; s++) {
+            uint64_t value;
+            const char *totals = plan->files[i].kept[KEPT_TOTALS];
+            if (!plan->files[i].has_totals) return false;
+            if (piece_natural(member_at(totals, sums[s].path), &value)) sums[s].value += value;
+            else if (!sums[s].path[1]) return false;
+        }
+    return true;
+}
+
+/* What the files' own totals come to. In a window, and where a file has none, nothing can be said. */
+static void totals_write(struct out *out, const struct plan *plan)
+{
+    enum { RECORDED, LOST, NOT_CALLS, NOT_WORK, KERNELS, SUMS = KERNELS + 8 };
+    struct sum sums[SUMS] = {{{"recorded"}, 0},           {{"lost_records"}, 0},      {{"not_written", "calls"}, 0}, {{"not_written", "gpu_work"}, 0},
+                             {{"gpu", "kernels"}, 0},     {{"gpu", "copies"}, 0},     {{"gpu", "memsets"}, 0},       {{"gpu", "graphs"}, 0},
+                             {{"gpu", "ranges"}, 0},      {{"gpu", "overhead"}, 0},   {{"gpu", "without_call"}, 0},  {{"gpu", "lost"}, 0}};
+    bool complete = true;
+    for (size_t i = 0; i < plan->file_count; i++) complete &= plan->files[i].complete;
+    out_print(out, "\"totals\":{\"complete\":%s", flag(complete));
+    if (!plan->windowed && sums_make(plan, sums, SUMS)) {
+        out_print(out, ",\"recorded\":%" PRIu64 ",\"lost_records\":%" PRIu64, sums[RECORDED].value, sums[LOST].value);
+        if (sums[NOT_CALLS].value || sums[NOT_WORK].value)
+            out_print(out, ",\"not_written\":{\"calls\":%" PRIu64 ",\"gpu_work\":%" PRIu64 "}", sums[NOT_CALLS].value, sums[NOT_WORK].value);
+        for (int s = KERNELS; s < SUMS; s++)
+            out_print(out, "%s\"%s\":%" PRIu64, s == KERNELS ? ",\"gpu\":{" : ",", sums[s].path[1], sums[s].value);
+        out_text(out, "}");
+    }
+    out_text(out, "}");
+}
+
+void trailer_write(struct out *out, const struct plan *plan)
+{
+    out_text(out, "\n],\"traceName\":\"custream merge\",\n");
+    totals_write(out, plan);
+    out_text(out, ",\n\"merged\":[");
+    for (size_t i = 0; i < plan->file_count; i++) {
+        const struct file *file = &plan->files[i];
+        out_text(out, i ? ",\n{\"file\":" : "\n{\"file\":");
+        text_write(out, file->path);
+        for (int k = 0; k < KEPTS; k++) {
+            if (!file->kept[k]) continue;
+            out_print(out, ",\"%s\":", kept_names[k]);
+            out_text(out, file->kept[k]);
+        }
+        out_text(out, "}");
+    }
+    out_text(out, "]}\n");
+}

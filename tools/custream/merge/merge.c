@@ -1,0 +1,125 @@
+/* custream merge: traces of ranks, of processes, or the parts of one, in one timeline. Options are judged before any file is read. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/merge/write.h"
+#include "tools/custream/report/output.h"
+
+static const char NAME[] = "custream merge";
+
+struct request {
+    struct plan plan;
+    const char *to;
+    char **files;
+    size_t file_count;
+};
+
+/* "1.5", "1.5s", "20ms", "300us" from `text` up to `end`. */
+static bool read_time(const char *text, char end, int64_t *ns, const char **behind)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"", 1e9}};
+    char *at;
+    if (*text < '0' || *text > '9') return false;
+    const double number = strtod(text, &at);
+    const char *stop = strchr(at, end);
+    if (!stop) return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i].name) == (size_t)(stop - at) && !memcmp(units[i].name, at, (size_t)(stop - at))) {
+            if (!(number * units[i].ns <= 9007199254740992.0)) return false;
+            *ns = llrint(number * units[i].ns);
+            *behind = stop + 1;
+            return true;
+        }
+    return false;
+}
+
+static int window_read(struct plan *plan, const char *text)
+{
+    const char *at = text;
+    plan->windowed = true;
+    if (read_time(at, ',', &plan->window[0], &at) && read_time(at, 0, &plan->window[1], &at) && plan->window[0] < plan->window[1]) return STATUS_OK;
+    return complain(NAME,
+                    "--window='%s': FROM,TO are wanted, from the first event on, in seconds or with a unit (s, ms, us, ns): 1.5,2 or 20ms,30ms", text);
+}
+
+static int align_read(struct plan *plan, const char *text)
+{
+    plan->align_start = !strcmp(text, "start");
+    return plan->align_start || !strcmp(text, "clock") ? STATUS_OK : complain(NAME, "--align='%s': it is clock or start", text);
+}
+
+static int request_read(struct request *request, int argc, char **argv)
+{
+    enum { OPTION_FILE = 1, OPTION_TO = 'o', OPTION_ALIGN = 'a', OPTION_WINDOW = 'w' };
+    static const struct option options[] = {{"output", required_argument, NULL, OPTION_TO},
+                                            {"align", required_argument, NULL, OPTION_ALIGN},
+                                            {"window", required_argument, NULL, OPTION_WINDOW},
+                                            {0}};
+    int option, status = STATUS_OK;
+    while (status == STATUS_OK && (option = getopt_long(argc, argv, "-o:", options, NULL)) != -1) {
+        if (option == OPTION_FILE) request->files[request->file_count++] = optarg;
+        else if (option == OPTION_TO) request->to = optarg;
+        else if (option == OPTION_ALIGN) status = align_read(&request->plan, optarg);
+        else if (option == OPTION_WINDOW) status = window_read(&request->plan, optarg);
+        else status = STATUS_UNUSABLE;
+    }
+    for (; optind < argc; optind++) request->files[request->file_count++] = argv[optind]; /* behind "--" */
+    if (status != STATUS_OK) return status;
+    if (!request->to || !*request->to) return complain(NAME, "-o OUT is missing: where the merged trace goes; 'custream help merge' says more");
+    if (!request->file_count) return complain(NAME, "which files? 'custream help merge' says more");
+    return STATUS_OK;
+}
+
+static int merge(struct request *request)
+{
+    struct out out;
+    struct plan *plan = &request->plan;
+    if (!out_open(&out, request->to, request->files, request->file_count)) return STATUS_UNUSABLE;
+    bool good = plan_make(plan, request->files, request->file_count);
+    if (good) {
+        header_write(&out, plan);
+        names_write(&out, plan);
+        good = rows_write(&out, plan);
+    }
+    if (good) trailer_write(&out, plan);
+    if (!out_close(&out, good)) return STATUS_UNUSABLE;
+    printf("%s: %zu files, %zu processes\n", request->to, plan->file_count, plan->process_count);
+    return STATUS_OK;
+}
+
+void merge_usage(void)
+{
+    puts("usage: custream merge -o OUT [OPTION...] FILE...\n\n"
+         "Puts traces (.json or .json.gz) of ranks or processes, or the parts of one, in one timeline that opens in Perfetto: groups\n"
+         "\"rank 3, host\" and \"rank 3, GPU 1\", each process apart, times by the wall clock of each file. OUT is compressed if its name\n"
+         "ends in .gz; it is a new file or an earlier trace, and stays as it was if merging fails.\n\n"
+         "  -o, --output=OUT   where the merged trace goes\n"
+         "  --align=clock      by baseTimeNanoseconds (default); a file that has none is refused\n"
+         "  --align=start      each process begins at 0\n"
+         "  --window=FROM,TO   only what lies in that time, or reaches into it: seconds since the first event, or with ms, us, ns\n\n"
+         "docs/merge.md has what stands in the merged trace, and how good its times are.\n\n"
+         "Exit status: 0 merged, 2 a file cannot be read or is no trace, or wrong usage; then OUT is as it was.");
+}
+
+int command_merge(int argc, char **argv)
+{
+    struct request request = {0};
+    argv[0] = (char[]){"custream merge"};
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        merge_usage();
+        return STATUS_OK;
+    }
+    if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
+    int status = request_read(&request, argc, argv);
+    if (status == STATUS_OK) status = merge(&request);
+    plan_free(&request.plan);
+    free(request.files);
+    return status;
+}

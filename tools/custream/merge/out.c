@@ -1,0 +1,137 @@
+#define _GNU_SOURCE
+#include "tools/custream/merge/out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/base/unpack.h"
+#include "tools/custream/report/output.h"
+
+static const char NAME[] = "custream merge";
+
+/* What goes away if the process ends too early. */
+static const char *volatile unfinished, *volatile placeholder;
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
+static void tidy(void)
+{
+    if (unfinished) unlink(unfinished);
+    if (placeholder) unlink(placeholder);
+}
+
+static void tidy_and_end(int number)
+{
+    tidy();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void signals_tidy(void)
+{
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (signal(ends[i], tidy_and_end) == SIG_IGN) signal(ends[i], SIG_IGN);
+    atexit(tidy); /* memory may run out */
+    signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails, and is told */
+}
+
+static bool refused(const struct out *out)
+{
+    static const char by_force[] = " (CUSTREAM_FORCE=on";
+    const char *why = out->claim.refusal ? out->claim.refusal : strerror(errno), *force = strstr(why, by_force);
+    complain(NAME, "%s: cannot be written: %.*s", out->path, (int)(force ? (size_t)(force - why) : strlen(why)), why);
+    return false;
+}
+
+static bool is_input(const struct out *out, char *const *inputs, size_t count)
+{
+    struct stat here, input;
+    for (size_t i = 0; i < count && !fstat(out->claim.fd, &here); i++)
+        if (!stat(inputs[i], &input) && here.st_dev == input.st_dev && here.st_ino == input.st_ino)
+            return complain(NAME, "%s: is one of the traces to merge; the merged one needs a file of its own", out->path), true;
+    return false;
+}
+
+static bool temporary_open(struct out *out)
+{
+    const size_t length = strlen(out->path);
+    const bool packed = length > 3 && !strcmp(out->path + length - 3, ".gz");
+    struct stat about;
+    snprintf(out->temporary, sizeof out->temporary, "%s.%d.part", out->claim.path, (int)getpid());
+    const int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0) return complain(NAME, "%s: cannot be written: %s", out->temporary, strerror(errno)), false;
+    unfinished = out->temporary;
+    if (!out->claim.made && !fstat(out->claim.fd, &about)) (void)!fchmod(fd, about.st_mode & 0777);
+    if ((out->file = gzdopen(fd, packed ? "wb4" : "wbT"))) return gzbuffer(out->file, 256 * 1024), true;
+    close(fd);
+    unlink(out->temporary);
+    unfinished = NULL;
+    return complain(NAME, "%s: cannot be written: out of memory", out->path), false;
+}
+
+bool out_open(struct out *out, const char *path, char *const *inputs, size_t count)
+{
+    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
+    *out = (struct out){.path = path};
+    if (!cs_claim(&out->claim, path, 0, &zlib)) return refused(out);
+    if (out->claim.made) placeholder = out->claim.path;
+    signals_tidy();
+    if (!is_input(out, inputs, count) && temporary_open(out)) return true;
+    cs_claim_drop(&out->claim);
+    placeholder = NULL;
+    return false;
+}
+
+void out_put(void *of, const char *text, size_t length)
+{
+    struct out *out = of;
+    if (!length || out->failed) return;
+    errno = 0;
+    if (gzwrite(out->file, text, (unsigned)length) == (int)length) return;
+    out->failed = true;
+    out->error = errno;
+}
+
+void out_text(struct out *out, const char *text) { out_put(out, text, strlen(text)); }
+
+void out_print(struct out *out, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (length >= (int)sizeof text) out->failed = true;
+    else out_put(out, text, (size_t)length);
+}
+
+/* The last of what is written may fail too. */
+static bool finish(struct out *out)
+{
+    errno = 0;
+    if (gzclose(out->file) != Z_OK && !out->failed) out->failed = true, out->error = errno;
+    if (out->failed) return complain(NAME, "%s: cannot be written: %s", out->path, out->error ? strerror(out->error) : "write error"), false;
+    if (!cs_claim_stands(&out->claim)) return complain(NAME, "%s: another file has come to this name meanwhile, which stays", out->path), false;
+    if (!rename(out->temporary, out->claim.path)) return true;
+    return complain(NAME, "%s: cannot be written: %s", out->path, strerror(errno)), false;
+}
+
+bool out_close(struct out *out, bool good)
+{
+    if (!good) gzclose(out->file);
+    good = good && finish(out);
+    unfinished = placeholder = NULL;
+    if (good) {
+        close(out->claim.fd);
+        return true;
+    }
+    unlink(out->temporary);
+    cs_claim_drop(&out->claim);
+    return false;
+}

@@ -1,0 +1,31 @@
+/*
+ * The merged file: written beside its place under a name of its own, and put there once it is whole. Until then what stood there stays.
+ */
+#ifndef CS_MERGE_OUT_H
+#define CS_MERGE_OUT_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <zlib.h>
+
+#include "shim/base/claim.h"
+
+struct out {
+    const char *path;
+    struct cs_claim claim;
+    char temporary[PATH_MAX + 32];
+    gzFile file;
+    bool failed;
+    int error; /* errno of that */
+};
+
+/* False: the complaint was printed. Takes a new file, an empty one or an earlier trace, as the library does, and nothing of `inputs`. */
+bool out_open(struct out *out, const char *path, char *const *inputs, size_t count);
+void out_put(void *out, const char *text, size_t length);
+void out_text(struct out *out, const char *text);
+void out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* `good`: it is whole. Otherwise nothing is left of it. */
+bool out_close(struct out *out, bool good);
+
+#endif

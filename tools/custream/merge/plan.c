@@ -1,0 +1,413 @@
+#include "tools/custream/merge/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "shim/base/lane.h"
+#include "tools/custream/command.h"
+#include "tools/custream/merge/source.h"
+#include "tools/custream/merged.h"
+#include "tools/custream/report/output.h"
+
+static const char NAME[] = "custream merge";
+
+const char *const kept_names[KEPTS] = {"distributedInfo", "metadata", "totals", "deviceProperties", "defaultStreamAudit", "neverDestroyed"};
+
+static char *text_copy(struct piece piece)
+{
+    char *copy = strndup(piece.at, piece.length);
+    if (!copy) out_of_memory();
+    return copy;
+}
+
+/* --- ids --- */
+
+static const uint64_t range_begins[ID_RANGES + 1] = {0,          UINT64_C(1) << 40, UINT64_C(1) << 41, UINT64_C(1) << 42, UINT64_C(1) << 43,
+                                                     UINT64_C(1) << 44, UINT64_C(1) << 53};
+
+int id_range(uint64_t id)
+{
+    int range = 0;
+    while (range < ID_RANGES - 1 && id >= range_begins[range + 1]) range++;
+    return range;
+}
+
+bool id_merged(const struct process *process, uint64_t id, uint64_t *merged)
+{
+    const int range = id_range(id);
+    *merged = id + process->ids[range];
+    return *merged < range_begins[range + 1];
+}
+
+/* --- one file --- */
+
+const struct group *group_of(const struct file *file, struct piece pid)
+{
+    for (size_t i = 0; i < file->group_count; i++)
+        if (strlen(file->groups[i].pid) == pid.length && !memcmp(file->groups[i].pid, pid.at ? pid.at : "", pid.length)) return &file->groups[i];
+    return NULL;
+}
+
+static struct group *group_at(struct file *file, const struct row *row)
+{
+    const struct piece pid = row->pieces[ROW_PID], tid = row->pieces[ROW_TID];
+    struct group *group = (struct group *)group_of(file, pid);
+    if (group) return group;
+    file->groups = array_room(file->groups, file->group_count, &file->group_capacity, sizeof *group);
+    group = &file->groups[file->group_count++];
+    *group = (struct group){.tid = "1"};
+    snprintf(group->pid, sizeof group->pid, "%.*s", (int)pid.length, pid.at ? pid.at : "");
+    if (tid.at && tid.length < sizeof group->tid) snprintf(group->tid, sizeof group->tid, "%.*s", (int)tid.length, tid.at);
+    return group;
+}
+
+static void id_seen(struct file *file, struct piece piece)
+{
+    uint64_t id;
+    if (!piece_natural(piece, &id)) return;
+    const int range = id_range(id);
+    const uint64_t count = id - range_begins[range] + 1;
+    if (count > file->ids[range]) file->ids[range] = count;
+}
+
+static void name_seen(struct group *group, const struct row *row)
+{
+    const struct piece name = row->pieces[ROW_ARGS_NAME], labels = row->pieces[ROW_ARGS_LABELS];
+    const struct piece what = row->pieces[ROW_NAME];
+    char **to = piece_is(what, "process_name") ? &group->name : piece_is(what, "process_labels") ? &group->labels : NULL;
+    const struct piece value = to == &group->name ? name : labels;
+    if (!to || !value.at || *value.at != '"') return;
+    free(*to);
+    *to = text_copy(value);
+}
+
+static bool time_seen(struct file *file, const struct row *row, char error[256])
+{
+    int64_t ts, duration = 0;
+    if (!piece_ns(row->pieces[ROW_TS], &ts) || (row->pieces[ROW_DUR].at && !piece_ns(row->pieces[ROW_DUR], &duration))) {
+        snprintf(error, 256, "event %llu has no time that is a number", (unsigned long long)file->rows);
+        return false;
+    }
+    if (file->first > file->last) file->first = file->last = ts;
+    if (ts < file->first) file->first = ts;
+    if (ts + duration > file->last) file->last = ts + duration;
+    return true;
+}
+
+static bool survey_row(void *of, const char *text, size_t length, char error[256])
+{
+    struct file *file = of;
+    struct row row;
+    file->rows++;
+    const bool good = row_read(&row, text, length);
+    if (!good || row.pieces[ROW_PID].length >= sizeof file->groups->pid) {
+        snprintf(error, 256, "event %llu has %s", (unsigned long long)file->rows, good ? "no pid that is one" : "no ph, or a member twice");
+        return false;
+    }
+    struct group *group = group_at(file, &row);
+    id_seen(file, row.pieces[ROW_ID]);
+    id_seen(file, row.pieces[ROW_BIND_ID]);
+    id_seen(file, row.pieces[ROW_CORRELATION]);
+    if (row.ph != 'M') return time_seen(file, &row, error);
+    name_seen(group, &row);
+    return true;
+}
+
+static bool survey_member(void *of, const char *name, const char *value, size_t length, char error[256])
+{
+    struct file *file = of;
+    uint64_t number;
+    (void)error;
+    const struct piece piece = {value, length};
+    if (!strcmp(name, "baseTimeNanoseconds") && length < 20 && value[strspn(value, "0123456789")] == 0) {
+        file->has_base = true;
+        file->base = strtoll(value, NULL, 10);
+    }
+    if (!strcmp(name, "part") && piece_natural(piece, &number)) file->part = number;
+    for (int i = 0; i < KEPTS; i++)
+        if (!strcmp(name, kept_names[i])) free(file->kept[i]), file->kept[i] = text_copy(piece);
+    return true;
+}
+
+static bool number_in(const char *text, const char *name, uint64_t *number)
+{
+    return text && piece_natural(member_at(text, (const char *const[]){name, NULL}), number);
+}
+
+static void file_settle(struct file *file)
+{
+    const char *metadata = file->kept[KEPT_METADATA], *totals = file->kept[KEPT_TOTALS];
+    const struct piece tool = metadata ? member_at(metadata, (const char *const[]){"tool", NULL}) : (struct piece){0};
+    file->ours = tool.at && !strncmp(tool.at, "\"custream ", 10);
+    file->has_error = number_in(metadata, "clock_error_ns", &file->error_ns);
+    file->has_rank = number_in(file->kept[KEPT_INFO], "rank", &file->rank);
+    if (!number_in(file->kept[KEPT_INFO], "world_size", &file->world)) file->world = 1;
+    const struct piece complete = totals ? member_at(totals, (const char *const[]){"complete", NULL}) : (struct piece){0};
+    file->has_totals = file->ours && complete.at;
+    file->complete = !file->cut && !(complete.at && *complete.at == 'f') && !(totals && member_at(totals, (const char *const[]){"ended", NULL}).at);
+    for (size_t i = 0; i < file->group_count; i++) {
+        struct group *group = &file->groups[i];
+        uint64_t pid;
+        if (!piece_natural((struct piece){group->pid, strlen(group->pid)}, &pid) || *group->pid == '"') continue;
+        group->gpu = pid < CS_GPU_PIDS && (file->ours || (group->labels && !strncmp(group->labels, "\"GPU", 4)));
+        group->ordinal = (uint32_t)pid;
+        if (!group->gpu && group->name && !file->pid) file->pid = pid;
+    }
+}
+
+static bool survey(struct file *file)
+{
+    const struct source_sink sink = {.of = file, .row = survey_row, .member = survey_member};
+    char error[256];
+    struct stat about;
+    file->last = -1;
+    if (!stat(file->path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
+        return complain(NAME, "%s: no regular file, and it is to be read twice", file->path), false;
+    const enum source_end end = source_read(file->path, &sink, error);
+    if (end == SOURCE_BROKEN) return complain(NAME, "%s: %s", file->path, error), false;
+    file->cut = end == SOURCE_CUT;
+    if (file->cut)
+        complain(NAME, "%s: truncated, as when a process is killed while it writes; merged are the %llu events before that", file->path,
+                 (unsigned long long)file->rows);
+    if (!stat(file->path, &about)) file->device = about.st_dev, file->inode = about.st_ino;
+    file_settle(file);
+    return true;
+}
+
+/* --- files together --- */
+
+static bool same_process(const struct file *a, const struct file *b)
+{
+    return a->ours && b->ours && a->has_base && b->has_base && a->base == b->base && a->pid == b->pid;
+}
+
+static bool judge_twice(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->file_count; i++)
+        for (size_t other = 0; other < i; other++) {
+            const struct file *a = &plan->files[other], *b = &plan->files[i];
+            if (a->device == b->device && a->inode == b->inode) return complain(NAME, "%s: the same file as %s", b->path, a->path), false;
+            if (same_process(a, b) && (!a->part || a->part == b->part))
+                return complain(NAME, "%s: the same trace as %s, of process %llu", b->path, a->path, (unsigned long long)b->pid), false;
+        }
+    return true;
+}
+
+static bool judge_bases(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->file_count && !plan->align_start; i++)
+        if (!plan->files[i].has_base)
+            return complain(NAME, "%s: no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0", plan->files[i].path),
+                   false;
+    return true;
+}
+
+static void processes_find(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->file_count; i++) {
+        struct file *file = &plan->files[i];
+        file->process = plan->process_count;
+        for (size_t other = 0; other < i && file->process == plan->process_count; other++)
+            if (same_process(&plan->files[other], file)) file->process = plan->files[other].process;
+        struct process *process = &plan->processes[file->process];
+        if (file->process == plan->process_count) {
+            plan->process_count++;
+            *process = (struct process){.order = i, .base = file->base, .rank = file->rank, .pid = file->pid, .first = INT64_MAX};
+        }
+        if (file->first <= file->last && file->first < process->first) process->first = file->first;
+        if (file->error_ns > process->error_ns) process->error_ns = file->error_ns;
+        process->has_error |= file->has_error;
+        for (int range = 0; range < ID_RANGES; range++)
+            if (file->ids[range] > process->ids[range]) process->ids[range] = file->ids[range];
+        plan->ranked |= file->world > 1 || (file->has_rank && plan->files[0].has_rank && file->rank != plan->files[0].rank);
+    }
+}
+
+static const struct plan *sorted; /* qsort has no room for it */
+
+static int compare_processes(const void *left, const void *right)
+{
+    const struct process *a = left, *b = right;
+    if (sorted->ranked && a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    if (!sorted->align_start && a->base != b->base) return a->base < b->base ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Processes in their order, then parts: what a stream's life ends with in one comes before what it begins with in the next. */
+static int compare_files(const void *left, const void *right)
+{
+    const struct file *a = left, *b = right;
+    if (a->process != b->process) return a->process < b->process ? -1 : 1;
+    return a->part < b->part ? -1 : a->part > b->part;
+}
+
+static void processes_sort(struct plan *plan)
+{
+    size_t *found = calloc(plan->file_count, sizeof *found);
+    if (!found) out_of_memory();
+    for (size_t i = 0; i < plan->file_count; i++) found[i] = plan->processes[plan->files[i].process].order;
+    sorted = plan;
+    qsort(plan->processes, plan->process_count, sizeof *plan->processes, compare_processes);
+    for (size_t i = 0; i < plan->file_count; i++)
+        for (size_t p = 0; p < plan->process_count; p++)
+            if (plan->processes[p].order == found[i]) plan->files[i].process = p;
+    qsort(plan->files, plan->file_count, sizeof *plan->files, compare_files);
+    free(found);
+}
+
+/* What is added to ids of a process: as many as those before it may have. */
+static void ids_settle(struct plan *plan)
+{
+    uint64_t next[ID_RANGES] = {0};
+    for (size_t p = 0; p < plan->process_count; p++)
+        for (int range = 0; range < ID_RANGES; range++) {
+            const uint64_t used = plan->processes[p].ids[range];
+            plan->processes[p].ids[range] = next[range];
+            next[range] += used;
+        }
+}
+
+static const char *path_of(const struct plan *plan, size_t process)
+{
+    size_t i = 0;
+    while (plan->files[i].process != process) i++;
+    return plan->files[i].path;
+}
+
+static bool times_settle(struct plan *plan)
+{
+    static const int64_t longest = INT64_C(1) << 53;
+    plan->base = plan->align_start ? 0 : INT64_MAX;
+    plan->begin = INT64_MAX;
+    for (size_t p = 0; p < plan->process_count && !plan->align_start; p++)
+        if (plan->processes[p].base < plan->base) plan->base = plan->processes[p].base;
+    for (size_t p = 0; p < plan->process_count; p++) {
+        struct process *process = &plan->processes[p];
+        if (process->first == INT64_MAX) process->first = 0;
+        if (!plan->align_start && process->base - plan->base > longest)
+            return complain(NAME, "%s: began more than 104 days after the first trace; --align=start lets all begin at 0", path_of(plan, p)), false;
+        process->shift = plan->align_start ? -process->first : process->base - plan->base;
+        if (process->first + process->shift < plan->begin) plan->begin = process->first + process->shift;
+    }
+    return true;
+}
+
+/* --- names and pids --- */
+
+static const char *host_name(const struct plan *plan, size_t process)
+{
+    for (size_t i = 0; i < plan->file_count; i++)
+        for (size_t g = 0; plan->files[i].process == process && g < plan->files[i].group_count; g++)
+            if (!plan->files[i].groups[g].gpu && plan->files[i].groups[g].name) return plan->files[i].groups[g].name;
+    return "\"process\"";
+}
+
+/* Bytes of a JSON string's text, without its quotes, that make no half character. */
+static int label_length(const char *name)
+{
+    enum { SHOWN = 80 };
+    int length = (int)strlen(name) - 2;
+    if (length <= SHOWN) return length;
+    const char *escape = memchr(name, '\\', SHOWN + 1);
+    for (length = SHOWN; ((unsigned char)name[1 + length] & 0xc0) == 0x80; length--) continue;
+    return escape && escape - name - 1 < length ? (int)(escape - name - 1) : length;
+}
+
+static void labels_compare(struct plan *plan)
+{
+    for (size_t p = 0; p < plan->process_count; p++) {
+        plan->processes[p].twin = false;
+        for (size_t other = 0; other < plan->process_count; other++)
+            plan->processes[p].twin |= other != p && !strcmp(plan->processes[p].label, plan->processes[other].label);
+    }
+}
+
+/* "rank 3", or the program; with its pid, or its place, where that alone is not enough. */
+static void labels_settle(struct plan *plan)
+{
+    for (size_t p = 0; p < plan->process_count; p++) {
+        struct process *process = &plan->processes[p];
+        const char *name = host_name(plan, p);
+        if (plan->ranked) snprintf(process->label, sizeof process->label, "rank %llu", (unsigned long long)process->rank);
+        else snprintf(process->label, sizeof process->label, "%.*s", label_length(name), name + 1);
+    }
+    for (int more = 0; more < 2; more++) {
+        labels_compare(plan);
+        for (size_t p = 0; p < plan->process_count; p++) {
+            struct process *process = &plan->processes[p];
+            const size_t length = strlen(process->label);
+            if (!process->twin) continue;
+            if (more) snprintf(process->label + length, sizeof process->label - length, " #%zu", p + 1);
+            else snprintf(process->label + length, sizeof process->label - length, " %llu", (unsigned long long)process->pid);
+        }
+    }
+}
+
+static bool pid_taken(const struct plan *plan, uint32_t pid)
+{
+    for (size_t i = 0; i < plan->file_count; i++)
+        for (size_t g = 0; g < plan->files[i].group_count; g++)
+            if (plan->files[i].groups[g].merged == pid) return true;
+    return false;
+}
+
+/* That of the same group in an earlier part of the process; 0: there is none. */
+static uint32_t pid_before(const struct plan *plan, size_t file, const char *pid)
+{
+    for (size_t i = 0; i < file; i++)
+        for (size_t g = 0; plan->files[i].process == plan->files[file].process && g < plan->files[i].group_count; g++)
+            if (!strcmp(plan->files[i].groups[g].pid, pid)) return plan->files[i].groups[g].merged;
+    return 0;
+}
+
+/* Hosts keep their pids; of several that are the same, the first does. */
+static void pids_settle(struct plan *plan)
+{
+    uint32_t next = MERGED_GPUS / 2;
+    for (size_t i = 0; i < plan->file_count; i++)
+        for (size_t g = 0; g < plan->files[i].group_count; g++) {
+            struct group *group = &plan->files[i].groups[g];
+            uint64_t pid = 0;
+            uint32_t merged = pid_before(plan, i, group->pid);
+            if (group->gpu) merged = merged_gpu_pid((uint32_t)plan->files[i].process, group->ordinal);
+            const bool number = *group->pid != '"' && piece_natural((struct piece){group->pid, strlen(group->pid)}, &pid);
+            if (!merged && number && pid >= CS_GPU_PIDS && pid < MERGED_GPUS / 2 && !pid_taken(plan, (uint32_t)pid)) merged = (uint32_t)pid;
+            group->merged = merged ? merged : next++;
+        }
+}
+
+bool plan_make(struct plan *plan, char **paths, size_t count)
+{
+    enum { PROCESSES_MAX = 100000 };
+    if (count > PROCESSES_MAX) return complain(NAME, "more than 100,000 files"), false;
+    plan->files = calloc(count, sizeof *plan->files);
+    plan->processes = calloc(count, sizeof *plan->processes);
+    if (!plan->files || !plan->processes) out_of_memory();
+    for (plan->file_count = 0; plan->file_count < count;) {
+        struct file *file = &plan->files[plan->file_count++];
+        file->path = paths[plan->file_count - 1];
+        if (!survey(file)) return false;
+    }
+    if (!judge_twice(plan) || !judge_bases(plan)) return false;
+    processes_find(plan);
+    processes_sort(plan);
+    ids_settle(plan);
+    if (!times_settle(plan)) return false;
+    labels_settle(plan);
+    pids_settle(plan);
+    return true;
+}
+
+void plan_free(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->file_count; i++) {
+        struct file *file = &plan->files[i];
+        for (size_t g = 0; g < file->group_count; g++) free(file->groups[g].name), free(file->groups[g].labels);
+        for (int k = 0; k < KEPTS; k++) free(file->kept[k]);
+        free(file->groups);
+    }
+    free(plan->files);
+    free(plan->processes);
+}

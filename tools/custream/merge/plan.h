@@ -1,0 +1,77 @@
+/*
+ * custream merge, inside: what is known of the files before anything is written. plan.c reads each file once for it; what is kept depends on how
+ * many processes and GPUs there are, and not on how much they did.
+ */
+#ifndef CS_MERGE_PLAN_H
+#define CS_MERGE_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/custream/merge/row.h"
+
+/* Ids of arrows count up in ranges that begin at these powers of two (shim/trace/gpu.h); the last is for other tools. */
+enum { ID_RANGES = 6 };
+
+/* What has a pid in a file: the process itself, or a GPU. */
+struct group {
+    char pid[40], tid[40]; /* as the file has it; tid: of its first row */
+    char *name, *labels;   /* JSON strings; NULL: the file has none */
+    bool gpu;
+    uint32_t ordinal;      /* of a GPU */
+    uint32_t merged;       /* pid in the merged trace */
+};
+
+/* Members of a file that the merged trace keeps as they are. */
+enum kept { KEPT_INFO, KEPT_METADATA, KEPT_TOTALS, KEPT_DEVICES, KEPT_AUDIT, KEPT_NEVER_DESTROYED, KEPTS };
+extern const char *const kept_names[KEPTS];
+
+struct file {
+    const char *path;
+    uint64_t device, inode;
+    bool cut, ours, has_base, has_error, has_rank, has_totals, complete;
+    int64_t base, first, last; /* first, last: of its times; first > last: it has none */
+    uint64_t error_ns, part, pid, rows;
+    uint64_t rank, world;
+    char *kept[KEPTS];
+    struct group *groups;
+    size_t group_count, group_capacity;
+    uint64_t ids[ID_RANGES]; /* one more than the highest, in each range */
+    size_t process;
+};
+
+/* One file, or the parts of one process. */
+struct process {
+    size_t order;            /* of its first file on the command line */
+    int64_t base, first;
+    uint64_t rank, pid, error_ns;
+    uint64_t ids[ID_RANGES]; /* what is added */
+    int64_t shift;           /* what is added to times */
+    char label[128];
+    bool has_error;
+    bool twin; /* another has the same label */
+};
+
+struct plan {
+    struct file *files; /* in the order in which they are written */
+    size_t file_count;
+    struct process *processes;
+    size_t process_count;
+    bool align_start, ranked;
+    int64_t base;  /* of the merged trace */
+    int64_t begin; /* its first time */
+    int64_t window[2];
+    bool windowed;
+};
+
+/* Reads all files and says how they fit together; false: the complaint was printed. */
+bool plan_make(struct plan *plan, char **paths, size_t count);
+void plan_free(struct plan *plan);
+
+const struct group *group_of(const struct file *file, struct piece pid);
+int id_range(uint64_t id);
+/* The id in the merged trace; false: it fits no more. */
+bool id_merged(const struct process *process, uint64_t id, uint64_t *merged);
+
+#endif

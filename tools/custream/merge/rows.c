@@ -1,0 +1,96 @@
+/* Rows of the files, each with its pid, time and ids as the merged trace has them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/custream/merge/source.h"
+#include "tools/custream/merge/window.h"
+#include "tools/custream/merge/write.h"
+#include "tools/custream/report/output.h"
+
+struct writing {
+    struct out *out;
+    const struct plan *plan;
+    const struct file *file;
+    const struct process *process;
+    struct window window;
+    uint64_t rows;
+};
+
+static bool is_replaced(const struct row *row)
+{
+    const struct piece name = row->pieces[ROW_NAME];
+    return row->ph == 'M' && (piece_is(name, "process_name") || piece_is(name, "process_labels") || piece_is(name, "process_sort_index"));
+}
+
+static void change_time(struct change *change, const struct process *process, int64_t ts)
+{
+    const int64_t ns = ts + process->shift;
+    const uint64_t size = ns < 0 ? (uint64_t)-ns : (uint64_t)ns;
+    change->key = ROW_TS;
+    snprintf(change->text, sizeof change->text, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000));
+}
+
+/* False: there is no more room for its number. A text that is no number becomes one: nothing else makes it different from that of another file. */
+static bool change_id(struct change *changes, int *count, const struct row *row, enum row_key key, const struct process *process, uint64_t place)
+{
+    const struct piece id = row->pieces[key];
+    uint64_t number, merged;
+    if (!id.at) return true;
+    struct change *change = &changes[*count];
+    const bool natural = piece_natural(id, &number);
+    change->key = key;
+    if (key == ROW_CORRELATION && (!natural || !number)) return true; /* none */
+    if (!natural) merged = piece_hash(place, id) >> 12 | UINT64_C(1) << 52;
+    else if (!id_merged(process, number, &merged)) return false;
+    snprintf(change->text, sizeof change->text, *id.at == '"' || !natural ? "\"0x%" PRIx64 "\"" : "%" PRIu64, merged);
+    ++*count;
+    return true;
+}
+
+static bool row_write(void *of, const char *text, size_t length, char error[256])
+{
+    struct writing *w = of;
+    struct change changes[ROW_KEYS];
+    struct row row;
+    int64_t ts;
+    int count = 0;
+    if (w->rows++ >= w->file->rows) return true; /* the process still writes: the plan knows nothing of these */
+    const struct group *group = row_read(&row, text, length) ? group_of(w->file, row.pieces[ROW_PID]) : NULL;
+    if (!group) return snprintf(error, 256, "it was changed while it was read"), false;
+    const bool kept = !w->plan->windowed || window_keeps(&w->window, &row);
+    if (!kept || is_replaced(&row)) return true;
+    if (row.pieces[ROW_PID].at) {
+        changes[count].key = ROW_PID;
+        snprintf(changes[count++].text, sizeof changes->text, "%" PRIu32, group->merged);
+    }
+    if (piece_ns(row.pieces[ROW_TS], &ts)) change_time(&changes[count++], w->process, ts);
+    for (enum row_key key = ROW_ID; key <= ROW_CORRELATION; key++)
+        if (key != ROW_ID2 && !change_id(changes, &count, &row, key, w->process, (uint64_t)w->file->process))
+            return snprintf(error, 256, "its ids, and those of the files before it, are more than fit a trace"), false;
+    out_text(w->out, ",\n");
+    if (!row.pieces[ROW_PID].at) {
+        out_print(w->out, "{\"pid\":%" PRIu32 ",", group->merged);
+        row.text++, row.length--;
+    }
+    row_put(&row, changes, count, out_put, w->out);
+    return !w->out->failed || (snprintf(error, 256, "not merged"), false);
+}
+
+bool rows_write(struct out *out, const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->file_count; i++) {
+        const struct file *file = &plan->files[i];
+        struct writing w = {.out = out, .plan = plan, .file = file, .process = &plan->processes[file->process]};
+        const struct source_sink sink = {.of = &w, .row = row_write};
+        char error[256];
+        const int64_t origin = plan->begin - w.process->shift;
+        if (plan->windowed && !window_survey(&w.window, file, origin + plan->window[0], origin + plan->window[1])) return false;
+        const enum source_end end = source_read(file->path, &sink, error);
+        window_free(&w.window);
+        if (out->failed) return true; /* out_close() says why */
+        if (end == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->path, error), false;
+        if (w.rows < file->rows) return complain("custream merge", "%s: it was changed while it was read", file->path), false;
+    }
+    return true;
+}

@@ -1,0 +1,36 @@
+/*
+ * custream merge --window: which rows of a file stay. A slice, the life of a stream or a range stays whole if some of it lies in the window; a row of
+ * one moment if it lies in it; an arrow if both its ends do; of a counter also the last value before. Names stay.
+ *
+ * window_survey() reads the file once and keeps a bit for each row that is one of a pair, and what is open.
+ */
+#ifndef CS_MERGE_WINDOW_H
+#define CS_MERGE_WINDOW_H
+
+#include "tools/custream/merge/plan.h"
+#include "tools/custream/report/numbers.h"
+
+struct window {
+    int64_t from, to; /* as the file has its times: from <= t < to */
+    unsigned char *pairs; /* a bit for each B, E, b and e, in the order of the file */
+    size_t pair_count, pair_capacity, pair_next;
+    struct open {
+        int64_t ts;
+        uint64_t bit;
+        uint32_t below; /* the one that it lies in, +1 */
+    } *open;
+    size_t open_count, open_capacity;
+    uint32_t unused; /* a place of what has ended, +1; its `below` is the next one */
+    struct numbers tops;     /* by lane or span: the innermost that is open, +1 */
+    struct numbers arrows;   /* by id: 1 where one end alone lies in the window */
+    struct numbers counters; /* by name: the number of its last row before the window */
+    struct numbers counted;  /* by that number: 1 */
+    uint64_t counter_count, counter_next;
+};
+
+bool window_survey(struct window *window, const struct file *file, int64_t from, int64_t to);
+/* Once for each row, in the order of the file. */
+bool window_keeps(struct window *window, const struct row *row);
+void window_free(struct window *window);
+
+#endif
