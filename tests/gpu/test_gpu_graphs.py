@@ -46,7 +46,9 @@ def test_graphs_from_before_the_window(mode, window):
     done, trace = run_well(name, [program("late_graph"), "100" if window == "profiler" else "400", "400"], CUSTREAM_WINDOW=window, **MODES[mode])
     report(name, "launches shown whole, kernels shown as nodes", f"{len(times.work_of(trace, 'gpu_graph'))}, {len(times.work_of(trace, 'kernel'))}")
     assert done.stdout == "all right\n", done.tail()
-    assert bool(times.work_of(trace, "gpu_graph")) == (mode != "nodes") and gpu_whole(trace)
+    assert gpu_whole(trace) and (mode != "nodes" or not times.work_of(trace, "gpu_graph"))
+    if "delay" not in window:  # which opens by the clock: on a busy machine there may be nothing in it
+        assert bool(times.work_of(trace, "gpu_graph")) == (mode != "nodes")
     times.assert_checked(trace)
 
 
