@@ -111,8 +111,8 @@ static void drain(const struct cs_gpu_sink *to)
 }
 
 /*
- * cuptiFinalize takes CUPTI out of the driver under the feet of threads that are in a call: under JAX, whose threads compile and launch, the process died. So only where
- * another copy of CUPTI could not work otherwise. Whoever only rests disables what was asked for; at the end of the process the driver goes anyway.
+ * cuptiFinalize races with threads that are in a call (Kineto met that: pytorch/kineto#686), and graphs from before it must not meet GRAPH_TRACE after it. So it is
+ * called only where another copy of CUPTI could not work otherwise. Whoever only rests disables what was asked for; at the end of the process the driver goes anyway.
  */
 static void stop(bool lets_go)
 {

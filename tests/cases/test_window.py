@@ -171,7 +171,7 @@ def must_not(name):
 
 @pytest.mark.parametrize("how", ["profiler", "duration=0.2", "off"])
 def test_cupti_is_not_taken_out_of_a_process_at_work(tmp_path, how):
-    """cuptiFinalize can kill a process whose threads are in CUDA. A window that closes, and the end, do without."""
+    """cuptiFinalize races with threads that are in CUDA. A window that closes, and the end, do without."""
     window = {} if how == "off" else {"CUSTREAM_WINDOW": how}
     with Remote(tmp_path, CUPTI | window | must_not("cuptiFinalize")) as program:
         program.do("create 1", "profiler start", "launch 1 2", "all", "profiler stop")
