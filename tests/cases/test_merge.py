@@ -452,3 +452,18 @@ def test_check_of_a_merged_trace(tmp_path, change, words):
     text = out.read_text(encoding="utf-8")
     out.write_text(change(text), encoding="utf-8")
     assert change(text) != text and words in custream("check", out).stdout
+
+
+# --- what a report is not of ---
+
+@pytest.mark.parametrize("command", ["report", "diff"])
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_no_report_of_a_merged_trace(tmp_path, command, count, suffix):
+    """Not even where a trace of one process stands before it."""
+    one, out = made(tmp_path / "a.json"), tmp_path / f"out{suffix}"
+    merge(out, *[one, made(tmp_path / "b.json", pid=4300)][:count])
+    for files in ([one, out], [out, one]) if command == "diff" else ([out], [one, out]):
+        done = custream(command, *files)
+        assert done.returncode == 2 and not done.stdout
+        assert done.stderr == f"custream {command}: {out}: made by 'custream merge': a report is of one run; give it the files that this one was made of\n"

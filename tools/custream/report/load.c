@@ -269,6 +269,7 @@ static void load_fact(void *of, const struct trace_fact *fact)
     struct run *run = of;
     if (!strcmp(fact->path, "metadata.tool")) run->ours = !strncmp(text_in(run, fact->value), "custream ", 9);
     if (!strcmp(fact->path, "baseTimeNanoseconds")) run->base = fact->whole;
+    if (!strncmp(fact->path, "metadata.merged.", 16)) run->loading->merged = true;
     if (run->fact_count >= FACTS_MAX) return;
     const text name = text_number(&run->texts, fact->path, strlen(fact->path));
     uint32_t *at = numbers_at(&run->loading->facts, name, NONE);
@@ -319,9 +320,23 @@ static void load_progress(void *of, uint64_t bytes)
     if (l->progress) l->progress(l->progress_of, bytes);
 }
 
+static bool is_merged(void *of)
+{
+    const struct run *run = of;
+    return run->loading->merged;
+}
+
+/* Its GPUs are numbered anew, and what its files say of themselves stands a level deeper. */
+static bool single(const struct run *run, char error[256])
+{
+    if (!run->loading->merged) return true;
+    snprintf(error, 256, "made by 'custream merge': a report is of one run; give it the files that this one was made of");
+    return false;
+}
+
 bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256])
 {
-    const struct trace_sink sink = {.of = run, .row = load_row, .fact = load_fact, .progress = load_progress};
+    const struct trace_sink sink = {.of = run, .row = load_row, .fact = load_fact, .progress = load_progress, .enough = is_merged};
     run->loading->progress = progress;
     run->loading->progress_of = of;
     const uint32_t pid = run->pid;
@@ -330,7 +345,7 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     const enum trace_end end = trace_read(path, &run->texts, &sink, &run->bytes, error);
     if (end == TRACE_UNREADABLE) return false;
     run->cut |= end == TRACE_CUT;
-    if (!same_run(run, pid, base, error)) return false;
+    if (!single(run, error) || !same_run(run, pid, base, error)) return false;
     run->loading->files++;
     return true;
 }
@@ -338,7 +353,7 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
 static bool is_identified(void *of)
 {
     const struct run *run = of;
-    return run->program && run->base;
+    return run->loading->merged || (run->program && run->base);
 }
 
 bool run_identify(const char *path, struct identity *identity, char error[256])
@@ -348,6 +363,7 @@ bool run_identify(const char *path, struct identity *identity, char error[256])
     const struct trace_sink sink = {.of = &run, .row = load_row, .fact = load_fact, .enough = is_identified};
     const enum trace_end end = trace_read(path, &run.texts, &sink, &run.bytes, error);
     *identity = (struct identity){run.pid, run.base};
+    const bool read = end != TRACE_UNREADABLE && single(&run, error);
     run_free(&run);
-    return end != TRACE_UNREADABLE;
+    return read;
 }

@@ -17,6 +17,7 @@ struct loading {
     struct numbers calls, ways;               /* enum cs_call, enum cs_way, by the text that names one */
     struct numbers shapes, facts, open_ranges; /* indices, by text */
     unsigned files;
+    bool merged;                               /* by custream merge: the header says so */
     void (*progress)(void *of, uint64_t bytes);
     void *progress_of;
 };
