@@ -403,6 +403,11 @@ def test_usage():
     (["run", "--full"], 'custream run: "--full" needs a value: allowed is drop|block'),
     (["run", "-o"], 'custream run: "-o" needs a value: allowed is a path ending in .json'),
     (["run", "--help=me"], 'custream run: "--help" takes no value'),
+    (["report", "--htlm=page", "t.json"], 'custream report: there is no option "--htlm"; did you mean "--html"?'),
+    (["report", "t.json", "--section"], 'custream report: "--section" needs a value'),
+    (["diff", "--no-colour", "a.json", "b.json"], 'custream diff: there is no option "--no-colour"; did you mean "--no-color"?'),
+    (["merge", "a.json", "-o"], 'custream merge: "-o" needs a value'),
+    (["merge", "--widnow=1,2", "a.json"], 'custream merge: there is no option "--widnow"; did you mean "--window"?'),
     (["check", "t.json", "--hepl"], 'custream check: there is no option "--hepl"; did you mean "--help"?'),
 ])
 def test_what_was_meant(args, said):
@@ -414,12 +419,12 @@ def test_what_was_meant(args, said):
 def test_every_command_and_option_is_what_was_meant():
     """Of each name that there is, one slip leads to it: no list of its own is asked."""
     commands = re.findall(r"^  (\w+) ", custream("help").stdout, flags=re.M)
-    flags = re.findall(r"--([\w-]+)[=\[]", custream("help", "run").stdout)
-    assert len(commands) >= 7 and len(flags) >= 19
+    flags = {name: set(re.findall(r"^  (?:-\w, )?--([\w-]+)", custream("help", name).stdout, flags=re.M)) for name in commands}
+    assert len(commands) >= 7 and len(flags["run"]) >= 19 and len(flags["report"]) >= 6 and len(flags["diff"]) >= 5 and len(flags["merge"]) >= 3
     for name in commands:
         assert f'did you mean "{name}"?' in custream(name + "x").stderr, name
-    for name in flags:
-        assert f'did you mean "--{name}"?' in custream("run", f"--{name}x=1", "true").stderr, name
+        for flag in flags[name]:
+            assert f'did you mean "--{flag}"?' in custream(name, f"--{flag}x=1", "true").stderr, (name, flag)
 
 
 # run

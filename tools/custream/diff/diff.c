@@ -1,10 +1,10 @@
 /* custream diff: has a report made of each run on either side, and says what is different. Options are judged before any file is read. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
 #include "tools/custream/diff/tables.h"
 #include "tools/custream/report/fail_if.h"
 #include "tools/custream/report/output.h"
@@ -56,7 +56,7 @@ static int request_read(struct request *request, int argc, char **argv)
                                             {"no-color", no_argument, NULL, OPTION_NO_COLOR},
                                             {0}};
     int option, status = STATUS_OK;
-    while (status == STATUS_OK && (option = getopt_long(argc, argv, "-", options, NULL)) != -1) {
+    while (status == STATUS_OK && (option = flags_next(argc, argv, "-", options, NULL)) != -1) {
         if (option == OPTION_FILE) file_add(request, request->after ? AFTER : BEFORE, optarg);
         else if (option == OPTION_AFTER) request->after = true;
         else if (option == OPTION_FAIL) status = conditions_add(&request->conditions, NAME, optarg, true);

@@ -1,11 +1,11 @@
 /* custream merge: traces of ranks, of processes, or the parts of one, in one timeline. Options are judged before any file is read. */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
 #include "tools/custream/merge/write.h"
 #include "tools/custream/report/output.h"
 
@@ -63,7 +63,7 @@ static int request_read(struct request *request, int argc, char **argv)
                                             {"window", required_argument, NULL, OPTION_WINDOW},
                                             {0}};
     int option, status = STATUS_OK;
-    while (status == STATUS_OK && (option = getopt_long(argc, argv, "-o:", options, NULL)) != -1) {
+    while (status == STATUS_OK && (option = flags_next(argc, argv, "-o:", options, NULL)) != -1) {
         if (option == OPTION_FILE) request->files[request->file_count++] = optarg;
         else if (option == OPTION_TO) request->to = optarg;
         else if (option == OPTION_ALIGN) status = align_read(&request->plan, optarg);

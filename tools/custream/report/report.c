@@ -1,10 +1,10 @@
 /* custream report: has a report made of the files of one run, and prints it. Options are judged before any file is read. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
 #include "tools/custream/report/fail_if.h"
 #include "tools/custream/report/make.h"
 #include "tools/custream/report/output.h"
@@ -52,7 +52,7 @@ static int request_read(struct request *request, int argc, char **argv)
                                             {"no-color", no_argument, NULL, OPTION_NO_COLOR},
                                             {0}};
     int option, status = STATUS_OK;
-    while (status == STATUS_OK && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while (status == STATUS_OK && (option = flags_next(argc, argv, "", options, NULL)) != -1) {
         if (option == OPTION_FAIL) status = conditions_add(&request->conditions, NAME, optarg, false);
         else if (option == OPTION_SECTION) status = section_add(request, optarg);
         else if (option == OPTION_NO_COLOR) request->output.no_color = true;
