@@ -21,6 +21,7 @@ struct cs_gpu_backend {
     void (*catch_up)(void);                      /* each round: with what others have done to the profiler since; NULL: nobody can */
     void (*flush)(bool all);                     /* brings in what has ended; `all`: also what has not, the last one */
     void (*drain)(const struct cs_gpu_sink *to);
+    bool (*is_behind)(void);                     /* so much waits to be drained that a flush would do harm; NULL: never */
     void (*stop)(bool lets_go);                  /* after the last flush; `lets_go`: another copy of the profiler takes its place */
     cs_u64 (*poll)(void);                        /* between flushes, where it is not NULL; returns the pause until the next, ns */
     void (*pause)(bool on);                      /* what is enqueued from now on gets no times, and costs what it cost before; NULL: it sees no calls but recorded ones */

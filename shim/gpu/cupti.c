@@ -125,5 +125,5 @@ static void stop(bool lets_go)
     cs_share_finalized();
 }
 
-const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .catch_up = cs_cupti_ask_again, .flush = flush, .drain = drain, .stop = stop, .pause = pause,
+const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .catch_up = cs_cupti_ask_again, .flush = flush, .drain = drain, .is_behind = cs_cupti_buffers_behind, .stop = stop, .pause = pause,
                                                .serves = cs_share_serves};

@@ -73,6 +73,7 @@ void cs_cupti_runtime_drain(const struct cs_gpu_sink *to); /* the writer's: call
 void CUPTIAPI cs_cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *most);
 void CUPTIAPI cs_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid);
 void cs_cupti_buffers_drain(const struct cs_gpu_sink *to);
+bool cs_cupti_buffers_behind(void); /* any thread's */
 void cs_cupti_buffers_ready(void); /* makes a few ahead of time */
 
 /* One record of a buffer, in our form. */

@@ -1,23 +1,53 @@
 /*
- * The buffers that CUPTI fills: from a pool of our own, which grows on demand to a limit and is never freed. Two stacks without locks, since CUPTI asks and
- * gives back on threads of the application: the free ones, and the full ones that the writer takes all at once.
+ * The buffers that CUPTI fills: from a pool of our own, which grows on demand to a limit and is never freed. CUPTI takes one for each thread that calls CUDA, and
+ * each flush takes them back, full or not. So the first buffers are large, for a thread that launches fast; those after them are small, for a thousand threads.
+ * Stacks without locks, since CUPTI asks and gives back on threads of the application: free large ones, free small ones, and the full ones that the writer
+ * takes all at once.
  */
 #include <string.h>
 
 #include "shim/base/memory.h"
 #include "shim/gpu/share.h"
 
-enum { SIZE = 2 << 20, BUFFERS = 128, AHEAD = 4 };
+enum { SLAB = 2 << 20, SLABS = 128, LARGE = 64 /* slabs that are one buffer each */, PARTS = 64 /* buffers of each of the others */ };
+enum { SMALL = SLAB / PARTS, BUFFERS = LARGE + (SLABS - LARGE) * PARTS, AHEAD = 4 };
+
+static uint8_t *_Atomic slabs[SLABS]; /* NULL until it is made, then constant */
+static _Atomic cs_u32 made;           /* slabs */
 
 static struct buffer {
-    uint8_t *_Atomic memory; /* NULL until it is made, then constant */
     size_t valid;
     _Atomic cs_u32 next; /* in its stack: index + 1 */
 } buffers[BUFFERS];
-static _Atomic cs_u32 made;
 
 /* index + 1 of the top in the low half, a count against ABA in the high half */
-static _Atomic cs_u64 free_top, full_top;
+static _Atomic cs_u64 free_large, free_small, full_top;
+
+static cs_u32 first_of(cs_u32 slab) { return slab < LARGE ? slab : LARGE + (slab - LARGE) * PARTS; }
+static cs_u32 index_of(const struct buffer *b) { return (cs_u32)(b - buffers); }
+static size_t size_of(cs_u32 index) { return index < LARGE ? SLAB : SMALL; }
+static _Atomic cs_u64 *free_of(cs_u32 index) { return index < LARGE ? &free_large : &free_small; }
+
+static uint8_t *memory_of(cs_u32 index)
+{
+    if (index < LARGE) return cs_load(&slabs[index]);
+    return cs_load(&slabs[LARGE + (index - LARGE) / PARTS]) + (size_t)((index - LARGE) % PARTS) * SMALL;
+}
+
+/* BUFFERS: it is none of ours. */
+static cs_u32 index_at(const uint8_t *memory)
+{
+    for (cs_u32 slab = 0; slab < SLABS; slab++) {
+        const uint8_t *begin = cs_load(&slabs[slab]);
+        if (!begin || (uintptr_t)memory - (uintptr_t)begin >= SLAB) continue;
+        return first_of(slab) + (slab < LARGE ? 0 : (cs_u32)((size_t)(memory - begin) / SMALL));
+    }
+    return BUFFERS;
+}
+
+static _Atomic cs_u32 waiting; /* full ones that the writer has not read */
+
+bool cs_cupti_buffers_behind(void) { return cs_load(&waiting) > BUFFERS / 4; }
 
 static void push(_Atomic cs_u64 *top, cs_u32 index)
 {
@@ -38,47 +68,52 @@ static struct buffer *pop(_Atomic cs_u64 *top)
     return &buffers[(cs_u32)before - 1];
 }
 
-static struct buffer *make(void)
+/* The first buffer of a new slab; the others are free. NULL at the limit, or without memory. */
+static struct buffer *make(cs_u32 limit)
 {
-    if (cs_load(&made) >= BUFFERS) return NULL;
-    cs_u32 index = cs_add(&made, 1);
-    if (index >= BUFFERS) {
+    if (cs_load(&made) >= limit) return NULL;
+    cs_u32 slab = cs_add(&made, 1);
+    if (slab >= SLABS) {
         atomic_fetch_sub(&made, 1);
         return NULL;
     }
-    cs_store(&buffers[index].memory, cs_memory_map(SIZE, "the profiler's records; work has no times"));
-    return cs_load(&buffers[index].memory) ? &buffers[index] : NULL;
+    cs_store_rel(&slabs[slab], cs_memory_map(SLAB, "the profiler's records; work has no times"));
+    if (!cs_load(&slabs[slab])) return NULL;
+    for (cs_u32 other = first_of(slab) + 1; other < first_of(slab + 1); other++) push(&free_small, other);
+    return &buffers[first_of(slab)];
 }
 
 void cs_cupti_buffers_ready(void)
 {
     for (int i = 0; i < AHEAD && cs_load(&made) < AHEAD; i++) {
-        struct buffer *b = make();
+        struct buffer *b = make(LARGE);
         if (!b) return;
-        cs_memory_populate(cs_load(&b->memory), SIZE);
-        push(&free_top, (cs_u32)(b - buffers));
+        cs_memory_populate(memory_of(index_of(b)), SLAB);
+        push(&free_large, index_of(b));
     }
 }
 
 void CUPTIAPI cs_cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *most)
 {
-    struct buffer *b = pop(&free_top);
-    if (!b) b = make();
-    *buffer = b ? cs_load(&b->memory) : NULL; /* without one CUPTI drops records, and counts them */
-    *size = b ? SIZE : 0;
+    struct buffer *b = pop(&free_large);
+    if (!b) b = make(LARGE);
+    if (!b) b = pop(&free_small);
+    if (!b) b = make(SLABS);
+    *buffer = b ? memory_of(index_of(b)) : NULL; /* without one CUPTI drops records, and counts them */
+    *size = b ? size_of(index_of(b)) : 0;
     *most = 0;
 }
 
 void CUPTIAPI cs_cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid)
 {
     (void)context, (void)stream, (void)size;
-    if (buffer) cs_share_completed(buffer, valid);
-    for (cs_u32 i = 0; i < BUFFERS; i++) {
-        if (!buffer || cs_load(&buffers[i].memory) != buffer) continue;
-        buffers[i].valid = valid;
-        push(&full_top, i);
-        return;
-    }
+    if (!buffer) return;
+    cs_share_completed(buffer, valid);
+    const cs_u32 index = index_at(buffer);
+    if (index == BUFFERS) return;
+    buffers[index].valid = valid;
+    cs_add(&waiting, 1);
+    push(&full_top, index);
 }
 
 /* The writer's: full ones in their order, those that it had no room for. */
@@ -101,17 +136,18 @@ static void take_full(void)
 
 void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
 {
-    _Static_assert(SIZE / sizeof(CUpti_ActivityAPI) <= CS_GPU_AT_ONCE, "a buffer has more records than the writer makes room for");
+    _Static_assert(SLAB / sizeof(CUpti_ActivityAPI) <= CS_GPU_AT_ONCE, "a buffer has more records than the writer makes room for");
     take_full();
     while (oldest && (!to->has_room || to->has_room())) {
         struct buffer *b = &buffers[oldest - 1];
-        uint8_t *memory = cs_load(&b->memory);
+        uint8_t *memory = memory_of(index_of(b));
         CUpti_Activity *record = NULL;
         cs_u32 read = oldest;
         while (b->valid && cs_cupti.cuptiActivityGetNextRecord(memory, b->valid, &record) == CUPTI_SUCCESS) cs_cupti_record(record, to);
-        memset(memory, 0, SIZE); /* CUPTI wants zeroes, and would write them on a thread of the application */
+        memset(memory, 0, size_of(read - 1)); /* CUPTI wants zeroes, and would write them on a thread of the application */
         oldest = cs_load(&b->next);
         if (!oldest) newest = 0;
-        push(&free_top, read - 1);
+        push(free_of(read - 1), read - 1);
+        atomic_fetch_sub(&waiting, 1);
     }
 }

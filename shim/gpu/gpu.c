@@ -24,6 +24,7 @@ static _Atomic bool expected;
 static _Atomic unsigned stepped_back; /* enum cs_gpu_away, bits */
 static _Atomic cs_u64 closed_ns;      /* when the window closed */
 static _Atomic cs_u64 flushes;
+static _Atomic bool flush_asked;
 static _Atomic bool resting;
 
 CS_READ_MOSTLY _Atomic int cs_runtime_source;
@@ -78,10 +79,21 @@ static bool begin(bool *taken)
     return false;
 }
 
+static cs_u64 flushed_ns; /* the GPU thread's */
+
 static void flush(bool all)
 {
     cs_load(&backend)->flush(all);
     cs_add(&flushes, 1);
+    flushed_ns = cs_monotonic_ns();
+}
+
+/* Each flush takes buffers away that are hardly filled. A program with very many threads, or one that opens windows faster than the writer reads, would soon have
+ * none left, so only who asks for a flush gets one at once. */
+static bool flush_is_due(void)
+{
+    bool (*is_behind)(void) = cs_load(&backend)->is_behind;
+    return atomic_exchange(&flush_asked, false) || (cs_monotonic_ns() - flushed_ns >= PAUSE_NS / 2 && !(is_behind && is_behind()));
 }
 
 static bool paused; /* the GPU thread's */
@@ -105,7 +117,7 @@ static void pause_or_go_on(void)
 }
 
 /* One round: what was asked, and what is due. `away`: the backend has let go, or never had it. */
-static void round_once(bool asked, bool *away)
+static void round_once(bool *away)
 {
     static int idle;
     if (!*away) pause_or_go_on();
@@ -119,8 +131,8 @@ static void round_once(bool asked, bool *away)
     }
     cs_store(&resting, *away || paused);
     if (*away) cs_add(&flushes, 1); /* nothing more comes: who waits for so many flushes need not wait for ever */
-    if (*away || !(asked || cs_load(&expected) || (reasons && !paused) || ++idle == IDLE_ROUNDS)) return;
-    flush(false);
+    if (*away || !(cs_load(&flush_asked) || cs_load(&expected) || (reasons && !paused) || ++idle == IDLE_ROUNDS)) return;
+    if (flush_is_due()) flush(false);
     idle = 0;
 }
 
@@ -152,7 +164,7 @@ static void *run(void *unused)
     cs_worker_move(&worker, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     late_no_more();
     for (int now; (now = cs_load_acq(&worker.state)) != CS_WORKER_FINISHING;) {
-        round_once(now == CS_WORKER_FLUSHING, &away);
+        round_once(&away);
         if (now == CS_WORKER_FLUSHING) cs_worker_move(&worker, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
         rest(away);
     }
@@ -196,7 +208,11 @@ void cs_gpu_start(void)
     if (cs_load_acq(&worker.state) != CS_WORKER_STARTING) late_no_more(); /* it has come up at this very moment */
 }
 
-void cs_gpu_flush(unsigned timeout_ms) { cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms); }
+void cs_gpu_flush(unsigned timeout_ms)
+{
+    cs_store(&flush_asked, true);
+    cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms);
+}
 void cs_gpu_wake(void) { cs_worker_wake(&worker); }
 void cs_gpu_finish(unsigned timeout_ms) { cs_worker_ask(&worker, CS_WORKER_FINISHING, timeout_ms); }
 

@@ -120,7 +120,7 @@ static void give_work(const struct cs_gpu_work *work, struct cs_op *op)
 static void give(struct cs_held_work *held)
 {
     const struct cs_gpu_work *work = &held->work;
-    struct cs_op *op = cs_op_of(work->correlation);
+    struct cs_op *op = cs_op_of_work(work);
     if (cs_held_is_outside(work, op)) {}
     else if (cs_work_has_times(work)) give_work(work, op);
     else {

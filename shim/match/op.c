@@ -27,8 +27,8 @@ struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *
 {
     struct cs_op_thread *t = thread_of(thread->key, thread->tid);
     struct cs_op *op = &table->ops[++state->newest % CS_OPS], *before = t ? cs_op_get(t->last) : NULL;
-    *op = (struct cs_op){.id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .call = record->call,
-                         .file = cs_match.file};
+    *op = (struct cs_op){.id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .key = thread->key,
+                         .call = record->call, .file = cs_match.file};
     if (!t) return op;
     if (before) before->next_of_thread = op->id;
     op->before_of_thread = t->last;
@@ -57,15 +57,32 @@ static enum cs_op_found called_by(struct cs_op_thread *t, const struct cs_gpu_ca
     return is_it ? CS_OP_FOUND : CS_OP_NONE;
 }
 
+/* How much longer the call of ours took than what the profiler saw of it. */
+static cs_u64 slack(const struct cs_op *op, const struct cs_gpu_call *call)
+{
+    const bool within = op->begin <= call->start && call->end <= op->end;
+    return within ? (op->end - op->begin) - (call->end - call->start) : UINT64_MAX;
+}
+
+/* Threads whose stacks lie 4 GiB apart have the same key: of those that were in a call then, the one whose times fit closest. */
+static enum cs_op_found called_by_key(const struct cs_gpu_call *call, struct cs_op **best)
+{
+    enum cs_op_found found = CS_OP_LATER, of_thread;
+    for (cs_u32 i = 0; i < CS_OP_THREADS; i++) {
+        struct cs_op_thread *t = thread_at(call->thread, i);
+        struct cs_op *op = NULL;
+        if (!t->tid) break;
+        if (t->key != call->thread || (of_thread = called_by(t, call, &op)) == CS_OP_LATER) continue;
+        if (found != CS_OP_FOUND) found = of_thread;
+        if (op && (!*best || slack(op, call) < slack(*best, call))) *best = op;
+    }
+    return found;
+}
+
 enum cs_op_found cs_op_called(const struct cs_gpu_call *call)
 {
     struct cs_op *op = NULL;
-    enum cs_op_found found = CS_OP_LATER, of_thread;
-    for (cs_u32 i = 0; i < CS_OP_THREADS && found != CS_OP_FOUND; i++) {
-        struct cs_op_thread *t = thread_at(call->thread, i);
-        if (!t->tid) break;
-        if (t->key == call->thread && (of_thread = called_by(t, call, &op)) != CS_OP_LATER) found = of_thread;
-    }
+    enum cs_op_found found = called_by_key(call, &op), of_thread;
     for (cs_u32 i = 0; i < state->used_count && found != CS_OP_FOUND; i++)
         if (table->threads[table->threads_used[i]].tid == call->thread && (of_thread = called_by(&table->threads[table->threads_used[i]], call, &op)) != CS_OP_LATER) found = of_thread;
     if (found == CS_OP_FOUND) correlate(call->correlation, op->id, false);
@@ -96,6 +113,37 @@ struct cs_op *cs_op_of(cs_u32 correlation)
     const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
     if (!correlation || c->correlation != correlation || c->outside) return NULL;
     return cs_op_get(state->newest - (cs_u32)((cs_u32)state->newest - c->op));
+}
+
+/* Whether the profiler's number of its stream is known and another than that of the work. */
+static bool stands_elsewhere(const struct cs_op *op, const struct cs_gpu_work *work)
+{
+    const struct cs_match_lane *lane = cs_match_lane_get(op->lane);
+    return lane && lane->gpu_id && !op->graph && !work->node && lane->gpu_id != work->stream;
+}
+
+static bool stands_there(const struct cs_op *op, const struct cs_gpu_work *work)
+{
+    const struct cs_match_lane *lane = cs_match_lane_get(op->lane);
+    return lane && lane->gpu_id == work->stream && lane->device == work->device;
+}
+
+struct cs_op *cs_op_of_work(const struct cs_gpu_work *work)
+{
+    struct cs_op *op = cs_op_of(work->correlation);
+    if (!op || !stands_elsewhere(op, work)) return op;
+    for (cs_u32 i = 0; i < CS_OP_THREADS; i++) {
+        struct cs_op_thread *t = thread_at(op->key, i);
+        struct cs_op *other = cs_op_get(t->last);
+        if (!t->tid) break;
+        if (t->key != op->key || t->tid == op->tid) continue;
+        for (int n = 0; other && other->end >= op->begin && n < STEPS; other = cs_op_get(other->before_of_thread), n++) {
+            if (other->begin > op->end || other->came || !stands_there(other, work)) continue;
+            correlate(work->correlation, other->id, false);
+            return other;
+        }
+    }
+    return op;
 }
 
 struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks)

@@ -14,7 +14,7 @@ struct cs_op {
     cs_u64 id;         /* from 1, by the file's order: `correlation` in the timeline, and the id of the arrow */
     cs_u64 begin, end; /* ticks */
     cs_u64 begin_ns;   /* where its slice begins */
-    cs_u32 tid;
+    cs_u32 tid, key;   /* of its thread: the kernel's number, and what the profiler calls it */
     cs_u16 call;
     cs_u64 joined;        /* the last op that shares its range between events; 0 none */
     bool muted;           /* neither it nor its work is shown */
@@ -41,6 +41,10 @@ struct cs_op *cs_op_get(cs_u64 id);
 enum cs_op_found { CS_OP_FOUND, CS_OP_LATER, CS_OP_NONE };
 enum cs_op_found cs_op_called(const struct cs_gpu_call *call);
 struct cs_op *cs_op_of(cs_u32 correlation);
+
+/* The op of a piece of work. Where threads have the same key and called at the same time, the work's stream tells them apart, and from here on its number
+ * leads to the right one. */
+struct cs_op *cs_op_of_work(const struct cs_gpu_work *work);
 
 /* A call of that number was made while calls were not recorded: it has no op, and its work is not shown. */
 void cs_op_outside(cs_u32 correlation);

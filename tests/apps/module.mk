@@ -2,8 +2,8 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks asks
-APPS_PLAIN  := $(filter-out asks maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies late_graph slow_cupti,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
-APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies late_graph timeline_linked race_linked asks_linked)
+APPS_PLAIN  := $(filter-out asks maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce graph_copies late_graph crowd slow_cupti,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies late_graph crowd timeline_linked race_linked asks_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
 
@@ -29,7 +29,7 @@ $(B)/tests/libnvtx_module.so: $(APPS_DIR)/nvtx.c $(APPS_DIR)/app.h $(APPS_DIR)/m
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -DAPP_MODULE -shared $(LDFLAGS) $< -o $@ -ldl
 # These run on a real GPU too, so they are linked as programs are.
-$(B)/tests/null_stream $(B)/tests/graph_copies $(B)/tests/late_graph: $(B)/tests/%: $(APPS_DIR)/%.c $(FAKE)/libcuda.so.1
+$(B)/tests/null_stream $(B)/tests/graph_copies $(B)/tests/late_graph $(B)/tests/crowd: $(B)/tests/%: $(APPS_DIR)/%.c $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ $(APPS_DRIVER)
 # Programs that plant what a report must find.

@@ -37,6 +37,17 @@ def test_threads_that_have_stopped_waiting(run_app, build, how):
     assert not works(trace) and len(launches) == calls_of(run.stdout)["cuLaunchKernel"] == 4 * 5
 
 
+@pytest.mark.parametrize("threads, stack", [(600, 8), (100, 64)])
+def test_a_crowd_of_threads(run_app, threads, stack):
+    """CUPTI takes a buffer for each thread, and names a thread by half of its pthread_self(), which threads with 4 GiB between them share."""
+    run = run_app(["crowd", threads, 20, stack], env=SHORT).check()
+    trace = read(run.trace)
+    assert run.stdout == "all right\n" and trace.totals["gpu"]["lost"] == trace.totals["gpu"]["launches_without_kernel"] == 0
+    launches = {e["args"]["correlation"]: e["args"]["cs.stream"] for e in trace.host("cuLaunchKernel")}
+    kernels = {e["args"]["correlation"]: e["tid"] for e in works(trace, "kernel")}
+    assert len(launches) == len(works(trace, "kernel")) == threads * 20 and kernels == launches
+
+
 def test_a_flush_while_threads_wait(run_app, build):
     """It waits as well, and lets nobody go on before there are GPU times."""
     run, trace = faithful(run_app, ["first_calls", "flushing"], env=dict(SHORT, CUSTREAM_CUPTI=build / "tests" / "libslow_cupti.so", SLOW_CUPTI_MS=0, SLOW_CUPTI_START_MS=600))

@@ -87,7 +87,7 @@ $(G)/known-runtime: tests/gpu/known/runtime.cu $(G)/known-main.o tests/gpu/known
 $(G)/unlucky $(G)/two_gpu $(G)/many $(G)/shared_work: $(G)/%: tests/gpu/%.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
-$(G)/null_stream $(G)/graph_copies $(G)/late_graph: $(G)/%: tests/apps/%.c
+$(G)/null_stream $(G)/graph_copies $(G)/late_graph $(G)/crowd: $(G)/%: tests/apps/%.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 $(G)/planted: $(wildcard tests/apps/planted/*.c tests/apps/planted/*.h)

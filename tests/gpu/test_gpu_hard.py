@@ -226,6 +226,20 @@ def last_lines(path, size=65536):
         return file.read().decode("utf-8", "replace")
 
 
+@pytest.mark.parametrize("threads, stack", [(600, 8), (100, 64)])
+def test_a_crowd_of_threads(threads, stack):
+    """As in tests/cases: each launch of some hundred threads has one kernel, on its stream."""
+    name = f"crowd-{threads}"
+    done, trace = run_well(name, [program("crowd"), str(threads), "50", str(stack)])
+    assert done.stdout == "all right\n", done.tail()
+    gpu = times.gpu_totals(trace)
+    report(name, "kernels, lost, launches without kernel, work without call", f"{gpu['kernels']}, {gpu['lost']}, {gpu['launches_without_kernel']}, {gpu['without_call']}")
+    assert gpu["lost"] == gpu["launches_without_kernel"] == gpu["without_call"] == 0 and gpu["kernels"] == threads * 50
+    calls = times.arrows(trace)
+    assert all(calls[id(e)]["args"]["cs.stream"] == e["tid"] for e in times.work_of(trace, "kernel"))
+    times.assert_checked(trace)
+
+
 def totals_of(path):
     """A trace's totals, without reading it all."""
     text = last_lines(path)

@@ -88,6 +88,44 @@ TEST(threads_that_meet_in_the_table_keep_their_calls)
     CHECK(cs_op_of(7) == a && cs_op_of(8) == b);
 }
 
+/* Stacks that lie 4 GiB apart give threads the same key: both are at work. The call whose times fit closer made it. */
+TEST(threads_of_one_key_that_call_at_the_same_time)
+{
+    REQUIRE(begin());
+    struct cs_op *a = called(1, 100, 10, 40), *b = called(2, 100, 20, 60);
+    CHECK(cs_op_called(&(struct cs_gpu_call){21, 58, 100, 7}) == CS_OP_FOUND && cs_op_called(&(struct cs_gpu_call){11, 39, 100, 8}) == CS_OP_FOUND);
+    CHECK(cs_op_of(7) == b && cs_op_of(8) == a);
+    CHECK(cs_op_called(&(struct cs_gpu_call){41, 42, 100, 10}) == CS_OP_FOUND && cs_op_of(10) == b);
+    struct cs_op *around = called(3, 100, 100, 190), *beside = called(4, 100, 150, 151);
+    CHECK(cs_op_called(&(struct cs_gpu_call){140, 180, 100, 11}) == CS_OP_FOUND && cs_op_of(11) == around && beside);
+}
+
+/* Their times do not tell, or tell the wrong one: the work stands on the stream of one of them. */
+TEST(work_of_threads_of_one_key_goes_by_its_stream)
+{
+    struct cs_stream streams[2];
+    struct cs_match_lane *lanes[2];
+    struct cs_op *ops[2];
+    REQUIRE(begin());
+    for (cs_u32 i = 0; i < 2; i++) {
+        lanes[i] = lane_of(&streams[i], i + 1);
+        lanes[i]->gpu_id = 7 + i;
+        ops[i] = called(i + 1, 100, 10 + i, 50 + i);
+        enqueue(lanes[i], ops[i]);
+    }
+    called(1, 100, 60, 70), called(2, 100, 60, 70), called(2, 200, 10, 50);
+    for (cs_u32 i = 0; i < 2; i++) {
+        struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .correlation = 30 + i, .stream = 8 - i, .context = 1};
+        CHECK(cs_op_called(&(struct cs_gpu_call){30, 31, 100, 30 + i}) == CS_OP_FOUND);
+        CHECK(cs_op_of_work(&work) == ops[1 - i] && cs_op_of(30 + i) == ops[1 - i]);
+        work.stream = 9; /* nobody's: as the times say */
+        CHECK(cs_op_of_work(&work) == ops[1 - i]);
+        work.node = 1, work.stream = 7 + i; /* nodes run where the driver puts them */
+        CHECK(cs_op_of_work(&work) == ops[1 - i]);
+    }
+    CHECK(!cs_op_of_work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .correlation = 99, .stream = 7}));
+}
+
 TEST(a_capture_that_ended_unseen_covers_nothing_more)
 {
     REQUIRE(begin());
