@@ -1,5 +1,6 @@
 """examples/ and docs/api.md: the programs do what they say, alone and under the preload library, installed by `make install`; the page is what is generated."""
 import os
+import re
 import subprocess
 
 import pytest
@@ -39,6 +40,30 @@ def test_example(root, installed, tmp_path, name):
     assert run([program], root, installed, LD_PRELOAD=str(installed / "lib/libcustream_shim.so"), CUSTREAM_TRACE=str(trace)).stdout.splitlines() == EXAMPLES[name]
     created = [e["args"] for e in read(trace).pairs if e["args"].get("origin") == "created"]
     assert created and {args["library"] for args in created} == {name}, "streams that custream.h makes are the program's"
+
+
+def guide(root):
+    """The C sources of docs/custream-h.md."""
+    return re.findall(r"^```c\n(.*?)^```$", (root / "docs/custream-h.md").read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def test_sources_of_the_guide_compile(root, installed):
+    for source in guide(root):
+        for language in ("c", "c++"):
+            subprocess.run(["gcc", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", installed / "include", "-x", language, "-"], input=source, text=True, check=True)
+
+
+def test_programs_of_the_guide_do_what_it_says(root, installed, tmp_path):
+    first, hooks = [source for source in guide(root) if "int main" in source]
+    for name, source in (("first", first), ("hooks", hooks)):
+        subprocess.run(["gcc", "-x", "c", "-", "-o", tmp_path / name, *flags(installed)], input=source, text=True, check=True)
+    shim, trace = str(installed / "lib/libcustream_shim.so"), tmp_path / "trace.json"
+    assert run([tmp_path / "first"], root, installed).stdout == "CUSTREAM_SUCCESS\n"
+    assert run([tmp_path / "first"], root, installed, LD_PRELOAD=shim, CUSTREAM_TRACE=str(trace)).stdout == "CUSTREAM_SUCCESS\n"
+    assert '"name":"step"' in trace.read_text(encoding="utf-8") and "mine" in trace.read_text(encoding="utf-8")
+    assert run([tmp_path / "hooks"], root, installed).stdout == "no preload library\n"
+    said = run([tmp_path / "hooks"], root, installed, LD_PRELOAD=shim, CUSTREAM_TRACE="off").stdout
+    assert re.fullmatch(r"cuStreamCreateWithPriority: stream 0x[0-9a-f]+, priority 0\n", said)
 
 
 def test_plugin_of_the_examples(root, installed, tmp_path):

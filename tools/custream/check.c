@@ -292,10 +292,11 @@ static int check_file(const char *path)
 void check_usage(void)
 {
     puts("usage: custream check FILE...\n\n"
-         "Reads traces (.json or .json.gz; - is standard input) and says of each in one line that it is ok, that it keeps the\n"
-         "rules and is incomplete, and why, or which line is the first to break which rule of the trace format, as\n"
-         "FILE:LINE: rule N: WHAT. custream(1) lists the rules.\n\n"
-         "Exit status: 0 all keep the rules, 1 one breaks a rule, 2 one cannot be read, is truncated or is no trace.");
+         "Says of each trace, in one line, that it is ok, or that it is incomplete and why, or which line\n"
+         "is the first to break a rule of the format: FILE:LINE: rule N: WHAT. FILE is a trace (.json or\n"
+         ".json.gz); - is standard input. custream(1) lists the rules.\n\n"
+         "Exit status: 0 all keep the rules; 1 one breaks a rule; 2 one cannot be read, is truncated or is\n"
+         "not a trace.");
 }
 
 int command_check(int argc, char **argv)

@@ -25,15 +25,15 @@ void ctl_usage(void)
 {
     puts("usage: custream ctl PID on|off|flush|status\n"
          "       custream ctl PID policy FILE\n\n"
-         "Asks a process that runs under custream, of this user's:\n\n"
-         "  on      record from now on, whatever CUSTREAM_WINDOW says; with CUSTREAM_TRACE=off a file is begun\n"
-         "  off     record no more; what was recorded is written\n"
-         "  flush   bring the file up to date; its path is printed\n"
-         "  status  what is recorded and why not, the file, streams, losses, policy, source of GPU times\n"
-         "  policy  take the policy of FILE (- is standard input) for streams that are made from now on;\n"
-         "          waits and delays (STREAMS=sync, JITTER) begin and end at once, for all\n\n"
-         "A process listens once it has called CUDA, where something is recorded or changed (CUSTREAM_CTL).\n"
-         "Exit status: 0 done; 1 the process refused; 2 wrong usage, or the process can't be asked.");
+         "Controls a process of this user that runs under custream:\n\n"
+         "  on      record from now on, whatever CUSTREAM_WINDOW says; with CUSTREAM_TRACE=off, begin a file\n"
+         "  off     stop recording, and write what was recorded\n"
+         "  flush   bring the file up to date, and print its path\n"
+         "  status  what is recorded and why not; the file, streams, losses, policy, source of GPU times\n"
+         "  policy  use the policy in FILE (- is standard input) for streams that are created from now on;\n"
+         "          waits and delays (STREAMS=sync, JITTER) begin and end at once, for all streams\n\n"
+         "A process listens after its first CUDA call, if it records or changes something (CUSTREAM_CTL).\n"
+         "Exit status: 0 done; 1 the process refused; 2 wrong usage, or the process cannot be reached.");
 }
 
 static bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

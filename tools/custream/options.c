@@ -110,8 +110,9 @@ static void options_write(void)
 void options_usage(void)
 {
     puts("usage: custream options [--json]\n\n"
-         "Lists the options of the library: the environment variable, the option of 'custream run', the key in a policy\n"
-         "file, what it means, the values and the default. --json writes them for scripts; docs/command.md has its form.");
+         "Lists the options of the library. Each has an environment variable, a flag of 'custream run', a\n"
+         "key in a policy file, its meaning, its values and its default. --json is for scripts;\n"
+         "docs/command.md describes it.");
 }
 
 int command_options(int argc, char **argv)

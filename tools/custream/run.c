@@ -64,10 +64,11 @@ void run_usage(void)
     static char room[1 << 16];
     setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle stdio does not keep the cause */
     puts("usage: custream run [-o FILE] [options] [--] PROGRAM [ARGUMENTS]\n\n"
-         "Starts PROGRAM with " SHIM " preloaded, children included. An option beats the environment variable\n"
-         "that is named with it; a wrong value of either, and PROGRAM is not started. Nor is it where the folder of the\n"
-         "trace is not there or cannot be written to, where a library that an option names is not there, or where one\n"
-         "option does nothing beside another.\n");
+         "Starts PROGRAM with " SHIM " preloaded. Child processes are traced too. A flag has\n"
+         "precedence over the environment variable named next to it.\n\n"
+         "PROGRAM is not started if a value is wrong, if the folder of the trace does not exist or cannot\n"
+         "be written, if a library that an option names does not exist, or if one option has no effect\n"
+         "together with another.\n");
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         const struct cs_option_info *info = &cs_option_info[i];
         const char *value = value_words[info->type] ?: info->allowed;

@@ -133,17 +133,20 @@ void diff_usage(void)
 {
     puts("usage: custream diff [OPTION...] BEFORE AFTER\n"
          "       custream diff [OPTION...] BEFORE... --after AFTER...\n\n"
-         "Reads traces of two runs (.json or .json.gz) and says what got slower or faster: GPU work by name, idle time by cause, then what\n"
-         "follows from it, and findings that are new or gone. Several runs on a side tell how much they differ by themselves: four and more\n"
-         "make small changes known. Parts of one run count as one.\n\n"
-         "  --after              files behind it are those of the second side\n"
-         "  --json[=FILE]        as JSON, to standard output or to FILE\n"
-         "  --csv[=FILE]         as CSV, likewise\n"
-         "  --fail-if=CONDITION  exit with 3 if it holds: of a change, as in 'wall > +5%' or 'idle_host > +10ms'; of the second side, as in\n"
-         "                       'gpu_idle > 20%'; 'finding CS101', if that is new; may be given several times\n"
+         "Says what got slower or faster between two runs: GPU work by name, idle time by cause, what\n"
+         "follows from that, and findings that are new or gone. Files are traces (.json or .json.gz).\n"
+         "Parts of one run count as one run. Four or more runs on each side make small changes visible.\n\n"
+         "  --after              the files after this flag belong to the second side\n"
+         "  --json[=FILE]        write JSON to standard output or to FILE\n"
+         "  --csv[=FILE]         write CSV to standard output or to FILE\n"
+         "  --fail-if=CONDITION  exit with 3 if the condition holds; may be repeated. With a sign it is\n"
+         "                       about the change: 'wall > +5%', 'idle_host > +10ms'. Without a sign it is\n"
+         "                       about the second side: 'gpu_idle > 20%'. 'finding CS101' holds if the\n"
+         "                       finding is new\n"
          "  --no-color           no colours, as with NO_COLOR in the environment\n\n"
          "docs/diff.md says when a change counts, and has every table and column.\n\n"
-         "Exit status: 0 compared, 2 a file cannot be read or is no trace, or wrong usage, 3 a condition holds.");
+         "Exit status: 0 compared; 2 wrong usage, or a file cannot be read or is not a trace; 3 a\n"
+         "condition holds.");
 }
 
 int command_diff(int argc, char **argv)

@@ -97,15 +97,17 @@ static int merge(struct request *request)
 void merge_usage(void)
 {
     puts("usage: custream merge -o OUT [OPTION...] FILE...\n\n"
-         "Puts traces (.json or .json.gz) of ranks or processes, or the parts of one, in one timeline that opens in Perfetto: groups\n"
-         "\"rank 3, host\" and \"rank 3, GPU 1\", each process apart, times by the wall clock of each file. OUT is compressed if its name\n"
-         "ends in .gz; it is a new file or an earlier trace, and stays as it was if merging fails.\n\n"
-         "  -o, --output=OUT   where the merged trace goes\n"
-         "  --align=clock      by baseTimeNanoseconds (default); a file that has none is refused\n"
+         "Puts the traces of several ranks or processes, or the parts of one trace, into one timeline.\n"
+         "FILE is a trace (.json or .json.gz). Each process keeps its own groups, such as \"rank 3, host\"\n"
+         "and \"rank 3, GPU 1\". Times are those of the wall clock in each file. OUT is a new file or an\n"
+         "earlier trace. If its name ends in .gz it is compressed. If merging fails, OUT does not change.\n\n"
+         "  -o, --output=OUT   the merged trace\n"
+         "  --align=clock      align by baseTimeNanoseconds (the default); a file without it is refused\n"
          "  --align=start      each process begins at 0\n"
-         "  --window=FROM,TO   only what lies in that time, or reaches into it: seconds since the first event, or with ms, us, ns\n\n"
-         "docs/merge.md has what stands in the merged trace, and how good its times are.\n\n"
-         "Exit status: 0 merged, 2 a file cannot be read or is no trace, or wrong usage; then OUT is as it was.");
+         "  --window=FROM,TO   only what is in this time or overlaps it: seconds since the first event, or\n"
+         "                     with ms, us, ns\n\n"
+         "docs/merge.md says what is in the merged trace, and how accurate its times are.\n\n"
+         "Exit status: 0 merged; 2 wrong usage, or a file cannot be read or is not a trace.");
 }
 
 int command_merge(int argc, char **argv)

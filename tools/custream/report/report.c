@@ -95,17 +95,21 @@ static int report_print(const struct request *request, const struct made *made)
 void report_usage(void)
 {
     puts("usage: custream report [OPTION...] FILE...\n\n"
-         "Reads a trace (.json or .json.gz; several files: the parts of one run) and says what keeps its GPU work from running at once, what\n"
-         "that costs and what to change; then where the GPU was idle, and tables of streams, kernels, copies, calls and ranges.\n\n"
-         "  --json[=FILE]        as JSON, to standard output or to FILE\n"
-         "  --csv[=FILE]         as CSV, likewise\n"
-         "  --html=FILE          as a page that needs no network, with lanes and tables to sort\n"
-         "  --section=TABLE      this table alone, as text; may be given several times\n"
-         "  --fail-if=CONDITION  exit with 3 if it holds, as in 'idle_host > 20%', 'gpu_idle > 5ms', 'default_stream_work > 0' or\n"
-         "                       'finding CS101'; may be given several times\n"
+         "Says why the GPU was idle, what that costs, and what to change. Then come tables of streams,\n"
+         "kernels, copies, calls and ranges. FILE is a trace (.json or .json.gz). Several files are the\n"
+         "parts of one run.\n\n"
+         "  --json[=FILE]        write JSON to standard output or to FILE\n"
+         "  --csv[=FILE]         write CSV to standard output or to FILE\n"
+         "  --html=FILE          write one page with lanes and sortable tables; it needs no network\n"
+         "  --section=TABLE      only this table, as text; may be repeated\n"
+         "  --fail-if=CONDITION  exit with 3 if the condition holds; may be repeated. Examples:\n"
+         "                       'idle_host > 20%', 'gpu_idle > 5ms', 'default_stream_work > 0',\n"
+         "                       'finding CS101'\n"
          "  --no-color           no colours, as with NO_COLOR in the environment\n\n"
-         "Where neither --json nor --csv takes standard output, it gets the text. docs/report.md has every table, column and metric.\n\n"
-         "Exit status: 0 reported, 2 a file cannot be read or is no trace, or wrong usage, 3 a condition holds.");
+         "Text goes to standard output, unless JSON or CSV goes there. docs/report.md has every table,\n"
+         "column and metric.\n\n"
+         "Exit status: 0 reported; 2 wrong usage, or a file cannot be read or is not a trace; 3 a\n"
+         "condition holds.");
 }
 
 int command_report(int argc, char **argv)
