@@ -15,12 +15,45 @@ def test_the_readme_has_every_option_with_its_default(root):
     assert len(options(root)) >= 6 and rows == dict(options(root))
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs", "docs/worked"])
-def test_links_lead_somewhere(root, name):
+PLACES = ["README.md", "CONTRIBUTING.md", "docs", "docs/worked"]
+
+
+def pages(root, name):
     place = root / name
-    for page in sorted(place.glob("*.md")) if place.is_dir() else [place]:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.relative_to(root)}: {target}"
+    return sorted(place.glob("*.md")) if place.is_dir() else [place]
+
+
+def prose(text):
+    """(number, line) of the lines outside of code."""
+    code = False
+    for number, line in enumerate(text.splitlines(), 1):
+        code ^= line.lstrip().startswith("```")
+        if not code and not line.lstrip().startswith("```"):
+            yield number, line
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    titles = [line.lstrip("#").strip() for _, line in prose(page.read_text()) if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title).lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_links_lead_somewhere(root, name):
+    for page in pages(root, name):
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", page.read_text()):
+            place = page.parent / target if target else page
+            assert place.exists(), f"{page.relative_to(root)}: {target}"
+            assert not anchor or anchor in anchors(place), f"{page.relative_to(root)}: {target}#{anchor}"
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_lines_are_short(root, name):
+    """At most 100 columns, but for tables, code, and what cannot be broken."""
+    older = {"README.md", "command.md", "trace.md", "gpu.md", "measurements.md", "mutants.md"}  # written before this rule
+    long = [f"{page.relative_to(root)}:{number}" for page in pages(root, name) if page.name not in older for number, line in prose(page.read_text())
+            if len(line) > 100 and not line.startswith(("|", "    ", "<!--")) and " " in line.strip()]
+    assert not long
 
 
 def test_commands_of_the_readme_are_make_targets(root):
