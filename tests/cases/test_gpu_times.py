@@ -189,6 +189,7 @@ def test_rows_of_waits(run_app):
     for row in rows(trace):
         of[row["name"]].append(row)
         assert row["tid"] % OVERLAP // SYNC == 1 and row["args"]["device"] == row["pid"] and "stream" not in row["args"]
+        assert row["tid"] % SYNC == row["args"].get("cs.stream", 0)
     assert {name: len(found) for name, found in of.items()} == {"Stream Sync": 2, "Event Sync": 2, "Context Sync": 2, "Stream Wait Event": 1}
     assert {r["args"]["cs.stream"] for r in of["Stream Sync"] + of["Event Sync"]} == {a}
     assert (of["Stream Wait Event"][0]["args"]["cs.stream"], of["Stream Wait Event"][0]["args"]["recorded on"]) == (b, a)
