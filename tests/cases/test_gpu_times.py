@@ -210,6 +210,14 @@ def test_what_released_a_wait(run_app):
         assert wait["ts"] < end_of(work) <= end_of(wait)
 
 
+def test_what_another_thread_enqueues_meanwhile_does_not_release_a_wait(run_app):
+    """It stands behind the wait."""
+    run, trace = faithful(run_app, ["works", "meanwhile"], env=CUPTI)
+    check_works(trace, run)
+    first = min(trace.host("cuStreamSynchronize"), key=lambda e: e["ts"])
+    assert [work["args"]["grid"][0] for work, wait in released(trace) if wait == first] == [31]
+
+
 @pytest.mark.parametrize("what", ["waits", "depth"])
 def test_work_that_ends_after_a_wait_has_not_released_it(run_app, what):
     """Where threads wake up in time, the works of this run end behind their waits, by less than a millisecond."""
