@@ -30,7 +30,6 @@ static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs
     cs_store_rel(&event->context, cs_context_current(thread));
     event->flags = flags;
     event->number = cs_add(&event_count, 1) + 1;
-    event->tid = thread->tid;
     event->call = call;
     event->library = library;
     event->created = ticks;

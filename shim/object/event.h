@@ -16,7 +16,6 @@ struct cs_event {
     _Atomic cs_ref context; /* stored after what stands above, for the walk over all events when a context ends */
     unsigned flags;
     cs_u32 number; /* of this event among all of the process, from 1, never reused: what the trace shows */
-    cs_u32 tid;
     cs_u16 call; /* enum cs_call; 0 if adopted */
     cs_name library;
     cs_u64 created;

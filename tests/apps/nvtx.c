@@ -287,7 +287,7 @@ static void callbacks(void)
     OK(cuStreamSynchronize, stream);
 }
 
-/* Texts are cut at 2048 bytes. */
+/* Texts are cut at 2048 bytes, names at 512. */
 static void longer(void)
 {
     static char text[3000];
@@ -297,6 +297,16 @@ static void longer(void)
     nvtxMarkA(text);
     memset(text, 'z', sizeof text - 1);
     nvtxMarkA(text);
+    CUevent event;
+    OK(cuEventCreate, &event, CU_EVENT_DEFAULT);
+    nvtxNameCuStreamA(stream, text);
+    nvtxNameCuEventA(event, text);
+    nvtxNameCategoryA(3, text);
+    nvtxEventAttributes_t mark = with_text("described");
+    mark.category = 3;
+    nvtxDomainMarkEx(nvtxDomainCreateA(text), &mark);
+    nvtxMarkEx(&mark);
+    OK(cuEventRecord, event, stream);
 }
 
 static void many(long n, int different)

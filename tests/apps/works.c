@@ -12,6 +12,7 @@
  * works captures     graphs captured over two streams, by one thread and by two, and what may be done with them; launched on a third
  * works depth        gates: how much waits on each stream is known at every moment
  * works waits        waits of every kind that work releases, and waits for what has ended
+ * works meanwhile    a wait of one thread, and work that another thread enqueues behind it meanwhile
  * works many N       N kernels on one stream
  * works beside N     a kernel of two seconds, and N short ones on another stream meanwhile
  * works leave HOW    ends with kernels running: return, exit, thread, _exit, kill, exec
@@ -409,6 +410,51 @@ static void waits(void)
     OK(cuEventSynchronize, event);
 }
 
+struct meanwhile {
+    CUcontext context;
+    CUstream stream;
+    _Atomic long launched, waiter; /* the thread that is about to wait */
+};
+
+/* The thread sleeps: it is in the driver, since nothing of ours sleeps on the way there. */
+static int sleeps(long tid)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", tid);
+    FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+    if (file) fclose(file);
+    return state == 'S';
+}
+
+static void *launches_meanwhile(void *of)
+{
+    struct meanwhile *m = of;
+    OK(cuCtxSetCurrent, m->context);
+    CUfunction slow = sleep_us(20000);
+    volatile unsigned *gate = app_gate(m->stream);
+    OK(cuLaunchKernel, slow, 31, 1, 1, 1, 1, 1, 0, m->stream, NULL, NULL);
+    m->launched = 1;
+    while (!m->waiter || !sleeps(m->waiter)) app_sleep_ms(1);
+    OK(cuLaunchKernel, slow, 32, 1, 1, 1, 1, 1, 0, m->stream, NULL, NULL);
+    *gate = 1;
+    return NULL;
+}
+
+static void meanwhile(void)
+{
+    struct meanwhile m = {.stream = new_stream("a", CU_STREAM_NON_BLOCKING, 0)};
+    pthread_t thread;
+    OK(cuCtxGetCurrent, &m.context);
+    THREAD(&thread, launches_meanwhile, &m);
+    while (!m.launched) app_sleep_ms(1);
+    app_sleep_ms(300); /* the writer has the launch before the wait */
+    m.waiter = app_tid();
+    OK(cuStreamSynchronize, m.stream);
+    pthread_join(thread, NULL);
+    OK(cuStreamSynchronize, m.stream);
+}
+
 /* --- much, and ends of the process --- */
 
 static void many(long count)
@@ -489,6 +535,7 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "depth")) depth();
     else if (!strcmp(what, "beside")) beside(argc > 2 ? atoi(argv[2]) : 1);
     else if (!strcmp(what, "waits")) waits();
+    else if (!strcmp(what, "meanwhile")) meanwhile();
     else if (!strcmp(what, "many")) many(count), peak();
     else if (!strcmp(what, "leave")) leave(argv[2]);
     else if (!strcmp(what, "fork")) forks();

@@ -163,7 +163,7 @@ def test_a_functions_version_of_the_runtime(machine, flag):
 
 
 def test_a_driver_that_only_the_caller_depends_on(machine, build, tmp_path):
-    """It is in nobody's global scope, and RTLD_DEFAULT finds it from that library all the same."""
+    """It is in nobody's global scope, and RTLD_DEFAULT finds it from that library all the same. No look-up keeps the library in the process."""
     shutil.copy(machine.programs / "liblocal.so", tmp_path)
     (tmp_path / "libdep.so").symlink_to(machine.driver / "libcuda.so.1")
     args = ["-l", tmp_path / "liblocal.so", *questions("local", ["default"], DRIVER_NAMES), *questions("program", ["default"], DRIVER_NAMES)]
@@ -172,6 +172,7 @@ def test_a_driver_that_only_the_caller_depends_on(machine, build, tmp_path):
     assert alone[0] == under[0] == 0 and alone[2] == under[2] == ""
     assert under[1].splitlines() == expected_of(alone[1], table_symbols(build), "libcustream_shim.so")
     assert sum("libcustream_shim" in line for line in under[1].splitlines()) == 7
+    assert under[1].splitlines()[-1].endswith("liblocal.so is gone")
 
 
 def test_a_deeply_bound_library_escapes(machine):

@@ -189,6 +189,7 @@ def test_rows_of_waits(run_app):
     for row in rows(trace):
         of[row["name"]].append(row)
         assert row["tid"] % OVERLAP // SYNC == 1 and row["args"]["device"] == row["pid"] and "stream" not in row["args"]
+        assert row["tid"] % SYNC == row["args"].get("cs.stream", 0)
     assert {name: len(found) for name, found in of.items()} == {"Stream Sync": 2, "Event Sync": 2, "Context Sync": 2, "Stream Wait Event": 1}
     assert {r["args"]["cs.stream"] for r in of["Stream Sync"] + of["Event Sync"]} == {a}
     assert (of["Stream Wait Event"][0]["args"]["cs.stream"], of["Stream Wait Event"][0]["args"]["recorded on"]) == (b, a)
@@ -207,6 +208,14 @@ def test_what_released_a_wait(run_app):
         (21, "cuStreamSynchronize"), (22, "cuEventSynchronize"), (23, "cuCtxSynchronize")]
     for work, wait in pairs:
         assert wait["ts"] < end_of(work) <= end_of(wait)
+
+
+def test_what_another_thread_enqueues_meanwhile_does_not_release_a_wait(run_app):
+    """It stands behind the wait."""
+    run, trace = faithful(run_app, ["works", "meanwhile"], env=CUPTI)
+    check_works(trace, run)
+    first = min(trace.host("cuStreamSynchronize"), key=lambda e: e["ts"])
+    assert [work["args"]["grid"][0] for work, wait in released(trace) if wait == first] == [31]
 
 
 @pytest.mark.parametrize("what", ["waits", "depth"])

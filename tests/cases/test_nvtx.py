@@ -80,7 +80,11 @@ def test_without_the_shim_nothing_changes(run_app):
 
 def test_long_texts(run_app):
     trace = run_app(["nvtx", "longer"]).check().load()
-    assert [e["name"] for e in marks(trace)] == ["x" * 2047, "y" * 2048, "z" * 2048]
+    assert [e["name"] for e in marks(trace)] == ["x" * 2047, "y" * 2048, "z" * 2048, "described", "described"]
+    long = "z" * 512
+    in_domain, described = marks(trace)[-2:]
+    assert (in_domain["args"]["domain"], described["args"]["category name"]) == (long, long)
+    assert one(trace.host("cuEventRecord"))["args"]["event name"] == one(trace.pairs)["args"]["application name"] == long
 
 
 def test_texts_domains_categories_colors(run_app):

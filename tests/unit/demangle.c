@@ -61,13 +61,21 @@ TEST(too_long_for_the_library)
     static char name[8192];
     char full[CS_KERNEL_TEXT], brief[CS_KERNEL_TEXT];
     REQUIRE(have_library());
-    strcpy(name, "_ZN7cutlass6Kernel");
-    strcat(name, "IN3std5tupleIJ");
-    for (int i = 0; i < 900; i++) strcat(name, "ifd");
-    strcat(name, "EEEEEvv");
-    CHECK(!cs_demangle(name, full, sizeof full, brief, sizeof brief));
-    CHECK_TEXT(full, name);
-    CHECK_TEXT(brief, "cutlass::Kernel");
+    static const char *const known[][2] = {
+        {"_ZN7cutlass6Kernel", "cutlass::Kernel"},
+        {"_ZN12_GLOBAL__N_13foo", "(anonymous namespace)::foo"},
+        {"_ZN2at10_GLOBAL__N4roll", "at::(anonymous namespace)::roll"}, /* the shortest such name */
+        {"_ZN9_GLOBAL__3foo", "_GLOBAL__::foo"},
+    };
+    for (size_t k = 0; k < CS_COUNT(known); k++) {
+        strcpy(name, known[k][0]);
+        strcat(name, "IN3std5tupleIJ");
+        for (int i = 0; i < 900; i++) strcat(name, "ifd");
+        strcat(name, "EEEEEvv");
+        CHECK(!cs_demangle(name, full, sizeof full, brief, sizeof brief));
+        CHECK_TEXT(full, name);
+        CHECK_TEXT(brief, known[k][1]);
+    }
 }
 
 TEST(a_small_room_is_kept)

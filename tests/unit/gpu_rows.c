@@ -52,6 +52,24 @@ TEST(peer_copies_at_once_have_a_row_each)
     CHECK_IS(trace_file_count("\"thread_name\"", "peer copies"), 3);
 }
 
+/* A viewer makes a row for each number that metadata has: it has those of streams. */
+TEST(a_gpus_name_and_place_stand_at_the_row_of_its_default_stream)
+{
+    begin();
+    cs_lane_device(3);
+    trace_file_event("\"process_name\"", "\"pid\":3,\"tid\":7,");
+    trace_file_event("\"process_sort_index\"", "\"pid\":3,\"tid\":7,");
+}
+
+TEST(waits_for_a_whole_gpu_stand_at_no_streams_number)
+{
+    begin();
+    for (cs_u32 level = 0; level < 3; level++) {
+        cs_u64 start = now + level;
+        CHECK_IS(cs_gpu_device_place(1, &start, now + 1000), cs_lane_tid(0, CS_LANE_SYNC, level));
+    }
+}
+
 static void overhead(cs_u64 start, cs_u64 end)
 {
     const struct cs_gpu_work work = {.kind = CS_GPU_OVERHEAD, .start = start, .end = end, .overhead = {.what = 1 << 16}};

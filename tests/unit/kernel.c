@@ -72,3 +72,10 @@ TEST(a_driver_that_tells_no_names_gives_no_handle_out_twice_unsaid)
     CHECK_TEXT(name_of(true), "first");
     CHECK_TEXT(name_of(false), "first"); /* kept, for this epoch too */
 }
+
+TEST(as_many_handles_as_there_are_names)
+{
+    begin();
+    for (cs_u64 i = 1; i <= 1 << 16; i++) cs_kernel_named((CUfunction)(uintptr_t)(i << 8), "a");
+    for (cs_u64 i = 1; i <= 1 << 16; i++) CHECK(cs_kernel_of((CUfunction)(uintptr_t)(i << 8), false));
+}

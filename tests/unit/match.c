@@ -29,6 +29,22 @@ TEST(a_call_is_found_by_its_thread_and_time)
     CHECK_IS(told(100, 11, 22, 28), CS_OP_NONE);
     CHECK_IS(told(100, 12, 50, 60), CS_OP_LATER);
     CHECK_IS(told(300, 13, 12, 18), CS_OP_LATER);
+    called(50, 500, 10, 20);
+    CHECK_IS(told(40, 14, 12, 18), CS_OP_LATER); /* no thread has that number */
+    CHECK_IS(told(60, 15, 12, 18), CS_OP_LATER);
+    CHECK_IS(told(50, 16, 12, 18), CS_OP_FOUND); /* the kernel's number does as well */
+}
+
+TEST(a_depth_never_goes_below_nothing)
+{
+    REQUIRE(begin());
+    struct cs_match_lane lane = {.depth = 3};
+    cs_count_depth(&lane, 1, 1);
+    CHECK_IS(lane.depth, 4);
+    cs_count_depth(&lane, 2, -2);
+    CHECK_IS(lane.depth, 2);
+    cs_count_depth(&lane, 3, -5);
+    CHECK_IS(lane.depth, 0);
 }
 
 TEST(calls_that_are_told_out_of_order)
@@ -331,6 +347,31 @@ TEST(a_full_table_is_given_away)
     round_at(0);
     CHECK_IS(strays_given, CS_HELD_WORKS);
     CHECK_IS(cs_match.held.work_count, 1);
+}
+
+static int of_strangers;
+static void some(const struct cs_gpu_sink *to)
+{
+    for (; of_strangers; of_strangers--) to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .end = cs_ticks(), .stream = 1, .correlation = 99});
+}
+static bool asks_for_calls_after(int pieces)
+{
+    static cs_u64 flushes;
+    of_strangers = pieces;
+    round_at(flushes += 10);
+    round_at(flushes += 10); /* the calls have had their time */
+    cs_match_round();
+    return cs_gpu_calls_missing(false);
+}
+
+TEST(eight_pieces_of_work_in_a_row_without_calls_have_the_backend_asked_for_them)
+{
+    REQUIRE(begin_with(0, 0, 0));
+    drains = some;
+    CHECK(!asks_for_calls_after(7));
+    CHECK(asks_for_calls_after(1));
+    CHECK(!asks_for_calls_after(7)); /* it counts from none again */
+    CHECK(asks_for_calls_after(9));
 }
 
 /* Unfinished when it was taken, and nothing tells of which call. */

@@ -77,6 +77,18 @@ TEST(a_number_is_learnt_from_the_work_of_a_call)
     CHECK(cs_match_lane_of_work(&work, of_first) == first && cs_match_lane_of_work(&work, of_second) == second);
 }
 
+TEST(work_of_a_stream_that_no_program_made_has_a_lane_of_its_context_and_gpu)
+{
+    REQUIRE(begin());
+    struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .device = 2, .context = 5, .stream = 9};
+    const struct cs_match_lane *lane = cs_match_lane_of_work(&work, NULL);
+    REQUIRE(lane);
+    CHECK(lane->device == 2 && lane->context == 5 && lane->gpu_id == 9);
+    CHECK(cs_match_lane_of_work(&work, NULL) == lane);
+    work.device = 5, work.context = 2;
+    CHECK(cs_match_lane_of_work(&work, NULL) != lane);
+}
+
 /* Threads whose keys lead to the same place of the table. */
 TEST(threads_that_meet_in_the_table_keep_their_calls)
 {

@@ -94,6 +94,39 @@ TEST(the_gap_at_the_end_of_a_full_file_is_that_of_the_calls_left_out)
     CHECK_IS(end_of(lost), ns_at(10 * made - 5));
 }
 
+static cs_u64 left_out(void)
+{
+    static char text[65536];
+    *cs_totals_teller.trailer(text, sizeof text, 0) = 0;
+    const char *lost = strstr(text, "\"cs_loss\"");
+    return lost ? (cs_u64)number_of(lost, "count") : 0;
+}
+
+static void fill(void)
+{
+    setenv("CUSTREAM_TRACE_MAX", "1M", 1);
+    begin();
+    captured_begin();
+    for (cs_u64 made = 0; !cs_output_full() && made < 100000; made++) driver_call(10 * made, 10 * made + 5);
+    captured_end();
+    REQUIRE(cs_output_full());
+}
+
+/* A range of a thread is one event, told of by its pop; one of the process is one, told of by its start. */
+TEST(each_range_and_mark_that_a_full_file_lacks_counts_once)
+{
+    static const struct {
+        cs_u16 call;
+        cs_u64 adds;
+    } rows[] = {{CS_CALL_RANGE_PUSH, 0}, {CS_CALL_RANGE_POP, 1}, {CS_CALL_MARK, 1}, {CS_CALL_RANGE_START, 1}, {CS_CALL_RANGE_END, 0}, {CS_CALL_cuStreamQuery, 1}};
+    fill();
+    for (size_t i = 0; i < CS_COUNT(rows); i++) {
+        const cs_u64 before = left_out();
+        record((struct cs_record){.begin = at(2000000 + i), .end = at(2000001 + i), .call = rows[i].call});
+        CHECK_IS(left_out() - before, rows[i].adds);
+    }
+}
+
 /* --- parts --- */
 
 static void next_part(void)
@@ -203,6 +236,17 @@ TEST(a_forked_child_knows_nothing_of_any_thread)
     cs_timeline_begin(CS_BEGIN_FILE);
     CHECK_IS(cs_thread_row(thread)->last_end_ns, 0);
     CHECK_IS(cs_thread_row(&last)->last_end_ns, 0);
+}
+
+TEST(a_forked_childs_file_has_room_where_its_parents_had_none)
+{
+    fill();
+    cs_output_forget();
+    trace_file_begin();
+    CHECK(!cs_output_full());
+    const cs_u64 from = 3000000;
+    driver_call(from, from + 1);
+    CHECK_IS(ns_of(trace_file_event("\"cuStreamQuery\"", "\"dur\""), "ts"), ns_at(from));
 }
 
 /* --- the trailer --- */

@@ -1,4 +1,4 @@
-/* A trace's file as the writer begins it, in t.json, and what it holds, for tests of what goes into it. */
+/* A trace's file as the writer begins it, in t.json if nothing is there, and what it holds, for tests of what goes into it. */
 #ifndef CS_TESTS_UNIT_TRACE_FILE_H
 #define CS_TESTS_UNIT_TRACE_FILE_H
 
@@ -30,7 +30,7 @@ static inline char *trace_file_text(void)
     static int count;
     REQUIRE(count < 64);
     cs_output_flush();
-    FILE *file = fopen("t.json", "r");
+    FILE *file = fopen(cs_output_path(), "r");
     REQUIRE(file && !fseek(file, 0, SEEK_END));
     const size_t size = (size_t)ftell(file);
     char *text = texts[count++] = malloc(size + 1);

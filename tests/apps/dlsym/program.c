@@ -1,6 +1,7 @@
 /*
  * program [-g LIBRARY | -l LIBRARY | -d LIBRARY]... WHO HOW NAME ...: look-ups, one line each (ask.h). WHO is `program`, or the name of a library's ask_ function,
- * which is found in the libraries opened before (-g for all, -l for themselves, -d deeply bound) and in those preloaded.
+ * which is found in the libraries opened before (-g for all, -l for themselves, -d deeply bound) and in those preloaded. At the end the opened ones are closed, and
+ * the program says which of them stay.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -18,9 +19,11 @@ ASK_DEFINE(program)
 int main(int argc, char **argv)
 {
     void *opened[16];
+    const char *names[16];
     int count = 0, i = 1;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
         int flags = argv[i][1] == 'g' ? RTLD_GLOBAL : argv[i][1] == 'd' ? RTLD_LOCAL | RTLD_DEEPBIND : RTLD_LOCAL;
+        names[count] = argv[i + 1];
         if (!(opened[count++] = dlopen(argv[i + 1], RTLD_NOW | flags))) return printf("cannot open: %s\n", dlerror()), 1;
     }
     for (; i + 2 < argc; i += 3) {
@@ -41,5 +44,9 @@ int main(int argc, char **argv)
     int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **) = cuLaunchKernel;
     if (launch) printf("launched without a context: %d\n", launch(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
 #endif
+    while (count--) {
+        dlclose(opened[count]);
+        printf("%s %s\n", names[count], dlopen(names[count], RTLD_LAZY | RTLD_NOLOAD) ? "stays" : "is gone");
+    }
     return 0;
 }
