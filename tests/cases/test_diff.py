@@ -36,10 +36,11 @@ def story(kernel=100, kernels=1, copy=50, pause=20, waits=0, stream=13, more=Non
 
 @pytest.fixture
 def write(tmp_path):
-    """write(story, run=1) is the file of a run; files of one number are of one run."""
-    def to(told, run=1, name=None):
+    """write(story, run=1) is the file of a run; files of one number are parts of one run."""
+    def to(told, run=1, name=None, part=0):
         path = tmp_path / (name or f"{len(list(tmp_path.iterdir()))}.json")
         text = told if isinstance(told, str) else told.text()
+        text = text.replace('"schemaVersion":1,', f'"schemaVersion":1,"part":{part},') if part else text
         path.write_text(text.replace(BASE, str(int(BASE) + run)), encoding="utf-8")
         return path
     return to
@@ -172,7 +173,7 @@ def test_streams_of_one_name_by_their_first_use(write):
 def test_parts_are_one_run(write):
     """Wherever they stand among the files of their side."""
     first, other = story(), story()
-    runs = diff([write(first, 1), write(other, 2), write(first, 1)], [write(first, 3)])["runs"]
+    runs = diff([write(first, 1, part=1), write(other, 2), write(first, 1, part=2)], [write(first, 3)])["runs"]
     assert [(run["side"], run["run"], run["files"]) for run in runs] == [("before", 1, 2), ("before", 2, 1), ("after", 1, 1)]
 
 

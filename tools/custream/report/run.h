@@ -88,6 +88,9 @@ struct range {
     int64_t begin, end;
     uint32_t thread;
     text name, domain;
+    text id : 30;          /* of the process's: the file's name for it; 0 */
+    bool continued : 1;    /* a piece: it began in an earlier part */
+    bool continues : 1;    /* a piece: it goes on in the next part */
 };
 
 /* What is missing: from when to when, how much, why. */
@@ -99,7 +102,7 @@ struct loss {
     bool closed;           /* outside of a window: nothing was to be recorded */
 };
 
-/* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several parts, the last one's. */
+/* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several parts, the newest one's. */
 struct fact {
     text path, value; /* value 0: it is a number */
     double number;
@@ -116,11 +119,13 @@ struct run {
     struct range *ranges;       size_t range_count, range_capacity;
     struct loss *losses;        size_t loss_count, loss_capacity;
     struct fact *facts;         size_t fact_count, fact_capacity;
+    uint32_t *parts;            size_t part_count, part_capacity; /* the number of each file that is one of several parts, else 0 */
     uint32_t *works_of;         /* works by call: run->works_of[call->work .. + call->works) are indices of works */
     struct groups thread_calls; /* calls by thread */
     struct texts texts;
     int64_t base;               /* wall clock of time 0, in ns since 1970 */
     int64_t begin, end;         /* of the first and last thing in it */
+    double without_times, launches_without_kernel; /* as the files say, of all parts together */
     uint64_t bytes, rows;       /* read: of JSON, uncompressed; of traceEvents */
     bool ours;                  /* custream wrote it */
     bool cut;                   /* a file ends inside an event: the process was killed while it wrote */

@@ -82,7 +82,15 @@ static void missing_end(struct missing *missing, const struct run *run)
 
 static void missing_parts(struct missing *missing, const struct run *run)
 {
-    missing_count(missing, run_number(run, "totals.parts_deleted", 0), "part deleted", "parts deleted");
+    const double deleted = run_number(run, "totals.parts_deleted", 0);
+    uint32_t next = (uint32_t)deleted + 1; /* part that is to come */
+    missing_count(missing, deleted, "part deleted", "parts deleted");
+    for (size_t i = 0; i < run->part_count; i++) {
+        const uint32_t part = run->parts[i];
+        if (part == next + 1) missing_add(missing, "part %u is not among the files", next);
+        else if (part > next) missing_add(missing, "parts %u to %u are not among the files", next, part - 1);
+        if (part >= next) next = part + 1;
+    }
     if (run_number(run, "totals.continues", 0) != 0) missing_add(missing, "another part follows");
 }
 
@@ -122,8 +130,8 @@ static const char *whole_of(struct report *report, const struct run *run, struct
     missing_times(&missing, run);
     missing_count(&missing, lost.calls, "call lost", "calls lost");
     missing_count(&missing, lost.works, "piece of GPU work lost", "pieces of GPU work lost");
-    missing_count(&missing, run_number(run, "totals.gpu.without_times", 0), "piece of GPU work without times", "pieces of GPU work without times");
-    missing_count(&missing, run_number(run, "totals.gpu.launches_without_kernel", 0), "launch without its kernel", "launches without their kernels");
+    missing_count(&missing, run->without_times, "piece of GPU work without times", "pieces of GPU work without times");
+    missing_count(&missing, run->launches_without_kernel, "launch without its kernel", "launches without their kernels");
     return missing.length ? report_text(report, "%s", missing.text) : "yes";
 }
 
