@@ -1,8 +1,8 @@
 """`custream report` must not say more than its trace knows."""
 import pytest
 
-from tests.handmade import HOST, slice_, trailer_of
-from tests.madetrace import MAIN, Made, by, only, report
+from tests.handmade import HOST, custream, slice_, trailer_of
+from tests.madetrace import MAIN, Made, by, only, report, report_of
 
 LANE = 134231702
 
@@ -78,3 +78,75 @@ def test_where_calls_were_lost_nobody_knows_what_the_host_did(tmp_path):
     assert by(tables["idle"], "cause")["host"]["idle_ns"] == 1_000_000
     doing = by(tables["idle_host"], "doing")
     assert (doing["unknown"]["idle_ns"], doing["own code"]["idle_ns"]) == (800_000, 200_000)
+
+
+# --- waits of the host for something else than work ---
+
+def function(began, ended, enqueued, stream=13):
+    return slice_("cs_callback", "callback", HOST, 4299, began, ended - began, **{"cs.stream": stream, "delay_us": began - enqueued})
+
+
+def waits_with(tmp_path, *rows, **sync):
+    """A kernel that ends at 50, and a wait from 60 to 200."""
+    made = Made()
+    made.stream(13)
+    made.stream(14)
+    made.launch("a", 10, 20, 30)
+    made.call("cuEventRecord", 52, 2, event=9, **{"cs.stream": 13})
+    made.rows += rows
+    made.call("cuEventSynchronize" if "event" in sync else "cuStreamSynchronize", 60, 140, **sync)
+    return only(report(tmp_path, made)["host_waits"])["for"]
+
+
+@pytest.mark.parametrize("rows,sync,expected", [
+    ([function(70, 199, 55)], {"cs.stream": 13}, "a host function on stream 13"),
+    ([function(70, 199, 55)], {"event": 9}, "a host function on stream 13"),
+    ([function(70, 199, 55, 14)], {"cs.stream": 13}, "nothing that still ran"),
+    ([function(55, 59, 54)], {"cs.stream": 13}, "nothing that still ran"),
+    ([function(190, 300, 55)], {"cs.stream": 13}, "nothing that still ran"),
+    ([function(190, 199, 150)], {"cs.stream": 13}, "nothing that still ran"),
+    ([slice_("cs_loss", "no GPU times", HOST, LANE, 100, 20, gpu_work=0, cause="CUPTI ended")], {"cs.stream": 13}, "not known"),
+    ([slice_("cs_loss", "lost", HOST, LANE, 100, 20, gpu_work=1, cause="CUPTI dropped it")], {"cs.stream": 13}, "not known"),
+    ([slice_("cs_loss", "lost", HOST, LANE, 300, 20, gpu_work=1, cause="CUPTI dropped it")], {"cs.stream": 13}, "nothing that still ran"),
+], ids=["function", "function before the event", "of another stream", "before the wait", "after it", "enqueued in it", "no times", "lost", "lost later"])
+def test_what_a_wait_was_for_that_no_work_ended(tmp_path, rows, sync, expected):
+    assert waits_with(tmp_path, *rows, **sync) == expected
+
+
+# --- no GPU times at all ---
+
+def without_gpu_times(tmp_path):
+    made = Made()
+    made.call("cuLaunchKernel", 10, 5, **{"cs.stream": 13})
+    made.call("cuStreamSynchronize", 20, 500, **{"cs.stream": 13})
+    path = tmp_path / "none.json"
+    path.write_text(made.text(trailer_of(gpu={"source": "none"})).replace('"gpu_time_source":"cupti"', '"gpu_time_source":"none"'))
+    return path
+
+
+def test_nothing_is_known_of_gpu_work_without_gpu_times(tmp_path):
+    path = without_gpu_times(tmp_path)
+    tables = report_of(path)
+    assert "all GPU work, since no GPU times were taken" in only(tables["run"])["whole"]
+    assert only(tables["host_waits"])["for"] == "not known"
+    metrics = {row["key"]: row["value"] for row in tables["metrics"]}
+    assert [key for key, value in metrics.items() if value is not None] == ["wall_ns", "calls", "lost"]
+    first = " ".join(custream("report", path).stdout.split("\n\n")[0].split())
+    assert first.startswith("app (rank 0, process 4242) ran for 510.0 us: 2 calls on 1 thread, 1 stream.")
+    done = custream("report", "--fail-if", "kernels < 1000000", path)
+    assert done.returncode == 3 and "kernels is not known of this run" in done.stderr
+
+
+def test_the_cost_of_a_finding_is_a_share_of_all_gpus(tmp_path):
+    """Half of the time of one of two GPUs is a quarter of the time of both."""
+    made = Made()
+    for device in (0, 1):
+        made.stream(13, device=device)
+        for n in range(40):
+            at = 1000 * n
+            made.launch("k", at, at + 10, 490 if device == 0 else 980, device=device)
+            if device == 0:
+                made.call("cuMemFree_v2", at + 505, 480)
+    path = tmp_path / "two.json"
+    path.write_text(made.text())
+    assert " % of all GPUs' time together (" in " ".join(custream("report", path).stdout.split())

@@ -308,6 +308,19 @@ double run_number(const struct run *run, const char *path, double otherwise)
     return fact && !fact->value ? fact->number : otherwise;
 }
 
+const char *run_source(const struct run *run)
+{
+    const struct fact *source = run_fact(run, "totals.gpu.source");
+    if (!source) source = run_fact(run, "metadata.gpu_time_source");
+    return source ? text_in(run, source->value) : NULL;
+}
+
+bool run_has_times(const struct run *run)
+{
+    const char *source = run_source(run);
+    return run->work_count || !source || strcmp(source, "none");
+}
+
 /* --- files --- */
 
 void run_init(struct run *run)

@@ -155,6 +155,8 @@ void run_free(struct run *run);
 /* NULL: the files do not say. */
 const struct fact *run_fact(const struct run *run, const char *path);
 double run_number(const struct run *run, const char *path, double otherwise);
+const char *run_source(const struct run *run); /* of its GPU times: "cupti"; NULL: the files do not say */
+bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, so that nothing is known of it */
 
 static inline enum cs_kind call_kind(const struct call *call) { return cs_call_info[call->call].kind; }
 static inline bool call_how(const struct call *call, enum cs_how how) { return cs_call_info[call->call].how & how; }

@@ -126,6 +126,7 @@ static const char *whole_of(struct report *report, const struct run *run, struct
     struct missing missing = {0};
     if (!run->ours) return run->cut ? "the file ends inside an event" : "the file does not say";
     missing_end(&missing, run);
+    if (!run_has_times(run)) missing_add(&missing, "all GPU work, since no GPU times were taken");
     missing_parts(&missing, run);
     missing_times(&missing, run);
     missing_count(&missing, lost.calls, "call lost", "calls lost");
@@ -136,13 +137,6 @@ static const char *whole_of(struct report *report, const struct run *run, struct
 }
 
 /* --- the run --- */
-
-static const char *source_of(const struct run *run)
-{
-    const struct fact *source = run_fact(run, "totals.gpu.source");
-    if (!source) source = run_fact(run, "metadata.gpu_time_source");
-    return source ? text_in(run, source->value) : NULL;
-}
 
 static uint32_t calling_threads(const struct run *run)
 {
@@ -184,7 +178,7 @@ static void run_table(struct report *report, const struct run *run)
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
     TABLE_PUT(table, run_columns, CELL_TEXT(run->program ? text_in(run, run->program) : NULL), CELL_NUMBER(run->pid),
-              CELL_NUMBER(run_number(run, "distributedInfo.rank", NAN)), CELL_TEXT(source_of(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
+              CELL_NUMBER(run_number(run, "distributedInfo.rank", NAN)), CELL_TEXT(run_source(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
               CELL_NUMBER(run->work_count), CELL_NUMBER(calling_threads(run)), CELL_NUMBER(streams.used), CELL_NUMBER(streams.unused),
               CELL_TEXT(whole_of(report, run, lost)), CELL_NUMBER(lost.calls), CELL_NUMBER(lost.works));
 }
