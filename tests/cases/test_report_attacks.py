@@ -150,3 +150,87 @@ def test_the_cost_of_a_finding_is_a_share_of_all_gpus(tmp_path):
     path = tmp_path / "two.json"
     path.write_text(made.text())
     assert " % of all GPUs' time together (" in " ".join(custream("report", path).stdout.split())
+
+
+# --- losses ---
+
+@pytest.mark.parametrize("sizes,hidden", [([2] * 300, 300), ([1] * 3, 0), ([1] * 4, 4), ([1, 1, 1, 50], 1), ([2, 2], 2), ([1, 2], 0)])
+def test_many_small_losses_are_a_large_one(tmp_path, sizes, hidden):
+    """A gap of 75 us behind each of 301 kernels, 50 of which a loss may hide. Few are 1 % of 301 pieces of work."""
+    made = Made()
+    made.stream(13)
+    for n in range(301):
+        made.launch("k", 100 * n, 100 * n + 5, 20)
+        if n < len(sizes):
+            made.rows.append(slice_("cs_loss", "lost", HOST, LANE, 100 * n + 30, 50, gpu_work=sizes[n], cause="CUPTI dropped it"))
+    idle = by(report(tmp_path, made)["idle"], "cause")
+    assert (idle["unknown"]["idle_ns"] if hidden else 0) == 50_000 * hidden
+    assert ("unknown" in idle) == bool(hidden)
+
+
+def test_a_range_and_a_host_function_are_things_in_the_trace(tmp_path):
+    made = with_a_gap(function(1000, 3000, 900))
+    assert only(report(tmp_path, made)["run"])["wall_ns"] == 2_990_000
+    made.range("all", 2, 5_000)
+    assert only(report(tmp_path, made)["run"])["wall_ns"] == 5_000_000
+
+
+# --- events of graphs ---
+
+def replayed(external):
+    """A graph that was captured with a record in it is launched again and again, and another stream waits for the event each time."""
+    made = Made()
+    for lane in (13, 14):
+        made.stream(lane)
+    flags = {"flags": "0x1"} if external else {}
+    made.call("cuStreamBeginCapture_v2", 1, 1, **{"cs.stream": 13})
+    made.call("cuEventRecordWithFlags", 3, 1, event=5, **{"cs.stream": 13}, **flags)
+    made.call("cuStreamEndCapture", 5, 1, **{"cs.stream": 13})
+    for n in range(10):
+        at = 200 * n + 10
+        made.launch("g", at, at + 5, 100, cat="gpu_graph", call="cuGraphLaunch")
+        made.call("cuStreamWaitEvent", at + 3, 1, event=5, **{"cs.stream": 14})
+        made.launch("k", at + 5, at + 108, 50, lane=14)
+    return made
+
+
+def test_a_graph_records_its_event_each_time(tmp_path):
+    found = {external: {row["id"] for row in report(tmp_path, replayed(external))["findings"]} for external in (False, True)}
+    assert "CS108" in found[False] and "CS108" not in found[True]
+
+
+def test_a_graph_waits_for_what_is_recorded_before_its_launch(tmp_path):
+    """An external wait is captured before the event was recorded at all."""
+    made = Made()
+    for lane in (13, 14):
+        made.stream(lane)
+    made.call("cuStreamWaitEvent", 1, 1, event=5, flags="0x1", **{"cs.stream": 13})
+    made.launch("k", 10, 15, 5, lane=14)
+    made.call("cuEventRecord", 20, 1, event=5, **{"cs.stream": 14})
+    made.launch("g", 30, 35, 10, cat="gpu_graph", call="cuGraphLaunch")
+    text = made.text(trailer_of({"lost_records": 0}))
+    assert not report(tmp_path, text)["findings"]
+    assert only(report(tmp_path, text.replace('"flags":"0x1",', ""))["findings"])["id"] == "CS108"
+
+
+# --- priorities ---
+
+def prioritised(call_known=True, **args):
+    made = Made()
+    made.stream(13, priority=0)
+    made.stream(14, priority=-3, **{"requested priority": -9, **args})
+    made.launch("k", 10, 15, 5)
+    if call_known:
+        made.launch("k", 100, 105, 5, lane=14)
+    else:
+        made.ran("k", 105, 5, 14)
+    return made
+
+
+def test_a_policys_priority_is_no_mistake_of_the_program(tmp_path):
+    assert [row["stream"] for row in report(tmp_path, prioritised())["findings"]] == ["GPU 0", "stream 14"]
+    assert [row["stream"] for row in report(tmp_path, prioritised(**{"changed by policy": True}))["findings"]] == ["GPU 0"]
+
+
+def test_work_without_its_call_may_have_met_any_other(tmp_path):
+    assert [row["stream"] for row in report(tmp_path, prioritised(call_known=False))["findings"]] == ["stream 14"]

@@ -115,6 +115,8 @@ static void load_call(struct run *run, const struct trace_row *row)
     struct call call = {.begin = begin_of(row), .end = end_of(row), .thread = thread_of(run, row), .stream = stream_named(run, row),
                         .work = (uint32_t)row_number(row, KEY_CORRELATION, 0), .name = row_word(row, KEY_NAME), .result = row_word(row, KEY_RESULT)};
     call.call = call_named(run, call.name);
+    const bool of_event = call_kind(&call) == CS_KIND_WAIT || (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
+    call.external = of_event && row_number(row, KEY_FLAGS, 0) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
     call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
     *ADDED(run, calls, call_count, call_capacity) = call;
 }
@@ -213,6 +215,7 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
     stream->non_blocking = row_number(row, KEY_FLAGS, 0) & CU_STREAM_NON_BLOCKING;
     stream->priority = (int)row_number(row, KEY_PRIORITY, 0);
     stream->requested = (int)row_number(row, KEY_REQUESTED, stream->priority);
+    stream->by_policy = row_number(row, KEY_BY_POLICY, 0);
     stream->created_by = row_word(row, KEY_CREATED_BY);
     stream->library = row_word(row, KEY_LIBRARY);
     stream->thread = (uint32_t)row_number(row, KEY_THREAD, 0);

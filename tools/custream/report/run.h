@@ -23,7 +23,8 @@ struct call {
     uint32_t thread, stream; /* stream: that the call names, NONE: none */
     uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many; while it is loaded, `work` is its correlation, 0: none */
     text name;
-    enum cs_call call;       /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
+    enum cs_call call : 24;  /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
+    bool external : 1;       /* a record or wait that was captured as a graph's own: each launch of the graph does it, and no call says so */
     uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH); else 0 */
     text result;             /* the error's name; 0: it succeeded */
 };
@@ -63,6 +64,7 @@ struct stream {
     enum stream_origin origin;
     bool non_blocking;     /* does not wait for the legacy default stream, nor it for this */
     bool destroyed, known; /* known: its life stands in the trace */
+    bool by_policy;        /* custream gave it something else than the program asked for */
     int priority, requested;
     text created_by, library; /* the call; the library or program that made it */
     uint32_t thread;       /* that made it: the system's number */

@@ -209,16 +209,18 @@ static void settle_devices(struct run *run)
     }
 }
 
+static void span_add(struct run *run, int64_t begin, int64_t end)
+{
+    if (begin < run->begin) run->begin = begin;
+    if (end > run->end) run->end = end;
+}
+
 static void settle_span(struct run *run)
 {
-    for (size_t i = 0; i < run->call_count; i++) {
-        if (run->calls[i].begin < run->begin) run->begin = run->calls[i].begin;
-        if (run->calls[i].end > run->end) run->end = run->calls[i].end;
-    }
-    for (size_t i = 0; i < run->work_count; i++) {
-        if (run->works[i].begin < run->begin) run->begin = run->works[i].begin;
-        if (run->works[i].end > run->end) run->end = run->works[i].end;
-    }
+    for (size_t i = 0; i < run->call_count; i++) span_add(run, run->calls[i].begin, run->calls[i].end);
+    for (size_t i = 0; i < run->work_count; i++) span_add(run, run->works[i].begin, run->works[i].end);
+    for (size_t i = 0; i < run->callback_count; i++) span_add(run, run->callbacks[i].begin, run->callbacks[i].end);
+    for (size_t i = 0; i < run->range_count; i++) span_add(run, run->ranges[i].begin, run->ranges[i].end < INT64_MAX ? run->ranges[i].end : run->ranges[i].begin);
     if (run->begin > run->end) run->begin = run->end = 0;
     for (size_t i = 0; i < run->range_count; i++)
         if (run->ranges[i].end == INT64_MAX) run->ranges[i].end = run->end > run->ranges[i].begin ? run->end : run->ranges[i].begin;
