@@ -24,6 +24,7 @@ static void side_put(FILE *file, const struct print *print, const struct table *
     for (size_t row = 0; row < runs->row_count; row++) {
         const char *whole = table_text(runs, row, "whole");
         if (strcmp(table_text(runs, row, "side"), side_name[side]) || !*whole || !strcmp(whole, "yes")) continue;
+        if (!strcmp(whole, WHOLE_NOT_SAID)) continue;
         snprintf(line, sizeof line, "Missing from the trace of run %.0f %s: %s.", table_number(runs, row, "run"), side_name[side], whole);
         text_put_wrapped(file, line, print->columns, 0, 0);
     }

@@ -378,6 +378,20 @@ static void pids_settle(struct plan *plan)
         }
 }
 
+/* A unit that was left out makes an empty timeline. */
+static bool judge_window(const struct plan *plan)
+{
+    int64_t end = plan->begin;
+    for (size_t i = 0; i < plan->file_count; i++) {
+        const struct file *file = &plan->files[i];
+        const int64_t last = file->last + plan->processes[file->process].shift;
+        if (file->first <= file->last && last > end) end = last;
+    }
+    const int64_t length = end - plan->begin;
+    if (plan->window[0] <= length) return true;
+    return complain(NAME, "--window begins at %.6f s, and all is over %.6f s after the first event", (double)plan->window[0] / 1e9, (double)length / 1e9), false;
+}
+
 bool plan_make(struct plan *plan, char **paths, size_t count)
 {
     enum { PROCESSES_MAX = 100000 };
@@ -395,6 +409,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     processes_sort(plan);
     ids_settle(plan);
     if (!times_settle(plan)) return false;
+    if (plan->windowed && !judge_window(plan)) return false;
     labels_settle(plan);
     pids_settle(plan);
     return true;

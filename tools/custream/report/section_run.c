@@ -124,7 +124,7 @@ static struct lost lost_of(const struct run *run)
 static const char *whole_of(struct report *report, const struct run *run, struct lost lost)
 {
     struct missing missing = {0};
-    if (!run->ours) return run->cut ? "the file ends inside an event" : "the file does not say";
+    if (!run->ours) return run->cut ? "the file ends inside an event" : WHOLE_NOT_SAID;
     missing_end(&missing, run);
     if (!run_has_times(run)) missing_add(&missing, "all GPU work, since no GPU times were taken");
     missing_parts(&missing, run);

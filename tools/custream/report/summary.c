@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "tools/custream/report/section.h"
 #include "tools/custream/report/show.h"
 
 /* As many devices have a sentence of their own. */
@@ -41,9 +42,9 @@ static void line_count(struct line *line, const char *before, double count, cons
 
 static void run_tell(struct line *line, const struct table *run)
 {
-    const char *source = table_text(run, 0, "source");
+    const char *source = table_text(run, 0, "source"), *program = table_text(run, 0, "program");
     const double rank = table_number(run, 0, "rank"), unused = table_number(run, 0, "unused_streams");
-    line_add(line, "%s (", table_text(run, 0, "program"));
+    line_add(line, "%s (", *program ? program : "The program");
     if (!isnan(rank)) line_add(line, "rank %.0f, ", rank);
     line_add(line, "process %.0f)", table_number(run, 0, "pid"));
     line_value(line, " ran for ", UNIT_NS, table_number(run, 0, "wall_ns"), ": ");
@@ -131,7 +132,8 @@ static bool missing_tell(struct line *line, const struct table *run)
 {
     const char *whole = table_text(run, 0, "whole");
     if (!*whole || !strcmp(whole, "yes")) return false;
-    line_add(line, "Missing from the trace: %s.", whole);
+    if (!strcmp(whole, WHOLE_NOT_SAID)) line_add(line, "Whether anything is missing, " WHOLE_NOT_SAID ".");
+    else line_add(line, "Missing from the trace: %s.", whole);
     return true;
 }
 
