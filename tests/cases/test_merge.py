@@ -308,7 +308,7 @@ def test_files_of_another_tool(tmp_path, trace_processor):
     ('{"traceEvents":[3]}', "no object"), ('{"traceEvents":[{"ph":"X" "ts":1}]}', "no comma"), ('{"traceEvents":[{"ph":"X","ts":01}]}', "neither"),
     ('{"traceEvents":[{"ph":"X","pid":1}],"baseTimeNanoseconds":1}', "no time"), ('{"traceEvents":[{"ph":"i","ts":1,"ts":2}]}', "twice"),
     ('{"traceEvents":[]} x', "behind the end"), ('{"traceEvents":[{"ph":"i","name":"\\q"}]}', "escape"), ('{"other":1', "cut off"),
-    ('{"traceEvents":[' + '{"a":' * 200, "100 deep")])
+    ('{"traceEvents":[' + '{"a":' * 200, "100 deep"), ('{"traceEvents":[{"ph":"i","ts":1,"pid":{"a":1}}]}', "no pid"), ('{"traceEvents":[{"ph":"i","ts":1,"pid":[1]}]}', "no pid")])
 def test_broken_files(tmp_path, content, words):
     bad = tmp_path / "bad.json"
     bad.write_text(content, encoding="utf-8")

@@ -50,6 +50,9 @@ const struct group *group_of(const struct file *file, struct piece pid)
     return NULL;
 }
 
+/* Or nothing at all. It is written where only such a thing may stand. */
+static bool is_number_or_text(struct piece piece) { return !piece.at || (*piece.at != '{' && *piece.at != '['); }
+
 static struct group *group_at(struct file *file, const struct row *row)
 {
     const struct piece pid = row->pieces[ROW_PID], tid = row->pieces[ROW_TID];
@@ -59,7 +62,7 @@ static struct group *group_at(struct file *file, const struct row *row)
     group = &file->groups[file->group_count++];
     *group = (struct group){.tid = "1"};
     snprintf(group->pid, sizeof group->pid, "%.*s", (int)pid.length, pid.at ? pid.at : "");
-    if (tid.at && tid.length < sizeof group->tid) snprintf(group->tid, sizeof group->tid, "%.*s", (int)tid.length, tid.at);
+    if (tid.at && is_number_or_text(tid) && tid.length < sizeof group->tid) snprintf(group->tid, sizeof group->tid, "%.*s", (int)tid.length, tid.at);
     return group;
 }
 
@@ -102,7 +105,7 @@ static bool survey_row(void *of, const char *text, size_t length, char error[256
     struct row row;
     file->rows++;
     const bool good = row_read(&row, text, length);
-    if (!good || row.pieces[ROW_PID].length >= sizeof file->groups->pid) {
+    if (!good || !is_number_or_text(row.pieces[ROW_PID]) || row.pieces[ROW_PID].length >= sizeof file->groups->pid) {
         snprintf(error, 256, "event %llu has %s", (unsigned long long)file->rows, good ? "no pid that is one" : "no ph, or a member twice");
         return false;
     }
