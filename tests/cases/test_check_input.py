@@ -56,7 +56,10 @@ def test_a_report_of_standard_input(tmp_path):
     of_file = custream("report", "--json", path)
     assert of_file.returncode == 0
     assert piped(gzip.compress(WHOLE.encode()), "report", "--json", "-") == (0, of_file.stdout.replace(str(path), "-"), "")
-    assert piped(WHOLE, "diff", "-", path) == (2, "", "custream diff: -: standard input can be read once\n")
+    status, said, complaint = piped(WHOLE, "diff", "-", path)
+    assert (status, complaint) == (0, "") and "Nothing changed." in said
+    assert piped(WHOLE, "diff", "-", "-") == (2, "", "custream diff: -: standard input can be read once\n")
+    assert piped(WHOLE, "diff", path, "-", "--after", path) == (2, "", "custream diff: standard input: no regular file; of several files on a side each is read twice\n")
 
 
 COPIES = {
