@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.handmade import COMMAND, GOOD, HEADER, check, custream, render
+from tests.handmade import COMMAND, GOOD, HEADER, assert_breach, changed, check, custream, line_of, render
 
 SUMMARY = "ok: events 21, slices 9, flows 1, threads 1, lanes 3, lost records 7\n"
 WHOLE = render(GOOD)
@@ -56,7 +56,10 @@ def test_a_report_of_standard_input(tmp_path):
     of_file = custream("report", "--json", path)
     assert of_file.returncode == 0
     assert piped(gzip.compress(WHOLE.encode()), "report", "--json", "-") == (0, of_file.stdout.replace(str(path), "-"), "")
-    assert piped(WHOLE, "diff", "-", path) == (2, "", "custream diff: -: standard input can be read once\n")
+    status, said, complaint = piped(WHOLE, "diff", "-", path)
+    assert (status, complaint) == (0, "") and "Nothing changed." in said
+    assert piped(WHOLE, "diff", "-", "-") == (2, "", "custream diff: -: standard input can be read once\n")
+    assert piped(WHOLE, "diff", path, "-", "--after", path) == (2, "", "custream diff: standard input: no regular file; of several files on a side each is read twice\n")
 
 
 COPIES = {
@@ -74,3 +77,10 @@ def test_a_copy_with_other_lines(tmp_path, name):
     assert result.stderr == (f"custream check: {path}: a trace, but not line by line as custream writes it: each event has a line of its own there, and here an indented "
                              "or joined-up copy. Check the file that custream wrote; 'custream report' reads this one too\n")
     assert custream("report", path).returncode == 0
+
+
+@pytest.mark.parametrize("args", [[], [1, 2], [{"name": "a"}, {"name": "b"}], 5, "text", True])
+@pytest.mark.parametrize("row", ["kernel", "launch", "process", "loss", "counter"])
+def test_arguments_that_are_no_object(tmp_path, row, args):
+    """A list of two ended the command by a signal."""
+    assert_breach(tmp_path, render(changed(**{row: {"args": args}})), line_of(GOOD, row), 0, "args is no object")

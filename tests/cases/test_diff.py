@@ -3,10 +3,11 @@ import csv
 import io
 import json
 import re
+import subprocess
 
 import pytest
 
-from tests.handmade import custream
+from tests.handmade import COMMAND, custream
 from tests.tracestory import MAIN, Story
 
 BASE = "1760000000000000000"
@@ -36,10 +37,11 @@ def story(kernel=100, kernels=1, copy=50, pause=20, waits=0, stream=13, more=Non
 
 @pytest.fixture
 def write(tmp_path):
-    """write(story, run=1) is the file of a run; files of one number are of one run."""
-    def to(told, run=1, name=None):
+    """write(story, run=1) is the file of a run; files of one number are parts of one run."""
+    def to(told, run=1, name=None, part=0):
         path = tmp_path / (name or f"{len(list(tmp_path.iterdir()))}.json")
         text = told if isinstance(told, str) else told.text()
+        text = text.replace('"schemaVersion":1,', f'"schemaVersion":1,"part":{part},') if part else text
         path.write_text(text.replace(BASE, str(int(BASE) + run)), encoding="utf-8")
         return path
     return to
@@ -172,7 +174,7 @@ def test_streams_of_one_name_by_their_first_use(write):
 def test_parts_are_one_run(write):
     """Wherever they stand among the files of their side."""
     first, other = story(), story()
-    runs = diff([write(first, 1), write(other, 2), write(first, 1)], [write(first, 3)])["runs"]
+    runs = diff([write(first, 1, part=1), write(other, 2), write(first, 1, part=2)], [write(first, 3)])["runs"]
     assert [(run["side"], run["run"], run["files"]) for run in runs] == [("before", 1, 2), ("before", 2, 1), ("after", 1, 1)]
 
 
@@ -224,6 +226,37 @@ def test_condition_holds(write, condition, reason):
 def test_condition_does_not_hold(write, condition):
     done = custream("diff", "--fail-if", condition, write(story()), write(story(kernel=150)))
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_was_not_measured_is_not_compared(write):
+    """GPU times were off in one of the runs: its kernels are not gone."""
+    measured = story()
+    calls = [row for row in story().rows if row.get("cat") == "cuda_driver"]
+    measured_not = story()
+    measured_not.rows = calls
+    off = write(measured_not.text().replace('"gpu_time_source":"cupti"', '"gpu_time_source":"none"').replace('"source":"cupti"', '"source":"none"'))
+    for sides in ((write(measured), off), (off, write(measured))):
+        tables = diff(*sides)
+        assert not any(tables[key] for key in ("devices", "changed", "follows", "findings"))
+        done = custream("diff", "--fail-if", "kernels > +0", *sides)
+        assert done.returncode == 3 and "kernels is not known of the runs" in done.stderr
+        said = " ".join(done.stdout.split())
+        assert "GPU work is not compared" in said and "all GPU work, since no GPU times were taken" in said
+
+
+def test_a_change_of_a_count_has_its_sign(write):
+    done = custream("diff", "--fail-if", "kernels > +1", write(story()), write(story(kernels=2)))
+    assert done.returncode == 3 and done.stderr.rstrip().endswith(f"({STEPS:+})")
+
+
+def test_a_side_can_be_a_pipe(write, tmp_path):
+    """As `custream diff <(zcat a.json.gz) b.json`. Of several files on a side all must be regular ones."""
+    first, second = write(story()), write(story(kernel=150), 2)
+    command = f'{COMMAND} diff --json <(cat {first}) <(cat {second})'
+    piped = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(piped.stdout)["tables"] == diff(first, second)
+    done = subprocess.run(["bash", "-c", f"{COMMAND} diff {first} <(cat {second}) --after {second}"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "no regular file" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_condition_on_a_new_finding(write):

@@ -308,7 +308,7 @@ def test_files_of_another_tool(tmp_path, trace_processor):
     ('{"traceEvents":[3]}', "no object"), ('{"traceEvents":[{"ph":"X" "ts":1}]}', "no comma"), ('{"traceEvents":[{"ph":"X","ts":01}]}', "neither"),
     ('{"traceEvents":[{"ph":"X","pid":1}],"baseTimeNanoseconds":1}', "no time"), ('{"traceEvents":[{"ph":"i","ts":1,"ts":2}]}', "twice"),
     ('{"traceEvents":[]} x', "behind the end"), ('{"traceEvents":[{"ph":"i","name":"\\q"}]}', "escape"), ('{"other":1', "cut off"),
-    ('{"traceEvents":[' + '{"a":' * 200, "100 deep")])
+    ('{"traceEvents":[' + '{"a":' * 200, "100 deep"), ('{"traceEvents":[{"ph":"i","ts":1,"pid":{"a":1}}]}', "no pid"), ('{"traceEvents":[{"ph":"i","ts":1,"pid":[1]}]}', "no pid")])
 def test_broken_files(tmp_path, content, words):
     bad = tmp_path / "bad.json"
     bad.write_text(content, encoding="utf-8")
@@ -467,3 +467,30 @@ def test_no_report_of_a_merged_trace(tmp_path, command, count, suffix):
         done = custream(command, *files)
         assert done.returncode == 2 and not done.stdout
         assert done.stderr == f"custream {command}: {out}: made by 'custream merge': a report is of one run; give it the files that this one was made of\n"
+
+
+# --- small mistakes ---
+
+def test_a_window_behind_the_end_is_refused(tmp_path):
+    """Seconds, where milliseconds were meant, would make an empty timeline."""
+    path, out = tmp_path / "t.json", tmp_path / "out.json"
+    path.write_text(render(GOOD))
+    whole = merge(out, path)
+    length = max(row["ts"] + row.get("dur", 0) for row in whole["traceEvents"] if "ts" in row) - min(row["ts"] for row in whole["traceEvents"] if "ts" in row)
+    before = out.read_bytes()
+    refused(out, path, options=["--window=12.5,12.7"], words=f"begins at 12.500000 s, and all is over {length / 1e6:.6f} s after the first event")
+    assert out.read_bytes() == before
+    assert merge(out, path, options=[f"--window={length:.0f}us,1s"])["traceEvents"]
+
+
+def test_words_of_one_file(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(render(GOOD))
+    assert custream("merge", "-o", tmp_path / "out.json", path).stdout == f"{tmp_path / 'out.json'}: 1 file, 1 process\n"
+
+
+def test_standard_output_is_no_file(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(render(GOOD))
+    done = custream("merge", "-o", "-", path, cwd=tmp_path)
+    assert done.returncode == 2 and "not standard output" in done.stderr and not (tmp_path / "-").exists()

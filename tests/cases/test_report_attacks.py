@@ -1,8 +1,8 @@
 """`custream report` must not say more than its trace knows."""
 import pytest
 
-from tests.handmade import HOST, slice_, trailer_of
-from tests.madetrace import MAIN, Made, by, only, report
+from tests.handmade import HOST, custream, slice_, trailer_of
+from tests.madetrace import MAIN, Made, by, only, report, report_of
 
 LANE = 134231702
 
@@ -78,3 +78,159 @@ def test_where_calls_were_lost_nobody_knows_what_the_host_did(tmp_path):
     assert by(tables["idle"], "cause")["host"]["idle_ns"] == 1_000_000
     doing = by(tables["idle_host"], "doing")
     assert (doing["unknown"]["idle_ns"], doing["own code"]["idle_ns"]) == (800_000, 200_000)
+
+
+# --- waits of the host for something else than work ---
+
+def function(began, ended, enqueued, stream=13):
+    return slice_("cs_callback", "callback", HOST, 4299, began, ended - began, **{"cs.stream": stream, "delay_us": began - enqueued})
+
+
+def waits_with(tmp_path, *rows, **sync):
+    """A kernel that ends at 50, and a wait from 60 to 200."""
+    made = Made()
+    made.stream(13)
+    made.stream(14)
+    made.launch("a", 10, 20, 30)
+    made.call("cuEventRecord", 52, 2, event=9, **{"cs.stream": 13})
+    made.rows += rows
+    made.call("cuEventSynchronize" if "event" in sync else "cuStreamSynchronize", 60, 140, **sync)
+    return only(report(tmp_path, made)["host_waits"])["for"]
+
+
+@pytest.mark.parametrize("rows,sync,expected", [
+    ([function(70, 199, 55)], {"cs.stream": 13}, "a host function on stream 13"),
+    ([function(70, 199, 55)], {"event": 9}, "a host function on stream 13"),
+    ([function(70, 199, 55, 14)], {"cs.stream": 13}, "nothing that still ran"),
+    ([function(55, 59, 54)], {"cs.stream": 13}, "nothing that still ran"),
+    ([function(190, 300, 55)], {"cs.stream": 13}, "nothing that still ran"),
+    ([function(190, 199, 150)], {"cs.stream": 13}, "nothing that still ran"),
+    ([slice_("cs_loss", "no GPU times", HOST, LANE, 100, 20, gpu_work=0, cause="CUPTI ended")], {"cs.stream": 13}, "not known"),
+    ([slice_("cs_loss", "lost", HOST, LANE, 100, 20, gpu_work=1, cause="CUPTI dropped it")], {"cs.stream": 13}, "not known"),
+    ([slice_("cs_loss", "lost", HOST, LANE, 300, 20, gpu_work=1, cause="CUPTI dropped it")], {"cs.stream": 13}, "nothing that still ran"),
+], ids=["function", "function before the event", "of another stream", "before the wait", "after it", "enqueued in it", "no times", "lost", "lost later"])
+def test_what_a_wait_was_for_that_no_work_ended(tmp_path, rows, sync, expected):
+    assert waits_with(tmp_path, *rows, **sync) == expected
+
+
+# --- no GPU times at all ---
+
+def without_gpu_times(tmp_path):
+    made = Made()
+    made.call("cuLaunchKernel", 10, 5, **{"cs.stream": 13})
+    made.call("cuStreamSynchronize", 20, 500, **{"cs.stream": 13})
+    path = tmp_path / "none.json"
+    path.write_text(made.text(trailer_of(gpu={"source": "none"})).replace('"gpu_time_source":"cupti"', '"gpu_time_source":"none"'))
+    return path
+
+
+def test_nothing_is_known_of_gpu_work_without_gpu_times(tmp_path):
+    path = without_gpu_times(tmp_path)
+    tables = report_of(path)
+    assert "all GPU work, since no GPU times were taken" in only(tables["run"])["whole"]
+    assert only(tables["host_waits"])["for"] == "not known"
+    metrics = {row["key"]: row["value"] for row in tables["metrics"]}
+    assert [key for key, value in metrics.items() if value is not None] == ["wall_ns", "calls", "lost"]
+    first = " ".join(custream("report", path).stdout.split("\n\n")[0].split())
+    assert first.startswith("app (rank 0, process 4242) ran for 510.0 us: 2 calls on 1 thread, 1 stream.")
+    done = custream("report", "--fail-if", "kernels < 1000000", path)
+    assert done.returncode == 3 and "kernels is not known of this run" in done.stderr
+
+
+def test_the_cost_of_a_finding_is_a_share_of_all_gpus(tmp_path):
+    """Half of the time of one of two GPUs is a quarter of the time of both."""
+    made = Made()
+    for device in (0, 1):
+        made.stream(13, device=device)
+        for n in range(40):
+            at = 1000 * n
+            made.launch("k", at, at + 10, 490 if device == 0 else 980, device=device)
+            if device == 0:
+                made.call("cuMemFree_v2", at + 505, 480)
+    path = tmp_path / "two.json"
+    path.write_text(made.text())
+    assert " % of all GPUs' time together (" in " ".join(custream("report", path).stdout.split())
+
+
+# --- losses ---
+
+@pytest.mark.parametrize("sizes,hidden", [([2] * 300, 300), ([1] * 3, 0), ([1] * 4, 4), ([1, 1, 1, 50], 1), ([2, 2], 2), ([1, 2], 0)])
+def test_many_small_losses_are_a_large_one(tmp_path, sizes, hidden):
+    """A gap of 75 us behind each of 301 kernels, 50 of which a loss may hide. Few are 1 % of 301 pieces of work."""
+    made = Made()
+    made.stream(13)
+    for n in range(301):
+        made.launch("k", 100 * n, 100 * n + 5, 20)
+        if n < len(sizes):
+            made.rows.append(slice_("cs_loss", "lost", HOST, LANE, 100 * n + 30, 50, gpu_work=sizes[n], cause="CUPTI dropped it"))
+    idle = by(report(tmp_path, made)["idle"], "cause")
+    assert (idle["unknown"]["idle_ns"] if hidden else 0) == 50_000 * hidden
+    assert ("unknown" in idle) == bool(hidden)
+
+
+def test_a_range_and_a_host_function_are_things_in_the_trace(tmp_path):
+    made = with_a_gap(function(1000, 3000, 900))
+    assert only(report(tmp_path, made)["run"])["wall_ns"] == 2_990_000
+    made.range("all", 2, 5_000)
+    assert only(report(tmp_path, made)["run"])["wall_ns"] == 5_000_000
+
+
+# --- events of graphs ---
+
+def replayed(external):
+    """A graph that was captured with a record in it is launched again and again, and another stream waits for the event each time."""
+    made = Made()
+    for lane in (13, 14):
+        made.stream(lane)
+    flags = {"flags": "0x1"} if external else {}
+    made.call("cuStreamBeginCapture_v2", 1, 1, **{"cs.stream": 13})
+    made.call("cuEventRecordWithFlags", 3, 1, event=5, **{"cs.stream": 13}, **flags)
+    made.call("cuStreamEndCapture", 5, 1, **{"cs.stream": 13})
+    for n in range(10):
+        at = 200 * n + 10
+        made.launch("g", at, at + 5, 100, cat="gpu_graph", call="cuGraphLaunch")
+        made.call("cuStreamWaitEvent", at + 3, 1, event=5, **{"cs.stream": 14})
+        made.launch("k", at + 5, at + 108, 50, lane=14)
+    return made
+
+
+def test_a_graph_records_its_event_each_time(tmp_path):
+    found = {external: {row["id"] for row in report(tmp_path, replayed(external))["findings"]} for external in (False, True)}
+    assert "CS108" in found[False] and "CS108" not in found[True]
+
+
+def test_a_graph_waits_for_what_is_recorded_before_its_launch(tmp_path):
+    """An external wait is captured before the event was recorded at all."""
+    made = Made()
+    for lane in (13, 14):
+        made.stream(lane)
+    made.call("cuStreamWaitEvent", 1, 1, event=5, flags="0x1", **{"cs.stream": 13})
+    made.launch("k", 10, 15, 5, lane=14)
+    made.call("cuEventRecord", 20, 1, event=5, **{"cs.stream": 14})
+    made.launch("g", 30, 35, 10, cat="gpu_graph", call="cuGraphLaunch")
+    text = made.text(trailer_of({"lost_records": 0}))
+    assert not report(tmp_path, text)["findings"]
+    assert only(report(tmp_path, text.replace('"flags":"0x1",', ""))["findings"])["id"] == "CS108"
+
+
+# --- priorities ---
+
+def prioritised(call_known=True, **args):
+    made = Made()
+    made.stream(13, priority=0)
+    made.stream(14, priority=-3, **{"requested priority": -9, **args})
+    made.launch("k", 10, 15, 5)
+    if call_known:
+        made.launch("k", 100, 105, 5, lane=14)
+    else:
+        made.ran("k", 105, 5, 14)
+    return made
+
+
+def test_a_policys_priority_is_no_mistake_of_the_program(tmp_path):
+    assert [row["stream"] for row in report(tmp_path, prioritised())["findings"]] == ["GPU 0", "stream 14"]
+    assert [row["stream"] for row in report(tmp_path, prioritised(**{"changed by policy": True}))["findings"]] == ["GPU 0"]
+
+
+def test_work_without_its_call_may_have_met_any_other(tmp_path):
+    assert [row["stream"] for row in report(tmp_path, prioritised(call_known=False))["findings"]] == ["stream 14"]

@@ -78,7 +78,7 @@ def test_parts_of_a_run(tmp_path, text):
     rows = whole["traceEvents"]
     first = [row for row in rows if row["ph"] == "M" or row.get("cat") in ("cuda_driver", "cs_stream")]
     second = [row for row in rows if row["ph"] == "M" or row.get("cat") in ("kernel", "cs_stream")]
-    paths = [written(tmp_path / f"{i}.json", json.dumps({**whole, "traceEvents": part})) for i, part in enumerate((first, second))]
+    paths = [written(tmp_path / f"{i}.json", json.dumps({**whole, "part": i + 1, "traceEvents": part})) for i, part in enumerate((first, second))]
     expected = tables_of(written(tmp_path / "whole.json", text))
     assert tables_of(*paths) == expected == tables_of(*reversed(paths))
 

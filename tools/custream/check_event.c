@@ -265,7 +265,10 @@ static bool judge_timed(struct event *event)
 
 static bool judge(struct event *event)
 {
-    if (!judge_members(event, event->object) || !judge_members(event, member(event->object, "args"))) return false;
+    const cJSON *args = member(event->object, "args");
+    if (!judge_members(event, event->object)) return false;
+    if (args && !cJSON_IsObject(args)) return BREACH(event, 0, "args is no object");
+    if (!judge_members(event, args)) return false;
     const char *phase = member_text(event->object, "ph");
     if (strlen(phase) != 1 || !strchr("MXBECiIbnestf", *phase)) return BREACH(event, 0, "no known ph");
     event->phase = *phase;

@@ -133,6 +133,7 @@ void comparison_add(struct comparison *to, enum side side, struct made *made, un
     }
     run_end(to, side);
     ran_add(to, side, &made->report, files);
+    to->no_times |= !run_has_times(&made->run);
     devices_add(to, side, &made->report);
     names_free(&names);
 }
@@ -258,6 +259,7 @@ enum verdict entry_verdict(const struct comparison *of, const struct entry *entr
     static const double span_share = 0.01; /* what is less made no run slower that anybody would notice */
     static const double row_share = 0.05;  /* clocks and memory of a GPU make the same kernels differ by some percent */
     const double change = fabs(entry_change(of, entry));
+    if (of->no_times && entry->subject->gpu) return VERDICT_SAME;
     const bool enough = of->side_runs[BEFORE] >= RUNS_ENOUGH && of->side_runs[AFTER] >= RUNS_ENOUGH;
     if (entry->subject->list == LIST_FINDINGS && !is_new_or_gone(of, entry)) return VERDICT_SAME;
     if (isnan(change)) return entry->subject->list == LIST_FINDINGS ? VERDICT_CHANGED : VERDICT_SAME;

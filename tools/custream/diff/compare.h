@@ -29,6 +29,7 @@ struct subject {
     const char *label;        /* the column that people read; NULL: those that name the row */
     const char *value, *times; /* its columns */
     bool mean;                /* `value` is the mean of `times` */
+    bool gpu;                 /* its rows tell of GPU work: nothing is known of them where a run has none in its trace */
 };
 extern const struct subject subjects[];
 extern const size_t subject_count;
@@ -80,6 +81,7 @@ struct comparison {
     struct device_times *devices;   size_t device_count, device_capacity;
     struct report reports[SIDES];   /* what conditions read, by comparison_end(): the tables "metrics", and "findings", those of any run */
     unsigned side_runs[SIDES];
+    bool no_times;                  /* a run's GPU work was not recorded */
     double span;                    /* the longest of a GPU, or of a run without any, on either side; comparison_end() knows it */
 };
 

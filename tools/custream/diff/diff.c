@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
@@ -86,11 +87,17 @@ static int run_gather(char **files, struct identity *identities, int count)
     return parts;
 }
 
+/* Of several files of a side; one alone needs none, and may be a pipe. */
 static int identities_read(char *const *files, struct identity *identities, int count)
 {
     char error[256];
-    for (int i = 0; i < count; i++)
+    for (int i = 0; count > 1 && i < count; i++) {
+        struct stat of;
+        const bool is_stdin = !strcmp(files[i], "-");
+        if (is_stdin || (!stat(files[i], &of) && (S_ISFIFO(of.st_mode) || S_ISSOCK(of.st_mode))))
+            return complain(NAME, "%s: no regular file; of several files on a side each is read twice", is_stdin ? "standard input" : files[i]);
         if (!run_identify(files[i], &identities[i], error)) return complain(NAME, "%s: %s", files[i], error);
+    }
     return STATUS_OK;
 }
 

@@ -84,7 +84,7 @@ static void runs_table(struct report *report, const struct comparison *of)
 static void devices_table(struct report *report, const struct comparison *of)
 {
     struct table *table = TABLE_NEW(report, "devices", "The GPUs", device_columns);
-    for (size_t d = 0; d < of->device_count; d++) {
+    for (size_t d = 0; d < of->device_count && !of->no_times; d++) {
         const struct device_times *device = &of->devices[d];
         const struct device_run before = device_middle(of, device, BEFORE), after = device_middle(of, device, AFTER);
         const double change = after.span - before.span, busy_change = after.busy - before.busy;

@@ -24,6 +24,7 @@ static void side_put(FILE *file, const struct print *print, const struct table *
     for (size_t row = 0; row < runs->row_count; row++) {
         const char *whole = table_text(runs, row, "whole");
         if (strcmp(table_text(runs, row, "side"), side_name[side]) || !*whole || !strcmp(whole, "yes")) continue;
+        if (!strcmp(whole, WHOLE_NOT_SAID)) continue;
         snprintf(line, sizeof line, "Missing from the trace of run %.0f %s: %s.", table_number(runs, row, "run"), side_name[side], whole);
         text_put_wrapped(file, line, print->columns, 0, 0);
     }
@@ -120,6 +121,7 @@ void print_diff_text(FILE *file, const struct print *print)
     setlocale(LC_CTYPE, "C.UTF-8"); /* wcwidth() knows characters by it */
     for (int side = 0; side < SIDES; side++) side_put(file, print, runs, (enum side)side);
     for (size_t row = 0; row < devices->row_count; row++) device_put(file, print, devices, row);
+    if (!devices->row_count) text_put_wrapped(file, "GPU work is not compared: not every run has some in its trace.", print->columns, 0, 0);
     if (!changed->row_count)
         text_heading_put(file, print, report_find(report, "perhaps")->row_count ? "Nothing is certain to have changed." : "Nothing changed.");
     changes_put(file, print, "changed");

@@ -73,6 +73,7 @@ static int request_read(struct request *request, int argc, char **argv)
     for (; optind < argc; optind++) request->files[request->file_count++] = argv[optind]; /* behind "--" */
     if (status != STATUS_OK) return status;
     if (!request->to || !*request->to) return complain(NAME, "-o OUT is missing: where the merged trace goes; 'custream help merge' says more");
+    if (!strcmp(request->to, "-")) return complain(NAME, "-o -: the merged trace needs a file, not standard output");
     if (!request->file_count) return complain(NAME, "which files? 'custream help merge' says more");
     return STATUS_OK;
 }
@@ -90,7 +91,8 @@ static int merge(struct request *request)
     }
     if (good) trailer_write(&out, plan);
     if (!out_close(&out, good)) return STATUS_UNUSABLE;
-    printf("%s: %zu files, %zu processes\n", request->to, plan->file_count, plan->process_count);
+    printf("%s: %zu file%s, %zu process%s\n", request->to, plan->file_count, plan->file_count == 1 ? "" : "s", plan->process_count,
+           plan->process_count == 1 ? "" : "es");
     return STATUS_OK;
 }
 

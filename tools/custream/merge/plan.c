@@ -50,6 +50,9 @@ const struct group *group_of(const struct file *file, struct piece pid)
     return NULL;
 }
 
+/* Or nothing at all. It is written where only such a thing may stand. */
+static bool is_number_or_text(struct piece piece) { return !piece.at || (*piece.at != '{' && *piece.at != '['); }
+
 static struct group *group_at(struct file *file, const struct row *row)
 {
     const struct piece pid = row->pieces[ROW_PID], tid = row->pieces[ROW_TID];
@@ -59,7 +62,7 @@ static struct group *group_at(struct file *file, const struct row *row)
     group = &file->groups[file->group_count++];
     *group = (struct group){.tid = "1"};
     snprintf(group->pid, sizeof group->pid, "%.*s", (int)pid.length, pid.at ? pid.at : "");
-    if (tid.at && tid.length < sizeof group->tid) snprintf(group->tid, sizeof group->tid, "%.*s", (int)tid.length, tid.at);
+    if (tid.at && is_number_or_text(tid) && tid.length < sizeof group->tid) snprintf(group->tid, sizeof group->tid, "%.*s", (int)tid.length, tid.at);
     return group;
 }
 
@@ -102,7 +105,7 @@ static bool survey_row(void *of, const char *text, size_t length, char error[256
     struct row row;
     file->rows++;
     const bool good = row_read(&row, text, length);
-    if (!good || row.pieces[ROW_PID].length >= sizeof file->groups->pid) {
+    if (!good || !is_number_or_text(row.pieces[ROW_PID]) || row.pieces[ROW_PID].length >= sizeof file->groups->pid) {
         snprintf(error, 256, "event %llu has %s", (unsigned long long)file->rows, good ? "no pid that is one" : "no ph, or a member twice");
         return false;
     }
@@ -378,6 +381,20 @@ static void pids_settle(struct plan *plan)
         }
 }
 
+/* A unit that was left out makes an empty timeline. */
+static bool judge_window(const struct plan *plan)
+{
+    int64_t end = plan->begin;
+    for (size_t i = 0; i < plan->file_count; i++) {
+        const struct file *file = &plan->files[i];
+        const int64_t last = file->last + plan->processes[file->process].shift;
+        if (file->first <= file->last && last > end) end = last;
+    }
+    const int64_t length = end - plan->begin;
+    if (plan->window[0] <= length) return true;
+    return complain(NAME, "--window begins at %.6f s, and all is over %.6f s after the first event", (double)plan->window[0] / 1e9, (double)length / 1e9), false;
+}
+
 bool plan_make(struct plan *plan, char **paths, size_t count)
 {
     enum { PROCESSES_MAX = 100000 };
@@ -395,6 +412,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     processes_sort(plan);
     ids_settle(plan);
     if (!times_settle(plan)) return false;
+    if (plan->windowed && !judge_window(plan)) return false;
     labels_settle(plan);
     pids_settle(plan);
     return true;

@@ -170,7 +170,7 @@ static bool is_so(const struct condition *condition, double value)
 
 static bool change_holds(const struct condition *condition, const struct report *before, const struct report *report, char reason[CONDITION_MAX])
 {
-    char from_shown[SHOWN_MAX], to_shown[SHOWN_MAX], change_shown[SHOWN_MAX];
+    char from_shown[SHOWN_MAX], to_shown[SHOWN_MAX], change_shown[1 + SHOWN_MAX];
     const double from = value_of(condition, before), to = value_of(condition, report);
     enum unit unit;
     metric_find(condition->name, &unit);
@@ -180,7 +180,10 @@ static bool change_holds(const struct condition *condition, const struct report 
         return true;
     }
     const double change = condition->unit != UNIT_SHARE ? to - from : to == from ? 0 : from > 0 ? to / from - 1 : INFINITY;
-    value_show(change_shown, condition->unit == UNIT_SHARE ? UNIT_CHANGE_SHARE : unit == UNIT_NS ? UNIT_CHANGE_NS : UNIT_COUNT, change);
+    const bool counted = condition->unit != UNIT_SHARE && unit == UNIT_COUNT;
+    char *at = change_shown;
+    if (counted && change > 0) *at++ = '+';
+    value_show(at, condition->unit == UNIT_SHARE ? UNIT_CHANGE_SHARE : counted ? UNIT_COUNT : UNIT_CHANGE_NS, change);
     snprintf(reason, CONDITION_MAX, "%s was %s and is %s%s%s%s", condition->name, value_show(from_shown, unit, from), value_show(to_shown, unit, to),
              isfinite(change) ? " (" : "", isfinite(change) ? change_shown : "", isfinite(change) ? ")" : "");
     return is_so(condition, change);

@@ -11,7 +11,7 @@
 
 enum {
     SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
-    LOST_FEW = 100,          /* one of so many calls or pieces of GPU work may be lost, and the others still tell why the GPU was idle: when it was is only known roughly */
+    LOST_FEW = 100,          /* one of so many calls or pieces of GPU work may be lost in all, and the others still tell why the GPU was idle: when it was is only known roughly */
 };
 
 /* Times in order, and apart. */
@@ -34,16 +34,38 @@ struct making {
 
 /* --- what the trace does not show --- */
 
-static bool hides_works(const struct run *run, const struct loss *loss) { return loss->no_times || loss->works * LOST_FEW > run->work_count; }
-static bool hides_calls(const struct run *run, const struct loss *loss) { return loss->calls * LOST_FEW > run->call_count; }
+static uint64_t works_lost(const struct loss *loss) { return loss->no_times ? UINT64_MAX : loss->works; }
+static uint64_t calls_lost(const struct loss *loss) { return loss->calls; }
 
-static void times_make(struct times *times, const struct run *run, bool (*hides)(const struct run *run, const struct loss *loss))
+static int by_size(const void *a, const void *b)
 {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The most that a loss may be for the time to be told all the same: the smallest losses are few together, of `all` that is in the trace. */
+static uint64_t few_lost(const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
+{
+    const size_t count = run->loss_count;
+    uint64_t *sizes = room_for(count, sizeof *sizes), sum = 0;
+    size_t small = 0;
+    for (size_t i = 0; i < count; i++) sizes[i] = lost(&run->losses[i]);
+    if (count) qsort(sizes, count, sizeof *sizes, by_size);
+    while (small < count && sizes[small] <= all / LOST_FEW - sum) sum += sizes[small++];
+    while (small && small < count && sizes[small - 1] == sizes[small]) small--; /* of one size, all or none */
+    const uint64_t few = small ? sizes[small - 1] : 0;
+    free(sizes);
+    return few;
+}
+
+static void times_make(struct times *times, const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
+{
+    const uint64_t few = few_lost(run, lost, all);
     times->rows = room_for(run->loss_count, sizeof *times->rows);
     for (size_t i = 0; i < run->loss_count; i++) {
         const struct loss *loss = &run->losses[i];
         struct time *last = times->count ? &times->rows[times->count - 1] : NULL;
-        if (!hides(run, loss)) continue;
+        if (lost(loss) <= few) continue;
         if (!last || loss->begin > last->end) times->rows[times->count++] = (struct time){loss->begin, loss->end};
         else if (loss->end > last->end) last->end = loss->end;
     }
@@ -234,8 +256,8 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
 {
     struct making m = {.idles = idles, .run = run, .holds = holds, .streams_used = room_for(run->device_count, sizeof *m.streams_used)};
     streams_count(&m);
-    times_make(&m.no_works, run, hides_works);
-    times_make(&m.no_calls, run, hides_calls);
+    times_make(&m.no_works, run, works_lost, run->work_count);
+    times_make(&m.no_calls, run, calls_lost, run->call_count);
     ended_make(&m);
     thread_ranges_make(&m.ranges, run);
     struct groups works = groups_make(run->device_count, run->work_count, device_of_work, run);

@@ -115,6 +115,8 @@ static void load_call(struct run *run, const struct trace_row *row)
     struct call call = {.begin = begin_of(row), .end = end_of(row), .thread = thread_of(run, row), .stream = stream_named(run, row),
                         .work = (uint32_t)row_number(row, KEY_CORRELATION, 0), .name = row_word(row, KEY_NAME), .result = row_word(row, KEY_RESULT)};
     call.call = call_named(run, call.name);
+    const bool of_event = call_kind(&call) == CS_KIND_WAIT || (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
+    call.external = of_event && row_number(row, KEY_FLAGS, 0) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
     call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
     *ADDED(run, calls, call_count, call_capacity) = call;
 }
@@ -158,10 +160,24 @@ static void load_callback(struct run *run, const struct trace_row *row)
         (struct callback){begin_of(row), end_of(row), begin_of(row) - row_number(row, KEY_DELAY, 0), stream, thread};
 }
 
+/* What lasts longer than a part of the trace stands in each part with a note. */
+static bool was_continued(const struct run *run, const struct trace_row *row)
+{
+    const text *words = run->loading->words, note = row_word(row, KEY_NOTE);
+    return note && (note == words[WORD_BEGAN_EARLIER] || note == words[WORD_BEGAN_AND_GOES_ON]);
+}
+
+static bool goes_on(const struct run *run, const struct trace_row *row)
+{
+    const text *words = run->loading->words, note = row_word(row, KEY_NOTE);
+    return note && (note == words[WORD_GOES_ON] || note == words[WORD_BEGAN_AND_GOES_ON]);
+}
+
 static void load_range(struct run *run, const struct trace_row *row)
 {
-    *ADDED(run, ranges, range_count, range_capacity) =
-        (struct range){begin_of(row), end_of(row), thread_of(run, row), row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN)};
+    const uint32_t thread = thread_of(run, row);
+    *ADDED(run, ranges, range_count, range_capacity) = (struct range){
+        begin_of(row), end_of(row), thread, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), 0, was_continued(run, row), goes_on(run, row)};
 }
 
 /* Ranges of the process: their ends come apart, with a number of their own. */
@@ -172,9 +188,10 @@ static void load_range_end(struct run *run, const struct trace_row *row, bool be
     if (begins) {
         *at = (uint32_t)run->range_count;
         *ADDED(run, ranges, range_count, range_capacity) =
-            (struct range){begin_of(row), INT64_MAX, NONE, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN)};
+            (struct range){begin_of(row), INT64_MAX, NONE, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL), was_continued(run, row), false};
     } else if (*at != NONE) {
         run->ranges[*at].end = begin_of(row);
+        run->ranges[*at].continues = goes_on(run, row);
         *at = NONE;
     }
 }
@@ -198,6 +215,7 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
     stream->non_blocking = row_number(row, KEY_FLAGS, 0) & CU_STREAM_NON_BLOCKING;
     stream->priority = (int)row_number(row, KEY_PRIORITY, 0);
     stream->requested = (int)row_number(row, KEY_REQUESTED, stream->priority);
+    stream->by_policy = row_number(row, KEY_BY_POLICY, 0);
     stream->created_by = row_word(row, KEY_CREATED_BY);
     stream->library = row_word(row, KEY_LIBRARY);
     stream->thread = (uint32_t)row_number(row, KEY_THREAD, 0);
@@ -293,17 +311,88 @@ double run_number(const struct run *run, const char *path, double otherwise)
     return fact && !fact->value ? fact->number : otherwise;
 }
 
+const char *run_source(const struct run *run)
+{
+    const struct fact *source = run_fact(run, "totals.gpu.source");
+    if (!source) source = run_fact(run, "metadata.gpu_time_source");
+    return source ? text_in(run, source->value) : NULL;
+}
+
+bool run_has_times(const struct run *run)
+{
+    const char *source = run_source(run);
+    return run->work_count || !source || strcmp(source, "none");
+}
+
 /* --- files --- */
 
 void run_init(struct run *run)
 {
     static const char *const words[WORDS] = {"kernel",      "gpu_memcpy", "gpu_memset",      "gpu_graph",     "gpu_range",   "cuda_driver",   "cuda_runtime",
                                              "cs_callback", "cs_loss",    "cs_window",       "no GPU times",  "user_annotation", "legacy default", "per-thread default",
-                                             "process_name", "thread_name"};
+                                             "process_name", "thread_name", "goes on in the next part", "began in an earlier part",
+                                             "began in an earlier part, and goes on in the next"};
     *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN};
     texts_init(&run->texts);
     if (!(run->loading = calloc(1, sizeof *run->loading))) out_of_memory();
     for (int word = 0; word < WORDS; word++) run->loading->words[word] = text_number(&run->texts, words[word], strlen(words[word]));
+}
+
+/* What a file says of itself, apart from what the files before it said. */
+struct said {
+    struct fact *facts;
+    size_t count, capacity;
+    struct numbers index;
+};
+
+static struct said said_taken(struct run *run)
+{
+    const struct said said = {run->facts, run->fact_count, run->fact_capacity, run->loading->facts};
+    run->facts = NULL;
+    run->fact_count = run->fact_capacity = 0;
+    run->loading->facts = (struct numbers){0};
+    return said;
+}
+
+static void said_put(struct run *run, const struct said *said)
+{
+    run->facts = said->facts;
+    run->fact_count = said->count;
+    run->fact_capacity = said->capacity;
+    run->loading->facts = said->index;
+}
+
+static void said_free(struct said *said)
+{
+    free(said->facts);
+    numbers_free(&said->index);
+}
+
+/* The file that has been read is one more part. The newest part's word holds, in whatever order they come. */
+static void part_add(struct run *run, struct said *before, uint32_t number)
+{
+    bool newest = true;
+    for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i] < number;
+    run->without_times += run_number(run, "totals.gpu.without_times", 0);
+    run->launches_without_kernel += run_number(run, "totals.gpu.launches_without_kernel", 0);
+    *ADDED(run, parts, part_count, part_capacity) = number;
+    if (!newest) {
+        struct said older = said_taken(run);
+        said_put(run, before);
+        *before = older;
+    }
+}
+
+/* One trace under two names would count twice. Of other tools' files it is not known. */
+static bool is_fresh(const struct run *run, uint32_t number, char error[256])
+{
+    for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {
+        if (run->parts[i] != number) continue;
+        if (number) snprintf(error, 256, "part %u of the trace, as a file before it: give each part once", number);
+        else snprintf(error, 256, "the same trace as a file before it: give it once");
+        return false;
+    }
+    return true;
 }
 
 /* Parts of one run have one process and one time base. */
@@ -342,12 +431,15 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     const uint32_t pid = run->pid;
     const int64_t base = run->base;
     run->program = 0;
+    struct said before = said_taken(run);
     const enum trace_end end = trace_read(path, &run->texts, &sink, &run->bytes, error);
-    if (end == TRACE_UNREADABLE) return false;
+    const uint32_t number = (uint32_t)run_number(run, "part", 0);
     run->cut |= end == TRACE_CUT;
-    if (!single(run, error) || !same_run(run, pid, base, error)) return false;
-    run->loading->files++;
-    return true;
+    const bool loaded = end != TRACE_UNREADABLE && single(run, error) && same_run(run, pid, base, error) && is_fresh(run, number, error);
+    if (loaded) part_add(run, &before, number);
+    said_free(&before);
+    run->loading->files += loaded;
+    return loaded;
 }
 
 static bool is_identified(void *of)

@@ -55,6 +55,8 @@ static double idle_share(const struct report *report, enum cause cause)
 
 static double metric_compute(const struct metric *metric, const struct report *report, const struct analysis *of)
 {
+    const bool of_gpu = !metric->table || strcmp(metric->table, "run"); /* the other tables are about GPU work */
+    if (of_gpu && !run_has_times(of->run)) return NAN;
     if (!metric->table) return legacy_works(of->run);
     const struct table *table = report_find(report, metric->table);
     double sum = table_sum(table, metric->columns[0]);

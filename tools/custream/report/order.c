@@ -191,7 +191,8 @@ static void order_record(struct order *o, uint32_t index)
     const struct call *call = &o->run->calls[index];
     if (!call->what || (call->stream == NONE && !call_how(call, CS_HOW_WIDE))) return;
     struct point p = nothing;
-    if (call->stream != NONE) enqueue(o, call->stream, p = front_of(o, call->stream)); /* on the legacy stream it is a barrier, as work is */
+    if (call->external) p = nothing; /* when a launch of its graph records it is not known */
+    else if (call->stream != NONE) enqueue(o, call->stream, p = front_of(o, call->stream)); /* on the legacy stream it is a barrier, as work is */
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
     p.record = p.value.record = index;
@@ -259,7 +260,7 @@ static void order_call(struct order *o, uint32_t index)
         if (call_how(call, CS_HOW_RECORDS)) order_record(o, index);
         break;
     case CS_KIND_WAIT:
-        if (call->stream != NONE || call_how(call, CS_HOW_WIDE)) order_wait(o, index);
+        if (!call->external && (call->stream != NONE || call_how(call, CS_HOW_WIDE))) order_wait(o, index);
         break;
     case CS_KIND_HOSTFN:
         if (call->stream != NONE) order_host_function(o, index);

@@ -14,7 +14,7 @@ static void look_refused(struct findings *to)
     uint64_t streams = 0;
     for (uint32_t i = 0; i < run->stream_count; i++) {
         const struct stream *stream = &run->streams[i];
-        if (!stream->known || !stream->works || stream->origin != ORIGIN_CREATED || stream->requested == stream->priority) continue;
+        if (!stream->known || !stream->works || stream->origin != ORIGIN_CREATED || stream->by_policy || stream->requested == stream->priority) continue;
         if (!streams++) first = i;
     }
     if (streams)
@@ -55,6 +55,7 @@ static void look_alone(struct findings *to)
     for (size_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
         const struct stream *stream = &run->streams[work->stream];
+        if (work->call == NONE) devices[stream->device].met = true; /* since when it was enqueued is not known */
         if (stream->known) meet(&devices[stream->device], stream->priority, to->of->holds[i].enqueued, work->end);
     }
     for (uint32_t d = 0; d < run->device_count; d++)

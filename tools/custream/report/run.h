@@ -23,7 +23,8 @@ struct call {
     uint32_t thread, stream; /* stream: that the call names, NONE: none */
     uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many; while it is loaded, `work` is its correlation, 0: none */
     text name;
-    enum cs_call call;       /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
+    enum cs_call call : 24;  /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
+    bool external : 1;       /* a record or wait that was captured as a graph's own: each launch of the graph does it, and no call says so */
     uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH); else 0 */
     text result;             /* the error's name; 0: it succeeded */
 };
@@ -63,6 +64,7 @@ struct stream {
     enum stream_origin origin;
     bool non_blocking;     /* does not wait for the legacy default stream, nor it for this */
     bool destroyed, known; /* known: its life stands in the trace */
+    bool by_policy;        /* custream gave it something else than the program asked for */
     int priority, requested;
     text created_by, library; /* the call; the library or program that made it */
     uint32_t thread;       /* that made it: the system's number */
@@ -88,6 +90,9 @@ struct range {
     int64_t begin, end;
     uint32_t thread;
     text name, domain;
+    text id : 30;          /* of the process's: the file's name for it; 0 */
+    bool continued : 1;    /* a piece: it began in an earlier part */
+    bool continues : 1;    /* a piece: it goes on in the next part */
 };
 
 /* What is missing: from when to when, how much, why. */
@@ -99,7 +104,7 @@ struct loss {
     bool closed;           /* outside of a window: nothing was to be recorded */
 };
 
-/* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several parts, the last one's. */
+/* A number or text of the file's header or trailer by its path: "totals.gpu.lost". Of several parts, the newest one's. */
 struct fact {
     text path, value; /* value 0: it is a number */
     double number;
@@ -116,11 +121,13 @@ struct run {
     struct range *ranges;       size_t range_count, range_capacity;
     struct loss *losses;        size_t loss_count, loss_capacity;
     struct fact *facts;         size_t fact_count, fact_capacity;
+    uint32_t *parts;            size_t part_count, part_capacity; /* the number of each file that is one of several parts, else 0 */
     uint32_t *works_of;         /* works by call: run->works_of[call->work .. + call->works) are indices of works */
     struct groups thread_calls; /* calls by thread */
     struct texts texts;
     int64_t base;               /* wall clock of time 0, in ns since 1970 */
     int64_t begin, end;         /* of the first and last thing in it */
+    double without_times, launches_without_kernel; /* as the files say, of all parts together */
     uint64_t bytes, rows;       /* read: of JSON, uncompressed; of traceEvents */
     bool ours;                  /* custream wrote it */
     bool cut;                   /* a file ends inside an event: the process was killed while it wrote */
@@ -150,6 +157,8 @@ void run_free(struct run *run);
 /* NULL: the files do not say. */
 const struct fact *run_fact(const struct run *run, const char *path);
 double run_number(const struct run *run, const char *path, double otherwise);
+const char *run_source(const struct run *run); /* of its GPU times: "cupti"; NULL: the files do not say */
+bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, so that nothing is known of it */
 
 static inline enum cs_kind call_kind(const struct call *call) { return cs_call_info[call->call].kind; }
 static inline bool call_how(const struct call *call, enum cs_how how) { return cs_call_info[call->call].how & how; }

@@ -6,6 +6,9 @@
 #include "tools/custream/report/overlap.h"
 #include "tools/custream/report/table.h"
 
+/* Column "whole" of a file of another tool. */
+#define WHOLE_NOT_SAID "the file does not say"
+
 /* All that was found out of a run; sections only read it. */
 struct analysis {
     const struct run *run;

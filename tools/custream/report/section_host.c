@@ -4,9 +4,11 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/report/labels.h"
+#include "tools/custream/report/room.h"
 #include "tools/custream/report/section_parts.h"
 #include "tools/custream/report/tally.h"
 #include "tools/custream/report/waits.h"
@@ -33,6 +35,7 @@ struct front {
     uint32_t *devices;
     uint32_t *blocking;     /* by device: of the streams that the legacy default stream waits for */
     struct numbers events;  /* work by an event's number: what it recorded last */
+    struct numbers recorded; /* the stream of that record */
     uint32_t loose;         /* works before this one in which no call is known stand in the front */
 };
 
@@ -55,6 +58,7 @@ static void front_free(struct front *front)
     free(front->devices);
     free(front->blocking);
     numbers_free(&front->events);
+    numbers_free(&front->recorded);
 }
 
 static uint32_t later(const struct run *run, uint32_t one, uint32_t other)
@@ -87,7 +91,10 @@ static void front_call(struct front *front, const struct call *call)
         front_work(front, call->stream == NONE ? front->run->works[work].stream : call->stream, work);
     }
     if (call->stream == NONE || call->result) return;
-    if (kind == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) *numbers_at(&front->events, call->what, NONE) = front_of_stream(front, call->stream);
+    if (kind == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
+        *numbers_at(&front->events, call->what, NONE) = front_of_stream(front, call->stream);
+        *numbers_at(&front->recorded, call->what, NONE) = call->stream;
+    }
     if (kind != CS_KIND_WAIT) return;
     const uint32_t waited = numbers_get(&front->events, call->what, NONE);
     front->streams[call->stream] = later(front->run, front->streams[call->stream], waited);
@@ -117,6 +124,51 @@ static uint32_t ended_wait(const struct front *front, const struct call *call)
     return work != NONE && ended_in(&run->works[work], call) ? work : NONE;
 }
 
+/* --- waits for something else than work --- */
+
+/* In place of the work, where there is none. */
+enum other { OTHER_NOTHING, OTHER_UNKNOWN };
+
+/* A stream on which a host function returned during the wait; NONE. */
+static uint32_t function_in(const struct front *front, const struct call *call, const struct callback *by_end)
+{
+    const struct run *run = front->run;
+    const uint32_t stream = call->stream != NONE ? call->stream : call->what ? numbers_get(&front->recorded, call->what, NONE) : NONE;
+    size_t low = 0, high = run->callback_count;
+    while (low < high) { /* the first that ends after the wait */
+        const size_t middle = low + (high - low) / 2;
+        if (by_end[middle].end > call->end) high = middle;
+        else low = middle + 1;
+    }
+    for (; low && by_end[low - 1].end > call->begin; low--) {
+        const struct callback *function = &by_end[low - 1];
+        if (function->enqueued <= call->begin && function->stream != NONE && (stream == NONE || function->stream == stream)) return function->stream;
+    }
+    return NONE;
+}
+
+/* Whether GPU work that ran then may be missing. */
+static bool is_unseen(const struct run *run, const struct call *call)
+{
+    for (size_t i = 0; i < run->loss_count && run->losses[i].begin < call->end; i++)
+        if (run->losses[i].end > call->begin && (run->losses[i].no_times || run->losses[i].works)) return true;
+    return !run_has_times(run);
+}
+
+static int by_callback_end(const void *a, const void *b)
+{
+    const struct callback *x = a, *y = b;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static struct callback *callbacks_by_end(const struct run *run)
+{
+    struct callback *functions = room_for(run->callback_count, sizeof *functions);
+    if (run->callback_count) memcpy(functions, run->callbacks, run->callback_count * sizeof *functions);
+    if (run->callback_count) qsort(functions, run->callback_count, sizeof *functions, by_callback_end);
+    return functions;
+}
+
 static bool blocks(const struct call *call)
 {
     return call_waits(call) && (call_kind(call) != CS_KIND_COPY || call->end - call->begin > COPY_BLOCKS_NS);
@@ -129,18 +181,27 @@ struct waits {
 
 static uint32_t pair_number(struct tallies *pairs, uint32_t high, uint32_t low) { return (uint32_t)(tally_of(pairs, key_of(high, low)) - pairs->rows); }
 
-static void wait_add(struct waits *waits, const struct run *run, const struct call *call, uint32_t work)
+static uint32_t ended_number(struct waits *waits, const struct front *front, const struct call *call, const struct callback *by_end)
 {
-    const uint32_t caller = pair_number(&waits->callers, call->name, call->thread);
-    const uint32_t ended = work == NONE ? pair_number(&waits->works, 0, NONE) : pair_number(&waits->works, run->works[work].name, run->works[work].stream);
+    const struct run *run = front->run;
+    const uint32_t work = ended_wait(front, call), function = work == NONE ? function_in(front, call, by_end) : NONE;
+    if (work != NONE) return pair_number(&waits->works, run->works[work].name, run->works[work].stream);
+    if (function != NONE) return pair_number(&waits->works, 0, function);
+    return pair_number(&waits->works, is_unseen(run, call) ? OTHER_UNKNOWN : OTHER_NOTHING, NONE);
+}
+
+static void wait_add(struct waits *waits, const struct front *front, const struct call *call, const struct callback *by_end)
+{
+    const uint32_t caller = pair_number(&waits->callers, call->name, call->thread), ended = ended_number(waits, front, call, by_end);
     tally_add(tally_of(&waits->rows, key_of(caller, ended)), call->end - call->begin);
 }
 
 static void wait_put(struct table *table, struct report *report, const struct run *run, const struct waits *waits, const struct tally *tally)
 {
     const uint64_t caller = waits->callers.rows[key_high(tally->key)].key, ended = waits->works.rows[key_low(tally->key)].key;
-    const char *what = "nothing that still ran";
-    if (key_low(ended) != NONE) what = report_text(report, "%s on %s", text_in(run, key_high(ended)), stream_label(report, run, key_low(ended)));
+    const char *what = key_high(ended) == OTHER_UNKNOWN ? "not known" : "nothing that still ran";
+    if (key_low(ended) != NONE)
+        what = report_text(report, "%s on %s", key_high(ended) ? text_in(run, key_high(ended)) : "a host function", stream_label(report, run, key_low(ended)));
     TABLE_PUT(table, wait_columns, CELL_TEXT(text_in(run, key_high(caller))), CELL_TEXT(thread_label(report, run, key_low(caller))), CELL_TEXT(what),
               CELL_NUMBER(tally->times), CELL_NUMBER(tally->total), CELL_NUMBER(tally->longest));
 }
@@ -151,16 +212,18 @@ void section_host(struct report *report, const struct analysis *of)
     struct table *table = TABLE_NEW(report, "host_waits", "Where the host waited for the GPU", wait_columns);
     struct front front = front_make(run);
     struct waits found = {0};
+    struct callback *by_end = callbacks_by_end(run);
     for (size_t c = 0; c < run->call_count; c++) {
         const struct call *call = &run->calls[c];
         front_loose(&front, call->begin);
         front_call(&front, call);
-        if (blocks(call)) wait_add(&found, run, call, ended_wait(&front, call));
+        if (blocks(call)) wait_add(&found, &front, call, by_end);
     }
     tallies_sort(&found.rows);
     for (size_t i = 0; i < found.rows.count; i++) wait_put(table, report, run, &found, &found.rows.rows[i]);
     table->shown = ROWS_SHOWN;
     front_free(&front);
+    free(by_end);
     tallies_free(&found.rows);
     tallies_free(&found.callers);
     tallies_free(&found.works);

@@ -82,7 +82,15 @@ static void missing_end(struct missing *missing, const struct run *run)
 
 static void missing_parts(struct missing *missing, const struct run *run)
 {
-    missing_count(missing, run_number(run, "totals.parts_deleted", 0), "part deleted", "parts deleted");
+    const double deleted = run_number(run, "totals.parts_deleted", 0);
+    uint32_t next = (uint32_t)deleted + 1; /* part that is to come */
+    missing_count(missing, deleted, "part deleted", "parts deleted");
+    for (size_t i = 0; i < run->part_count; i++) {
+        const uint32_t part = run->parts[i];
+        if (part == next + 1) missing_add(missing, "part %u is not among the files", next);
+        else if (part > next) missing_add(missing, "parts %u to %u are not among the files", next, part - 1);
+        if (part >= next) next = part + 1;
+    }
     if (run_number(run, "totals.continues", 0) != 0) missing_add(missing, "another part follows");
 }
 
@@ -116,25 +124,19 @@ static struct lost lost_of(const struct run *run)
 static const char *whole_of(struct report *report, const struct run *run, struct lost lost)
 {
     struct missing missing = {0};
-    if (!run->ours) return run->cut ? "the file ends inside an event" : "the file does not say";
+    if (!run->ours) return run->cut ? "the file ends inside an event" : WHOLE_NOT_SAID;
     missing_end(&missing, run);
+    if (!run_has_times(run)) missing_add(&missing, "all GPU work, since no GPU times were taken");
     missing_parts(&missing, run);
     missing_times(&missing, run);
     missing_count(&missing, lost.calls, "call lost", "calls lost");
     missing_count(&missing, lost.works, "piece of GPU work lost", "pieces of GPU work lost");
-    missing_count(&missing, run_number(run, "totals.gpu.without_times", 0), "piece of GPU work without times", "pieces of GPU work without times");
-    missing_count(&missing, run_number(run, "totals.gpu.launches_without_kernel", 0), "launch without its kernel", "launches without their kernels");
+    missing_count(&missing, run->without_times, "piece of GPU work without times", "pieces of GPU work without times");
+    missing_count(&missing, run->launches_without_kernel, "launch without its kernel", "launches without their kernels");
     return missing.length ? report_text(report, "%s", missing.text) : "yes";
 }
 
 /* --- the run --- */
-
-static const char *source_of(const struct run *run)
-{
-    const struct fact *source = run_fact(run, "totals.gpu.source");
-    if (!source) source = run_fact(run, "metadata.gpu_time_source");
-    return source ? text_in(run, source->value) : NULL;
-}
 
 static uint32_t calling_threads(const struct run *run)
 {
@@ -176,7 +178,7 @@ static void run_table(struct report *report, const struct run *run)
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
     TABLE_PUT(table, run_columns, CELL_TEXT(run->program ? text_in(run, run->program) : NULL), CELL_NUMBER(run->pid),
-              CELL_NUMBER(run_number(run, "distributedInfo.rank", NAN)), CELL_TEXT(source_of(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
+              CELL_NUMBER(run_number(run, "distributedInfo.rank", NAN)), CELL_TEXT(run_source(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
               CELL_NUMBER(run->work_count), CELL_NUMBER(calling_threads(run)), CELL_NUMBER(streams.used), CELL_NUMBER(streams.unused),
               CELL_TEXT(whole_of(report, run, lost)), CELL_NUMBER(lost.calls), CELL_NUMBER(lost.works));
 }

@@ -38,6 +38,12 @@ static int works_by_time(const void *a, const void *b)
     return by_time(x->begin, -x->end, y->begin, -y->end); /* here the shorter first */
 }
 
+static int parts_by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
 static void sort(void *rows, size_t count, size_t size, int (*order)(const void *, const void *))
 {
     if (count > 1) qsort(rows, count, size, order);
@@ -94,6 +100,75 @@ static void tie_works(struct run *run)
 
 static uint32_t thread_of_call(const void *run, size_t i) { return ((const struct run *)run)->calls[i].thread; }
 
+/* --- ranges --- */
+
+enum { PIECES_APART_NS = 10000 }; /* a thread's ranges are cut at one moment; those in each other go on a nanosecond apart */
+
+/* Pieces that go on, each behind those of the same range's name: of ranges in each other the outer one first, as they go on. */
+struct pieces {
+    struct numbers first, last; /* by name */
+    uint32_t *next;             /* by range */
+};
+
+/* What pieces of one range have in common. */
+static text piece_name(struct run *run, const struct range *range)
+{
+    const uint32_t name[] = {range->thread, range->id, range->name, range->domain};
+    return text_number(&run->texts, (const char *)name, sizeof name); /* its bytes are its name */
+}
+
+static void piece_push(struct pieces *pieces, text name, uint32_t range)
+{
+    uint32_t *first = numbers_at(&pieces->first, name, NONE), *last = numbers_at(&pieces->last, name, NONE);
+    pieces->next[range] = NONE;
+    if (*first == NONE) *first = range;
+    else pieces->next[*last] = range;
+    *last = range;
+}
+
+static uint32_t piece_pop(struct pieces *pieces, text name)
+{
+    uint32_t *first = numbers_at(&pieces->first, name, NONE);
+    const uint32_t range = *first;
+    if (range != NONE) *first = pieces->next[range];
+    return range;
+}
+
+/* The range that the piece at `i` is the rest of; NONE: it is not in the files. */
+static uint32_t piece_before(struct pieces *pieces, const struct run *run, text name, size_t i)
+{
+    const struct range *piece = &run->ranges[i];
+    if (piece->id) return numbers_get(&pieces->first, name, NONE); /* its number is no other's, and its pieces may begin at once */
+    if (!piece->continued) return NONE;
+    for (uint32_t range; (range = piece_pop(pieces, name)) != NONE;)
+        if (piece->begin - run->ranges[range].end <= PIECES_APART_NS) return range;
+    return NONE;
+}
+
+/* A range that is cut where a part of the trace ends is one range. */
+static void join_ranges(struct run *run)
+{
+    struct pieces pieces = {.next = room_for(run->range_count, sizeof *pieces.next)};
+    size_t kept = 0;
+    for (size_t i = 0; i < run->range_count; i++) {
+        const struct range range = run->ranges[i];
+        if (!range.continued && !range.continues) {
+            run->ranges[kept++] = range;
+            continue;
+        }
+        const text name = piece_name(run, &range);
+        uint32_t whole = piece_before(&pieces, run, name, i);
+        const bool begins = whole == NONE;
+        if (begins) run->ranges[whole = (uint32_t)kept++] = range;
+        else if (run->ranges[whole].end < range.end) run->ranges[whole].end = range.end;
+        if (range.id ? begins : range.continues) piece_push(&pieces, name, whole);
+    }
+    run->range_count = kept;
+    numbers_free(&pieces.first);
+    numbers_free(&pieces.last);
+    free(pieces.next);
+}
+
 /* --- the rest --- */
 
 /* From the n-th of the file's deviceProperties. */
@@ -134,16 +209,18 @@ static void settle_devices(struct run *run)
     }
 }
 
+static void span_add(struct run *run, int64_t begin, int64_t end)
+{
+    if (begin < run->begin) run->begin = begin;
+    if (end > run->end) run->end = end;
+}
+
 static void settle_span(struct run *run)
 {
-    for (size_t i = 0; i < run->call_count; i++) {
-        if (run->calls[i].begin < run->begin) run->begin = run->calls[i].begin;
-        if (run->calls[i].end > run->end) run->end = run->calls[i].end;
-    }
-    for (size_t i = 0; i < run->work_count; i++) {
-        if (run->works[i].begin < run->begin) run->begin = run->works[i].begin;
-        if (run->works[i].end > run->end) run->end = run->works[i].end;
-    }
+    for (size_t i = 0; i < run->call_count; i++) span_add(run, run->calls[i].begin, run->calls[i].end);
+    for (size_t i = 0; i < run->work_count; i++) span_add(run, run->works[i].begin, run->works[i].end);
+    for (size_t i = 0; i < run->callback_count; i++) span_add(run, run->callbacks[i].begin, run->callbacks[i].end);
+    for (size_t i = 0; i < run->range_count; i++) span_add(run, run->ranges[i].begin, run->ranges[i].end < INT64_MAX ? run->ranges[i].end : run->ranges[i].begin);
     if (run->begin > run->end) run->begin = run->end = 0;
     for (size_t i = 0; i < run->range_count; i++)
         if (run->ranges[i].end == INT64_MAX) run->ranges[i].end = run->end > run->ranges[i].begin ? run->end : run->ranges[i].begin;
@@ -166,6 +243,9 @@ void run_settle(struct run *run)
     sort(run->works, run->work_count, sizeof *run->works, works_by_time);
     sort(run->callbacks, run->callback_count, sizeof *run->callbacks, callbacks_by_time);
     sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time);
+    join_ranges(run);
+    sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time); /* which are longer now */
+    sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
     tie_works(run);
     run->thread_calls = groups_make(run->thread_count, run->call_count, thread_of_call, run);
@@ -177,7 +257,7 @@ void run_free(struct run *run)
 {
     loading_free(run);
     void *const tables[] = {run->calls,  run->works,  run->shapes, run->callbacks, run->streams,  run->devices,  run->threads,
-                            run->ranges, run->losses, run->facts,  run->works_of};
+                            run->ranges, run->losses, run->facts,  run->parts,     run->works_of};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     groups_free(&run->thread_calls);
     texts_free(&run->texts);

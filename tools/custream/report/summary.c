@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "tools/custream/report/section.h"
 #include "tools/custream/report/show.h"
 
 /* As many devices have a sentence of their own. */
@@ -41,18 +42,19 @@ static void line_count(struct line *line, const char *before, double count, cons
 
 static void run_tell(struct line *line, const struct table *run)
 {
-    const char *source = table_text(run, 0, "source");
+    const char *source = table_text(run, 0, "source"), *program = table_text(run, 0, "program");
     const double rank = table_number(run, 0, "rank"), unused = table_number(run, 0, "unused_streams");
-    line_add(line, "%s (", table_text(run, 0, "program"));
+    line_add(line, "%s (", *program ? program : "The program");
     if (!isnan(rank)) line_add(line, "rank %.0f, ", rank);
     line_add(line, "process %.0f)", table_number(run, 0, "pid"));
     line_value(line, " ran for ", UNIT_NS, table_number(run, 0, "wall_ns"), ": ");
     line_count(line, "", table_number(run, 0, "calls"), "call");
     line_count(line, " on ", table_number(run, 0, "threads"), "thread");
-    line_value(line, ", ", UNIT_COUNT, table_number(run, 0, "works"), " pieces of GPU work");
-    line_count(line, " on ", table_number(run, 0, "streams"), "stream");
+    const bool times = table_number(run, 0, "works") > 0 || strcmp(source, "none");
+    if (times) line_value(line, ", ", UNIT_COUNT, table_number(run, 0, "works"), " pieces of GPU work");
+    line_count(line, times ? " on " : ", ", table_number(run, 0, "streams"), "stream");
     if (unused > 0) line_value(line, " (", UNIT_COUNT, unused, " more without work)");
-    line_add(line, *source ? "; GPU times from %s." : ".", source);
+    line_add(line, *source && times ? "; GPU times from %s." : ".", source);
 }
 
 /* What most of a device's idle time went to: rows of a table with a share of it. `put` says the row's thing. */
@@ -130,7 +132,8 @@ static bool missing_tell(struct line *line, const struct table *run)
 {
     const char *whole = table_text(run, 0, "whole");
     if (!*whole || !strcmp(whole, "yes")) return false;
-    line_add(line, "Missing from the trace: %s.", whole);
+    if (!strcmp(whole, WHOLE_NOT_SAID)) line_add(line, "Whether anything is missing, " WHOLE_NOT_SAID ".");
+    else line_add(line, "Missing from the trace: %s.", whole);
     return true;
 }
 
@@ -155,12 +158,12 @@ struct finding finding_at(const struct report *report, size_t row)
                               .evidence = table_text(findings, row, "evidence"),
                               .remedy = table_text(findings, row, "remedy"),
                               .page = table_text(findings, row, "page")};
-    const double cost = table_number(findings, row, "cost_ns"), times = table_number(findings, row, "times"),
-                 span = table_sum(report_find(report, "devices"), "span_ns");
+    const struct table *devices = report_find(report, "devices");
+    const double cost = table_number(findings, row, "cost_ns"), times = table_number(findings, row, "times"), span = table_sum(devices, "span_ns");
     struct line line = {finding.cost, sizeof finding.cost};
     if (isnan(cost)) line_add(&line, "not known");
     else line_value(&line, "at most ", UNIT_NS, cost, "");
-    if (!isnan(cost) && span > 0) line_value(&line, ", ", UNIT_SHARE, cost / span, " of the GPU's time");
+    if (!isnan(cost) && span > 0) line_value(&line, ", ", UNIT_SHARE, cost / span, devices->row_count > 1 ? " of all GPUs' time together" : " of the GPU's time");
     if (times > 0) line_count(&line, " (", times, "time");
     if (times > 0) line_add(&line, ")");
     return finding;

@@ -1,0 +1,113 @@
+"""`custream report` of a trace in parts: whichever are given, in whatever order, nothing counts twice and what is not there is said."""
+import json
+
+import pytest
+
+from tests.apprun import calls_of
+from tests.handmade import GPU_TOTALS, HEADER, HOST, custream, render, slice_, trailer_of
+from tests.madetrace import MAIN, Made, by, only, process_range
+from tests.report import Report
+
+FIRST, MIDDLE, LAST = "goes on in the next part", "began in an earlier part, and goes on in the next", "began in an earlier part"
+
+
+def part(tmp_path, number, rows, name=None, **totals):
+    """A part of a trace, with these rows behind those that name its threads."""
+    made = Made()
+    made.stream(13)
+    header = [HEADER[0] + f'"part":{number},', *HEADER[1:]]
+    trailer = trailer_of({"lost_records": 0, "part": number, "continues": True, "parts_deleted": 0, **totals})
+    path = tmp_path / (name or f"t.{number}.json")
+    path.write_text(render(dict(enumerate(made.metas + made.rows + rows)), header, trailer))
+    return path
+
+
+def pushed(name, at, took, note=None):
+    return slice_("user_annotation", name, HOST, MAIN, at, took, **({"cs.note": note} if note else {}))
+
+
+def call(at):
+    return slice_("cuda_driver", "cuCtxSetCurrent", HOST, MAIN, at, 5)
+
+
+def run_of(*paths):
+    return only(tables_of(*paths)["run"])
+
+
+def tables_of(*paths):
+    done = custream("report", "--json", *paths)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return json.loads(done.stdout)["tables"]
+
+
+@pytest.fixture
+def three(tmp_path):
+    """A range in another of its name over all three parts, one over the end of the first, one of the process over all, and one inside the last."""
+    process = process_range("p", 1, 10, 100)
+    cut = [{**process[0], "args": {"cs.note": LAST}}, {**process[1], "args": {"cs.note": FIRST}}]
+    return [part(tmp_path, 1, [call(1), pushed("f", 20.5, 79.5, FIRST), pushed("f", 20, 80, FIRST), process[0], {**cut[1], "ts": 250}]),
+            part(tmp_path, 2, [pushed("f", 100.001, 49.999, LAST), pushed("f", 100, 100, MIDDLE), call(199),
+                               {**cut[0], "ts": 250}, {**cut[1], "ts": 250.001}]),
+            part(tmp_path, 3, [pushed("f", 200, 60, LAST), pushed("f", 210, 10), call(290), {**cut[0], "ts": 250}, {**process[1], "ts": 280}], continues=False)]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_a_range_that_is_cut_is_one(three, order):
+    tables = tables_of(*(three[i] for i in order))
+    ranges = by(tables["ranges"], "name")
+    assert [ranges["f"][key] for key in ("times", "total_ns", "shortest_ns", "longest_ns")] == [3, 240_000 + 129_500 + 10_000, 10_000, 240_000]
+    assert [ranges["p"][key] for key in ("times", "total_ns")] == [1, 270_000]
+    assert only(tables["run"])["whole"] == "yes"
+
+
+def test_a_piece_whose_rest_is_not_there_stays_a_piece(three):
+    """The range of the last part may be another one than that of the first."""
+    assert by(tables_of(three[0], three[2])["ranges"], "name")["f"]["times"] == 4
+
+
+@pytest.mark.parametrize("given,missing", [((0, 2), "part 2 is not among the files"), ((2,), "parts 1 to 2 are not among the files"),
+                                           ((1,), "part 1 is not among the files; another part follows"), ((1, 0), "another part follows")])
+def test_parts_that_are_not_there(three, given, missing):
+    assert run_of(*(three[i] for i in given))["whole"] == missing
+
+
+def test_parts_that_were_deleted(tmp_path):
+    paths = [part(tmp_path, 7, [call(1)], parts_deleted=5), part(tmp_path, 8, [call(9)], parts_deleted=6, continues=False)]
+    assert run_of(*paths)["whole"] == "6 parts deleted"
+
+
+def test_losses_of_all_parts_are_told(tmp_path):
+    gpu = {**GPU_TOTALS, "without_times": 2, "launches_without_kernel": 1}
+    paths = [part(tmp_path, 1, [call(1)], gpu=gpu), part(tmp_path, 2, [call(9)], continues=False)]
+    expected = "2 pieces of GPU work without times; 1 launch without its kernel"
+    assert run_of(*paths)["whole"] == expected == run_of(*reversed(paths))["whole"]
+
+
+def test_no_part_counts_twice(three):
+    for command in (("report", *three, three[1]), ("diff", three[0], "--after", *three, three[1])):
+        done = custream(*command)
+        assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+        assert f"{three[1]}: part 2 of the trace, as a file before it" in done.stderr
+
+
+def test_no_trace_counts_twice(tmp_path):
+    made = Made()
+    made.launch("k", 10, 20, 5)
+    paths = [tmp_path / "t.json", tmp_path / "copy.json"]
+    for path in paths:
+        path.write_text(made.text())
+    done = custream("report", *paths)
+    assert done.returncode == 2 and f"{paths[1]}: the same trace as a file before it" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_parts_of_a_program(run_app):
+    """Against its own count: calls, kernels and ranges are what they are without parts."""
+    env = {"CUSTREAM_FULL": "block", "CUSTREAM_TRACE_MAX": "1M,rotate:9999"}
+    run = run_app(["parts", "all", "2000"], env=env).check()
+    stem = run.trace.name.split(".json")[0]
+    parts = [path for path in run.trace.parent.iterdir() if path.name.startswith(stem) and ".json" in path.name]
+    assert len(parts) > 3
+    report = Report(*sorted(parts))
+    assert only(report["run"])["whole"] == "yes"
+    assert only(report["run"])["calls"] == calls_of(run.stdout).total()
+    assert {row["name"]: row["times"] for row in report["ranges"]} == {"all of the process": 1, "outer": 1, "inner": 1, "all of the thread": 1}
