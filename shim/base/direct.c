@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -91,6 +92,15 @@ CS_HIDDEN int fcntl(int fd, int what, ...)
     const long number = va_arg(rest, int);
     va_end(rest);
     return (int)syscall(SYS_fcntl, fd, what, number);
+}
+
+CS_HIDDEN int ioctl(int fd, unsigned long what, ...)
+{
+    va_list rest;
+    va_start(rest, what);
+    void *const to = va_arg(rest, void *);
+    va_end(rest);
+    return (int)syscall(SYS_ioctl, fd, what, to);
 }
 
 CS_HIDDEN int poll(struct pollfd *all, nfds_t n, int ms)

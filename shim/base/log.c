@@ -6,8 +6,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +54,22 @@ static bool is_the_same(void)
     remember_once();
     if (cs_load_acq(&standard_error.state) != KNOWN || fstat(STDERR_FILENO, &st)) return false;
     return st.st_dev == standard_error.device && st.st_ino == standard_error.inode;
+}
+
+static _Atomic bool is_terminal;
+
+static bool is_a_terminal(int fd)
+{
+    struct termios unused;
+    return !ioctl(fd, TCGETS, &unused);
+}
+
+bool cs_log_is_terminal(void) { return cs_load(&is_terminal); }
+
+void cs_log_look_for_terminal(void)
+{
+    CS_KEEP_ERRNO;
+    cs_store(&is_terminal, is_the_same() && is_a_terminal(STDERR_FILENO));
 }
 
 /* --- writing --- */

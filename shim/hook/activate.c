@@ -33,6 +33,7 @@
 #include "shim/object/stream.h"
 #include "shim/policy/hooks.h"
 #include "shim/policy/load.h"
+#include "shim/trace/closing.h"
 #include "shim/trace/writer.h"
 
 static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
@@ -100,6 +101,7 @@ static void activate_locked(void)
     bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
     if (!wanted) cs_store(&unwanted, getpid());
+    if (tracing || listens) cs_log_look_for_terminal();
     cs_runtime_begin(!cs_option_is(CS_OPTION_RUNTIME, "off"));
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
@@ -244,6 +246,7 @@ void cs_process_ends(void)
     cs_store_rel(&cs_mode, CS_MODE_PASS);
     cs_writer_finish(10000);
     cs_log_relay();
+    cs_closing_say();
 }
 
 void cs_process_execs(void)

@@ -19,6 +19,7 @@
 #include "shim/out/output.h"
 #include "shim/trace/annotation.h"
 #include "shim/trace/arrow.h"
+#include "shim/trace/closing.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/listener.h"
 #include "shim/trace/rotate.h"
@@ -162,6 +163,7 @@ static void finish(void)
         if (cs_load_acq(&stream->object.ref) && cs_load_acq(&stream->filled)) cs_timeline_stream_end(stream, cs_load(&stream->ended) ? cs_load(&stream->ended) : now);
     }
     cs_output_finish();
+    cs_closing_prepare();
 }
 
 /* The head of the file goes to disk at once: from here on it is valid however the process ends. */
@@ -278,6 +280,7 @@ void cs_writer_after_fork_in_child(void)
     cs_store(&had, false);
     if (cs_writer_alive() || cs_load(&writer.state) == CS_WORKER_FINISHING) cs_store(&writer.state, CS_WORKER_IDLE);
     cs_output_forget();
+    cs_closing_after_fork_in_child();
     cs_windows_after_fork_in_child();
     cs_stream_lives_forget();
     ended_streams = ended_events = ended_contexts = lingering_streams = 0;

@@ -440,10 +440,11 @@ def test_run_environment(tmp_path):
     assert env["LD_PRELOAD"] == str(SHIM.resolve())
     assert {k: v for k, v in env.items() if k.startswith("CUSTREAM_")} == {
         "CUSTREAM_TRACE": "a.json.gz", "CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "1M",
-        "CUSTREAM_TRACE_MAX": "2G", "CUSTREAM_GPU": "off", "CUSTREAM_LOG": "error"}  # a value among others
+        "CUSTREAM_TRACE_MAX": "2G", "CUSTREAM_GPU": "off", "CUSTREAM_LOG": "error",  # a value among others
+        "CUSTREAM_RUN": env["CUSTREAM_RUN"]}
     assert said == ""
     env, _ = environment()
-    assert not [name for name in env if name.startswith("CUSTREAM_")]
+    assert [name for name in env if name.startswith("CUSTREAM_")] == ["CUSTREAM_RUN"]
 
 
 def test_run_flag_beats_environment():

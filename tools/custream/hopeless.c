@@ -13,7 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is(const struct cs_settled *settled, enum cs_option id, const char *value) { return !strcmp(settled->value[id], value); }
+static bool is(const struct cs_settled *settled, enum cs_option id, const char *value) 
+{
+    return !strcmp(cs_option_word(id, settled->value[id]), value);
+}
 
 /* --- the file of the trace --- */
 

@@ -10,6 +10,7 @@
 #include "tools/custream/program.h"
 
 #include "shim/base/options.h"
+#include "shim/base/watch.h"
 #include "shim/policy/settle.h"
 
 #include <errno.h>
@@ -226,5 +227,6 @@ int command_run(int argc, char **argv)
         fputs("custream run: which program? 'custream help run' says more\n", stderr);
         return STATUS_UNUSABLE;
     }
+    setenv(CS_WATCH_VARIABLE, "-", 1);
     return shim_preload() ? program_become(argv + optind) : STATUS_UNUSABLE;
 }
