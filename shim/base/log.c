@@ -120,7 +120,7 @@ static struct slot {
     char line[LINE];
 } left[LEFT];
 static _Atomic cs_u32 left_in, left_lost;
-static cs_u32 left_out; /* of whoever relays */
+static _Atomic cs_u32 left_out; /* of whoever relays */
 static _Atomic bool relays;
 static _Atomic int apart[APART]; /* thread ids */
 
@@ -178,19 +178,25 @@ void cs_log_relay(void)
         if (ms == PATIENCE_MS) return;
         wait_a_little();
     }
-    for (struct slot *slot; turn_of(slot = &left[left_out % LEFT]) == left_out + 1; left_out++) {
+    cs_u32 out = cs_load(&left_out);
+    for (struct slot *slot; turn_of(slot = &left[out % LEFT]) == out + 1; cs_store(&left_out, ++out)) {
         put(slot->line, slot->size);
-        cs_store_rel(&slot->turn, left_out + LEFT - left_out % LEFT);
+        cs_store_rel(&slot->turn, out + LEFT - out % LEFT);
     }
     const cs_u32 lost = atomic_exchange(&left_lost, 0);
     if (lost) cs_log(CS_LOG_WARN, "%u more lines came too fast", lost);
     cs_store_rel(&relays, false);
 }
 
+void cs_log_settle(void)
+{
+    for (int ms = 0; ms < PATIENCE_MS && (turn_of(&left[cs_load(&left_out) % LEFT]) == cs_load(&left_out) + 1 || cs_load(&relays)); ms++) wait_a_little();
+}
+
 void cs_log_after_fork_in_child(void)
 {
     memset(left, 0, sizeof left);
-    left_out = 0;
+    cs_store(&left_out, 0);
     cs_store(&left_in, 0);
     cs_store(&left_lost, 0);
     cs_store(&relays, false);

@@ -41,6 +41,9 @@ void cs_log_apart(void);
 /* Prints what was left. Any thread that has the program's descriptors. */
 void cs_log_relay(void);
 
+/* Waits until what was left is printed, a moment at most. */
+void cs_log_settle(void);
+
 /* Called when a line has been left, on the thread that left it. NULL: nobody. */
 extern void (*cs_log_left)(void);
 

@@ -16,6 +16,7 @@
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
+#include "shim/base/watch.h"
 #include "shim/base/worker.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/backend.h"
@@ -101,7 +102,7 @@ static void activate_locked(void)
     bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
     if (!wanted) cs_store(&unwanted, getpid());
-    if (tracing || listens) cs_log_look_for_terminal();
+    if (tracing || listens) cs_log_look_for_terminal(), cs_watch_read();
     cs_runtime_begin(!cs_option_is(CS_OPTION_RUNTIME, "off"));
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
@@ -255,6 +256,7 @@ void cs_process_execs(void)
     CS_KEEP_UNCANCELLED;
     if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_load(&owner) != getpid()) return;
     cs_gpu_flush(2000);
+    cs_closing_exec();
     cs_writer_flush(10000);
     cs_log_relay();
 }

@@ -163,7 +163,6 @@ static void finish(void)
         if (cs_load_acq(&stream->object.ref) && cs_load_acq(&stream->filled)) cs_timeline_stream_end(stream, cs_load(&stream->ended) ? cs_load(&stream->ended) : now);
     }
     cs_output_finish();
-    cs_closing_prepare();
 }
 
 /* The head of the file goes to disk at once: from here on it is valid however the process ends. */
@@ -181,6 +180,7 @@ static bool begin(void)
     CS_TELL(begin);
     cs_timeline_begin(CS_BEGIN_FILE);
     cs_output_flush();
+    cs_closing_file();
     cs_store_rel(&had, true);
     return true;
 }
@@ -212,6 +212,7 @@ static void *run(void *unused)
     (void)unused;
     pthread_setname_np(pthread_self(), "custream");
     become_apart();
+    if (apart) cs_closing_begin();
     if (cs_load(&wanted) && !begin() && !needed) {
         cs_worker_set(&writer, CS_WORKER_FAILED);
         stand_by();
@@ -224,7 +225,8 @@ static void *run(void *unused)
         bool busy = round_once() > 1000;
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its arrows and ends of objects */
         cs_u64 time = cs_monotonic_ns();
-        if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), flushed = time;
+        if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), cs_closing_file(), flushed = time;
+        if (now == CS_WORKER_FLUSHING) cs_closing_flushed();
         if (cs_load(&had) && cs_output_full() && !told_full) {
             told_full = true;
             if (cs_writer_full) cs_writer_full();
@@ -234,6 +236,7 @@ static void *run(void *unused)
         cs_worker_pause(&writer, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS);
     }
     finish();
+    cs_closing_prepare(cs_load(&had));
     cs_worker_set(&writer, CS_WORKER_FINISHED);
     return NULL;
 }

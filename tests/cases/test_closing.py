@@ -18,7 +18,7 @@ def run_under(build, tmp_path, *argv, options=(), env=None, cwd=None, check=Fals
     """A program of the tests under `custream run`. The lines of custream's on its standard error come back, and all of it."""
     child = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("CUSTREAM_")}
     child["LD_LIBRARY_PATH"] = str(build / "fakecuda")
-    argv = [build / "tests" / argv[0] if "/" not in str(argv[0]) else argv[0], *argv[1:]]
+    argv = [own if (own := build / "tests" / str(argv[0])).exists() else argv[0], *argv[1:]]
     return subprocess.run([COMMAND, "run", *options, "--", *map(str, argv)], env=child | (env or {}), cwd=cwd or tmp_path, text=True, timeout=60,
                           check=check, **({"capture_output": True, "stdin": subprocess.DEVNULL} | given))
 

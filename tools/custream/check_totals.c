@@ -1,8 +1,7 @@
 /* Rules 10 and 12: the trailer's totals against what the rows add up to. */
 #include "tools/custream/check_totals.h"
 #include "tools/custream/check.h"
-
-#include "shim/base/verdict.h"
+#include "tools/custream/verdict.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -346,39 +345,15 @@ bool totals_judge(struct check *check, uint64_t line, const cJSON *trailer, size
 
 /* --- the summary's words --- */
 
-/* "A, B"; NULL: none. */
-static const char *refused_list(char *text, size_t size, const cJSON *refused)
-{
-    size_t n = 0;
-    const cJSON *what;
-    cJSON_ArrayForEach(what, refused)
-    {
-        const char *name = cJSON_GetStringValue(what);
-        if (n < size) n += (size_t)snprintf(text + n, size - n, "%s%s", what == refused->child ? "" : ", ", name ? name : "?");
-    }
-    return n ? text : NULL;
-}
-
 void totals_state(struct check *check, const cJSON *trailer)
 {
-    const cJSON *totals = member(trailer, "totals"), *not_written = member(totals, "not_written"), *gpu = member(totals, "gpu");
-    const char *source = cJSON_GetStringValue(member(gpu, "source"));
+    struct cs_verdict verdict;
     char list[512];
-    const struct cs_verdict verdict = {
-        .complete = !check->cut,
-        .ended = cJSON_GetStringValue(member(totals, "ended")),
-        .ended_by = cJSON_GetStringValue(member(totals, "ended_by")),
-        .tells_not_written = not_written,
-        .calls_not_written = (cs_u64)number_or_0(not_written, "calls"),
-        .work_not_written = (cs_u64)number_or_0(not_written, "gpu_work"),
-        .no_memory_for = refused_list(list, sizeof list, member(totals, "no_memory_for")),
-        .cause = check->merged ? "one of the merged traces is" : *check->sums.cut_cause ? check->sums.cut_cause : NULL,
-        .lost_calls = check->sums.lost_calls,
-        .lost_work = check->sums.lost_work,
-        .no_gpu_times = totals && !check->merged && (!source || !strcmp(source, "none")),
-        .untimed = (cs_u64)(number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times")),
-        .gpu_cause = source && !strcmp(source, "events") ? NULL : cJSON_GetStringValue(member(gpu, "cause")),
-    };
+    verdict_read(&verdict, trailer, list, sizeof list);
+    verdict.lost_calls = check->sums.lost_calls; /* of this part */
+    verdict.lost_work = check->sums.lost_work;
+    if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
+    else if (*check->sums.cut_cause) verdict.cause = check->sums.cut_cause;
     cs_verdict_state(check->state, sizeof check->state, 0, &verdict);
     cs_verdict_losses(check->losses, sizeof check->losses, 0, &verdict);
     text_print(check->state);
