@@ -78,12 +78,9 @@ bool cs_watch_end(void)
     char answer[16] = "";
     TELL("end");
     if (fd < 0) return false;
-    ssize_t n = read(fd, answer, sizeof answer - 1);
-    if (n > 0 && !strcmp(answer, "wait") && be_patient(REPORT_PATIENCE_S)) {
-        n = read(fd, answer, sizeof answer - 1);
-        return true; /* it has said that it is at it */
-    }
-    return n > 0;
+    if (read(fd, answer, sizeof answer - 1) <= 0 || !strcmp(answer, "speak")) return false;
+    if (!strcmp(answer, "wait") && be_patient(REPORT_PATIENCE_S) && read(fd, answer, sizeof answer - 1) < 0) {} /* it is at it, and will be done */
+    return true;
 }
 
 void cs_watch_after_fork_in_child(void) { fd = -1; }

@@ -10,7 +10,7 @@
  *   exec           all is in the file, and the process may become another program now
  *   end            the file is complete; the process waits for the answer before it ends
  *
- * Answers to `end`: "wait" (for another answer, since a report is made), "done".
+ * Answers to `end`: "done", since all is said; "wait", for another answer, since a report is made; "speak", since the run has ended and the process lives on.
  */
 #ifndef CS_BASE_WATCH_H
 #define CS_BASE_WATCH_H
@@ -26,6 +26,9 @@
 /* Set by `custream run` for the processes of its run: the socket's name, "-" where there is no watcher. No option: nobody sets it by hand. */
 #define CS_WATCH_VARIABLE "CUSTREAM_RUN"
 enum { CS_WATCH_PACKET = PATH_MAX + 64 };
+
+/* What is said of a rule that was used for no stream: its place, its conditions. The library or the watcher says it. */
+#define CS_UNUSED_RULE "rules[%d] was used for no stream (%s)"
 
 static inline socklen_t cs_watch_address(struct sockaddr_un *address, const char *name)
 {

@@ -37,6 +37,7 @@
 #include "shim/trace/closing.h"
 #include "shim/trace/writer.h"
 
+static _Atomic bool told_rules;  /* which were not used */
 static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
 
 CS_READ_MOSTLY void (*cs_activated)(void);
@@ -65,6 +66,7 @@ static void after_fork_in_child(void)
     cs_mode_after_fork_in_child();
     cs_annotate_after_fork_in_child();
     cs_store(&owner, getpid());
+    cs_store(&told_rules, false);
     cs_window_after_fork_in_child();
     cs_ctl_after_fork_in_child();
     if (cs_load(&unwanted)) cs_store(&unwanted, getpid());
@@ -102,7 +104,7 @@ static void activate_locked(void)
     bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
     if (!wanted) cs_store(&unwanted, getpid());
-    if (tracing || listens) cs_log_look_for_terminal(), cs_watch_read();
+    if (wanted) cs_log_look_for_terminal(), cs_watch_read();
     cs_runtime_begin(!cs_option_is(CS_OPTION_RUNTIME, "off"));
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
@@ -248,6 +250,7 @@ void cs_process_ends(void)
     cs_writer_finish(10000);
     cs_log_relay();
     cs_closing_say();
+    if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_unused_rules_say();
 }
 
 void cs_process_execs(void)

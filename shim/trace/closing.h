@@ -22,6 +22,9 @@ void cs_closing_exec(void);
 /* Once, on a thread that has the program's descriptors, after that. Safe in a signal handler. */
 void cs_closing_say(void);
 
+/* Whether what belongs beside that line is the library's to say: it is wanted, and no watcher says it. After cs_closing_say. */
+bool cs_closing_speaks(void);
+
 void cs_closing_after_fork_in_child(void);
 
 #endif

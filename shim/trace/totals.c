@@ -21,6 +21,7 @@
 #include "shim/trace/windows.h"
 
 struct cs_totals cs_totals;
+char *(*cs_totals_add)(char *at, size_t room);
 
 static struct {
     cs_u64 calls, works, begin_ns, end_ns;
@@ -353,6 +354,7 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     at = cs_windows_put_totals(at, brief);
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) at = put_parts(at);
     at = final && !brief ? put_leaks(at, end) : cs_put_literal(at, "}");
+    if (cs_totals_add && !brief && end - at > 8192) at = cs_totals_add(at, (size_t)(end - at) - 4096);
     return cs_put_literal(at, "}\n");
 }
 

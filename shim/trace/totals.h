@@ -41,6 +41,9 @@ void cs_totals_part_begin(void);
 void cs_totals_part_undo(void);
 cs_u64 cs_totals_before(void); /* what the part before it recorded */
 
+/* What stands above adds to the trailer, in at most so many bytes; NULL: nothing. Set before the writer starts. */
+extern char *(*cs_totals_add)(char *at, size_t room);
+
 char *cs_totals_header(char *at);
 extern const struct cs_output_teller cs_totals_teller; /* for the file: the trailer, and what becomes of the sums */
 

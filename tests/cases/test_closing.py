@@ -189,3 +189,69 @@ def test_other_lines_do_not_change(run_app):
     """A wrong value is still said by hand."""
     run = run_app(["ending", "exit"], env={"CUSTREAM_QUIET": "maybe"})
     assert said(run) == ["custream: warning: CUSTREAM_QUIET=maybe is not valid: allowed is on|off|1|0; using off"]
+
+
+# ---- rules that were used for nothing ----
+
+RULES = [{"match": {"library": "libnccl*", "nonblocking": True, "priority": -2, "context": "created"}, "set": {"priority": -5}},
+         {"match": {"library": "ending"}, "set": {"name": "x"}},
+         {"match": {"thread": 'no"ne', "nth": 2}, "set": {"record": False}},
+         {"match": {"library": "nobody"}, "set": {"default_stream": "per-thread"}}]
+UNUSED = [{"rule": 0, "match": 'library "libnccl*", nonblocking true, priority -2, context created'}, {"rule": 2, "match": 'thread "no"ne", nth 2'},
+          {"rule": 3, "match": 'library "nobody"'}]
+UNUSED_LINES = [f"custream: policy: rules[{row['rule']}] was used for no stream ({row['match']})" for row in UNUSED]
+
+
+def test_rules_that_matched_no_stream(build, tmp_path):
+    """Said behind the closing line, and in the trace; those that were used are not."""
+    policy = json.dumps({"rules": RULES})
+    done = run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json", "--policy", policy])
+    closing, *rules = lines(done)
+    assert GOOD.fullmatch(closing) and rules == UNUSED_LINES
+    assert read(tmp_path / "t.json").json["unusedRules"] == UNUSED
+    assert run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json", "--quiet", "--policy", policy]).stderr == ""
+
+
+def test_rules_without_a_trace_and_by_hand(build, tmp_path):
+    policy = json.dumps({"rules": RULES})
+    done = run_under(build, tmp_path, "ending", "exit", options=["--trace=off", "--policy", policy])
+    assert done.returncode == 5 and lines(done) == UNUSED_LINES
+    rc, shown = on_terminal(build, [build / "tests/ending", "exit"], {"CUSTREAM_TRACE": "t.json", "CUSTREAM_POLICY": policy}, tmp_path)
+    assert rc == 5 and shown.splitlines()[1:] == UNUSED_LINES
+
+
+def test_a_rule_that_some_process_of_the_run_used(build, tmp_path):
+    policy = json.dumps({"rules": [{"match": {"library": name}, "set": {"name": "x"}} for name in ("ending", "burst", "nobody")]})
+    script = f"{build}/tests/ending exit; {build}/tests/burst 1 10 >&2; exit 0"
+    *_, last = said_lines = lines(run_under(build, tmp_path, "sh", "-c", script, options=["-o", "t-%p.json", "--policy", policy]))
+    assert len(said_lines) == 3 and last == 'custream: policy: rules[2] was used for no stream (library "nobody")'
+
+
+def test_all_rules_used_leave_nothing_in_the_trace(build, tmp_path):
+    rules = [{"match": {"library": "ending"}, "set": {"name": "x"}}]
+    run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json", "--policy", json.dumps({"rules": rules})])
+    assert "unusedRules" not in read(tmp_path / "t.json").json
+
+
+def test_by_hand_a_pipe_hears_nothing_of_rules(run_app):
+    run = run_app(["ending", "exit"], env={"CUSTREAM_POLICY": json.dumps({"rules": RULES})})
+    assert run.rc == 5 and run.stderr == "" and read(run.trace).json["unusedRules"] == UNUSED
+
+
+# ---- the rank ----
+
+def test_the_default_name_carries_the_rank(build, tmp_path):
+    for env, tail in [({"RANK": "3"}, "-r3"), ({"SLURM_PROCID": "12"}, "-r12"), ({}, "")]:
+        done = run_under(build, tmp_path, "ending", "exit", env=env)
+        name = GOOD.fullmatch(only_line(done))["path"]
+        assert re.fullmatch(rf"custream-ending-\d+{tail}\.json", name) and (tmp_path / name).exists()
+    done = run_under(build, tmp_path, "ending", "exit", options=["-o", "mine-%p.json"], env={"RANK": "3"})
+    assert re.fullmatch(r"mine-\d+\.json", GOOD.fullmatch(only_line(done))["path"])
+
+
+def test_a_rank_that_nobody_has_set(run_app, tmp_path):
+    run = run_app(["ending", "exit"], env={"CUSTREAM_TRACE": "t-%r.json"}, cwd=tmp_path)
+    (line,) = said(run)
+    assert line.startswith("custream: warning: CUSTREAM_TRACE=t-%r.json: %r is 0, since no launcher has set a rank (RANK, OMPI_COMM_WORLD_RANK, ")
+    assert (tmp_path / "t-0.json").exists()
+    assert not said(run_app(["ending", "exit"], env={"CUSTREAM_TRACE": "u-%r.json", "RANK": "0"}, cwd=tmp_path))

@@ -11,10 +11,9 @@ import pytest
 
 from tests.apprun import calls_in, calls_of, read
 from tests.cases.test_closing import GOOD, lines, only_line, run_under
-from tests.handmade import COMMAND, custream
+from tests.handmade import COMMAND, NO_CUDA, custream
 from tests.trace import check_file
 
-NO_CUDA = "custream: no CUDA was called: no trace"
 BY = "incomplete: ended by {}, and what came in the last half second may be missing"
 
 
@@ -170,7 +169,7 @@ def test_a_run_in_a_run_is_one_run(build, tmp_path):
     done = run_under(build, tmp_path, COMMAND, "run", build / "tests/ending", "exit", options=["-o", "t.json"])
     assert done.returncode == 5 and GOOD.fullmatch(only_line(done))
     done = run_under(build, tmp_path, COMMAND, "run", "true")
-    assert done.stderr == NO_CUDA + "\n"
+    assert done.stderr == NO_CUDA
 
 
 def test_who_lives_on_is_finished_without_a_word(build, tmp_path):
@@ -183,12 +182,28 @@ def test_who_lives_on_is_finished_without_a_word(build, tmp_path):
     until(lambda: ended_by(tmp_path / "t.json")[0] == "SIGTERM")
 
 
+def test_who_lives_on_and_ends_well_speaks_for_itself(build, tmp_path):
+    """The program is a shell that ends at once, and its job goes on with the same standard error."""
+    done = run_under(build, tmp_path, "sh", "-c", f"{build}/tests/burst 1 1000 1500 >out.txt & while [ ! -s t.json ]; do sleep 0.1; done", options=["-o", "t.json"])
+    found = GOOD.fullmatch(only_line(done))
+    assert found["path"] == "t.json" and calls_in(read(tmp_path / "t.json")) == calls_of((tmp_path / "out.txt").read_text())
+
+
+def test_more_processes_than_descriptors(build, tmp_path):
+    """The watcher takes as many as it may have; who has to wait is heard when another has gone."""
+    script = f"ulimit -n 24; exec {COMMAND} run -o t-%p.json sh -c 'for i in 1 2 3 4 5 6 7 8 9; do {build}/tests/burst 1 100 1500 >/dev/null & done; wait'"
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment(build), capture_output=True, text=True, timeout=60, check=False)
+    files = list(tmp_path.glob("t-*.json"))
+    assert done.returncode == 0 and len(files) == 9 and {read(path).verdict for path in files} == {"ok"}
+    assert len(lines(done)) == 9
+
+
 # ---- nothing was recorded ----
 
 def test_no_cuda(build, tmp_path):
     for argv in (["true"], ["sh", "-c", "exit 7"], [sys.executable, "-c", "pass"]):
         done = run_under(build, tmp_path, *argv) if "/" in argv[0] else custream("run", *argv, cwd=tmp_path)
-        assert done.stderr == NO_CUDA + "\n"
+        assert done.stderr == NO_CUDA
     for argv in (["--quiet", "true"], ["--trace=off", "true"]):
         assert custream("run", *argv, cwd=tmp_path).stderr == ""
     assert custream("run", "true", cwd=tmp_path, env={"CUSTREAM_QUIET": "1"}).stderr == ""
@@ -218,7 +233,7 @@ def test_report_of_a_program_that_was_killed_or_is_not_the_one_that_uses_cuda(bu
     done = run_under(build, tmp_path, "sh", "-c", f"{build}/tests/ending exit; exit 4", options=["--report", "-o", "t.json"])
     assert done.returncode == 4 and "ending (rank 0, process" in done.stderr
     done = custream("run", "--report", "true", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, NO_CUDA + "\n")
+    assert (done.returncode, done.stderr) == (0, NO_CUDA)
 
 
 def test_report_without_a_trace_is_hopeless(tmp_path):
@@ -278,11 +293,13 @@ def test_what_the_watcher_holds(build, tmp_path):
     run = begin(build, tmp_path, "/bin/sleep", "60", env={"MARK": mark}, pass_fds=[writing])
     os.close(writing)
     (pid,) = until(lambda: watchers(mark))
-    until(lambda: os.readlink(f"/proc/{pid}/cwd") == "/")
-    held = {fd: os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+
+    def held():
+        return {fd: os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    until(lambda: sorted(re.sub(r"\d+", "N", what) for fd, what in held().items() if int(fd) > 2) == ["anon_inode:[pidfd]", "socket:[N]"])
     error = os.readlink(f"/proc/self/fd/{run.stderr.fileno()}")
-    assert [fd for fd, what in held.items() if what == error] == ["2"] and held["0"] == held["1"] == "/dev/null"
-    assert sorted(re.sub(r"\d+", "N", what) for fd, what in held.items() if int(fd) > 2) == ["anon_inode:[pidfd]", "socket:[N]"]
+    assert [fd for fd, what in held().items() if what == error] == ["2"] and held()["0"] == held()["1"] == "/dev/null"
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
     assert os.getsid(pid) == pid and os.getpgid(pid) == pid
     with open(f"/proc/{pid}/status") as status:
         assert int(re.search(r"PPid:\t(\d+)", status.read())[1]) != run.pid

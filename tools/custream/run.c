@@ -147,7 +147,7 @@ static bool policy_ok(struct watch_plan *plan)
     if (!ok) fprintf(stderr, "custream run: %s\n", error);
     ok = ok && !run_hopeless(&settled, plan->report);
     if (ok) {
-        plan->quiet = !strcmp(cs_option_word(CS_OPTION_QUIET, settled.value[CS_OPTION_QUIET]), "on");
+        plan->quiet = !strcmp(cs_option_word(CS_OPTION_QUIET, settled.value[CS_OPTION_QUIET]), "on") || !strcmp(settled.value[CS_OPTION_LOG], "error");
         plan->off = !strcmp(settled.value[CS_OPTION_TRACE], "off") && strcmp(settled.value[CS_OPTION_CTL], "on");
     }
     bool is_path = given && file.name == given;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ static void close_others(const int *kept, size_t count)
 static void let_go_of_the_program(const struct watched *watched)
 {
     sigset_t all;
+    struct rlimit files;
     const int kept[] = {watched->listener, watched->root, watched->leash}, nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     setsid();
     sigfillset(&all);
@@ -55,6 +57,7 @@ static void let_go_of_the_program(const struct watched *watched)
         if (fcntl(STDERR_FILENO, F_GETFD) < 0) dup2(nothing, STDERR_FILENO);
     }
     close_others(kept, CS_COUNT(kept));
+    if (!getrlimit(RLIMIT_NOFILE, &files)) files.rlim_cur = files.rlim_max, setrlimit(RLIMIT_NOFILE, &files); /* three for each process */
     prctl(PR_SET_NAME, "custream-watch");
     if (chdir("/")) {} /* then its folder stays in use */
 }

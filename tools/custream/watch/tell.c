@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/watch.h"
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
 
@@ -61,6 +62,38 @@ static void tell_audit(const cJSON *trailer)
     else say("custream: audit: %s, as far as was recorded", verdict);
 }
 
+/* A rule is unused if it is so in every trace: what the first one does not list was used there. */
+static void unused_add(struct told *told, int rule, const char *match)
+{
+    for (size_t i = 0; i < told->unused_count; i++) {
+        if (told->unused[i].rule != rule || strcmp(told->unused[i].match, match)) continue;
+        told->unused[i].traces++;
+        return;
+    }
+    char *copy = told->traces == 1 ? strdup(match) : NULL;
+    if (!copy) return;
+    told->unused = array_room(told->unused, told->unused_count, &told->unused_capacity, sizeof *told->unused);
+    told->unused[told->unused_count++] = (struct unused){rule, copy, 1};
+}
+
+static void unused_read(struct told *told, const cJSON *trailer)
+{
+    const cJSON *one;
+    told->traces++;
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(trailer, "unusedRules"))
+    {
+        const cJSON *rule = cJSON_GetObjectItemCaseSensitive(one, "rule");
+        const char *match = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "match"));
+        if (cJSON_IsNumber(rule) && match) unused_add(told, rule->valueint, match);
+    }
+}
+
+static void unused_say(const struct told *told)
+{
+    for (size_t i = 0; i < told->unused_count; i++)
+        if (told->unused[i].traces == told->traces) say("custream: policy: " CS_UNUSED_RULE, told->unused[i].rule, told->unused[i].match);
+}
+
 static void tell_verdict(const char *shown, const struct cs_verdict *verdict)
 {
     char line[LINE_MOST + 1];
@@ -80,6 +113,7 @@ void tell_trace(struct told *told, const char *path, const cJSON *trailer, const
         if (by) say("custream: %s: ended by %s; it has no end that can be read: custream check %s", shown, by, shown);
         return;
     }
+    unused_read(told, trailer);
     verdict_read(&verdict, trailer, room, sizeof room);
     if (by && !verdict.complete) tell_audit(trailer);
     if (told->lines < LINES_MOST || !is_whole(&verdict)) {
@@ -100,6 +134,7 @@ void tell_end(struct told *told, bool met, const struct watch_plan *plan)
     if (told->more.files)
         say("custream: %llu more trace%s: %llu calls, %llu GPU operations, nothing lost", told->more.files, told->more.files == 1 ? "" : "s",
             told->more.calls, told->more.operations);
+    unused_say(told);
     if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
 }
 

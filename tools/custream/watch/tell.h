@@ -12,6 +12,12 @@ struct told {
     struct {
         unsigned long long files, calls, operations, lost;
     } more; /* for which there was no line of their own */
+    struct unused {
+        int rule;
+        char *match;
+        size_t traces; /* in which it was not used */
+    } *unused;         /* rules of the policy */
+    size_t unused_count, unused_capacity, traces;
     char **files;
     size_t file_count, file_capacity;
 };

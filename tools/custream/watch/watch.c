@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -22,7 +23,8 @@
 #include "tools/custream/verdict.h"
 #include "tools/custream/watch/tell.h"
 
-enum { EXEC_S = 3 };
+/* Descriptors: of one process, and for all else. */
+enum { EXEC_S = 3, OF_ONE = 3, KEPT_FREE = 16 };
 
 /* A process that uses CUDA: from its connection to its end. */
 struct process {
@@ -39,6 +41,7 @@ struct process {
 static struct watch {
     struct watched *watched;
     struct process *processes;
+    size_t count, most; /* of them, and for how many there are descriptors */
     struct told told;
     int asks;       /* who waits for the report; -1: nobody */
     int reporting;  /* a pidfd of who makes it; -1: nobody does */
@@ -59,14 +62,17 @@ static time_t now(void)
 
 static void process_free(struct process *process)
 {
+    watch.count--;
     if (process->fd >= 0) close(process->fd);
     ending_close(&process->ending);
     free(process->path);
     free(process);
 }
 
-static void take_in(int listener)
+/* False: nobody is taken in. Where there are too many, the next is when somebody has gone. */
+static bool take_in(int listener)
 {
+    if (watch.count >= watch.most) return false;
     struct ucred peer = {0};
     socklen_t size = sizeof peer;
     const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -75,10 +81,12 @@ static void take_in(int listener)
     if (!ours) {
         if (fd >= 0) close(fd);
         free(process);
-        return;
+        return fd >= 0;
     }
     *process = (struct process){.next = watch.processes, .fd = fd, .pid = peer.pid, .ending = ending_of(peer.pid)};
     watch.processes = process;
+    watch.count++;
+    return true;
 }
 
 /* The process has ended, or has become another program; `by`: before its file was complete. */
@@ -137,7 +145,9 @@ static void process_ends(struct process *process)
 {
     process->ended = true;
     process_over(process, NULL);
-    if (process->pid == watch.watched->root_pid && report_begins()) {
+    if (watch.root_gone) {
+        if (write(process->fd, "speak", 5) < 0) {}
+    } else if (process->pid == watch.watched->root_pid && report_begins()) {
         watch.asks = fcntl(process->fd, F_DUPFD_CLOEXEC, 3);
         if (write(process->fd, "wait", 4) < 0) {}
     } else if (write(process->fd, "done", 4) < 0) {
@@ -202,7 +212,7 @@ static void sweep(void)
 /* All that is there, without waiting. */
 static void catch_up(void)
 {
-    while (is_ready(watch.watched->listener)) take_in(watch.watched->listener);
+    while (is_ready(watch.watched->listener) && take_in(watch.watched->listener)) {}
     for (struct process *process = watch.processes; process; process = process->next)
         if (process->fd >= 0) listen_to(process);
     sweep();
@@ -213,7 +223,7 @@ static void wait_for_news(void)
     static struct pollfd *all;
     static size_t capacity;
     size_t n = 0;
-    const int first[] = {watch.watched->listener, watch.root_gone ? -1 : watch.watched->root, watch.reporting};
+    const int first[] = {watch.count < watch.most ? watch.watched->listener : -1, watch.root_gone ? -1 : watch.watched->root, watch.reporting};
     for (size_t i = 0; i < CS_COUNT(first); i++) {
         all = array_room(all, n, &capacity, sizeof *all);
         all[n++] = (struct pollfd){.fd = first[i], .events = POLLIN};
@@ -243,7 +253,9 @@ static void root_ends(void)
 _Noreturn void watch_run(struct watched *watched)
 {
     char word;
+    struct rlimit files;
     watch.watched = watched;
+    watch.most = !getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > KEPT_FREE + OF_ONE ? (files.rlim_cur - KEPT_FREE) / OF_ONE : 1;
     watch.told = (struct told){.folder = watched->folder ? watched->folder : "", .quiet = watched->plan.quiet};
     signal(SIGPIPE, SIG_IGN);
     const bool started = !read(watched->leash, &word, 1); /* all signals are blocked */
