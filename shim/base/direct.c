@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -93,6 +94,15 @@ CS_HIDDEN int fcntl(int fd, int what, ...)
     return (int)syscall(SYS_fcntl, fd, what, number);
 }
 
+CS_HIDDEN int ioctl(int fd, unsigned long what, ...)
+{
+    va_list rest;
+    va_start(rest, what);
+    void *const to = va_arg(rest, void *);
+    va_end(rest);
+    return (int)syscall(SYS_ioctl, fd, what, to);
+}
+
 CS_HIDDEN int poll(struct pollfd *all, nfds_t n, int ms)
 {
     struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
@@ -103,6 +113,7 @@ CS_HIDDEN int poll(struct pollfd *all, nfds_t n, int ms)
 
 CS_HIDDEN int socket(int family, int type, int protocol) { return (int)syscall(SYS_socket, family, type, protocol); }
 CS_HIDDEN int bind(int fd, const struct sockaddr *name, socklen_t size) { return (int)syscall(SYS_bind, fd, name, size); }
+CS_HIDDEN int connect(int fd, const struct sockaddr *name, socklen_t size) { return (int)syscall(SYS_connect, fd, name, size); }
 CS_HIDDEN int listen(int fd, int clients) { return (int)syscall(SYS_listen, fd, clients); }
 
 CS_HIDDEN int accept4(int fd, struct sockaddr *restrict name, socklen_t *restrict size, int flags)
@@ -113,6 +124,11 @@ CS_HIDDEN int accept4(int fd, struct sockaddr *restrict name, socklen_t *restric
 CS_HIDDEN int getsockopt(int fd, int level, int name, void *restrict to, socklen_t *restrict size)
 {
     return (int)syscall(SYS_getsockopt, fd, level, name, to, size);
+}
+
+CS_HIDDEN int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
+{
+    return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
 }
 
 CS_HIDDEN ssize_t recv(int fd, void *to, size_t n, int flags) { return syscall(SYS_recvfrom, fd, to, n, flags, NULL, NULL); }

@@ -6,8 +6,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +54,22 @@ static bool is_the_same(void)
     remember_once();
     if (cs_load_acq(&standard_error.state) != KNOWN || fstat(STDERR_FILENO, &st)) return false;
     return st.st_dev == standard_error.device && st.st_ino == standard_error.inode;
+}
+
+static _Atomic bool is_terminal;
+
+static bool is_a_terminal(int fd)
+{
+    struct termios unused;
+    return !ioctl(fd, TCGETS, &unused);
+}
+
+bool cs_log_is_terminal(void) { return cs_load(&is_terminal); }
+
+void cs_log_look_for_terminal(void)
+{
+    CS_KEEP_ERRNO;
+    cs_store(&is_terminal, is_the_same() && is_a_terminal(STDERR_FILENO));
 }
 
 /* --- writing --- */
@@ -102,7 +120,7 @@ static struct slot {
     char line[LINE];
 } left[LEFT];
 static _Atomic cs_u32 left_in, left_lost;
-static cs_u32 left_out; /* of whoever relays */
+static _Atomic cs_u32 left_out; /* of whoever relays */
 static _Atomic bool relays;
 static _Atomic int apart[APART]; /* thread ids */
 
@@ -160,19 +178,25 @@ void cs_log_relay(void)
         if (ms == PATIENCE_MS) return;
         wait_a_little();
     }
-    for (struct slot *slot; turn_of(slot = &left[left_out % LEFT]) == left_out + 1; left_out++) {
+    cs_u32 out = cs_load(&left_out);
+    for (struct slot *slot; turn_of(slot = &left[out % LEFT]) == out + 1; cs_store(&left_out, ++out)) {
         put(slot->line, slot->size);
-        cs_store_rel(&slot->turn, left_out + LEFT - left_out % LEFT);
+        cs_store_rel(&slot->turn, out + LEFT - out % LEFT);
     }
     const cs_u32 lost = atomic_exchange(&left_lost, 0);
     if (lost) cs_log(CS_LOG_WARN, "%u more lines came too fast", lost);
     cs_store_rel(&relays, false);
 }
 
+void cs_log_settle(void)
+{
+    for (int ms = 0; ms < PATIENCE_MS && (turn_of(&left[cs_load(&left_out) % LEFT]) == cs_load(&left_out) + 1 || cs_load(&relays)); ms++) wait_a_little();
+}
+
 void cs_log_after_fork_in_child(void)
 {
     memset(left, 0, sizeof left);
-    left_out = 0;
+    cs_store(&left_out, 0);
     cs_store(&left_in, 0);
     cs_store(&left_lost, 0);
     cs_store(&relays, false);

@@ -28,6 +28,10 @@ void cs_log_report(const char *subject, const char *format, ...) CS_PRINTF(2, 3)
         if (!atomic_exchange(&said_, true)) cs_log(level, __VA_ARGS__);                                                                              \
     } while (0)
 
+/* Whether stderr was a terminal when it was last looked at; which is done by the latter, on a thread that has the program's descriptors. */
+bool cs_log_is_terminal(void);
+void cs_log_look_for_terminal(void);
+
 /* Takes the file that descriptor 2 is now for stderr. */
 void cs_log_remember(void);
 
@@ -36,6 +40,9 @@ void cs_log_apart(void);
 
 /* Prints what was left. Any thread that has the program's descriptors. */
 void cs_log_relay(void);
+
+/* Waits until what was left is printed, a moment at most. */
+void cs_log_settle(void);
 
 /* Called when a line has been left, on the thread that left it. NULL: nobody. */
 extern void (*cs_log_left)(void);

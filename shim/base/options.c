@@ -7,6 +7,7 @@
 
 #include "shim/base/log.h"
 #include "shim/base/settings.h"
+#include "shim/base/watch.h"
 
 #define ENV_PREFIX "CUSTREAM_"
 
@@ -129,9 +130,16 @@ const char *cs_option_check(enum cs_option id, const char *value)
     return ok ? NULL : info->allowed;
 }
 
+const char *cs_option_word(enum cs_option id, const char *value)
+{
+    if (cs_option_info[id].type != CS_TYPE_SWITCH) return value;
+    return !strcmp(value, "1") ? "on" : !strcmp(value, "0") ? "off" : value;
+}
+
 static void option_set(enum cs_option id, const char *value)
 {
     char *text = id == CS_OPTION_POLICY ? policy_text : texts[id];
+    value = cs_option_word(id, value);
     value_of[id].text = strcpy(text, value);
     if (cs_option_info[id].type == CS_TYPE_SIZE) parse_size(value, &value_of[id].size);
     if (cs_option_info[id].type == CS_TYPE_LIMIT) parse_limit(value, &value_of[id].size, &value_of[id].parts);
@@ -175,7 +183,7 @@ static void warn_unknown(const char *entry)
 {
     const char *name = entry + strlen(ENV_PREFIX);
     size_t n = strcspn(name, "="), edits;
-    if (!strncmp(name, "FAKE_", 5)) return; /* the simulated GPU's own */
+    if (!strncmp(name, "FAKE_", 5) || !strncmp(entry, CS_WATCH_VARIABLE "=", sizeof CS_WATCH_VARIABLE)) return; /* the simulated GPU's own; custream run's */
     enum cs_option best = cs_option_like(name, n, &edits);
     const char *id = cs_option_info[best].id;
     if (n == strlen(id) && !strncmp(name, id, n)) return;

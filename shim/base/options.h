@@ -32,6 +32,9 @@ extern const struct cs_option_info cs_option_info[CS_OPTION_COUNT];
 /* NULL if `value` is valid for the option, else a static text that says what is allowed. Any thread. */
 const char *cs_option_check(enum cs_option id, const char *value);
 
+/* A valid value in the one word that stands for it: "on" for the "1" of a SWITCH. */
+const char *cs_option_word(enum cs_option id, const char *value);
+
 /* Reads the environment. Called once, before any getter, by one thread. Unknown CUSTREAM_ variables get a line each. */
 void cs_options_read(void);
 

@@ -16,6 +16,7 @@
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
+#include "shim/base/watch.h"
 #include "shim/base/worker.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/backend.h"
@@ -33,8 +34,10 @@
 #include "shim/object/stream.h"
 #include "shim/policy/hooks.h"
 #include "shim/policy/load.h"
+#include "shim/trace/closing.h"
 #include "shim/trace/writer.h"
 
+static _Atomic bool told_rules;  /* which were not used */
 static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
 
 CS_READ_MOSTLY void (*cs_activated)(void);
@@ -63,6 +66,7 @@ static void after_fork_in_child(void)
     cs_mode_after_fork_in_child();
     cs_annotate_after_fork_in_child();
     cs_store(&owner, getpid());
+    cs_store(&told_rules, false);
     cs_window_after_fork_in_child();
     cs_ctl_after_fork_in_child();
     if (cs_load(&unwanted)) cs_store(&unwanted, getpid());
@@ -100,6 +104,7 @@ static void activate_locked(void)
     bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
     if (!wanted) cs_store(&unwanted, getpid());
+    if (wanted) cs_log_look_for_terminal(), cs_watch_read();
     cs_runtime_begin(!cs_option_is(CS_OPTION_RUNTIME, "off"));
     if (tracing || listens) cs_nvtx_say();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
@@ -244,6 +249,8 @@ void cs_process_ends(void)
     cs_store_rel(&cs_mode, CS_MODE_PASS);
     cs_writer_finish(10000);
     cs_log_relay();
+    cs_closing_say();
+    if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_unused_rules_say();
 }
 
 void cs_process_execs(void)
@@ -252,6 +259,7 @@ void cs_process_execs(void)
     CS_KEEP_UNCANCELLED;
     if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_load(&owner) != getpid()) return;
     cs_gpu_flush(2000);
+    cs_closing_exec();
     cs_writer_flush(10000);
     cs_log_relay();
 }

@@ -55,6 +55,8 @@ static void show_path(void)
 
 const char *cs_output_path(void) { return cs_load_acq(&shown_path); }
 
+struct cs_file_id cs_output_id(void) { return out.id; }
+
 bool cs_output_full(void) { return out.full; }
 const char *cs_output_full_cause(void) { return out.full_cause; }
 

@@ -33,6 +33,7 @@ bool cs_output_open(const struct cs_output_teller *teller);
 
 /* Where the file is, "" before there is one; the text stays valid. Any thread. */
 const char *cs_output_path(void);
+struct cs_file_id cs_output_id(void); /* out/part.h; the thread's that writes */
 
 /* Room for one event of at most CS_EVENT_MAX bytes, and what was used of it. */
 char *cs_output_room(void);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "shim/base/claim.h"
+#include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/out/gzip.h"
 
@@ -32,30 +33,53 @@ static int number_of(const char *const *names)
     return -1;
 }
 
+static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
+
 int cs_process_rank(int *world_size)
 {
-    static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
     static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
     *world_size = number_of(sizes);
     return number_of(ranks);
 }
 
+/* All processes of a run would have the same name, but for the ones that come late. */
+static void rank_is_missing(const char *pattern)
+{
+    char names[256];
+    size_t n = 0;
+    for (size_t i = 0; ranks[i] && n < sizeof names; i++) n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", ranks[i]);
+    cs_log_once(CS_LOG_WARN, "CUSTREAM_TRACE=%.200s: %%r is 0, since no launcher has set a rank (%s)", pattern, names);
+}
+
 static void expand(const char *pattern, char *path, size_t size)
 {
+    const int rank = cs_process_rank(&(int){0});
+    bool asks = false;
     size_t used = 0;
     path[0] = 0;
     for (const char *p = pattern; *p && used + 1 < size; p++) {
         char piece[256] = {*p, 0};
-        int unused;
         if (*p == '%') switch (*++p) {
             case 'p': snprintf(piece, sizeof piece, "%d", (int)getpid()); break;
-            case 'r': snprintf(piece, sizeof piece, "%d", cs_process_rank(&unused) < 0 ? 0 : cs_process_rank(&unused)); break;
+            case 'r': snprintf(piece, sizeof piece, "%d", rank < 0 ? 0 : rank), asks = true; break;
             case 'h': gethostname(piece, sizeof piece - 1); break;
             case 'e': cs_process_name(piece); break;
             default: break;
             }
         used += (size_t)snprintf(path + used, size - used, "%s", piece);
     }
+    if (asks && rank < 0) rank_is_missing(pattern);
+}
+
+/* The name that nobody has chosen carries the rank, where there is one: "custream-app-4711-r3.json". */
+static void put_rank(const char *pattern, char *path, size_t size)
+{
+    char tail[16];
+    const int rank = cs_process_rank(&(int){0});
+    const size_t stem = cs_path_stem(path);
+    if (rank < 0 || strcmp(pattern, cs_option_info[CS_OPTION_TRACE].preset)) return;
+    snprintf(tail, sizeof tail, "%s", path + stem);
+    snprintf(path + stem, size - stem, "-r%d%s", rank, tail);
 }
 
 /* Reads a small file of /proc; its length, 0 if it can't be read. */
@@ -172,6 +196,7 @@ int cs_path_open(const char *pattern, char *path, size_t size)
     bool next = true;
     int fd = -1;
     expand(pattern, plain, sizeof plain);
+    put_rank(pattern, plain, sizeof plain);
     snprintf(path, size, "%s", plain);
     int stem = (int)cs_path_stem(plain);
     for (int attempt = 0; attempt < 1000 && next; attempt++) {

@@ -15,4 +15,8 @@ void cs_policy_load(void);
  * has changed then. One caller at a time. errno and dlerror stay as they are. */
 bool cs_policy_replace(const char *json, char *error, size_t room);
 
+/* Has the trace tell of rules that were used for no stream; says so on stderr. */
+void cs_unused_rules_tell(void);
+void cs_unused_rules_say(void);
+
 #endif

@@ -27,6 +27,7 @@ struct cs_rule {
         const char *name;                    /* NULL: none */
     } set;
     _Atomic cs_u32 matched; /* streams that matched all but nth */
+    _Atomic bool used;      /* it was the first that matched some stream */
 };
 
 struct cs_policy {

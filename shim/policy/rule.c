@@ -65,6 +65,12 @@ static bool matches(struct subject *s, struct cs_rule *rule)
     return m->nth == CS_ANY || (cs_u32)m->nth == cs_add(&rule->matched, 1) + 1;
 }
 
+/* Written once: default streams ask at each call. */
+static void use(struct cs_rule *rule)
+{
+    if (!cs_load(&rule->used)) cs_store(&rule->used, true);
+}
+
 /* Rules behind the first that matches are looked at only to count, where they ask for the n-th. */
 static cs_u16 first_match(const struct cs_policy *policy, struct subject *s)
 {
@@ -74,6 +80,7 @@ static cs_u16 first_match(const struct cs_policy *policy, struct subject *s)
         if (first && policy->rules[i].match.nth == CS_ANY) continue;
         if (matches(s, &policy->rules[i]) && !first) first = (cs_u16)(i + 1);
     }
+    if (first) use(&policy->rules[first - 1]);
     return first;
 }
 
@@ -131,6 +138,7 @@ void cs_steer_named(struct cs_thread *thread, CUstream handle, cs_name name)
         if (!named_matches(thread, stream, name, &policy->rules[i])) continue;
         const struct cs_change *set = &policy->rules[i].set;
         stream->rule = (cs_u16)(i + 1);
+        use(&policy->rules[i]);
         if (set->priority != CS_ANY) set_priority(handle, stream, set->priority);
         if (set->record == 0) cs_store(&stream->muted, true);
         if (set->name) cs_store_rel(&stream->name, cs_name_add(set->name));

@@ -170,6 +170,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     cs_totals_gathered(begin, end);
     cs_totals.recorded++;
     if (r->call == CS_CALL_CALLBACK || r->call == CS_CALL_DELAY) return;
+    cs_totals.calls++;
     tell_causes(thread, r, stream, begin);
     tell_wait(thread, r, stream, begin, end);
     tell_graphs(r, stream);

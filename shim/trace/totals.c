@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "shim/trace/totals.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/base/verdict.h"
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
 #include "shim/object/event.h"
@@ -19,6 +21,7 @@
 #include "shim/trace/windows.h"
 
 struct cs_totals cs_totals;
+char *(*cs_totals_add)(char *at, size_t room);
 
 static struct {
     cs_u64 calls, works, begin_ns, end_ns;
@@ -27,7 +30,7 @@ static struct {
 static struct cs_totals flushed; /* as of the last good flush of this file */
 
 static struct {
-    cs_u64 recorded, lost, works, works_lost; /* in all parts before this one */
+    cs_u64 recorded, calls, lost, works, works_lost, untimed; /* in all parts before this one */
     cs_u32 deleted;
     cs_u64 recorded_in_deleted;
     struct cs_totals before; /* of the part before */
@@ -40,6 +43,9 @@ static cs_u64 shown_of(const struct cs_gpu_totals *gpu)
     for (int kind = 0; kind < CS_GPU_KINDS; kind++) n += kind == CS_GPU_OVERHEAD ? 0 : gpu->count[kind];
     return n;
 }
+
+/* Pieces of work whose times it should have, and has not. */
+static cs_u64 untimed_of(const struct cs_gpu_totals *gpu) { return gpu->missed + gpu->no_times; }
 
 void cs_totals_reset(void)
 {
@@ -54,9 +60,11 @@ void cs_totals_part_begin(void)
 {
     parts.before = cs_totals;
     parts.recorded += cs_totals.recorded;
+    parts.calls += cs_totals.calls;
     parts.lost += cs_totals.lost;
     parts.works += shown_of(&cs_totals.gpu);
     parts.works_lost += cs_totals.gpu.lost;
+    parts.untimed += untimed_of(&cs_totals.gpu);
     memset(&cs_totals, 0, sizeof cs_totals);
     memset(&flushed, 0, sizeof flushed);
     cs_totals.begin_ns = UINT64_MAX;
@@ -67,9 +75,11 @@ void cs_totals_part_undo(void)
     flushed = cs_totals = parts.before;
     cs_totals.part_ends = false;
     parts.recorded -= cs_totals.recorded;
+    parts.calls -= cs_totals.calls;
     parts.lost -= cs_totals.lost;
     parts.works -= shown_of(&cs_totals.gpu);
     parts.works_lost -= cs_totals.gpu.lost;
+    parts.untimed -= untimed_of(&cs_totals.gpu);
 }
 
 static void part_deleted(cs_u64 recorded)
@@ -109,6 +119,7 @@ static void never_flushed(void)
     cs_totals_cut(cs_totals.recorded - flushed.recorded + cs_totals.lost - flushed.lost, cs_totals.begin_ns, cs_totals.end_ns);
     cs_totals_cut_work(shown_of(&cs_totals.gpu) + cs_totals.gpu.lost - shown_of(&flushed.gpu) - flushed.gpu.lost, cs_totals.begin_ns, cs_totals.end_ns);
     cs_totals.recorded = flushed.recorded;
+    cs_totals.calls = flushed.calls;
     cs_totals.lost = flushed.lost;
     cs_totals.gpu = flushed.gpu;
 }
@@ -279,6 +290,8 @@ static char *put_parts(char *at)
     at = cs_put_uint(at, parts.recorded_in_deleted);
     at = cs_put_literal(at, ",\"recorded_in_all_parts\":");
     at = cs_put_uint(at, parts.recorded + cs_totals.recorded);
+    at = cs_put_literal(at, ",\"calls_in_all_parts\":");
+    at = cs_put_uint(at, parts.calls + cs_totals.calls);
     at = cs_put_literal(at, ",\"lost_in_all_parts\":");
     at = cs_put_uint(at, parts.lost + cs_totals.lost + cut.calls);
     at = cs_put_literal(at, ",\"gpu_work_in_all_parts\":");
@@ -321,6 +334,8 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     if (cs_listener) at = cs_listener->put(at, brief ? 0 : size / 8 * 3);
     at = cs_put_literal(at, ",\n\"totals\":{\"recorded\":");
     at = cs_put_uint(at, cs_totals.recorded);
+    at = cs_put_literal(at, ",\"calls\":");
+    at = cs_put_uint(at, cs_totals.calls);
     at = cs_put_literal(at, ",\"lost_records\":");
     at = cs_put_uint(at, cs_totals.lost + cut.calls);
     if (cs_totals.muted) {
@@ -339,7 +354,33 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     at = cs_windows_put_totals(at, brief);
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) at = put_parts(at);
     at = final && !brief ? put_leaks(at, end) : cs_put_literal(at, "}");
+    if (cs_totals_add && !brief && end - at > 8192) at = cs_totals_add(at, (size_t)(end - at) - 4096);
     return cs_put_literal(at, "}\n");
+}
+
+/* In the words of the trailer, so that who reads that says the same. */
+void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
+{
+    cs_u64 since;
+    const char *why = cs_gpu_missing(CS_GPU_TIMES, &since), *source = cs_gpu_source();
+    size_t n = 0;
+    *room = 0;
+    for (unsigned i = 0; cs_refused_nth(i) && n < size; i++) n += (size_t)snprintf(room + n, size - n, "%s%s", i ? ", " : "", cs_refused_nth(i));
+    *v = (struct cs_verdict){
+        .calls = parts.calls + cs_totals.calls,
+        .operations = parts.works + shown_of(&cs_totals.gpu),
+        .lost_calls = parts.lost + cs_totals.lost + cut.calls,
+        .lost_work = parts.works_lost + cs_totals.gpu.lost + cut.works,
+        .complete = !cs_output_full() && !*room,
+        .ended = cs_output_full() ? cs_output_full_cause() ?: "" : NULL,
+        .tells_not_written = true,
+        .calls_not_written = cut.calls,
+        .work_not_written = cut.works,
+        .no_memory_for = *room ? room : NULL,
+        .no_gpu_times = !strcmp(source, "none"),
+        .untimed = parts.untimed + untimed_of(&cs_totals.gpu),
+        .gpu_cause = why == cs_gpu_ended || !strcmp(source, "events") ? NULL : why,
+    };
 }
 
 const struct cs_output_teller cs_totals_teller = {.trailer = put_trailer, .flushed = all_flushed, .unflushed = never_flushed, .part_deleted = part_deleted};

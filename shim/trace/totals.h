@@ -9,7 +9,8 @@
 
 /* All of one file: a part has sums of its own. */
 extern struct cs_totals {
-    cs_u64 recorded;       /* calls that stand in the file, or are gathered for it */
+    cs_u64 recorded;       /* calls and annotations that stand in the file, or are gathered for it */
+    cs_u64 calls;          /* those of them that the program made of the driver */
     cs_u64 lost;           /* calls that the file's cs_loss slices tell of */
     cs_u64 muted;          /* calls that a rule leaves out */
     cs_u64 arrows_dropped;
@@ -27,6 +28,8 @@ extern struct cs_totals {
 
 void cs_totals_reset(void);
 void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns); /* what the next flush brings into the file reaches from here to there, and further */
+struct cs_verdict;
+void cs_totals_verdict(struct cs_verdict *verdict, char *room, size_t size); /* of all parts, once the file has ended; the list of `no_memory_for` goes into `room` */
 void cs_totals_told(cs_u64 *recorded, cs_u64 *lost); /* any thread: in all parts, as of the last flush */
 
 /* For which the file has no more room: it is full. Calls and annotations; and pieces of GPU work. */
@@ -37,6 +40,9 @@ void cs_totals_cut_work(cs_u64 works, cs_u64 begin_ns, cs_u64 end_ns);
 void cs_totals_part_begin(void);
 void cs_totals_part_undo(void);
 cs_u64 cs_totals_before(void); /* what the part before it recorded */
+
+/* What stands above adds to the trailer, in at most so many bytes; NULL: nothing. Set before the writer starts. */
+extern char *(*cs_totals_add)(char *at, size_t room);
 
 char *cs_totals_header(char *at);
 extern const struct cs_output_teller cs_totals_teller; /* for the file: the trailer, and what becomes of the sums */

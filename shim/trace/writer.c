@@ -19,6 +19,7 @@
 #include "shim/out/output.h"
 #include "shim/trace/annotation.h"
 #include "shim/trace/arrow.h"
+#include "shim/trace/closing.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/listener.h"
 #include "shim/trace/rotate.h"
@@ -179,6 +180,7 @@ static bool begin(void)
     CS_TELL(begin);
     cs_timeline_begin(CS_BEGIN_FILE);
     cs_output_flush();
+    cs_closing_file();
     cs_store_rel(&had, true);
     return true;
 }
@@ -210,6 +212,7 @@ static void *run(void *unused)
     (void)unused;
     pthread_setname_np(pthread_self(), "custream");
     become_apart();
+    if (apart) cs_closing_begin();
     if (cs_load(&wanted) && !begin() && !needed) {
         cs_worker_set(&writer, CS_WORKER_FAILED);
         stand_by();
@@ -222,7 +225,8 @@ static void *run(void *unused)
         bool busy = round_once() > 1000;
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its arrows and ends of objects */
         cs_u64 time = cs_monotonic_ns();
-        if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), flushed = time;
+        if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), cs_closing_file(), flushed = time;
+        if (now == CS_WORKER_FLUSHING) cs_closing_flushed();
         if (cs_load(&had) && cs_output_full() && !told_full) {
             told_full = true;
             if (cs_writer_full) cs_writer_full();
@@ -232,6 +236,7 @@ static void *run(void *unused)
         cs_worker_pause(&writer, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS);
     }
     finish();
+    cs_closing_prepare(cs_load(&had));
     cs_worker_set(&writer, CS_WORKER_FINISHED);
     return NULL;
 }
@@ -278,6 +283,7 @@ void cs_writer_after_fork_in_child(void)
     cs_store(&had, false);
     if (cs_writer_alive() || cs_load(&writer.state) == CS_WORKER_FINISHING) cs_store(&writer.state, CS_WORKER_IDLE);
     cs_output_forget();
+    cs_closing_after_fork_in_child();
     cs_windows_after_fork_in_child();
     cs_stream_lives_forget();
     ended_streams = ended_events = ended_contexts = lingering_streams = 0;

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.handmade import COMMAND, SHIM, custream
+from tests.handmade import COMMAND, NO_CUDA, SHIM, custream
 
 
 def refused(tmp_path, *args, env=None):
@@ -20,7 +20,8 @@ def refused(tmp_path, *args, env=None):
 def started(tmp_path, *args, env=None):
     ran = tmp_path / "ran"
     result = custream("run", *args, "touch", ran, cwd=tmp_path, env=env or {})
-    assert (result.returncode, result.stderr) == (0, "") and ran.exists(), (args, env, result.stderr)
+    off = {"off", "--trace=off"} & set(args) and "--ctl=on" not in args
+    assert (result.returncode, result.stderr) == (0, "" if off else NO_CUDA) and ran.exists(), (args, env, result.stderr)
     ran.unlink()
 
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "shim/base/log.h"
+#include "shim/base/watch.h"
 #include "tests/unit/check.h"
 
 static const char *read_with(const char *variable, const char *value)
@@ -44,7 +45,7 @@ TEST(valid_values_are_taken)
         long long size;
     } valid[] = {
         {CS_OPTION_TRACE, "off", 0}, {CS_OPTION_TRACE, "t.json", 0}, {CS_OPTION_TRACE, "/a b/%e-%p-%h-%r.json.gz", 0}, {CS_OPTION_TRACE, "100%%.json", 0},
-        {CS_OPTION_FORCE, "on", 0}, {CS_OPTION_FORCE, "off", 0},
+        {CS_OPTION_FORCE, "on", 0}, {CS_OPTION_FORCE, "off", 0}, {CS_OPTION_QUIET, "on", 0}, {CS_OPTION_QUIET, "off", 0},
         {CS_OPTION_FULL, "drop", 0}, {CS_OPTION_FULL, "block", 0},
         {CS_OPTION_BUFFER, "65536", 65536}, {CS_OPTION_BUFFER, "64k", 65536}, {CS_OPTION_BUFFER, "1G", 1 << 30}, {CS_OPTION_BUFFER, "100000", 100000},
         {CS_OPTION_TRACE_MAX, "1m", 1 << 20}, {CS_OPTION_TRACE_MAX, "1024G", 1ll << 40}, {CS_OPTION_TRACE_MAX, "1099511627776", 1ll << 40},
@@ -75,6 +76,15 @@ TEST(valid_values_are_taken)
     for (int i = 0; i < CS_OPTION_COUNT; i++) CHECK(seen[i]); /* an option added to the table wants its values here */
 }
 
+TEST(a_switch_may_be_a_number)
+{
+    CHECK_TEXT(read_with("CUSTREAM_QUIET", "1"), "");
+    CHECK(cs_option_is(CS_OPTION_QUIET, "on"));
+    CHECK_TEXT(read_with("CUSTREAM_QUIET", "0"), "");
+    CHECK(cs_option_is(CS_OPTION_QUIET, "off"));
+    CHECK_TEXT(read_with(CS_WATCH_VARIABLE, "-"), ""); /* custream run's own, and no option */
+}
+
 /* Each of these is one line that names the variable, the value and what is allowed, and leaves the default. */
 TEST(invalid_values_are_one_line)
 {
@@ -91,7 +101,8 @@ TEST(invalid_values_are_one_line)
         {CS_OPTION_TRACE_MAX, "1M,"},  {CS_OPTION_TRACE_MAX, "1M,rotate:"}, {CS_OPTION_TRACE_MAX, "1M,rotate:1"}, {CS_OPTION_TRACE_MAX, "1M,rotate:10000"},
         {CS_OPTION_TRACE_MAX, "1M rotate"}, {CS_OPTION_TRACE_MAX, "rotate"},  {CS_OPTION_TRACE_MAX, "1K,rotate"}, {CS_OPTION_TRACE_MAX, "1M,rotate:3,"},
         {CS_OPTION_GPU, "cuda"},       {CS_OPTION_GPU, "0"},             {CS_OPTION_GRAPH, "nodes"},             {CS_OPTION_LOG, "verbose"},        {CS_OPTION_LOG, "1"},
-        {CS_OPTION_NVTX, "yes"},       {CS_OPTION_NVTX, "0"},             {CS_OPTION_FORCE, "yes"},          {CS_OPTION_FORCE, "1"},
+        {CS_OPTION_NVTX, "yes"},       {CS_OPTION_NVTX, "0"},             {CS_OPTION_FORCE, "yes"},          {CS_OPTION_FORCE, "2"},
+        {CS_OPTION_QUIET, "yes"},      {CS_OPTION_QUIET, "ON"},
         {CS_OPTION_DEFAULT_STREAM, "perthread"}, {CS_OPTION_DEFAULT_STREAM, "per-thread|legacy"}, {CS_OPTION_DEFAULT_HANDLES, "both"},
         {CS_OPTION_PRIORITY, "0:1"},   {CS_OPTION_PRIORITY, "high"},     {CS_OPTION_PRIORITY, "set:1"},     {CS_OPTION_STREAMS, "pool"},
         {CS_OPTION_STREAMS, "pool:0"}, {CS_OPTION_JITTER, "on"},         {CS_OPTION_JITTER, "us=5"},        {CS_OPTION_WINDOW, "delay"},

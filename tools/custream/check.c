@@ -260,9 +260,9 @@ static void summary(const struct check *check)
     uint64_t threads = 0, lanes = 0;
     for (const struct lane *lane = check->lanes; lane; lane = lane->next)
         if (lane->first_event) *(is_gpu_pid(check, lane->pid) ? &lanes : &threads) += 1;
-    printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, lost records %llu\n", check->path, check->state,
+    printf("%s: %s: events %llu, slices %llu, flows %llu, threads %llu, lanes %llu, %s\n", check->path, check->state,
            (unsigned long long)check->events, (unsigned long long)check->slices, (unsigned long long)flows_complete(check),
-           (unsigned long long)threads, (unsigned long long)lanes, (unsigned long long)check->sums.lost_calls);
+           (unsigned long long)threads, (unsigned long long)lanes, check->losses);
 }
 
 static int check_file(const char *path)

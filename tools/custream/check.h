@@ -70,7 +70,7 @@ struct check {
     bool merged;    /* by custream merge: the header says so */
     double part;    /* the header's; 0: it has none */
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
-    char state[1024]; /* the summary's first words */
+    char state[1024], losses[1024]; /* the summary's first words, and its last ones */
 };
 
 /* Remembers the breach if no lower line has one. Returns false, so that a judge can end with it. */

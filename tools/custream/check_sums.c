@@ -125,7 +125,7 @@ bool sums_row(struct check *check, const struct row *row)
     sums->recorded += is_record(row);
     if (!slice) return true;
     if (!strcmp(row->category, "cs_loss")) return loss_add(check, row);
-    if (!strcmp(row->category, "cuda_driver")) call_add(sums, row);
+    if (!strcmp(row->category, "cuda_driver")) sums->driver_calls++, call_add(sums, row);
     if (!strcmp(row->category, "cs_window")) gap_add(sums, row);
     if (!strcmp(row->category, "cs_stream") && !strcmp(row->name, "capture")) sums->captures = true;
     for (int kind = 0; kind < WORK_KINDS; kind++)

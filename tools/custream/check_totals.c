@@ -1,6 +1,7 @@
 /* Rules 10 and 12: the trailer's totals against what the rows add up to. */
 #include "tools/custream/check_totals.h"
 #include "tools/custream/check.h"
+#include "tools/custream/verdict.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -284,6 +285,7 @@ static bool windows_agree(const struct judged *j)
 static bool parts_agree(const struct judged *j)
 {
     const double recorded = number(j->totals, "recorded"), all = number(j->totals, "recorded_in_all_parts"), lost = number(j->totals, "lost_records"),
+                 calls = number(j->totals, "calls"), calls_in_all = number(j->totals, "calls_in_all_parts"),
                  lost_in_all = number(j->totals, "lost_in_all_parts"), deleted = number_or_0(j->totals, "recorded_in_deleted_parts");
     if (!j->part && j->check->part) return BREACH(j, 12, "the header says part %.15g, and the trailer has no totals.part", j->check->part);
     if (!j->part) return true;
@@ -291,6 +293,8 @@ static bool parts_agree(const struct judged *j)
     if (j->part == 1 ? all != recorded : all < recorded + deleted)
         return BREACH(j, 12, "totals.recorded_in_all_parts is %.15g, and recorded in part %.15g %.15g, in deleted ones %.15g", all, j->part, recorded,
                       deleted);
+    if (member(j->totals, "calls_in_all_parts") && (j->part == 1 ? calls_in_all != calls : calls_in_all < calls))
+        return BREACH(j, 12, "totals.calls_in_all_parts is %.15g, and calls in part %.15g %.15g", calls_in_all, j->part, calls);
     if (j->part == 1 ? lost_in_all != lost : lost_in_all < lost)
         return BREACH(j, 12, "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all, j->part, lost);
     if (number_or_0(j->totals, "parts_deleted") >= j->part)
@@ -333,47 +337,25 @@ bool totals_judge(struct check *check, uint64_t line, const cJSON *trailer, size
     if (check->merged && !member(totals, "recorded")) return true;
     if (!losses_agree(&j)) return false;
     if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded, "rows of calls, callbacks, delays, ranges and marks")) return false;
+    if (member(totals, "calls") && !agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls")) return false;
     if (check->merged) return work_agrees(&j); /* the rest is said of each process, not of all */
     if (!work_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) || !missing_launches_agree(&j)) return false;
     return parts_agree(&j) && windows_agree(&j) && leaks_agree(&j);
 }
 
-/* --- the summary's first words --- */
-
-/* "no memory for A, B" */
-static size_t put_refused(char *text, size_t size, const cJSON *refused)
-{
-    size_t n = (size_t)snprintf(text, size, "no memory for ");
-    const cJSON *what;
-    cJSON_ArrayForEach(what, refused)
-    {
-        const char *name = cJSON_GetStringValue(what);
-        if (n < size) n += (size_t)snprintf(text + n, size - n, "%s%s", what == refused->child ? "" : ", ", name ? name : "?");
-    }
-    return n;
-}
+/* --- the summary's words --- */
 
 void totals_state(struct check *check, const cJSON *trailer)
 {
-    const cJSON *totals = member(trailer, "totals"), *refused = member(totals, "no_memory_for"), *not_written = member(totals, "not_written");
-    const char *ended = cJSON_GetStringValue(member(totals, "ended"));
-    char *text = check->state;
-    const size_t size = sizeof check->state;
-    size_t n = 0;
-    if (ended) {
-        n = (size_t)snprintf(text, size, strcmp(ended, "its size limit") ? "ended: %.200s" : "ended at %s", ended);
-        if (not_written)
-            n += (size_t)snprintf(text + n, size - n, ": %.0f calls and %.0f pieces of GPU work not written", number_or_0(not_written, "calls"),
-                                  number_or_0(not_written, "gpu_work"));
-        if (cJSON_GetArraySize(refused)) n += (size_t)snprintf(text + n, size - n, "; "), put_refused(text + n, size - n, refused);
-    } else if (!check->cut) {
-        snprintf(text, size, "ok");
-    } else {
-        n = (size_t)snprintf(text, size, "incomplete: ");
-        if (check->merged) snprintf(text + n, size - n, "one of the merged traces is");
-        else if (cJSON_GetArraySize(refused)) put_refused(text + n, size - n, refused);
-        else if (*check->sums.cut_cause) snprintf(text + n, size - n, "%s", check->sums.cut_cause);
-        else snprintf(text + n, size - n, "the process had not ended when the trailer was written");
-    }
-    text_print(text);
+    struct cs_verdict verdict;
+    char list[512];
+    verdict_read(&verdict, trailer, list, sizeof list);
+    verdict.lost_calls = check->sums.lost_calls; /* of this part */
+    verdict.lost_work = check->sums.lost_work;
+    if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
+    else if (*check->sums.cut_cause) verdict.cause = check->sums.cut_cause;
+    cs_verdict_state(check->state, sizeof check->state, 0, &verdict);
+    cs_verdict_losses(check->losses, sizeof check->losses, 0, &verdict);
+    text_print(check->state);
+    text_print(check->losses);
 }

@@ -39,7 +39,7 @@ struct gap {
 };
 
 struct sums {
-    uint64_t recorded, kinds[WORK_KINDS], without_call;
+    uint64_t recorded, driver_calls, kinds[WORK_KINDS], without_call;
     uint64_t lost_calls, lost_work; /* of the cs_loss slices */
     bool tells_work;                /* one has a gpu_work: the file is not from before there was that */
     char cut_cause[128];            /* of the slice that stands for what came after the file's end */

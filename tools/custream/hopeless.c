@@ -13,7 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is(const struct cs_settled *settled, enum cs_option id, const char *value) { return !strcmp(settled->value[id], value); }
+static bool is(const struct cs_settled *settled, enum cs_option id, const char *value) 
+{
+    return !strcmp(cs_option_word(id, settled->value[id]), value);
+}
 
 /* --- the file of the trace --- */
 
@@ -149,8 +152,18 @@ static bool options_cancel(const struct cs_settled *settled)
     return false;
 }
 
-bool run_hopeless(const struct cs_settled *settled)
+/* --report is no option of the library's. */
+static bool report_hopeless(const struct cs_settled *settled)
 {
-    return options_cancel(settled) || trace_hopeless(settled) || plugins_hopeless(settled->value[CS_OPTION_PLUGIN]) ||
+    if (!is(settled, CS_OPTION_TRACE, "off")) return false;
+    fputs("custream run: --report does nothing beside ", stderr);
+    option_put(settled, CS_OPTION_TRACE);
+    fputs(": nothing is recorded\n", stderr);
+    return true;
+}
+
+bool run_hopeless(const struct cs_settled *settled, bool reports)
+{
+    return (reports && report_hopeless(settled)) || options_cancel(settled) || trace_hopeless(settled) || plugins_hopeless(settled->value[CS_OPTION_PLUGIN]) ||
            (*settled->value[CS_OPTION_CUPTI] && library_hopeless(CS_OPTION_CUPTI, settled->value[CS_OPTION_CUPTI]));
 }

@@ -5,6 +5,6 @@
 #include "shim/policy/settle.h"
 
 /* True after one line on stderr that says what and why: the trace can't be written, a library is not there, or two options cancel each other. */
-bool run_hopeless(const struct cs_settled *settled);
+bool run_hopeless(const struct cs_settled *settled, bool reports);
 
 #endif

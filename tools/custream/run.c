@@ -8,6 +8,7 @@
 #include "tools/custream/hopeless.h"
 #include "tools/custream/options.h"
 #include "tools/custream/program.h"
+#include "tools/custream/watch/watch.h"
 
 #include "shim/base/options.h"
 #include "shim/policy/settle.h"
@@ -28,10 +29,10 @@
 
 enum { FIRST_OPTION = 256 /* getopt's value of the first row: above every character, so below are short flags */ };
 
-/* getopt's table: a row for each row of options.def, in its order, then --help and the end. */
+/* getopt's table: a row for each row of options.def, in its order, then those of the command alone and the end. */
 struct flags {
     char name[CS_OPTION_COUNT][FLAG_ROOM];
-    struct option table[CS_OPTION_COUNT + 2];
+    struct option table[CS_OPTION_COUNT + 3];
 };
 
 static void flags_init(struct flags *flags)
@@ -42,7 +43,8 @@ static void flags_init(struct flags *flags)
         int argument = cs_option_info[i].type == CS_TYPE_SWITCH ? optional_argument : required_argument;
         flags->table[i] = (struct option){flags->name[i], argument, NULL, FIRST_OPTION + i};
     }
-    flags->table[CS_OPTION_COUNT] = (struct option){"help", no_argument, NULL, 'h'};
+    flags->table[CS_OPTION_COUNT] = (struct option){"report", no_argument, NULL, 'r'};
+    flags->table[CS_OPTION_COUNT + 1] = (struct option){"help", no_argument, NULL, 'h'};
 }
 
 static const char *flag_allows(int flag)
@@ -77,7 +79,8 @@ void run_usage(void)
         if (info->type != CS_TYPE_CHOICE && info->type != CS_TYPE_SWITCH) printf("        %s\n", info->allowed);
         if (*info->preset) printf("        default: %s\n", info->preset);
     }
-    puts("  -h, --help\n\n"
+    puts("  --report\n        ends with the first screen of 'custream report': run and findings, on stderr\n"
+         "  -h, --help\n\n"
          "Exit status: that of PROGRAM; 2 wrong usage, 126 PROGRAM cannot be executed, 127 PROGRAM not found.");
 }
 
@@ -129,7 +132,7 @@ static bool policy_absolute(const char *path)
 }
 
 /* Read as the program will read it, which would go on without. Also where there is no file: variables may contradict each other. */
-static bool policy_ok(void)
+static bool policy_ok(struct watch_plan *plan)
 {
     char error[CS_POLICY_LINE];
     struct cs_policy_file file = {0};
@@ -142,7 +145,11 @@ static bool policy_ok(void)
         ok = !cs_settled_contradicts(&settled, &found, error, sizeof error);
     }
     if (!ok) fprintf(stderr, "custream run: %s\n", error);
-    ok = ok && !run_hopeless(&settled);
+    ok = ok && !run_hopeless(&settled, plan->report);
+    if (ok) {
+        plan->quiet = !strcmp(cs_option_word(CS_OPTION_QUIET, settled.value[CS_OPTION_QUIET]), "on") || !strcmp(settled.value[CS_OPTION_LOG], "error");
+        plan->off = !strcmp(settled.value[CS_OPTION_TRACE], "off") && strcmp(settled.value[CS_OPTION_CTL], "on");
+    }
     bool is_path = given && file.name == given;
     cs_policy_file_finish(&file);
     return ok && (!is_path || *given == '/' || policy_absolute(given));
@@ -195,12 +202,15 @@ static bool shim_preload(void)
 }
 
 /* Returns only when exec failed, with the status that env(1) gives. */
-static int program_become(char **argv)
+static int program_become(char **argv, struct watch_plan *plan)
 {
     char path[PATH_MAX];
     const char *obstacle = program_find(argv[0], path, sizeof path) ? program_obstacle(path) : NULL;
     if (obstacle) fprintf(stderr, "custream run: warning: %s %s: it will not be traced\n", argv[0], obstacle);
+    plan->unseen = obstacle;
+    if (!watch_start(plan) && plan->report) fputs("custream run: warning: no process could be made that reports at the end\n", stderr);
     execvp(argv[0], argv);
+    watch_cancel();
     int status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
     fprintf(stderr, "custream run: %s: %s\n", argv[0], strerror(errno));
     return status;
@@ -209,6 +219,7 @@ static int program_become(char **argv)
 int command_run(int argc, char **argv)
 {
     struct flags flags;
+    struct watch_plan plan = {0};
     int flag;
     flags_init(&flags);
     argv[0] = (char[]){"custream run"};
@@ -219,12 +230,16 @@ int command_run(int argc, char **argv)
             return STATUS_OK;
         }
         if (flag == '?') return STATUS_UNUSABLE;
+        if (flag == 'r') {
+            plan.report = true;
+            continue;
+        }
         if (!option_give(&flags, flag == 'o' ? CS_OPTION_TRACE : (enum cs_option)(flag - FIRST_OPTION), optarg)) return STATUS_UNUSABLE;
     }
-    if (!environment_ok() || !policy_ok()) return STATUS_UNUSABLE;
+    if (!environment_ok() || !policy_ok(&plan)) return STATUS_UNUSABLE;
     if (optind == argc) {
         fputs("custream run: which program? 'custream help run' says more\n", stderr);
         return STATUS_UNUSABLE;
     }
-    return shim_preload() ? program_become(argv + optind) : STATUS_UNUSABLE;
+    return shim_preload() ? program_become(argv + optind, &plan) : STATUS_UNUSABLE;
 }

@@ -18,6 +18,7 @@ struct print {
     int file_count;
     const char *const *sections;    /* text: these tables alone, by key */
     int section_count;              /* 0: all */
+    bool brief;                     /* text: what comes before the tables, alone */
     int columns;                    /* text: of the terminal */
     bool color;                     /* text */
 };

@@ -254,6 +254,7 @@ static void all_put(FILE *file, const struct print *print)
     const struct table *findings = report_find(print->report, "findings");
     summary_put(file, print);
     if (findings) findings_put(file, print, findings);
+    if (print->brief) return;
     for (size_t t = 0; t < print->report->table_count; t++) {
         const struct table *table = &print->report->tables[t];
         if (table->row_count && !is_told(table)) text_table_put(file, print, table);

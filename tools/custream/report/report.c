@@ -18,6 +18,7 @@ struct request {
     struct conditions conditions;
     const char **sections;
     size_t section_count, section_capacity;
+    bool brief;
     char **files;
     int file_count;
 };
@@ -38,23 +39,27 @@ static int request_judge(struct request *request)
     const int status = output_judge(&request->output, request->files, request->file_count);
     if (status == STATUS_OK && request->section_count && !request->output.to[FORM_TEXT])
         return complain(NAME, "--section is of the text, and another form takes standard output");
+    if (status == STATUS_OK && request->brief && (request->section_count || !request->output.to[FORM_TEXT]))
+        return complain(NAME, "--brief is of the whole text: give it without --section, --json and --csv");
     return status;
 }
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_FORM = 'A', OPTION_FAIL = 'f', OPTION_SECTION = 's', OPTION_NO_COLOR = 'n' };
+    enum { OPTION_FORM = 'A', OPTION_FAIL = 'f', OPTION_SECTION = 's', OPTION_NO_COLOR = 'n', OPTION_BRIEF = 'b' };
     static const struct option options[] = {{"json", optional_argument, NULL, OPTION_FORM + FORM_JSON},
                                             {"csv", optional_argument, NULL, OPTION_FORM + FORM_CSV},
                                             {"html", required_argument, NULL, OPTION_FORM + FORM_HTML},
                                             {"fail-if", required_argument, NULL, OPTION_FAIL},
                                             {"section", required_argument, NULL, OPTION_SECTION},
+                                            {"brief", no_argument, NULL, OPTION_BRIEF},
                                             {"no-color", no_argument, NULL, OPTION_NO_COLOR},
                                             {0}};
     int option, status = STATUS_OK;
     while (status == STATUS_OK && (option = flags_next(argc, argv, "", options, NULL)) != -1) {
         if (option == OPTION_FAIL) status = conditions_add(&request->conditions, NAME, optarg, false);
         else if (option == OPTION_SECTION) status = section_add(request, optarg);
+        else if (option == OPTION_BRIEF) request->brief = true;
         else if (option == OPTION_NO_COLOR) request->output.no_color = true;
         else if (option == '?') status = STATUS_UNUSABLE;
         else status = output_add(&request->output, (enum form)(option - OPTION_FORM), optarg);
@@ -86,7 +91,8 @@ static int report_print(const struct request *request, const struct made *made)
                           .files = request->files,
                           .file_count = request->file_count,
                           .sections = request->sections,
-                          .section_count = (int)request->section_count};
+                          .section_count = (int)request->section_count,
+                          .brief = request->brief};
     int status = sections_judge(request, &made->report);
     if (status == STATUS_OK) status = output_print(&request->output, printers, &print);
     return status == STATUS_OK ? conditions_judge(&request->conditions, NAME, NULL, &made->report) : status;
@@ -102,6 +108,7 @@ void report_usage(void)
          "  --csv[=FILE]         write CSV to standard output or to FILE\n"
          "  --html=FILE          write one page with lanes and sortable tables; it needs no network\n"
          "  --section=TABLE      only this table, as text; may be repeated\n"
+         "  --brief              the text without tables: the run and the findings\n"
          "  --fail-if=CONDITION  exit with 3 if the condition holds; may be repeated. Examples:\n"
          "                       'idle_host > 20%', 'gpu_idle > 5ms', 'default_stream_work > 0',\n"
          "                       'finding CS101'\n"

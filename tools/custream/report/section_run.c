@@ -73,10 +73,11 @@ static void missing_count(struct missing *missing, double count, const char *one
 /* Why the file ended before the process did. */
 static void missing_end(struct missing *missing, const struct run *run)
 {
-    const struct fact *ended = run_fact(run, "totals.ended"), *memory = run_fact(run, "totals.no_memory_for.0");
+    const struct fact *ended = run_fact(run, "totals.ended"), *memory = run_fact(run, "totals.no_memory_for.0"), *by = run_fact(run, "totals.ended_by");
     if (run->cut) missing_add(missing, "the file ends inside an event");
     if (ended) missing_add(missing, "ended: %s", text_in(run, ended->value));
     if (memory) missing_add(missing, "no memory for %s%s", text_in(run, memory->value), run_fact(run, "totals.no_memory_for.1") ? " and more" : "");
+    if (by) missing_add(missing, "ended by %s", text_in(run, by->value));
     if (!missing->length && run_number(run, "totals.complete", 0) == 0) missing_add(missing, "the process had not ended when the trailer was written");
 }
 

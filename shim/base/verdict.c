@@ -1,0 +1,87 @@
+#include "shim/base/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+size_t cs_verdict_put(char *text, size_t size, size_t n, const char *format, ...)
+{
+    va_list args;
+    if (n + 1 >= size) return n;
+    va_start(args, format);
+    const int more = vsnprintf(text + n, size - n, format, args);
+    va_end(args);
+    if (more < 0) return n;
+    return n + (size_t)more < size ? n + (size_t)more : size - 1;
+}
+
+static const char *plural(cs_u64 count) { return count == 1 ? "" : "s"; }
+
+static size_t put_end_of_file(char *text, size_t size, size_t n, const struct cs_verdict *v)
+{
+    n = cs_verdict_put(text, size, n, strncmp(v->ended, "its size limit", 14) ? "ended: %.200s" : "ended at %.200s", v->ended);
+    if (v->tells_not_written)
+        n = cs_verdict_put(text, size, n, ": %llu calls and %llu pieces of GPU work not written", (unsigned long long)v->calls_not_written,
+                (unsigned long long)v->work_not_written);
+    if (v->no_memory_for) n = cs_verdict_put(text, size, n, "; no memory for %s", v->no_memory_for);
+    if (v->ended_by) n = cs_verdict_put(text, size, n, "; ended by %.64s", v->ended_by);
+    return n;
+}
+
+size_t cs_verdict_state(char *text, size_t size, size_t n, const struct cs_verdict *v)
+{
+    if (v->ended) return put_end_of_file(text, size, n, v);
+    if (v->complete) return cs_verdict_put(text, size, n, "ok");
+    if (v->ended_by) n = cs_verdict_put(text, size, n, "incomplete: ended by %.64s", v->ended_by);
+    if (v->ended_by && strcmp(v->ended_by, "exec")) n = cs_verdict_put(text, size, n, ", and what came in the last half second may be missing");
+    if (v->no_memory_for) n = cs_verdict_put(text, size, n, v->ended_by ? "; no memory for %s" : "incomplete: no memory for %s", v->no_memory_for);
+    if (v->ended_by || v->no_memory_for) return n;
+    return cs_verdict_put(text, size, n, "incomplete: %s", v->cause ? v->cause : "the process had not ended when the trailer was written");
+}
+
+static size_t put_gpu(char *text, size_t size, size_t n, const struct cs_verdict *v)
+{
+    if (v->no_gpu_times) n = cs_verdict_put(text, size, n, ", no GPU times");
+    else if (v->gpu_cause) n = cs_verdict_put(text, size, n, ", GPU times missing");
+    if (v->gpu_cause) n = cs_verdict_put(text, size, n, ": %.300s", v->gpu_cause);
+    if (v->untimed) n = cs_verdict_put(text, size, n, ", %llu GPU operation%s without times", (unsigned long long)v->untimed, plural(v->untimed));
+    return n;
+}
+
+static size_t put_lost_work(char *text, size_t size, size_t n, const struct cs_verdict *v)
+{
+    return v->lost_work ? cs_verdict_put(text, size, n, ", lost GPU work %llu", (unsigned long long)v->lost_work) : n;
+}
+
+size_t cs_verdict_losses(char *text, size_t size, size_t n, const struct cs_verdict *v)
+{
+    n = cs_verdict_put(text, size, n, "lost records %llu", (unsigned long long)v->lost_calls);
+    return put_gpu(text, size, put_lost_work(text, size, n, v), v);
+}
+
+size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_verdict *v)
+{
+    n = cs_verdict_put(text, size, n, "%llu call%s", (unsigned long long)v->calls, plural(v->calls));
+    if (!v->no_gpu_times) n = cs_verdict_put(text, size, n, ", %llu GPU operation%s", (unsigned long long)v->operations, plural(v->operations));
+    if (v->lost_calls || v->lost_work) n = put_lost_work(text, size, cs_verdict_put(text, size, n, ", lost records %llu", (unsigned long long)v->lost_calls), v);
+    else if (v->complete && !v->untimed && !v->gpu_cause) n = cs_verdict_put(text, size, n, ", nothing lost");
+    n = put_gpu(text, size, n, v);
+    return v->complete && !v->ended ? n : cs_verdict_state(text, size, cs_verdict_put(text, size, n, "; "), v);
+}
+
+/* A name that a shell would take apart stands in single quotes, which it has instead of its own. */
+size_t cs_verdict_advice(char *text, size_t size, size_t n, const char *path)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%";
+    n = cs_verdict_put(text, size, n, "Open it: custream open ");
+    if (!path[strspn(path, plain)]) return cs_verdict_put(text, size, n, "%s%s", *path == '-' ? "./" : "", path);
+    n = cs_verdict_put(text, size, n, "'");
+    for (const char *p = path; *p; p++) n = *p == '\'' ? cs_verdict_put(text, size, n, "'\\''") : cs_verdict_put(text, size, n, "%c", *p);
+    return cs_verdict_put(text, size, n, "'");
+}
+
+const char *cs_path_from(const char *path, const char *folder)
+{
+    const size_t n = strlen(folder);
+    return n > 1 && !strncmp(path, folder, n) && path[n] == '/' ? path + n + 1 : path;
+}

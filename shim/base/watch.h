@@ -1,0 +1,52 @@
+/*
+ * What `custream run` and the processes that it starts agree on: how a process tells the watcher of the run about its trace.
+ *
+ * The watcher (tools/custream/watch/) listens on an abstract unix socket (SOCK_SEQPACKET). A process that has begun to use CUDA connects once, and the
+ * connection ends with it. Each packet is a word, then a blank and a text where there is one:
+ *
+ *   hello          a process uses CUDA; "hello quiet": it wants no line
+ *   file DEVICE INODE PATH
+ *                  its trace goes there; another one takes the place of the one before
+ *   exec           all is in the file, and the process may become another program now
+ *   end            the file is complete; the process waits for the answer before it ends
+ *
+ * Answers to `end`: "done", since all is said; "wait", for another answer, since a report is made; "speak", since the run has ended and the process lives on.
+ */
+#ifndef CS_BASE_WATCH_H
+#define CS_BASE_WATCH_H
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "shim/base/compiler.h"
+
+/* Set by `custream run` for the processes of its run: the socket's name, "-" where there is no watcher. No option: nobody sets it by hand. */
+#define CS_WATCH_VARIABLE "CUSTREAM_RUN"
+enum { CS_WATCH_PACKET = PATH_MAX + 64 };
+
+/* What is said of a rule that was used for no stream: its place, its conditions. The library or the watcher says it. */
+#define CS_UNUSED_RULE "rules[%d] was used for no stream (%s)"
+
+static inline socklen_t cs_watch_address(struct sockaddr_un *address, const char *name)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "custream-run/%.64s", name);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+/* The library's side. Reads the variable, once, on a thread of the program. Whether the process is one of a `custream run`: any thread. */
+void cs_watch_read(void);
+bool cs_watch_is_run(void);
+
+/* The writer thread's, which has descriptors of its own: the connection is one of them. */
+void cs_watch_hello(bool quiet);
+void cs_watch_file(const char *path, cs_u64 device, cs_u64 inode); /* nothing where it is the file that was told last */
+void cs_watch_exec(void);
+bool cs_watch_end(void); /* true: the watcher has said what there is to say. Waits a second at most, and ten for a report */
+
+void cs_watch_after_fork_in_child(void); /* the connection is the parent's */
+
+#endif

@@ -1,0 +1,76 @@
+#include "shim/trace/closing.h"
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/base/verdict.h"
+#include "shim/base/watch.h"
+#include "shim/out/part.h"
+#include "shim/trace/totals.h"
+
+enum { TEXT = 4096, LIST = 512 };
+
+static char text[TEXT];
+static const char *path;
+static char folder[PATH_MAX];
+static _Atomic bool ready, execs, watched;
+
+static bool is_quiet(void) { return cs_option_is(CS_OPTION_QUIET, "on") || cs_option_is(CS_OPTION_LOG, "error"); }
+
+void cs_closing_begin(void) { cs_watch_hello(is_quiet()); }
+
+/* Files are shown from the folder in which the first was opened. At the end a program may have forbidden the question. */
+void cs_closing_file(void)
+{
+    if (!*folder && !getcwd(folder, sizeof folder)) strcpy(folder, "/");
+    const struct cs_file_id id = cs_output_id();
+    cs_watch_file(cs_output_path(), id.device, id.inode);
+}
+
+void cs_closing_exec(void) { cs_store(&execs, true); }
+
+void cs_closing_flushed(void)
+{
+    if (atomic_exchange(&execs, false)) cs_watch_exec();
+}
+
+static void compose(void)
+{
+    char list[LIST];
+    struct cs_verdict verdict;
+    cs_totals_verdict(&verdict, list, sizeof list);
+    path = cs_path_from(cs_output_path(), folder);
+    const size_t n = cs_verdict_sentence(text, sizeof text, 0, &verdict);
+    cs_verdict_advice(text, sizeof text, cs_verdict_put(text, sizeof text, n, ". "), path);
+}
+
+void cs_closing_prepare(bool has_file)
+{
+    if (has_file) cs_closing_file();
+    cs_log_settle(); /* what is said of the run comes first */
+    const bool heard = cs_watch_end();
+    cs_store(&watched, heard);
+    if (heard || !has_file) return;
+    compose();
+    cs_store_rel(&ready, true);
+}
+
+static bool is_wanted(void) { return !is_quiet() && (cs_watch_is_run() || cs_log_is_terminal()); }
+
+void cs_closing_say(void)
+{
+    if (cs_load_acq(&ready) && atomic_exchange(&ready, false) && is_wanted()) cs_log_report(path, "%s", text);
+}
+
+bool cs_closing_speaks(void) { return is_wanted() && !cs_load(&watched); }
+
+void cs_closing_after_fork_in_child(void)
+{
+    cs_store(&ready, false);
+    cs_store(&execs, false);
+    *folder = 0;
+    cs_watch_after_fork_in_child();
+}

@@ -1,0 +1,46 @@
+/* The watcher's own files. */
+#ifndef CS_TOOLS_WATCH_INSIDE_H
+#define CS_TOOLS_WATCH_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "tools/custream/watch/watch.h"
+
+#include "shim/base/verdict.h"
+
+/* --- watch.c --- */
+
+struct watched {
+    struct watch_plan plan;
+    int listener, root, leash; /* the socket; a pidfd of the program; becomes readable when exec was called, empty if that went well */
+    pid_t root_pid;
+    char *folder;              /* in which the run was started */
+};
+_Noreturn void watch_run(struct watched *watched);
+
+/* --- ended.c: how a process ended --- */
+
+/* A pidfd, and the open /proc/PID/stat; -1 each where it cannot be had. */
+struct ending {
+    int pidfd, stat;
+};
+struct ending ending_of(pid_t pid);
+void ending_close(struct ending *ending);
+
+/* Once the pidfd is readable: "SIGTERM", or "exit_group" where the process left without the library's knowing. "an unknown cause" where the system does not tell
+ * (before Linux 6.15 it tells only until the parent has asked). */
+const char *ending_name(const struct ending *ending, char *room, size_t size);
+
+/* --- finish.c: the end of a file whose process is no more --- */
+
+/* What the file's trailer says. `by`: if the trace is not complete that is written into it first; NULL: it is left as it is. False: the file is not there, is another
+ * one by now, or ends inside an event. `room` is for texts of the verdict. */
+struct file_id {
+    unsigned long long device, inode;
+};
+struct cJSON;
+struct cJSON *finish_file(const char *path, struct file_id id, const char *by);
+
+#endif

@@ -1,0 +1,151 @@
+/* How the watcher comes into being, so that the program does not notice. */
+#define _GNU_SOURCE
+#include "tools/custream/watch/inside.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shim/base/watch.h"
+
+enum { WAITING_MOST = 1024 };
+
+static int leash = -1; /* run's end: closed by a successful exec */
+
+/* --- in the watcher --- */
+
+static void close_others(const int *kept, size_t count)
+{
+    DIR *all = opendir("/proc/self/fd");
+    const int most = all ? 0 : (int)sysconf(_SC_OPEN_MAX);
+    for (struct dirent *one; all && (one = readdir(all));) {
+        const int fd = atoi(one->d_name);
+        bool keep = *one->d_name == '.' || fd <= STDERR_FILENO || fd == dirfd(all);
+        for (size_t i = 0; i < count; i++) keep |= fd == kept[i];
+        if (!keep) close(fd);
+    }
+    if (all) closedir(all);
+    for (int fd = STDERR_FILENO + 1; fd < most && fd < 1 << 16; fd++) {
+        bool keep = false;
+        for (size_t i = 0; i < count; i++) keep |= fd == kept[i];
+        if (!keep) close(fd);
+    }
+}
+
+/* Of the program's descriptors it keeps stderr alone. Of its signals none: who stops a run asks the program to end, and it ends with that. */
+static void let_go_of_the_program(const struct watched *watched)
+{
+    sigset_t all;
+    struct rlimit files;
+    const int kept[] = {watched->listener, watched->root, watched->leash}, nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    setsid();
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    signal(SIGCHLD, SIG_DFL);
+    if (nothing >= 0) {
+        dup2(nothing, STDIN_FILENO);
+        dup2(nothing, STDOUT_FILENO);
+        if (fcntl(STDERR_FILENO, F_GETFD) < 0) dup2(nothing, STDERR_FILENO);
+    }
+    close_others(kept, CS_COUNT(kept));
+    if (!getrlimit(RLIMIT_NOFILE, &files)) files.rlim_cur = files.rlim_max, setrlimit(RLIMIT_NOFILE, &files); /* three for each process */
+    prctl(PR_SET_NAME, "custream-watch");
+    if (chdir("/")) {} /* then its folder stays in use */
+}
+
+/* --- in run --- */
+
+/* Above the standard ones: the program may have been started without some of those. */
+static int above(int fd)
+{
+    const int high = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (fd >= 0) close(fd);
+    return high;
+}
+
+static int listen_at(const char *name)
+{
+    struct sockaddr_un address;
+    const socklen_t size = cs_watch_address(&address, name);
+    const int fd = above(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, size) && !listen(fd, WAITING_MOST)) return fd;
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* A child that ends at once, whose child the watcher is: so that belongs to init, or to whoever looks after orphans. The first child leaves no trace: no signal, no
+ * status, no share in what the program's children have used. */
+static bool fork_twice(struct watched *watched)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    int adopts = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &adopts);
+    if (adopts) prctl(PR_SET_CHILD_SUBREAPER, 0);
+    sigaction(SIGCHLD, &ignore, &before);
+    const pid_t child = fork();
+    if (!child) {
+        const pid_t watcher = fork();
+        if (watcher) _exit(0);
+        let_go_of_the_program(watched);
+        watch_run(watched);
+    }
+    while (child > 0 && waitpid(child, NULL, 0) == child) {}
+    sigaction(SIGCHLD, &before, NULL);
+    if (adopts) prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return child > 0;
+}
+
+static bool make(struct watched *watched, const char *name)
+{
+    int ends[2] = {-1, -1};
+    watched->root_pid = getpid();
+    watched->root = above((int)syscall(SYS_pidfd_open, watched->root_pid, 0));
+    watched->listener = watched->root >= 0 ? listen_at(name) : -1;
+    if (watched->listener >= 0 && !pipe2(ends, O_CLOEXEC)) watched->leash = above(ends[0]), leash = above(ends[1]);
+    const bool made = leash >= 0 && watched->leash >= 0 && fork_twice(watched);
+    if (watched->root >= 0) close(watched->root);
+    if (watched->listener >= 0) close(watched->listener);
+    if (watched->leash >= 0) close(watched->leash);
+    return made;
+}
+
+/* One `custream run` inside another is the same run. */
+static bool is_watched(void)
+{
+    struct sockaddr_un address;
+    const char *name = getenv(CS_WATCH_VARIABLE);
+    if (!name || !*name || !strcmp(name, "-")) return false;
+    const socklen_t size = cs_watch_address(&address, name);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool there = fd >= 0 && !connect(fd, (struct sockaddr *)&address, size);
+    if (fd >= 0) close(fd);
+    return there;
+}
+
+/* The first process of a pid namespace adopts all orphans, and when it ends the system kills the others: there a watcher would be the program's child, and of no use. */
+bool watch_start(const struct watch_plan *plan)
+{
+    char name[64];
+    unsigned long long random = 0;
+    if (!plan->report && is_watched()) return true;
+    struct watched watched = {.plan = *plan, .listener = -1, .root = -1, .leash = -1, .folder = getcwd(NULL, 0)};
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (unsigned long long)(uintptr_t)&name;
+    snprintf(name, sizeof name, "%d-%llx", (int)getpid(), random);
+    const bool made = !plan->off && getpid() != 1 && make(&watched, name);
+    free(watched.folder);
+    return !setenv(CS_WATCH_VARIABLE, made ? name : "-", 1) && made;
+}
+
+void watch_cancel(void)
+{
+    if (leash >= 0 && write(leash, "x", 1) < 0) {}
+}

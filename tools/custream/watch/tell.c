@@ -1,0 +1,160 @@
+#include "tools/custream/watch/tell.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/watch.h"
+#include "tools/custream/command.h"
+#include "tools/custream/verdict.h"
+
+/* LINES_MOST: of traces of which nothing is missing; a run of hundreds of processes is told in sum. REPORTED_MOST: files in one report. */
+enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTED_MOST = 64 };
+
+static void put_line(char *line, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (iscntrl((unsigned char)line[i])) line[i] = '?';
+    line[n++] = '\n';
+    if (write(STDERR_FILENO, line, n) < 0) {} /* nobody is there to be told */
+}
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+    char line[LINE_MOST + 1];
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(line, LINE_MOST, format, args);
+    va_end(args);
+    if (n > 0) put_line(line, n < LINE_MOST ? (size_t)n : LINE_MOST - 1);
+}
+
+static void remember(struct told *told, const char *path)
+{
+    char *copy = strdup(path);
+    if (!copy) out_of_memory();
+    told->files = array_room(told->files, told->file_count, &told->file_capacity, sizeof *told->files);
+    told->files[told->file_count++] = copy;
+}
+
+/* --- one trace --- */
+
+static bool is_whole(const struct cs_verdict *v)
+{
+    return v->complete && !v->ended && !v->lost_calls && !v->lost_work && !v->untimed && !v->gpu_cause;
+}
+
+/* Of a process that could not say so itself. */
+static void tell_audit(const cJSON *trailer)
+{
+    const cJSON *audit = cJSON_GetObjectItemCaseSensitive(trailer, "defaultStreamAudit");
+    const char *verdict = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(audit, "verdict"));
+    const cJSON *lost = cJSON_GetObjectItemCaseSensitive(audit, "lost_orders");
+    if (!verdict) return;
+    if (cJSON_IsNumber(lost) && lost->valuedouble > 0)
+        say("custream: audit: %s for per-thread default streams, as far as was recorded: %.0f order%s would be lost; the trace lists them", verdict,
+            lost->valuedouble, lost->valuedouble == 1 ? "" : "s");
+    else say("custream: audit: %s, as far as was recorded", verdict);
+}
+
+/* A rule is unused if it is so in every trace: what the first one does not list was used there. */
+static void unused_add(struct told *told, int rule, const char *match)
+{
+    for (size_t i = 0; i < told->unused_count; i++) {
+        if (told->unused[i].rule != rule || strcmp(told->unused[i].match, match)) continue;
+        told->unused[i].traces++;
+        return;
+    }
+    char *copy = told->traces == 1 ? strdup(match) : NULL;
+    if (!copy) return;
+    told->unused = array_room(told->unused, told->unused_count, &told->unused_capacity, sizeof *told->unused);
+    told->unused[told->unused_count++] = (struct unused){rule, copy, 1};
+}
+
+static void unused_read(struct told *told, const cJSON *trailer)
+{
+    const cJSON *one;
+    told->traces++;
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(trailer, "unusedRules"))
+    {
+        const cJSON *rule = cJSON_GetObjectItemCaseSensitive(one, "rule");
+        const char *match = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "match"));
+        if (cJSON_IsNumber(rule) && match) unused_add(told, rule->valueint, match);
+    }
+}
+
+static void unused_say(const struct told *told)
+{
+    for (size_t i = 0; i < told->unused_count; i++)
+        if (told->unused[i].traces == told->traces) say("custream: policy: " CS_UNUSED_RULE, told->unused[i].rule, told->unused[i].match);
+}
+
+static void tell_verdict(const char *shown, const struct cs_verdict *verdict)
+{
+    char line[LINE_MOST + 1];
+    size_t n = cs_verdict_put(line, LINE_MOST, 0, "custream: %s: ", shown);
+    n = cs_verdict_sentence(line, LINE_MOST, n, verdict);
+    put_line(line, cs_verdict_advice(line, LINE_MOST, cs_verdict_put(line, LINE_MOST, n, ". "), shown));
+}
+
+void tell_trace(struct told *told, const char *path, const cJSON *trailer, const char *by, bool quiet)
+{
+    struct cs_verdict verdict;
+    char room[512];
+    const char *shown = cs_path_from(path, told->folder);
+    remember(told, path);
+    if (quiet || told->quiet) return;
+    if (!trailer) {
+        if (by) say("custream: %s: ended by %s; it has no end that can be read: custream check %s", shown, by, shown);
+        return;
+    }
+    unused_read(told, trailer);
+    verdict_read(&verdict, trailer, room, sizeof room);
+    if (by && !verdict.complete) tell_audit(trailer);
+    if (told->lines < LINES_MOST || !is_whole(&verdict)) {
+        told->lines++;
+        tell_verdict(shown, &verdict);
+        return;
+    }
+    told->more.files++;
+    told->more.calls += verdict.calls;
+    told->more.operations += verdict.operations;
+}
+
+/* --- the run --- */
+
+void tell_end(struct told *told, bool met, const struct watch_plan *plan)
+{
+    if (told->quiet) return;
+    if (told->more.files)
+        say("custream: %llu more trace%s: %llu calls, %llu GPU operations, nothing lost", told->more.files, told->more.files == 1 ? "" : "s",
+            told->more.calls, told->more.operations);
+    unused_say(told);
+    if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
+}
+
+char **tell_files(const struct told *told)
+{
+    char **files = told->file_count ? calloc(told->file_count + 1, sizeof *files) : NULL;
+    for (size_t i = 0; files && i < told->file_count; i++) files[i] = told->files[i];
+    return files;
+}
+
+int tell_report(char **files)
+{
+    static char name[] = "report", brief[] = "--brief", end[] = "--";
+    enum { WORDS = 3 };
+    char *argv[WORDS + REPORTED_MOST + 1] = {name, brief, end};
+    int argc = WORDS;
+    for (; *files && argc < WORDS + REPORTED_MOST; files++) argv[argc++] = *files;
+    optind = 0; /* getopt has read the words of `run` */
+    putchar('\n');
+    const int status = command_report(argc, argv);
+    fflush(stdout);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* What the watcher says on stderr. */
+#ifndef CS_TOOLS_WATCH_TELL_H
+#define CS_TOOLS_WATCH_TELL_H
+
+#include "tools/custream/watch/inside.h"
+
+/* What has been told of a run so far. */
+struct told {
+    const char *folder; /* in which it was started: files are shown from there */
+    bool quiet;
+    int lines;
+    struct {
+        unsigned long long files, calls, operations, lost;
+    } more; /* for which there was no line of their own */
+    struct unused {
+        int rule;
+        char *match;
+        size_t traces; /* in which it was not used */
+    } *unused;         /* rules of the policy */
+    size_t unused_count, unused_capacity, traces;
+    char **files;
+    size_t file_count, file_capacity;
+};
+
+/* A trace has ended. NULL: it has no end that can be read. `by`: it was ended so from outside, and the library could not say anything. */
+void tell_trace(struct told *told, const char *path, const struct cJSON *trailer, const char *by, bool quiet);
+
+/* The program has ended. `met`: some process used CUDA. */
+void tell_end(struct told *told, bool met, const struct watch_plan *plan);
+
+/* The files of the run, NULL behind the last; the array is the caller's. NULL: there are none. */
+char **tell_files(const struct told *told);
+
+/* Run and findings, to stdout: an exit status. */
+int tell_report(char **files);
+
+#endif

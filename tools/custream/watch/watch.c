@@ -1,0 +1,272 @@
+/* What the watcher does: hears of traces, and says what has become of them. */
+#define _GNU_SOURCE
+#include "tools/custream/watch/inside.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/base/watch.h"
+#include "tools/custream/command.h"
+#include "tools/custream/verdict.h"
+#include "tools/custream/watch/tell.h"
+
+/* Descriptors: of one process, and for all else. */
+enum { EXEC_S = 3, OF_ONE = 3, KEPT_FREE = 16 };
+
+/* A process that uses CUDA: from its connection to its end. */
+struct process {
+    struct process *next;
+    int fd; /* -1: it has hung up */
+    pid_t pid;
+    struct ending ending;
+    bool quiet, ended; /* ended: the library has finished the file */
+    time_t execs;      /* when it was about to become another program; 0: it was not */
+    char *path;               /* NULL: no file so far */
+    struct file_id id;
+};
+
+static struct watch {
+    struct watched *watched;
+    struct process *processes;
+    size_t count, most; /* of them, and for how many there are descriptors */
+    struct told told;
+    int asks;       /* who waits for the report; -1: nobody */
+    int reporting;  /* a pidfd of who makes it; -1: nobody does */
+    pid_t reporter;
+    bool met;       /* some process used CUDA */
+    bool root_gone;
+} watch = {.asks = -1, .reporting = -1};
+
+/* Seconds, never 0. */
+static time_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + 1;
+}
+
+/* --- processes --- */
+
+static void process_free(struct process *process)
+{
+    watch.count--;
+    if (process->fd >= 0) close(process->fd);
+    ending_close(&process->ending);
+    free(process->path);
+    free(process);
+}
+
+/* False: nobody is taken in. Where there are too many, the next is when somebody has gone. */
+static bool take_in(int listener)
+{
+    if (watch.count >= watch.most) return false;
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct process *process = fd >= 0 ? calloc(1, sizeof *process) : NULL;
+    const bool ours = process && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
+    if (!ours) {
+        if (fd >= 0) close(fd);
+        free(process);
+        return fd >= 0;
+    }
+    *process = (struct process){.next = watch.processes, .fd = fd, .pid = peer.pid, .ending = ending_of(peer.pid)};
+    watch.processes = process;
+    watch.count++;
+    return true;
+}
+
+/* The process has ended, or has become another program; `by`: before its file was complete. */
+static void process_over(struct process *process, const char *by)
+{
+    if (process->path) {
+        cJSON *trailer = finish_file(process->path, process->id, by);
+        tell_trace(&watch.told, process->path, trailer, by, process->quiet);
+        cJSON_Delete(trailer);
+    }
+    free(process->path);
+    process->path = NULL;
+}
+
+/* --- the report --- */
+
+static void report_make(void)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    char **files = tell_files(&watch.told);
+    if (!files) return;
+    watch.reporter = fork();
+    if (!watch.reporter) {
+        sigprocmask(SIG_SETMASK, &none, NULL);
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        if (chdir(watch.watched->folder ? watch.watched->folder : "/")) {}
+        exit(tell_report(files));
+    }
+    if (watch.reporter > 0) watch.reporting = (int)syscall(SYS_pidfd_open, watch.reporter, 0);
+    free(files);
+}
+
+static void report_over(void)
+{
+    waitpid(watch.reporter, NULL, 0);
+    close(watch.reporting);
+    watch.reporting = -1;
+    if (watch.asks >= 0 && write(watch.asks, "done", 4) < 0) {}
+    if (watch.asks >= 0) close(watch.asks);
+    watch.asks = -1;
+}
+
+/* Once. */
+static bool report_begins(void)
+{
+    if (!watch.watched->plan.report || watch.reporting >= 0) return watch.reporting >= 0;
+    watch.watched->plan.report = false;
+    report_make();
+    return watch.reporting >= 0;
+}
+
+/* --- what a process says --- */
+
+static void process_ends(struct process *process)
+{
+    process->ended = true;
+    process_over(process, NULL);
+    if (watch.root_gone) {
+        if (write(process->fd, "speak", 5) < 0) {}
+    } else if (process->pid == watch.watched->root_pid && report_begins()) {
+        watch.asks = fcntl(process->fd, F_DUPFD_CLOEXEC, 3);
+        if (write(process->fd, "wait", 4) < 0) {}
+    } else if (write(process->fd, "done", 4) < 0) {
+    }
+}
+
+static void process_file(struct process *process, const char *text)
+{
+    struct file_id id;
+    int n = 0;
+    if (sscanf(text, "%llu %llu %n", &id.device, &id.inode, &n) < 2 || text[n] != '/') return;
+    free(process->path);
+    process->path = strdup(text + n);
+    process->id = id;
+}
+
+static void hear(struct process *process, const char *packet)
+{
+    if (!strncmp(packet, "hello", 5)) watch.met = true, process->quiet = packet[5];
+    else if (!strncmp(packet, "file ", 5)) process_file(process, packet + 5);
+    else if (!strcmp(packet, "exec")) process->execs = now();
+    else if (!strcmp(packet, "end")) process_ends(process);
+}
+
+/* Everything that has come. */
+static void listen_to(struct process *process)
+{
+    static char packet[CS_WATCH_PACKET + 1];
+    ssize_t n;
+    while (process->fd >= 0 && (n = recv(process->fd, packet, sizeof packet - 1, MSG_DONTWAIT))) {
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (n < 0) break;
+        packet[n] = 0;
+        hear(process, packet);
+    }
+    if (process->fd >= 0) close(process->fd);
+    process->fd = -1;
+    if (process->execs && !process->ended && now() - process->execs < EXEC_S) process_over(process, "exec");
+}
+
+/* --- the loop --- */
+
+static bool is_ready(int fd) { return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) > 0; }
+
+/* Those that are no more. Whoever cannot be watched is over when it hangs up. */
+static void sweep(void)
+{
+    char name[32];
+    for (struct process **at = &watch.processes, *process; (process = *at);) {
+        const bool over = process->ending.pidfd >= 0 ? is_ready(process->ending.pidfd) : process->fd < 0;
+        if (over) {
+            listen_to(process);
+            if (!process->ended) process_over(process, ending_name(&process->ending, name, sizeof name));
+            *at = process->next;
+            process_free(process);
+        } else {
+            at = &process->next;
+        }
+    }
+}
+
+/* All that is there, without waiting. */
+static void catch_up(void)
+{
+    while (is_ready(watch.watched->listener) && take_in(watch.watched->listener)) {}
+    for (struct process *process = watch.processes; process; process = process->next)
+        if (process->fd >= 0) listen_to(process);
+    sweep();
+}
+
+static void wait_for_news(void)
+{
+    static struct pollfd *all;
+    static size_t capacity;
+    size_t n = 0;
+    const int first[] = {watch.count < watch.most ? watch.watched->listener : -1, watch.root_gone ? -1 : watch.watched->root, watch.reporting};
+    for (size_t i = 0; i < CS_COUNT(first); i++) {
+        all = array_room(all, n, &capacity, sizeof *all);
+        all[n++] = (struct pollfd){.fd = first[i], .events = POLLIN};
+    }
+    for (struct process *process = watch.processes; process; process = process->next) {
+        all = array_room(all, n, &capacity, sizeof *all);
+        all[n++] = (struct pollfd){.fd = process->fd, .events = POLLIN};
+        all = array_room(all, n, &capacity, sizeof *all);
+        all[n++] = (struct pollfd){.fd = process->ending.pidfd, .events = POLLIN};
+    }
+    poll(all, n, -1);
+}
+
+/* Who lives on without the program has its file finished all the same; nobody is told. */
+static void root_ends(void)
+{
+    const struct watch_plan *plan = &watch.watched->plan;
+    watch.root_gone = true;
+    tell_end(&watch.told, watch.met, plan);
+    if (report_begins()) {
+        poll(&(struct pollfd){.fd = watch.reporting, .events = POLLIN}, 1, -1);
+        report_over();
+    }
+    dup2(STDOUT_FILENO, STDERR_FILENO);
+}
+
+_Noreturn void watch_run(struct watched *watched)
+{
+    char word;
+    struct rlimit files;
+    watch.watched = watched;
+    watch.most = !getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > KEPT_FREE + OF_ONE ? (files.rlim_cur - KEPT_FREE) / OF_ONE : 1;
+    watch.told = (struct told){.folder = watched->folder ? watched->folder : "", .quiet = watched->plan.quiet};
+    signal(SIGPIPE, SIG_IGN);
+    const bool started = !read(watched->leash, &word, 1); /* all signals are blocked */
+    close(watched->leash);
+    while (started && (!watch.root_gone || watch.processes)) {
+        wait_for_news();
+        catch_up();
+        if (watch.reporting >= 0 && is_ready(watch.reporting)) report_over();
+        if (watch.root_gone || !is_ready(watched->root)) continue;
+        catch_up(); /* what it has said before it ended */
+        root_ends();
+    }
+    _exit(0);
+}
