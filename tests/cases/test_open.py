@@ -342,6 +342,13 @@ def test_wrong_usage(tmp_path, trace):
     assert done.returncode == 0 and all(f"--{word}" in done.stdout for word in ("pin", "offline", "no-browser", "print-url", "stay", "port"))
 
 
+def test_without_the_library_one_line_says_so(trace, tmp_path):
+    """Debian's libmicrohttpd is no part of the command: the others do not load it."""
+    (tmp_path / "libmicrohttpd.so.12").write_text("no library\n")
+    refused(trace, words="libmicrohttpd12", LD_LIBRARY_PATH=str(tmp_path))
+    assert "microhttpd" not in subprocess.run(["readelf", "-d", COMMAND], capture_output=True, text=True, check=True).stdout
+
+
 def test_a_taken_port(trace, opening):
     with contextlib.closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))

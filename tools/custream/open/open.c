@@ -1,5 +1,6 @@
 /* custream open: serves a trace on loopback, once, and has Perfetto's UI open it with the busiest streams pinned. */
 #define _GNU_SOURCE /* asprintf */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -236,7 +237,8 @@ static int open_files(const struct request *request, struct busy *busy)
 {
     char folder[PATH_MAX];
     struct server server = {.listening = -1, .file = -1};
-    int status = ui_judge(request, &server, folder);
+    int status = server_ready() ? STATUS_OK : complain(NAME, "%s; Debian and Ubuntu have it in the package libmicrohttpd12", dlerror());
+    if (status == STATUS_OK) status = ui_judge(request, &server, folder);
     if (status == STATUS_OK) status = files_read(request, busy);
     if (status == STATUS_OK) status = trace_open(request, &server, busy->cut);
     if (status == STATUS_OK) status = port_take(request, &server);

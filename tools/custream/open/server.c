@@ -1,10 +1,10 @@
 #include "tools/custream/open/server.h"
+#include "tools/custream/open/microhttpd.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <microhttpd.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static struct microhttpd mhd; /* filled by server_ready() */
 
 enum { WAIT_SECONDS = 60, CONNECTIONS = 64 };
 
@@ -45,40 +47,40 @@ static const char *type_of(const char *path)
 
 static const char *header(struct MHD_Connection *connection, const char *name)
 {
-    const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+    const char *value = mhd.header_get(connection, MHD_HEADER_KIND, name);
     return value ? value : "";
 }
 
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
 {
     if (!response) return MHD_NO;
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    mhd.header_add(response, "Cache-Control", "no-store");
+    mhd.header_add(response, "X-Content-Type-Options", "nosniff");
     if (!strcmp(header(connection, "Origin"), UI_ORIGIN)) {
-        MHD_add_response_header(response, "Access-Control-Allow-Origin", UI_ORIGIN);
-        MHD_add_response_header(response, "Access-Control-Allow-Methods", "GET, OPTIONS");
-        MHD_add_response_header(response, "Access-Control-Allow-Private-Network", "true");
+        mhd.header_add(response, "Access-Control-Allow-Origin", UI_ORIGIN);
+        mhd.header_add(response, "Access-Control-Allow-Methods", "GET, OPTIONS");
+        mhd.header_add(response, "Access-Control-Allow-Private-Network", "true");
     }
-    if (status == MHD_HTTP_METHOD_NOT_ALLOWED) MHD_add_response_header(response, "Allow", "GET, OPTIONS");
-    const enum MHD_Result queued = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED) mhd.header_add(response, "Allow", "GET, OPTIONS");
+    const enum MHD_Result queued = mhd.queue(connection, status, response);
+    mhd.destroy(response);
     return queued;
 }
 
 static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status, const char *text)
 {
-    return answer(connection, status, MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT));
+    return answer(connection, status, mhd.of_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT));
 }
 
 /* The response closes the descriptor. */
 static enum MHD_Result answer_file(struct MHD_Connection *connection, int fd, uint64_t size, const char *type)
 {
-    struct MHD_Response *response = fd >= 0 ? MHD_create_response_from_fd64(size, fd) : NULL;
+    struct MHD_Response *response = fd >= 0 ? mhd.of_file(size, fd) : NULL;
     if (!response) {
         if (fd >= 0) close(fd);
         return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file cannot be read\n");
     }
-    MHD_add_response_header(response, "Content-Type", type);
+    mhd.header_add(response, "Content-Type", type);
     return answer(connection, MHD_HTTP_OK, response);
 }
 
@@ -153,6 +155,8 @@ static bool token_make(struct server *server)
     return true;
 }
 
+bool server_ready(void) { return microhttpd_open(&mhd); }
+
 bool server_listen(struct server *server, unsigned port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -185,15 +189,15 @@ static int signals_take(sigset_t *before)
 
 static int serve(struct server *server, struct MHD_Daemon *daemon, int signals, bool stay)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    const union MHD_DaemonInfo *info = mhd.info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
     struct pollfd polled[] = {{.fd = signals, .events = POLLIN}, {.fd = info ? info->epoll_fd : -1, .events = POLLIN}};
     while (stay || !server->delivered) {
         struct signalfd_siginfo got;
         MHD_UNSIGNED_LONG_LONG wait;
-        const int limit = MHD_get_timeout(daemon, &wait) != MHD_YES ? -1 : wait > 1000 ? 1000 : (int)wait;
+        const int limit = mhd.timeout(daemon, &wait) != MHD_YES ? -1 : wait > 1000 ? 1000 : (int)wait;
         if (poll(polled, 2, limit) < 0 && errno != EINTR) return -1;
         if (polled[0].revents && read(signals, &got, sizeof got) == sizeof got) return (int)got.ssi_signo;
-        if (MHD_run(daemon) != MHD_YES) return errno = EIO, -1;
+        if (mhd.run(daemon) != MHD_YES) return errno = EIO, -1;
     }
     return 0;
 }
@@ -204,13 +208,13 @@ int server_run(struct server *server, bool stay)
     int end = -1;
     const int signals = signals_take(&before);
     signal(SIGPIPE, SIG_IGN); /* a browser that goes away in the middle */
-    struct MHD_Daemon *daemon = signals < 0 ? NULL
-                                            : MHD_start_daemon(MHD_USE_EPOLL, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, server->listening,
-                                                               MHD_OPTION_NOTIFY_COMPLETED, ended, server, MHD_OPTION_CONNECTION_TIMEOUT,
-                                                               (unsigned)WAIT_SECONDS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_END);
+    struct MHD_Daemon *daemon = NULL;
+    if (signals >= 0)
+        daemon = mhd.start(MHD_USE_EPOLL, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, server->listening, MHD_OPTION_NOTIFY_COMPLETED, ended,
+                           server, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WAIT_SECONDS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_END);
     if (daemon) {
         end = serve(server, daemon, signals, stay);
-        MHD_stop_daemon(daemon);
+        mhd.stop(daemon);
     }
     if (signals >= 0) close(signals);
     sigprocmask(SIG_SETMASK, &before, NULL);

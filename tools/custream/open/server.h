@@ -25,6 +25,9 @@ struct server {
     unsigned delivered; /* how often the whole trace was */
 };
 
+/* Before anything else. False: the library that it takes is not installed; dlerror() says which. */
+bool server_ready(void);
+
 /* Takes the port, 0 for any. False: errno says why not. */
 bool server_listen(struct server *server, unsigned port);
 
