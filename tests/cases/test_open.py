@@ -91,10 +91,15 @@ def opening(tmp_path):
 def online(opening):
     """As the UI at ui.perfetto.dev would be served, but on a free port: online(argument...) is (Opened, port)."""
     def start(*arguments):
-        with contextlib.closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        return opening(f"--port={port}", *arguments), port
+        while True:
+            with contextlib.closing(socket.socket()) as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            try:
+                return opening(f"--port={port}", *arguments), port
+            except AssertionError as error:
+                if "is taken" not in str(error):  # by another test, meanwhile
+                    raise
     return start
 
 
@@ -354,6 +359,20 @@ def test_a_taken_port(trace, opening):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         refused(f"--port={taken.getsockname()[1]}", trace, words="is taken by another program")
+
+
+def test_9001_is_taken(trace, stand_in):
+    """The browser may be elsewhere, where it is free; here only another copy of the UI helps."""
+    with contextlib.closing(socket.socket()) as taken:
+        with contextlib.suppress(OSError):  # somebody has it already
+            taken.bind(("127.0.0.1", 9001))
+            taken.listen()
+        refused(trace, words="port 9001 is taken by another program; end that, or add --offline", BROWSER=str(stand_in))
+        process = subprocess.Popen([COMMAND, "open", trace], stdout=subprocess.PIPE, text=True, env=environment())
+        lines = [process.stdout.readline() for _ in range(4)]
+        process.kill()
+        process.wait()
+    assert "127.0.0.1:9001/" in lines[1] and re.match(r"  ssh -L 9001:127\.0\.0\.1:(?!9001\b)\d+ ", lines[3])
 
 
 # --- several files, and half ones ---
