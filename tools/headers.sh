@@ -24,6 +24,8 @@ missing_packages() {
     has_header cjson/cJSON.h || echo libcjson-dev
     has_header yajl/yajl_parse.h || echo libyajl-dev
     has_header zlib.h || echo zlib1g-dev
+    has_header gelf.h || echo libelf-dev
+    has_header microhttpd.h || echo libmicrohttpd-dev
     find_pip || echo python3-venv
 }
 

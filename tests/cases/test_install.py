@@ -79,7 +79,7 @@ def test_what_building_lacks_is_named(root, tmp_path, script):
     folder = tmp_path / "headers"
     done = run("tools/headers.sh", "build", cwd=root, HEADERS=folder, PYTHON=python, VENV=tmp_path, CC="gcc -nostdinc")
     assert done.returncode == 1 and done.stdout == "" and not folder.exists()
-    assert done.stderr.splitlines()[1] == "custream: as root: apt-get update && apt-get install -y --no-install-recommends libc6-dev libcjson-dev libyajl-dev zlib1g-dev"
+    assert done.stderr.splitlines()[1] == "custream: as root: apt-get update && apt-get install -y --no-install-recommends libc6-dev libcjson-dev libyajl-dev zlib1g-dev libelf-dev libmicrohttpd-dev"
     done = run("tools/headers.sh", "build", cwd=root, HEADERS=folder, PYTHON=python, VENV=tmp_path, CC="no-such-compiler")
     assert done.returncode == 1 and re.search(r"install -y --no-install-recommends gcc\b", done.stderr)
 

@@ -3,13 +3,14 @@
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
                  $(addprefix shim/base/,glob.c json.c log.c options.c settings.c verdict.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
-CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c tools/custream/report/*.c tools/custream/diff/*.c tools/custream/merge/*.c tools/custream/watch/*.c) \
+CUSTREAM_PARTS := report diff merge open inspect watch
+CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c $(patsubst %,tools/custream/%/*.c,$(CUSTREAM_PARTS))) \
                  shim/base/claim.c shim/base/unpack.c shim/calls/calls.c) $(POLICY_OBJ))
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 
 $(B)/custream: $(CUSTREAM_OBJ)
-	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -lcjson -lyajl -lz -lm
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -lcjson -lyajl -lelf -lz -ldl -lm
 
 all: $(B)/custream
 

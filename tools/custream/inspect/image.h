@@ -1,0 +1,55 @@
+/*
+ * What stands in one ELF file, as far as it tells how the code in it comes to CUDA. Nothing of it is run. libelf reads; a file that lies is refused, or
+ * less is known of it.
+ */
+#ifndef CS_INSPECT_IMAGE_H
+#define CS_INSPECT_IMAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tools/custream/inspect/api.h"
+#include "tools/custream/inspect/strings.h"
+
+enum image_kind { IMAGE_PROGRAM, IMAGE_LIBRARY, IMAGE_OBJECT /* .o, not linked yet */ };
+
+/* How a name of the API stands in the file. */
+enum image_use {
+    USE_IMPORTED, /* the loader binds it */
+    USE_CALLED,   /* linked in, and called by code that is not the CUDA runtime's own */
+    USE_NAMED,    /* as a text, to be looked up */
+    USES
+};
+
+struct image {
+    char *path;             /* as it was found */
+    enum image_kind kind;
+    unsigned bits, machine; /* 32 or 64; EM_X86_64, ... */
+    bool loaded_by_loader;  /* has an interpreter: what reads LD_PRELOAD; always true of a library */
+    char *interpreter, *soname, *rpath, *runpath;
+    struct strings needed;  /* DT_NEEDED */
+    bool has_sections;      /* false: nothing below is known */
+    bool has_symbols;       /* not stripped */
+
+    bool is_libcuda, is_cudart; /* by its SONAME */
+    bool carries_cudart;        /* a CUDA runtime is linked into it */
+    unsigned cudart_version;    /* of the runtime in it: 13000 is 13.0; 0: not known */
+    bool opens, opens_apart;    /* imports dlopen, dlmopen */
+    bool names_libcuda, names_cudart; /* as texts: what it may open */
+    bool own_driver_pointers;   /* defines variables named as the driver's functions */
+    struct strings calls[API_LEVELS][USES];
+    size_t by_stream[STREAM_PER_THREAD + 1]; /* calls imported or called, by the default stream that they mean */
+    struct strings gpu_code;    /* "sm_90", "PTX 75" */
+    bool gpu_code_broken;       /* and perhaps more that could not be read */
+};
+
+/* False: error says why it is no ELF file that can be read, in one line without its name. image_free() is to be called in either case. */
+bool image_read(struct image *image, const char *path, char error[256]);
+void image_free(struct image *image);
+
+/* It has to do with CUDA in some way of its own. */
+bool image_touches(const struct image *image);
+/* Of the machine: "x86-64"; a number for others. */
+const char *machine_name(unsigned machine, char room[16]);
+
+#endif

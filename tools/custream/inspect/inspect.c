@@ -1,0 +1,112 @@
+/* custream inspect: how a program or library comes to CUDA, from its file alone, and what to type to see its streams. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/inspect/print.h"
+#include "tools/custream/program.h"
+#include "tools/custream/report/output.h"
+
+static const char NAME[] = "custream inspect";
+
+/* --- scripts --- */
+
+static bool ends_in(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), tail = strlen(ending);
+    return length > tail && !strcmp(text + length - tail, ending);
+}
+
+/* What starts the file: the words behind "#!", without env; python3 of a .py file. NULL: it is no script. To be freed. */
+static char *script_interpreter_of(const char *path)
+{
+    char line[256] = "";
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const ssize_t got = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+    if (fd >= 0) close(fd);
+    if (got > 2 && !memcmp(line, "#!", 2)) {
+        char *at = line + 2 + strspn(line + 2, " \t");
+        at[strcspn(at, "\n")] = 0;
+        const size_t first = strcspn(at, " \t");
+        if (first >= 4 && !memcmp(at + first - 4, "/env", 4) && at[first]) at += first + strspn(at + first, " \t");
+        if (!strncmp(at, "-S", 2)) at += 2 + strspn(at + 2, " \t");
+        for (char *c = at; *c; c++)
+            if (iscntrl((unsigned char)*c)) *c = '?';
+        return *at ? kept(at) : NULL;
+    }
+    return got > 0 && memcmp(line, "\177ELF", 4) && ends_in(path, ".py") ? kept("python3") : NULL;
+}
+
+/* --- the command --- */
+
+static void show(struct verdict *verdict, const struct tree *tree, bool json)
+{
+    verdict_make(verdict, tree);
+    if (json) inspect_write(verdict, tree);
+    else inspect_print(verdict, tree);
+}
+
+static int inspect_elf(struct verdict *verdict, bool json)
+{
+    static const enum subject subjects[] = {[IMAGE_PROGRAM] = SUBJECT_PROGRAM, [IMAGE_LIBRARY] = SUBJECT_LIBRARY, [IMAGE_OBJECT] = SUBJECT_OBJECT};
+    struct tree tree;
+    char error[256];
+    const bool read = tree_make(&tree, verdict->path, error);
+    if (read) {
+        verdict->subject = subjects[tree.loaded[0].image.kind];
+        show(verdict, &tree, json);
+    }
+    tree_free(&tree);
+    return read ? STATUS_OK : complain(NAME, "%s: %s", verdict->path, error);
+}
+
+static int inspect(const char *name, bool json)
+{
+    char path[PATH_MAX];
+    struct verdict verdict = {.path = name};
+    /* A file here, or what a shell would start. */
+    if (!strchr(name, '/') && access(name, F_OK) && program_find(name, path, sizeof path)) verdict.path = path;
+    int status = STATUS_OK;
+    if ((verdict.interpreter = script_interpreter_of(verdict.path))) {
+        verdict.subject = SUBJECT_SCRIPT;
+        show(&verdict, NULL, json);
+    } else status = inspect_elf(&verdict, json);
+    verdict_free(&verdict);
+    return status;
+}
+
+void inspect_usage(void)
+{
+    puts("usage: custream inspect [--json] PROGRAM|LIBRARY\n\n"
+         "Says how a program or a library reaches CUDA: linked to the driver, through a shared CUDA runtime or one that is\n"
+         "linked into it, or opened while it runs; the version of that runtime, the default stream that the code was\n"
+         "compiled for, its calls on streams and events, and the GPUs that it has code for. Then what custream will see of\n"
+         "it, and the line to type. The libraries that it needs are looked at too. Nothing is run.\n\n"
+         "  --json   the same for programs; docs/inspect.md has its form\n\n"
+         "PROGRAM without a slash is a file here, or else looked for on PATH.\n\n"
+         "Exit status: 0 said, also if custream can see nothing of it; 2 the file cannot be read, is neither a program nor\n"
+         "a library, or is broken; or wrong usage.");
+}
+
+int command_inspect(int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+    bool json = false;
+    int option;
+    argv[0] = (char[]){"custream inspect"};
+    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
+        if (option == '?') return STATUS_UNUSABLE;
+        if (option == 'h') return inspect_usage(), STATUS_OK;
+        json = true;
+    }
+    if (optind == argc) return complain(NAME, "which program or library? 'custream help inspect' says more");
+    if (argc - optind > 1) return complain(NAME, "one file at a time, and without its arguments");
+    return inspect(argv[optind], json);
+}

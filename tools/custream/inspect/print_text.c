@@ -1,0 +1,158 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/inspect/print.h"
+#include "tools/custream/report/show.h"
+
+const char *const subject_name[] = {[SUBJECT_PROGRAM] = "program", [SUBJECT_LIBRARY] = "library", [SUBJECT_OBJECT] = "object file", [SUBJECT_SCRIPT] = "script"};
+const char *const use_name[USES] = {[USE_IMPORTED] = "imported", [USE_CALLED] = "called", [USE_NAMED] = "named"};
+const char *const level_name[API_LEVELS] = {[API_DRIVER] = "driver", [API_RUNTIME] = "runtime"};
+
+enum { INDENT = 20, WIDTH = 100, SHOWN = 40 };
+
+/* "  label           " where a line begins, as much room where one goes on. */
+static void label_put(const char *label) { printf("  %-*s", INDENT - 2, label); }
+
+/* Words with a blank between, in lines of WIDTH. */
+static void words_put(const char *label, const char *text)
+{
+    int column = INDENT;
+    label_put(label);
+    while (*text) {
+        const int length = (int)strcspn(text, " ");
+        if (column > INDENT && column + 1 + length > WIDTH) {
+            printf("\n%*s", INDENT, "");
+            column = INDENT;
+        } else if (column > INDENT) {
+            putchar(' ');
+            column++;
+        }
+        char word[512];
+        snprintf(word, sizeof word, "%.*s", length, text);
+        text_put(stdout, word); /* names come from a file that anybody may have made */
+        column += length;
+        text += length;
+        text += strspn(text, " ");
+    }
+    putchar('\n');
+}
+
+static void list_put(const char *label, const struct strings *list, size_t most)
+{
+    char text[SHOWN * 64 + 64] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < list->count && i < most; i++) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.60s", i ? ", " : "", list->at[i]);
+    if (list->count > most) snprintf(text + at, sizeof text - at, ", and %zu more (--json has all)", list->count - most);
+    if (list->count) words_put(label, text);
+}
+
+/* Up to a few functions by their names, more by their number. */
+static void functions_put(char *text, size_t size, const struct image *image, enum api_stream stream)
+{
+    enum { NAMED_MOST = 3 };
+    const size_t count = image->by_stream[stream];
+    size_t at = 0, n = 0;
+    if (count > NAMED_MOST) snprintf(text, size, "%zu functions that it calls", count);
+    for (int level = 0; level < API_LEVELS && count <= NAMED_MOST; level++)
+        for (int use = 0; use < USE_NAMED; use++)
+            for (size_t i = 0; i < image->calls[level][use].count; i++) {
+                const char *name = image->calls[level][use].at[i];
+                if (api_find(name)->stream == stream) at += (size_t)snprintf(text + at, size - at, "%s%s", n++ ? ", " : "", name);
+            }
+}
+
+static void stream_put(const struct image *image)
+{
+    char text[1024] = "", legacy[400], per_thread[400];
+    functions_put(legacy, sizeof legacy, image, STREAM_LEGACY);
+    functions_put(per_thread, sizeof per_thread, image, STREAM_PER_THREAD);
+    const char *stream = default_stream_of(image);
+    const bool both = stream && !strcmp(stream, "both");
+    if (both) snprintf(text, sizeof text, "both: the legacy one by %s; the thread's own by %s", legacy, per_thread);
+    else if (stream) snprintf(text, sizeof text, "%s, by %s", stream, image->by_stream[STREAM_LEGACY] ? legacy : per_thread);
+    else if (image->has_sections && calls_hidden(image)) snprintf(text, sizeof text, "not known: the file is stripped");
+    else if (image->calls[API_DRIVER][USE_NAMED].count + image->calls[API_RUNTIME][USE_NAMED].count) snprintf(text, sizeof text, "not known: it looks functions up by name");
+    if (*text) words_put("default stream", text);
+}
+
+static void calls_put(const struct image *image)
+{
+    static const char *const labels[API_LEVELS][USES] = {
+        [API_DRIVER] = {[USE_IMPORTED] = "driver calls", [USE_CALLED] = "driver calls", [USE_NAMED] = "driver, by name"},
+        [API_RUNTIME] = {[USE_IMPORTED] = "runtime calls", [USE_CALLED] = "runtime calls", [USE_NAMED] = "runtime, by name"}};
+    for (int level = 0; level < API_LEVELS; level++)
+        for (int use = 0; use < USES; use++) list_put(labels[level][use], &image->calls[level][use], use == USE_NAMED ? SHOWN / 4 : SHOWN);
+}
+
+static void image_put(const struct tree *tree, size_t place)
+{
+    const struct image *image = &tree->loaded[place].image;
+    struct strings ways = {0};
+    reach_of(tree, place, &ways);
+    for (size_t i = 0; i < ways.count; i++) words_put(i ? "" : "reaches CUDA", ways.at[i]);
+    if (!ways.count && !place) words_put("reaches CUDA", image->has_sections ? "not by itself" : "not known: the file has no section headers");
+    strings_free(&ways);
+    if (image->is_libcuda || image->is_cudart) return;
+    stream_put(image);
+    calls_put(image);
+    list_put("GPU code", &image->gpu_code, SHOWN);
+    if (image->gpu_code_broken) words_put("", "and some that could not be read");
+    if (image->own_driver_pointers) words_put("note", "it has variables named as the driver's functions, and fills them itself");
+}
+
+static void title_put(const char *path, const char *kind)
+{
+    text_put(stdout, path);
+    printf(": %s\n", kind);
+}
+
+static void tree_put(const struct verdict *verdict, const struct tree *tree)
+{
+    const struct image *first = &tree->loaded[0].image;
+    char room[16], kind[128];
+    const bool is_static = first->kind == IMAGE_PROGRAM && !first->loaded_by_loader;
+    snprintf(kind, sizeof kind, "%s%s for %s, %u bits", is_static ? "static " : "", subject_name[verdict->subject], machine_name(first->machine, room), first->bits);
+    title_put(verdict->path, kind);
+    image_put(tree, 0);
+    if (first->opens)
+        words_put("opens", "libraries while it runs (dlopen); which ones, and with which flags, is not in the file. One that is linked to libcuda itself and "
+                           "opened with RTLD_DEEPBIND is not seen");
+    for (size_t i = 1; i < tree->count; i++) {
+        if (!image_touches(&tree->loaded[i].image)) continue;
+        putchar('\n');
+        title_put(tree->loaded[i].image.path, "library that it needs");
+        image_put(tree, i);
+    }
+    if (tree->missing.count + tree->refused.count) putchar('\n');
+    for (size_t i = 0; i < tree->missing.count; i++) words_put(i ? "" : "not found", tree->missing.at[i]);
+    for (size_t i = 0; i < tree->refused.count; i++) words_put(i ? "" : "not read", tree->refused.at[i]);
+}
+
+static void verdict_put(const struct verdict *verdict)
+{
+    putchar('\n');
+    if (verdict->obstacle) {
+        char text[512];
+        snprintf(text, sizeof text, "nothing: it %s", verdict->obstacle);
+        words_put("custream sees", text);
+        return;
+    }
+    for (size_t i = 0; i < verdict->sees.count; i++) words_put(i ? "" : "custream sees", verdict->sees.at[i]);
+    for (size_t i = 0; i < verdict->run.count; i++) {
+        label_put(verdict->run.at[i] == verdict->audit ? "per-thread safe?" : i ? "" : "run");
+        text_put(stdout, verdict->run.at[i]);
+        putchar('\n');
+    }
+    if (verdict->subject == SUBJECT_LIBRARY) words_put("", "PROGRAM is the one that loads this library");
+}
+
+void inspect_print(const struct verdict *verdict, const struct tree *tree)
+{
+    if (tree) tree_put(verdict, tree);
+    else {
+        title_put(verdict->path, subject_name[SUBJECT_SCRIPT]);
+        words_put("started by", verdict->interpreter);
+    }
+    verdict_put(verdict);
+}

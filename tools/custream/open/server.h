@@ -1,0 +1,37 @@
+/*
+ * A web server for one trace, on loopback, in this thread (libmicrohttpd).
+ *
+ * It answers GET (and OPTIONS, which browsers ask first) for the trace, at a path with a random token. With a folder of Perfetto's UI it has that folder's files
+ * too, and nothing outside of it. Whoever asks by another name than 127.0.0.1 or localhost is refused: so no web page reaches it by a name of its own
+ * that leads here.
+ */
+#ifndef CS_OPEN_SERVER_H
+#define CS_OPEN_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TOKEN_BYTES = 16 };
+
+struct server {
+    int listening;      /* descriptor */
+    unsigned port;
+    int file;           /* the trace */
+    uint64_t size;
+    const char *name;   /* the trace's, the last part of its path, not encoded */
+    const char *folder; /* of Perfetto's UI, with no link in it; NULL: none */
+    char token[2 * TOKEN_BYTES + 1];
+    unsigned delivered; /* how often the whole trace was */
+};
+
+/* Before anything else. False: the library that it takes is not installed; dlerror() says which. */
+bool server_ready(void);
+
+/* Takes the port, 0 for any. False: errno says why not. */
+bool server_listen(struct server *server, unsigned port);
+
+/* Answers until the trace was delivered, with `stay` until a signal. Returns that signal (SIGINT, SIGTERM, SIGHUP), 0: it was delivered, -1: errno says what failed. */
+int server_run(struct server *server, bool stay);
+
+#endif
