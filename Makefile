@@ -39,6 +39,7 @@ $(B)/obj/%.o: %.S Makefile
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
+include tools/glibc/module.mk
 include shim/module.mk
 include tools/custream/module.mk
 include tests/fakecuda/module.mk
@@ -80,4 +81,4 @@ is-built:
 	@$(MAKE) -s -q all || { echo "custream: not built, or not from the present files: run make first, not as root" >&2; exit 1; }
 
 clean:
-	rm -rf $(B)/obj $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu
+	rm -rf $(B)/obj $(B)/glibc $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu

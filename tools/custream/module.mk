@@ -1,15 +1,15 @@
 # build/custream: the command. Its own process; of the shim it shares the table of options and what reads policies, and nothing else.
 
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
-                 $(addprefix shim/base/,glob.c json.c log.c options.c settings.c)
+                 $(addprefix shim/base/,glob.c json.c log.c options.c plain.c settings.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
 CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c tools/custream/report/*.c tools/custream/diff/*.c tools/custream/merge/*.c) \
                  shim/base/claim.c shim/base/unpack.c shim/calls/calls.c) $(POLICY_OBJ))
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 
-$(B)/custream: $(CUSTREAM_OBJ)
-	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -lcjson -lyajl -lz -lm
+$(B)/custream: $(CUSTREAM_OBJ) $(GLIBC_READY)
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $(CUSTREAM_OBJ) $(GLIBC_FLOOR) -lcjson -lyajl -lz -lm
 
 all: $(B)/custream
 
