@@ -23,7 +23,7 @@ CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo check check-gpu bench install uninstall clean
+.PHONY: all deps demo check check-gpu bench install uninstall wheel clean
 all:
 
 # One run for both, which also looks for what else building needs.
@@ -49,6 +49,7 @@ include tests/fakecuda/module.mk
 include tests/bench/module.mk
 include tests/gpu/module.mk
 include tests/api/module.mk
+include python/module.mk
 include tests/module.mk
 
 # The sample program under the shim, on this machine's GPU or the simulated one.

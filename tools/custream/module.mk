@@ -8,8 +8,10 @@ CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 
+# The wheel links them too (tools/wheel.sh).
+CUSTREAM_LIBS := -lcjson -lyajl -lz -lm
 $(B)/custream: $(CUSTREAM_OBJ) $(GLIBC_READY)
-	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $(CUSTREAM_OBJ) $(GLIBC_FLOOR) -lcjson -lyajl -lz -lm
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $(CUSTREAM_OBJ) $(GLIBC_FLOOR) $(CUSTREAM_LIBS)
 
 all: $(B)/custream
 
