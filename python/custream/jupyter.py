@@ -65,8 +65,11 @@ class Magic:
         whole = _native.trace_path()
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(wanted.output or pathlib.Path(folder, "cell.json"))
-            if not whole or not self.reader.read(whole) or not cut.write(self.reader, name, path):
-                print("custream: the cell called no CUDA: no trace" if whole is None or not self.reader.trailer or whole else "")
+            if whole and not self.reader.read(whole):
+                print(f"custream: {whole} rotates, so cells have no traces of their own: take CUSTREAM_TRACE_MAX without rotate")
+                return
+            if not whole or not cut.write(self.reader, name, path):
+                print("custream: the cell called no CUDA: no trace")
                 return
             conditions = [f"--fail-if={condition}" for condition in wanted.fail_if]
             done = subprocess.run([_native.COMMAND, "report", "--no-color", *conditions, path], capture_output=True, text=True, check=False,

@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import zlib
 
 import pytest
 
@@ -103,7 +104,6 @@ class Tracer:
     def __init__(self, config):
         self.folder = folder_of(config.getoption("--custream-dir"), config)
         self.reader = cut.Reader()
-        self.taken = set()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item):
@@ -126,7 +126,7 @@ class Tracer:
         if not whole:
             return None
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / self.file_name(item)
+        path = self.folder / file_name(item)
         try:
             if not self.reader.read(whole):
                 return self.say(item, f"{whole} rotates, so tests have no traces of their own: take CUSTREAM_TRACE_MAX without rotate")
@@ -140,16 +140,13 @@ class Tracer:
     def say(self, item, line):
         item.user_properties.append((SAID, line))
 
-    def file_name(self, item):
-        """tests/test_a.py::test_b[1-2] is test_a.test_b-1-2; what another test has already gets a number."""
-        path, _, rest = item.nodeid.partition("::")
-        stem = re.sub(r"[^\w.+-]+", "-", f"{path.removesuffix('.py').replace('/', '.')}.{rest.replace('::', '.')}").strip("-")[:150]
-        name, number = stem, 1
-        while name in self.taken:
-            number += 1
-            name = f"{stem}-{number}"
-        self.taken.add(name)
-        return f"{name}.json"
+def file_name(item):
+    """tests/test_a.py::test_b[1-2] is tests.test_a.test_b-1-2. A name that has to be changed gets a number, so that no two tests have one."""
+    path, _, rest = item.nodeid.partition("::")
+    name = f"{path.removesuffix('.py').replace('/', '.')}.{rest.replace('::', '.')}"
+    stem = re.sub(r"[^\w.+-]+", "-", name.replace("[", "-").removesuffix("]")).strip("-")[:150]
+    plain = re.fullmatch(r"[\w.+-]{,150}(\[[\w.+-]*\])?", name) and len(name) < 150
+    return f"{stem}.json" if plain else f"{stem}-{zlib.crc32(item.nodeid.encode()):08x}.json"
 
 
 def judge(trace, wanted):
