@@ -23,7 +23,7 @@ CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo check check-gpu bench install uninstall wheel clean
+.PHONY: all deps demo check check-gpu bench install uninstall wheel deb clean
 all:
 
 # One run for both, which also looks for what else building needs.
@@ -77,9 +77,16 @@ uninstall:
 	rm -f $(addprefix $(INSTALL)/,$(INSTALLED))
 	@tools/ldconfig.sh '$(DESTDIR)'
 
+# A Debian package: build/deb/custream_VERSION_ARCH.deb. Installing it has the loader find the library by its name.
+deb: $(B)/deb/stamp
+$(B)/deb/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 include/custream.h tools/custream/custream.1 \
+                tools/custream.pc.in README.md VERSION $(wildcard tools/deb/*)
+	+tools/deb/deb.sh $(B) $(B)/deb
+	@touch $@
+
 .PHONY: is-built
 is-built:
 	@$(MAKE) -s -q all || { echo "custream: not built, or not from the present files: run make first, not as root" >&2; exit 1; }
 
 clean:
-	rm -rf $(B)/obj $(B)/glibc $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu
+	rm -rf $(B)/obj $(B)/glibc $(B)/wheel $(B)/deb $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu
