@@ -23,7 +23,7 @@ CFLAGS ?= -O2 -g
 ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo check check-gpu bench install uninstall clean
+.PHONY: all deps demo check check-gpu bench install uninstall wheel deb clean
 all:
 
 # One run for both, which also looks for what else building needs.
@@ -39,6 +39,7 @@ $(B)/obj/%.o: %.S Makefile
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
+include tools/glibc/module.mk
 include shim/module.mk
 include tools/custream/module.mk
 include tests/fakecuda/module.mk
@@ -48,6 +49,7 @@ include tests/fakecuda/module.mk
 include tests/bench/module.mk
 include tests/gpu/module.mk
 include tests/api/module.mk
+include python/module.mk
 include tests/module.mk
 
 # The sample program under the shim, on this machine's GPU or the simulated one.
@@ -75,9 +77,16 @@ uninstall:
 	rm -f $(addprefix $(INSTALL)/,$(INSTALLED))
 	@tools/ldconfig.sh '$(DESTDIR)'
 
+# A Debian package: build/deb/custream_VERSION_ARCH.deb. Installing it has the loader find the library by its name.
+deb: $(B)/deb/stamp
+$(B)/deb/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 include/custream.h tools/custream/custream.1 \
+                tools/custream.pc.in README.md VERSION $(wildcard tools/deb/*)
+	+tools/deb/deb.sh $(B) $(B)/deb
+	@touch $@
+
 .PHONY: is-built
 is-built:
 	@$(MAKE) -s -q all || { echo "custream: not built, or not from the present files: run make first, not as root" >&2; exit 1; }
 
 clean:
-	rm -rf $(B)/obj $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu
+	rm -rf $(B)/obj $(B)/glibc $(B)/wheel $(B)/deb $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu

@@ -7,14 +7,14 @@ SHIM_LINK = $(CC) $(CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-Bsy
 
 all: $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so
 
-$(B)/libcustream_shim.so: $(SHIM_OBJ) shim/exports.map
-	$(SHIM_LINK) -Wl,--version-script=shim/exports.map $(SHIM_OBJ) -o $@
-$(B)/libcustream_shim_dlsym.so: $(SHIM_OBJ) shim/exports_dlsym.map
-	$(SHIM_LINK) -Wl,--version-script=shim/exports_dlsym.map $(SHIM_OBJ) -o $@
+$(B)/libcustream_shim.so: $(SHIM_OBJ) $(GLIBC_COMPAT) shim/exports.map
+	$(SHIM_LINK) -Wl,--version-script=shim/exports.map $(SHIM_OBJ) $(GLIBC_COMPAT) -o $@
+$(B)/libcustream_shim_dlsym.so: $(SHIM_OBJ) $(GLIBC_COMPAT) shim/exports_dlsym.map
+	$(SHIM_LINK) -Wl,--version-script=shim/exports_dlsym.map $(SHIM_OBJ) $(GLIBC_COMPAT) -o $@
 
 # The API on its own: custream.h without the recorder, for programs that link or open it. Under the preload library its functions are the ones that are used.
 API_OBJ := $(patsubst %.c,$(B)/obj/%.o,$(filter-out shim/api/link.c shim/api/plugin.c,$(wildcard shim/api/*.c)) shim/api/alone/link.c shim/base/lock.c shim/base/log.c)
-$(B)/libcustream.so.0: $(API_OBJ) shim/api/exports.map
-	$(SHIM_LINK) -Wl,--version-script=shim/api/exports.map -Wl,-soname,libcustream.so.0 -Wl,-z,nodelete $(API_OBJ) -o $@
+$(B)/libcustream.so.0: $(API_OBJ) shim/api/exports.map $(GLIBC_READY)
+	$(SHIM_LINK) -Wl,--version-script=shim/api/exports.map -Wl,-soname,libcustream.so.0 -Wl,-z,nodelete $(GLIBC_FLOOR) $(API_OBJ) -o $@
 $(B)/libcustream.so: $(B)/libcustream.so.0
 	ln -sf libcustream.so.0 $@

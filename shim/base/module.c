@@ -7,7 +7,7 @@
 
 #include "shim/base/realdl.h"
 
-/* glibc's struct dl_find_object, from 2.35 on. Looked up at run time, since the library also runs with 2.34. It takes no lock. */
+/* glibc's struct dl_find_object, from 2.35 on. Looked up at run time, since the library also runs with older ones. It takes no lock. */
 struct found_object {
     unsigned long long flags;
     void *begin, *end;
@@ -22,9 +22,8 @@ static find_object_fn *_Atomic find_object;
 static void look(void)
 {
     static _Atomic bool looked;
-    struct cs_image libc;
     if (CS_LIKELY(cs_load_acq(&looked))) return;
-    if (cs_image_of_libc(&libc)) cs_store(&find_object, (find_object_fn *)cs_image_symbol(&libc, "_dl_find_object"));
+    cs_store(&find_object, (find_object_fn *)cs_glibc_symbol("_dl_find_object"));
     cs_store_rel(&looked, true);
 }
 
@@ -59,7 +58,7 @@ bool cs_module_of(const void *address, struct cs_module *module)
         *module = (struct cs_module){object.map->l_addr, object.map->l_ld, object.map->l_name};
         return true;
     }
-    struct wanted wanted = {(uintptr_t)address, module}; /* glibc 2.34 */
+    struct wanted wanted = {(uintptr_t)address, module}; /* before glibc 2.35 */
     return cs_objects_each(holds, &wanted);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Which loaded module holds an address. Takes no lock where the C library is glibc 2.35 or later, and with 2.34 none that is held while
+ * Which loaded module holds an address. Takes no lock where the C library is glibc 2.35 or later, and with older ones none that is held while
  * constructors run (cs_objects_each).
  *
  * Instead of dladdr, which takes the loader's lock: a library's constructor holds that for as long as it likes, and may wait for the thread that asks

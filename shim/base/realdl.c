@@ -66,6 +66,19 @@ bool cs_image_of_libc(struct cs_image *image)
     return false;
 }
 
+void *cs_glibc_symbol(const char *name)
+{
+    static const char *const parts[] = {"libc.so.6", "libpthread.so.0", "libdl.so.2"};
+    struct cs_image image;
+    void *found = NULL;
+    for (const struct link_map *m = all_maps(); m && !found; m = m->l_next) {
+        if (!cs_image_read(m->l_addr, m->l_ld, m->l_name, &image)) continue;
+        for (size_t i = 0; i < CS_COUNT(parts) && !found; i++)
+            if (equal(image.soname, parts[i])) found = cs_image_symbol(&image, name);
+    }
+    return found;
+}
+
 void *cs_symbol_behind(const char *name)
 {
     struct cs_image image;
@@ -112,8 +125,7 @@ bool cs_image_sees_behind(const void *dynamic, const char *name)
 bool cs_objects_each(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data)
 {
     static __typeof__(&dl_iterate_phdr) _Atomic iterate; /* two threads may look at once: each finds the same */
-    struct cs_image libc;
-    if (!cs_load(&iterate) && cs_image_of_libc(&libc)) cs_store(&iterate, (__typeof__(&dl_iterate_phdr))cs_image_symbol(&libc, "dl_iterate_phdr"));
+    if (!cs_load(&iterate)) cs_store(&iterate, (__typeof__(&dl_iterate_phdr))cs_glibc_symbol("dl_iterate_phdr"));
     return cs_load(&iterate) && cs_load(&iterate)(visit, data) == 1;
 }
 
@@ -249,10 +261,9 @@ void *cs_image_symbol(const struct cs_image *image, const char *name) { return c
 
 bool cs_realdl_init(void)
 {
-    struct cs_image libc;
-    if (!cs_real_dlsym && cs_image_of_libc(&libc)) {
-        cs_real_dlvsym = (cs_dlvsym_fn *)cs_image_symbol(&libc, "dlvsym");
-        cs_real_dlsym = (cs_dlsym_fn *)cs_image_symbol(&libc, "dlsym");
+    if (!cs_real_dlsym) {
+        cs_real_dlvsym = (cs_dlvsym_fn *)cs_glibc_symbol("dlvsym");
+        cs_real_dlsym = (cs_dlsym_fn *)cs_glibc_symbol("dlsym");
     }
     return cs_real_dlsym && cs_real_dlvsym;
 }

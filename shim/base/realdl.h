@@ -34,6 +34,9 @@ struct cs_image {
  * sanitizer has found the functions that it stands in front of. */
 bool cs_image_of_libc(struct cs_image *image);
 
+/* A function of the C library's, also one that glibc before 2.34 has in libpthread or libdl. NULL: it has none of that name. As cs_image_of_libc. */
+void *cs_glibc_symbol(const char *name);
+
 bool cs_image_own(struct cs_image *image); /* this library */
 
 /* The loaded library with this DT_SONAME, or where it has none, this file name. False if none is loaded. As cs_image_each. */

@@ -114,9 +114,7 @@ static void *begin(void *given)
 /* glibc takes a thread's static thread-local storage from its stack, and a program may have megabytes of it. How much that is only glibc's own function tells. */
 static size_t stack_size(const pthread_attr_t *attributes)
 {
-    struct cs_image libc;
-    size_t (*least)(const pthread_attr_t *) = NULL;
-    if (cs_image_of_libc(&libc)) least = (__typeof__(least))cs_image_symbol(&libc, "__pthread_get_minstack");
+    size_t (*least)(const pthread_attr_t *) = (__typeof__(least))cs_glibc_symbol("__pthread_get_minstack");
     return STACK + (least ? least(attributes) : 0);
 }
 

@@ -3,10 +3,13 @@
 #include <dlfcn.h>
 #include <zlib.h>
 
+#include "shim/base/beside.h"
 #include "shim/base/log.h"
 #include "shim/base/realdl.h"
 #include "shim/base/unpack.h"
 #include "shim/base/worker.h"
+
+#define SONAME "libz.so.1"
 
 enum { LEVEL = 1, GZIP_WINDOW = 15 + 16 };
 
@@ -22,7 +25,8 @@ bool cs_gzip_init(void)
 {
     if (ready) return true;
     cs_loader_await();
-    void *zlib = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *zlib = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
+    if (!zlib) zlib = cs_open_beside(SONAME);
     if (zlib) {
         deflate_init = (__typeof__(deflate_init))cs_real_dlsym(zlib, "deflateInit2_");
         deflate_run = (__typeof__(deflate_run))cs_real_dlsym(zlib, "deflate");
@@ -34,7 +38,7 @@ bool cs_gzip_init(void)
     }
     ready = deflate_init && deflate_run && deflate_reset && deflate_set_header && inflate_calls.begin && inflate_calls.run && inflate_calls.end &&
             deflate_init(&stream, LEVEL, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION, (int)sizeof stream) == Z_OK;
-    if (!ready) cs_log(CS_LOG_ERROR, "libz.so.1 is missing, which a trace ending in .gz needs; nothing is recorded");
+    if (!ready) cs_log(CS_LOG_ERROR, SONAME " is missing, which a trace ending in .gz needs; nothing is recorded");
     return ready;
 }
 

@@ -7,14 +7,10 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "shim/base/module.h"
+#include "shim/base/beside.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
 #include "shim/base/worker.h"
@@ -26,21 +22,11 @@ static const char *const sonames[] = {"libcjson.so.1", "libcjson.so"};
 
 static const struct cs_cjson *_Atomic opened; /* NULL: not yet, or missing */
 
-/* Looked at first: a dlopen that fails would cost more than that. */
-static void *open_beside(const char *soname)
-{
-    struct cs_module module;
-    char path[PATH_MAX];
-    const char *file = cs_module_of((const void *)&opened, &module) ? cs_module_path(&module) : "", *slash = strrchr(file, '/');
-    if (!slash || snprintf(path, sizeof path, "%.*s/%s", (int)(slash - file), file, soname) >= (int)sizeof path || access(path, R_OK)) return NULL;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
-
 static void library_open(struct cs_cjson *api)
 {
     struct cs_image image;
     void *library = NULL;
-    for (size_t i = 0; !library && i < CS_COUNT(sonames); i++) library = open_beside(sonames[i]);
+    for (size_t i = 0; !library && i < CS_COUNT(sonames); i++) library = cs_open_beside(sonames[i]);
     for (size_t i = 0; !library && i < CS_COUNT(sonames); i++) library = dlopen(sonames[i], RTLD_NOW | RTLD_LOCAL);
     const struct link_map *map = library; /* glibc's handles are */
     if (!map || !cs_image_read(map->l_addr, map->l_ld, map->l_name, &image)) return;

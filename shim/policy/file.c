@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/base/plain.h"
 #include "shim/policy/keys.h"
 #include "shim/policy/reading.h"
 #include "shim/policy/syntax.h"
@@ -120,7 +121,7 @@ bool cs_policy_file_read(struct cs_policy_file *file, const char *given, char *e
     struct cs_reading reading = {given, error, room, file, false};
     if (!errno) return cs_reading_fail(&reading, "", "is longer than 1 MiB");
     /* strerror() translates, and may have the C library load what that takes. */
-    return cs_reading_fail(&reading, "", "%s", errno == EINVAL ? "not a file that can be read at once" : strerrordesc_np(errno));
+    return cs_reading_fail(&reading, "", "%s", errno == EINVAL ? "not a file that can be read at once" : cs_plain_error(errno));
 }
 
 static void texts_free(struct cs_rule *rule, const struct cs_policy_key *keys)

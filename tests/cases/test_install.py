@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 INSTALLED = {"lib/libcustream_shim.so", "lib/libcustream_shim_dlsym.so", "lib/libcustream.so.0", "lib/libcustream.so", "lib/pkgconfig/custream.pc",
              "bin/custream", "include/custream.h", "share/man/man1/custream.1"}
@@ -128,3 +129,50 @@ def test_root_builds_nothing_in_a_users_tree(root, tmp_path, script):
     assert not (tmp_path / "b").exists() and not (tmp_path / "p").exists()
     planned = run("make", "-n", "install", f"PREFIX={tmp_path}/p", cwd=root, PATH=path_with(tmp_path))
     assert planned.returncode == 0 and "gcc" not in planned.stdout
+
+
+def test_the_workflow_runs_the_check_and_keeps_the_packages(root):
+    (job,) = yaml.safe_load((root / ".github/workflows/check.yml").read_text())["jobs"].values()
+    steps = [step.get("run", step.get("uses")) for step in job["steps"]]
+    assert steps.index("make check") < steps.index("make wheel deb") and job["container"] == "debian:bookworm"
+    assert "build/wheel/*.whl" in job["steps"][-1]["with"]["path"] and "build/deb/*.deb" in job["steps"][-1]["with"]["path"]
+
+
+# ---- The Debian package: `make deb` ----
+
+@pytest.fixture(scope="session")
+def package(build):
+    (found,) = (build / "deb").glob("custream_*.deb")
+    return found
+
+
+def test_debian_package(package, build, tmp_path):
+    """Its files, what it needs by dpkg-shlibdeps, and that the loader is told."""
+    run("dpkg-deb", "-R", package, tmp_path / "all", cwd=tmp_path)
+    control = (tmp_path / "all/DEBIAN/control").read_text()
+    depends = re.search(r"^Depends: (.*)", control, re.M)[1].split(", ")
+    assert depends[0] == "libc6 (>= 2.28)" and {d.split()[0] for d in depends} >= {"libc6", "libcjson1", "zlib1g"}
+    assert (tmp_path / "all/DEBIAN/triggers").read_text() == "activate-noawait ldconfig\n"
+    usr = tmp_path / "all/usr"
+    files = {str(p.relative_to(usr)) for p in usr.rglob("*") if not p.is_dir() and "share/doc" not in str(p) and "share/lintian" not in str(p)}
+    assert files == {f + ".gz" if "/man/" in f else f for f in INSTALLED}
+    listed = run("dpkg-deb", "-c", package, cwd=tmp_path).stdout
+    assert all(" root/root " in line for line in listed.splitlines())
+    assert run("md5sum", "--check", "--quiet", "DEBIAN/md5sums", cwd=tmp_path / "all").returncode == 0
+
+
+def test_debian_package_serves_by_the_library_s_name(package, build, tmp_path):
+    run("dpkg-deb", "-x", package, tmp_path, cwd=tmp_path)
+    env = {"LD_PRELOAD": "libcustream_shim.so", "LD_LIBRARY_PATH": f"{tmp_path}/usr/lib:{build}/fakecuda", "CUSTREAM_TRACE": "t.json"}
+    done = subprocess.run([build / "tests/demo"], env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    checked = run(tmp_path / "usr/bin/custream", "check", "t.json", cwd=tmp_path)
+    assert checked.stdout.startswith("t.json: ok: "), checked.stderr
+    assert run(tmp_path / "usr/bin/custream", "run", "env", cwd=tmp_path).stdout.count(f"{tmp_path}/usr/lib/libcustream_shim.so") == 1
+
+
+def test_debian_package_needs_its_tools_in_one_line(root, tmp_path, script):
+    for tool in ("bash", "dirname", "cat", "git"):
+        (tmp_path / "bin" / tool).symlink_to(subprocess.run(["which", tool], capture_output=True, text=True, check=True).stdout.strip())
+    done = run("tools/deb/deb.sh", "build", tmp_path / "deb", cwd=root, PATH=tmp_path / "bin")
+    assert (done.returncode, done.stderr) == (1, "custream: make deb needs dpkg-deb, of Debian's package dpkg-dev\n") and not (tmp_path / "deb").exists()

@@ -50,10 +50,19 @@ def test_needs_the_c_library_alone(product):
     assert "SYMBOLIC" not in re.sub(r".*\(FLAGS_1\).*", "", out("readelf", "-d", product))
 
 
-def test_runs_with_glibc_2_34(product):
-    versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([\d.]+)", out("readelf", "-V", product))}
-    assert versions and max(versions) <= (2, 34)
-    assert not re.search(r"GLIBC_PRIVATE|GCC_|CXXABI", out("readelf", "-V", product))
+@pytest.mark.parametrize("name", [*PRODUCTS, "libcustream.so.0", "custream", "aarch64/libcustream_shim.so"])
+def test_runs_with_glibc_2_28(build, name):
+    newer = [f"{symbol} {version}" for _, symbol, version in symbols(build / name, "--undefined-only")
+             if version.startswith("GLIBC_") and tuple(map(int, version[6:].split("."))) > (2, 28)]
+    assert newer == [], "tools/glibc says how a product does without them"
+    versions = out("readelf", "-V", build / name)
+    assert "GLIBC_2." in versions and not re.search(r"GLIBC_PRIVATE|GCC_|CXXABI", versions)
+
+
+def test_what_an_old_glibc_lacks_is_no_symbol_of_the_products(build):
+    """Functions that are linked in, such as stat, serve the product alone."""
+    for name in [*PRODUCTS, "libcustream.so.0", "custream"]:
+        assert not {"stat", "fstat", "lstat", "fstatat", "__libc_start_main"} & {symbol for _, symbol, _ in symbols(build / name, "--defined-only")}
 
 
 def test_takes_no_driver_symbol_from_elsewhere(product):

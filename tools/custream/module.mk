@@ -1,7 +1,7 @@
 # build/custream: the command. Its own process; of the shim it shares the table of options and what reads policies, and nothing else.
 
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
-                 $(addprefix shim/base/,glob.c json.c log.c options.c settings.c verdict.c)
+                 $(addprefix shim/base/,glob.c json.c log.c options.c plain.c settings.c verdict.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
 CUSTREAM_PARTS := report diff merge open inspect watch
 CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c $(patsubst %,tools/custream/%/*.c,$(CUSTREAM_PARTS))) \
@@ -9,8 +9,10 @@ CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 
-$(B)/custream: $(CUSTREAM_OBJ)
-	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -lcjson -lyajl -lelf -lz -ldl -lm
+# The wheel links them too (tools/wheel.sh).
+CUSTREAM_LIBS := -lcjson -lyajl -lelf -lz -lm
+$(B)/custream: $(CUSTREAM_OBJ) $(GLIBC_READY)
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $(CUSTREAM_OBJ) $(GLIBC_FLOOR) $(CUSTREAM_LIBS)
 
 all: $(B)/custream
 

