@@ -53,7 +53,7 @@ class Model:
         self.trace = trace
         self.works = {device: [e for e in trace.gpu() if e["cat"] in WORK and e["pid"] == device] for device in trace.gpus}
         self.legacy, self.blocking = set(), set()
-        for life in trace.pairs:
+        for life in trace.lives:
             if "origin" in life["args"]:
                 key = (life["pid"], life["args"]["cs.stream"])
                 if life["args"]["origin"].startswith("legacy"):

@@ -22,11 +22,9 @@ static void put(struct cs_counter_shown *c, const char *name, struct cs_lane at)
 static void depth_put(const struct cs_match_lane *lane, struct cs_counter_shown *c)
 {
     char name[48];
-    struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
     if (c->value == c->shown) return;
-    if (stream && !cs_output_full()) cs_lane_stream(stream); /* in this part of the trace nothing may have happened on it yet */
     snprintf(name, sizeof name, "stream %u depth", lane->tid);
-    put(c, name, cs_lane_at(lane->device, lane->tid));
+    put(c, name, cs_lane_at(lane->device, cs_gpu_counter_tid(lane->device)));
 }
 
 void cs_gpu_depth_write(const struct cs_match_lane *lane, cs_u64 ns)

@@ -7,7 +7,6 @@
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/out/output.h"
-#include "shim/trace/stream_life.h"
 #include "shim/trace/totals.h"
 
 static const char *const categories[CS_GPU_KINDS] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};
@@ -122,14 +121,10 @@ static void arrow_write(const struct cs_match_found *found)
     cs_commit(cs_arrow(cs_draft(), "ac2g", id, cs_lane_at(cs_host_pid(), op->tid), op->begin_ns, cs_lane_at(found->pid, found->tid), found->start_ns));
 }
 
-/* Where it stands: inside its stream's life. */
 static void place(struct cs_match_found *found)
 {
     struct cs_match_lane *lane = found->lane;
     if (found->op && found->start_ns < found->op->begin_ns) found->start_ns = found->op->begin_ns; /* clocks of two processors: never before its call */
-    const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
-    const cs_u64 life_from = stream ? cs_stream_life_from(stream) : 0;
-    if (life_from && found->start_ns <= life_from) found->start_ns = life_from + 1;
     if (found->end_ns <= found->start_ns) found->end_ns = found->start_ns + 1;
     found->pid = lane->device;
     found->tid = cs_gpu_lane_place(lane, false, &found->start_ns, found->end_ns);

@@ -27,7 +27,7 @@ def end_of(work):
 
 def lane_of(trace, run, key):
     """The lane of the stream whose handle the program noted."""
-    (lane,) = {e["tid"] for e in trace.pairs if e["args"].get("handle") == notes_of(run.stderr)[key]}
+    (lane,) = {e["tid"] for e in trace.lives if e["args"].get("handle") == notes_of(run.stderr)[key]}
     return lane
 
 

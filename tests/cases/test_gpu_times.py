@@ -72,7 +72,7 @@ def test_streams(run_app, trace_processor):
     assert {w["args"]["priority"] for w in found if w["tid"] != urgent} == {0}
     assert {w["args"]["context"] for w in found} == {1}
     for lane in ids_noted(run, "worker"):
-        assert trace.lanes[0, lane] == f"stream {lane} default (per-thread, thread worker)"
+        assert trace.lanes[0, lane] == f"stream {lane} per-thread default · worker"
     assert trace.metadata["gpu_time_source"] == "cupti"
     check_depth(trace)
     trace_processor.load(run.trace)
@@ -109,7 +109,7 @@ def test_contexts(run_app):
     assert collections.Counter((w["args"]["context"], w["tid"]) for w in found if w["tid"] in ids_noted(run, "s0") + ids_noted(run, "s1")) == {
         (1, ids_noted(run, "s0")[0]): 3, (2, ids_noted(run, "s1")[0]): 3}
     assert [lane_of(trace, run, key) for key in ("s0", "s1")] == [ids_noted(run, key)[0] for key in ("s0", "s1")]
-    legacy = {w["args"]["context"]: w["tid"] for w in found if "default (legacy)" in trace.lanes[0, w["tid"]]}
+    legacy = {w["args"]["context"]: w["tid"] for w in found if "legacy default" in trace.lanes[0, w["tid"]]}
     assert legacy == {1: 10007, 2: 7} or legacy == {1: 7, 2: 10007}, "CUPTI's number of both is 7: the second has a lane of its own"
     assert sum(w["tid"] in legacy.values() for w in found) == 5
 
@@ -141,9 +141,9 @@ def test_green_contexts(run_app):
     found = check_works(trace, run)
     direct, normal = lane_of(trace, run, "direct"), lane_of(trace, run, "normal")
     assert collections.Counter(w["tid"] for w in found) == {direct: 2, normal: 3}
-    lives = {e["tid"]: e["args"] for e in trace.pairs if e["cat"] == "cs_stream"}
+    lives = {e["tid"]: e["args"] for e in trace.lives if e["cat"] == "cs_stream"}
     assert lives[direct]["green context"] == notes_of(run.stderr)["green"] and "green context" not in lives[normal]
-    assert "green context" in trace.lanes[0, direct] and "green context" not in trace.lanes[0, normal]
+    assert " green " in trace.lanes[0, direct] and " green " not in trace.lanes[0, normal]
 
 
 def test_streams_destroyed_with_work_pending(run_app, trace_processor):
@@ -151,7 +151,7 @@ def test_streams_destroyed_with_work_pending(run_app, trace_processor):
     run, trace = faithful(run_app, ["works", "ends"], env=SHORT)
     found = check_works(trace, run)
     assert int(notes_of(run.stderr)["reused"]) == 5
-    lives = {e["tid"]: e for e in trace.pairs if e["cat"] == "cs_stream" and e["args"].get("destroyed")}
+    lives = {e["tid"]: e for e in trace.lives if e["cat"] == "cs_stream" and e["args"].get("destroyed")}
     by_lane = collections.Counter(w["tid"] for w in found if w["name"].startswith("sleep"))
     assert len(by_lane) == 7 and set(by_lane.values()) == {3}
     for work in found:
@@ -278,7 +278,7 @@ def perfetto_has_all(trace_processor, trace):
                                   "JOIN thread t USING (utid) JOIN process p USING (upid)")
     expected = collections.Counter((e["pid"], e["tid"], e["name"], round(e["ts"] * 1000), round(e["dur"] * 1000)) for e in trace.slices)
     found = collections.Counter((r["pid"], r["tid"], r["name"], r["ts"], r["dur"]) for r in shown)
-    assert not expected - found and len(shown) == len(trace.slices) + len(trace.pairs)
+    assert not expected - found and len(shown) == len(trace.slices) + len(trace.instants)
     assert trace_processor.value("SELECT count(*) FROM flow") == len(trace.flows())
     assert trace_processor.value("SELECT count(*) FROM counter") == len([e for e in trace.events if e["ph"] == "C"])
 

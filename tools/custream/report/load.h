@@ -8,7 +8,7 @@
 /* Words of the format, as numbers of texts. The kinds of work come first, as in enum work_kind. */
 enum word {
     WORD_KERNEL, WORD_COPY, WORD_SET, WORD_GRAPH, WORD_GPU_RANGE, WORD_DRIVER, WORD_RUNTIME, WORD_CALLBACK, WORD_LOSS, WORD_WINDOW, WORD_NO_TIMES, WORD_RANGE, WORD_LEGACY, WORD_PER_THREAD,
-    WORD_PROCESS_NAME, WORD_THREAD_NAME, WORDS
+    WORD_PROCESS_NAME, WORD_THREAD_NAME, WORD_LIFE, WORDS
 };
 
 struct loading {
