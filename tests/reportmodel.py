@@ -58,7 +58,7 @@ class Model:
                 key = (life["pid"], life["args"]["cs.stream"])
                 if life["args"]["origin"].startswith("legacy"):
                     self.legacy.add(key)
-                elif not life["args"].get("flags", 0) & 1:
+                elif life["args"].get("flags", 0) in (0, "blocking"):
                     self.blocking.add(key)
         self.closed = [(ns(row["ts"]), end_of(row)) for row in self.trace.host(cat="cs_window")]
         self.ops = self.find_ops()

@@ -112,8 +112,8 @@ class Trace:
     @functools.cached_property
     def lives(self):
         """Streams' lives, from the two marks of each: as slices on the stream's lane, named as the stream, the args of both together, `dur` None where
-        the end is missing."""
-        found, begun = [], {}
+        the end is missing. Earlier traces had slices."""
+        found, begun = [e for e in self.pairs if e.get("cat") == "cs_stream"], {}
         for e in (e for e in self.instants if e["cat"] == "cs_stream"):
             args, key = dict(e["args"]), (e["pid"], e["args"]["cs.stream"])
             if "origin" in args:

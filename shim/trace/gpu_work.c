@@ -88,7 +88,17 @@ static struct cs_draft kind_args(struct cs_draft e, const struct cs_gpu_work *w,
 
 /* --- one slice --- */
 
-static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns)
+/* Its call has made none before: of a graph's further nodes the launch says nothing. */
+static struct cs_draft hold_args(struct cs_draft e, const struct cs_match_found *found, const struct cs_hold *hold)
+{
+    static const char *const whys[] = {[CS_HOLD_LAUNCH] = "launch", [CS_HOLD_STREAM] = "its stream", [CS_HOLD_EVENT] = "event",
+                                       [CS_HOLD_DEFAULT] = "default stream", [CS_HOLD_UNKNOWN] = "not known"};
+    if (!hold->ns || found->work->by_events) return e;
+    e = cs_arg_word(cs_arg_us(e, "waited_us", hold->ns), "waited for", whys[hold->why]);
+    return hold->stream ? cs_arg_uint(e, "waited for stream", hold->stream) : e;
+}
+
+static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns, const struct cs_hold *hold)
 {
     const struct cs_gpu_work *w = found->work;
     const struct cs_match_lane *lane = found->lane; /* its number is the stream's, without what tells overlap */
@@ -100,6 +110,7 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     if (found->op) e = cs_arg_uint(e, "correlation", found->op->id);
     e = cs_arg_int(e, "priority", lane->priority);
     e = kind_args(e, w, found->end_ns - found->start_ns);
+    e = hold_args(e, found, hold);
     if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
     if (w->graph) e = cs_arg_uint(e, "graph", w->graph);
     if (w->node) e = cs_arg_uint(e, "graph node", w->node & 0xffffffff);
@@ -142,13 +153,14 @@ bool cs_gpu_work_write(struct cs_match_found *found)
         cs_gpu_shown.without_lane++;
         return false;
     }
+    const struct cs_hold hold = found->op && !found->op->works ? cs_match_hold(found) : (struct cs_hold){0};
     struct cs_draft draft = {NULL};
     if (!cs_output_full()) place(found), draft = cs_draft();
     if (cs_output_full()) { /* before, or by making room */
         cs_totals_cut_work(1, found->start_ns, found->end_ns);
         return false;
     }
-    cs_commit(slice(draft, found, raw_start_ns));
+    cs_commit(slice(draft, found, raw_start_ns, &hold));
     cs_totals_gathered(found->start_ns, found->end_ns);
     cs_totals.gpu.count[w->kind]++; /* before anything else goes to the file, which may be full then: this slice is lost with what is not written */
     cs_totals.gpu.unmatched += !found->op;
