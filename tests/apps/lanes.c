@@ -1,7 +1,8 @@
 /*
  * lanes THREADS STREAMS USED: so many threads, named "worker N", each with so many streams, and work on the first USED of them.
  *
- * The streams are non-blocking, every other one with a priority. All live until the last thread is through with its work.
+ * The streams are non-blocking, every other one with a priority. All live until the last thread is through with its work. With LIBMAKER behind it, the path
+ * of that library, work comes on a stream that it made as well.
  */
 #include "tests/apps/app.h"
 
@@ -27,6 +28,15 @@ static void *works(void *number)
     return NULL;
 }
 
+static void on_stream_of(const char *library)
+{
+    void *maker = dlopen(library, RTLD_NOW), *stream = NULL;
+    int (*const make_streams)(int count, void **out) = maker ? (int (*)(int, void **))dlsym(maker, "make_streams") : NULL;
+    if (!make_streams || make_streams(1, &stream)) exit(7);
+    LAUNCH(sleeps, stream);
+    OK(cuStreamSynchronize, stream);
+}
+
 int main(int argc, char **argv)
 {
     pthread_t workers[THREADS_MOST];
@@ -39,6 +49,7 @@ int main(int argc, char **argv)
     pthread_barrier_init(&through, NULL, (unsigned)threads);
     for (long i = 0; i < threads; i++) THREAD(&workers[i], works, (void *)i);
     for (long i = 0; i < threads; i++) pthread_join(workers[i], NULL);
+    if (argc > 4) on_stream_of(argv[4]);
     app_report();
     return 0;
 }
