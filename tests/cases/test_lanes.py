@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from tests.apprun import app_environment, read
+from tests.apprun import read
+from tests.cases.conftest import app_environment
 from tests.handmade import GPU, assert_breach, copy_rows, line_of, render
 from tests.perfetto import assert_clean
 
