@@ -49,7 +49,7 @@ def test_libraries_are_named_where_they_differ(run_app, build, tmp_path, file):
     shutil.copy(build / "tests/libmaker.so", tmp_path / file)
     trace = run_app(["lanes", 1, 2, 2, tmp_path / file]).check().load()
     assert sorted(name for (_, tid), name in trace.lanes.items() if tid < 1 << 24) == [
-        "stream 13 nb · worker 0 (lanes)", "stream 14 p-2 nb · worker 0 (crowd)", f"stream 15 p-1 nb · lanes ({file.split('.')[0]})"]
+        "stream 13 nb · worker 0 (lanes)", "stream 14 p-2 nb · worker 0 (lanes)", f"stream 15 p-1 nb · lanes ({file.split('.')[0]})"]
 
 
 @pytest.mark.parametrize("rank, title", [(None, "demo"), ("3", "rank 3 · demo")])
@@ -58,7 +58,7 @@ def test_title_of_a_process(run_app, rank, title):
     assert titles(trace) == [title]
 
 
-SCRIPT = "import ctypes, sys\ncuda = ctypes.CDLL('libcuda.so.1')\nassert cuda.cuInit(0) == 0\n"
+SCRIPT = "import ctypes, sys\ncuda = ctypes.CDLL('libcuda.so.1')\nassert cuda.cuInit(0) == 0\ncuda.cuCtxSynchronize()\n"
 
 
 @pytest.mark.parametrize("arguments, title", [(["train.py", "-m", "x"], "train.py"), (["-u", "-W", "ignore", "./train.py"], "train.py"), (["-um", "train"], "train"),
