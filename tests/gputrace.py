@@ -20,7 +20,7 @@ def end_of(event):
 
 def lane_of(trace, run, key):
     """The lane of the stream whose handle the program noted."""
-    (lane,) = {e["tid"] for e in trace.pairs if e["args"].get("handle") == notes_of(run.stderr)[key]}
+    (lane,) = {e["tid"] for e in trace.lives if e["args"].get("handle") == notes_of(run.stderr)[key]}
     return lane
 
 
@@ -88,13 +88,14 @@ def check_works(trace, run=None, whole_graphs=True):
 
 
 def check_depth(trace):
-    """A stream's depth starts and ends at 0, is never below, and steps in time; so for the streams at work of a GPU."""
+    """Each counter ends at 0, is never below, and steps in time: of streams their depth, of GPUs what is under way. The last step of each value."""
     last = {}
     for e in trace.events:
-        if e["ph"] != "C" or not (e["name"].endswith(" depth") or e["name"] == "streams busy"):
+        if e["ph"] != "C" or e["name"].startswith("memory pool"):
             continue
-        key, n = (e["pid"], e["name"]), e["args"]["n"]
-        assert n >= 0 and n < 1 << 31
+        ((unit, n),) = e["args"].items()
+        key = e["pid"], f"{e['name']} {unit}"
+        assert n >= 0 and n < 1 << 31 and (unit != "%" or n <= 100)
         assert e["ts"] >= last.get(key, (0, 0))[0], key
         last[key] = e["ts"], n
     assert all(n == 0 for _, n in last.values()), last

@@ -53,12 +53,12 @@ class Model:
         self.trace = trace
         self.works = {device: [e for e in trace.gpu() if e["cat"] in WORK and e["pid"] == device] for device in trace.gpus}
         self.legacy, self.blocking = set(), set()
-        for life in trace.pairs:
+        for life in trace.lives:
             if "origin" in life["args"]:
                 key = (life["pid"], life["args"]["cs.stream"])
                 if life["args"]["origin"].startswith("legacy"):
                     self.legacy.add(key)
-                elif not life["args"].get("flags", 0) & 1:
+                elif life["args"].get("flags", 0) in (0, "blocking"):
                     self.blocking.add(key)
         self.closed = [(ns(row["ts"]), end_of(row)) for row in self.trace.host(cat="cs_window")]
         self.ops = self.find_ops()

@@ -98,6 +98,33 @@ class Trace:
         """GPU lanes: (device, tid) to name."""
         return {key: name for key, name in self.thread_names.items() if key[0] in self.gpus}
 
+    @functools.cached_property
+    def streams(self):
+        """What streams are called, (device, number) to name: as their lane is, or where they have none as the mark of their begin says."""
+        begun = {(life["pid"], life["tid"]): life["name"] for life in self.lives}
+        return begun | {key: name for key, name in self.lanes.items() if key in begun}
+
+    @property
+    def instants(self):
+        """Events of one moment: marks of the program, of streams' lives, of the audit."""
+        return [e for e in self.events if e["ph"] == "i"]
+
+    @functools.cached_property
+    def lives(self):
+        """Streams' lives, from the two marks of each: as slices on the stream's lane, named as the stream, the args of both together, `dur` None where
+        the end is missing. Earlier traces had slices."""
+        found, begun = [e for e in self.pairs if e.get("cat") == "cs_stream"], {}
+        for e in (e for e in self.instants if e["cat"] == "cs_stream"):
+            args, key = dict(e["args"]), (e["pid"], e["args"]["cs.stream"])
+            if "origin" in args:
+                found.append(dict(e, name=args.pop("name"), tid=key[1], dur=None, args=args))
+                begun[key] = found[-1]
+            elif key in begun:
+                life = begun.pop(key)
+                life["dur"], life["name"] = round(e["ts"] - life["ts"], 3), args.pop("name")
+                life["args"].update(args)
+        return found
+
     @property
     def threads(self):
         """Host threads: tid to name."""

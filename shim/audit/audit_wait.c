@@ -16,7 +16,7 @@
 #include "shim/out/output.h"
 #include "shim/trace/totals.h"
 
-enum { WAITS = 1 << 16, ON = 4, BEFORE = 5, SHOWN = 1000 };
+enum { WAITS = 1 << 16, ON = 4, BEFORE = 5, SHOWN = 1000, TITLE_MOST = 160 };
 
 struct cs_audit_times cs_audit_times;
 
@@ -68,7 +68,7 @@ static cs_u32 place(struct row *row, cs_u64 *start, cs_u64 end)
     if (row->announced >> level & 1) return tid;
     row->announced |= 1u << level;
     cs_lane_device((int)row->device);
-    int n = snprintf(name, sizeof name, "stream %u (default stream audit)", row->number);
+    int n = snprintf(name, sizeof name, "stream %u (audit)", row->number);
     if (level) snprintf(name + n, sizeof name - (size_t)n, " (overlap %u)", level);
     cs_lane_named(row->device, tid, name, row->number);
     return tid;
@@ -96,6 +96,22 @@ static struct cs_draft op_args(struct cs_draft e, const char *key, const struct 
     return cs_value_text(cs_arg_named(e, where), side->place, sizeof side->place);
 }
 
+/* What an operation is called: by its kernel, else by its call. A side's name is both, the call first. */
+static const char *name_of(const struct cs_audit_op *op, const struct cs_audit_side *side)
+{
+    const char *call = cs_call_info[op->call].name ?: "";
+    if (!side) return op->kernel ? cs_name_text(op->kernel) : call;
+    return side->name + (op->kernel && *call ? strlen(call) + 1 : 0);
+}
+
+/* "HAZARD first -> second". */
+static struct cs_title title_of(const struct on *on, const struct cs_audit_op *second, char text[TITLE_MOST])
+{
+    const struct cs_audit_pair *pair = on->pair;
+    snprintf(text, TITLE_MOST, "HAZARD %.60s -> %.60s", name_of(&on->first, pair ? &pair->first : NULL), name_of(second, pair ? &pair->second : NULL));
+    return cs_title_given(text, TITLE_MOST);
+}
+
 /* From the end of the work that was waited for to the end of the wait. */
 static void arrow_write(const struct cs_audit_op *first, const struct row *row, cs_u32 tid, cs_u64 start, cs_u64 end)
 {
@@ -115,8 +131,9 @@ static void show(const struct wait *wait, const struct on *on, cs_u64 start, cs_
     cs_u64 ns = timed ? start : wait->second.begin_ns, none = ns;
     cs_u32 tid = place(row, timed ? &ns : &none, timed ? end : ns);
     const struct cs_lane lane = cs_lane_at(row->device, tid);
-    struct cs_draft e = timed ? cs_slice(cs_draft(), "cs_audit", cs_title("implicit wait"), lane, ns, end)
-                              : cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_audit", cs_title("implicit wait"), lane, ns);
+    char text[TITLE_MOST];
+    const struct cs_title title = on->matters ? title_of(on, &wait->second, text) : cs_title("implicit wait");
+    struct cs_draft e = timed ? cs_slice(cs_draft(), "cs_audit", title, lane, ns, end) : cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_audit", title, lane, ns);
     e = cs_arg_uint(e, "cs.stream", row->number);
     e = cs_arg_word(e, "verdict", on->matters ? "hazard" : "nobody needed it");
     e = op_args(e, "operation", &wait->second, on->pair ? &on->pair->second : NULL);

@@ -15,7 +15,7 @@ enum { CS_LANE_STREAMS = 1 << CS_LANE_STREAM_BITS };                           /
 enum { CS_GPU_PIDS = 64 }; /* GPUs: the pid of one is its number */
 
 /* Of the OWN lanes. */
-enum { CS_LANE_COUNTERS = 1, CS_LANE_PEERS };
+enum { CS_LANE_COUNTERS = 1, CS_LANE_PEERS, CS_LANE_LIVES };
 
 static inline uint32_t cs_lane_tid(uint32_t stream, enum cs_lane_kind kind, uint32_t level)
 {

@@ -1,5 +1,5 @@
 /*
- * How many calls of a stream wait for their work to end, and how many streams of a GPU are at work at once.
+ * How many calls of a stream wait for their work to end, and what is under way on a GPU at once.
  */
 #include <string.h>
 
@@ -18,7 +18,7 @@ void cs_count_depth(struct cs_match_lane *lane, cs_u64 ns, int step)
     cs_match.sink->depth(lane, ns);
 }
 
-/* --- streams at work --- */
+/* --- under way at once --- */
 
 static bool is_later(const struct cs_edge *a, const struct cs_edge *b) { return a->ns > b->ns || (a->ns == b->ns && a->device > b->device); }
 
@@ -51,9 +51,13 @@ static void sort(struct cs_edge *edges, size_t count)
 static size_t take_steps(size_t from)
 {
     const struct cs_edge *edges = cs_match.table.edges, *e = &edges[from];
-    int step = 0;
-    while (from < state->edge_count && edges[from].ns == e->ns && edges[from].device == e->device) step += edges[from++].step;
-    if (step) cs_match.sink->busy(e->device, e->ns, state->streams[e->device] += (cs_u32)step);
+    struct cs_load *load = &state->load[e->device], before = *load;
+    for (; from < state->edge_count && edges[from].ns == e->ns && edges[from].device == e->device; from++) {
+        load->works += (cs_u32)edges[from].works;
+        load->kernels += (cs_u32)edges[from].kernels;
+        load->bytes[edges[from].way] += edges[from].bytes;
+    }
+    if (memcmp(load, &before, sizeof before)) cs_match.sink->load(e->device, e->ns, load);
     return from;
 }
 
@@ -62,18 +66,21 @@ static size_t take_steps(size_t from)
 static void join(void)
 {
     struct cs_edge *edges = cs_match.table.edges;
-    size_t kept = 0, open[CS_GPU_PIDS];
-    cs_u64 from[CS_GPU_PIDS];
+    size_t kept = 0, open[CS_GPU_PIDS][CS_LOAD_WAYS];
+    cs_u64 from[CS_GPU_PIDS][CS_LOAD_WAYS];
     memset(open, 0xff, sizeof open);
     state->grain = state->grain ? 2 * state->grain : GRAIN_NS;
     for (size_t i = 0; i < state->edge_count; i++) {
         const struct cs_edge e = edges[i];
-        if (open[e.device] != SIZE_MAX && e.ns - from[e.device] < state->grain) {
-            edges[open[e.device]].ns = e.ns;
-            edges[open[e.device]].step += e.step;
+        if (open[e.device][e.way] != SIZE_MAX && e.ns - from[e.device][e.way] < state->grain) {
+            struct cs_edge *into = &edges[open[e.device][e.way]];
+            into->ns = e.ns;
+            into->works += e.works;
+            into->kernels += e.kernels;
+            into->bytes += e.bytes;
         } else {
-            from[e.device] = e.ns;
-            open[e.device] = kept;
+            from[e.device][e.way] = e.ns;
+            open[e.device][e.way] = kept;
             edges[kept++] = e;
         }
     }
@@ -86,12 +93,23 @@ static void make_room(void)
     while (state->edge_count > CS_EDGES / 2) join();
 }
 
-void cs_count_busy(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
+static enum cs_load_way way_of(const struct cs_gpu_work *work)
 {
+    static const unsigned char ways[] = {[1] = CS_LOAD_HTOD, [2] = CS_LOAD_DTOH, [3] = CS_LOAD_HTOD, [4] = CS_LOAD_DTOH, [10] = CS_LOAD_PTOP}; /* A: arrays of the device */
+    if (work->copy.peer) return CS_LOAD_PTOP;
+    return work->copy.direction < CS_COUNT(ways) && ways[work->copy.direction] ? ways[work->copy.direction] : CS_LOAD_DTOD;
+}
+
+void cs_count_load(const struct cs_gpu_work *work, cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
+{
+    const bool copy = work->kind == CS_GPU_COPY;
     if (device >= CS_GPU_PIDS) return;
     if (state->edge_count + 2 > CS_EDGES) make_room();
-    cs_match.table.edges[state->edge_count++] = (struct cs_edge){start_ns, device, 1};
-    cs_match.table.edges[state->edge_count++] = (struct cs_edge){end_ns, device, -1};
+    struct cs_edge edge = {.ns = start_ns, .device = (unsigned char)device, .way = copy ? way_of(work) : CS_LOAD_NO_WAY, .works = 1,
+                           .kernels = !copy && work->kind != CS_GPU_SET, .bytes = copy ? (cs_i64)work->copy.bytes : 0};
+    cs_match.table.edges[state->edge_count++] = edge;
+    edge.ns = end_ns, edge.works = -1, edge.kernels = -edge.kernels, edge.bytes = -edge.bytes;
+    cs_match.table.edges[state->edge_count++] = edge;
 }
 
 /* Until when all work that has begun has come: a stream with work under way may still bring some from the end of its last on. */

@@ -114,7 +114,8 @@ static void give_work(const struct cs_gpu_work *work, struct cs_op *op)
         if (last) arrived(op = last, &found);
         cs_queue_arrived(cs_match_lane_get(op->lane), op, work->end, found.end_ns);
     }
-    if (found.tid == found.lane->tid) cs_count_busy(found.pid, found.start_ns, found.end_ns);
+    if (op) cs_hold_worked(found.lane, op, found.end_ns);
+    cs_count_load(work, found.pid, found.start_ns, found.end_ns);
 }
 
 static void give(struct cs_held_work *held)

@@ -37,6 +37,21 @@ struct cs_match_wait {
     cs_u32 tid, file; /* of its slice */
 };
 
+/* What is under way on a GPU at one moment. A whole graph counts as one kernel. */
+enum cs_load_way { CS_LOAD_NO_WAY, CS_LOAD_HTOD, CS_LOAD_DTOH, CS_LOAD_DTOD, CS_LOAD_PTOP, CS_LOAD_WAYS };
+struct cs_load {
+    cs_u32 works, kernels;
+    cs_i64 bytes[CS_LOAD_WAYS]; /* of copies, by direction */
+};
+
+/* How long a piece of work waited after its call, and what it waited for last. */
+enum cs_hold_why { CS_HOLD_LAUNCH, CS_HOLD_STREAM, CS_HOLD_EVENT, CS_HOLD_DEFAULT, CS_HOLD_UNKNOWN };
+struct cs_hold {
+    cs_u64 ns;
+    enum cs_hold_why why;
+    cs_u32 stream; /* whose event, or which side of the default stream: its lane; 0: none */
+};
+
 /* Who asks for matches: what it must know, and what it is told. */
 struct cs_match_sink {
     enum cs_outside (*outside)(cs_u64 ticks);
@@ -48,7 +63,7 @@ struct cs_match_sink {
     void (*without_times)(void); /* a piece of work */
     void (*missed)(int by);      /* so many more launches, or less, whose kernels have not come, though something behind them on their streams has */
     void (*depth)(const struct cs_match_lane *lane, cs_u64 ns);     /* has changed */
-    void (*busy)(cs_u32 device, cs_u64 ns, cs_u32 streams);        /* so many are at work from then on */
+    void (*load)(cs_u32 device, cs_u64 ns, const struct cs_load *load); /* what is under way from then on */
     void (*released)(const struct cs_match_wait *wait, const struct cs_op *op); /* by the end of its work */
 };
 
@@ -65,6 +80,11 @@ cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *rec
 void cs_match_muted(const struct cs_thread *thread, const struct cs_record *record);
 void cs_match_runtime(const struct cs_thread *thread, const struct cs_record *record);
 cs_u64 cs_match_enqueued_last(void); /* when the last call began that put work on a GPU, ticks */
+
+/* A stream waits for an event, of that record (values as in CAUSED): what is called on it later waits for the work before the record. What the work that was
+ * found waited for; before it is shown. */
+void cs_match_stream_waits(struct cs_match_lane *lane, cs_u64 ticks, const cs_u64 *cause);
+struct cs_hold cs_match_hold(const struct cs_match_found *found);
 
 /* The host waited for what had been enqueued by `ticks` on a lane, or on all of a device's where that is NULL. */
 void cs_match_wait(struct cs_match_wait wait, const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks);

@@ -129,19 +129,30 @@ struct cs_waiting {
     struct cs_since since;
 };
 
-/* --- count.c: streams at work --- */
+/* --- count.c: what is under way at once --- */
 
 enum { CS_EDGES = 1 << 16 };
 
-struct cs_edge {
+struct cs_edge { /* where some work begins or ends: what it adds then */
     cs_u64 ns;
-    cs_u32 device;
-    int step;
+    unsigned char device, way; /* enum cs_load_way */
+    int works, kernels;
+    cs_i64 bytes;
 };
 struct cs_busy {
     size_t edge_count;
     cs_u64 grain; /* of edges that wait for work to come before them: how far apart they are at least, ns; 0: as they came */
-    cs_u32 streams[CS_GPU_PIDS];
+    struct cs_load load[CS_GPU_PIDS];
+};
+
+/* --- hold.c: what work waited for --- */
+
+/* Of a GPU: the work of the legacy default stream that ended last, and of the streams that wait for it and it for them. */
+struct cs_default_work {
+    struct cs_last_work {
+        cs_u64 begin, end_ns; /* of its call, ticks; of it */
+        cs_u32 context, lane; /* the lane's number in the timeline */
+    } legacy, blocking;
 };
 
 /* --- the one object --- */
@@ -177,6 +188,7 @@ extern struct cs_match {
     struct cs_graphs graphs;
     cs_u32 wait_count;
     struct cs_busy busy;
+    struct cs_default_work default_work[CS_GPU_PIDS];
 } cs_match;
 
 /* --- what the files of it ask each other --- */
@@ -206,10 +218,12 @@ cs_u32 cs_capture_members(cs_ref origin, cs_u64 ended, cs_ref *streams, cs_u64 *
 void cs_graphs_settle(void);
 struct cs_stream *cs_graph_stream(const struct cs_gpu_work *work); /* that a node was captured from; NULL where that can't be known */
 
+void cs_hold_worked(struct cs_match_lane *lane, const struct cs_op *op, cs_u64 end_ns); /* after a piece of work was shown */
+
 void cs_waits_settle(bool all);
 
 void cs_count_depth(struct cs_match_lane *lane, cs_u64 ns, int step);
-void cs_count_busy(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns);
+void cs_count_load(const struct cs_gpu_work *work, cs_u32 device, cs_u64 start_ns, cs_u64 end_ns);
 void cs_count_settle(bool all);
 
 #endif

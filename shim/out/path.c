@@ -92,6 +92,31 @@ static size_t slurp(const char *file, char *text, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
+/* What an interpreter of Python runs: its script or module. NULL: the program is on the command line, or comes from a terminal. `end`: of the arguments. */
+static const char *script_of(const char *arg, const char *end)
+{
+    for (arg += strlen(arg) + 1; arg < end; arg += strlen(arg) + 1) {
+        if (*arg != '-') return arg;
+        const char *const taking = arg[1] == '-' ? NULL : strpbrk(arg + 1, "cmWX"); /* the options with a value, here or in the next argument */
+        if (!taking) continue;
+        if (*taking == 'c') return NULL;
+        if (!taking[1]) arg += strlen(arg) + 1;
+        if (*taking == 'm') return taking[1] ? taking + 1 : arg < end ? arg : NULL;
+    }
+    return NULL;
+}
+
+void cs_process_shown_name(char name[256])
+{
+    char arguments[4096];
+    cs_process_name(name);
+    if (strncmp(name, "python", 6)) return;
+    const size_t length = slurp("/proc/self/cmdline", arguments, sizeof arguments);
+    const char *script = length ? script_of(arguments, arguments + length) : NULL, *slash = script ? strrchr(script, '/') : NULL;
+    if (slash && slash[1]) script = slash + 1;
+    if (script && *script) snprintf(name, 256, "%.255s", script);
+}
+
 /* Parent and start (clock ticks after boot) of a process. The command name in parentheses may hold anything, so fields count from its end. */
 static bool process_stat(pid_t pid, pid_t *parent, unsigned long long *start)
 {

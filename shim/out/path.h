@@ -8,6 +8,7 @@
 
 /* Executable's file name, at most 255 bytes; rank of a distributed run from the launcher's environment, -1 if there is none. */
 void cs_process_name(char name[256]);
+void cs_process_shown_name(char name[256]); /* as people call it: of an interpreter that runs a script, the script */
 int cs_process_rank(int *world_size);
 
 /* Expands %p %e %h %r and opens the file for writing, empty and locked, if it is one that a trace may take (base/claim.h). Of several processes of

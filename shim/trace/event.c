@@ -74,16 +74,6 @@ struct cs_draft cs_slice_made(struct cs_draft e, const struct cs_slice_head *hea
     return args(put_times(cs_put_uint(at, tid), from_ns, to_ns));
 }
 
-struct cs_draft cs_life_begins(struct cs_draft e, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)
-{
-    return args(put_time(put_lane(PUT_KIND(e.at, "B\"", category, title), lane), ns));
-}
-
-struct cs_draft cs_life_ends(struct cs_draft e, struct cs_lane lane, cs_u64 ns)
-{
-    return args(put_time(put_lane(cs_put_literal(e.at, ",\n{\"ph\":\"E\""), lane), ns));
-}
-
 struct cs_draft cs_instant(struct cs_draft e, enum cs_instant_of of, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)
 {
     char *at = of == CS_INSTANT_PROCESS ? PUT_KIND(e.at, "i\",\"s\":\"p\"", category, title) : PUT_KIND(e.at, "i\",\"s\":\"t\"", category, title);

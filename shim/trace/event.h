@@ -43,8 +43,6 @@ CS_HOT struct cs_title cs_title_kernel(cs_name name) { return (struct cs_title){
 /* --- kinds of events: each opens its arguments, which cs_args_end closes with the event --- */
 
 struct cs_draft cs_slice(struct cs_draft, const char *category, struct cs_title, struct cs_lane, cs_u64 from_ns, cs_u64 to_ns); /* lasts 1 ns at least */
-struct cs_draft cs_life_begins(struct cs_draft, const char *category, struct cs_title, struct cs_lane, cs_u64 ns); /* encloses all on its lane until it ends */
-struct cs_draft cs_life_ends(struct cs_draft, struct cs_lane, cs_u64 ns);
 enum cs_instant_of { CS_INSTANT_THREAD, CS_INSTANT_PROCESS };
 struct cs_draft cs_instant(struct cs_draft, enum cs_instant_of, const char *category, struct cs_title, struct cs_lane, cs_u64 ns);
 struct cs_draft cs_counter(struct cs_draft, struct cs_title, struct cs_lane, cs_u64 ns); /* its arguments are its values from then on */

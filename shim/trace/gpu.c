@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "shim/base/memory.h"
+#include "shim/base/options.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/rotate.h"
@@ -41,7 +42,7 @@ static const struct cs_match_sink sink = {.outside = cs_windows_outside,
                                           .without_times = work_without_times,
                                           .missed = launch_missed,
                                           .depth = cs_gpu_depth_write,
-                                          .busy = cs_gpu_busy_write,
+                                          .load = cs_gpu_load_write,
                                           .released = cs_gpu_released};
 
 /* --- begin, a round, end --- */
@@ -51,6 +52,8 @@ static void process_begins(void)
     struct cs_lane_shown *lanes = cs_gpu_shown.lanes;
     memset(&cs_gpu_shown, 0, sizeof cs_gpu_shown);
     cs_gpu_shown.lanes = lanes;
+    cs_gpu_shown.loads = !cs_option_is(CS_OPTION_COUNTERS, "off");
+    cs_gpu_shown.depths = cs_option_is(CS_OPTION_COUNTERS, "streams");
     cs_memory_forget(lanes, CS_MATCH_LANES * sizeof *lanes);
     cs_match_begin(&sink);
 }

@@ -12,8 +12,16 @@
 
 /* A counter: a step is written at most every 20 us; the value before it is repeated at its own time, so that no line is drawn where nothing was. */
 struct cs_counter_shown {
-    cs_u32 value, shown;
+    cs_u64 value, shown;
     cs_u64 changed_ns, shown_ns;
+};
+
+/* The share of each stretch of time in which a GPU was at work: known when the stretch is over. */
+struct cs_share_shown {
+    cs_u64 from_ns, busy_ns; /* of the present stretch; 0: none has begun */
+    cs_u64 since_ns;         /* up to when busy_ns is known */
+    cs_u32 shown;            /* percent */
+    bool busy;               /* since then */
 };
 
 /* Lanes that lie over each other: bit a level. */
@@ -32,13 +40,15 @@ struct cs_lane_shown {
 extern struct cs_gpu_shown {
     struct cs_lane_shown *lanes; /* a table, made before the trace begins; stays */
 
+    bool loads, depths;       /* whether counters of GPUs, and of streams, are wanted */
     cs_u64 further, releases; /* arrows of these kinds */
     cs_u64 without_lane;      /* pieces of work */
     cs_u64 lost_ns;           /* when some were lost last */
     struct cs_gpu_device_shown {
         bool counters;               /* the lane of its counters is announced */
         struct cs_rows waits, peers; /* for all that it does; copies that others do to it or from it */
-        struct cs_counter_shown busy;
+        struct cs_counter_shown kernels, bytes[CS_LOAD_WAYS];
+        struct cs_share_shown share;
     } devices[CS_GPU_PIDS];
     struct cs_rows overhead;
     struct cs_rows gaps[CS_GPU_PARTS]; /* one level each */
@@ -61,7 +71,7 @@ void cs_gpu_released(const struct cs_match_wait *wait, const struct cs_op *op);
 
 /* gpu_count.c */
 void cs_gpu_depth_write(const struct cs_match_lane *lane, cs_u64 ns);
-void cs_gpu_busy_write(cs_u32 device, cs_u64 ns, cs_u32 streams);
+void cs_gpu_load_write(cs_u32 device, cs_u64 ns, const struct cs_load *load);
 void cs_gpu_counters_end(void); /* nothing comes any more: what has not been written is */
 cs_u32 cs_gpu_counter_tid(cs_u32 device); /* the lane of a GPU's own counters, announced */
 

@@ -7,7 +7,6 @@
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/out/output.h"
-#include "shim/trace/stream_life.h"
 #include "shim/trace/totals.h"
 
 static const char *const categories[CS_GPU_KINDS] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range", "overhead"};
@@ -89,7 +88,17 @@ static struct cs_draft kind_args(struct cs_draft e, const struct cs_gpu_work *w,
 
 /* --- one slice --- */
 
-static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns)
+/* Its call has made none before: of a graph's further nodes the launch says nothing. */
+static struct cs_draft hold_args(struct cs_draft e, const struct cs_match_found *found, const struct cs_hold *hold)
+{
+    static const char *const whys[] = {[CS_HOLD_LAUNCH] = "launch", [CS_HOLD_STREAM] = "its stream", [CS_HOLD_EVENT] = "event",
+                                       [CS_HOLD_DEFAULT] = "default stream", [CS_HOLD_UNKNOWN] = "not known"};
+    if (!hold->ns || found->work->by_events) return e;
+    e = cs_arg_word(cs_arg_us(e, "waited_us", hold->ns), "waited for", whys[hold->why]);
+    return hold->stream ? cs_arg_uint(e, "waited for stream", hold->stream) : e;
+}
+
+static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns, const struct cs_hold *hold)
 {
     const struct cs_gpu_work *w = found->work;
     const struct cs_match_lane *lane = found->lane; /* its number is the stream's, without what tells overlap */
@@ -101,6 +110,7 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     if (found->op) e = cs_arg_uint(e, "correlation", found->op->id);
     e = cs_arg_int(e, "priority", lane->priority);
     e = kind_args(e, w, found->end_ns - found->start_ns);
+    e = hold_args(e, found, hold);
     if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
     if (w->graph) e = cs_arg_uint(e, "graph", w->graph);
     if (w->node) e = cs_arg_uint(e, "graph node", w->node & 0xffffffff);
@@ -122,14 +132,10 @@ static void arrow_write(const struct cs_match_found *found)
     cs_commit(cs_arrow(cs_draft(), "ac2g", id, cs_lane_at(cs_host_pid(), op->tid), op->begin_ns, cs_lane_at(found->pid, found->tid), found->start_ns));
 }
 
-/* Where it stands: inside its stream's life. */
 static void place(struct cs_match_found *found)
 {
     struct cs_match_lane *lane = found->lane;
     if (found->op && found->start_ns < found->op->begin_ns) found->start_ns = found->op->begin_ns; /* clocks of two processors: never before its call */
-    const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
-    const cs_u64 life_from = stream ? cs_stream_life_from(stream) : 0;
-    if (life_from && found->start_ns <= life_from) found->start_ns = life_from + 1;
     if (found->end_ns <= found->start_ns) found->end_ns = found->start_ns + 1;
     found->pid = lane->device;
     found->tid = cs_gpu_lane_place(lane, false, &found->start_ns, found->end_ns);
@@ -147,13 +153,14 @@ bool cs_gpu_work_write(struct cs_match_found *found)
         cs_gpu_shown.without_lane++;
         return false;
     }
+    const struct cs_hold hold = found->op && !found->op->works ? cs_match_hold(found) : (struct cs_hold){0};
     struct cs_draft draft = {NULL};
     if (!cs_output_full()) place(found), draft = cs_draft();
     if (cs_output_full()) { /* before, or by making room */
         cs_totals_cut_work(1, found->start_ns, found->end_ns);
         return false;
     }
-    cs_commit(slice(draft, found, raw_start_ns));
+    cs_commit(slice(draft, found, raw_start_ns, &hold));
     cs_totals_gathered(found->start_ns, found->end_ns);
     cs_totals.gpu.count[w->kind]++; /* before anything else goes to the file, which may be full then: this slice is lost with what is not written */
     cs_totals.gpu.unmatched += !found->op;

@@ -23,6 +23,17 @@ static struct {
     int fd;
 } kept[KEPT];
 
+/* Of the process: "rank 3 · train.py". Made once, so that a later part opens no file for it. */
+static char title[300];
+static void title_make(void)
+{
+    char name[256];
+    int world, rank = cs_process_rank(&world), n = 0;
+    cs_process_shown_name(name);
+    if (rank >= 0) n = snprintf(title, sizeof title, "rank %d · ", rank);
+    snprintf(title + n, sizeof title - (size_t)n, "%s", name);
+}
+
 static cs_u32 files;
 cs_u32 cs_lanes_file(void) { return files; }
 
@@ -33,7 +44,7 @@ void cs_lanes_begin(bool part)
     if (host_pid < CS_GPU_PIDS) host_pid += CS_HOST_PID_SHIFT;
     memset(device_announced, 0, sizeof device_announced);
     for (int i = 0; !part && i < KEPT; i++) kept[i].tid = 0; /* in a fork's child the parent's numbers are none */
-    if (!part) cs_thread_rows_begin();
+    if (!part) cs_thread_rows_begin(), title_make();
     for (struct cs_thread *t = part ? cs_load_acq(&cs_threads) : NULL; t; t = t->next) {
         struct cs_thread_row *row = cs_thread_row(t);
         row->announced = false;
@@ -44,9 +55,8 @@ void cs_lanes_begin(bool part)
 
 void cs_lane_process(void)
 {
-    char name[256], label[300];
-    cs_process_name(name);
-    cs_commit(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_host_lane(host_pid), name));
+    char label[300];
+    cs_commit(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_host_lane(host_pid), title));
     if (host_pid == (cs_u32)getpid()) return;
     snprintf(label, sizeof label, "pid %d", (int)getpid()); /* the real one, in a container where it is small */
     cs_commit(cs_meta_label(cs_draft(), cs_host_lane(host_pid), label));
@@ -85,6 +95,15 @@ void cs_lane_thread(const struct cs_thread *thread, bool again)
     row->announced = true;
     snprintf(shown, sizeof shown, "%s%s", given ? cs_name_text(given) : *name ? name : "thread", row->is_driver ? " (CUDA callbacks)" : "");
     cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, cs_host_lane(thread->tid), shown));
+}
+
+void cs_thread_shown_name(cs_u32 tid, char *name, size_t size)
+{
+    const struct cs_thread *thread = cs_load_acq(&cs_threads);
+    while (thread && thread->tid != tid) thread = thread->next;
+    const cs_name given = thread && cs_load_acq(&thread->state) == CS_THREAD_DONE ? thread->given : cs_given_thread_name(tid);
+    const struct cs_thread_row *row = thread ? cs_thread_row(thread) : NULL;
+    snprintf(name, size, "%s", given ? cs_name_text(given) : row && row->announced && *row->name ? row->name : thread ? thread->comm : "");
 }
 
 void cs_lane_named(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 order)

@@ -1,5 +1,6 @@
 /*
- * Lives of streams: each a slice that encloses all that stands on the stream's lane, from its creation to its end, or cut in two between parts of the trace.
+ * Lives of streams: two marks each, from its creation to its end, or cut in two between parts of the trace. They stand on one lane per GPU, so that a stream
+ * which is given no work takes none of its own.
  */
 #include "shim/trace/stream_life.h"
 
@@ -18,6 +19,8 @@
 static struct row {
     cs_ref ref;           /* of the stream whose row it is */
     bool announced;       /* its life has begun in this file, and not ended */
+    cs_u32 lane_file;     /* the file in which its lane was last announced; 0: none */
+    cs_u32 naming;        /* the way in which lanes were called then */
     bool continued, over; /* its life has begun, has ended in an earlier part of the trace */
     cs_u64 shown_from_ns; /* where its life begins in the present part; 0: where it was created */
     cs_u16 rule_shown;    /* when its life began */
@@ -27,6 +30,19 @@ static struct row {
 CS_TABLE(TRACE, rows, CS_STREAMS);
 static _Atomic bool has_rows; /* for other threads */
 static cs_u32 shown;
+
+/* How lanes are called: with their library once two of them come from different ones. */
+static struct {
+    cs_u32 way; /* counts up with each change, from 1 */
+    bool with_library;
+    cs_name library; /* of the first lane that has one */
+} naming;
+
+/* Of each GPU, in this file. */
+static struct {
+    bool announced;
+    cs_u32 streams, idle; /* whose life has begun; whose life has ended without work on a lane */
+} lives[CS_GPU_PIDS];
 
 static inline struct row *row_of(const struct cs_stream *stream)
 {
@@ -47,40 +63,100 @@ static cs_u32 streams_high(void) { return cs_load(&cs_streams.high) < cs_streams
 void cs_stream_lives_begin(bool part)
 {
     shown = 0;
-    if (!part) cs_memory_forget(rows, CS_STREAMS * sizeof *rows);
+    memset(lives, 0, sizeof lives);
+    if (!part) cs_memory_forget(rows, CS_STREAMS * sizeof *rows), naming = (__typeof__(naming)){.way = 1};
     for (cs_u32 i = 0; part && i < streams_high(); i++) rows[i].announced = false;
     cs_store_rel(&has_rows, true);
 }
 
-cs_u64 cs_stream_life_from(const struct cs_stream *stream) { return row_of(stream)->announced ? row_of(stream)->shown_from_ns : 0; }
 void cs_stream_lives_forget(void) { cs_store(&has_rows, false); }
 cs_u32 cs_stream_lives_shown(void) { return shown; }
 
-/* --- begin --- */
+/* --- names --- */
 
+/* "libc10_cuda" of "libc10_cuda.so.2", "driver" of "driver.cpython-312-x86_64-linux-gnu.so". */
+static int library_length(const char *library)
+{
+    static const char *const ends[] = {".cpython-", ".abi3.so", ".so"};
+    const char *end = NULL;
+    for (size_t i = 0; i < CS_COUNT(ends) && !end; i++) end = strstr(library, ends[i]);
+    return end && end > library ? (int)(end - library) : (int)strlen(library);
+}
+
+/* "stream 14 p-5 nb · loader": what it is, then the name that the program gave it, or the thread that made it. */
 static void put_name(const struct cs_stream *stream, cs_name given, char *name, size_t size)
 {
+    char maker[64] = "";
     int n = snprintf(name, size, "stream %u", stream->lane);
-    if (given) n += snprintf(name + n, size - (size_t)n, " '%.128s'", cs_name_text(given));
-    switch (stream->origin) {
-    case CS_STREAM_LEGACY: snprintf(name + n, size - (size_t)n, " default (legacy)"); return;
-    case CS_STREAM_PER_THREAD:
-        snprintf(name + n, size - (size_t)n, " default (per-thread, thread %s)", stream->owner);
-        return;
-    default: break;
+    if (stream->origin == CS_STREAM_LEGACY) n += snprintf(name + n, size - (size_t)n, " legacy default");
+    if (stream->origin == CS_STREAM_PER_THREAD) n += snprintf(name + n, size - (size_t)n, " per-thread default");
+    if (stream->origin <= CS_STREAM_ADOPTED && stream->priority) n += snprintf(name + n, size - (size_t)n, " p%d", stream->priority);
+    if (stream->origin <= CS_STREAM_ADOPTED && stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " nb");
+    if (stream->green) n += snprintf(name + n, size - (size_t)n, " green");
+    if (stream->origin == CS_STREAM_ADOPTED) n += snprintf(name + n, size - (size_t)n, " adopted");
+    if (stream->origin == CS_STREAM_CREATED) cs_thread_shown_name(stream->tid, maker, sizeof maker);
+    if (stream->origin == CS_STREAM_PER_THREAD) snprintf(maker, sizeof maker, "%s", stream->owner);
+    if (given) n += snprintf(name + n, size - (size_t)n, " · %.128s", cs_name_text(given));
+    else if (*maker) n += snprintf(name + n, size - (size_t)n, " · %s", maker);
+    if (!naming.with_library || !stream->library) return;
+    const char *library = cs_name_text(stream->library);
+    snprintf(name + n, size - (size_t)n, " (%.*s)", library_length(library), library);
+}
+
+static void lane_write(const struct cs_stream *stream, struct row *row, cs_name given)
+{
+    const struct cs_lane lane = cs_lane_at((cs_u32)stream->device, stream->lane);
+    const bool again = row->lane_file == cs_lanes_file();
+    char name[512];
+    if (stream->library && !naming.library) naming.library = stream->library;
+    if (stream->library && stream->library != naming.library && !naming.with_library) naming.with_library = true, naming.way++;
+    row->lane_file = cs_lanes_file();
+    row->naming = naming.way;
+    row->name_shown = given;
+    put_name(stream, given, name, sizeof name);
+    cs_lane_device(stream->device);
+    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, lane, name));
+    if (!again) cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, lane, stream->lane));
+}
+
+/* The lane of the marks of a GPU, announced. */
+static struct cs_lane marks_lane(cs_u32 device)
+{
+    const struct cs_lane lane = cs_lane_at(device, cs_lane_tid(CS_LANE_LIVES, CS_LANE_OWN, 0));
+    if (lives[device].announced) return lane;
+    lives[device].announced = true;
+    cs_lane_device((int)device);
+    cs_lane_named(device, lane.tid, "streams", lane.tid);
+    return lane;
+}
+
+void cs_stream_lives_summed_up(void)
+{
+    for (cs_u32 device = 0; device < CS_GPU_PIDS && !cs_output_full(); device++) {
+        const cs_u32 all = lives[device].streams, idle = lives[device].idle;
+        char name[80];
+        if (!idle) continue;
+        const struct cs_lane lane = marks_lane(device);
+        snprintf(name, sizeof name, "%u stream%s, %u without work", all, all == 1 ? "" : "s", idle);
+        cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, lane, name));
     }
-    if (stream->priority) n += snprintf(name + n, size - (size_t)n, " prio %d", stream->priority);
-    if (stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " non-blocking");
-    if (stream->green) n += snprintf(name + n, size - (size_t)n, " green context");
-    if (stream->library) n += snprintf(name + n, size - (size_t)n, " (%.100s)", cs_name_text(stream->library));
-    if (stream->origin == CS_STREAM_ADOPTED) snprintf(name + n, size - (size_t)n, " adopted");
+}
+
+/* --- begin --- */
+
+/* CUDA has this one flag of a stream. */
+static struct cs_draft flags_arg(struct cs_draft e, const char *key, unsigned flags)
+{
+    e = cs_arg_named(e, key);
+    if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return cs_value_hex(e, flags);
+    return cs_value_word(e, flags ? "non-blocking" : "blocking");
 }
 
 /* What a policy made of the stream: asked and given stand beside each other. */
 static struct cs_draft policy_args(struct cs_draft e, const struct cs_stream *stream)
 {
     char rule[32];
-    if (stream->flags_asked != stream->flags) e = cs_arg_uint(e, "requested flags", stream->flags_asked);
+    if (stream->flags_asked != stream->flags) e = flags_arg(e, "requested flags", stream->flags_asked);
     snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
     if (stream->rule) e = cs_arg_word(e, "rule", rule);
     if (stream->steered) e = cs_arg_bool(e, "changed by policy", true);
@@ -100,7 +176,7 @@ static struct cs_draft life_args(struct cs_draft e, const struct cs_stream *stre
     e = cs_arg_word(e, "origin", origins[stream->origin]);
     if (stream->origin <= CS_STREAM_ADOPTED) {
         e = cs_arg_hex(e, "handle", stream->key);
-        if (!cs_load_acq(&stream->unasked)) e = cs_arg_uint(e, "flags", stream->flags);
+        if (!cs_load_acq(&stream->unasked)) e = flags_arg(e, "flags", stream->flags);
         e = cs_arg_int(e, "priority", stream->priority);
         e = cs_arg_int(e, "requested priority", stream->priority_asked);
     }
@@ -114,33 +190,47 @@ static struct cs_draft life_args(struct cs_draft e, const struct cs_stream *stre
     return cs_arg_uint(e, "thread", stream->tid);
 }
 
-void cs_lane_stream(struct cs_stream *stream)
+static void begin_write(struct cs_stream *stream, struct row *row, cs_name given)
 {
-    struct row *row = row_of(stream);
-    char name[512];
-    const struct cs_lane lane = cs_lane_at((cs_u32)stream->device, stream->lane);
-    cs_name given = cs_load_acq(&stream->name);
-    if (CS_LIKELY(row->announced && given == row->name_shown)) return;
-    bool again = row->announced;
+    char name[512], title[48];
     row->announced = true;
-    shown += !again;
+    shown++;
     if (!row->shown_from_ns) row->shown_from_ns = cs_clock_ns(stream->created);
     row->name_shown = given;
-    cs_lane_device(stream->device);
-    put_name(stream, given, name, sizeof name);
-    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, lane, name));
-    if (again) return;
-    cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, lane, stream->lane));
     row->rule_shown = stream->rule;
-    struct cs_draft e = cs_life_begins(cs_draft(), "cs_stream", cs_title_given(name, sizeof name), lane, row->shown_from_ns);
+    const struct cs_lane lane = marks_lane((cs_u32)stream->device);
+    lives[stream->device].streams++;
+    put_name(stream, given, name, sizeof name);
+    snprintf(title, sizeof title, "stream %u begins", stream->lane);
+    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_stream", cs_title(title), lane, row->shown_from_ns);
+    e = cs_arg_text(e, "name", name, sizeof name);
     cs_commit(cs_args_end(life_args(e, stream, row->continued)));
+}
+
+void cs_stream_life_begins(struct cs_stream *stream)
+{
+    struct row *row = row_of(stream);
+    const cs_name given = cs_load_acq(&stream->name);
+    const bool has_lane = row->lane_file == cs_lanes_file();
+    if (CS_LIKELY(row->announced && given == row->name_shown && (!has_lane || row->naming == naming.way))) return;
+    if (stream->device < 0 || stream->device >= CS_GPU_PIDS) return;
+    if (!row->announced) begin_write(stream, row, given);
+    else if (has_lane) lane_write(stream, row, given);
+    row->name_shown = given;
+}
+
+void cs_lane_stream(struct cs_stream *stream)
+{
+    cs_stream_life_begins(stream);
+    struct row *row = row_of(stream);
+    if (row->lane_file != cs_lanes_file()) lane_write(stream, row, cs_load_acq(&stream->name));
 }
 
 void cs_stream_lives_go_on(void)
 {
     for (cs_u32 i = 0; i < streams_high() && cs_output_roomy(); i++) {
         struct cs_stream *stream = stream_at(i);
-        if (stream && row_of(stream)->continued && !row_of(stream)->over) cs_lane_stream(stream);
+        if (stream && row_of(stream)->continued && !row_of(stream)->over) cs_stream_life_begins(stream);
     }
 }
 
@@ -187,8 +277,15 @@ static void life_ends(struct cs_stream *stream, cs_u64 ns, enum how how)
 {
     struct row *row = row_of(stream);
     char rule[32];
+    const struct cs_lane lane = marks_lane((cs_u32)stream->device);
+    char title[48], name[512];
     if (ns <= row->shown_from_ns) ns = row->shown_from_ns + 1;
-    struct cs_draft e = work_args(cs_life_ends(cs_draft(), cs_lane_at((cs_u32)stream->device, stream->lane), ns), row);
+    lives[stream->device].idle += row->lane_file != cs_lanes_file();
+    snprintf(title, sizeof title, "stream %u %s", stream->lane, how == CONTINUES ? "goes on" : "ends");
+    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_stream", cs_title(title), lane, ns);
+    put_name(stream, row->name_shown, name, sizeof name);
+    e = cs_arg_text(e, "name", name, sizeof name); /* which may be another by now */
+    e = work_args(cs_arg_uint(e, "cs.stream", stream->lane), row);
     if (stream->pool_place) e = cs_arg_uint(e, "shared by", cs_load(&stream->shares_most));
     if (stream->rule != row->rule_shown) { /* it matched by the name that it got */
         snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
@@ -213,7 +310,7 @@ void cs_stream_life_ended(struct cs_stream *stream, cs_u64 ended)
     bool hidden = !row->announced && (stream->unseen || row->over || cs_windows_within(stream->created, ended));
     if (cs_output_full() || hidden) return;
     cs_u64 to = cs_clock_ns(ended), filled = cs_match_filled(stream);
-    cs_lane_stream(stream);
+    cs_stream_life_begins(stream);
     cs_gpu_trace_stream_ends(stream);
     life_ends(stream, filled > to ? filled : to, cs_load(&stream->ended) ? DESTROYED : NEVER_DESTROYED); /* its work went on */
     row->over = true;
@@ -232,4 +329,5 @@ void cs_stream_lives_part_end(cs_u64 reached_ns)
         bool over = row_of(stream)->over = ended_ns <= reached_ns && !awaited;
         life_ends(stream, cut, over ? DESTROYED : CONTINUES);
     }
+    cs_stream_lives_summed_up();
 }

@@ -1,6 +1,7 @@
 /*
- * Lives of streams in the timeline, and what goes through them. The writer thread's alone, but for the history. A life begins in a file with cs_lane_stream
- * (trace/lanes.h).
+ * Lives of streams in the timeline, and what goes through them. The writer thread's alone, but for the history.
+ *
+ * A life is two marks on one lane per GPU, "streams": a stream has a lane of its own only where work stands on it (cs_lane_stream, trace/lanes.h).
  */
 #ifndef CS_TRACE_STREAM_LIFE_H
 #define CS_TRACE_STREAM_LIFE_H
@@ -15,10 +16,11 @@ enum cs_stream_work {
 void cs_stream_lives_begin(bool part); /* a new file; `part`: of the same trace */
 void cs_stream_lives_forget(void);     /* in the child of a fork */
 void cs_stream_lives_go_on(void);      /* those that began in an earlier part; of very many, the others come when something happens on them */
-cs_u64 cs_stream_life_from(const struct cs_stream *stream); /* where its life begins in this file, ns; 0: it has not begun there, or has ended */
+void cs_stream_life_begins(struct cs_stream *stream); /* if it has not in this file; and its lane's new name, if it has changed */
 void cs_stream_life_works(const struct cs_stream *stream, const struct cs_record *record);
 void cs_stream_life_ended(struct cs_stream *stream, cs_u64 ended); /* ticks */
 void cs_stream_lives_part_end(cs_u64 reached_ns); /* up to where the host's slices reach */
+void cs_stream_lives_summed_up(void); /* before a file ends: how many streams there were, and how many had no work */
 cs_u32 cs_stream_lives_shown(void);               /* how many have begun in this file and not ended */
 
 /* Any thread: what went through it in this part, as far as the writer has read. */

@@ -135,7 +135,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         return;
     }
     struct cs_stream *stream = cs_pool_get(&cs_streams, r->stream);
-    if (stream) cs_lane_stream(stream), row->device = (cs_u32)stream->device;
+    if (stream) cs_stream_life_begins(stream), row->device = (cs_u32)stream->device;
     cs_u64 begin = cs_clock_ns(r->begin), end = cs_clock_ns(r->end);
     /* Slices of a thread follow each other; a callback's may hold others. Two that round to the same nanosecond are kept apart. */
     if (r->call == CS_CALL_CALLBACK) begin = callback_begin(row, begin);
@@ -184,7 +184,7 @@ void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)
 
 /* --- parts --- */
 
-size_t cs_timeline_pending(void) { return cs_arrows_waiting() * 230 + cs_stream_lives_shown() * (size_t)200; }
+size_t cs_timeline_pending(void) { return cs_arrows_waiting() * 230 + cs_stream_lives_shown() * (size_t)320; }
 
 void cs_timeline_part_end(void)
 {

@@ -162,6 +162,7 @@ static void finish(void)
         cs_rotate_if_due();
         if (cs_load_acq(&stream->object.ref) && cs_load_acq(&stream->filled)) cs_timeline_stream_end(stream, cs_load(&stream->ended) ? cs_load(&stream->ended) : now);
     }
+    cs_stream_lives_summed_up();
     cs_output_finish();
 }
 

@@ -231,7 +231,7 @@ def test_times_of_waits(run_app, trace_processor):
     timed = [e for e in slices(trace) if e["ph"] == "X"]
     assert sorted(e["args"]["waited_us"] for e in timed) == sorted(expected[:3])
     for e in timed:
-        assert e["tid"] == AUDIT_ROW + 7 and e["args"]["verdict"] == "hazard" and trace.lanes[0, e["tid"]] == "stream 7 (default stream audit)"
+        assert e["tid"] == AUDIT_ROW + 7 and e["args"]["verdict"] == "hazard" and trace.lanes[0, e["tid"]] == "stream 7 (audit)" and e["name"].startswith("HAZARD sleep_us_")
     arrows = [f for f in trace.flows("cs_dep") if f.finish["tid"] == AUDIT_ROW + 7]
     assert {f.finish["name"] for f in arrows} == {"wake-up"} and {(f.start["args"]["correlation"], end_of(f.finish)) for f in arrows} == {(w["args"]["correlation"], end_of(w)) for w in (work[a, 0], work[a, 1], work[b, 0])}
     assert report(run)[-1].endswith("0.000 us of it in waits that nobody needed")

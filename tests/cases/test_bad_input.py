@@ -144,7 +144,7 @@ def test_bad_calls(run_app, env):
     refused = sorted(name for name, *rest in answers if len(rest) == 1 and rest[0] != "0" and name in set(calls_in(trace)))
     assert len(refused) > 100 and run.stdout.endswith("outputs untouched 1\n") and not said(run)
     assert sorted(e["name"] for e in trace.host() if "cs.result" in e["args"]) == refused
-    assert {e["args"]["origin"] for e in trace.pairs if "origin" in e["args"]} <= {"legacy default", "per-thread default"}
+    assert {e["args"]["origin"] for e in trace.lives if "origin" in e["args"]} <= {"legacy default", "per-thread default"}
 
 
 FAILING = [

@@ -31,13 +31,13 @@ def test_every_call_is_there(client):
 def test_streams_and_their_makers(client):
     """Each stream and event is there, and bears the name of the extension module that made it."""
     name, made, trace = client
-    created = [e for e in trace.pairs if e["args"].get("origin") == "created"]
+    created = [e for e in trace.lives if e["args"].get("origin") == "created"]
     assert len(created) == 2 == made["cuStreamCreate"] + made["cuStreamCreateWithPriority"]
     assert all(e["args"]["library"].endswith(".so") and not e["args"]["library"].startswith(("libcuda", "libpython")) for e in created)
     assert all(e["args"]["destroyed"] for e in created) and trace.totals["leaked_streams"] == 0
     priorities = sorted(e["args"]["priority"] for e in created)
     assert priorities == ([-5, 0] if name == "bindings_streams" else [-1, 0])
-    assert "adopted: first seen in use" not in {e["args"].get("origin") for e in trace.pairs}
+    assert "adopted: first seen in use" not in {e["args"].get("origin") for e in trace.lives}
     assert all(e["args"]["library"] in trace.lanes[e["pid"], e["tid"]] for e in created)
 
 
@@ -74,5 +74,5 @@ def test_streams_go_both_ways(run_app, root, build, way):
     assert [line for line in lines if line not in history] == ["their stream is an object of ours", "we wait for their work", "our stream does their work", "each waits for the other", "done"]
     assert bool(history) == (way != "opened") and all("1 records, 1 waits; made by" in line for line in history) and not said(run)
     if way != "opened":
-        created = [e for e in read(run.trace).pairs if e["args"].get("origin") == "created"]
+        created = [e for e in read(run.trace).lives if e["args"].get("origin") == "created"]
         assert len(created) == 2 and all(e["args"]["destroyed"] for e in created)

@@ -54,7 +54,7 @@ def test_rows_of_the_audit(tmp_path):
     """Of the default stream: rows and arrows, and the trailer that sums them up."""
     side = {"operation": "cuLaunchKernel", "thread": 1}
     audit = {"verdict": "not safe", "hazards": [{"first": side, "second": side, "count": 2}], "lost_orders": 3}
-    lane = {"ph": "M", "name": "thread_name", "pid": GPU, "tid": 2000013, "args": {"name": "stream 13 (default stream audit)"}}
+    lane = {"ph": "M", "name": "thread_name", "pid": GPU, "tid": 2000013, "args": {"name": "stream 13 (audit)"}}
     good = {"audit lane": lane, **copy_rows(), "audit": slice_("cs_audit", "implicit wait", GPU, 2000013, 130, 4, **{"cs.stream": 13, "verdict": "hazard"}),
             "instant": {"ph": "i", "s": "t", "cat": "cs_audit", "name": "implicit wait", "pid": GPU, "tid": 2000013, "ts": 131, "args": {"verdict": "nobody needed it"}}}
 

@@ -125,7 +125,7 @@ def test_objects_are_as_they_are_after_off(tmp_path):
     found = {w["args"]["correlation"]: w["args"]["context"] for w in check_works(trace)}
     lanes = [(e["args"].get("cs.device", 0), e["args"]["cs.stream"], found[e["args"]["correlation"]]) for e in launches(trace)]
     assert len(lanes) == 5 and len({lane[:2] for lane in lanes}) == 5 and [lane[2] for lane in lanes] == [1, 1, 1, 1, 2]
-    ended = [e["args"]["destroyed"] for e in trace.pairs if e["cat"] == "cs_stream" and (e["pid"], e["tid"]) == lanes[0][:2]]
+    ended = [e["args"]["destroyed"] for e in trace.lives if e["cat"] == "cs_stream" and (e["pid"], e["tid"]) == lanes[0][:2]]
     assert ended == [True]
 
 

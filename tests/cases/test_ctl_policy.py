@@ -25,7 +25,7 @@ def asked_of_driver(counts):
 
 
 def lives(trace):
-    return {e["args"]["handle"]: e for e in trace.pairs if e["cat"] == "cs_stream" and e["args"]["origin"] == "created"}
+    return {e["args"]["handle"]: e for e in trace.lives if e["cat"] == "cs_stream" and e["args"]["origin"] == "created"}
 
 
 # ---- What it is in force for ----
@@ -138,7 +138,7 @@ def test_rule_of_a_policy_before(tmp_path):
         program.do("launch legacy 7")
     trace = program.load()
     assert calls_in(trace)["cuLaunchKernel"] == 2
-    (life,) = (e for e in trace.pairs if e["cat"] == "cs_stream" and e["args"].get("redirected"))
+    (life,) = (e for e in trace.lives if e["cat"] == "cs_stream" and e["args"].get("redirected"))
     assert "mine" in life["name"]
 
 
@@ -152,7 +152,7 @@ def test_rule_that_asks_for_the_library_is_forgotten_with_its_policy(tmp_path):
         replace(program, {"default_stream": "per-thread"})
         program.do("launch legacy 5")
     trace = program.load()
-    origins = {e["args"]["cs.stream"]: e["args"]["origin"] for e in trace.pairs if e["cat"] == "cs_stream"}
+    origins = {e["args"]["cs.stream"]: e["args"]["origin"] for e in trace.lives if e["cat"] == "cs_stream"}
     assert [origins[e["args"]["cs.stream"]] for e in launches(trace)] == ["per-thread default"] * 2 + ["legacy default"] * 8
 
 
@@ -197,4 +197,4 @@ def test_bad_policy_changes_nothing(tmp_path, env, policy, rc, part):
         program.do("launch 1", "launch 2", "launch legacy")
     trace = program.load()
     assert len([e for e in trace.events if e.get("cat") == "cs_policy"]) == 1
-    assert lives(trace)[after]["args"]["priority"] == -2 and not [e for e in trace.pairs if e["args"].get("redirected")]
+    assert lives(trace)[after]["args"]["priority"] == -2 and not [e for e in trace.lives if e["args"].get("redirected")]

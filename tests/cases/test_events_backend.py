@@ -27,7 +27,7 @@ def end_of(work):
 
 def lane_of(trace, run, key):
     """The lane of the stream whose handle the program noted."""
-    (lane,) = {e["tid"] for e in trace.pairs if e["args"].get("handle") == notes_of(run.stderr)[key]}
+    (lane,) = {e["tid"] for e in trace.lives if e["args"].get("handle") == notes_of(run.stderr)[key]}
     return lane
 
 
@@ -209,7 +209,7 @@ def test_threads(run_app):
 @pytest.mark.parametrize("count", [8000, 20000])
 def test_a_flood_is_shown_in_ranges(run_app, count):
     """The first events last for 8,000 calls whatever the GPU thread does; whether it makes more in time for 20,000 is the machine's business."""
-    run, trace = faithful(run_app, ["marks", "flood", count], env=EVENTS)
+    run, trace = faithful(run_app, ["marks", "flood", count], env=dict(EVENTS, CUSTREAM_COUNTERS="streams"))
     works = works_of(trace)
     ranges = [w for w in works if w["cat"] == "gpu_range"]
     lost = [(e["args"]["gpu_work"], e["args"]["cause"]) for e in trace.slices if e.get("cat") == "cs_loss"]

@@ -38,7 +38,7 @@ def test_example(root, installed, tmp_path, name):
     alone = run([program], root, installed).stdout.splitlines()
     assert alone == (["no preload library", "done"] if name == "hooks" else EXAMPLES[name])
     assert run([program], root, installed, LD_PRELOAD=str(installed / "lib/libcustream_shim.so"), CUSTREAM_TRACE=str(trace)).stdout.splitlines() == EXAMPLES[name]
-    created = [e["args"] for e in read(trace).pairs if e["args"].get("origin") == "created"]
+    created = [e["args"] for e in read(trace).lives if e["args"].get("origin") == "created"]
     assert created and {args["library"] for args in created} == {name}, "streams that custream.h makes are the program's"
 
 
@@ -73,7 +73,7 @@ def test_plugin_of_the_examples(root, installed, tmp_path):
                CUSTREAM_TRACE=str(tmp_path / "trace.json"))
     lines = done.stderr.splitlines()
     made, ended = ([line for line in lines if word in line] for word in ("made by cuStreamCreateWithPriority", "destroyed after"))
-    assert len(made) == len(ended) == len([e for e in read(tmp_path / "trace.json").pairs if e["args"].get("origin") == "created"]) == 3
+    assert len(made) == len(ended) == len([e for e in read(tmp_path / "trace.json").lives if e["args"].get("origin") == "created"]) == 3
 
 
 @pytest.mark.parametrize("source, said", [

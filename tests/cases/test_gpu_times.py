@@ -1,6 +1,7 @@
 """GPU times from CUPTI: each piece of work is on its stream's lane, once and in order, with the arrow from the call that enqueued it."""
 import bisect
 import collections
+import re
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.gputrace import CUPTI, captured, check_depth, check_works, end_of, id
 from tests.perfetto import assert_clean
 from tests.trace import OVERLAP, SYNC
 
+DEPTHS = {"CUSTREAM_COUNTERS": "streams"}
 SHORT = dict(CUPTI, CUSTREAM_FAKE_KERNEL_NS=3000, CUSTREAM_FAKE_COPY_NS=2000)
 
 
@@ -72,7 +74,7 @@ def test_streams(run_app, trace_processor):
     assert {w["args"]["priority"] for w in found if w["tid"] != urgent} == {0}
     assert {w["args"]["context"] for w in found} == {1}
     for lane in ids_noted(run, "worker"):
-        assert trace.lanes[0, lane] == f"stream {lane} default (per-thread, thread worker)"
+        assert trace.lanes[0, lane] == f"stream {lane} per-thread default · worker"
     assert trace.metadata["gpu_time_source"] == "cupti"
     check_depth(trace)
     trace_processor.load(run.trace)
@@ -109,7 +111,7 @@ def test_contexts(run_app):
     assert collections.Counter((w["args"]["context"], w["tid"]) for w in found if w["tid"] in ids_noted(run, "s0") + ids_noted(run, "s1")) == {
         (1, ids_noted(run, "s0")[0]): 3, (2, ids_noted(run, "s1")[0]): 3}
     assert [lane_of(trace, run, key) for key in ("s0", "s1")] == [ids_noted(run, key)[0] for key in ("s0", "s1")]
-    legacy = {w["args"]["context"]: w["tid"] for w in found if "default (legacy)" in trace.lanes[0, w["tid"]]}
+    legacy = {w["args"]["context"]: w["tid"] for w in found if "legacy default" in trace.lanes[0, w["tid"]]}
     assert legacy == {1: 10007, 2: 7} or legacy == {1: 7, 2: 10007}, "CUPTI's number of both is 7: the second has a lane of its own"
     assert sum(w["tid"] in legacy.values() for w in found) == 5
 
@@ -141,9 +143,9 @@ def test_green_contexts(run_app):
     found = check_works(trace, run)
     direct, normal = lane_of(trace, run, "direct"), lane_of(trace, run, "normal")
     assert collections.Counter(w["tid"] for w in found) == {direct: 2, normal: 3}
-    lives = {e["tid"]: e["args"] for e in trace.pairs if e["cat"] == "cs_stream"}
+    lives = {e["tid"]: e["args"] for e in trace.lives if e["cat"] == "cs_stream"}
     assert lives[direct]["green context"] == notes_of(run.stderr)["green"] and "green context" not in lives[normal]
-    assert "green context" in trace.lanes[0, direct] and "green context" not in trace.lanes[0, normal]
+    assert " green " in trace.lanes[0, direct] and " green " not in trace.lanes[0, normal]
 
 
 def test_streams_destroyed_with_work_pending(run_app, trace_processor):
@@ -151,7 +153,7 @@ def test_streams_destroyed_with_work_pending(run_app, trace_processor):
     run, trace = faithful(run_app, ["works", "ends"], env=SHORT)
     found = check_works(trace, run)
     assert int(notes_of(run.stderr)["reused"]) == 5
-    lives = {e["tid"]: e for e in trace.pairs if e["cat"] == "cs_stream" and e["args"].get("destroyed")}
+    lives = {e["tid"]: e for e in trace.lives if e["cat"] == "cs_stream" and e["args"].get("destroyed")}
     by_lane = collections.Counter(w["tid"] for w in found if w["name"].startswith("sleep"))
     assert len(by_lane) == 7 and set(by_lane.values()) == {3}
     for work in found:
@@ -230,11 +232,11 @@ def test_work_that_ends_after_a_wait_has_not_released_it(run_app, what):
 
 def counters(trace, name):
     """The last value at each time."""
-    return {ts: args["n"] for ts, args in trace.counters(name)}
+    return {ts: n for ts, args in trace.counters(name) for n in args.values()}
 
 
 def test_depth_is_what_waits_on_the_stream(run_app):
-    run, trace = faithful(run_app, ["works", "depth"], env=CUPTI)
+    run, trace = faithful(run_app, ["works", "depth"], env=CUPTI | DEPTHS)
     found = check_works(trace, run)
     check_depth(trace)
     highest = {}
@@ -250,19 +252,73 @@ def test_depth_is_what_waits_on_the_stream(run_app):
     assert highest == {"a": 8, "b": 3}
 
 
-def test_streams_at_work(run_app):
+def test_kernels_at_once(run_app):
     run, trace = faithful(run_app, ["works", "depth"], env=CUPTI)
-    found = works(trace)
-    shown = counters(trace, "streams busy")
+    found = works(trace, "kernel")
+    shown = counters(trace, "kernels")
     assert max(shown.values()) == 2 and len(shown) >= 6
     assert shown == {ts: sum(w["ts"] <= ts < end_of(w) for w in found) for ts in shown}
+
+
+def share(found, ts):
+    """Percent of the 200 us from then on in which something was under way."""
+    begin, busy, reached = round(ts * 1000), 0, 0
+    for from_ns, to_ns in sorted((round(w["ts"] * 1000), round(end_of(w) * 1000)) for w in found):
+        from_ns, to_ns = max(from_ns, begin, reached), min(to_ns, begin + 200000)
+        busy, reached = busy + max(0, to_ns - from_ns), max(reached, to_ns)
+    return (busy * 100 + 100000) // 200000
+
+
+@pytest.mark.parametrize("argv", [["depth"], ["waits"], ["many", 3000]], ids=lambda argv: argv[0])
+def test_share_of_time_at_work(run_app, argv):
+    """Each stretch of 200 us has the share in which the GPU was at work; what is not written is as before."""
+    _, trace = faithful(run_app, ["works", *argv], env=SHORT)
+    found, shown = works(trace), counters(trace, "busy")
+    steps = sorted(shown)
+    assert steps and all(round(ts * 1000) % 200000 == 0 for ts in steps) and shown[steps[-1]] == 0
+    assert shown == {ts: share(found, ts) for ts in steps}
+    assert all(one != other for one, other in zip([0, *(shown[ts] for ts in steps)], [shown[ts] for ts in steps]))
+    between = [round(ts + 200, 3) for ts, after in zip(steps, steps[1:]) if after - ts > 200]
+    assert all(share(found, ts) == shown[round(ts - 200, 3)] for ts in between)
+
+
+def test_bytes_in_flight(run_app):
+    """By direction, and back to 0: what the copies on the GPU add up to at each step."""
+    trace = run_app("demo", env=dict(CUPTI, CUSTREAM_FAKE_COPY_NS=300000)).check().load()
+    copies = works(trace, "gpu_memcpy")
+    shown = [(e["ts"], way, n) for e in trace.events if e["ph"] == "C" and e["name"] == "bytes in flight" for way, n in e["args"].items()]
+    assert {way for _, way, _ in shown} == {"HtoD", "DtoH"} and max(n for _, _, n in shown) >= 1 << 20
+    for ts, way, n in shown:
+        assert n == sum(w["args"]["bytes"] for w in copies if f" {way} " in w["name"] and w["ts"] <= ts < end_of(w)), (ts, way)
+
+
+@pytest.mark.parametrize("wanted, names", [("gpu", {"busy", "kernels"}), ("off", set()), ("streams", {"busy", "kernels", "stream depth"})])
+def test_counters_on_request(run_app, wanted, names):
+    _, trace = faithful(run_app, ["works", "depth"], env=dict(SHORT, CUSTREAM_COUNTERS=wanted))
+    assert {re.sub(r"^stream \d+", "stream", e["name"]) for e in trace.events if e["ph"] == "C"} == names
+
+
+def test_what_work_waited_for(run_app):
+    """After its launch: the work before it on its stream, an event of another, the default stream."""
+    _, trace = faithful(run_app, ["audit_streams", "times"], env=CUPTI)
+    of = {w["name"]: w for w in works(trace, "kernel") if w["name"].startswith("kernel_")}
+    for name in of:
+        call = next(e for e in trace.host() if e["args"].get("correlation") == of[name]["args"]["correlation"])
+        assert of[name]["args"]["waited_us"] == round(of[name]["ts"] - end_of(call), 3) > 0
+    blocking = sorted(e["args"]["cs.stream"] for e in trace.lives if e["args"].get("flags") == "blocking")
+    told = {name: (w["args"]["waited for"], w["args"].get("waited for stream")) for name, w in of.items()}
+    assert told == {"kernel_a": ("default stream", blocking[0]), "kernel_b": ("default stream", blocking[0]), "kernel_c": ("default stream", blocking[1])}
+    trace = run_app("demo", env=dict(CUPTI, CUSTREAM_FAKE_COPY_NS=300000)).check().load()
+    told = {(w["args"].get("waited for"), w["args"].get("waited for stream")) for w in works(trace)}
+    into = {w["args"]["stream"] for w in works(trace, "gpu_memcpy") if "HtoD" in w["name"]}
+    assert ("its stream", None) in told and ("event", into.pop()) in told, told
 
 
 def test_streams_at_work_beside_a_long_kernel(run_app):
     """Of which nothing is known until it ends, while so many others come and go that there is no room for them all."""
     _, trace = faithful(run_app, ["works", "beside", 50000], env=dict(SHORT, CUSTREAM_BUFFER="64M"))
     (long,) = [w for w in works(trace) if w["dur"] > 1e6]
-    shown = {ts: n for ts, n in counters(trace, "streams busy").items() if long["ts"] <= ts < end_of(long)}
+    shown = {ts: n for ts, n in counters(trace, "kernels").items() if long["ts"] <= ts < end_of(long)}
     assert min(shown.values()) >= 1 and max(shown.values()) == 2
     inside = sorted(shown)
     others = sorted((w["ts"], end_of(w)) for w in works(trace) if w is not long)
@@ -272,9 +328,9 @@ def test_streams_at_work_beside_a_long_kernel(run_app):
 
 @pytest.mark.parametrize("argv", [["graphs"], ["waits"], ["contexts"], ["ends"], ["threads", 20], ["many", 20000]], ids=lambda argv: argv[0])
 def test_counters_end_at_zero(run_app, argv):
-    _, trace = faithful(run_app, ["works", *argv], env=SHORT)
+    _, trace = faithful(run_app, ["works", *argv], env=SHORT | DEPTHS)
     last = check_depth(trace)
-    assert last and last[0, "streams busy"]
+    assert last and last[0, "kernels at once"]
 
 
 # ---- What CUPTI reports oddly ----
@@ -287,7 +343,7 @@ def perfetto_has_all(trace_processor, trace):
                                   "JOIN thread t USING (utid) JOIN process p USING (upid)")
     expected = collections.Counter((e["pid"], e["tid"], e["name"], round(e["ts"] * 1000), round(e["dur"] * 1000)) for e in trace.slices)
     found = collections.Counter((r["pid"], r["tid"], r["name"], r["ts"], r["dur"]) for r in shown)
-    assert not expected - found and len(shown) == len(trace.slices) + len(trace.pairs)
+    assert not expected - found and len(shown) == len(trace.slices) + len(trace.instants)
     assert trace_processor.value("SELECT count(*) FROM flow") == len(trace.flows())
     assert trace_processor.value("SELECT count(*) FROM counter") == len([e for e in trace.events if e["ph"] == "C"])
 
@@ -369,7 +425,7 @@ def test_nodes_of_graphs(run_app, trace_processor):
 @pytest.mark.parametrize("graph", ["graph", "node"])
 def test_captured_calls_wait_for_nothing(run_app, graph):
     """On the stream of the capture and on one that joined it: the depth counts the calls that make work, at every point written."""
-    run, trace = faithful(run_app, ["works", "graphs"], env=dict(CUPTI, CUSTREAM_GRAPH=graph, CUSTREAM_FAKE_KERNEL_NS=300000, CUSTREAM_FAKE_COPY_NS=300000))
+    run, trace = faithful(run_app, ["works", "graphs"], env=dict(CUPTI | DEPTHS, CUSTREAM_GRAPH=graph, CUSTREAM_FAKE_KERNEL_NS=300000, CUSTREAM_FAKE_COPY_NS=300000))
     found, in_graph = works(trace), captured(trace)
     for key in "abc":
         lane = lane_of(trace, run, key)

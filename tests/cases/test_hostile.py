@@ -88,7 +88,7 @@ def test_child_has_nothing_of_its_parents(run_app):
     assert len(children) == 20
     for path in children:
         child = read(path)
-        assert calls_in(child) == {"cuStreamQuery": 1} and not child.flows() and not child.pairs and not child.lanes
+        assert calls_in(child) == {"cuStreamQuery": 1} and not child.flows() and not child.lives and not child.lanes
         assert (child.totals["leaked_streams"], child.totals["leaked_events"], child.json["neverDestroyed"]) == (0, 0, [])
 
 
@@ -156,21 +156,21 @@ def test_destroyed_stream_is_not_asked_about(run_app, tmp_path):
     env = {"CUSTREAM_FAKE_COUNTS": tmp_path / "counts"}
     run, trace = both(run_app, ["churn", "sync"], env=env)
     assert not {"cuStreamGetFlags", "cuStreamGetCtx_ptsz"} & set(driver_calls(tmp_path / "counts"))
-    assert "adopted: first seen in use" not in {e["args"]["origin"] for e in trace.pairs}
+    assert "adopted: first seen in use" not in {e["args"]["origin"] for e in trace.lives}
 
 
 def test_stream_that_was_only_destroyed(run_app, tmp_path):
     """Made out of sight and first seen when it is gone."""
     run, trace = both(run_app, ["adopt", "destroy"], env={"CUSTREAM_FAKE_COUNTS": tmp_path / "counts"})
     assert driver_calls(tmp_path / "counts")["cuStreamGetFlags"] == 2
-    assert len([e for e in trace.pairs if e["args"]["origin"].startswith("adopted")]) == 2
+    assert len([e for e in trace.lives if e["args"]["origin"].startswith("adopted")]) == 2
     assert ["cs.stream" in e["args"] for e in sorted(trace.host("cuStreamDestroy_v2"), key=lambda e: e["ts"])] == [True, True, False]
 
 
 def test_threads_do_not_share_default_streams(run_app):
     """In more contexts than a thread's state keeps in mind: all of them end with the thread."""
     run, trace = both(run_app, ["churn", "contexts"])
-    own = [e for e in trace.pairs if e["args"]["origin"] == "per-thread default"]
+    own = [e for e in trace.lives if e["args"]["origin"] == "per-thread default"]
     names = [trace.lanes[e["pid"], e["tid"]].rpartition("thread ")[2] for e in own]
     assert sorted(names) == ["first)"] * 12 + ["second)"] * 12
 

@@ -22,7 +22,7 @@ def ranges(trace, name=None):
 
 
 def marks(trace):
-    return [e for e in trace.events if e["ph"] == "i"]
+    return [e for e in trace.instants if e["cat"] == "user_annotation"]
 
 
 def spans(trace, name):
@@ -139,10 +139,10 @@ def test_process_ranges_overlap(run_app):
 def test_names_of_streams_and_events(run_app):
     run, trace = nvtx(run_app, "names")
     notes = notes_of(run.stderr)
-    names = {e["args"].get("handle"): (trace.lanes[e["pid"], e["tid"]], e["args"]["application name"]) for e in trace.pairs}
-    assert names[notes["early_stream"]] == ("stream 13 'copies' non-blocking (nvtx)", "copies")
-    assert names[notes["late_stream"]] == ("stream 14 'läte' prio -2 (nvtx)", "läte")  # by the time it was named, its lane had been announced
-    assert names[None] == ("stream 7 'the default' default (legacy)", "the default")
+    names = {e["args"].get("handle"): (trace.streams[e["pid"], e["tid"]], e["args"]["application name"]) for e in trace.lives}
+    assert names[notes["early_stream"]] == ("stream 13 nb · copies", "copies")
+    assert names[notes["late_stream"]] == ("stream 14 p-2 · läte", "läte")  # by the time it was named, its lane had been announced
+    assert names[None] == ("stream 7 legacy default · the default", "the default")
     assert one(trace.host("cuEventRecord"))["args"]["event name"] == "barrier"
 
 
@@ -157,7 +157,7 @@ def test_ranges_open_at_the_end(run_app, how):
     _, end = span(trace, "open process range")
     assert end["args"]["cs.note"] == "open when the process ended"
     outer, inner = one(ranges(trace, "open outer")), one(ranges(trace, "open inner"))
-    assert path_of(trace, inner) == ["open outer"] and outer["ts"] + outer["dur"] >= one(trace.pairs)["ts"] + one(trace.pairs)["dur"] - 1e4
+    assert path_of(trace, inner) == ["open outer"] and outer["ts"] + outer["dur"] >= one(trace.lives)["ts"] + one(trace.lives)["dur"] - 1e4
     assert one(ranges(trace, "open in a thread"))["ts"] < outer["ts"] and trace.totals["complete"] is True
 
 
@@ -365,6 +365,6 @@ def test_nesting_in_perfetto(run_app, trace_processor):
 
 def test_names_in_perfetto(run_app, trace_processor):
     """The last name that a lane is given is the one that is shown."""
-    for how, expected in (("names", "stream 14 'läte' prio -2 (nvtx)"), ("threads", "the trainer")):
+    for how, expected in (("names", "stream 14 p-2 · läte"), ("threads", "the trainer")):
         trace_processor.load(run_app(["nvtx", how]).check().trace)
         assert expected in {r["name"] for r in trace_processor.query("SELECT DISTINCT t.name AS name FROM thread t JOIN thread_track USING (utid)")}

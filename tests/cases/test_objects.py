@@ -9,7 +9,7 @@ from tests.trace import check_file
 
 def lives(trace):
     """The life of every stream: the B and E of its lane."""
-    return [e for e in trace.pairs if e["cat"] == "cs_stream"]
+    return [e for e in trace.lives if e["cat"] == "cs_stream"]
 
 
 def ordered(trace, *names):
@@ -34,11 +34,11 @@ def test_default_handles(run_app):
         ("legacy", "A"), ("legacy", "B"), ("own", "A", "main"), ("own", "B", "main"), ("own", "A", "second"), ("own", "B", "second")}
     assert all(len(lanes) == 1 for lanes in lane_of.values()), dict(lane_of)
     assert len(set.union(*lane_of.values())) == 6
-    names = {key: trace.lanes[0, min(lanes)] for key, lanes in lane_of.items()}
-    assert names["legacy", "A"] == "stream 7 default (legacy)"
-    assert names["legacy", "B"].endswith(" default (legacy)") and names["legacy", "B"] != names["legacy", "A"]
-    assert names["own", "A", "main"].endswith("default (per-thread, thread handles)")
-    assert names["own", "B", "second"].endswith("default (per-thread, thread second)")
+    names = {key: trace.streams[0, min(lanes)] for key, lanes in lane_of.items()}
+    assert names["legacy", "A"] == "stream 7 legacy default"
+    assert names["legacy", "B"].endswith(" legacy default") and names["legacy", "B"] != names["legacy", "A"]
+    assert names["own", "A", "main"].endswith(" per-thread default · handles")
+    assert names["own", "B", "second"].endswith(" per-thread default · second")
 
 
 # ---- Lives ----
@@ -124,8 +124,8 @@ def test_adopted_streams(run_app):
     assert set(adopted) == {notes["plain"], notes["urgent"]}  # what is not used is not seen
     plain, urgent = adopted[notes["plain"]], adopted[notes["urgent"]]
     assert {e["args"]["origin"] for e in adopted.values()} == {"adopted: first seen in use"}
-    assert trace.lanes[0, plain["tid"]] == f"stream {plain['tid']} adopted"
-    assert trace.lanes[0, urgent["tid"]] == f"stream {urgent['tid']} prio -4 non-blocking adopted"
+    assert trace.streams[0, plain["tid"]] == f"stream {plain['tid']} adopted"
+    assert trace.streams[0, urgent["tid"]] == f"stream {urgent['tid']} p-4 nb adopted"
     assert plain["args"]["launches"] == 6 and plain["args"]["waits"] == 1 and plain["args"]["destroyed"] is True
     (flow,) = trace.flows("cs_dep")  # the event was adopted as well
     assert (flow.start["name"], flow.finish["name"]) == ("cuEventRecord", "cuStreamWaitEvent")
@@ -157,12 +157,12 @@ def test_churn_is_bounded_in_memory(run_app):
     data = run.trace.read_bytes()  # as text: as objects it is a gigabyte
     for call, n in calls_of(run.stdout).items():
         assert data.count(b'"cat":"cuda_driver","name":"%s"' % call.encode()) == n
-    assert data.count(b'"ph":"B"') == data.count(b'"ph":"E"') == 100000
+    assert data.count(b'"origin":"created"') == data.count(b'"destroyed":true') == 100000
     assert b'"untracked_objects":0' in data
 
 
 def test_thread_churn_keeps_objects_free(run_app):
-    """A thread's own default stream ends with its thread: its E stands long before the end, and its slot serves others."""
+    """A thread's own default stream ends with its thread: its life ends long before the end, and its slot serves others."""
     run, trace = both(run_app, ["many", "threads", 500])
     run.check()
     own = [e for e in lives(trace) if e["args"]["origin"] == "per-thread default"]

@@ -26,7 +26,7 @@ def client(run_app, root, build, request):
 
 def created(run):
     """What the trace says of the streams that the library made, in their order."""
-    streams = [e for e in read(run.trace).pairs if e["args"].get("origin") == "created"]
+    streams = [e for e in read(run.trace).lives if e["args"].get("origin") == "created"]
     return [e["args"] for e in sorted(streams, key=lambda e: e["ts"])]
 
 

@@ -107,7 +107,7 @@ def test_fork_while_objects_end(run_app):
     assert run.stdout.count("child exited 1 status 0") == 4 and trace.totals["leaked_streams"] == trace.totals["leaked_events"] == 0
     children = [read(path) for path in others_beside(run)]
     assert [calls_in(child) for child in children] == [{"cuStreamQuery": 1}] * 4
-    assert not any(child.lanes or child.pairs for child in children), "the parent's streams are not the child's"
+    assert not any(child.lanes or child.lives for child in children), "the parent's streams are not the child's"
 
 
 def test_spawn(run_app):
@@ -182,7 +182,7 @@ def test_threads_race_on_the_first_call(run_app, program):
     for threads in (2, 2, 2, 8, 8, 16):
         run, trace = faithful(run_app, [program, threads])
         assert len({e["tid"] for e in trace.host()}) == threads
-        assert collections.Counter(e["args"]["origin"] for e in trace.pairs) == {
+        assert collections.Counter(e["args"]["origin"] for e in trace.lives) == {
             "created": threads, "legacy default": 1, "per-thread default": threads}
 
 
@@ -208,7 +208,7 @@ def test_two_copies_of_the_runtime(run_app, build, tmp_path):
     counts = calls_in(trace)
     assert counts["cuStreamCreate"] + counts["cuStreamCreateWithPriority"] == 5
     assert counts["cuMemsetD8Async"] == 12 and counts["cuStreamDestroy_v2"] == 3 and counts["cuStreamSynchronize"] == 3
-    libraries = collections.Counter(e["args"]["library"] for e in trace.pairs if e["args"].get("origin") == "created")
+    libraries = collections.Counter(e["args"]["library"] for e in trace.lives if e["args"].get("origin") == "created")
     assert libraries["runtimes"] == 3 and sum(libraries.values()) == 5  # those of the copy bear its own name: it is not called libcudart.so
 
 
@@ -260,7 +260,7 @@ def test_short_lived_threads_keep_their_names(run_app):
     run.check()
     assert {name for tid, name in trace.threads.items()} == {"many"}
     own = [name for (_, tid), name in trace.lanes.items() if "per-thread" in name]
-    assert len(own) == 5 and all(name.endswith("(per-thread, thread many)") for name in own)
+    assert len(own) == 5 and all(name.endswith(" per-thread default · many") for name in own)
 
 
 # ---- Descriptors ----

@@ -102,22 +102,22 @@ def test_lanes_and_lives(all_parts):
     """A stream has its lane in each part from its first one on, and its life ends in one where it begins in the next."""
     _, notes, traces = all_parts
     for key in ("a", "b", "idle"):
-        found = [[e for e in trace.pairs if e["args"].get("handle") == notes[key] and e["args"]["origin"] == "created"] for trace in traces]
+        found = [[e for e in trace.lives if e["args"].get("handle") == notes[key] and e["args"]["origin"] == "created"] for trace in traces]
         (lane,) = {(e["pid"], e["tid"]) for e in found[-2]}
-        lives = [e for trace in traces for e in trace.pairs if (e["pid"], e["tid"]) == lane]
-        there = [any((e["pid"], e["tid"]) == lane for e in trace.pairs) for trace in traces]
+        lives = [e for trace in traces for e in trace.lives if (e["pid"], e["tid"]) == lane]
+        there = [any((e["pid"], e["tid"]) == lane for e in trace.lives) for trace in traces]
         assert there == sorted(there) and sum(there) == len(lives) > 3, "in no part, then in each once"
         assert [e["args"].get("continued", False) for e in lives] == [False] + [True] * (len(lives) - 1)
         assert [e["args"].get("continues", False) for e in lives] == [True] * (len(lives) - 1) + [False] and lives[-1]["args"]["destroyed"] is True
         for before, after in zip(lives, lives[1:]):
             assert round(before["ts"] + before["dur"], 3) == after["ts"]
-    assert all(life["dur"] is not None for trace in traces for life in trace.pairs)
+    assert all(life["dur"] is not None for trace in traces for life in trace.lives)
 
 
 def test_work_of_a_stream_adds_up(all_parts):
     stdout, notes, traces = all_parts
-    (lane,) = {e["tid"] for trace in traces for e in trace.pairs if e["args"].get("handle") == notes["a"] and e["args"].get("created by") == "cuStreamCreate"}
-    lives = [e for trace in traces for e in trace.pairs if e["tid"] == lane]
+    (lane,) = {e["tid"] for trace in traces for e in trace.lives if e["args"].get("handle") == notes["a"] and e["args"].get("created by") == "cuStreamCreate"}
+    lives = [e for trace in traces for e in trace.lives if e["tid"] == lane]
     assert sum(e["args"].get("event records", 0) for e in lives) == calls_of(stdout)["cuEventRecord"]
     assert len([e for e in lives if e["args"].get("event records")]) > 1
 
@@ -128,7 +128,7 @@ def test_names_are_in_every_part(all_parts):
     for trace in traces:
         assert {e["tid"] for e in trace.host()} <= set(trace.threads) and trace.process_names[trace.host()[0]["pid"]] == "parts"
         assert trace.threads.get(main, "parts") == "parts" and "GPU 0" in trace.process_names[0]
-        assert {(e["pid"], e["tid"]) for e in trace.pairs} <= set(trace.lanes)
+        assert {(e["pid"], e["args"]["stream"]) for e in trace.gpu() if "stream" in e["args"]} <= set(trace.lanes)
     assert sum(main in trace.threads for trace in traces) > 1
 
 

@@ -72,7 +72,7 @@ def test_the_driver_level_is_the_same(run_app):
 def test_streams_are_the_programs(run_app):
     """Who made a stream is looked for behind the runtime, and behind our function in front of that."""
     _, trace = both(run_app, ["runtime", "plain"])
-    assert {e["args"]["library"] for e in trace.pairs if e["args"].get("origin") == "created"} == {"runtime"}
+    assert {e["args"]["library"] for e in trace.lives if e["args"].get("origin") == "created"} == {"runtime"}
 
 
 @pytest.mark.parametrize("policy", [{"CUSTREAM_DEFAULT_STREAM": "per-thread"}, {"CUSTREAM_DEFAULT_STREAM": "audit"}, {"CUSTREAM_STREAMS": "pool:2"},

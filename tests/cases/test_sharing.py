@@ -12,7 +12,7 @@ INVALID_HANDLE = 400
 
 
 def lives(trace):
-    return [e for e in trace.pairs if e["cat"] == "cs_stream"]
+    return [e for e in trace.lives if e["cat"] == "cs_stream"]
 
 
 @pytest.fixture
@@ -259,9 +259,9 @@ def test_everything_runs_as_issued(counted, run_app):
     carriers, elsewhere = on_one_stream(trace)
     assert len(carriers) == 1 and not elsewhere
     (carrier,) = [e for e in lives(trace) if e["args"].get("serial") == "carrier"]
-    assert "'carrier of all streams'" in carrier["name"] and carrier["args"]["copies"] == 3 and carrier["args"]["flags"] == 0
+    assert "carrier of all streams" in carrier["name"] and carrier["args"]["copies"] == 3 and carrier["args"]["flags"] == "blocking"
     carried = [e for e in lives(trace) if e["args"].get("serial") == "its work is the carrier's"]
-    assert len(carried) == 3 and run.made == 4 and [e["args"]["flags"] for e in carried] == [1, 1, 1] and carried[1]["args"]["priority"] == -3
+    assert len(carried) == 3 and run.made == 4 and [e["args"]["flags"] for e in carried] == ["non-blocking"] * 3 and carried[1]["args"]["priority"] == -3
     assert not any(e["args"]["origin"] == "per-thread default" for e in lives(trace))
 
 

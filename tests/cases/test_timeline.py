@@ -19,13 +19,13 @@ def timeline(run_app, request):
 
 def lane_of(trace, handle):
     """The lane (device, tid) of the one stream that had this handle."""
-    (lane,) = {(e["pid"], e["tid"]) for e in trace.pairs if e["args"].get("handle") == handle}
+    (lane,) = {(e["pid"], e["tid"]) for e in trace.lives if e["args"].get("handle") == handle}
     return lane
 
 
 def life(trace, lane):
     """The one slice that is the life of a lane's stream."""
-    (found,) = [e for e in trace.pairs if (e["pid"], e["tid"]) == lane]
+    (found,) = [e for e in trace.lives if (e["pid"], e["tid"]) == lane]
     return found
 
 
@@ -138,20 +138,17 @@ def test_order_and_nesting(timeline):
 
 def test_lane_names(timeline):
     run, trace = timeline
-    program = run.argv[0].rsplit("/", 1)[1]
     notes = notes_of(run.stderr)
-    main_comm = program[:15]
+    main_comm = run.argv[0].rsplit("/", 1)[1][:15]
     names = collections.Counter(trace.lanes.values())
-    expected = {
-        "plain": f" ({program})", "free_running": f" non-blocking ({program})", "urgent": f" prio -3 non-blocking ({program})",
-        "clamped": f" prio -5 ({program})"}
+    expected = {"plain": f" · {main_comm}", "free_running": f" nb · {main_comm}", "urgent": f" p-3 nb · {main_comm}", "clamped": f" p-5 · {main_comm}"}
     for key, rest in expected.items():
         device, tid = lane_of(trace, notes[key])
         assert trace.lanes[device, tid] == f"stream {tid}{rest}"
-    assert trace.lanes[0, 7] == "stream 7 default (legacy)"
+    assert trace.lanes[0, 7] == "stream 7 legacy default"
     streams = {key: n for key, n in trace.lanes.items() if key[1] < SYNC and n != "counters"}
     others = {re.sub(r"^stream \d+", "", n) for key, n in streams.items() if key[1] != 7} - set(expected.values())
-    assert others == {" default (per-thread, thread worker)", f" default (per-thread, thread {main_comm})"}
+    assert others == {" per-thread default · worker", f" per-thread default · {main_comm}"}
     assert len(streams) == 7 and max(names.values()) == 1
     assert trace.process_names[0] == "GPU 0 custream simulated GPU"
     order = {e["pid"]: e["args"]["sort_index"] for e in trace.events if e["ph"] == "M" and e["name"] == "process_sort_index"}
@@ -177,7 +174,7 @@ def test_stream_lives(timeline):
         used = [h["ts"] for h in trace.host() if h["args"].get("cs.stream") == lane and not h["name"].startswith("cuStreamCreate")]
         assert e["ts"] <= min(used) and max(used) <= round(e["ts"] + e["dur"], 3)
     assert life(trace, (0, 7))["args"]["memsets"] == 2 and life(trace, (0, 7))["args"]["copies"] == 1
-    assert all(e["dur"] is not None for e in trace.pairs)
+    assert all(e["dur"] is not None for e in trace.lives)
 
 
 # ---- Arrows ----
@@ -218,7 +215,7 @@ def test_callbacks(run_app):
     assert collections.Counter(e["args"]["enqueued by"] for e in slices) == {
         "cuLaunchHostFunc": 6, "cuStreamAddCallback": 3, "cuLaunchHostFunc_ptsz": 1}
     assert trace.threads[thread] == "callbacks (CUDA callbacks)"
-    assert {e["args"]["cs.stream"] for e in slices} == {e["tid"] for e in trace.pairs if e["args"].get("origin") == "created"}
+    assert {e["args"]["cs.stream"] for e in slices} == {e["tid"] for e in trace.lives if e["args"].get("origin") == "created"}
     (gated,) = [e for e in slices if e["args"]["enqueued by"] == "cuLaunchHostFunc_ptsz"]
     assert gated["args"]["delay_us"] >= 20000  # the program slept that long before it opened the gate
     enqueued = [e for e in trace.host("cuLaunchHostFunc_ptsz")][0]
@@ -273,9 +270,9 @@ def test_leaks(run_app):
     found = {(r["object"], r["library"], r["call"]): r["count"] for r in trace.json["neverDestroyed"]}
     assert found == {("stream", "leaks", "cuStreamCreate"): 3, ("event", "leaks", "cuEventCreate"): 4,
                      ("stream", "libmaker.so", "cuStreamCreateWithPriority"): 5, ("event", "libmaker.so", "cuEventCreate"): 6}
-    ends = [e["args"]["destroyed"] for e in trace.pairs if e["args"]["origin"] == "created"]
+    ends = [e["args"]["destroyed"] for e in trace.lives if e["args"]["origin"] == "created"]
     assert collections.Counter(ends) == {True: 3, False: 8}
-    libraries = collections.Counter(re.search(r"\(([^()]*)\)$", n).group(1) for (_, tid), n in trace.lanes.items() if tid != 7)
+    libraries = collections.Counter(e["args"]["library"] for e in trace.lives if e["args"]["origin"] == "created")
     assert libraries == {"leaks": 6, "libmaker.so": 5}
 
 

@@ -297,7 +297,7 @@ def test_handle_is_another_stream_by_the_next_window(tmp_path, gpu):
     assert first == second, "the simulated driver did not give the handle out again: this shows nothing"
     lanes = lanes_of_launches(trace)
     assert len(set(lanes)) == 3
-    shown = {(e["pid"], e["tid"]): e for e in trace.pairs if e["cat"] == "cs_stream"}
+    shown = {(e["pid"], e["tid"]): e for e in trace.lives if e["cat"] == "cs_stream"}
     assert len(shown) == 4, "the stream that lived and died while nothing was recorded is not shown; that which ended in a window is"
     assert [shown[lane]["args"]["destroyed"] for lane in lanes] == [True, True, False]
     closed = gaps(trace)
@@ -322,7 +322,7 @@ def test_contexts_and_threads_are_as_they_are(tmp_path):
     assert len(contexts) == 10
     assert first[0] == first[1] == first[4] and first[2] == first[3] != first[0]
     assert second[0] == second[1] and second[3] == second[4] == first[0] and len({second[0], second[2], first[0], first[2]}) == 4
-    assert all(trace.lanes[lane].endswith("thread remote)") or "legacy" in trace.lanes[lane] or "(remote)" in trace.lanes[lane] for lane in lanes_of_launches(trace))
+    assert all(trace.lanes[lane].endswith(" · remote") or "legacy" in trace.lanes[lane] for lane in lanes_of_launches(trace))
     assert len(set(lanes_of_launches(trace))) == 9, "thread 2 and the main thread share the legacy stream of the first context"
 
 

@@ -60,7 +60,7 @@ class Known:
         if stream == LEGACY:
             return 7
         if stream == PER_THREAD:
-            return next(tid for (_, tid), name in self.trace.lanes.items() if tid < SYNC and "default (per-thread" in name)
+            return next(tid for (_, tid), name in self.trace.lanes.items() if tid < SYNC and "per-thread default" in name)
         return times.stream_lanes(self.trace)[self.streams[stream]["handle"]]
 
     def begin(self, op):

@@ -103,7 +103,7 @@ def test_per_thread_default_streams(build):
     assert together < 0.6 * before and together < 2 * one
     for lanes in long_kernels(trace):
         assert len(set(lanes)) == 4, f"four threads' kernels on the lanes {lanes}"
-        assert all("default (per-thread" in trace.lanes[0, lane] for lane in lanes), [trace.lanes[0, lane] for lane in lanes]
+        assert all("per-thread default" in trace.lanes[0, lane] for lane in lanes), [trace.lanes[0, lane] for lane in lanes]
     times.assert_whole(trace)
     times.assert_checked(trace)
 
@@ -186,7 +186,7 @@ def test_nccl_by_a_rule(tmp_path, policy):
     name, env = ("nccl-rule", {"CUSTREAM_POLICY": policy}) if policy else ("nccl-no-rule", {})
     done, trace = run_well(name, script("nccl_priority", str(tmp_path)), timeout=120, RANK="0", WORLD_SIZE="1", LOCAL_RANK="0", **env)
     nccl_streams(name, done.stdout, -5 if policy else 0)
-    created = [e for e in trace.pairs if e["args"].get("origin") == "created" and e["args"]["library"].startswith("libnccl")]
+    created = [e for e in trace.lives if e["args"].get("origin") == "created" and e["args"]["library"].startswith("libnccl")]
     assert all((e["args"].get("rule") == "rules[0]") == bool(policy) for e in created), created
     lanes_of_nccl_kernels(name, trace)
     times.assert_checked(trace)
@@ -245,7 +245,7 @@ def test_priorities(library):
 
     under, trace = run_well(name, script("priorities", library), timeout=120, **env)
     assert under.stdout == alone.stdout, observe.differing_lines(alone.stdout, under.stdout)
-    assert not [e for e in trace.pairs if e["args"].get("changed by policy")]
+    assert not [e for e in trace.lives if e["args"].get("changed by policy")]
     silent = run_silent(name + "-off", script("priorities", library), timeout=120, **env)
     assert silent.stdout == alone.stdout, observe.differing_lines(alone.stdout, silent.stdout)
 
@@ -256,7 +256,7 @@ def test_priorities(library):
         report(name, f"under {policy}: its own range {only(done.stdout, 'range')['library']}, otherwise than without", ", ".join(changed) or "nothing")
         wrong = wrong_priorities(library, done.stdout, alone.stdout, own_range)
         assert not wrong, f"under {policy}: " + "; ".join(wrong)
-        created = [e["args"] for e in trace.pairs if e["args"].get("origin") == "created"]
+        created = [e["args"] for e in trace.lives if e["args"].get("origin") == "created"]
         assert created and all(own_range[1] <= a["priority"] <= own_range[0] for a in created), created
         assert all((a["priority"] != max(min(a["requested priority"], device_range[0]), device_range[1])) <= bool(a.get("changed by policy")) for a in created)
         times.assert_checked(trace)

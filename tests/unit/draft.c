@@ -20,9 +20,6 @@ TEST(a_slice_of_each_sort)
     cs_slice_head_make(&head, "cat", "name", 3);
     CHECK_TEXT(written(cs_args_end(cs_arg_uint(cs_slice_made(here(), &head, 14, 1500, 4002), "n", 7))),
                ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":1.500,\"dur\":2.502,\"args\":{\"n\":7}}");
-    CHECK_TEXT(written(cs_args_end(cs_life_begins(here(), "cat", cs_title("name"), lane, 5))),
-               ",\n{\"ph\":\"B\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":0.005,\"args\":{}}");
-    CHECK_TEXT(written(cs_args_end(cs_life_ends(here(), lane, 5))), ",\n{\"ph\":\"E\",\"pid\":3,\"tid\":14,\"ts\":0.005,\"args\":{}}");
 }
 
 TEST(what_is_no_slice)

@@ -145,18 +145,19 @@ TEST(a_counter_ends_at_the_last_value_that_it_had)
     cs_store(&stream.object.ref, 1u << CS_REF_INDEX_BITS);
     lane = cs_match_lane_of(&stream);
     REQUIRE(lane);
+    cs_gpu_shown.loads = cs_gpu_shown.depths = true;
     for (cs_u32 i = 0; i < 2; i++) { /* two steps that are too near to each other for both to be written */
         lane->depth = 3 - 2 * i;
         cs_gpu_depth_write(lane, now + 100000 + i);
-        cs_gpu_busy_write(0, now + 100000 + i, 3 - 2 * i);
+        cs_gpu_load_write(0, now + 100000 + i, &(struct cs_load){.works = 3 - 2 * i, .kernels = 3 - 2 * i});
     }
     cs_gpu_counters_end();
     REQUIRE(trace_file_events("\"stream 13 depth\"", "", values, 4) == 2);
     CHECK_IS(number_of(values[0], "n"), 3);
     CHECK_IS(number_of(values[1], "n"), 1);
-    REQUIRE(trace_file_events("\"streams busy\"", "", values, 4) == 2);
-    CHECK_IS(number_of(values[0], "n"), 3);
-    CHECK_IS(number_of(values[1], "n"), 1);
+    REQUIRE(trace_file_events("\"kernels\"", "", values, 4) == 2);
+    CHECK_IS(number_of(values[0], "at once"), 3);
+    CHECK_IS(number_of(values[1], "at once"), 1);
 }
 
 TEST(a_stream_beyond_those_that_have_rows_has_none_for_waits)

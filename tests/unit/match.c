@@ -204,22 +204,23 @@ TEST(has_its_work_come)
 
 static cs_u64 edges_told;
 static cs_u32 at_work;
-static void busy(cs_u32 device, cs_u64 ns, cs_u32 streams) { (void)device, (void)ns, edges_told++, at_work = streams; }
+static void load(cs_u32 device, cs_u64 ns, const struct cs_load *load) { (void)device, (void)ns, edges_told++, at_work = load->works; }
 
 /* So far apart that what is close together is not enough: the alarm ends a test that never makes room. */
 TEST(work_beside_a_long_kernel_is_joined_until_there_is_room)
 {
     enum { PIECES = 2 * CS_EDGES, APART = 1000000 };
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .busy = busy};
+    static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL};
+    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .load = load};
     struct cs_stream stream;
     REQUIRE(begin_told(&sink));
     struct cs_match_lane *lane = lane_of(&stream, 5);
     enqueue(lane, called(1, 1, 1000, 1001));
-    cs_count_busy(0, 500, 2000);
+    cs_count_load(&kernel, 0, 500, 2000);
     cs_count_settle(false);
     CHECK(edges_told == 1 && cs_match.busy.edge_count == 1); /* its end is behind the call */
     for (cs_u64 i = 1; i <= PIECES; i++) {
-        cs_count_busy(0, i * APART, i * APART + 500);
+        cs_count_load(&kernel, 0, i * APART, i * APART + 500);
         REQUIRE(cs_match.busy.edge_count <= CS_EDGES);
     }
     CHECK_IS(edges_told, 1); /* what the kernel does beside them is not known */

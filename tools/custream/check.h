@@ -49,6 +49,7 @@ struct async_end {
     int64_t ts;
     uint64_t span, line; /* span: a hash of category, name, id and pid */
     char phase;          /* b or e */
+    bool life;           /* marks of a stream's life */
 };
 
 struct check {

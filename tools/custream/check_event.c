@@ -218,9 +218,23 @@ static bool judge_async(const struct event *event)
     return true;
 }
 
+/* The marks of a stream's life: one at its begin, which says where it comes from, and one at its end. */
+static bool judge_life(const struct event *event)
+{
+    const cJSON *args = member(event->object, "args"), *stream = member(args, "cs.stream");
+    const bool begins = member(args, "origin") != NULL, ends = member(args, "destroyed") || member(args, "continues");
+    if (!is_natural(stream, CS_LANE_STREAMS - 1)) return BREACH(event, 8, "a cs_stream mark without args.cs.stream");
+    if (begins == ends) return BREACH(event, 8, "a cs_stream mark is the begin of a life (args.origin) or its end (destroyed, continues)");
+    char life[64];
+    snprintf(life, sizeof life, "life of %u %.0f", event->pid, stream->valuedouble);
+    async_add(event->check, (struct async_end){.ts = event->ts, .span = hash_text(0xcbf29ce484222325, life), .line = event->line, .phase = begins ? 'b' : 'e', .life = true});
+    return true;
+}
+
 static bool judge_by_phase(struct event *event)
 {
     switch (event->phase) {
+    case 'i': return strcmp(event->category, "cs_stream") || judge_life(event);
     case 'X':
     case 'B': return judge_slice(event);
     case 's':

@@ -117,7 +117,8 @@ static const struct {
     size_t length;
 } names[ROW_KEYS] = {[ROW_PH] = {"ph", 2},    [ROW_NAME] = {"name", 4}, [ROW_CAT] = {"cat", 3}, [ROW_PID] = {"pid", 3},         [ROW_TID] = {"tid", 3},
                      [ROW_TS] = {"ts", 2},    [ROW_DUR] = {"dur", 3},   [ROW_ID] = {"id", 2},   [ROW_BIND_ID] = {"bind_id", 7}, [ROW_ID2] = {"id2", 3},
-                     [ROW_CORRELATION] = {"correlation", 11}, [ROW_ARGS_NAME] = {"name", 4}, [ROW_ARGS_LABELS] = {"labels", 6}};
+                     [ROW_CORRELATION] = {"correlation", 11}, [ROW_ARGS_NAME] = {"name", 4}, [ROW_ARGS_LABELS] = {"labels", 6}, [ROW_STREAM] = {"cs.stream", 9},
+                     [ROW_ORIGIN] = {"origin", 6}};
 
 struct reading {
     struct row *row;

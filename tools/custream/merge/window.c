@@ -7,12 +7,16 @@
 #include "tools/custream/merge/source.h"
 #include "tools/custream/report/output.h"
 
-static bool is_paired(char ph) { return ph && strchr("BEbe", ph); }
+/* The two marks of a stream's life: its begin says where the stream comes from. */
+static bool is_life(const struct row *row) { return row->ph == 'i' && piece_is(row->pieces[ROW_CAT], "cs_stream") && row->pieces[ROW_STREAM].at; }
+static bool is_paired(const struct row *row) { return strchr("BEbe", row->ph) || is_life(row); }
+static bool begins(const struct row *row) { return row->ph == 'B' || row->ph == 'b' || (row->ph == 'i' && row->pieces[ROW_ORIGIN].at); }
 static bool is_arrow(char ph) { return ph && strchr("stf", ph); }
 
-/* What a pair has in common: the lane, or the span's category and id. */
+/* What a pair has in common: the lane, the span's category and id, or the stream. */
 static uint64_t pair_key(const struct row *row)
 {
+    if (row->ph == 'i') return piece_hash(piece_hash(4, row->pieces[ROW_PID]), row->pieces[ROW_STREAM]);
     const bool lane = row->ph == 'B' || row->ph == 'E';
     uint64_t key = piece_hash(piece_hash(lane, row->pieces[ROW_PID]), lane ? row->pieces[ROW_TID] : row->pieces[ROW_CAT]);
     return lane ? key : piece_hash(piece_hash(piece_hash(key, row->pieces[ROW_ID]), row->pieces[ROW_ID2]), row->pieces[ROW_NAME]);
@@ -77,7 +81,7 @@ static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t b
 static void survey_pair(struct window *window, const struct row *row, int64_t ts)
 {
     const uint64_t bit = pair_add(window);
-    if (row->ph == 'B' || row->ph == 'b') pair_begin(window, pair_key(row), ts, bit);
+    if (begins(row)) pair_begin(window, pair_key(row), ts, bit);
     else pair_end(window, pair_key(row), ts, bit);
 }
 
@@ -100,7 +104,7 @@ static bool survey_row(void *of, const char *text, size_t length, char error[256
     int64_t ts;
     (void)error;
     if (!row_read(&row, text, length) || !piece_ns(row.pieces[ROW_TS], &ts)) return true; /* a row without time */
-    if (is_paired(row.ph)) survey_pair(window, &row, ts);
+    if (is_paired(&row)) survey_pair(window, &row, ts);
     if (is_arrow(row.ph) && row.ph != 't' && lies_in(window, ts)) *numbers_at(&window->arrows, arrow_key(&row), 0) ^= 1;
     if (row.ph == 'C') {
         window->counter_count++;
@@ -125,7 +129,7 @@ bool window_keeps(struct window *window, const struct row *row)
 {
     int64_t ts, duration = 0;
     if (row->ph == 'M' || !piece_ns(row->pieces[ROW_TS], &ts)) return true;
-    if (is_paired(row->ph)) {
+    if (is_paired(row)) {
         const uint64_t bit = window->pair_next++;
         return bit < window->pair_count && window->pairs[bit / 8] >> bit % 8 & 1;
     }

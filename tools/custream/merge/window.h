@@ -12,7 +12,7 @@
 
 struct window {
     int64_t from, to; /* as the file has its times: from <= t < to */
-    unsigned char *pairs; /* a bit for each B, E, b and e, in the order of the file */
+    unsigned char *pairs; /* a bit for each B, E, b, e and mark of a life, in the order of the file */
     size_t pair_count, pair_capacity, pair_next;
     struct open {
         int64_t ts;

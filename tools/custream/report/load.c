@@ -204,15 +204,29 @@ static void load_loss(struct run *run, const struct trace_row *row, bool closed)
         (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), works, row_word(row, KEY_CAUSE), no_times, closed};
 }
 
+/* Marks of lives stand on a lane of their own. In earlier traces a life was a slice on the stream's lane. */
+static struct stream *stream_of_life(struct run *run, const struct trace_row *row)
+{
+    if (!row_has(row, KEY_CS_STREAM)) return stream_row(run, row);
+    const uint32_t stream = stream_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row->number[KEY_CS_STREAM]);
+    return &run->streams[stream];
+}
+
+/* Flags are words, in earlier traces numbers. */
+static bool is_non_blocking(const char *flags)
+{
+    return !strcmp(flags, "non-blocking") || strtol(flags, NULL, 0) & CU_STREAM_NON_BLOCKING;
+}
+
 static void load_life_begin(struct run *run, const struct trace_row *row)
 {
     const text origin = row_word(row, KEY_ORIGIN);
-    struct stream *stream = stream_row(run, row);
+    struct stream *stream = stream_of_life(run, row);
     if (!row_has(row, KEY_ORIGIN)) return;
     stream->known = true;
-    stream->name = row_word(row, KEY_NAME);
+    stream->name = row_has(row, KEY_META_NAME) ? row_word(row, KEY_META_NAME) : row_word(row, KEY_NAME);
     stream->origin = origin == run->loading->words[WORD_LEGACY] ? ORIGIN_LEGACY : origin == run->loading->words[WORD_PER_THREAD] ? ORIGIN_PER_THREAD : ORIGIN_CREATED;
-    stream->non_blocking = row_number(row, KEY_FLAGS, 0) & CU_STREAM_NON_BLOCKING;
+    stream->non_blocking = is_non_blocking(text_in(run, row_word(row, KEY_FLAGS)));
     stream->priority = (int)row_number(row, KEY_PRIORITY, 0);
     stream->requested = (int)row_number(row, KEY_REQUESTED, stream->priority);
     stream->by_policy = row_number(row, KEY_BY_POLICY, 0);
@@ -224,9 +238,10 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
 
 static void load_life_end(struct run *run, const struct trace_row *row)
 {
-    struct stream *stream = stream_row(run, row);
+    struct stream *stream = stream_of_life(run, row);
     stream->destroyed = row_number(row, KEY_DESTROYED, 0);
     if (stream->destroyed) stream->end = begin_of(row);
+    if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
 }
 
 static void load_meta(struct run *run, const struct trace_row *row)
@@ -271,6 +286,9 @@ static void load_row(void *of, const struct trace_row *row)
         break;
     case 'E':
         if (is_gpu(row)) load_life_end(run, row);
+        break;
+    case 'i':
+        if (is_gpu(row) && row_word(row, KEY_CAT) == run->loading->words[WORD_LIFE]) (row_has(row, KEY_ORIGIN) ? load_life_begin : load_life_end)(run, row);
         break;
     case 'b': load_range_end(run, row, true); break;
     case 'e': load_range_end(run, row, false); break;
@@ -331,7 +349,7 @@ void run_init(struct run *run)
     static const char *const words[WORDS] = {"kernel",      "gpu_memcpy", "gpu_memset",      "gpu_graph",     "gpu_range",   "cuda_driver",   "cuda_runtime",
                                              "cs_callback", "cs_loss",    "cs_window",       "no GPU times",  "user_annotation", "legacy default", "per-thread default",
                                              "process_name", "thread_name", "goes on in the next part", "began in an earlier part",
-                                             "began in an earlier part, and goes on in the next"};
+                                             "began in an earlier part, and goes on in the next", "cs_stream"};
     *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN};
     texts_init(&run->texts);
     if (!(run->loading = calloc(1, sizeof *run->loading))) out_of_memory();

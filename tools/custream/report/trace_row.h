@@ -19,7 +19,7 @@
     ARG(STREAM, "stream", NUMBER) ARG(DEVICE, "device", NUMBER) ARG(CONTEXT, "context", NUMBER) ARG(CORRELATION, "correlation", NUMBER)              \
     ARG(KERNEL, "kernel", WORD) ARG(GRID, "grid", LIST) ARG(BLOCK, "block", LIST) ARG(REGISTERS, "registers per thread", NUMBER)                     \
     ARG(SHARED_MEMORY, "shared memory", NUMBER) ARG(BYTES, "bytes", NUMBER) ARG(EVENT, "event", NUMBER) ARG(GRAPH, "graph", NUMBER)                  \
-    ARG(GRAPH_NODE, "graph node", NUMBER) ARG(RESULT, "cs.result", WORD) ARG(FLAGS, "flags", NUMBER) ARG(ORIGIN, "origin", WORD)                     \
+    ARG(GRAPH_NODE, "graph node", NUMBER) ARG(RESULT, "cs.result", WORD) ARG(FLAGS, "flags", WORD) ARG(ORIGIN, "origin", WORD)                     \
     ARG(PRIORITY, "priority", NUMBER) ARG(REQUESTED, "requested priority", NUMBER) ARG(CREATED_BY, "created by", WORD)                               \
     ARG(LIBRARY, "library", WORD) ARG(THREAD, "thread", NUMBER) ARG(DESTROYED, "destroyed", NUMBER) ARG(COUNT, "count", NUMBER)                      \
     ARG(GPU_WORK, "gpu_work", NUMBER) ARG(CAUSE, "cause", WORD) ARG(DOMAIN, "domain", WORD) ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) ARG(BY_POLICY, "changed by policy", NUMBER)

@@ -1,0 +1,73 @@
+/*
+ * What a piece of work waited for after its call: the work before it on its stream, the work before an event that its stream waits for, or the other side of
+ * the legacy default stream. Of these the one that ended last, unless most of the wait came after that. What the viewer shows at once; `custream report` looks closer.
+ */
+#include "shim/base/clock.h"
+#include "shim/match/state.h"
+
+enum { SOON_NS = 50000, STEPS = 16 };
+
+void cs_match_stream_waits(struct cs_match_lane *lane, cs_u64 ticks, const cs_u64 *cause)
+{
+    const struct cs_stream *recorded = cs_pool_get(&cs_streams, (cs_ref)(cause[1] >> 32));
+    const struct cs_match_lane *of = recorded ? cs_match_lane_made(recorded) : NULL;
+    const struct cs_op *op = of && of != lane ? cs_op_before(of->last, cause[0]) : NULL;
+    if (lane && op) lane->event_waits[lane->event_wait_count++ % CS_EVENT_WAITS] = (struct cs_event_wait){ticks, op->id, of->tid};
+}
+
+/* When the work before an event's record ended; 0: nobody knows. A call that made no work gives way to the one before it. */
+static cs_u64 event_end(const struct cs_event_wait *wait)
+{
+    const struct cs_op *op = cs_op_get(wait->op);
+    for (int steps = 0; op && !op->works && steps < STEPS; steps++) op = cs_op_get(op->before);
+    return op && op->works ? op->work_end_ns : 0;
+}
+
+struct holding {
+    struct cs_hold hold;
+    cs_u64 end_ns, start_ns;
+};
+
+static void candidate(struct holding *h, cs_u64 end_ns, enum cs_hold_why why, cs_u32 stream)
+{
+    if (end_ns <= h->end_ns || end_ns > h->start_ns) return;
+    h->end_ns = end_ns;
+    h->hold.why = why;
+    h->hold.stream = stream;
+}
+
+static const struct cs_last_work *other_side(const struct cs_match_lane *lane)
+{
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
+    const struct cs_default_work *works = &cs_match.default_work[lane->device % CS_GPU_PIDS];
+    if (!stream) return NULL;
+    return stream->origin == CS_STREAM_LEGACY ? &works->blocking : stream->flags & CU_STREAM_NON_BLOCKING ? NULL : &works->legacy;
+}
+
+struct cs_hold cs_match_hold(const struct cs_match_found *found)
+{
+    const struct cs_op *op = found->op;
+    const struct cs_match_lane *lane = found->lane;
+    const cs_u64 called_ns = cs_clock_ns(op->end);
+    struct holding h = {.end_ns = called_ns, .start_ns = found->start_ns};
+    if (found->start_ns <= called_ns) return h.hold;
+    h.hold.ns = found->start_ns - called_ns;
+    candidate(&h, lane->worked_ns, CS_HOLD_STREAM, 0);
+    for (cs_u32 i = 0; i < CS_EVENT_WAITS; i++)
+        if (lane->event_waits[i].op && lane->event_waits[i].ticks <= op->begin) candidate(&h, event_end(&lane->event_waits[i]), CS_HOLD_EVENT, lane->event_waits[i].stream);
+    const struct cs_last_work *other = other_side(lane);
+    if (other && other->context == lane->context && other->begin < op->begin) candidate(&h, other->end_ns, CS_HOLD_DEFAULT, other->lane);
+    const cs_u64 after_ns = found->start_ns - h.end_ns;
+    if (after_ns > SOON_NS && after_ns > h.hold.ns / 2) h.hold.why = CS_HOLD_UNKNOWN, h.hold.stream = 0;
+    return h.hold;
+}
+
+void cs_hold_worked(struct cs_match_lane *lane, const struct cs_op *op, cs_u64 end_ns)
+{
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
+    if (end_ns > lane->worked_ns) lane->worked_ns = end_ns;
+    if (!stream || lane->device >= CS_GPU_PIDS || (stream->origin != CS_STREAM_LEGACY && stream->flags & CU_STREAM_NON_BLOCKING)) return;
+    struct cs_default_work *works = &cs_match.default_work[lane->device];
+    struct cs_last_work *last = stream->origin == CS_STREAM_LEGACY ? &works->legacy : &works->blocking;
+    if (end_ns >= last->end_ns) *last = (struct cs_last_work){op->begin, end_ns, lane->context, lane->tid};
+}

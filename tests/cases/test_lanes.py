@@ -1,0 +1,89 @@
+"""Which lanes the timeline has, and what processes, streams and their marks are called."""
+import collections
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from tests.apprun import read
+from tests.cases.conftest import app_environment
+from tests.handmade import GPU, assert_breach, copy_rows, line_of, render
+from tests.perfetto import assert_clean
+
+LIVES = (3 << 24) + 3  # the row of the marks
+
+
+def titles(trace):
+    return [name for pid, name in trace.process_names.items() if pid not in trace.gpus]
+
+
+@pytest.mark.parametrize("used", [0, 1, 4])
+def test_idle_streams_are_one_row(run_app, trace_processor, used):
+    """A lane appears when something runs on it. Each stream has two marks on one row, whose name sums up."""
+    run = run_app(["lanes", 4, 4, used]).check()
+    trace = run.load()
+    lanes = {tid: name for (_, tid), name in trace.lanes.items() if tid < 1 << 24}
+    worked = {e["args"]["stream"] for e in trace.gpu(cat="kernel")}
+    assert set(lanes) == worked and len(worked) == 4 * used
+    assert collections.Counter(name.split(" · ")[1] for name in lanes.values()) == {f"worker {n}": used for n in range(4) if used}
+    assert len(trace.lives) == 16 and all(life["dur"] > 0 and life["args"]["destroyed"] for life in trace.lives)
+    assert {e["tid"] for e in trace.instants} == {LIVES}
+    assert trace.lanes[0, LIVES] == (f"16 streams, {16 - 4 * used} without work" if used < 4 else "streams")
+    trace_processor.load(run.trace)
+    assert_clean(trace_processor)
+    names = {r["name"] for r in trace_processor.query("SELECT DISTINCT t.name AS name FROM thread t JOIN thread_track USING (utid)")}
+    assert set(lanes.values()) <= names and trace.lanes[0, LIVES] in names
+
+
+def test_names_of_marks(run_app):
+    trace = run_app(["lanes", 1, 2, 1]).check().load()
+    names = [e["name"] for e in sorted(trace.instants, key=lambda e: e["ts"])]
+    assert names == ["stream 13 begins", "stream 14 begins", "stream 13 ends", "stream 14 ends"]
+    assert [(life["name"], life["args"]["flags"]) for life in trace.lives] == [("stream 13 nb · worker 0", "non-blocking"), ("stream 14 p-2 nb · worker 0", "non-blocking")]
+
+
+@pytest.mark.parametrize("file", ["libmaker.so", "maker.cpython-312-x86_64-linux-gnu.so", "libmaker.so.2.1"])
+def test_libraries_are_named_where_they_differ(run_app, build, tmp_path, file):
+    """Lanes of one library do without; when a second one comes, the earlier ones get theirs too."""
+    shutil.copy(build / "tests/libmaker.so", tmp_path / file)
+    trace = run_app(["lanes", 1, 2, 2, tmp_path / file]).check().load()
+    assert sorted(name for (_, tid), name in trace.lanes.items() if tid < 1 << 24) == [
+        "stream 13 nb · worker 0 (lanes)", "stream 14 p-2 nb · worker 0 (lanes)", f"stream 15 p-1 nb · lanes ({file.split('.')[0]})"]
+
+
+@pytest.mark.parametrize("rank, title", [(None, "demo"), ("3", "rank 3 · demo")])
+def test_title_of_a_process(run_app, rank, title):
+    trace = run_app("demo", env={"RANK": rank} if rank else {}).check().load()
+    assert titles(trace) == [title]
+
+
+SCRIPT = "import ctypes, sys\ncuda = ctypes.CDLL('libcuda.so.1')\nassert cuda.cuInit(0) == 0\ncuda.cuCtxSynchronize()\n"
+
+
+@pytest.mark.parametrize("arguments, title", [(["train.py", "-m", "x"], "train.py"), (["-u", "-W", "ignore", "./train.py"], "train.py"), (["-um", "train"], "train"),
+                                              (["-Xutf8", "-Bc", SCRIPT, "train.py"], None)], ids=["script", "options", "module", "command"])
+def test_a_script_gives_its_name(build, tmp_path, arguments, title):
+    (tmp_path / "train.py").write_text(SCRIPT)
+    python = os.path.realpath(shutil.which("python3"))
+    env = app_environment(build, tmp_path / "t.json", True, {})
+    subprocess.run([python, *arguments], cwd=tmp_path, env=env, check=True, timeout=60)
+    assert titles(read(tmp_path / "t.json")) == [title] or (not title and titles(read(tmp_path / "t.json"))[0].startswith("python"))
+
+
+# ---- `custream check` ----
+
+def mark(at, **args):
+    return {"ph": "i", "s": "t", "cat": "cs_stream", "name": "stream 13 begins", "pid": GPU, "tid": LIVES, "ts": at, "args": args}
+
+
+ROW = {"ph": "M", "name": "thread_name", "pid": GPU, "tid": LIVES, "args": {"name": "streams"}}
+BEGIN, END = {"cs.stream": 13, "origin": "created"}, {"cs.stream": 13, "destroyed": True}
+
+
+@pytest.mark.parametrize("rule, broken, args", [(4, "first", [BEGIN]), (4, "first", [END]), (8, "second", [BEGIN, {**END, "origin": "created"}]),
+                                                (8, "first", [{"origin": "created"}, END]), (4, "first", [BEGIN, dict(END, **{"cs.stream": 14})])],
+                         ids=["no-end", "no-begin", "both", "no-stream", "of-another"])
+def test_marks_that_do_not_pair(tmp_path, rule, broken, args):
+    rows = {"marks": ROW, **copy_rows(), **{name: mark(200 + n, **a) for n, (name, a) in enumerate(zip(("first", "second"), args))}}
+    assert_breach(tmp_path, render(rows), line_of(rows, broken), rule)
