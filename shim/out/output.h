@@ -34,6 +34,9 @@ bool cs_output_open(const struct cs_output_teller *teller);
 /* Where the file is, "" before there is one; the text stays valid. Any thread. */
 const char *cs_output_path(void);
 
+/* How many of the file's bytes, from its start, are events, as of the last flush: they never change. Of a part, its own. Any thread. */
+cs_u64 cs_output_events_end(void);
+
 /* Room for one event of at most CS_EVENT_MAX bytes, and what was used of it. */
 char *cs_output_room(void);
 void cs_output_commit(char *end);
