@@ -20,6 +20,8 @@ int command_check(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_merge(int argc, char **argv);
+int command_ps(int argc, char **argv);
+int command_record(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 int command_options(int argc, char **argv);
 
@@ -28,6 +30,8 @@ void check_usage(void);
 void report_usage(void);
 void diff_usage(void);
 void merge_usage(void);
+void ps_usage(void);
+void record_usage(void);
 void ctl_usage(void);
 void options_usage(void);
 

@@ -3,7 +3,8 @@
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
                  $(addprefix shim/base/,glob.c json.c log.c options.c settings.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
-CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c tools/custream/report/*.c tools/custream/diff/*.c tools/custream/merge/*.c) \
+CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c tools/custream/report/*.c tools/custream/diff/*.c tools/custream/merge/*.c \
+                 tools/custream/live/*.c) \
                  shim/base/claim.c shim/base/unpack.c shim/calls/calls.c) $(POLICY_OBJ))
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
