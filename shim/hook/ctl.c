@@ -189,6 +189,7 @@ void cs_ctl_start(void)
     CS_KEEP_ERRNO;
     bool acts = !cs_option_is(CS_OPTION_TRACE, "off") || cs_mode_ever_steered();
     listens = cs_option_is(CS_OPTION_CTL, "on") || (cs_option_is(CS_OPTION_CTL, "auto") && acts);
+    if (!listens && cs_option_is(CS_OPTION_WINDOW, "ctl") && acts) cs_log(CS_LOG_WARN, "CUSTREAM_CTL=off beside CUSTREAM_WINDOW=ctl: nobody can ask, so nothing is recorded");
     if (!listens && !cs_window_has_time()) return;
     cs_store(&why_deaf, NULL);
     bool made = cs_aide_start_worker(&worker, run);

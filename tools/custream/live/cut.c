@@ -54,7 +54,9 @@ bool cut_possible(const char *command, const char *to)
     if (!((n > 5 && !strcmp(to + n - 5, ".json")) || (n > 8 && !strcmp(to + n - 8, ".json.gz"))))
         return complain(command, "-o %s: allowed is a path ending in .json or .json.gz", to), false;
     if (cs_claim(&claim, to, 0, &zlib)) return cs_claim_drop(&claim), true;
-    return complain(command, "-o %s: cannot be written: %s", to, claim.refusal ? claim.refusal : strerror(errno)), false;
+    int length;
+    const char *why = out_refusal(&claim, &length);
+    return complain(command, "-o %s: cannot be written: %.*s", to, length, why), false;
 }
 
 static bool is_the_trace(const char *command, const char *to, int trace, const char *name)

@@ -101,27 +101,31 @@ static void wait_until(struct recording *all, size_t count, double since, double
     free(polled);
 }
 
-static void record(struct recording *all, size_t count, int64_t duration)
+/* From the first request on they end the recording, and not this command; they come in while it waits alone. */
+static void signals_hold(sigset_t *before)
 {
-    enum { PATIENCE_S = 30 };
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-    sigset_t mask, before;
+    sigset_t mask;
     sigemptyset(&mask);
     for (size_t i = 0; i < CS_COUNT(ends); i++) {
         sigaddset(&mask, ends[i]);
         if (signal(ends[i], interrupt) == SIG_IGN) signal(ends[i], SIG_IGN);
     }
-    sigprocmask(SIG_BLOCK, &mask, &before);
+    sigprocmask(SIG_BLOCK, &mask, before);
+}
+
+static void record(struct recording *all, size_t count, int64_t duration, const sigset_t *before)
+{
+    enum { PATIENCE_S = 30 };
     const double since = now();
     if (isatty(STDERR_FILENO)) fprintf(stderr, "%s: %zu process%s record%s; Ctrl-C ends it\n", NAME, count, count == 1 ? "" : "es", count == 1 ? "s" : "");
-    wait_until(all, count, since, duration ? since + (double)duration * 1e-9 : 1e18, true, &before);
+    wait_until(all, count, since, duration ? since + (double)duration * 1e-9 : 1e18, true, before);
     for (size_t i = 0; i < count; i++) {
         if (all[i].state != WAITING) continue;
         all[i].state = ASKED_TO_END;
         peer_ask(&all[i].listener->peer, "end");
     }
-    wait_until(all, count, since, now() + PATIENCE_S, false, &before);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    wait_until(all, count, since, now() + PATIENCE_S, false, before);
 }
 
 /* --- what came of it --- */
@@ -170,7 +174,7 @@ static bool notes_print(const struct recording *r, bool cut_short)
     else if (r->ended.full) complain(NAME, "process %d (%s): its trace is full, so recording ended before; CUSTREAM_TRACE_MAX with rotate goes on", pid, r->listener->command);
     else if (r->early && !cut_short) complain(NAME, "process %d (%s): custream ctl off ended it after %.1f s", pid, r->listener->command, r->seconds);
     else return true;
-    return r->state == GONE || r->early;
+    return false;
 }
 
 static void closing_print(const struct recording *all, size_t count, const char *to)
@@ -220,14 +224,17 @@ static int record_chosen(const struct request *request, const struct listeners *
 {
     struct recording *all = calloc(chosen->count + 1, sizeof *all);
     size_t count = 0;
+    sigset_t before;
     if (!all) out_of_memory();
+    signals_hold(&before);
     for (size_t i = 0; i < chosen->count; i++) {
         all[count].listener = chosen->each[i];
         if (begin(&all[count])) count++;
         else all[count] = (struct recording){0};
     }
     bool good = count == chosen->count;
-    if (count) record(all, count, request->duration);
+    if (count) record(all, count, request->duration, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < count; i++) good &= notes_print(&all[i], interrupted);
     const bool written = count && (!request->to || output_write(request->to, all, count));
     if (written) closing_print(all, count, request->to);
