@@ -24,6 +24,7 @@ static const struct subcommand {
     {"merge", "put traces of ranks, processes or parts in one timeline", command_merge, merge_usage},
     {"ps", "list the processes that can be asked to record", command_ps, ps_usage},
     {"record", "have processes that run record for a while", command_record, record_usage},
+    {"dump", "write what processes recorded last", command_dump, dump_usage},
     {"ctl", "tell a process that runs to record or not, or to take a policy", command_ctl, ctl_usage},
     {"options", "list what can be set, with values, defaults and meaning", command_options, options_usage},
     {"help", "show this text, or that of one command", command_help, NULL},

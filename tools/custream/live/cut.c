@@ -224,17 +224,17 @@ static bool extract_take(const char *command, const char *to, struct taken *take
     return fd >= 0;
 }
 
-bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count)
+bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count, struct cut *cut)
 {
     struct taken taken = {0};
-    int64_t from = INT64_MAX, until = INT64_MIN;
     bool good = true;
+    *cut = (struct cut){.from = INT64_MAX, .until = INT64_MIN};
     for (size_t i = 0; i < count && good; i++) {
-        if (extracts[i].from < from) from = extracts[i].from;
-        if (extracts[i].until > until) until = extracts[i].until;
+        if (extracts[i].from < cut->from) cut->from = extracts[i].from;
+        if (extracts[i].until > cut->until) cut->until = extracts[i].until;
         good = extract_take(command, to, &taken, &extracts[i]);
     }
-    good = good && merge_between(to, taken.paths, taken.shown, taken.count, from, until);
+    good = good && merge_between(to, taken.paths, taken.shown, taken.count, cut->from, cut->until, &cut->begin);
     taken_free(&taken);
     return good;
 }

@@ -20,8 +20,13 @@ struct extract {
 
 /* Whether a file can be made there; false: the complaint was printed. Leaves nothing. */
 bool cut_possible(const char *command, const char *to);
-/* All extracts in one timeline (docs/merge.md), from the first `from` to the last `until`. False: the complaint was printed. */
-bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count);
+/* What came of it: ns of the wall clock; begin: of the first event that was there, in the time or before it. */
+struct cut {
+    int64_t begin, from, until;
+};
+
+/* All of them in one timeline (docs/merge.md), from the first `from` to the last `until`. False: the complaint was printed. */
+bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count, struct cut *cut);
 /* The whole file of a process that records no more: a copy. */
 bool copy_write(const char *command, const char *to, const struct extract *extract);
 

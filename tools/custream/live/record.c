@@ -153,7 +153,7 @@ static bool output_write(const char *to, const struct recording *all, size_t cou
     struct extract *extracts = calloc(count, sizeof *extracts);
     if (!extracts) out_of_memory();
     for (size_t i = 0; i < count; i++) extracts[i] = extract_of(&all[i]);
-    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count);
+    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &(struct cut){0});
     free(extracts);
     return good;
 }

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* `shown`: what the files are called. False: the complaint was printed. */
-bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from_ns, int64_t until_ns);
+/* `shown`: what the files are called; `begin_ns`: when the first event in them was. False: the complaint was printed. */
+bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from_ns, int64_t until_ns,
+                   int64_t *begin_ns);
 
 #endif
