@@ -26,3 +26,12 @@ docs: $(B)/policy-doc
 	mv $(B)/policy.md docs/policy.md
 	$(PYTHON) tools/api-doc/api-doc include/custream.h tools/api-doc/api.md.in > $(B)/api.md
 	mv $(B)/api.md docs/api.md
+	+@$(MAKE) --no-print-directory pages
+
+# The manual page and the completions, from what the command says of itself.
+PAGES := custream.1:man custream.bash:bash _custream:zsh custream.fish:fish
+.PHONY: pages
+pages: $(B)/custream
+	for page in $(PAGES); do \
+		tools/pages/pages $< $${page#*:} tools/pages/custream.1.in > $(B)/$${page%:*} && mv $(B)/$${page%:*} tools/pages/ || exit 1; \
+	done
