@@ -62,7 +62,8 @@ demo:
 # leaves no file of root's in it, and fetches nothing.
 INSTALL := $(DESTDIR)$(PREFIX)
 INSTALLED := lib/libcustream_shim.so lib/libcustream_shim_dlsym.so lib/libcustream.so.0 lib/libcustream.so lib/pkgconfig/custream.pc bin/custream \
-             include/custream.h share/man/man1/custream.1
+             include/custream.h share/man/man1/custream.1 share/bash-completion/completions/custream share/zsh/site-functions/_custream \
+             share/fish/vendor_completions.d/custream.fish
 IS_GUEST := $(if $(filter 0,$(shell id -u)),$(filter-out 0,$(shell stat -c %u .)))
 install: $(if $(IS_GUEST),is-built,all)
 	install -d $(sort $(dir $(addprefix $(INSTALL)/,$(INSTALLED))))
@@ -70,7 +71,10 @@ install: $(if $(IS_GUEST),is-built,all)
 	ln -sf libcustream.so.0 $(INSTALL)/lib/libcustream.so
 	install -m 755 $(B)/custream $(INSTALL)/bin
 	install -m 644 include/custream.h $(INSTALL)/include
-	install -m 644 tools/custream/custream.1 $(INSTALL)/share/man/man1
+	install -m 644 tools/pages/custream.1 $(INSTALL)/share/man/man1
+	install -m 644 tools/pages/custream.bash $(INSTALL)/share/bash-completion/completions/custream
+	install -m 644 tools/pages/_custream $(INSTALL)/share/zsh/site-functions
+	install -m 644 tools/pages/custream.fish $(INSTALL)/share/fish/vendor_completions.d
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/custream.pc.in > $(INSTALL)/lib/pkgconfig/custream.pc
 	@tools/ldconfig.sh '$(DESTDIR)' '$(PREFIX)'
 uninstall:
@@ -79,7 +83,7 @@ uninstall:
 
 # A Debian package: build/deb/custream_VERSION_ARCH.deb. Installing it has the loader find the library by its name.
 deb: $(B)/deb/stamp
-$(B)/deb/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 include/custream.h tools/custream/custream.1 \
+$(B)/deb/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 include/custream.h tools/pages/custream.1 \
                 tools/custream.pc.in README.md VERSION $(wildcard tools/deb/*)
 	+tools/deb/deb.sh $(B) $(B)/deb
 	@touch $@

@@ -27,14 +27,14 @@ def ctl(*words, text="", timeout=60, **options):
 class Remote:
     """The program under the shim. Leaving the block ends it: with `rc` and `stderr` set, and `trace` where its trace belongs."""
 
-    def __init__(self, folder, env=None, argv=(), preload=None, trace="remote.json"):
+    def __init__(self, folder, env=None, argv=(), preload=None, trace="remote.json", executable=BUILD / "tests" / "remote"):
         self.folder = pathlib.Path(folder)
         self.trace = self.folder / trace
         env = app_environment(BUILD, self.trace, True, {"CUSTREAM_LOG": "info", **(env or {})})
         if preload:
             env["LD_PRELOAD"] = str(preload)
         self._errors = tempfile.TemporaryFile(mode="w+", errors="replace")
-        self.process = subprocess.Popen([BUILD / "tests" / "remote", *argv], env=env, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([executable, *argv], env=env, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self._errors, text=True)
         self.pid = int(self._answer()[0])
         self.rc = self.stderr = None

@@ -115,4 +115,5 @@ cs_u64 cs_clock_ns(cs_u64 ticks)
 }
 
 cs_u64 cs_clock_wall_base_ns(void) { return wall_ns; }
+cs_u64 cs_clock_wall_now_ns(void) { return wall_ns + (cs_monotonic_ns() - zero_ns); }
 cs_u64 cs_clock_error_ns(void) { return error_ns; }

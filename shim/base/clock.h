@@ -52,6 +52,7 @@ void cs_clock_init(void);
 void cs_clock_sync(void);                 /* reads both clocks and extends the scale to now */
 cs_u64 cs_clock_ns(cs_u64 ticks);         /* nanoseconds since the zero point; 0 for anything before it */
 cs_u64 cs_clock_wall_base_ns(void);       /* CLOCK_REALTIME at the zero point */
+cs_u64 cs_clock_wall_now_ns(void);       /* now, as CLOCK_REALTIME would have it if nobody had set it since. Any thread */
 cs_u64 cs_clock_error_ns(void);           /* half the widest window in which both clocks were read */
 
 #endif

@@ -141,7 +141,7 @@ bool cs_jitter_read(const char *text, struct cs_jitter *out)
     return true;
 }
 
-/* "2", "0.25": seconds, to the microsecond. */
+/* "2", "0.25", "60s": seconds, to the microsecond. */
 static bool take_seconds(const char **at, cs_u64 *ns)
 {
     long long whole, part = 0;
@@ -152,23 +152,41 @@ static bool take_seconds(const char **at, cs_u64 *ns)
         for (long n = *at - digits; n < 6; n++) part *= 10;
     }
     *ns = (cs_u64)whole * 1000000000 + (cs_u64)part * 1000;
+    take(at, "s");
     return true;
+}
+
+/* Each name at most once, in any order; a time of no length is for a delay alone. */
+static bool take_times(const char **at, struct cs_window *w)
+{
+    const struct {
+        const char *name;
+        cs_u64 *ns;
+        bool zero;
+    } times[] = {{"delay=", &w->delay_ns, true}, {"duration=", &w->duration_ns, false}, {"every=", &w->every_ns, false}, {"for=", &w->for_ns, false}};
+    unsigned seen = 0;
+    do {
+        size_t i = 0;
+        while (i < CS_COUNT(times) && !take(at, times[i].name)) i++;
+        if (i == CS_COUNT(times) || seen & 1u << i || !take_seconds(at, times[i].ns)) return false;
+        if (!times[i].zero && !*times[i].ns) return false;
+        seen |= 1u << i;
+    } while (take(at, ","));
+    w->kind = w->every_ns || w->for_ns ? CS_WINDOW_EVERY : CS_WINDOW_TIME;
+    return w->kind == CS_WINDOW_TIME || (!(seen & 3) && w->for_ns && w->for_ns < w->every_ns);
 }
 
 bool cs_window_read(const char *text, struct cs_window *out)
 {
-    struct cs_window w = {.kind = CS_WINDOW_TIME};
-    const char *at = text;
-    bool ok, delay = false, duration = false;
-    if (!strcmp(text, "all")) w.kind = CS_WINDOW_ALL, at += 3;
-    else if (!strcmp(text, "profiler")) w.kind = CS_WINDOW_PROFILER, at += 8;
-    else do {
-            if (!delay && take(&at, "delay=")) delay = true, ok = take_seconds(&at, &w.delay_ns);
-            else if (!duration && take(&at, "duration=")) duration = true, ok = take_seconds(&at, &w.duration_ns) && w.duration_ns;
-            else ok = false;
-            if (!ok) return false;
-        } while (take(&at, ","));
-    if (*at) return false;
+    static const struct {
+        const char *word;
+        enum cs_window_kind kind;
+    } words[] = {{"all", CS_WINDOW_ALL}, {"profiler", CS_WINDOW_PROFILER}, {"ctl", CS_WINDOW_CTL}};
+    struct cs_window w = {0};
+    size_t i = 0;
+    while (i < CS_COUNT(words) && strcmp(text, words[i].word)) i++;
+    if (i < CS_COUNT(words)) w.kind = words[i].kind;
+    else if (!take_times(&text, &w) || *text) return false;
     *out = w;
     return true;
 }

@@ -38,8 +38,9 @@ bool cs_jitter_read(const char *text, struct cs_jitter *out);
 
 /* WINDOW: when calls are recorded. */
 struct cs_window {
-    enum cs_window_kind { CS_WINDOW_ALL, CS_WINDOW_PROFILER, CS_WINDOW_TIME } kind;
+    enum cs_window_kind { CS_WINDOW_ALL, CS_WINDOW_PROFILER, CS_WINDOW_CTL, CS_WINDOW_TIME, CS_WINDOW_EVERY } kind;
     cs_u64 delay_ns, duration_ns; /* TIME: from the first CUDA call on; duration 0: to the end */
+    cs_u64 every_ns, for_ns;      /* EVERY: the first part of each span of time, from the first CUDA call on; 0 < for < every */
 };
 bool cs_window_read(const char *text, struct cs_window *out);
 

@@ -46,6 +46,7 @@ static int listening(void)
 static struct client {
     int fd;
     cs_u64 since; /* ns */
+    bool holds;   /* calls are recorded for it */
 } clients[CLIENTS];
 static int client_count;
 
@@ -64,7 +65,7 @@ static void take_client(int listener)
     int fd = cs_apart_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (fd < 0) return;
     if (may_ask(fd)) {
-        clients[client_count++] = (struct client){fd, cs_monotonic_ns()};
+        clients[client_count++] = (struct client){fd, cs_monotonic_ns(), false};
         return;
     }
     answer(fd, "error this process belongs to another user\n");
@@ -78,18 +79,57 @@ static bool has_gone(int fd)
     return poll(&one, 1, 0) > 0 && one.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
-static void serve(int fd)
+/* `custream record` has said `end`, has gone, or is told that somebody else ended it. */
+static void end_record(struct client *client, const char *error)
+{
+    static char line[CS_CONTROL_ANSWER];
+    client->holds = false;
+    cs_ctl_end_record(line, sizeof line);
+    answer(client->fd, error ? error : line);
+}
+
+static int holders(void)
+{
+    int n = 0;
+    for (int i = 0; i < client_count; i++) n += clients[i].holds;
+    return n;
+}
+
+/* Their connections are found closed in the next round. */
+static void end_all_records(void)
+{
+    for (int i = 0; i < client_count; i++) {
+        if (!clients[i].holds) continue;
+        end_record(&clients[i], NULL);
+        shutdown(clients[i].fd, SHUT_RDWR);
+    }
+}
+
+/* Whether the client stays. */
+static bool serve(struct client *client)
 {
     static char request[CS_CONTROL_REQUEST + 1], line[CS_CONTROL_ANSWER];
-    ssize_t n = recv(fd, request, CS_CONTROL_REQUEST, MSG_TRUNC);
-    if (n <= 0 || has_gone(fd)) return;
+    const int fd = client->fd;
+    ssize_t n = recv(fd, request, CS_CONTROL_REQUEST, MSG_TRUNC); /* what is left unread breaks the connection before the answer */
+    if (client->holds) {
+        end_record(client, NULL);
+        return false;
+    }
+    if (n <= 0 || has_gone(fd)) return false;
     if (n > CS_CONTROL_REQUEST) {
         answer(fd, "error the request is too long\n");
-        return;
+        return false;
     }
     request[n] = 0;
-    cs_ctl_answer(request, line, sizeof line);
+    const enum cs_ctl_then then = cs_ctl_answer(request, line, sizeof line);
+    if (then == CS_CTL_ENDS) end_all_records();
+    client->holds = then == CS_CTL_HOLDS;
+    if (client->holds && holders() > CLIENTS / 2) { /* others must be able to ask */
+        end_record(client, "error too many record this process at once\n");
+        return false;
+    }
     answer(fd, line);
+    return client->holds;
 }
 
 /* --- the thread --- */
@@ -103,16 +143,17 @@ static int timeout_ms(cs_u64 due_ns)
 
 static void look_after_clients(const struct pollfd *polled)
 {
-    int kept = 0;
     for (int i = 0; i < client_count; i++) {
-        bool late = cs_monotonic_ns() - clients[i].since > PATIENCE_NS;
-        if (!polled[i].revents && !late) {
-            clients[kept++] = clients[i];
-            continue;
-        }
-        serve(clients[i].fd); /* a late one too: it may have asked while another was served */
+        bool late = !clients[i].holds && cs_monotonic_ns() - clients[i].since > PATIENCE_NS;
+        bool stays = !polled[i].revents && !late;
+        if (!stays) stays = serve(&clients[i]); /* a late one too: it may have asked while another was served */
+        if (stays) continue;
         close(clients[i].fd);
+        clients[i].fd = -1;
     }
+    int kept = 0;
+    for (int i = 0; i < client_count; i++)
+        if (clients[i].fd >= 0) clients[kept++] = clients[i];
     client_count = kept;
 }
 
@@ -148,6 +189,7 @@ void cs_ctl_start(void)
     CS_KEEP_ERRNO;
     bool acts = !cs_option_is(CS_OPTION_TRACE, "off") || cs_mode_ever_steered();
     listens = cs_option_is(CS_OPTION_CTL, "on") || (cs_option_is(CS_OPTION_CTL, "auto") && acts);
+    if (!listens && cs_option_is(CS_OPTION_WINDOW, "ctl") && acts) cs_log(CS_LOG_WARN, "CUSTREAM_CTL=off beside CUSTREAM_WINDOW=ctl: nobody can ask, so nothing is recorded");
     if (!listens && !cs_window_has_time()) return;
     cs_store(&why_deaf, NULL);
     bool made = cs_aide_start_worker(&worker, run);

@@ -13,7 +13,10 @@
 void cs_ctl_start(void);
 void cs_ctl_after_fork_in_child(void);
 
-/* One request, to be answered in one line. `words` ends with 0. The control thread's. */
-void cs_ctl_answer(char *words, char *answer, size_t room);
+/* One request, to be answered in one line. `words` ends with 0. The control thread's. HOLDS: calls are recorded until cs_ctl_end_record, whose answer goes to
+ * the same client; ENDS: nobody holds any longer (`off`). */
+enum cs_ctl_then { CS_CTL_DONE, CS_CTL_HOLDS, CS_CTL_ENDS };
+enum cs_ctl_then cs_ctl_answer(char *words, char *answer, size_t room);
+void cs_ctl_end_record(char *answer, size_t room);
 
 #endif

@@ -5,21 +5,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/control.h"
+#include "shim/base/options.h"
 #include "shim/gpu/backend.h"
 #include "shim/hook/ctl.h"
 #include "shim/hook/mode.h"
 #include "shim/hook/window.h"
 #include "shim/object/stream.h"
 #include "shim/out/output.h"
+#include "shim/out/path.h"
 #include "shim/policy/load.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/writer.h"
 
 enum { GPU_MS = 2000, WRITER_MS = 10000, SHOWN_POLICY = 400 };
 
-/* One line, whatever is put into it. */
+/* Whatever was put into it. */
+static void one_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
+}
+
+/* One line. */
 __attribute__((format(printf, 3, 4))) static void say(char *answer, size_t room, const char *format, ...)
 {
     va_list args;
@@ -27,8 +38,8 @@ __attribute__((format(printf, 3, 4))) static void say(char *answer, size_t room,
     int n = vsnprintf(answer, room - 1, format, args);
     va_end(args);
     size_t length = n < 0 ? 0 : (size_t)n < room - 1 ? (size_t)n : room - 2;
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)answer[i] < ' ' || answer[i] == 0x7f) answer[i] = '?';
+    answer[length] = 0;
+    one_line(answer);
     answer[length] = '\n';
     answer[length + 1] = 0;
 }
@@ -132,25 +143,67 @@ static void answer_status(char *given, char *answer, size_t room)
 {
     char policy[160];
     (void)given;
-    cs_u64 recorded, lost;
     const char *why = cs_window_why_not(), *path = cs_output_path();
-    cs_totals_told(&recorded, &lost);
+    const struct cs_totals_told told = *path ? cs_totals_told() : (struct cs_totals_told){0};
     bool records = cs_mode_records();
     say(answer, room, "ok recording: %s%s%s%s; trace: %s; recorded: %llu; lost: %llu; streams: %u; policy: %s; gpu: %s%s", records ? "on" : "off",
-        records ? "" : " (", records ? "" : why ? why : "the process is ending", records ? "" : ")", *path ? path : "none", (unsigned long long)recorded,
-        (unsigned long long)lost, live_streams(), policy_in_words(policy, sizeof policy), cs_gpu_source(), cs_gpu_rests() ? ", at rest" : "");
+        records ? "" : " (", records ? "" : why ? why : "the process is ending", records ? "" : ")", *path ? path : "none", (unsigned long long)told.recorded,
+        (unsigned long long)told.lost, live_streams(), policy_in_words(policy, sizeof policy), cs_gpu_source(), cs_gpu_rests() ? ", at rest" : "");
+}
+
+/* --- for custream ps, record and dump --- */
+
+/* Fields in their order, a tab in front of each: none holds one. */
+static void answer_about(char *given, char *answer, size_t room)
+{
+    enum { TEXT = CS_CONTROL_ANSWER / 2 };
+    static char text[CS_CONTROL_ANSWER];
+    char program[256];
+    int world;
+    (void)given;
+    cs_process_name(program);
+    const char *trace = cs_output_path(), *gpu = cs_gpu_source(), *why = cs_window_why_not();
+    const struct cs_totals_told told = *trace ? cs_totals_told() : (struct cs_totals_told){0};
+    const int pid = (int)getpid(), rank = cs_process_rank(&world), recording = cs_mode_records(), full = cs_window_is_full();
+    const unsigned long long recorded = told.recorded, lost = told.lost, works = told.works, now = cs_clock_wall_now_ns();
+    const unsigned long long events_end = *trace ? cs_output_events_end() : 0;
+    const unsigned streams = live_streams(), parts = cs_option_parts(CS_OPTION_TRACE_MAX);
+    const char *why_not = recording ? "" : why ? why : "the process is ending";
+    size_t n = (size_t)snprintf(answer, room, "ok");
+#define FIELD(name, format) \
+    snprintf(text, TEXT, #name "=" format, name); \
+    one_line(text); \
+    n += (size_t)snprintf(answer + n, room - n, "\t%s", text);
+    CS_CONTROL_FIELDS(FIELD)
+#undef FIELD
+    snprintf(answer + n, room - n, "\n");
+}
+
+static void answer_record(char *given, char *answer, size_t room)
+{
+    const char *why;
+    if (cs_mode_records()) bring_up_to_date(); /* what was recorded before is counted before */
+    if (cs_window_hold(&why)) answer_about(given, answer, room);
+    else say(answer, room, "error %s", why);
+}
+
+void cs_ctl_end_record(char *answer, size_t room)
+{
+    cs_window_release();
+    bring_up_to_date();
+    answer_about(NULL, answer, room);
 }
 
 /* --- all of them --- */
 
-void cs_ctl_answer(char *words, char *answer, size_t room)
+enum cs_ctl_then cs_ctl_answer(char *words, char *answer, size_t room)
 {
     static const struct {
         const char *word;
         void (*answer)(char *given, char *answer, size_t room);
     } known[] = {
 #define WORD(word) {#word, answer_##word},
-        CS_CONTROL_WORDS(WORD)
+        CS_CONTROL_REQUESTS(WORD)
 #undef WORD
     };
     size_t n = strcspn(words, " \t\r\n");
@@ -158,7 +211,8 @@ void cs_ctl_answer(char *words, char *answer, size_t room)
     for (size_t i = 0; i < CS_COUNT(known); i++) {
         if (strlen(known[i].word) != n || strncmp(known[i].word, words, n)) continue;
         known[i].answer(given, answer, room);
-        return;
+        return known[i].answer == answer_off ? CS_CTL_ENDS : known[i].answer == answer_record && *answer == 'o' ? CS_CTL_HOLDS : CS_CTL_DONE;
     }
     say(answer, room, "error %.*s is nothing that this version knows", n < 40 ? (int)n : 40, words);
+    return CS_CTL_DONE;
 }

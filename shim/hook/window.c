@@ -24,9 +24,11 @@ static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_WINDOW, "window");
 static struct cs_window option;
 static bool trace_off;
 static bool started, ever_started;          /* cuProfilerStart is in force; it ever was */
-static cs_u64 from_ns, until_ns;            /* of a window of time; UINT64_MAX: not known yet, never */
+static cs_u64 from_ns, until_ns;            /* of a window of time; UINT64_MAX: not known yet, never. EVERY: from the first call on */
 
 static _Atomic enum { NOTHING, ON, OFF } said; /* by custream ctl; the end of the process reads it without the lock */
+
+static unsigned held; /* by that many `custream record` */
 
 /* Whether the window is open says the mode word alone: a file that can't be had closes it on any thread, without the lock. */
 
@@ -40,18 +42,26 @@ static const char *_Atomic why_not;
 static const char *closed_by(void)
 {
     if (atomic_load(&full)) return FULL;
-    if (cs_load(&said) == ON) return NULL;
+    if (held || cs_load(&said) == ON) return NULL;
     if (cs_load(&said) == OFF) return "custream ctl off";
     if (trace_off) return "CUSTREAM_TRACE=off";
     if (option.kind == CS_WINDOW_PROFILER) return started ? NULL : ever_started ? "after cuProfilerStop" : "before cuProfilerStart";
+    if (option.kind == CS_WINDOW_CTL) return "nobody has asked for it: CUSTREAM_WINDOW=ctl";
     if (option.kind == CS_WINDOW_ALL) return NULL;
     cs_u64 now = cs_monotonic_ns();
+    if (option.kind == CS_WINDOW_EVERY) return !cs_load(&met) || (now - from_ns) % option.every_ns < option.for_ns ? NULL : "between two windows";
     return now < from_ns ? "before the delay was over" : now >= until_ns ? "the duration was over" : NULL;
 }
 
 static const char *opened_by(void)
 {
-    return cs_load(&said) == ON ? "custream ctl on" : option.kind == CS_WINDOW_PROFILER ? "cuProfilerStart" : option.delay_ns ? "the delay was over" : "the start";
+    if (held) return "custream record";
+    if (cs_load(&said) == ON) return "custream ctl on";
+    switch (option.kind) {
+    case CS_WINDOW_PROFILER: return "cuProfilerStart";
+    case CS_WINDOW_EVERY: return cs_load(&met) ? "CUSTREAM_WINDOW=every" : "the start";
+    default: return option.delay_ns ? "the delay was over" : "the start";
+    }
 }
 
 /* --- opening and closing --- */
@@ -111,7 +121,7 @@ static const char *apply(void)
     const char *why = closed_by();
     const unsigned mode = cs_load_acq(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return why ? NULL : ENDING;
-    if (why == FULL && cs_load(&said) == ON) return FULL;
+    if (why == FULL && (held || cs_load(&said) == ON)) return FULL;
     if (!why && !(mode & CS_MODE_RECORD)) return open_now();
     if (why && mode & CS_MODE_RECORD) close_now(why);
     if (why) cs_store(&why_not, why);
@@ -125,6 +135,8 @@ bool cs_window_begin(void)
     cs_writer_full = close_for_good;
     trace_off = cs_option_is(CS_OPTION_TRACE, "off");
     cs_window_read(cs_option_text(CS_OPTION_WINDOW), &option);
+    /* Whole graphs need a kind of CUPTI's that can't be let go between windows (gpu/cupti_asked.c). */
+    if (option.kind == CS_WINDOW_EVERY) cs_option_give(CS_OPTION_GRAPH, "node");
     from_ns = option.delay_ns ? UINT64_MAX : 0;
     until_ns = UINT64_MAX;
     const char *why = closed_by();
@@ -139,6 +151,7 @@ void cs_window_after_fork_in_child(void)
 {
     cs_lock_forget(&lock);
     started = ever_started = false;
+    held = 0;
     cs_store(&full, false);
     cs_store(&said, NOTHING);
     cs_store(&met, false);
@@ -170,13 +183,37 @@ void cs_window_profiler(bool starts)
     cs_lock_drop(&lock);
 }
 
+/* Under the lock, of what was asked for just now. */
+static const char *asked(void)
+{
+    const char *error = apply();
+    return error || cs_mode_records() ? error : ENDING; /* which has begun meanwhile */
+}
+
+bool cs_window_hold(const char **error)
+{
+    cs_lock_take(&lock);
+    held++;
+    *error = asked();
+    if (*error) held--;
+    cs_lock_drop(&lock);
+    return !*error;
+}
+
+void cs_window_release(void)
+{
+    cs_lock_take(&lock);
+    held--;
+    apply();
+    cs_lock_drop(&lock);
+}
+
 bool cs_window_say(bool on, const char **error)
 {
     cs_lock_take(&lock);
     cs_store(&said, on ? ON : OFF);
-    *error = apply();
+    *error = on ? asked() : apply();
     if (*error == FULL) cs_store(&said, NOTHING);
-    if (on && !*error && !cs_mode_records()) *error = ENDING; /* which has begun meanwhile */
     cs_lock_drop(&lock);
     return !*error;
 }
@@ -188,6 +225,13 @@ void cs_window_policy(const char *text)
     cs_lock_drop(&lock);
 }
 
+/* Where the next window opens or closes: counted from the first call on, so that no wait makes the next one late. */
+static cs_u64 next_step(cs_u64 now)
+{
+    const cs_u64 into = (now - from_ns) % option.every_ns;
+    return now - into + (into < option.for_ns ? option.for_ns : option.every_ns);
+}
+
 cs_u64 cs_window_due(void)
 {
     cs_u64 now = cs_monotonic_ns(), next = UINT64_MAX;
@@ -195,23 +239,28 @@ cs_u64 cs_window_due(void)
     cs_lock_take(&lock);
     if (cs_load(&said) == NOTHING) {
         apply();
-        next = now < from_ns ? from_ns : now < until_ns ? until_ns : UINT64_MAX;
+        next = option.kind == CS_WINDOW_EVERY ? next_step(now) : now < from_ns ? from_ns : now < until_ns ? until_ns : UINT64_MAX;
     }
     cs_lock_drop(&lock);
-    return next == UINT64_MAX ? next : next - now;
+    if (next == UINT64_MAX) return next;
+    now = cs_monotonic_ns(); /* opening takes its time */
+    return next > now ? next - now : 0;
 }
+
+bool cs_window_is_full(void) { return atomic_load(&full); }
 
 void cs_window_failed(void) { cs_store(&why_not, NO_FILE); }
 
-bool cs_window_may_open(void) { return !trace_off && !atomic_load(&full) && cs_load(&why_not) != NO_FILE; }
+bool cs_window_may_open(void) { return !trace_off && option.kind != CS_WINDOW_CTL && !atomic_load(&full) && cs_load(&why_not) != NO_FILE; }
 
-bool cs_window_has_time(void) { return option.kind == CS_WINDOW_TIME && !trace_off; }
+bool cs_window_has_time(void) { return option.kind >= CS_WINDOW_TIME && !trace_off; }
 const char *cs_window_why_not(void) { return cs_load(&why_not); }
 
 void cs_window_end(void)
 {
     const char *why = cs_load(&why_not);
-    if (cs_load(&ever_open) || !why || why == NO_FILE || !cs_load(&met) || trace_off || atomic_exchange(&told_end, true)) return;
+    const bool idle = trace_off || option.kind == CS_WINDOW_CTL; /* it was started to be asked, and need not be */
+    if (cs_load(&ever_open) || !why || why == NO_FILE || !cs_load(&met) || idle || atomic_exchange(&told_end, true)) return;
     if (cs_load(&said) == NOTHING && option.kind == CS_WINDOW_PROFILER)
         cs_log(CS_LOG_WARN, "nothing was recorded: CUSTREAM_WINDOW=profiler, and cuProfilerStart (cudaProfilerStart) was never called");
     else if (cs_load(&said) == NOTHING)

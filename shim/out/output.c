@@ -53,6 +53,9 @@ static void show_path(void)
     if (copy) cs_store_rel(&shown_path, memcpy(copy, out.path, n));
 }
 
+static _Atomic cs_u64 events_end;
+cs_u64 cs_output_events_end(void) { return cs_load(&events_end); }
+
 const char *cs_output_path(void) { return cs_load_acq(&shown_path); }
 
 struct cs_file_id cs_output_id(void) { return out.id; }
@@ -218,6 +221,7 @@ void cs_output_flush(void)
         else if (ftruncate(out.fd, 0)) {} /* not even the head: nothing is better than half of it */
     } else {
         out.end += (off_t)n;
+        cs_store(&events_end, (cs_u64)out.end);
         out.used = 0;
         memcpy(out.last_trailer, tail, m);
         out.last_size = m;

@@ -35,6 +35,9 @@ bool cs_output_open(const struct cs_output_teller *teller);
 const char *cs_output_path(void);
 struct cs_file_id cs_output_id(void); /* out/part.h; the thread's that writes */
 
+/* How many of the file's bytes, from its start, are events, as of the last flush: they never change. Of a part, its own. Any thread. */
+cs_u64 cs_output_events_end(void);
+
 /* Room for one event of at most CS_EVENT_MAX bytes, and what was used of it. */
 char *cs_output_room(void);
 void cs_output_commit(char *end);

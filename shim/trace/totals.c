@@ -96,12 +96,11 @@ void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns)
     if (end_ns > cs_totals.end_ns) cs_totals.end_ns = end_ns;
 }
 
-static _Atomic cs_u64 recorded_told, lost_told;
+static _Atomic cs_u64 recorded_told, lost_told, works_told;
 
-void cs_totals_told(cs_u64 *recorded, cs_u64 *lost)
+struct cs_totals_told cs_totals_told(void)
 {
-    *recorded = cs_load(&recorded_told);
-    *lost = cs_load(&lost_told);
+    return (struct cs_totals_told){cs_load(&recorded_told), cs_load(&lost_told), cs_load(&works_told)};
 }
 
 static void all_flushed(void)
@@ -109,6 +108,7 @@ static void all_flushed(void)
     flushed = cs_totals;
     cs_store(&recorded_told, parts.recorded + cs_totals.recorded);
     cs_store(&lost_told, parts.lost + cs_totals.lost + cut.calls);
+    cs_store(&works_told, parts.works + shown_of(&cs_totals.gpu));
     cs_totals.begin_ns = UINT64_MAX;
     cs_totals.end_ns = 0;
 }

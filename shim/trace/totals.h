@@ -30,7 +30,11 @@ void cs_totals_reset(void);
 void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns); /* what the next flush brings into the file reaches from here to there, and further */
 struct cs_verdict;
 void cs_totals_verdict(struct cs_verdict *verdict, char *room, size_t size); /* of all parts, once the file has ended; the list of `no_memory_for` goes into `room` */
-void cs_totals_told(cs_u64 *recorded, cs_u64 *lost); /* any thread: in all parts, as of the last flush */
+/* What the file says, all parts together, as of the last flush. Any thread. */
+struct cs_totals_told {
+    cs_u64 recorded, lost, works; /* works: pieces of GPU work that are shown */
+};
+struct cs_totals_told cs_totals_told(void);
 
 /* For which the file has no more room: it is full. Calls and annotations; and pieces of GPU work. */
 void cs_totals_cut(cs_u64 calls, cs_u64 begin_ns, cs_u64 end_ns);

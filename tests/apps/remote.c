@@ -186,6 +186,7 @@ static void fork_child(char **w)
     fflush(stdout);
     pid_t child = fork();
     if (!child) {
+        if (*w[0]) CU(cuCtxSetCurrent, NULL); /* of the calls that a closed window sees */
         int answer = (int)CU(cuStreamSynchronize, streams[0]);
         app_sleep_ms(*w[0] ? atoi(w[0]) : 0);
         _exit(answer == 3 ? 11 : 12);

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 INSTALLED = {"lib/libcustream_shim.so", "lib/libcustream_shim_dlsym.so", "lib/libcustream.so.0", "lib/libcustream.so", "lib/pkgconfig/custream.pc",
-             "bin/custream", "include/custream.h", "share/man/man1/custream.1"}
+             "bin/custream", "include/custream.h", "share/man/man1/custream.1", "share/bash-completion/completions/custream",
+             "share/zsh/site-functions/_custream", "share/fish/vendor_completions.d/custream.fish"}
 
 # A Python whose pip has its wheels at hand.
 PIP = """#!/bin/bash

@@ -135,7 +135,7 @@ VALUES = {
     '{"priority": -1}': "priority: -1 is not valid: allowed is keep, 0:GREATEST, set:N, shift:N or map:FROM=TO,...; each with ,strict behind it to "
                         "refuse what is out of range",
     '{"streams": "pool"}': 'streams: "pool" is not valid: allowed is keep, pool:N, serial or sync',
-    '{"window": 5}': "window: 5 is not valid: allowed is all, profiler, or delay=S, duration=S or both with a comma between (seconds)",
+    '{"window": 5}': "window: 5 is not valid: allowed is all, profiler, ctl, delay=S and duration=S (or one of them), or every=S,for=S with for below every (S: seconds)",
     '{"cupti": "a\\nb"}': 'cupti: "a?b" is not valid: allowed is the path of a libcupti',
     json.dumps({"log": "é" * 50}, ensure_ascii=False): f'log: "{"é" * 43}..." is not valid: allowed is error|warn|info|debug',
     '{"rules": {}}': 'rules: an object is not valid: allowed is a list of rules, {"match": {...}, "set": {...}}',

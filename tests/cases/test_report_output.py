@@ -415,5 +415,5 @@ def test_the_page_has_every_metric_cause_and_option(root, sample):
         assert row["key"] in first or row["key"].removeprefix("idle_") in first, row
     options = set(re.findall(r"^  (--[\w-]+)", custream("help", "report").stdout, flags=re.M))
     assert options and options == {re.match(r"--[\w-]+", name)[0] for name in first if name.startswith("--")}
-    manual = (root / "tools/custream/custream.1").read_text()
+    manual = (root / "tools/pages/custream.1").read_text()
     assert all(f"Fl -{option[2:]}" in manual for option in options)

@@ -11,7 +11,7 @@ CUDA_TOOLKIT = $(patsubst %/bin/nvcc,%,$(shell command -v $(NVCC)))
 CUDA_STUBS = $(firstword $(wildcard $(addprefix $(CUDA_TOOLKIT)/,lib64/stubs lib/stubs targets/*/lib/stubs) /usr/lib/*/stubs))
 GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_TOOLKIT)/include
 
-GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime liblauncher.so libnvidia-launcher.so \
+GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime between liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
                                   libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so libcupti_kinds.so shared_work null_stream graph_copies \
                                   planted planted-runtime libboth_ways.so cupti_calls hazards-static hazards-shared \
@@ -34,6 +34,10 @@ $(G)/driver-ptds: $(wildcard tests/gpu/driver/*.c) tests/gpu/driver/driver.h $(G
 $(G)/launch_ratio: tests/gpu/launch_ratio.c tests/gpu/own_entry.h
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -O2 $< -o $@ -L$(CUDA_STUBS) -lcuda -ldl
+
+$(G)/between: tests/gpu/between.c
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -O2 $< -o $@ -L$(CUDA_STUBS) -lcuda -lm
 
 $(G)/libcupti_count.so: tests/gpu/cupti_count.c
 	@mkdir -p $(@D)

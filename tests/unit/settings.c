@@ -103,11 +103,13 @@ TEST(windows)
     static const struct {
         const char *text;
         enum cs_window_kind kind;
-        cs_u64 delay, duration;
+        cs_u64 delay, duration, every, for_;
     } valid[] = {
-        {"all", CS_WINDOW_ALL, 0, 0}, {"profiler", CS_WINDOW_PROFILER, 0, 0}, {"delay=0", CS_WINDOW_TIME, 0, 0},
-        {"delay=2", CS_WINDOW_TIME, 2000000000, 0}, {"duration=0.25", CS_WINDOW_TIME, 0, 250000000},
-        {"delay=1.000001,duration=0.000001", CS_WINDOW_TIME, 1000001000, 1000}, {"duration=1000000,delay=3", CS_WINDOW_TIME, 3000000000, 1000000000000000},
+        {"all", CS_WINDOW_ALL, 0, 0, 0, 0}, {"profiler", CS_WINDOW_PROFILER, 0, 0, 0, 0}, {"delay=0", CS_WINDOW_TIME, 0, 0, 0, 0},
+        {"delay=2", CS_WINDOW_TIME, 2000000000, 0, 0, 0}, {"duration=0.25", CS_WINDOW_TIME, 0, 250000000, 0, 0},
+        {"delay=1.000001,duration=0.000001", CS_WINDOW_TIME, 1000001000, 1000, 0, 0}, {"duration=1000000,delay=3", CS_WINDOW_TIME, 3000000000, 1000000000000000, 0, 0},
+        {"ctl", CS_WINDOW_CTL, 0, 0, 0, 0}, {"delay=1s,duration=0.5s", CS_WINDOW_TIME, 1000000000, 500000000, 0, 0},
+        {"every=60s,for=1s", CS_WINDOW_EVERY, 0, 0, 60000000000, 1000000000}, {"for=0.1,every=0.2", CS_WINDOW_EVERY, 0, 0, 200000000, 100000000},
     };
     for (size_t i = 0; i < CS_COUNT(valid); i++) {
         struct cs_window w;
@@ -115,8 +117,11 @@ TEST(windows)
         CHECK_IS(w.kind, valid[i].kind);
         CHECK_IS(w.delay_ns, valid[i].delay);
         CHECK_IS(w.duration_ns, valid[i].duration);
+        CHECK_IS(w.every_ns, valid[i].every);
+        CHECK_IS(w.for_ns, valid[i].for_);
     }
-    REFUSES(cs_window_read, cs_window, "", "All", "all,", "allx", "profiler,delay=1", "delay", "delay=", "delay=-1", "delay=1.", "delay=.5", "delay=1.0000001", "delay=1s",
+    REFUSES(cs_window_read, cs_window, "", "All", "all,", "allx", "profiler,delay=1", "delay", "delay=", "delay=-1", "delay=1.", "delay=.5", "delay=1.0000001", "delay=1ms", "ctl,delay=1", "every=60", "for=1",
+            "every=1,for=1", "every=1,for=2", "every=0,for=0", "every=60,for=0", "every=60,for=1,delay=1", "every=60,for=1,duration=1", "every=60,for=1,profiler",
             "duration=0", "duration=0.0", "delay=1,delay=2", "delay=1,", "delay=1 duration=1", "delay=1000001", "delay=1,duration=1,delay=1", "delay=1e3");
 }
 

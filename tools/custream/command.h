@@ -22,6 +22,9 @@ int command_diff(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_open(int argc, char **argv);
 int command_inspect(int argc, char **argv);
+int command_ps(int argc, char **argv);
+int command_record(int argc, char **argv);
+int command_dump(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 int command_options(int argc, char **argv);
 
@@ -32,6 +35,9 @@ void diff_usage(void);
 void merge_usage(void);
 void open_usage(void);
 void inspect_usage(void);
+void ps_usage(void);
+void record_usage(void);
+void dump_usage(void);
 void ctl_usage(void);
 void options_usage(void);
 

@@ -114,6 +114,7 @@ static const struct cancel {
 } cancels[] = {
     {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off", "an audit reads what is recorded, and nothing is", true},
     {CS_OPTION_WINDOW, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", true},
+    {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record", false},
     {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", false},
     {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", false},
     {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", false},

@@ -3,7 +3,7 @@
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
                  $(addprefix shim/base/,glob.c json.c log.c options.c plain.c settings.c verdict.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
-CUSTREAM_PARTS := report diff merge open inspect watch
+CUSTREAM_PARTS := report diff merge open inspect watch live
 CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c $(patsubst %,tools/custream/%/*.c,$(CUSTREAM_PARTS))) \
                  shim/base/claim.c shim/base/unpack.c shim/calls/calls.c) $(POLICY_OBJ))
 
@@ -28,3 +28,12 @@ docs: $(B)/policy-doc
 	mv $(B)/policy.md docs/policy.md
 	$(PYTHON) tools/api-doc/api-doc include/custream.h tools/api-doc/api.md.in > $(B)/api.md
 	mv $(B)/api.md docs/api.md
+	+@$(MAKE) --no-print-directory pages
+
+# The manual page and the completions, from what the command says of itself.
+PAGES := custream.1:man custream.bash:bash _custream:zsh custream.fish:fish
+.PHONY: pages
+pages: $(B)/custream
+	for page in $(PAGES); do \
+		tools/pages/pages $< $${page#*:} tools/pages/custream.1.in > $(B)/$${page%:*} && mv $(B)/$${page%:*} tools/pages/ || exit 1; \
+	done

@@ -111,8 +111,8 @@ void options_usage(void)
 {
     puts("usage: custream options [--json]\n\n"
          "Lists the options of the library. Each has an environment variable, a flag of 'custream run', a\n"
-         "key in a policy file, its meaning, its values and its default. --json is for scripts;\n"
-         "docs/command.md describes it.");
+         "key in a policy file, its meaning, its values and its default.\n\n"
+         "  --json   for scripts; docs/command.md describes it");
 }
 
 int command_options(int argc, char **argv)

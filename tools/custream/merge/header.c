@@ -51,7 +51,7 @@ static void file_write(struct out *out, const struct plan *plan, const struct fi
 {
     const struct process *process = &plan->processes[file->process];
     out_text(out, "{\"file\":");
-    text_write(out, file->path);
+    text_write(out, file->shown);
     out_print(out, ",\"process\":\"%s\",\"pid\":%" PRIu64, process->label, file->pid);
     if (file->has_rank) out_print(out, ",\"rank\": %" PRIu64 ",\"world_size\":%" PRIu64, file->rank, file->world);
     if (file->part) out_print(out, ",\"part\":%" PRIu64, file->part);
@@ -185,7 +185,7 @@ void trailer_write(struct out *out, const struct plan *plan)
     for (size_t i = 0; i < plan->file_count; i++) {
         const struct file *file = &plan->files[i];
         out_text(out, i ? ",\n{\"file\":" : "\n{\"file\":");
-        text_write(out, file->path);
+        text_write(out, file->shown);
         for (int k = 0; k < KEPTS; k++) {
             if (!file->kept[k]) continue;
             out_print(out, ",\"%s\":", kept_names[k]);

@@ -6,6 +6,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/merge/between.h"
 #include "tools/custream/merge/write.h"
 #include "tools/custream/report/output.h"
 
@@ -78,22 +79,27 @@ static int request_read(struct request *request, int argc, char **argv)
     return STATUS_OK;
 }
 
-static int merge(struct request *request)
+static bool merge(struct plan *plan, const char *to, char **files, size_t count)
 {
     struct out out;
-    struct plan *plan = &request->plan;
-    if (!out_open(&out, request->to, request->files, request->file_count)) return STATUS_UNUSABLE;
-    bool good = plan_make(plan, request->files, request->file_count);
+    if (!out_open(&out, to, files, count)) return false;
+    bool good = plan_make(plan, files, count);
     if (good) {
         header_write(&out, plan);
         names_write(&out, plan);
         good = rows_write(&out, plan);
     }
     if (good) trailer_write(&out, plan);
-    if (!out_close(&out, good)) return STATUS_UNUSABLE;
-    printf("%s: %zu file%s, %zu process%s\n", request->to, plan->file_count, plan->file_count == 1 ? "" : "s", plan->process_count,
-           plan->process_count == 1 ? "" : "es");
-    return STATUS_OK;
+    return out_close(&out, good);
+}
+
+bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from, int64_t until, int64_t *begin)
+{
+    struct plan plan = {.windowed = true, .wall = true, .window = {from, until}, .shown = shown};
+    const bool good = merge(&plan, to, files, count);
+    *begin = plan.base + plan.begin;
+    plan_free(&plan);
+    return good;
 }
 
 void merge_usage(void)
@@ -122,7 +128,11 @@ int command_merge(int argc, char **argv)
     }
     if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
     int status = request_read(&request, argc, argv);
-    if (status == STATUS_OK) status = merge(&request);
+    const struct plan *plan = &request.plan;
+    if (status == STATUS_OK && !merge(&request.plan, request.to, request.files, request.file_count)) status = STATUS_UNUSABLE;
+    if (status == STATUS_OK)
+        printf("%s: %zu file%s, %zu process%s\n", request.to, plan->file_count, plan->file_count == 1 ? "" : "s", plan->process_count,
+               plan->process_count == 1 ? "" : "es");
     plan_free(&request.plan);
     free(request.files);
     return status;

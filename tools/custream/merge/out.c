@@ -41,11 +41,19 @@ static void signals_tidy(void)
     signal(SIGXFSZ, SIG_IGN); /* a write beyond a limit fails, and is told */
 }
 
-static bool refused(const struct out *out)
+const char *out_refusal(const struct cs_claim *claim, int *length)
 {
     static const char by_force[] = " (CUSTREAM_FORCE=on";
-    const char *why = out->claim.refusal ? out->claim.refusal : strerror(errno), *force = strstr(why, by_force);
-    complain(NAME, "%s: cannot be written: %.*s", out->path, (int)(force ? (size_t)(force - why) : strlen(why)), why);
+    const char *why = claim->refusal ? claim->refusal : strerror(errno), *force = strstr(why, by_force);
+    *length = (int)(force ? (size_t)(force - why) : strlen(why));
+    return why;
+}
+
+static bool refused(const struct out *out)
+{
+    int length;
+    const char *why = out_refusal(&out->claim, &length);
+    complain(NAME, "%s: cannot be written: %.*s", out->path, length, why);
     return false;
 }
 

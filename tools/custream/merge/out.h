@@ -25,6 +25,8 @@ bool out_open(struct out *out, const char *path, char *const *inputs, size_t cou
 void out_put(void *out, const char *text, size_t length);
 void out_text(struct out *out, const char *text);
 void out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What a claim was refused for, without advice that this command does not take; `length` of it. */
+const char *out_refusal(const struct cs_claim *claim, int *length);
 /* `good`: it is whole. Otherwise nothing is left of it. */
 bool out_close(struct out *out, bool good);
 

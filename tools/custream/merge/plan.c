@@ -167,12 +167,12 @@ static bool survey(struct file *file)
     struct stat about;
     file->last = -1;
     if (!stat(file->path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
-        return complain(NAME, "%s: no regular file, and it is to be read twice", file->path), false;
+        return complain(NAME, "%s: no regular file, and it is to be read twice", file->shown), false;
     const enum source_end end = source_read(file->path, &sink, error);
-    if (end == SOURCE_BROKEN) return complain(NAME, "%s: %s", file->path, error), false;
+    if (end == SOURCE_BROKEN) return complain(NAME, "%s: %s", file->shown, error), false;
     file->cut = end == SOURCE_CUT;
     if (file->cut)
-        complain(NAME, "%s: truncated, as when a process is killed while it writes; merged are the %llu events before that", file->path,
+        complain(NAME, "%s: truncated, as when a process is killed while it writes; merged are the %llu events before that", file->shown,
                  (unsigned long long)file->rows);
     if (!stat(file->path, &about)) file->device = about.st_dev, file->inode = about.st_ino;
     file_settle(file);
@@ -191,9 +191,9 @@ static bool judge_twice(const struct plan *plan)
     for (size_t i = 0; i < plan->file_count; i++)
         for (size_t other = 0; other < i; other++) {
             const struct file *a = &plan->files[other], *b = &plan->files[i];
-            if (a->device == b->device && a->inode == b->inode) return complain(NAME, "%s: the same file as %s", b->path, a->path), false;
+            if (a->device == b->device && a->inode == b->inode) return complain(NAME, "%s: the same file as %s", b->shown, a->shown), false;
             if (same_process(a, b) && (!a->part || a->part == b->part))
-                return complain(NAME, "%s: the same trace as %s, of process %llu", b->path, a->path, (unsigned long long)b->pid), false;
+                return complain(NAME, "%s: the same trace as %s, of process %llu", b->shown, a->shown, (unsigned long long)b->pid), false;
         }
     return true;
 }
@@ -202,7 +202,7 @@ static bool judge_bases(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->file_count && !plan->align_start; i++)
         if (!plan->files[i].has_base)
-            return complain(NAME, "%s: no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0", plan->files[i].path),
+            return complain(NAME, "%s: no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0", plan->files[i].shown),
                    false;
     return true;
 }
@@ -276,7 +276,7 @@ static const char *path_of(const struct plan *plan, size_t process)
 {
     size_t i = 0;
     while (plan->files[i].process != process) i++;
-    return plan->files[i].path;
+    return plan->files[i].shown;
 }
 
 static bool times_settle(struct plan *plan)
@@ -295,6 +295,15 @@ static bool times_settle(struct plan *plan)
         if (process->first + process->shift < plan->begin) plan->begin = process->first + process->shift;
     }
     return true;
+}
+
+/* A window by the wall clock becomes one that counts from the first event on. */
+static void window_settle(struct plan *plan)
+{
+    for (int i = 0; i < 2; i++) {
+        plan->window[i] -= plan->base + plan->begin;
+        if (plan->window[i] < 0) plan->window[i] = 0;
+    }
 }
 
 /* --- names and pids --- */
@@ -405,6 +414,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     for (plan->file_count = 0; plan->file_count < count;) {
         struct file *file = &plan->files[plan->file_count++];
         file->path = paths[plan->file_count - 1];
+        file->shown = plan->shown ? plan->shown[plan->file_count - 1] : file->path;
         if (!survey(file)) return false;
     }
     if (!judge_twice(plan) || !judge_bases(plan)) return false;
@@ -412,7 +422,8 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     processes_sort(plan);
     ids_settle(plan);
     if (!times_settle(plan)) return false;
-    if (plan->windowed && !judge_window(plan)) return false;
+    if (plan->wall) window_settle(plan);
+    else if (plan->windowed && !judge_window(plan)) return false;
     labels_settle(plan);
     pids_settle(plan);
     return true;

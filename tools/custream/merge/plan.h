@@ -28,7 +28,8 @@ enum kept { KEPT_INFO, KEPT_METADATA, KEPT_TOTALS, KEPT_DEVICES, KEPT_AUDIT, KEP
 extern const char *const kept_names[KEPTS];
 
 struct file {
-    const char *path;
+    const char *path;  /* where it is read */
+    const char *shown; /* what it is called */
     uint64_t device, inode;
     bool cut, ours, has_base, has_error, has_rank, has_totals, complete;
     int64_t base, first, last; /* first, last: of its times; first > last: it has none */
@@ -63,6 +64,8 @@ struct plan {
     int64_t begin; /* its first time */
     int64_t window[2];
     bool windowed;
+    bool wall;         /* the window is given by the wall clock; plan_make makes it one from `begin` on */
+    char **shown;      /* what the files are called; NULL: by their paths */
 };
 
 /* Reads all files and says how they fit together; false: the complaint was printed. */

@@ -89,8 +89,8 @@ bool rows_write(struct out *out, const struct plan *plan)
         const enum source_end end = source_read(file->path, &sink, error);
         window_free(&w.window);
         if (out->failed) return true; /* out_close() says why */
-        if (end == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->path, error), false;
-        if (w.rows < file->rows) return complain("custream merge", "%s: it was changed while it was read", file->path), false;
+        if (end == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;
+        if (w.rows < file->rows) return complain("custream merge", "%s: it was changed while it was read", file->shown), false;
     }
     return true;
 }

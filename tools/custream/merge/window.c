@@ -118,7 +118,7 @@ bool window_survey(struct window *window, const struct file *file, int64_t from,
     const struct source_sink sink = {.of = window, .row = survey_row};
     char error[256];
     *window = (struct window){.from = from, .to = to};
-    if (source_read(file->path, &sink, error) == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->path, error), false;
+    if (source_read(file->path, &sink, error) == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;
     pairs_left(window);
     for (size_t slot = 0; window->counters.slots && slot <= window->counters.mask; slot++)
         if (window->counters.slots[slot].used) *numbers_at(&window->counted, window->counters.slots[slot].value, 1) = 1;

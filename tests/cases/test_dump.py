@@ -1,0 +1,99 @@
+"""custream dump: the last seconds of what processes record, out of files that they go on writing."""
+import collections
+import json
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from tests.apprun import calls_in, read
+from tests.cases.test_live import IDLE, launches
+from tests.gputrace import CUPTI
+from tests.remote import BUILD, Remote, until
+
+
+def dump(*words, cwd=None):
+    done = subprocess.run([BUILD / "custream", "dump", *map(str, words)], cwd=cwd, capture_output=True, text=True, timeout=100, check=False)
+    return done.returncode, done.stdout.rstrip("\n"), done.stderr.rstrip("\n")
+
+
+def marks(path):
+    return [e["name"] for e in read(path).events if e.get("cat") == "user_annotation" and e["ph"] == "i"]
+
+
+def test_dump_has_what_was_last(tmp_path):
+    """All that was called in that time, and nothing from before; the process records on."""
+    with Remote(tmp_path, CUPTI) as program:
+        program.do("create 1", "launch 1 5", "all")
+        until(lambda: seconds_since(read_flushed(program)) > 1.5)
+        program.do("launch 1 3", "all")
+        to = tmp_path / "last.json"
+        assert dump("-p", program.pid, "--last=1h", "-o", tmp_path / "all.json")[0] == 0
+        rc, out, err = dump("-p", program.pid, "--last", "1", "-o", to)
+        assert (rc, out, err) == (0, f"{to}: the last 1 s of 1 process. Open it: custream open {to}", "")
+        assert launches(tmp_path / "all.json") == 8 and launches(to) <= 3 and program.status()["recording"] == "on"
+        program.do("launch 1 2")
+    assert calls_in(program.load())["cuLaunchKernel"] == 10
+
+
+def read_flushed(program):
+    program.ctl("flush")
+    return read(program.trace)
+
+
+def seconds_since(trace):
+    """Since the last launch, by the trace's own last event."""
+    import time
+    last = max(e["ts"] for e in trace.host("cuLaunchKernel"))
+    return time.time() - json.loads(pathlib.Path(trace.path).read_text())["baseTimeNanoseconds"] / 1e9 - last / 1e6
+
+
+def rows(trace):
+    return collections.Counter(e["name"] for e in trace.slices if e["cat"] in ("cuda_driver", "kernel"))
+
+
+def test_dump_of_parts(tmp_path):
+    """Of a flight recorder: what is kept in several parts, and how far that goes back."""
+    with Remote(tmp_path, CUPTI | {"CUSTREAM_TRACE_MAX": "1M,rotate:3", "CUSTREAM_FULL": "block"}) as program:
+        program.do("create 1")
+        until(lambda: program.do("launch 1 500", "all") is None or (tmp_path / "remote.5.json").exists())
+        rc, out, err = dump("-p", program.pid, cwd=tmp_path)
+        assert rc == 0 and out == f"custream-dump-{program.pid}.json: the last 10 s of 1 process. Open it: custream open custream-dump-{program.pid}.json"
+        assert not err or re.fullmatch(r"custream dump: 10.0 s were asked for; what is kept goes back \d\.\d s \(CUSTREAM_TRACE_MAX\)", err)
+        trace = read(tmp_path / f"custream-dump-{program.pid}.json")
+        parts = [read(path) for path in tmp_path.glob("remote*.json")]
+        assert len(trace.metadata["merged"]["files"]) == 3 == len(parts)
+        kept = sum((rows(part) for part in parts), collections.Counter())
+        assert rows(trace) == kept and kept.total() > 1000
+    assert program.end().rc == 0
+
+
+def test_dump_while_it_records(tmp_path):
+    """Files that are written all the time, and parts that go away: what is taken is whole."""
+    with Remote(tmp_path, CUPTI | {"CUSTREAM_TRACE_MAX": "1M,rotate:4", "CUSTREAM_FULL": "block"}) as program:
+        program.do("create 1", "loop on")
+        for n in range(4):
+            rc, _, err = dump("-p", program.pid, "-l", "300ms", "-o", tmp_path / f"{n}.json.gz")
+            assert rc == 0, err
+            assert len(read(tmp_path / f"{n}.json.gz").events) > 0
+        program.do("loop off")
+    assert program.end().rc == 0
+
+
+def test_dump_of_nothing(tmp_path):
+    with Remote(tmp_path, IDLE) as program:
+        program.do("create 1")
+        rc, out, err = dump("-p", program.pid, "-o", tmp_path / "x.json")
+        assert (rc, out) == (2, "") and err == (f"custream dump: process {program.pid} (remote) has recorded nothing, so there is nothing to dump; "
+                                                "'custream record' has it record")
+        assert not (tmp_path / "x.json").exists()
+
+
+@pytest.mark.parametrize("words, line", [
+    ((), "which process? -p PID, --all, --rank=N or --program=NAME; 'custream ps' lists them"), (("--all", "--last=no"), "--last=no: allowed is a time above 0 in seconds, "
+     "or with ms, s, m, h: 5s, 500ms"), (("-p", "1", "5s"), "'5s' is no option; a process is named by -p PID"),
+    (("--all", "-o", "x"), "-o x: allowed is a path ending in .json or .json.gz"),
+])
+def test_dump_wrong_usage(words, line):
+    assert dump(*words) == (2, "", f"custream dump: {line}")

@@ -1,0 +1,84 @@
+#include "tools/custream/live/choose.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/report/output.h"
+
+static bool number_read(const char *text, long least, int *number)
+{
+    char *end;
+    errno = 0;
+    const long n = strtol(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end || errno || n < least || n > INT_MAX) return false;
+    *number = (int)n;
+    return true;
+}
+
+bool choice_take(const char *command, struct choice *choice, int option, const char *value)
+{
+    if (option == CHOOSE_ALL) return choice->all = true;
+    if (option == CHOOSE_PROGRAM) return (choice->program = value);
+    if (option == CHOOSE_RANK) {
+        choice->has_rank = number_read(value, 0, &choice->rank);
+        return choice->has_rank || (complain(command, "--rank=%.60s: allowed is a number from 0 on", value), false);
+    }
+    if (choice->pid_count == PIDS_MAX) return complain(command, "more than %d processes", PIDS_MAX), false;
+    if (number_read(value, 1, &choice->pids[choice->pid_count])) return ++choice->pid_count;
+    return complain(command, "'%.60s' is no process id", value), false;
+}
+
+bool choice_good(const char *command, const struct choice *choice)
+{
+    const int ways = !!choice->pid_count + choice->all + choice->has_rank + !!choice->program;
+    if (ways == 1) return true;
+    if (ways) return complain(command, "-p, --all, --rank and --program: one of them"), false;
+    return complain(command, "which process? -p PID, --all, --rank=N or --program=NAME; 'custream ps' lists them"), false;
+}
+
+/* --- who that is --- */
+
+static bool is_meant(const struct choice *choice, const struct listener *listener)
+{
+    if (choice->has_rank) return listener->answers && listener->about.rank == choice->rank;
+    return choice->all || listener_is_named(listener, choice->program);
+}
+
+static bool named_find(const char *command, const struct choice *choice, struct listeners *found)
+{
+    listeners_find(found);
+    const size_t listening = found->count;
+    size_t kept = 0;
+    for (size_t i = 0; i < found->count; i++) {
+        if (is_meant(choice, found->each[i])) found->each[kept++] = found->each[i];
+        else free(found->each[i]);
+    }
+    found->count = kept;
+    if (kept) return true;
+    if (!listening) complain(command, "no process of yours listens; one does once it calls CUDA under 'custream run'");
+    else if (choice->has_rank) complain(command, "no process of rank %d listens; 'custream ps' lists those that do", choice->rank);
+    else complain(command, "no process named '%.60s' listens; 'custream ps' lists those that do", choice->program);
+    return false;
+}
+
+static bool is_there(const struct listeners *found, int pid)
+{
+    for (size_t i = 0; i < found->count; i++)
+        if (found->each[i]->peer.pid == pid) return true;
+    return false;
+}
+
+bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
+{
+    *found = (struct listeners){0};
+    if (!choice->pid_count) return named_find(command, choice, found);
+    for (size_t i = 0; i < choice->pid_count; i++) {
+        struct peer peer;
+        if (!peer_find(&peer, choice->pids[i])) return complain(command, "%s", peer.error), false;
+        if (!is_there(found, peer.pid)) listeners_add(found, &peer);
+    }
+    return true;
+}

@@ -1,0 +1,261 @@
+#define _GNU_SOURCE /* O_TMPFILE, memfd_create */
+#include "tools/custream/live/cut.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "shim/base/claim.h"
+#include "shim/base/unpack.h"
+#include "tools/custream/command.h"
+#include "tools/custream/live/listener.h"
+#include "tools/custream/merge/between.h"
+#include "tools/custream/merge/out.h"
+#include "tools/custream/reader.h"
+#include "tools/custream/report/output.h"
+
+enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
+
+bool duration_read(const char *text, int64_t *ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"m", 6e10}, {"h", 3.6e12}};
+    char *end;
+    if (!isdigit((unsigned char)*text)) return false;
+    const double number = strtod(text, &end);
+    for (size_t i = 0; i < CS_COUNT(units); i++) {
+        const double value = number * units[i].ns;
+        if (strcmp(units[i].name, end) || !(value >= 1) || value > 1e17) continue;
+        *ns = llrint(value);
+        return true;
+    }
+    return false;
+}
+
+/* --- where it goes --- */
+
+bool cut_possible(const char *command, const char *to)
+{
+    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
+    static struct cs_claim claim;
+    const size_t n = strlen(to);
+    if (!((n > 5 && !strcmp(to + n - 5, ".json")) || (n > 8 && !strcmp(to + n - 8, ".json.gz"))))
+        return complain(command, "-o %s: allowed is a path ending in .json or .json.gz", to), false;
+    if (cs_claim(&claim, to, 0, &zlib)) return cs_claim_drop(&claim), true;
+    int length;
+    const char *why = out_refusal(&claim, &length);
+    return complain(command, "-o %s: cannot be written: %.*s", to, length, why), false;
+}
+
+static bool is_the_trace(const char *command, const char *to, int trace, const char *name)
+{
+    struct stat a, b;
+    if (stat(to, &a) || fstat(trace, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino) return false;
+    return complain(command, "-o %s: the process itself writes to %s; name another file", to, name), true;
+}
+
+/* --- files as they are at one moment --- */
+
+static int scratch(const char *to)
+{
+    char folder[TRACE_ROOM];
+    snprintf(folder, sizeof folder, "%s", to);
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = 0;
+    const int fd = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return fd >= 0 ? fd : memfd_create("custream", MFD_CLOEXEC);
+}
+
+/* The bytes from `at` to `end`, to the same place. */
+static bool copy_bytes(int from, int to, off_t at, off_t end)
+{
+    static char bytes[256 * 1024];
+    while (at < end) {
+        const ssize_t got = pread(from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
+        if (got <= 0) return !got;
+        for (ssize_t done = 0, n; done < got; done += n)
+            if ((n = pwrite(to, bytes + done, (size_t)(got - done), at + done)) <= 0) return false;
+        at += got;
+    }
+    return true;
+}
+
+/* Times of files go in steps of a few milliseconds: one that was written just now may be written again and seem the same. */
+static bool is_at_rest(const struct stat *before, const struct stat *after, bool patient)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t age = (int64_t)(now.tv_sec - after->st_mtim.tv_sec) * 1000000000 + now.tv_nsec - after->st_mtim.tv_nsec;
+    const bool same = before->st_size == after->st_size && before->st_mtim.tv_sec == after->st_mtim.tv_sec && before->st_mtim.tv_nsec == after->st_mtim.tv_nsec;
+    return same && (!patient || age > 2 * PAUSE_NS);
+}
+
+/* The file as it is at one moment, of which `sure` bytes never change. What is behind them, the last events and the trailer, is copied until nobody has
+ * written meanwhile. -1 with errno. */
+static int snapshot(int file, off_t sure, const char *to)
+{
+    struct stat before, after;
+    const int fd = scratch(to);
+    bool good = fd >= 0 && copy_bytes(file, fd, 0, sure), done = false;
+    for (int try = 0; try < TRIES && good && !done; try++) {
+        if (try) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+        good = !fstat(file, &before) && !ftruncate(fd, sure) && copy_bytes(file, fd, sure, before.st_size) && !fstat(file, &after);
+        done = good && is_at_rest(&before, &after, try < TRIES / 2);
+    }
+    if (done) return fd;
+    if (good) errno = EBUSY;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    return errno = error, -1;
+}
+
+/* --- the files of one process --- */
+
+struct taken {
+    char **paths, **shown; /* /proc/self/fd/N, and the name that it stands for */
+    int *fds;
+    size_t count, capacity[3];
+};
+
+static void take(struct taken *taken, int fd, const char *name)
+{
+    char path[FD_ROOM];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    taken->paths = array_room(taken->paths, taken->count, &taken->capacity[0], sizeof *taken->paths);
+    taken->shown = array_room(taken->shown, taken->count, &taken->capacity[1], sizeof *taken->shown);
+    taken->fds = array_room(taken->fds, taken->count, &taken->capacity[2], sizeof *taken->fds);
+    taken->fds[taken->count] = fd;
+    if (!(taken->paths[taken->count] = strdup(path)) || !(taken->shown[taken->count] = strdup(name))) out_of_memory();
+    taken->count++;
+}
+
+static void taken_free(struct taken *taken)
+{
+    for (size_t i = 0; i < taken->count; i++) {
+        close(taken->fds[i]);
+        free(taken->paths[i]);
+        free(taken->shown[i]);
+    }
+    free(taken->paths);
+    free(taken->shown);
+    free(taken->fds);
+}
+
+/* "trace.7.json" of "trace.json", and "trace.7-4711.json": parts that have ended. */
+static bool is_part(const char *name, const char *stem, const char *extension)
+{
+    const size_t n = strlen(stem);
+    if (strncmp(name, stem, n) || name[n] != '.' || !isdigit((unsigned char)name[n + 1])) return false;
+    const char *at = name + n + 1 + strspn(name + n + 1, "0123456789");
+    if (*at == '-') at += 1 + strspn(at + 1, "0123456789-");
+    return !strcmp(at, extension);
+}
+
+/* The header's first line, which has the time base: parts of one process have the same. */
+static bool time_base(int fd, char base[32])
+{
+    char path[FD_ROOM];
+    struct reader reader;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    bool found = reader_open(&reader, path) && reader_next(&reader) > 0;
+    const char *at = found ? strstr(reader.line, "\"baseTimeNanoseconds\":") : NULL;
+    found = at && sscanf(at + strlen("\"baseTimeNanoseconds\":"), "%31[0-9]", base) == 1;
+    reader_close(&reader);
+    return found;
+}
+
+/* Parts that ended in that time or later. One that goes away meanwhile was the oldest. */
+static void take_parts(struct taken *taken, const struct extract *extract, const char *path, int newest)
+{
+    char stem[TRACE_ROOM], pattern[TRACE_ROOM + 8], own[32], its[32];
+    struct stat about;
+    glob_t found;
+    const char *extension = strstr(strrchr(path, '/') ? strrchr(path, '/') : path, ".json");
+    if (!extension || !time_base(newest, own)) return;
+    while (strstr(extension + 1, ".json")) extension = strstr(extension + 1, ".json");
+    snprintf(stem, sizeof stem, "%.*s", (int)(extension - path), path);
+    snprintf(pattern, sizeof pattern, "%s.[0-9]*%s", stem, extension);
+    if (glob(pattern, GLOB_NOSORT, NULL, &found)) return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const int fd = is_part(found.gl_pathv[i], stem, extension) ? open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC) : -1;
+        const bool late = fd >= 0 && !fstat(fd, &about) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
+        if (late && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, found.gl_pathv[i]);
+        else if (fd >= 0) close(fd);
+    }
+    globfree(&found);
+}
+
+/* How much of the newest part is sure, asked again once it is open: it may have become another file in between. */
+static bool still_sure(const struct extract *extract)
+{
+    struct peer peer;
+    struct about about;
+    if (!extract->events_end) return true;
+    bool sure = peer_find(&peer, extract->pid) && peer_ask(&peer, "about") && peer_hear_about(&peer, &about, 0);
+    if (peer.fd >= 0) peer_close(&peer);
+    return !sure || about.events_end >= extract->events_end; /* it has ended: nothing changes any more */
+}
+
+static bool extract_take(const char *command, const char *to, struct taken *taken, const struct extract *extract)
+{
+    char path[TRACE_ROOM];
+    trace_path(path, extract->pid, extract->trace);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return complain(command, "%s: %s", extract->trace, strerror(errno)), false;
+    const bool bad = is_the_trace(command, to, file, extract->trace);
+    const int fd = bad ? -1 : snapshot(file, still_sure(extract) ? (off_t)extract->events_end : 0, to);
+    if (fd >= 0) {
+        if (extract->parts) take_parts(taken, extract, path, file);
+        take(taken, fd, extract->trace);
+    } else if (!bad) complain(command, "%s: %s", extract->trace, strerror(errno));
+    close(file);
+    return fd >= 0;
+}
+
+bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count, struct cut *cut)
+{
+    struct taken taken = {0};
+    bool good = true;
+    *cut = (struct cut){.from = INT64_MAX, .until = INT64_MIN};
+    for (size_t i = 0; i < count && good; i++) {
+        if (extracts[i].from < cut->from) cut->from = extracts[i].from;
+        if (extracts[i].until > cut->until) cut->until = extracts[i].until;
+        good = extract_take(command, to, &taken, &extracts[i]);
+    }
+    good = good && merge_between(to, taken.paths, taken.shown, taken.count, cut->from, cut->until, &cut->begin);
+    taken_free(&taken);
+    return good;
+}
+
+bool copy_write(const char *command, const char *to, const struct extract *extract)
+{
+    struct taken taken = {0};
+    struct reader reader;
+    struct out out;
+    const char *at;
+    size_t length;
+    int got = -1;
+    if (!extract_take(command, to, &taken, &(struct extract){.pid = extract->pid, .trace = extract->trace})) return false;
+    if (!reader_open(&reader, taken.paths[0])) complain(command, "%s: %s", extract->trace, reader.error);
+    else if (out_open(&out, to, taken.paths, 1)) {
+        while ((got = reader_bytes(&reader, &at, &length)) > 0) out_put(&out, at, length);
+        if (got < 0 && reader.cut) got = 0; /* it was killed while it wrote, and its file ends there */
+        if (got < 0) complain(command, "%s: %s", extract->trace, reader.error);
+        if (!out_close(&out, !got)) got = -1;
+    }
+    reader_close(&reader);
+    taken_free(&taken);
+    return !got;
+}

@@ -1,0 +1,36 @@
+/*
+ * A span of time out of the files of processes that go on: what custream record -o and dump write. Files are taken as they are at one moment, while
+ * their processes write.
+ */
+#ifndef CS_LIVE_CUT_H
+#define CS_LIVE_CUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of one process. */
+struct extract {
+    int pid;
+    const char *trace;             /* as the process knows it */
+    unsigned long long events_end; /* so many of its bytes never change; 0: none is sure */
+    unsigned parts;                /* how many it keeps; 0: it has one file */
+    int64_t from, until;           /* of the wall clock, in ns */
+};
+
+/* Whether a file can be made there; false: the complaint was printed. Leaves nothing. */
+bool cut_possible(const char *command, const char *to);
+/* What came of it: ns of the wall clock; begin: of the first event that was there, in the time or before it. */
+struct cut {
+    int64_t begin, from, until;
+};
+
+/* All of them in one timeline (docs/merge.md), from the first `from` to the last `until`. False: the complaint was printed. */
+bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count, struct cut *cut);
+/* The whole file of a process that records no more: a copy. */
+bool copy_write(const char *command, const char *to, const struct extract *extract);
+
+/* "5s", "500ms", "2m", "0.5": false for anything else, and for nothing. */
+bool duration_read(const char *text, int64_t *ns);
+
+#endif

@@ -1,0 +1,120 @@
+/* custream dump: what processes recorded last, out of the files that they keep. They go on as before. */
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/live/choose.h"
+#include "tools/custream/live/cut.h"
+#include "tools/custream/report/output.h"
+
+#include <stdlib.h>
+
+static const char NAME[] = "custream dump";
+
+void dump_usage(void)
+{
+    puts("usage: custream dump -p PID|--all|--rank=N|--program=NAME [--last=10s] [-o FILE]\n\n"
+         "Writes what processes recorded last, out of the files that they keep, of several in one timeline. The processes record\n"
+         "on. Start one that keeps its newest 512 MiB at most, however long it runs, by\n\n"
+         "    custream run --trace-max=256M,rotate -- PROGRAM\n\n"
+         CHOOSE_USAGE
+         "  -l, --last=TIME      how much: seconds, or with ms, s, m, h; 10s without it\n"
+         "  -o, --output=FILE    where it goes; custream-dump-PID.json without it, of several processes custream-dump.json\n\n"
+         "Exit status: 0 written; 1 written, but not of all processes; 2 nothing was written, or wrong usage.");
+}
+
+struct request {
+    struct choice choice;
+    int64_t last;
+    const char *to;
+};
+
+/* All that it has recorded is in its file, which is known. */
+static bool bring_up_to_date(struct listener *listener, struct about *about)
+{
+    static char answer[CS_CONTROL_ANSWER];
+    struct peer *peer = &listener->peer;
+    bool good = peer_find(peer, peer->pid) && peer_ask(peer, "flush") && peer_hear(peer, answer, 0);
+    if (peer->fd >= 0) peer_close(peer);
+    good = good && peer_ask(peer, "about") && peer_hear_about(peer, about, 0);
+    if (peer->fd >= 0) peer_close(peer);
+    if (!good) return complain(NAME, "%s", peer->error), false;
+    if (*about->trace) return true;
+    return complain(NAME, "process %d (%s) has recorded nothing, so there is nothing to dump; 'custream record' has it record", peer->pid, listener->command), false;
+}
+
+static struct extract extract_of(const struct request *request, const struct listener *listener, const struct about *about)
+{
+    return (struct extract){.pid = listener->peer.pid,
+                            .trace = about->trace,
+                            .events_end = about->events_end,
+                            .parts = about->parts,
+                            .from = (int64_t)about->now - request->last,
+                            .until = (int64_t)about->now};
+}
+
+/* What stands in the file may be less than was asked for. */
+static void reach_print(const struct request *request, const struct cut *cut)
+{
+    const double seconds = (double)(cut->until - cut->begin) * 1e-9, asked = (double)request->last * 1e-9;
+    if (seconds < asked - 1) complain(NAME, "%.1f s were asked for; what is kept goes back %.1f s (CUSTREAM_TRACE_MAX)", asked, seconds > 0 ? seconds : 0);
+}
+
+static int dump_chosen(const struct request *request, const struct listeners *chosen)
+{
+    struct extract *extracts = calloc(chosen->count, sizeof *extracts);
+    struct about *abouts = calloc(chosen->count, sizeof *abouts);
+    size_t count = 0;
+    struct cut cut;
+    char own[64] = "custream-dump.json";
+    if (!extracts || !abouts) out_of_memory();
+    for (size_t i = 0; i < chosen->count; i++) {
+        if (!bring_up_to_date(chosen->each[i], &abouts[count])) continue;
+        extracts[count] = extract_of(request, chosen->each[i], &abouts[count]);
+        count++;
+    }
+    if (count && chosen->count == 1) snprintf(own, sizeof own, "custream-dump-%d.json", chosen->each[0]->peer.pid);
+    const char *to = request->to ? request->to : own;
+    const bool written = count && (request->to || cut_possible(NAME, to)) && cut_write(NAME, to, extracts, count, &cut);
+    if (written) {
+        reach_print(request, &cut);
+        printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to, (double)request->last * 1e-9, count, count == 1 ? "" : "es", to);
+    }
+    free(extracts);
+    free(abouts);
+    return !written ? STATUS_UNUSABLE : count < chosen->count ? STATUS_BROKEN : STATUS_OK;
+}
+
+static int request_read(struct request *request, int argc, char **argv)
+{
+    enum { OPTION_HELP = 'h', OPTION_LAST = 'l', OPTION_TO = 'o' };
+    static const struct option options[] = {CHOOSE_OPTIONS,
+                                            {"last", required_argument, NULL, OPTION_LAST},
+                                            {"output", required_argument, NULL, OPTION_TO},
+                                            {"help", no_argument, NULL, OPTION_HELP},
+                                            {0}};
+    int option;
+    while ((option = flags_next(argc, argv, "p:l:o:h", options, NULL)) != -1) {
+        if (option == OPTION_HELP) return dump_usage(), -1;
+        if (option == '?') return STATUS_UNUSABLE;
+        if (option == OPTION_TO) request->to = optarg;
+        else if (option != OPTION_LAST) {
+            if (!choice_take(NAME, &request->choice, option, optarg)) return STATUS_UNUSABLE;
+        } else if (!duration_read(optarg, &request->last))
+            return complain(NAME, "--last=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", optarg);
+    }
+    if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID", argv[optind]);
+    if (!choice_good(NAME, &request->choice)) return STATUS_UNUSABLE;
+    return !request->to || cut_possible(NAME, request->to) ? STATUS_OK : STATUS_UNUSABLE;
+}
+
+int command_dump(int argc, char **argv)
+{
+    struct request request = {.last = INT64_C(10000000000)};
+    struct listeners chosen;
+    argv[0] = (char[]){"custream dump"};
+    int status = request_read(&request, argc, argv);
+    if (status != STATUS_OK) return status < 0 ? STATUS_OK : status;
+    if (choice_find(NAME, &request.choice, &chosen)) status = dump_chosen(&request, &chosen);
+    else status = STATUS_UNUSABLE;
+    listeners_free(&chosen);
+    return status;
+}

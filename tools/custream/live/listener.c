@@ -1,0 +1,131 @@
+#define _GNU_SOURCE
+#include "tools/custream/live/listener.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/custream/command.h"
+
+enum { PATIENCE_MS = 3000 };
+
+/* --- who it is --- */
+
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Words of its command line, each with its NUL, and one more NUL. */
+static void command_line(int pid, char *text, size_t room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    FILE *file = fopen(path, "re");
+    const size_t n = file ? fread(text, 1, room - 2, file) : 0;
+    if (file) fclose(file);
+    text[n] = text[n + 1] = 0;
+}
+
+/* The first word behind the program that is no option; "" if there is none. */
+static const char *first_argument(const char *line)
+{
+    for (line += strlen(line) + 1; *line == '-'; line += strlen(line) + 1) continue;
+    return last_name(line);
+}
+
+static void command_note(struct listener *listener)
+{
+    char line[4096];
+    command_line(listener->peer.pid, line, sizeof line);
+    const char *program = listener->answers ? listener->about.program : last_name(line), *argument = *line ? first_argument(line) : "";
+    snprintf(listener->command, sizeof listener->command, "%.60s%s%.32s", program, *argument ? " " : "", argument);
+    for (char *at = listener->command; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f) *at = '?';
+}
+
+bool listener_is_named(const struct listener *listener, const char *name)
+{
+    char line[4096];
+    command_line(listener->peer.pid, line, sizeof line);
+    const char *names[] = {listener->answers ? listener->about.program : "", last_name(line), *line ? first_argument(line) : ""};
+    for (size_t i = 0; i < CS_COUNT(names); i++)
+        if (*names[i] && !fnmatch(name, names[i], 0)) return true;
+    return false;
+}
+
+/* --- all of them --- */
+
+struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    listeners->each = array_room(listeners->each, listeners->count, &listeners->capacity, sizeof *listeners->each);
+    if (!listener) out_of_memory();
+    listeners->each[listeners->count++] = listener;
+    listener->peer = *peer;
+    command_note(listener);
+    return listener;
+}
+
+static void listener_ask(void *of, struct peer *found)
+{
+    struct listener *listener = listeners_add(of, found);
+    struct peer *peer = &listener->peer;
+    if (peer_is_stopped(peer->pid)) snprintf(peer->error, sizeof peer->error, "process %d is stopped", peer->pid);
+    else listener->answers = peer_ask(peer, "about") && peer_hear_about(peer, &listener->about, PATIENCE_MS);
+    peer_close(peer);
+    command_note(listener);
+}
+
+static int by_pid(const void *left, const void *right)
+{
+    const struct listener *const *a = left, *const *b = right;
+    return ((*a)->peer.pid > (*b)->peer.pid) - ((*a)->peer.pid < (*b)->peer.pid);
+}
+
+void listeners_find(struct listeners *listeners)
+{
+    *listeners = (struct listeners){0};
+    peers_each(listener_ask, listeners);
+    if (listeners->count) qsort(listeners->each, listeners->count, sizeof *listeners->each, by_pid);
+}
+
+void listeners_free(struct listeners *listeners)
+{
+    for (size_t i = 0; i < listeners->count; i++) free(listeners->each[i]);
+    free(listeners->each);
+}
+
+/* --- its file --- */
+
+const char *trace_path(char path[TRACE_ROOM], int pid, const char *trace)
+{
+    struct stat own, its;
+    char root[64];
+    snprintf(root, sizeof root, "/proc/%d/root", pid);
+    const bool other = !stat("/", &own) && !stat(root, &its) && (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
+    snprintf(path, TRACE_ROOM, "%s%s", other ? root : "", trace);
+    return path;
+}
+
+long long listener_file_size(const struct listener *listener)
+{
+    struct stat about;
+    char path[TRACE_ROOM];
+    if (!listener->answers || !*listener->about.trace) return -1;
+    return stat(trace_path(path, listener->peer.pid, listener->about.trace), &about) ? -1 : (long long)about.st_size;
+}
+
+const char *size_text(char text[SIZE_ROOM], long long bytes)
+{
+    static const char units[] = "BKMGT";
+    double size = (double)bytes;
+    size_t unit = 0;
+    for (; size >= 1000 && unit < sizeof units - 2; unit++) size /= 1024;
+    if (bytes < 0) snprintf(text, SIZE_ROOM, "-");
+    else if (!unit) snprintf(text, SIZE_ROOM, "%lld", bytes);
+    else snprintf(text, SIZE_ROOM, "%.*f%c", size < 10, size, units[unit]);
+    return text;
+}

@@ -1,0 +1,262 @@
+#define _GNU_SOURCE
+#include "tools/custream/live/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATIENCE_MS = 20000, STOPPED_MS = 1000, LOOK_MS = 100 };
+
+static bool fail(struct peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(struct peer *peer, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(peer->error, sizeof peer->error, format, args);
+    va_end(args);
+    return false;
+}
+
+/* --- which process --- */
+
+/* A line of /proc/PID/status: the last word behind "Name:". False where there is none. */
+static bool status_number(int pid, const char *name, int *out)
+{
+    char path[64], line[256];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/status", pid);
+    FILE *file = fopen(path, "re");
+    while (file && !found && fgets(line, sizeof line, file)) {
+        if (strncmp(line, name, strlen(name)) || line[strlen(name)] != ':') continue;
+        char *last = strrchr(line, '\t');
+        found = last && sscanf(last, "%d", out) == 1;
+    }
+    if (file) fclose(file);
+    return found;
+}
+
+static char state_of(int pid)
+{
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    size_t n = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file) fclose(file);
+    text[n] = 0;
+    char *end = strrchr(text, ')');
+    return end && end[1] ? end[2] : 0;
+}
+
+bool peer_is_stopped(int pid)
+{
+    const char state = state_of(pid);
+    return state == 'T' || state == 't';
+}
+
+static bool namespace_of(int pid, const char *kind, char text[64])
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, kind);
+    ssize_t n = readlink(path, text, 63);
+    text[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
+/* Abstract sockets belong to a network namespace: into the process's, where that is another one. */
+static bool network_enter(struct peer *peer)
+{
+    char own[64], its[64], path[64];
+    if (!namespace_of(getpid(), "net", own) || !namespace_of(peer->pid, "net", its) || !strcmp(own, its)) return true;
+    snprintf(path, sizeof path, "/proc/%d/ns/net", peer->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = fd >= 0 && !setns(fd, CLONE_NEWNET);
+    if (fd >= 0) close(fd);
+    return ok || fail(peer, "process %d has a network of its own (a container's): run this command in there, or as root", peer->pid);
+}
+
+bool peer_find(struct peer *peer, int pid)
+{
+    int group = pid;
+    *peer = (struct peer){.pid = pid, .own_pid = pid, .fd = -1};
+    if (access("/proc/self/status", R_OK)) return true; /* no /proc: nothing is known beforehand */
+    if (!status_number(pid, "Tgid", &group)) return fail(peer, "no process %d", pid);
+    peer->pid = group; /* of a thread's number, its process */
+    if (!status_number(group, "NSpid", &peer->own_pid)) peer->own_pid = group;
+    if (!namespace_of(group, "pid", peer->namespace_))
+        return errno == EACCES || errno == EPERM ? fail(peer, "process %d: not permitted", pid) : fail(peer, "no process %d", pid);
+    return network_enter(peer);
+}
+
+/* Why nobody listens. */
+static bool nobody(struct peer *peer)
+{
+    char path[64], line[PATH_MAX + 128];
+    bool preloaded = false;
+    if (state_of(peer->pid) == 'Z') return fail(peer, "process %d has ended", peer->pid);
+    snprintf(path, sizeof path, "/proc/%d/maps", peer->pid);
+    FILE *file = fopen(path, "re");
+    while (file && !preloaded && fgets(line, sizeof line, file)) preloaded = strstr(line, "/libcustream_shim");
+    if (file) fclose(file);
+    if (preloaded)
+        return fail(peer, "process %d does not listen: it has called no CUDA yet, or CUSTREAM_CTL or CUSTREAM_TRACE=off keeps it from that", peer->pid);
+    return fail(peer, "process %d does not run under custream", peer->pid);
+}
+
+/* --- asking --- */
+
+static long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Anybody may take a name: only the process itself is to be told. */
+static bool is_the_process(struct peer *peer)
+{
+    struct ucred its;
+    socklen_t size = sizeof its;
+    if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size)) return true;
+    return its.pid == peer->pid || !its.pid || fail(peer, "process %d does not listen: process %d has taken its place", peer->pid, (int)its.pid);
+}
+
+static bool connect_to(struct peer *peer)
+{
+    struct sockaddr_un address;
+    socklen_t length = cs_control_address(&address, peer->own_pid, peer->namespace_);
+    peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (peer->fd < 0) return fail(peer, "%s", strerror(errno));
+    for (long until = now_ms() + PATIENCE_MS; connect(peer->fd, (struct sockaddr *)&address, length);) {
+        if (errno == ECONNREFUSED) return nobody(peer);
+        if (errno == EACCES || errno == EPERM) return fail(peer, "process %d: not permitted", peer->pid);
+        if (errno != EAGAIN) return fail(peer, "process %d: %s", peer->pid, strerror(errno));
+        if (now_ms() > until) return fail(peer, "process %d: too many ask it at once", peer->pid);
+        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    }
+    return is_the_process(peer);
+}
+
+bool peer_ask(struct peer *peer, const char *request)
+{
+    if (peer->fd < 0 && !connect_to(peer)) return false;
+    if (send(peer->fd, request, strlen(request), MSG_NOSIGNAL) >= 0 || errno == EPIPE || errno == ECONNRESET) return true;
+    return fail(peer, "process %d: %s", peer->pid, strerror(errno));
+}
+
+bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER], int patience_ms)
+{
+    struct pollfd one = {.fd = peer->fd, .events = POLLIN};
+    const long patience = patience_ms ? patience_ms : PATIENCE_MS;
+    for (long began = now_ms(), waited = 0; poll(&one, 1, LOOK_MS) <= 0; waited = now_ms() - began) {
+        if (waited > STOPPED_MS && peer_is_stopped(peer->pid)) return fail(peer, "process %d is stopped; nothing was done", peer->pid);
+        if (waited > patience) return fail(peer, "process %d does not answer", peer->pid);
+    }
+    ssize_t n = recv(peer->fd, answer, CS_CONTROL_ANSWER - 1, 0);
+    if (n <= 0) return fail(peer, "process %d ended before it answered", peer->pid);
+    answer[n] = 0;
+    answer[strcspn(answer, "\n")] = 0;
+    return true;
+}
+
+void peer_close(struct peer *peer)
+{
+    if (peer->fd >= 0) close(peer->fd);
+    peer->fd = -1;
+}
+
+/* --- what it says of itself --- */
+
+/* The value of a field; "" where an older version does not tell it. */
+static const char *field(const struct about *about, const char *name)
+{
+    const size_t n = strlen(name);
+    for (const char *at = about->line; *at; at += strlen(at) + 1)
+        if (!strncmp(at, name, n) && at[n] == '=') return at + n + 1;
+    return "";
+}
+
+bool about_read(struct about *about, const char *answer)
+{
+    const size_t length = strlen(answer);
+    if (strncmp(answer, "ok\t", 3) || length + 2 > sizeof about->line) return false;
+    memcpy(about->line, answer, length + 1);
+    about->line[length + 1] = 0; /* an empty field ends them */
+    for (char *tab = about->line; (tab = strchr(tab, '\t'));) *tab++ = 0;
+    about->pid = atoi(field(about, "pid"));
+    about->rank = atoi(field(about, "rank"));
+    about->recording = *field(about, "recording") == '1';
+    about->full = *field(about, "full") == '1';
+    about->recorded = strtoull(field(about, "recorded"), NULL, 10);
+    about->lost = strtoull(field(about, "lost"), NULL, 10);
+    about->works = strtoull(field(about, "works"), NULL, 10);
+    about->events_end = strtoull(field(about, "events_end"), NULL, 10);
+    about->now = strtoull(field(about, "now"), NULL, 10);
+    about->streams = (unsigned)strtoul(field(about, "streams"), NULL, 10);
+    about->parts = (unsigned)strtoul(field(about, "parts"), NULL, 10);
+    about->program = field(about, "program");
+    about->gpu = field(about, "gpu");
+    about->why_not = field(about, "why_not");
+    about->trace = field(about, "trace");
+    return true;
+}
+
+bool peer_hear_about(struct peer *peer, struct about *about, int patience_ms)
+{
+    static char answer[CS_CONTROL_ANSWER];
+    if (!peer_hear(peer, answer, patience_ms)) return false;
+    if (about_read(about, answer)) return true;
+    if (strstr(answer, "is nothing that this version knows")) return fail(peer, "process %d runs under another version of custream", peer->pid);
+    return fail(peer, "process %d: %s", peer->pid, strncmp(answer, "error ", 6) ? answer : answer + 6);
+}
+
+/* --- all of them --- */
+
+/* The name is that of the process which has it: its number there, and its pid namespace. */
+static bool is_listener(struct peer *peer, const char *name)
+{
+    struct ucred its;
+    struct peer real;
+    socklen_t size = sizeof its;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path + 1, name, strlen(name));
+    const socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+    if (connect(peer->fd, (struct sockaddr *)&address, length)) return false;
+    if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size) || its.pid <= 0) return false; /* in a pid namespace that is not seen from here */
+    if (geteuid() && its.uid != geteuid()) return false;
+    if (!peer_find(&real, (int)its.pid) || cs_control_address(&address, real.own_pid, real.namespace_) != length || strcmp(address.sun_path + 1, name)) return false;
+    const int fd = peer->fd;
+    *peer = real;
+    peer->fd = fd;
+    return true;
+}
+
+static void listener_look(const char *name, void (*found)(void *of, struct peer *peer), void *of)
+{
+    struct peer peer = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    if (peer.fd < 0) return;
+    if (strlen(name) < sizeof((struct sockaddr_un *)NULL)->sun_path && is_listener(&peer, name)) found(of, &peer);
+    else peer_close(&peer);
+}
+
+void peers_each(void (*found)(void *of, struct peer *peer), void *of)
+{
+    enum { LISTENING = 0x10000 }; /* SO_ACCEPTCON among the flags of a row */
+    FILE *file = fopen("/proc/net/unix", "re");
+    char *line = NULL;
+    size_t room = 0;
+    while (file && getline(&line, &room, file) > 0) {
+        unsigned flags = 0;
+        int at = 0;
+        if (sscanf(line, "%*s %*s %*s %x %*s %*s %*s @%n", &flags, &at) != 1 || !at || !(flags & LISTENING)) continue;
+        line[strcspn(line, "\n")] = 0;
+        if (!strncmp(line + at, "custream/", 9)) listener_look(line + at, found, of);
+    }
+    free(line);
+    if (file) fclose(file);
+}

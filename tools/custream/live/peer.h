@@ -1,0 +1,47 @@
+/*
+ * A process that runs under custream, and how it is asked: the client's side of shim/base/control.h. What goes wrong is a text in `error`, for whoever
+ * asked to print or to drop.
+ */
+#ifndef CS_LIVE_PEER_H
+#define CS_LIVE_PEER_H
+
+#include <stdbool.h>
+
+#include "shim/base/control.h"
+
+struct peer {
+    int pid;     /* as this command knows it */
+    int own_pid; /* as the process knows itself: in its pid namespace */
+    char namespace_[64];
+    int fd;      /* the connection; -1: there is none */
+    char error[512];
+};
+
+/* What a process says of itself; texts stand in `line`. */
+struct about {
+    int pid, rank; /* pid: as the process knows itself. rank -1: it has none */
+    bool recording, full; /* full: its file takes no more */
+    unsigned long long recorded, lost, works, events_end, now;
+    unsigned streams, parts;
+    const char *program, *gpu, *why_not, *trace; /* trace "": there is no file */
+    char line[CS_CONTROL_ANSWER];
+};
+
+/* Of a thread's number, its process. */
+bool peer_find(struct peer *peer, int pid);
+/* Sends a request over a new connection. */
+bool peer_ask(struct peer *peer, const char *request);
+/* The next answer without its newline; waits for 20 seconds, or `patience_ms` if that is not 0. */
+bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER], int patience_ms);
+/* The next answer is one to about, record or end. False: it is another, or there is none. */
+bool peer_hear_about(struct peer *peer, struct about *about, int patience_ms);
+bool peer_is_stopped(int pid);
+void peer_close(struct peer *peer);
+
+/* Takes over an answer; false: it is none of these. */
+bool about_read(struct about *about, const char *answer);
+
+/* Every process that listens in this network, this user's (for root anybody's): `found` is called with each, connected and not asked yet. */
+void peers_each(void (*found)(void *of, struct peer *peer), void *of);
+
+#endif

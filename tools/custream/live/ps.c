@@ -1,0 +1,150 @@
+/* custream ps: which processes listen, and what they record. */
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/live/listener.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+
+enum { PS_VERSION = 1 }; /* of the JSON: grows when a member goes away or means something else */
+
+void ps_usage(void)
+{
+    puts("usage: custream ps [--json]\n\n"
+         "Lists the processes of this user that listen, that is, that 'custream record', 'dump' and 'ctl' can reach: whether they\n"
+         "record and why not, how many calls were recorded so far, and the file. Root sees those of all users.\n\n"
+         "  --json   for scripts; docs/command.md has its form\n\n"
+         "A process listens once it has called CUDA, where something is recorded or changed (CUSTREAM_CTL).\n"
+         "Exit status: 0, also where none listens; 2 wrong usage.");
+}
+
+/* --- for people --- */
+
+enum { PID, RANK, PROGRAM, RECORDING, CALLS, SIZE, FILE_, COLUMNS };
+
+static char *copy(const char *text)
+{
+    char *made = strdup(text);
+    if (!made) out_of_memory();
+    return made;
+}
+
+static void cells_make(char *cells[COLUMNS], const struct listener *listener)
+{
+    char number[32], state[256], size[SIZE_ROOM];
+    const struct about *about = &listener->about;
+    const bool answers = listener->answers;
+    snprintf(number, sizeof number, "%d", listener->peer.pid);
+    cells[PID] = copy(number);
+    snprintf(number, sizeof number, "%d", about->rank);
+    cells[RANK] = copy(answers && about->rank >= 0 ? number : "-");
+    cells[PROGRAM] = copy(listener->command);
+    if (!answers) snprintf(state, sizeof state, "not known (%.200s)", listener->peer.error);
+    else if (about->recording) snprintf(state, sizeof state, "on");
+    else snprintf(state, sizeof state, "off (%.200s)", about->why_not);
+    cells[RECORDING] = copy(state);
+    snprintf(number, sizeof number, "%llu", about->recorded);
+    cells[CALLS] = copy(answers ? number : "-");
+    cells[SIZE] = copy(size_text(size, listener_file_size(listener)));
+    cells[FILE_] = copy(answers && *about->trace ? about->trace : "-");
+}
+
+static void row_print(char *const cells[COLUMNS], const int width[COLUMNS])
+{
+    for (int c = 0; c < FILE_; c++) {
+        const bool number = c == PID || c == RANK || c == CALLS || c == SIZE;
+        printf("%*s  ", number ? width[c] : -width[c], cells[c]);
+    }
+    puts(cells[FILE_]);
+}
+
+static void table_print(const struct listeners *listeners)
+{
+    char *const heads[COLUMNS] = {"PID", "RANK", "PROGRAM", "RECORDING", "CALLS", "SIZE", "FILE"};
+    char *(*rows)[COLUMNS] = calloc(listeners->count, sizeof *rows);
+    int width[COLUMNS];
+    if (!rows) out_of_memory();
+    for (int c = 0; c < COLUMNS; c++) width[c] = (int)strlen(heads[c]);
+    for (size_t i = 0; i < listeners->count; i++) {
+        cells_make(rows[i], listeners->each[i]);
+        for (int c = 0; c < COLUMNS; c++)
+            if (width[c] < (int)strlen(rows[i][c])) width[c] = (int)strlen(rows[i][c]);
+    }
+    row_print(heads, width);
+    for (size_t i = 0; i < listeners->count; i++) {
+        row_print(rows[i], width);
+        for (int c = 0; c < COLUMNS; c++) free(rows[i][c]);
+    }
+    free(rows);
+}
+
+/* --- for scripts --- */
+
+static cJSON *text_or_null(bool known, const char *text) { return known && *text ? cJSON_CreateString(text) : cJSON_CreateNull(); }
+static cJSON *number_or_null(bool known, double number) { return known ? cJSON_CreateNumber(number) : cJSON_CreateNull(); }
+
+static void listener_write(const struct listener *listener)
+{
+    const struct about *about = &listener->about;
+    const bool answers = listener->answers;
+    const long long size = listener_file_size(listener);
+    const struct {
+        const char *name;
+        cJSON *value;
+    } members[] = {
+        {"pid", cJSON_CreateNumber(listener->peer.pid)},
+        {"rank", number_or_null(answers && about->rank >= 0, about->rank)},
+        {"program", text_or_null(answers, about->program)},
+        {"command", cJSON_CreateString(listener->command)},
+        {"recording", answers ? cJSON_CreateBool(about->recording) : cJSON_CreateNull()},
+        {"why_not", text_or_null(true, answers ? about->why_not : listener->peer.error)},
+        {"file", text_or_null(answers, about->trace)},
+        {"size", number_or_null(size >= 0, (double)size)},
+        {"calls", number_or_null(answers, (double)about->recorded)},
+        {"lost", number_or_null(answers, (double)about->lost)},
+        {"gpu_operations", number_or_null(answers, (double)about->works)},
+        {"streams", number_or_null(answers, about->streams)},
+        {"gpu_times", text_or_null(answers, about->gpu)},
+    };
+    cJSON *row = cJSON_CreateObject();
+    for (size_t i = 0; i < CS_COUNT(members); i++)
+        if (!cJSON_AddItemToObject(row, members[i].name, members[i].value)) out_of_memory();
+    char *text = cJSON_PrintUnformatted(row);
+    if (!text) out_of_memory();
+    fputs(text, stdout);
+    cJSON_free(text);
+    cJSON_Delete(row);
+}
+
+static void listeners_write(const struct listeners *listeners)
+{
+    printf("{\"custream_ps\":%d,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[", PS_VERSION);
+    for (size_t i = 0; i < listeners->count; i++) {
+        puts(i ? "," : "");
+        listener_write(listeners->each[i]);
+    }
+    puts("\n]}");
+}
+
+/* --- the command --- */
+
+int command_ps(int argc, char **argv)
+{
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+    struct listeners listeners;
+    bool json = false;
+    int option;
+    argv[0] = (char[]){"custream ps"};
+    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
+        if (option == '?') return STATUS_UNUSABLE;
+        if (option == 'h') return ps_usage(), STATUS_OK;
+        json = true;
+    }
+    if (optind < argc) return fputs("custream ps: takes nothing but --json\n", stderr), STATUS_UNUSABLE;
+    listeners_find(&listeners);
+    if (json) listeners_write(&listeners);
+    else if (listeners.count) table_print(&listeners);
+    else fputs("custream ps: no process of yours listens; one does once it calls CUDA under 'custream run'\n", stderr);
+    listeners_free(&listeners);
+    return STATUS_OK;
+}

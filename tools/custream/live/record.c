@@ -1,0 +1,256 @@
+/*
+ * custream record: opens a connection to each process that is to record, and keeps it. Each process records while its connection stays: so
+ * recording ends with this command however that ends.
+ */
+#define _GNU_SOURCE /* ppoll */
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/live/choose.h"
+#include "tools/custream/live/cut.h"
+#include "tools/custream/report/output.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char NAME[] = "custream record";
+
+void record_usage(void)
+{
+    puts("usage: custream record -p PID|--all|--rank=N|--program=NAME [--duration=5s] [-o FILE]\n\n"
+         "Has processes that run under custream record for that time, or until Ctrl-C, and says where the files are. Recording\n"
+         "ends with this command, also where it is killed. Start a process that records nothing until it is asked by\n\n"
+         "    custream run --window=ctl -- PROGRAM\n\n"
+         CHOOSE_USAGE
+         "  -d, --duration=TIME  seconds, or with ms, s, m, h; without it until Ctrl-C\n"
+         "  -o, --output=FILE    what was recorded in that time goes there too, of several processes in one timeline.\n"
+         "                       This command writes it: the processes need not be able to\n\n"
+         "Exit status: 0 recorded; 1 recorded, but not by all processes; 2 nothing was recorded, or wrong usage.");
+}
+
+/* One process. */
+struct recording {
+    struct listener *listener;
+    struct about begun, ended;
+    enum { WAITING, ASKED_TO_END, TOLD, GONE } state; /* TOLD: `ended` is known; GONE: the process has ended */
+    bool early; /* somebody else ended it */
+    double seconds;
+};
+
+struct request {
+    struct choice choice;
+    int64_t duration; /* 0: until Ctrl-C */
+    const char *to;
+};
+
+static volatile sig_atomic_t interrupted;
+static void interrupt(int number)
+{
+    interrupted = number;
+    signal(number, SIG_DFL); /* the second time it does not wait for anybody */
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* --- recording --- */
+
+static bool begin(struct recording *r)
+{
+    struct peer *peer = &r->listener->peer;
+    if (peer_find(peer, peer->pid) && peer_ask(peer, "record") && peer_hear_about(peer, &r->begun, 0)) return true;
+    complain(NAME, "%s", peer->error);
+    peer_close(peer);
+    return false;
+}
+
+/* It has said something, or has ended. */
+static void hear(struct recording *r, double since)
+{
+    struct peer *peer = &r->listener->peer;
+    r->early = r->state == WAITING;
+    r->seconds = now() - since;
+    r->state = peer_hear_about(peer, &r->ended, 0) ? TOLD : GONE;
+    peer_close(peer);
+}
+
+/* Until then, or until all have ended, or Ctrl-C where that is wanted. */
+static void wait_until(struct recording *all, size_t count, double since, double until, bool interruptible, const sigset_t *mask)
+{
+    struct pollfd *polled = calloc(count, sizeof *polled);
+    if (!polled) out_of_memory();
+    for (;;) {
+        size_t open = 0;
+        for (size_t i = 0; i < count; i++) {
+            polled[i] = (struct pollfd){.fd = all[i].listener->peer.fd, .events = POLLIN};
+            open += polled[i].fd >= 0;
+        }
+        const double left = until - now();
+        if (!open || left <= 0 || (interruptible && interrupted)) break;
+        const struct timespec time = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
+        if (ppoll(polled, (nfds_t)count, &time, mask) <= 0) continue;
+        for (size_t i = 0; i < count; i++)
+            if (polled[i].revents) hear(&all[i], since);
+    }
+    free(polled);
+}
+
+/* From the first request on they end the recording, and not this command; they come in while it waits alone. */
+static void signals_hold(sigset_t *before)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t mask;
+    sigemptyset(&mask);
+    for (size_t i = 0; i < CS_COUNT(ends); i++) {
+        sigaddset(&mask, ends[i]);
+        if (signal(ends[i], interrupt) == SIG_IGN) signal(ends[i], SIG_IGN);
+    }
+    sigprocmask(SIG_BLOCK, &mask, before);
+}
+
+static void record(struct recording *all, size_t count, int64_t duration, const sigset_t *before)
+{
+    enum { PATIENCE_S = 30 };
+    const double since = now();
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "%s: %zu process%s record%s; Ctrl-C ends it\n", NAME, count, count == 1 ? "" : "es", count == 1 ? "s" : "");
+    wait_until(all, count, since, duration ? since + (double)duration * 1e-9 : 1e18, true, before);
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].state != WAITING) continue;
+        all[i].state = ASKED_TO_END;
+        peer_ask(&all[i].listener->peer, "end");
+    }
+    wait_until(all, count, since, now() + PATIENCE_S, false, before);
+}
+
+/* --- what came of it --- */
+
+static struct extract extract_of(const struct recording *r)
+{
+    const bool told = r->state == TOLD;
+    return (struct extract){.pid = r->listener->peer.pid,
+                         .trace = told ? r->ended.trace : r->begun.trace,
+                         .events_end = told ? r->ended.events_end : 0,
+                         .parts = r->begun.parts,
+                         .from = (int64_t)r->begun.now,
+                         .until = told ? (int64_t)r->ended.now : INT64_MAX};
+}
+
+/* Its file has nothing but this recording, and nothing more will come now. */
+static bool is_all(const struct recording *r)
+{
+    const bool alone = !r->begun.recorded && !r->begun.parts;
+    return alone && (r->state == GONE || (r->state == TOLD && !r->ended.recording));
+}
+
+static bool output_write(const char *to, const struct recording *all, size_t count)
+{
+    struct extract *extracts = calloc(count, sizeof *extracts);
+    if (!extracts) out_of_memory();
+    for (size_t i = 0; i < count; i++) extracts[i] = extract_of(&all[i]);
+    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &(struct cut){0});
+    free(extracts);
+    return good;
+}
+
+static void counts_print(const char *path, unsigned long long calls, unsigned long long works, unsigned long long lost)
+{
+    printf("%s: %llu call%s, %llu GPU operation%s, ", path, calls, calls == 1 ? "" : "s", works, works == 1 ? "" : "s");
+    if (lost) printf("%llu lost", lost);
+    else fputs("nothing lost", stdout);
+}
+
+/* Lines on stderr about what did not go as it was asked for. Whether it did. */
+static bool notes_print(const struct recording *r, bool cut_short)
+{
+    const int pid = r->listener->peer.pid;
+    if (r->state == GONE) complain(NAME, "process %d (%s) ended after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
+    else if (r->state == ASKED_TO_END) complain(NAME, "process %d (%s) does not answer; its file is %s", pid, r->listener->command, r->begun.trace);
+    else if (r->ended.full) complain(NAME, "process %d (%s): its trace is full, so recording ended before; CUSTREAM_TRACE_MAX with rotate goes on", pid, r->listener->command);
+    else if (r->early && !cut_short) complain(NAME, "process %d (%s): custream ctl off ended it after %.1f s", pid, r->listener->command, r->seconds);
+    else return true;
+    return false;
+}
+
+static void closing_print(const struct recording *all, size_t count, const char *to)
+{
+    unsigned long long calls = 0, works = 0, lost = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct recording *r = &all[i];
+        if (r->state != TOLD) continue;
+        const unsigned long long own[] = {r->ended.recorded - r->begun.recorded, r->ended.works - r->begun.works, r->ended.lost - r->begun.lost};
+        calls += own[0], works += own[1], lost += own[2];
+        if (to) continue;
+        if (count > 1) printf("%d (%s): ", r->listener->peer.pid, r->listener->command);
+        counts_print(r->ended.trace, own[0], own[1], own[2]);
+        printf(".%s Open it: custream open %s\n", r->ended.recording ? " It goes on recording." : "", r->ended.trace);
+    }
+    if (!to) return;
+    counts_print(to, calls, works, lost);
+    printf(". Open it: custream open %s\n", to);
+}
+
+/* --- the command --- */
+
+static int request_read(struct request *request, int argc, char **argv)
+{
+    enum { OPTION_HELP = 'h', OPTION_DURATION = 'd', OPTION_TO = 'o' };
+    static const struct option options[] = {CHOOSE_OPTIONS,
+                                            {"duration", required_argument, NULL, OPTION_DURATION},
+                                            {"output", required_argument, NULL, OPTION_TO},
+                                            {"help", no_argument, NULL, OPTION_HELP},
+                                            {0}};
+    int option;
+    while ((option = flags_next(argc, argv, "p:d:o:h", options, NULL)) != -1) {
+        if (option == OPTION_HELP) return record_usage(), -1;
+        if (option == '?') return STATUS_UNUSABLE;
+        if (option == OPTION_TO) request->to = optarg;
+        else if (option != OPTION_DURATION) {
+            if (!choice_take(NAME, &request->choice, option, optarg)) return STATUS_UNUSABLE;
+        } else if (!duration_read(optarg, &request->duration))
+            return complain(NAME, "--duration=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", optarg);
+    }
+    if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID", argv[optind]);
+    if (!choice_good(NAME, &request->choice)) return STATUS_UNUSABLE;
+    return !request->to || cut_possible(NAME, request->to) ? STATUS_OK : STATUS_UNUSABLE;
+}
+
+static int record_chosen(const struct request *request, const struct listeners *chosen)
+{
+    struct recording *all = calloc(chosen->count + 1, sizeof *all);
+    size_t count = 0;
+    sigset_t before;
+    if (!all) out_of_memory();
+    signals_hold(&before);
+    for (size_t i = 0; i < chosen->count; i++) {
+        all[count].listener = chosen->each[i];
+        if (begin(&all[count])) count++;
+        else all[count] = (struct recording){0};
+    }
+    bool good = count == chosen->count;
+    if (count) record(all, count, request->duration, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    for (size_t i = 0; i < count; i++) good &= notes_print(&all[i], interrupted);
+    const bool written = count && (!request->to || output_write(request->to, all, count));
+    if (written) closing_print(all, count, request->to);
+    free(all);
+    return !written ? STATUS_UNUSABLE : good ? STATUS_OK : STATUS_BROKEN;
+}
+
+int command_record(int argc, char **argv)
+{
+    struct request request = {0};
+    struct listeners chosen;
+    argv[0] = (char[]){"custream record"};
+    int status = request_read(&request, argc, argv);
+    if (status != STATUS_OK) return status < 0 ? STATUS_OK : status;
+    if (choice_find(NAME, &request.choice, &chosen)) status = record_chosen(&request, &chosen);
+    else status = STATUS_UNUSABLE;
+    listeners_free(&chosen);
+    return status;
+}
