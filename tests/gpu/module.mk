@@ -13,7 +13,7 @@ GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_TOOLKIT)/include
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime between liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
-                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so libcupti_kinds.so shared_work null_stream graph_copies \
+                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so libcupti_kinds.so shared_work null_stream graph_copies late_graph crowd \
                                   planted planted-runtime libboth_ways.so cupti_calls hazards-static hazards-shared \
                                   $(foreach how,static shared static-ptds shared-ptds,default_stream-$(how)))
 
