@@ -69,8 +69,7 @@ typedef enum custream_status {
     CUSTREAM_DRIVER = 16                /* any other error of CUDA */
 } custream_status_t;
 
-/* The name, such as "CUSTREAM_NOT_READY", or "CUSTREAM_UNKNOWN" for an unknown number. A static
- * string. */
+/* The name, such as "CUSTREAM_NOT_READY"; of an unknown number "CUSTREAM_UNKNOWN". Static. */
 const char *custream_status_name(custream_status_t status);
 
 /* One line that explains the status. A static string. */
@@ -102,8 +101,7 @@ custream_status_t custream_init_options_init_sized(custream_init_options_t *opti
 
 /* Finds the driver (cuInit) and reads the environment. Every other function does this by itself,
  * with the defaults. The first call counts: a later call with other options is
- * CUSTREAM_INVALID_VALUE. options NULL: the defaults. CUSTREAM_NOT_SUPPORTED: there is no
- * driver. */
+ * CUSTREAM_INVALID_VALUE. options NULL: the defaults. CUSTREAM_NOT_SUPPORTED: no driver. */
 custream_status_t custream_init(const custream_init_options_t *options);
 
 /* Releases what the library itself holds: pools, cached events, default streams of devices, and a
@@ -111,8 +109,7 @@ custream_status_t custream_init(const custream_init_options_t *options);
  * context that the program has retained stays current. A later call begins anew. */
 custream_status_t custream_shutdown(void);
 
-/* The version as 10000 * major + 100 * minor + patch, and as text. The text is a static string.
- * Every version has the text. */
+/* The version as 10000 * major + 100 * minor + patch, and as text, which is a static string. */
 custream_status_t custream_version(int *version);
 const char *custream_version_string(void);
 
@@ -131,8 +128,7 @@ typedef enum custream_priority_policy {
 custream_status_t custream_priority_range(int device, int *least, int *greatest);
 
 /* The priority that a request would get, without making a stream. CLAMP uses the range of
- * custream_priority_range. STRICT answers an error. CLAMP_BAND uses the part of the range within
- * 0..-1. */
+ * custream_priority_range. STRICT answers an error. CLAMP_BAND uses its part within 0..-1. */
 custream_status_t custream_clamp_priority(int device, custream_priority_policy_t policy,
                                           int wanted, int *got);
 
@@ -174,8 +170,7 @@ enum { CUSTREAM_POOL_SIZE = 32 };
  * stream again. They are in the device's primary context, whichever context is current, as in
  * PyTorch. A reset ends them, and the next request makes new ones. The priority is clamped to
  * 0..-3, as in PyTorch. With avoid_capturing, streams that capture are skipped; if all of them
- * capture, the answer is CUSTREAM_CAPTURE_STATE. The caller has one reference, as for any other
- * stream. */
+ * capture, the answer is CUSTREAM_CAPTURE_STATE. The caller has one reference. */
 custream_status_t custream_create_from_pool(custream_t *stream, int device, int priority,
                                             int avoid_capturing);
 
@@ -185,8 +180,7 @@ custream_status_t custream_create_from_pool(custream_t *stream, int device, int 
  * thread that closes the object or gives the last reference back. If that happens inside a function
  * that CUDA called, another thread calls release. Handles NULL, 1 and 2 give the default streams. A
  * device other than the stream's is CUSTREAM_DEVICE_MISMATCH. Passing a destroyed handle is an
- * error of the caller: CUDA does not check handles of streams. (The preload library notices it if
- * it saw the end.) */
+ * error of the caller: CUDA does not check them. (The preload library does, if it saw the end.) */
 custream_status_t custream_wrap(custream_t *stream, void *handle, int device,
                                 void (*release)(void *owner), void *owner);
 
@@ -242,8 +236,7 @@ custream_status_t custream_get_priority(custream_t stream, int *priority);
 custream_status_t custream_get_requested_priority(custream_t stream, int *priority);
 
 /* A name for the timeline. It is copied. NULL or "" removes it. get writes at most size bytes,
- * including the final 0. *length is the full length without the 0, and length may be NULL. Size 0
- * asks only for the length. */
+ * including the final 0. *length (may be NULL) is the full length without the 0. Size 0: length only. */
 custream_status_t custream_set_name(custream_t stream, const char *name);
 custream_status_t custream_get_name(custream_t stream, char *name, size_t size, size_t *length);
 
@@ -251,13 +244,11 @@ custream_status_t custream_get_name(custream_t stream, char *name, size_t size, 
  * Sizes are as in custream_get_name. It also works for a closed stream. */
 custream_status_t custream_format(custream_t stream, char *text, size_t size, size_t *length);
 
-/* The two values of Python's __cuda_stream__ protocol: version 0 and the handle. Either output may
- * be NULL. */
+/* The values of Python's __cuda_stream__ protocol: version 0 and the handle. Either may be NULL. */
 custream_status_t custream_protocol(custream_t stream, int *version, uintptr_t *handle);
 
 /* Compares by device, then by handle: *order is -1, 0 or 1. The order is total, and does not change
- * while both live. Under CUSTREAM_STREAMS=pool:N, streams that share are equal. Events are equal if
- * they are the same object. */
+ * while both live. With CUSTREAM_STREAMS=pool:N, streams that share are equal. */
 custream_status_t custream_compare(custream_t a, custream_t b, int *order);
 int custream_equal(custream_t a, custream_t b); /* 1: same device and handle; NULL equals only NULL */
 uint64_t custream_hash(custream_t stream);      /* equal streams, equal hashes; 0 of NULL */
@@ -312,8 +303,7 @@ enum {
 custream_status_t custream_record(custream_t stream, custream_event_t event, unsigned flags);
 
 struct custream_event_options;
-/* Makes an event on the stream's device and records it. The caller has its reference. options NULL:
- * the defaults. */
+/* Makes an event on the stream's device and records it. The caller has its reference. options may be NULL. */
 custream_status_t custream_record_new(custream_t stream,
                                       const struct custream_event_options *options, custream_event_t *event);
 
@@ -370,21 +360,18 @@ typedef enum custream_capture_status {
 custream_status_t custream_begin_capture(custream_t stream, custream_capture_mode_t mode);
 custream_status_t custream_end_capture(custream_t stream, custream_graph_t *graph);
 
-/* The state of the capture (cuStreamGetCaptureInfo). id is that of the capture, or 0 if there is
- * none. id may be NULL. */
+/* The state of the capture (cuStreamGetCaptureInfo). id (may be NULL): the capture's, or 0. */
 custream_status_t custream_capture_status(custream_t stream, custream_capture_status_t *status,
                                           uint64_t *id);
 custream_status_t custream_is_capturing(custream_t stream, int *capturing); /* 1 even if broken */
 
 /* Takes over a capture that somebody else began on the stream. custream_end_capture can then end
- * it. Without a capture: CUSTREAM_CAPTURE_STATE. If it is paused and resumed, it continues in
- * relaxed mode. */
+ * it. Without a capture: CUSTREAM_CAPTURE_STATE. If paused and resumed, it goes on in relaxed mode. */
 custream_status_t custream_adopt_capture(custream_t stream);
 
 /* pause takes the stream out of its capture, so that calls on it are executed. resume continues
  * with the same graph. Before CUDA 12.3 both are CUSTREAM_NOT_SUPPORTED
- * (cuStreamBeginCaptureToGraph is missing). Streams that joined the capture must have been joined
- * back. */
+ * (no cuStreamBeginCaptureToGraph). Streams that joined the capture must have been joined back. */
 custream_status_t custream_pause_capture(custream_t stream);
 custream_status_t custream_resume_capture(custream_t stream);
 
@@ -394,8 +381,7 @@ custream_status_t custream_exchange_capture_mode(custream_capture_mode_t *mode);
 
 /* fork makes n streams of the same kind that wait for what is on this stream. join makes this
  * stream wait for all of them, then closes and releases them. In a capture they take part in it.
- * They are destroyed when the capture is over, whoever ends it. Each stream may be in `in` only
- * once. */
+ * They are destroyed when the capture is over, whoever ends it. No stream may be in `in` twice. */
 custream_status_t custream_fork(custream_t stream, int n, custream_t out[]);
 custream_status_t custream_join(custream_t stream, int n, custream_t const in[]);
 
@@ -404,8 +390,7 @@ custream_status_t custream_join(custream_t stream, int n, custream_t const in[])
 custream_status_t custream_graph_instantiate(custream_graph_t graph);
 custream_status_t custream_graph_launch(custream_graph_t graph, custream_t stream); /* NULL: current */
 custream_status_t custream_graph_upload(custream_graph_t graph, custream_t stream);
-/* Writes a description for Graphviz to a file. flags are those of cuGraphDebugDotPrint; 0 is
- * short. */
+/* Writes a description for Graphviz to a file. flags: cuGraphDebugDotPrint's; 0 is short. */
 custream_status_t custream_graph_debug_dot(custream_graph_t graph, const char *path,
                                            unsigned flags);
 /* CUgraph, and CUgraphExec or NULL. */
@@ -467,8 +452,7 @@ custream_status_t custream_event_elapsed_ms(custream_event_t begin, custream_eve
 custream_status_t custream_event_record(custream_event_t event, custream_t stream);
 custream_status_t custream_event_wait(custream_event_t event, custream_t stream);
 
-/* Passes an event to another process, as 64 bytes (CUipcEventHandle). CUSTREAM_IPC: the event was
- * not made for that. */
+/* Passes an event to another process, as 64 bytes (CUipcEventHandle). CUSTREAM_IPC: not made so. */
 enum { CUSTREAM_IPC_BYTES = 64 };
 custream_status_t custream_event_ipc_export(custream_event_t event,
                                             unsigned char handle[CUSTREAM_IPC_BYTES]);
@@ -588,8 +572,7 @@ typedef struct custream_history {
 /* What the preload library has recorded of a stream, whoever made and used it. A stream of CuPy,
  * wrapped by its handle, has CuPy's launches. The last half second may be missing, but not after
  * custream_trace_flush. If the trace rotates, the numbers begin with the present part.
- * CUSTREAM_NOT_SUPPORTED: there is no preload library, or it keeps nothing of this stream (default
- * streams, for example). */
+ * CUSTREAM_NOT_SUPPORTED: no preload library, or it keeps nothing of this (default) stream. */
 custream_status_t custream_history(custream_t stream, custream_history_t *history);
 
 /* --- statistics --- */
@@ -602,8 +585,7 @@ typedef struct custream_stats {
     uint64_t pooled;                                    /* streams in pools */
 } custream_stats_t;
 
-/* device -1: all devices. An object of this library that still lives at the end of the program is a
- * leak of the program. */
+/* device -1: all devices. An object that still lives at the program's end is a leak of the program. */
 custream_status_t custream_stats(int device, custream_stats_t *stats);
 
 /* Calls function(stream, arg) for each stream object that is not closed, in the order of their ids.

@@ -171,8 +171,8 @@ def test_threads_do_not_share_default_streams(run_app):
     """In more contexts than a thread's state keeps in mind: all of them end with the thread."""
     run, trace = both(run_app, ["churn", "contexts"])
     own = [e for e in trace.lives if e["args"]["origin"] == "per-thread default"]
-    names = [trace.lanes[e["pid"], e["tid"]].rpartition("thread ")[2] for e in own]
-    assert sorted(names) == ["first)"] * 12 + ["second)"] * 12
+    names = [e["name"].rpartition(" · ")[2] for e in own]
+    assert sorted(names) == ["first"] * 12 + ["second"] * 12
 
 
 def test_short_threads_take_little_memory(build, run_app, other):

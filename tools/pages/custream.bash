@@ -19,7 +19,7 @@ _custream() {
             for ((i = 2; i < COMP_CWORD; i++)); do case ${COMP_WORDS[i]} in -* | =) ;; *) [ "${COMP_WORDS[i-1]}" = -o ] || [ "${COMP_WORDS[i-1]}" = = ] || place=file ;; esac; done
             case $option in
                 -o|--trace) kind=file ;;
-                --force) [ -z "$given" ] || kind=none ;;
+                --force) [ -z "$given" ] || kind=words words="on off 1 0" ;;
                 --full) kind=words words="drop block" ;;
                 --buffer) kind=none ;;
                 --trace-max) kind=none ;;
@@ -38,7 +38,7 @@ _custream() {
                 --nvtx) kind=words words="on off" ;;
                 --runtime) kind=words words="on cupti off" ;;
                 --ctl) kind=words words="auto on off" ;;
-                --quiet) [ -z "$given" ] || kind=none ;;
+                --quiet) [ -z "$given" ] || kind=words words="on off 1 0" ;;
                 --log) kind=words words="error warn info debug" ;;
             esac
             case $cur in -*) place=words words="--trace= --force --full= --buffer= --trace-max= --default-stream= --default-handles= --priority= --streams= --jitter= --policy= --plugin= --window= --gpu= --cupti= --graph= --counters= --nvtx= --runtime= --ctl= --quiet --log= --report --help"; compopt -o nospace ;; esac
