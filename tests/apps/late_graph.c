@@ -1,6 +1,7 @@
 /*
- * late_graph [ROUNDS [MS]]: graphs that were instantiated before cuProfilerStart, or while it was not in force, are launched after it. Says whether each result was
- * right. MS: how long it waits with a context before the first graph, so that whoever watches has come to rest.
+ * late_graph [ROUNDS [MS [SECONDS]]]: graphs that were instantiated before cuProfilerStart, or while it was not in force, are launched after it. Says whether each result was
+ * right. MS: how long it waits with a context before the first graph, so that whoever watches has come to rest. SECONDS: for so long from its begin on it
+ * goes on with rounds, however many that are.
  *
  * Correct by CUDA's rules, and broken where CUPTI is asked for GRAPH_TRACE when there is a graph already (docs/measurements.md).
  */
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 CUresult CUDAAPI cuProfilerStart(void);
@@ -83,7 +85,14 @@ static void renew(CUgraphExec *graphs, int round) {
     graphs[i] = graph_new(i + 1);
 }
 
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
 int main(int argc, char **argv) {
+    const double until = now() + (argc > 3 ? atof(argv[3]) : 0);
     const int rounds = argc > 1 ? atoi(argv[1]) : 10;
     CUdevice device;
     CUcontext context;
@@ -100,7 +109,7 @@ int main(int argc, char **argv) {
     if (argc > 2) usleep((useconds_t)atoi(argv[2]) * 1000);
     for (uint32_t i = 0; i < GRAPHS; i++) graphs[i] = graph_new(i + 1);
     launch_all(graphs);
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds || now() < until; round++) {
         MUST(cuProfilerStart());
         launch_all(graphs);
         renew(graphs, round);
