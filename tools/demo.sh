@@ -17,7 +17,7 @@ echo "running build/tests/demo under custream, $where"
 cat <<EOF
 
 The timeline is $trace
-Open it: go to https://ui.perfetto.dev and drop the file on the page (it stays on your machine), or chrome://tracing.
+Open it: $build/custream open $trace      or drop the file on https://ui.perfetto.dev (it stays on your machine)
 Why was the GPU idle?  $build/custream report $trace
 Your own program:  custream run -- ./app      or      LD_PRELOAD=$build/libcustream_shim.so ./app
 EOF

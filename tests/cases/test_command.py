@@ -361,6 +361,15 @@ def test_many_events_in_bounded_memory(tmp_path):
     assert result.returncode == 0 and "slices 200000" in result.stdout, result.stderr
 
 
+def test_who_stops_reading_is_told_nothing():
+    """As in `custream report trace.json | head` where SIGPIPE is ignored: the exit status says it."""
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run([COMMAND, "options"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60, restore_signals=False, check=False)
+    os.close(write)
+    assert (result.returncode, result.stderr) == (2, "")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 @pytest.mark.parametrize("args", [["check", "FILE"], ["--version"], ["help"], ["help", "run"]])
 def test_output_that_does_not_arrive(tmp_path, args):

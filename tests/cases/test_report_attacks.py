@@ -132,7 +132,7 @@ def test_nothing_is_known_of_gpu_work_without_gpu_times(tmp_path):
     metrics = {row["key"]: row["value"] for row in tables["metrics"]}
     assert [key for key, value in metrics.items() if value is not None] == ["wall_ns", "calls", "lost"]
     first = " ".join(custream("report", path).stdout.split("\n\n")[0].split())
-    assert first.startswith("app (rank 0, process 4242) ran for 510.0 us: 2 calls on 1 thread, 1 stream.")
+    assert first.startswith("app (process 4242) ran for 510.0 us: 2 calls on 1 thread, 1 stream.")
     done = custream("report", "--fail-if", "kernels < 1000000", path)
     assert done.returncode == 3 and "kernels is not known of this run" in done.stderr
 

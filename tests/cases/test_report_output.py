@@ -134,8 +134,8 @@ def test_first_lines_of_a_trace(tmp_path):
     path = tmp_path / "t.json"
     path.write_text(launches(6))
     assert custream("report", path, env={"COLUMNS": "80"}).stdout.startswith('''\
-app (rank 0, process 4242) ran for 17.00 us: 6 calls on 1 thread, 6 pieces of
-GPU work on 2 streams; GPU times from cupti.
+app (process 4242) ran for 17.00 us: 6 calls on 1 thread, 6 pieces of GPU work
+on 2 streams; GPU times from cupti.
 GPU 0 was busy for 37.5 % of 16.00 us and idle for 10.00 us; while busy it
 worked on 1.00 streams at once. Why it was idle: the host had not enqueued it
 (50.0 %), on its way from the call to the GPU (50.0 %). What the host did then:

@@ -231,7 +231,7 @@ def test_report_of_a_program_that_was_killed_or_is_not_the_one_that_uses_cuda(bu
     done = run_under(build, tmp_path, "ending", "kill", options=["--report", "-o", "t.json"])
     assert done.returncode == -9 and "Missing from the trace: ended by SIGKILL." in " ".join(done.stderr.split())
     done = run_under(build, tmp_path, "sh", "-c", f"{build}/tests/ending exit; exit 4", options=["--report", "-o", "t.json"])
-    assert done.returncode == 4 and "ending (rank 0, process" in done.stderr
+    assert done.returncode == 4 and "ending (process" in done.stderr
     done = custream("run", "--report", "true", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, NO_CUDA)
 

@@ -78,13 +78,13 @@ static int command_help(int argc, char **argv)
     return STATUS_OK;
 }
 
-/* A summary that a full disk or a closed pipe swallowed must not look like success to a script. */
+/* A summary that a full disk or a closed pipe swallowed must not look like success to a script. Who closes a pipe, as head(1) does, knows of it. */
 static int close_stdout(int status)
 {
     int failed = ferror(stdout);
     errno = 0;
     if (!fclose(stdout) && !failed) return status;
-    fprintf(stderr, "custream: cannot write the output: %s\n", errno ? strerror(errno) : "write error");
+    if (errno != EPIPE) fprintf(stderr, "custream: cannot write the output: %s\n", errno ? strerror(errno) : "write error");
     return status ? status : STATUS_UNUSABLE;
 }
 

@@ -172,6 +172,13 @@ static struct streams streams_of(const struct run *run)
     return streams;
 }
 
+/* A program that no launcher started as one of several has none. */
+static double rank_of(const struct run *run)
+{
+    const double rank = run_number(run, "distributedInfo.rank", NAN);
+    return rank > 0 || run_number(run, "distributedInfo.world_size", 1) > 1 ? rank : NAN;
+}
+
 static void run_table(struct report *report, const struct run *run)
 {
     struct table *table = TABLE_NEW(report, "run", "The run", run_columns);
@@ -179,7 +186,7 @@ static void run_table(struct report *report, const struct run *run)
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
     TABLE_PUT(table, run_columns, CELL_TEXT(run->program ? text_in(run, run->program) : NULL), CELL_NUMBER(run->pid),
-              CELL_NUMBER(run_number(run, "distributedInfo.rank", NAN)), CELL_TEXT(run_source(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
+              CELL_NUMBER(rank_of(run)), CELL_TEXT(run_source(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
               CELL_NUMBER(run->work_count), CELL_NUMBER(calling_threads(run)), CELL_NUMBER(streams.used), CELL_NUMBER(streams.unused),
               CELL_TEXT(whole_of(report, run, lost)), CELL_NUMBER(lost.calls), CELL_NUMBER(lost.works));
 }
