@@ -434,6 +434,7 @@ ROW_WITH(81, "a total order: device, then handle", "CUSTREAM_FAKE_DEVICES=2") {
 ROW(82, "a line that describes a stream") {
     char text[256], expected[64], small[8];
     custream_t s, legacy;
+    CUdeviceptr memory;
     size_t length = 0, again = 0;
 
     start();
@@ -448,11 +449,14 @@ ROW(82, "a line that describes a stream") {
     CHECK(!strchr(text, '\n'));
     WORKS(custream_format(s, NULL, 0, &again));
     CHECK_IS(again, length);
+    OK(cuMemAlloc(&memory, 16));
+    OK(cuMemsetD8Async(memory, 1, 16, handle_of(s))); /* a stream has a lane once it has work */
     memset(small, 'x', sizeof small);
     WORKS(custream_format(s, small, 5, &again));
     CHECK(memcmp(small, "cust\0xxx", 8) == 0);
     CHECK_IS(again, length);
     WORKS(custream_close(s));
+    OK(cuMemFree(memory));
     WORKS(custream_format(s, text, sizeof text, NULL));
     CHECK(strstr(text, "custream ") == text);
     WORKS(custream_legacy_default(&legacy));

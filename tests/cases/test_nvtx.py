@@ -84,7 +84,7 @@ def test_long_texts(run_app):
     long = "z" * 512
     in_domain, described = marks(trace)[-2:]
     assert (in_domain["args"]["domain"], described["args"]["category name"]) == (long, long)
-    assert one(trace.host("cuEventRecord"))["args"]["event name"] == one(trace.pairs)["args"]["application name"] == long
+    assert one(trace.host("cuEventRecord"))["args"]["event name"] == one(trace.lives)["args"]["application name"] == long
 
 
 def test_texts_domains_categories_colors(run_app):

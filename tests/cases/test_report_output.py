@@ -60,7 +60,7 @@ What to change, the most expensive first
 Costs are upper bounds.
 
 CS101  Work on the default stream holds other streams back
-       Costs: at most 3.205 ms, 32.0 % of the GPU's time (12 times)
+       Costs: at most 3.205 ms, 32.0 % of all GPUs' time together (12 times)
        Where: stream 7 (default)
        Seen: The kernel "k" on stream 13 was ready and waited for Memcpy HtoD on the legacy default
        stream, which nothing else asked for.

@@ -125,8 +125,7 @@ def arrows(trace):
 
 def stream_lanes(trace):
     """The lane of each stream that the program created, by the handle."""
-    return {e["args"]["handle"]: e["args"]["cs.stream"] for e in trace.events
-            if e["ph"] == "B" and e.get("cat") == "cs_stream" and e["args"].get("origin") == "created"}
+    return {life["args"]["handle"]: life["args"]["cs.stream"] for life in trace.lives if life["args"]["origin"] == "created"}
 
 
 def gpu_totals(trace):

@@ -193,11 +193,14 @@ TEST(a_life_that_ended_before_the_part_ends_there)
     driver_call(40, 50);
     cs_store(&ended->ended, at(30));
     next_part();
-    const char *end = trace_file_event("\"ph\":\"E\"", "\"tid\":13,"), *cut = trace_file_event("\"ph\":\"E\"", "\"tid\":14,");
+    const char *end = trace_file_event("\"cs_stream\"", "\"stream 13 ends\""), *cut = trace_file_event("\"cs_stream\"", "\"stream 14 goes on\"");
     CHECK_IS(ns_of(end, "ts"), ns_at(30));
+    CHECK(strstr(end, "\"cs.stream\":13,"));
     CHECK(strstr(end, "\"destroyed\":true"));
     CHECK_IS(ns_of(cut, "ts"), ns_at(50));
+    CHECK(strstr(cut, "\"cs.stream\":14,"));
     CHECK(strstr(cut, "\"continues\":true"));
+    CHECK_IS(trace_file_count("\"stream 13 goes on\"", "") + trace_file_count("\"stream 14 ends\"", ""), 0);
 }
 
 /* --- captures --- */

@@ -15,20 +15,16 @@ import torch.distributed as dist
 
 from both_ways import BothWays
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))
+from tests.trace import Trace  # noqa: E402
+
 ROUNDS = 5
 
 
 def live_streams(path):
-    """Created streams by handle, of a trace that is being written."""
-    with open(path, encoding="utf-8") as file:
-        events = json.load(file)["traceEvents"]
-    lanes = {}
-    for e in events:
-        if e.get("cat") == "cs_stream" and e["ph"] == "B" and e["args"].get("origin") == "created":
-            lanes[e["pid"], e["tid"]] = e
-        elif e["ph"] == "E":
-            lanes.pop((e["pid"], e["tid"]), None)
-    return {(e["pid"], e["args"]["handle"]): e for e in lanes.values()}
+    """Created streams by device and handle, of a trace that is being written: those whose life has no end yet."""
+    lives = Trace(path, judged=False).lives
+    return {(life["pid"], life["args"]["handle"]): life for life in lives if life["dur"] is None and life["args"]["origin"] == "created"}
 
 
 def streams_of_trace(path, library, seconds=10):

@@ -110,13 +110,21 @@ static uint32_t stream_named(struct run *run, const struct trace_row *row)
     return stream_at(run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
 }
 
+/* Flags of a call: "0x1". Those of a stream are words, 0 here, and numbers in earlier traces. */
+static long flags_of(const struct run *run, const struct trace_row *row) { return strtol(text_in(run, row_word(row, KEY_FLAGS)), NULL, 0); }
+
+static bool is_non_blocking(const struct run *run, const struct trace_row *row)
+{
+    return !strcmp(text_in(run, row_word(row, KEY_FLAGS)), "non-blocking") || flags_of(run, row) & CU_STREAM_NON_BLOCKING;
+}
+
 static void load_call(struct run *run, const struct trace_row *row)
 {
     struct call call = {.begin = begin_of(row), .end = end_of(row), .thread = thread_of(run, row), .stream = stream_named(run, row),
                         .work = (uint32_t)row_number(row, KEY_CORRELATION, 0), .name = row_word(row, KEY_NAME), .result = row_word(row, KEY_RESULT)};
     call.call = call_named(run, call.name);
     const bool of_event = call_kind(&call) == CS_KIND_WAIT || (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
-    call.external = of_event && row_number(row, KEY_FLAGS, 0) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
+    call.external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
     call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
     *ADDED(run, calls, call_count, call_capacity) = call;
 }
@@ -212,12 +220,6 @@ static struct stream *stream_of_life(struct run *run, const struct trace_row *ro
     return &run->streams[stream];
 }
 
-/* Flags are words, in earlier traces numbers. */
-static bool is_non_blocking(const char *flags)
-{
-    return !strcmp(flags, "non-blocking") || strtol(flags, NULL, 0) & CU_STREAM_NON_BLOCKING;
-}
-
 static void load_life_begin(struct run *run, const struct trace_row *row)
 {
     const text origin = row_word(row, KEY_ORIGIN);
@@ -226,7 +228,7 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
     stream->known = true;
     stream->name = row_has(row, KEY_META_NAME) ? row_word(row, KEY_META_NAME) : row_word(row, KEY_NAME);
     stream->origin = origin == run->loading->words[WORD_LEGACY] ? ORIGIN_LEGACY : origin == run->loading->words[WORD_PER_THREAD] ? ORIGIN_PER_THREAD : ORIGIN_CREATED;
-    stream->non_blocking = is_non_blocking(text_in(run, row_word(row, KEY_FLAGS)));
+    stream->non_blocking = is_non_blocking(run, row);
     stream->priority = (int)row_number(row, KEY_PRIORITY, 0);
     stream->requested = (int)row_number(row, KEY_REQUESTED, stream->priority);
     stream->by_policy = row_number(row, KEY_BY_POLICY, 0);

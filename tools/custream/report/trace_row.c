@@ -162,7 +162,7 @@ static void value_text(struct parse *p, const char *at, size_t length)
     if (p->key == KEY_NONE || p->list_open) return;
     switch (keys[p->key].kind) {
     case KIND_WORD: p->row.word[p->key] = text_number(p->texts, at, length); break;
-    case KIND_NUMBER: { /* flags are "0x1"; a thread may be "stream 7" */
+    case KIND_NUMBER: { /* other tools may have "0x1"; a thread may be "stream 7" */
         char word[32], *end;
         if (length >= sizeof word) return;
         memcpy(word, at, length);
