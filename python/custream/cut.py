@@ -20,7 +20,7 @@ class Reader:
 
     def forget(self, before):
         """Rows that no later stretch asks for."""
-        self.rows = [row for row in self.rows if row["ph"] in "MBE" or row["ts"] + row.get("dur", 0) >= before]
+        self.rows = [row for row in self.rows if row["ph"] == "M" or is_life(row) or row["ts"] + row.get("dur", 0) >= before]
 
     def read(self, path):
         """False where the file is no trace that begins where this process's did: parts of one that rotates."""
@@ -64,6 +64,11 @@ def is_slice(row):
     return row["ph"] == "X"
 
 
+def is_life(row):
+    """One of the two marks of a stream's life: its begin or its end."""
+    return row["ph"] == "i" and row["cat"] == "cs_stream"
+
+
 def keep(rows, begin, end):
     """The rows of that stretch: calls that began in it, the work that they made, and what belongs to both."""
     inside = [begin <= row.get("ts", 0) < end for row in rows]
@@ -82,8 +87,10 @@ def keep(rows, begin, end):
         elif kind in "sf":
             belongs = True
             ends[(row["cat"], row["id"])] += (row["pid"], row["tid"], row["ts"]) in starts
+        elif is_life(row):
+            belongs = row["ts"] < end
         else:
-            belongs = kind in "M" or (kind in "BE" and cat in (None, "cs_stream") and row["ts"] < end) or (kind in "iC" and within)
+            belongs = kind == "M" or (kind in "iC" and within)
         if belongs:
             kept.append(row)
     kept = [row for row in kept if row["ph"] not in "sf" or ends[(row["cat"], row["id"])] == 2]
@@ -93,13 +100,15 @@ def keep(rows, begin, end):
 def lives_end(rows, end):
     """The lives of streams go on after the stretch. They end with it, as in a part of a trace."""
     opened = {}
-    for row in rows:
-        if row["ph"] == "B":
-            opened[row["pid"], row["tid"]] = row
-        elif row["ph"] == "E":
-            opened.pop((row["pid"], row["tid"]), None)
+    for row in filter(is_life, rows):
+        key = row["pid"], row["args"]["cs.stream"]
+        if "origin" in row["args"]:  # of the begin alone
+            opened[key] = row
+        else:
+            opened.pop(key, None)
     last = max([end, *(row["ts"] + row["dur"] for row in rows if is_slice(row))])
-    return [{"ph": "E", "pid": pid, "tid": tid, "ts": last, "args": {"continues": True}} for pid, tid in opened]
+    return [{**row, "name": f"stream {stream} goes on", "ts": last, "args": {"name": row["args"]["name"], "cs.stream": stream, "continues": True}}
+            for (_, stream), row in opened.items()]
 
 
 def totals(rows, source):

@@ -1,5 +1,6 @@
 """Fixtures of the test cases: the build, programs run on the simulated GPU with and without the shim, traces as data, Perfetto."""
 import dataclasses
+import fcntl
 import os
 import pathlib
 import shutil
@@ -24,6 +25,19 @@ def root():
 def build():
     """The build folder. What a test needs from it is built by `make` before pytest starts."""
     return ROOT / "build"
+
+
+@pytest.fixture(scope="session")
+def make_install():
+    """make_install("PREFIX=..."): runs `make install`. The workers of pytest share one tree, so only one of them runs make in it at a time."""
+    def install(*words, env=None):
+        with open(ROOT / "Makefile", encoding="utf-8") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            done = subprocess.run(["make", "-s", "install", *words], cwd=ROOT, env={**os.environ, "MAKEFLAGS": "", **(env or {})}, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done
+    return install
 
 
 @pytest.fixture(scope="session")

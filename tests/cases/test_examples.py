@@ -12,10 +12,10 @@ EXAMPLES = {"streams": ["the second is current", "done"], "events": ["the host f
 
 
 @pytest.fixture(scope="module")
-def installed(root, tmp_path_factory):
+def installed(make_install, tmp_path_factory):
     """A prefix that `make install` has filled."""
     prefix = tmp_path_factory.mktemp("prefix")
-    subprocess.run(["make", "-s", "install", f"PREFIX={prefix}"], cwd=root, check=True, capture_output=True)
+    make_install(f"PREFIX={prefix}")
     return prefix
 
 

@@ -63,7 +63,7 @@ def test_plug_ins(run_app, build):
 def test_library_rules(run_app, build):
     """Who calls is told without the loader."""
     run = held(run_app, build, "held", "runtime", OPTIONS["policy"])
-    names = read(run.trace).thread_names.values()
+    names = read(run.trace).streams.values()
     assert any("of a rule" in name for name in names), names
 
 

@@ -350,7 +350,8 @@ def test_wrong_usage(tmp_path, trace):
 def test_without_the_library_one_line_says_so(trace, tmp_path):
     """Debian's libmicrohttpd is no part of the command: the others do not load it."""
     (tmp_path / "libmicrohttpd.so.12").write_text("no library\n")
-    refused(trace, words="libmicrohttpd12", LD_LIBRARY_PATH=str(tmp_path))
+    refused(trace, words="install libmicrohttpd12 (Debian, Ubuntu) or libmicrohttpd (Fedora, RHEL), or open the file at https://ui.perfetto.dev/ yourself",
+            LD_LIBRARY_PATH=str(tmp_path))
     assert "microhttpd" not in subprocess.run(["readelf", "-d", COMMAND], capture_output=True, text=True, check=True).stdout
 
 

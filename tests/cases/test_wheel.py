@@ -111,6 +111,10 @@ def test_policies_gz_and_report_where_there_is_libc_alone(small_root):
     assert checked.returncode == 0 and checked.stdout.startswith("/tmp/t.json.gz: ok: "), checked.stderr
     reported = small_root.run(command, "report", "/tmp/t.json.gz")
     assert reported.returncode == 0 and reported.stdout.startswith("demo "), reported.stderr
+    inspected = small_root.run(command, "inspect", "/app/demo")
+    assert inspected.returncode == 0 and "custream sees" in inspected.stdout, inspected.stderr
+    opened = small_root.run(command, "open", "/tmp/t.json.gz")
+    assert (opened.returncode, opened.stdout, opened.stderr.count("\n")) == (2, "", 1) and "install libmicrohttpd12" in opened.stderr
 
 
 def test_the_module_under_custream(build, package, tmp_path):

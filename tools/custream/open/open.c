@@ -233,11 +233,16 @@ static int serve(const struct request *request, struct server *server, struct bu
     return STATUS_OK;
 }
 
+static int without_server(void)
+{
+    return complain(NAME, "%s; install libmicrohttpd12 (Debian, Ubuntu) or libmicrohttpd (Fedora, RHEL), or open the file at %s yourself", dlerror(), UI);
+}
+
 static int open_files(const struct request *request, struct busy *busy)
 {
     char folder[PATH_MAX];
     struct server server = {.listening = -1, .file = -1};
-    int status = server_ready() ? STATUS_OK : complain(NAME, "%s; Debian and Ubuntu have it in the package libmicrohttpd12", dlerror());
+    int status = server_ready() ? STATUS_OK : without_server();
     if (status == STATUS_OK) status = ui_judge(request, &server, folder);
     if (status == STATUS_OK) status = files_read(request, busy);
     if (status == STATUS_OK) status = trace_open(request, &server, busy->cut);
