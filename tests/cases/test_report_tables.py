@@ -97,7 +97,9 @@ def test_streams_alone(tmp_path):
 
 
 KINDS = [
-    ({"flags": 1}, ("non-blocking", "0", "")),
+    ({"flags": "non-blocking"}, ("non-blocking", "0", "")),
+    ({"flags": "blocking"}, ("blocking", "0", "")),
+    ({"flags": 1}, ("non-blocking", "0", "")),  # as in earlier traces
     ({"flags": 0, "library": "libx.so", "created by": "cuStreamCreate"}, ("blocking", "0", "libx.so")),
     ({"priority": -5, "requested priority": -9, "created by": "cuStreamCreate"}, ("non-blocking", "asked -9, given -5", "cuStreamCreate")),
     ({"origin": "legacy default"}, ("legacy", "0", "")),
