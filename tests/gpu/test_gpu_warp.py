@@ -26,6 +26,9 @@ MODES = {
 # test_async has graphs with copies inside one device: under CUPTI's fault they end with error 719 within a hundred tests.
 MODULES = ("test_async", "test_array_fill_capture", "test_capture_mode", "test_conditional_captures", "test_ipc", "test_mempool", "test_multigpu",
            "test_peer", "test_pinned", "test_streams")
+# Incorrect in that mode, by their source: this one fills arrays on a blocking stream and reads them on the legacy default stream, with no other wait between.
+# Under per-thread default streams it may read too early (docs/per-thread.md).
+NEED_LEGACY_ORDER = {("per-thread", "test_stream_arg_explicit_sync")}
 
 
 @functools.lru_cache(maxsize=None)
@@ -56,6 +59,10 @@ def outcomes(module, mode, env=None):
         return dict(line.rsplit("\n", 1)[0].split(" ", 1) for line in file), done, trace
 
 
+def needs_legacy_order(mode, test):
+    return any(mode == of and f".{name}_" in test for of, name in NEED_LEGACY_ORDER)
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_warp_tests(module):
     """Each of them, in every mode, becomes what it becomes alone. The modes run at the same time; what was compiled alone is there."""
@@ -69,8 +76,9 @@ def test_warp_tests(module):
         runs = dict(zip(MODES, pool.map(lambda mode: outcomes(module, mode, MODES[mode]), MODES)))
     wrong = []
     for mode, (found, under, trace) in runs.items():
-        differing = [f"{test}: {alone.get(test)}, under the library {found.get(test)}" for test in {**alone, **found} if found.get(test) != alone.get(test)]
-        report(name, f"{mode}: tests with another result, seconds", f"{len(differing)}, {under.seconds:.1f}")
+        others = [test for test in {**alone, **found} if found.get(test) != alone.get(test)]
+        differing = [f"{test}: {alone.get(test)}, under the library {found.get(test)}" for test in others if not needs_legacy_order(mode, test)]
+        report(name, f"{mode}: tests with another result, of them by its rule, seconds", f"{len(others)}, {len(others) - len(differing)}, {under.seconds:.1f}")
         if differing or under.status:
             wrong.append(f"--- {mode}: {len(differing)} tests have another result\n" + "\n".join(differing[:10]) + "\n" + under.tail())
         elif trace:
