@@ -2,10 +2,10 @@
 #include "tools/custream/options.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/json_row.h"
 
 #include "shim/policy/keys.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,10 +73,7 @@ static void option_write(enum cs_option id)
     const struct cs_option_info *info = &cs_option_info[id];
     char flag[2 + FLAG_ROOM] = "--", key[CS_KEY_ROOM];
     option_flag(flag + 2, id);
-    const struct {
-        const char *name;
-        cJSON *value;
-    } members[] = {
+    const struct json_member members[] = {
         {"variable", cJSON_CreateString(info->env)},
         {"flag", cJSON_CreateString(flag)},
         {"key", text_or_null(has_key(id) ? cs_option_key(id, key) : NULL)},
@@ -85,14 +82,7 @@ static void option_write(enum cs_option id)
         {"allowed", cJSON_CreateString(info->allowed)},
         {"default", text_or_null(info->preset)},
     };
-    cJSON *row = cJSON_CreateObject();
-    for (size_t i = 0; i < CS_COUNT(members); i++)
-        if (!cJSON_AddItemToObject(row, members[i].name, members[i].value)) out_of_memory();
-    char *text = cJSON_PrintUnformatted(row);
-    if (!text) out_of_memory();
-    fputs(text, stdout);
-    cJSON_free(text);
-    cJSON_Delete(row);
+    json_row_put(members, CS_COUNT(members));
 }
 
 static void options_write(void)

@@ -1,9 +1,9 @@
 /* custream ps: which processes listen, and what they record. */
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/json_row.h"
 #include "tools/custream/live/listener.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 
 enum { PS_VERSION = 1 }; /* of the JSON: grows when a member goes away or means something else */
@@ -88,10 +88,7 @@ static void listener_write(const struct listener *listener)
     const struct about *about = &listener->about;
     const bool answers = listener->answers;
     const long long size = listener_file_size(listener);
-    const struct {
-        const char *name;
-        cJSON *value;
-    } members[] = {
+    const struct json_member members[] = {
         {"pid", cJSON_CreateNumber(listener->peer.pid)},
         {"rank", number_or_null(answers && about->rank >= 0, about->rank)},
         {"program", text_or_null(answers, about->program)},
@@ -106,14 +103,7 @@ static void listener_write(const struct listener *listener)
         {"streams", number_or_null(answers, about->streams)},
         {"gpu_times", text_or_null(answers, about->gpu)},
     };
-    cJSON *row = cJSON_CreateObject();
-    for (size_t i = 0; i < CS_COUNT(members); i++)
-        if (!cJSON_AddItemToObject(row, members[i].name, members[i].value)) out_of_memory();
-    char *text = cJSON_PrintUnformatted(row);
-    if (!text) out_of_memory();
-    fputs(text, stdout);
-    cJSON_free(text);
-    cJSON_Delete(row);
+    json_row_put(members, CS_COUNT(members));
 }
 
 static void listeners_write(const struct listeners *listeners)
