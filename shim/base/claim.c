@@ -104,13 +104,28 @@ static enum outcome follow(struct cs_claim *claim, int folder, const char *name)
 
 #define OR_BY_FORCE "(CUSTREAM_FORCE=on or custream run --force takes any)"
 
-static enum outcome judge(struct cs_claim *claim, const struct stat *folder, unsigned how, const struct cs_inflate *zlib)
+/* The name by which the file was opened may be gone by now: then the one name that is left is another. The system does not tell both at once, so whoever makes
+ * the name come and go would have to meet several looks. */
+static bool has_this_name_alone(const struct cs_claim *claim, int at, const char *name)
+{
+    enum { LOOKS = 4 };
+    struct stat there, file;
+    for (int i = 0; i < LOOKS; i++) {
+        if (fstatat(at, name, &there, AT_SYMLINK_NOFOLLOW) || fstat(claim->fd, &file)) return false;
+        if (there.st_dev != file.st_dev || there.st_ino != file.st_ino || file.st_nlink != 1) return false;
+    }
+    return true;
+}
+
+/* The file that was opened as `name` in `at`, a folder like `folder`. */
+static enum outcome judge(struct cs_claim *claim, int at, const char *name, const struct stat *folder, unsigned how, const struct cs_inflate *zlib)
 {
     struct stat file;
     if (fstat(claim->fd, &file)) return FAILED;
     if (!S_ISREG(file.st_mode)) return AGAIN;
     if (others_make_files(folder)) {
         if (file.st_nlink > 1) return refuse(claim, "the file has other names (hard links), in a folder that others can write to");
+        if (!has_this_name_alone(claim, at, name)) return AGAIN;
         if (file.st_uid != geteuid() && file.st_uid != folder->st_uid && !(how & CS_CLAIM_FORCE))
             return refuse(claim, "the file is somebody else's, in a folder that others can write to " OR_BY_FORCE);
     }
@@ -140,7 +155,7 @@ static enum outcome claim_in(struct cs_claim *claim, int at, const char *name, u
         return refuse(claim, "it is a device, a pipe or a socket; a trace needs a regular file");
     claim->fd = openat(at, name, OPEN_MODE);
     if (claim->fd < 0) return errno == ENOENT || errno == ELOOP ? AGAIN : FAILED;
-    enum outcome outcome = judge(claim, &folder, how, zlib);
+    enum outcome outcome = judge(claim, at, name, &folder, how, zlib);
     if (outcome == TAKEN) return TAKEN;
     CS_KEEP_ERRNO;
     close(claim->fd);

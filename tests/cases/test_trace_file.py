@@ -317,7 +317,8 @@ def test_a_link_and_a_full_disk(run_app, tmp_path):
     assert len(said(run)) == 1 and path.is_symlink() and names(tmp_path / "far") == []
 
 
-def test_a_name_that_changes_all_the_time(tmp_path):
+@pytest.mark.parametrize("kinds", [3, 1], ids=["all", "hard links"])
+def test_a_name_that_changes_all_the_time(tmp_path, kinds):
     """Somebody makes the name now a link to our own file, now another, now none, as fast as he can: what the link leads to stays."""
     folder, victim = open_folder(tmp_path, 0o777), old(tmp_path / "victim.json", TRACE)
     other, path, over = old(tmp_path / "trace.json", TRACE), folder / "t.json", threading.Event()
@@ -327,14 +328,14 @@ def test_a_name_that_changes_all_the_time(tmp_path):
             if over.is_set():
                 return
             name = folder / "next"
-            if i % 3 == 0:
+            if i % kinds == 1:
                 name.symlink_to("../victim.json")
-            elif i % 3 == 1:
+            elif i % kinds == 0:
                 os.link(other, name)
             else:
                 name.write_bytes(TRACE)
             os.rename(name, path)
-            if i % 2:
+            if kinds == 1 or i % 2:
                 with contextlib.suppress(FileNotFoundError):
                     path.unlink()
 
