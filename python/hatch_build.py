@@ -1,5 +1,5 @@
 """Tells hatchling that the wheel is for one kind of machine and every Python. Runs where `tools/wheel.sh` has put it all together."""
-import platform
+import os
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
@@ -7,4 +7,4 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 class Platform(BuildHookInterface):
     def initialize(self, version, build_data):
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-linux_{platform.machine()}"
+        build_data["tag"] = f"py3-none-linux_{os.environ['ARCH']}"

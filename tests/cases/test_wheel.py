@@ -94,6 +94,36 @@ def test_carried_libraries_serve_custream_alone(package):
 
 
 @pytest.fixture(scope="session")
+def aarch64_package(build, tmp_path_factory):
+    return wheelroot.unpack(wheelroot.wheel_of(build / "aarch64"), tmp_path_factory.mktemp("aarch64"))
+
+
+def test_aarch64_wheel_is_the_same_for_another_machine(build, wheel, aarch64_package):
+    other = wheelroot.wheel_of(build / "aarch64")
+    assert other.name == wheel.name.replace("x86_64", "aarch64")
+    with zipfile.ZipFile(wheel) as file, zipfile.ZipFile(other) as file_of_other:
+        assert file_of_other.namelist() == file.namelist()
+        (tag,) = re.findall(r"(?m)^Tag: (.*)$", file_of_other.read(next(name for name in file_of_other.namelist() if name.endswith("/WHEEL"))).decode())
+    assert tag == "py3-none-manylinux_2_28_aarch64"
+    native = aarch64_package / "custream/native"
+    for path in (native / "custream", *native.glob("*.so*")):
+        said = subprocess.run(["readelf", "-hVW", path], capture_output=True, text=True, check=True).stdout
+        assert "AArch64" in said
+        assert max(tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_(\d[.\d]*)", said)) <= (2, 28), path
+
+
+@pytest.mark.parametrize("argv", [["check", "{trace}"], ["report", "{trace}"], ["inspect", "{native}/libcustream_shim.so"], ["options"]], ids=lambda argv: argv[0])
+def test_aarch64_command_says_the_same(root, package, aarch64_package, qemu, argv):
+    native = aarch64_package / "custream/native"
+    trace = root / "traces/demo-h200.json.gz"
+    words = [word.format(trace=trace, native=native) for word in argv]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("CUSTREAM_", "LD_", "QEMU_"))}
+    here = subprocess.run([package / "custream/native/custream", *words], env=clean, capture_output=True, text=True, check=True)
+    there = subprocess.run([*qemu, native / "custream", *words], env=clean, capture_output=True, text=True, check=False)
+    assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, here.stderr)
+
+
+@pytest.fixture(scope="session")
 def small_root(build, wheel, tmp_path_factory):
     return wheelroot.Root(tmp_path_factory.mktemp("root"), build, wheel)
 

@@ -1,0 +1,60 @@
+#!/bin/bash
+# Gets the libraries that the command is linked with, for another architecture: sysroot.sh FOLDER TRIPLET LIBRARY...
+# LIBRARY is a word of the link line, such as -lz. Nothing is installed: Debian's packages are unpacked into FOLDER.
+#
+# Which packages these are, the packages of this machine say: those that own the same files. FOLDER/owners has a line for
+# each file: its name, and its package. FOLDER/libraries holds the libraries, for -B and -L of a compiler.
+set -euo pipefail
+folder=$1 triplet=$2
+shift 2
+arch=$(dpkg-architecture -t "$triplet" -qDEB_HOST_ARCH 2>/dev/null)
+
+# The package that owns a path of this machine. It may know the path from before /usr was merged.
+owner() {
+    { dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "${1#/usr}"; } | cut -d: -f1
+}
+
+# -lNAME: the package with its static library or its link, and the one with the library itself.
+packages() {
+    local word file found
+    for word in "$@"; do
+        for file in "lib${word#-l}.so" "lib${word#-l}.a"; do
+            found=$(gcc -print-file-name="$file")
+            if [ -e "$found" ]; then
+                owner "$(realpath "$(dirname "$found")")/$file"
+                owner "$(realpath "$found")"
+            fi
+        done
+    done | grep -v '^libc6' | sort -u
+}
+
+rm -rf "$folder"
+mkdir -p "$folder"/apt/state/lists/partial "$folder"/apt/cache/archives/partial
+folder=$(cd "$folder" && pwd)
+touch "$folder/apt/status"
+wanted=$(packages "$@")
+apt() {
+    apt-get -qq -o APT::Architecture="$arch" -o APT::Architectures="$arch" -o APT::Sandbox::User=root -o Debug::NoLocking=1 \
+        -o Dir::State="$folder/apt/state" -o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt/cache" "$@"
+}
+apt update
+# shellcheck disable=SC2086
+(cd "$folder/apt" && apt download $wanted)
+for package in "$folder"/apt/*.deb; do
+    dpkg-deb -x "$package" "$folder"
+    dpkg-deb -c "$package" | awk -v name="$(dpkg-deb -f "$package" Package)" '!/\/$/ { sub(/.*\//, "", $6); print $6, name }' >>"$folder/owners"
+done
+rm -rf "$folder/apt"
+# Links of the packages name places of a whole system, so each name gets a link of ours, to the file itself.
+mkdir "$folder/libraries"
+for place in "$folder/lib/$triplet" "$folder/usr/lib/$triplet"; do
+    [ ! -d "$place" ] || for file in "$place"/lib*; do
+        name=${file##*/}
+        target=$(readlink "$file" || true)
+        case $target in
+            /*) file=$folder$target ;;
+            ?*) file=$place/$target ;;
+        esac
+        ln -sf "$(realpath "$file")" "$folder/libraries/$name"
+    done
+done
