@@ -4,14 +4,16 @@ WHEEL := $(B)/wheel
 WHEEL_VENV ?= $(B)/wheel-venv
 
 wheel: $(WHEEL)/stamp
-$(WHEEL)/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 $(WHEEL_VENV)/stamp tools/wheel.sh VERSION LICENSE \
+$(WHEEL)/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 $(WHEEL_VENV)/stamp $(B)/microhttpd/copyright tools/wheel.sh VERSION LICENSE \
                 include/custream.h python/pyproject.toml python/hatch_build.py python/README.md $(wildcard python/custream/*.py)
-	CC='$(CC)' SYSROOT='$(SYSROOT)' OBJECTS='$(CUSTREAM_OBJ)' LIBRARIES='$(CUSTREAM_LIBS)' PYTHON=$(abspath $(WHEEL_VENV)/bin/python) tools/wheel.sh $(B) $(WHEEL)
+	CC='$(CC)' SYSROOT='$(SYSROOT)' HTTP=$(B)/microhttpd OBJECTS='$(CUSTREAM_OBJ)' LIBRARIES='$(CUSTREAM_LIBS)' PYTHON=$(abspath $(WHEEL_VENV)/bin/python) tools/wheel.sh $(B) $(WHEEL)
 	@touch $@
 $(WHEEL_VENV)/stamp: python/requirements.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --requirement $<
 	@touch $@
+$(B)/microhttpd/copyright: tools/microhttpd.sh tools/apart.sh $(GLIBC_READY)
+	CC='$(CC)' LDFLAGS='$(patsubst -L%,-L$(CURDIR)/%,$(GLIBC_FLOOR))' tools/microhttpd.sh $(@D)
 
 # The same for aarch64, made on x86-64 with Debian's libraries for arm64.
 ARM := build/aarch64
@@ -19,5 +21,5 @@ ARM_CC := aarch64-linux-gnu-gcc -idirafter /usr/include -B$(CURDIR)/$(ARM)/sysro
 .PHONY: wheel-aarch64
 wheel-aarch64: $(ARM)/sysroot/owners $(WHEEL_VENV)/stamp
 	+@$(MAKE) -s B=$(ARM) CC='$(ARM_CC)' SYSROOT=$(ARM)/sysroot WHEEL_VENV=$(WHEEL_VENV) wheel
-$(ARM)/sysroot/owners: tools/sysroot.sh
+$(ARM)/sysroot/owners: tools/sysroot.sh tools/apart.sh
 	tools/sysroot.sh $(@D) aarch64-linux-gnu $(CUSTREAM_LIBS)

@@ -50,10 +50,18 @@ class Root:
         shutil.copy(os.path.realpath(path), place / os.path.basename(path))
 
     def run(self, *argv, **env):
-        """A program in it. Root may change the root; others in a namespace of their own."""
+        """A program in it, to its end."""
+        return subprocess.run(argv, **self.inside(argv[0], env), capture_output=True, check=False, timeout=60)
+
+    def start(self, *argv, **env):
+        """A program in it, which goes on."""
+        return subprocess.Popen(argv, **self.inside(argv[0], env), stdout=subprocess.PIPE)  # pylint: disable=consider-using-with
+
+    def inside(self, program, env):
+        """How to start one. Root may change the root; others in a namespace of their own."""
         here = self.folder / "proc/self/exe"  # what of /proc the loader and the command read
         here.unlink(missing_ok=True)
-        here.symlink_to(argv[0])
+        here.symlink_to(program)
 
         def enter():
             if os.geteuid():
@@ -61,4 +69,4 @@ class Root:
             os.chroot(self.folder)
             os.chdir("/")
 
-        return subprocess.run(argv, preexec_fn=enter, env={"LD_LIBRARY_PATH": "/app", **env}, capture_output=True, text=True, check=False, timeout=60)
+        return {"preexec_fn": enter, "env": {"LD_LIBRARY_PATH": "/app", **env}, "text": True}

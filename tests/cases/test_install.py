@@ -1,6 +1,7 @@
 """What a newcomer types: make in a fresh clone, make install, LD_PRELOAD by name."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -84,6 +85,14 @@ def test_what_building_lacks_is_named(root, tmp_path, script):
     assert done.stderr.splitlines()[1] == "custream: as root: apt-get update && apt-get install -y --no-install-recommends libc6-dev libcjson-dev libyajl-dev zlib1g-dev libelf-dev libmicrohttpd-dev"
     done = run("tools/headers.sh", "build", cwd=root, HEADERS=folder, PYTHON=python, VENV=tmp_path, CC="no-such-compiler")
     assert done.returncode == 1 and re.search(r"install -y --no-install-recommends gcc\b", done.stderr)
+
+
+def test_what_the_wheel_lacks_is_named(root, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/dirname").symlink_to(shutil.which("dirname"))
+    done = run(shutil.which("bash"), "tools/microhttpd.sh", tmp_path / "out", cwd=root, PATH=tmp_path / "bin")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1) and "install -y --no-install-recommends dpkg-dev" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_mirror_that_has_nothing_leaves_nothing_half(root, tmp_path, script):

@@ -1,0 +1,26 @@
+#!/bin/bash
+# Makes libmicrohttpd without TLS, for the wheel: microhttpd.sh FOLDER. Debian's needs GnuTLS and what that needs, and `custream open`
+# serves plain HTTP on loopback. FOLDER gets libmicrohttpd.so.12 and its copyright, from the source of the system's package.
+#
+#   CC      the compiler
+#   LDFLAGS what sets the oldest C library
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if ! command -v dpkg-source >/dev/null; then
+    echo "custream: the wheel needs Debian's source tools; as root: apt-get update && apt-get install -y --no-install-recommends dpkg-dev" >&2
+    exit 1
+fi
+rm -rf "$1"
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+here=$PWD
+(cd "$folder" && "$here/tools/apart.sh" "$folder/apt" "$(dpkg --print-architecture)" source --download-only libmicrohttpd)
+dpkg-source --no-check -x "$folder"/libmicrohttpd_*.dsc "$folder/source" >"$folder/log" 2>&1
+{
+    cd "$folder/source"
+    ./configure -q --host="$($CC -dumpmachine)" CC="$CC" LDFLAGS="$LDFLAGS" CFLAGS="-O2 -g0 -ffile-prefix-map=$folder=." --disable-static --disable-https \
+        --disable-doc --disable-examples --disable-curl --disable-bauth --disable-dauth --disable-postprocessor --disable-messages
+    make -s -C src/microhttpd libmicrohttpd.la
+} >>"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; exit 1; }
+cp -L "$folder/source/src/microhttpd/.libs/libmicrohttpd.so.12" "$folder/source/debian/copyright" "$folder"
+rm -rf "$folder/source" "$folder/apt"
