@@ -30,6 +30,7 @@ class Root:
 
     def __init__(self, folder, build, wheel):
         self.folder = folder
+        self.has_proc = True
         self.native = unpack(wheel, folder / "wheel") / "custream/native"
         (folder / "app").mkdir()
         (folder / "tmp").mkdir()
@@ -61,7 +62,8 @@ class Root:
         """How to start one. Root may change the root; others in a namespace of their own."""
         here = self.folder / "proc/self/exe"  # what of /proc the loader and the command read
         here.unlink(missing_ok=True)
-        here.symlink_to(program)
+        if self.has_proc:
+            here.symlink_to(program)
 
         def enter():
             if os.geteuid():

@@ -144,8 +144,8 @@ def test_root_builds_nothing_in_a_users_tree(root, tmp_path, script):
 def test_the_workflow_runs_the_check_and_keeps_the_packages(root):
     (job,) = yaml.safe_load((root / ".github/workflows/check.yml").read_text())["jobs"].values()
     steps = [step.get("run", step.get("uses")) for step in job["steps"]]
-    assert steps.index("make check") < steps.index("make wheel deb") and job["container"] == "debian:bookworm"
-    assert "build/wheel/*.whl" in job["steps"][-1]["with"]["path"] and "build/deb/*.deb" in job["steps"][-1]["with"]["path"]
+    assert steps.index("make check") < steps.index("make wheel wheel-aarch64 deb") and job["container"] == "debian:bookworm"
+    assert "build/wheel/*.whl" in job["steps"][-1]["with"]["path"] and "build/aarch64/wheel/*.whl" in job["steps"][-1]["with"]["path"] and "build/deb/*.deb" in job["steps"][-1]["with"]["path"]
 
 
 # ---- The Debian package: `make deb` ----
@@ -162,6 +162,7 @@ def test_debian_package(package, build, tmp_path):
     control = (tmp_path / "all/DEBIAN/control").read_text()
     depends = re.search(r"^Depends: (.*)", control, re.M)[1].split(", ")
     assert depends[0] == "libc6 (>= 2.28)" and {d.split()[0] for d in depends} >= {"libc6", "libcjson1", "zlib1g"}
+    assert re.search(r"^Recommends: (.*)", control, re.M)[1].startswith("libmicrohttpd12")
     assert (tmp_path / "all/DEBIAN/triggers").read_text() == "activate-noawait ldconfig\n"
     usr = tmp_path / "all/usr"
     files = {str(p.relative_to(usr)) for p in usr.rglob("*") if not p.is_dir() and "share/doc" not in str(p) and "share/lintian" not in str(p)}

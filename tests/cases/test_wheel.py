@@ -150,6 +150,13 @@ def test_policies_gz_and_report_where_there_is_libc_alone(small_root):
     assert inspected.returncode == 0 and "custream sees" in inspected.stdout, inspected.stderr
 
 
+def test_run_finds_the_library_where_proc_is_not_there(small_root, monkeypatch):
+    monkeypatch.setattr(small_root, "has_proc", False)
+    done = small_root.run("/wheel/custream/native/custream", "run", "--quiet", "--trace=/tmp/v.json", "/app/demo",
+                          LD_LIBRARY_PATH="/app:/wheel/custream/native")  # the loader needs /proc for $ORIGIN
+    assert (done.returncode, done.stderr) == (0, "") and Trace(small_root.folder / "tmp/v.json").lanes
+
+
 def test_open_where_there_is_libc_alone(root, small_root):
     """The page's server comes with the wheel, and hands the trace out once."""
     sample = root / "traces/demo-h200.json.gz"

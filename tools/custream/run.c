@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #define SHIM "libcustream_shim.so"
@@ -155,19 +156,26 @@ static bool policy_ok(struct watch_plan *plan)
     return ok && (!is_path || *given == '/' || policy_absolute(given));
 }
 
+/* The folder of this command. Where /proc is not there, it is as the command was started. */
+static bool own_folder(char *folder)
+{
+    const ssize_t length = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    if (length > 0) folder[length] = 0;
+    else if (!realpath((const char *)getauxval(AT_EXECFN), folder)) return false;
+    char *slash = strrchr(folder, '/');
+    if (slash) *slash = 0;
+    return slash;
+}
+
 /* Beside the command, as in the build folder; then in lib/ beside its bin/, as installed; then where this build was to be installed. */
 static bool shim_find(char *path)
 {
     char self[PATH_MAX], candidate[2 * PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash = length > 0 ? memrchr(self, '/', (size_t)length) : NULL;
-    if (!slash) length = 0;
-    else length = slash - self;
+    const bool known = own_folder(self);
     static const char *const places[] = {"/" SHIM, "/../lib/" SHIM, CUSTREAM_LIBDIR "/" SHIM};
     for (size_t i = 0; i < CS_COUNT(places); i++) {
-        int prefix = i < 2 ? (int)length : 0;
-        if (i < 2 && !prefix) continue;
-        snprintf(candidate, sizeof candidate, "%.*s%s", prefix, self, places[i]);
+        if (i < 2 && !known) continue;
+        snprintf(candidate, sizeof candidate, "%s%s", i < 2 ? self : "", places[i]);
         if (!access(candidate, R_OK) && realpath(candidate, path)) return true;
     }
     fprintf(stderr, "custream run: " SHIM " is neither beside this command, nor in ../lib, nor in " CUSTREAM_LIBDIR "\n");

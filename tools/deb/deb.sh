@@ -30,7 +30,10 @@ find "$tree/usr" -type f -exec chmod u+w {} +
 # Of the C library it takes an older one than this machine's (tools/glibc).
 printf 'Source: custream\n\nPackage: custream\nArchitecture: any\n' >"$folder/debian/control"
 depends=$(cd "$folder" && dpkg-shlibdeps -O --ignore-missing-info -Ttree/substvars tree/usr/bin/custream tree/usr/lib/*.so 2>/dev/null | sed -n 's/libc6 ([^)]*)/libc6 (>= 2.28)/; s/^shlibs:Depends=//p')
-sed "s/@VERSION@/$version/; s/@ARCH@/$(dpkg --print-architecture)/; s/@DEPENDS@/$depends/; s/@SIZE@/$(du -k -s --apparent-size "$tree/usr" | cut -f1)/" \
+# What `custream open` opens while it runs.
+http=$(realpath "$(${CC:-gcc} -print-file-name=libmicrohttpd.so.12)")
+recommends=$({ dpkg-query -S "$http" || dpkg-query -S "${http#/usr}"; } 2>/dev/null | cut -d: -f1)
+sed "s/@VERSION@/$version/; s/@ARCH@/$(dpkg --print-architecture)/; s/@DEPENDS@/$depends/; s/@RECOMMENDS@/${recommends:-libmicrohttpd12}/; s/@SIZE@/$(du -k -s --apparent-size "$tree/usr" | cut -f1)/" \
     tools/deb/control.in >"$tree/DEBIAN/control"
 [ -n "$depends" ] || { echo "custream: dpkg-shlibdeps found no package that the products need" >&2; exit 1; }
 echo 'libcustream 0 custream' >"$tree/DEBIAN/shlibs"
