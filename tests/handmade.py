@@ -4,7 +4,6 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.trace import OVERLAP, SYNC
 
 BUILD = Path(os.environ.get("BUILD_DIR", Path(__file__).resolve().parents[1] / "build"))
 COMMAND = BUILD / "custream"
@@ -56,6 +55,7 @@ def flow(ph, id_, pid, tid, ts, cat="ac2g"):
 
 
 HOST, GPU = 4242, 0
+SYNC, OVERLAP = 1 << 24, 1 << 26  # how traces of earlier versions number the rows beside a stream's lane
 GOOD = {
     "process": meta("process_name", HOST, HOST, "app"),
     "thread": meta("thread_name", HOST, 4250, "main"),

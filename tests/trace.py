@@ -40,14 +40,30 @@ def check_file(path):
     return found[1]
 
 
-# Numbers of lanes (shim/base/lane.h): how far rows of waits, of the audit, and extra lanes are from their stream's; a GPU's row of copies by others.
-SYNC, AUDIT, OVERLAP = 1 << 24, 2 << 24, 1 << 26
-PEERS = (3 << 24) + 2
+# Numbers of lanes of a GPU (shim/base/lane.h): what a row shows.
+WORK, SYNC, AUDIT = range(3)
+STEP, LEVELS = 100, 30
+
+
+def tid_of(stream, kind=WORK, level=0):
+    """The number of a stream's lane, or of a row under it. Rows of the GPU itself have streams that no stream is."""
+    return stream * STEP + kind * LEVELS + level
+
+
+LIVES, PEERS = tid_of(1), tid_of(3)
 
 
 def stream_of(tid):
-    """The number of the stream whose lane of a GPU that is, or beside whose it stands."""
-    return tid % SYNC
+    """The number of the stream whose lane of a GPU that is, or under whose it stands."""
+    return tid // STEP
+
+
+def kind_of(tid):
+    return tid % STEP // LEVELS
+
+
+def level_of(tid):
+    return tid % STEP % LEVELS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +118,12 @@ class Trace:
     def streams(self):
         """What streams are called, (device, number) to name: as their lane is, or where they have none as the mark of their begin says."""
         begun = {(life["pid"], life["tid"]): life["name"] for life in self.lives}
-        return begun | {key: name for key, name in self.lanes.items() if key in begun}
+        return begun | {(device, stream_of(tid)): name for (device, tid), name in self.lanes.items() if tid == tid_of(stream_of(tid)) and (device, stream_of(tid)) in begun}
+
+    @property
+    def streams_with_lane(self):
+        """Streams of the first GPU that have a lane: number to its name."""
+        return {stream_of(tid): name for (device, tid), name in self.lanes.items() if (device, stream_of(tid)) in self.streams and (device, tid) == (0, tid_of(stream_of(tid)))}
 
     @property
     def instants(self):

@@ -67,10 +67,9 @@ static cs_u32 place(struct row *row, cs_u64 *start, cs_u64 end)
     if (row->file != cs_lanes_file()) row->file = cs_lanes_file(), row->announced = 0;
     if (row->announced >> level & 1) return tid;
     row->announced |= 1u << level;
-    cs_lane_device((int)row->device);
     int n = snprintf(name, sizeof name, "stream %u (audit)", row->number);
     if (level) snprintf(name + n, sizeof name - (size_t)n, " (overlap %u)", level);
-    cs_lane_named(row->device, tid, name, row->number);
+    cs_lane_named_of_gpu(row->device, tid, name, false);
     return tid;
 }
 

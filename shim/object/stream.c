@@ -8,7 +8,7 @@
 #include "shim/calls/real.h"
 #include "shim/object/creator.h"
 
-enum { DEVICES = 64, FIRST_LANE = 13, LEGACY_LANE = 7 };
+enum { DEVICES = 64, FIRST_LANE = 13, LEGACY_LANE = CS_LANE_LEGACY };
 
 struct cs_pool cs_streams;
 CS_READ_MOSTLY struct cs_map cs_stream_handles;
@@ -34,7 +34,8 @@ static bool lane_take(int d, cs_u32 lane)
 cs_u32 cs_stream_lane(int device, cs_u32 gpu_id, bool legacy)
 {
     int d = device >= 0 && device < DEVICES ? device : DEVICES - 1;
-    for (cs_u32 lane = gpu_id; lane && lane < LANE_BITS; lane += AGAIN) /* null streams of all contexts have the same number */
+    const cs_u32 first = gpu_id && gpu_id < CS_LANE_LEGACY ? gpu_id + AGAIN : gpu_id; /* rows of the GPU itself stand at those below */
+    for (cs_u32 lane = first; lane && lane < LANE_BITS; lane += AGAIN) /* null streams of all contexts have the same number */
         if (lane_take(d, lane)) return lane;
     if (!gpu_id && legacy && lane_take(d, LEGACY_LANE)) return LEGACY_LANE;
     cs_u32 lane;

@@ -122,7 +122,7 @@ static const char *const meta_of[] = {[CS_META_PROCESS] = "process", [CS_META_TH
 struct cs_draft cs_meta_name(struct cs_draft e, enum cs_meta_of of, struct cs_lane lane, const char *name)
 {
     e = meta(cs_put_literal(e.at, ",\n"), meta_of[of], "_name", lane);
-    return cs_args_end(cs_arg_text(e, "name", name, 512));
+    return cs_arg_text(e, "name", name, 512);
 }
 
 struct cs_draft cs_meta_order(struct cs_draft e, enum cs_meta_of of, struct cs_lane lane, cs_u32 order)

@@ -71,7 +71,8 @@ CS_HOT struct cs_draft cs_arrow(struct cs_draft e, const char *category, cs_u64 
     return cs_arrow_end(cs_arrow_end(e, CS_END_FIRST, category, id, from, from_ns), CS_END_LAST, category, id, to, to_ns);
 }
 
-/* Of a process or a thread: what it is called, where it stands among the others, what else is to be said of it. Of a name 512 bytes count. */
+/* Of a process or a thread: what it is called, where it stands among the others, what else is to be said of it. Of a name 512 bytes count. Of these, a name takes
+ * more arguments, and ends with cs_args_end. */
 enum cs_meta_of { CS_META_PROCESS, CS_META_THREAD };
 struct cs_draft cs_meta_name(struct cs_draft, enum cs_meta_of, struct cs_lane, const char *name);
 struct cs_draft cs_meta_order(struct cs_draft, enum cs_meta_of, struct cs_lane, cs_u32 order);

@@ -54,11 +54,10 @@ void cs_gpu_trace_stream_ends(const struct cs_stream *stream)
 
 cs_u32 cs_gpu_counter_tid(cs_u32 device)
 {
-    const cs_u32 tid = cs_lane_tid(CS_LANE_COUNTERS, CS_LANE_OWN, 0);
+    const cs_u32 tid = cs_lane_tid(CS_LANE_COUNTERS, CS_LANE_WORK, 0);
     if (device >= CS_GPU_PIDS || cs_gpu_shown.devices[device].counters) return tid;
     cs_gpu_shown.devices[device].counters = true;
-    cs_lane_device((int)device);
-    cs_lane_named(device, tid, "counters", tid);
+    cs_lane_named_of_gpu(device, tid, "counters", false);
     return tid;
 }
 

@@ -25,7 +25,7 @@ void cs_gpu_overhead_write(const struct cs_gpu_work *w)
     if (cs_output_full() || cs_windows_outside(w->start)) return;
     if (level == CS_LANE_LEVELS) return; /* more at once than anybody reads */
     rows->row.filled[level] = end > start ? end : start + 1;
-    if (!(rows->announced >> level & 1)) cs_lane_named(cs_host_pid(), tid + level, "profiler overhead", tid);
+    if (!(rows->announced >> level & 1)) cs_lane_named(tid + level, "profiler overhead");
     rows->announced |= 1u << level;
     const char *name = w->overhead.what == 1 ? "Driver Compiler" : kind < CS_COUNT(names) ? names[kind] : names[0];
     cs_commit(cs_slice_bare(cs_draft(), "overhead", cs_title(name), cs_lane_at(cs_host_pid(), tid + level), start, end));
@@ -55,7 +55,7 @@ static void gap_write(enum cs_gpu_part part, cs_u64 from_ns, cs_u64 to_ns, cs_u6
     cs_u64 *filled = &shown->row.filled[0];
     cs_u32 tid = extra_tid(rows[part].bit);
     if (cs_output_full()) return;
-    if (!shown->announced) cs_lane_named(cs_host_pid(), tid, rows[part].lane, tid), shown->announced = 1;
+    if (!shown->announced) cs_lane_named(tid, rows[part].lane), shown->announced = 1;
     if (from_ns < *filled) from_ns = *filled;
     if (to_ns <= from_ns) to_ns = from_ns + 1;
     *filled = to_ns;

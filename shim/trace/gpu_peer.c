@@ -12,15 +12,14 @@
 static cs_u32 row_place(cs_u32 device, cs_u64 start_ns, cs_u64 end_ns)
 {
     struct cs_rows *peers = &cs_gpu_shown.devices[device].peers;
-    const cs_u32 level = cs_row_level(&peers->row, start_ns), tid = cs_lane_tid(CS_LANE_PEERS, CS_LANE_OWN, level);
+    const cs_u32 level = cs_row_level(&peers->row, start_ns), tid = cs_lane_tid(CS_LANE_PEERS, CS_LANE_WORK, level);
     char name[40];
     if (level == CS_LANE_LEVELS) return 0;
     peers->row.filled[level] = end_ns;
     if (peers->announced >> level & 1) return tid;
     peers->announced |= 1u << level;
     if (level) snprintf(name, sizeof name, "peer copies (overlap %u)", level);
-    cs_lane_device((int)device);
-    cs_lane_named(device, tid, level ? name : "peer copies", cs_lane_tid(CS_LANE_PEERS, CS_LANE_OWN, 0));
+    cs_lane_named_of_gpu(device, tid, level ? name : "peer copies", false);
     return tid;
 }
 

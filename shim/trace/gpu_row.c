@@ -19,8 +19,7 @@ static void announce(cs_u32 device, cs_u32 stream, cs_u32 tid, const char *what,
     char name[80];
     int n = stream ? snprintf(name, sizeof name, "stream %u%s", stream, what) : snprintf(name, sizeof name, "all streams%s", what);
     if (level) snprintf(name + n, sizeof name - (size_t)n, " (overlap %u)", level);
-    cs_lane_device((int)device);
-    cs_lane_named(device, tid, name, stream);
+    cs_lane_named_of_gpu(device, tid, name, false);
 }
 
 cs_u32 cs_gpu_lane_place(struct cs_match_lane *lane, bool sync, cs_u64 *start_ns, cs_u64 end_ns)
@@ -42,7 +41,7 @@ cs_u32 cs_gpu_device_place(cs_u32 device, cs_u64 *start_ns, cs_u64 end_ns)
 {
     if (device >= CS_GPU_PIDS) return 0;
     struct cs_rows *waits = &cs_gpu_shown.devices[device].waits;
-    const cs_u32 level = cs_row_place(&waits->row, start_ns, end_ns), tid = cs_lane_tid(0, CS_LANE_SYNC, level);
+    const cs_u32 level = cs_row_place(&waits->row, start_ns, end_ns), tid = cs_lane_tid(CS_LANE_ALL, CS_LANE_SYNC, level);
     if (!(waits->announced >> level & 1)) announce(device, 0, tid, " (sync)", level);
     waits->announced |= 1u << level;
     return tid;

@@ -56,7 +56,7 @@ void cs_lanes_begin(bool part)
 void cs_lane_process(void)
 {
     char label[300];
-    cs_commit(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_host_lane(host_pid), title));
+    cs_commit(cs_args_end(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_host_lane(host_pid), title)));
     if (host_pid == (cs_u32)getpid()) return;
     snprintf(label, sizeof label, "pid %d", (int)getpid()); /* the real one, in a container where it is small */
     cs_commit(cs_meta_label(cs_draft(), cs_host_lane(host_pid), label));
@@ -94,7 +94,7 @@ void cs_lane_thread(const struct cs_thread *thread, bool again)
     row->given_shown = given;
     row->announced = true;
     snprintf(shown, sizeof shown, "%s%s", given ? cs_name_text(given) : *name ? name : "thread", row->is_driver ? " (CUDA callbacks)" : "");
-    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, cs_host_lane(thread->tid), shown));
+    cs_commit(cs_args_end(cs_meta_name(cs_draft(), CS_META_THREAD, cs_host_lane(thread->tid), shown)));
 }
 
 void cs_thread_shown_name(cs_u32 tid, char *name, size_t size)
@@ -106,10 +106,21 @@ void cs_thread_shown_name(cs_u32 tid, char *name, size_t size)
     snprintf(name, size, "%s", given ? cs_name_text(given) : row && row->announced && *row->name ? row->name : thread ? thread->comm : "");
 }
 
-void cs_lane_named(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 order)
+void cs_lane_named(cs_u32 tid, const char *name)
 {
-    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, cs_lane_at(pid, tid), name));
-    cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, cs_lane_at(pid, tid), order));
+    const struct cs_lane lane = cs_host_lane(tid);
+    cs_commit(cs_args_end(cs_meta_name(cs_draft(), CS_META_THREAD, lane, name)));
+    cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, lane, tid));
+}
+
+void cs_lane_named_of_gpu(cs_u32 device, cs_u32 tid, const char *name, bool again)
+{
+    const struct cs_lane lane = cs_lane_at(device, tid);
+    const cs_u32 stream = cs_lane_stream_of(tid);
+    if (!again) cs_lane_device((int)device);
+    struct cs_draft e = cs_meta_name(cs_draft(), CS_META_THREAD, lane, name);
+    cs_commit(cs_args_end(cs_arg_uint(e, "cs.stream", stream < CS_LANE_LEGACY ? 0 : stream)));
+    if (!again) cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, lane, tid));
 }
 
 void cs_lane_device(int device)
@@ -117,7 +128,8 @@ void cs_lane_device(int device)
     char name[300];
     if (device < 0 || device >= CS_GPU_PIDS || device_announced[device]) return;
     device_announced[device] = true;
+    const struct cs_lane lane = cs_lane_at((cs_u32)device, cs_lane_tid(CS_LANE_LEGACY, CS_LANE_WORK, 0));
     snprintf(name, sizeof name, "GPU %d %s", device, cs_device_name(device));
-    cs_commit(cs_meta_name(cs_draft(), CS_META_PROCESS, cs_lane_at((cs_u32)device, 7), name));
-    cs_commit(cs_meta_order(cs_draft(), CS_META_PROCESS, cs_lane_at((cs_u32)device, 7), 5000000 + (cs_u32)device));
+    cs_commit(cs_args_end(cs_meta_name(cs_draft(), CS_META_PROCESS, lane, name)));
+    cs_commit(cs_meta_order(cs_draft(), CS_META_PROCESS, lane, 5000000 + (cs_u32)device));
 }

@@ -17,7 +17,8 @@ static inline struct cs_lane cs_host_lane(cs_u32 tid) { return cs_lane_at(cs_hos
 void cs_lane_process(void); /* the host process's name */
 void cs_lane_thread(const struct cs_thread *thread, bool again); /* its name, if it was not announced or, with `again`, has changed since */
 void cs_lane_device(int device);                           /* a GPU's name, if not announced */
-void cs_lane_named(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 order); /* any other lane, announced by its owner */
+void cs_lane_named(cs_u32 tid, const char *name);          /* any other lane of the host process, announced by its owner */
+void cs_lane_named_of_gpu(cs_u32 device, cs_u32 tid, const char *name, bool again); /* likewise of a GPU; `again`: it has another name now */
 void cs_lane_stream(struct cs_stream *stream);             /* a stream's lane, where work is about to stand, if not announced (stream_life.c) */
 void cs_thread_shown_name(cs_u32 tid, char *name, size_t size); /* of a thread of the program, as its lane has it; "": nobody knows */
 

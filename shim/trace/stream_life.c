@@ -105,7 +105,7 @@ static void put_name(const struct cs_stream *stream, cs_name given, char *name, 
 
 static void lane_write(const struct cs_stream *stream, struct row *row, cs_name given)
 {
-    const struct cs_lane lane = cs_lane_at((cs_u32)stream->device, stream->lane);
+    const cs_u32 tid = cs_lane_tid(stream->lane, CS_LANE_WORK, 0);
     const bool again = row->lane_file == cs_lanes_file();
     char name[512];
     if (stream->library && !naming.library) naming.library = stream->library;
@@ -114,19 +114,16 @@ static void lane_write(const struct cs_stream *stream, struct row *row, cs_name 
     row->naming = naming.way;
     row->name_shown = given;
     put_name(stream, given, name, sizeof name);
-    cs_lane_device(stream->device);
-    cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, lane, name));
-    if (!again) cs_commit(cs_meta_order(cs_draft(), CS_META_THREAD, lane, stream->lane));
+    cs_lane_named_of_gpu((cs_u32)stream->device, tid, name, again);
 }
 
 /* The lane of the marks of a GPU, announced. */
 static struct cs_lane marks_lane(cs_u32 device)
 {
-    const struct cs_lane lane = cs_lane_at(device, cs_lane_tid(CS_LANE_LIVES, CS_LANE_OWN, 0));
+    const struct cs_lane lane = cs_lane_at(device, cs_lane_tid(CS_LANE_LIVES, CS_LANE_WORK, 0));
     if (lives[device].announced) return lane;
     lives[device].announced = true;
-    cs_lane_device((int)device);
-    cs_lane_named(device, lane.tid, "streams", lane.tid);
+    cs_lane_named_of_gpu(device, lane.tid, "streams", false);
     return lane;
 }
 
@@ -138,7 +135,7 @@ void cs_stream_lives_summed_up(void)
         if (!idle) continue;
         const struct cs_lane lane = marks_lane(device);
         snprintf(name, sizeof name, "%u stream%s, %u without work", all, all == 1 ? "" : "s", idle);
-        cs_commit(cs_meta_name(cs_draft(), CS_META_THREAD, lane, name));
+        cs_lane_named_of_gpu(device, lane.tid, name, true);
     }
 }
 

@@ -177,7 +177,7 @@ char *cs_totals_header(char *at)
 static char *put_cut(char *at)
 {
     const struct cs_lane lane = cs_host_lane(cs_host_pid() ^ 1u << 30);
-    struct cs_draft e = cs_meta_name((struct cs_draft){at}, CS_META_THREAD, lane, "custream: not in this file");
+    struct cs_draft e = cs_args_end(cs_meta_name((struct cs_draft){at}, CS_META_THREAD, lane, "custream: not in this file"));
     e = cs_slice(e, "cs_loss", cs_title("lost"), lane, cut.begin_ns, cut.end_ns);
     e = cs_arg_uint(e, "count", cut.calls);
     e = cs_arg_uint(e, "gpu_work", cut.works);

@@ -71,7 +71,7 @@ static cs_u32 lane(void)
 {
     static cs_u32 file;
     cs_u32 tid = cs_host_pid() ^ 1u << 27; /* no thread has a number with that bit */
-    if (file != cs_lanes_file()) cs_lane_named(cs_host_pid(), tid, "custream: not recorded", tid), file = cs_lanes_file();
+    if (file != cs_lanes_file()) cs_lane_named(tid, "custream: not recorded"), file = cs_lanes_file();
     return tid;
 }
 

@@ -165,7 +165,7 @@ def test_names_in_the_timeline(run_row, way):
     """Row 82: the name that a stream is given here is what its lane is called."""
     trace = run_row("rows_life", ["82"], way).check().load()
     (life,) = trace.lives
-    assert trace.lanes[0, life["tid"]] == life["name"] == "stream 13 p-1 nb · copies"
+    assert trace.streams[0, life["tid"]] == life["name"] == "stream 13 p-1 nb · copies"
 
 
 @pytest.mark.parametrize("way", RECORDED)

@@ -7,7 +7,7 @@ import pytest
 from tests.apprun import both, calls_in, notes_of, read, said
 from tests.gputrace import CUPTI, end_of, lane_of, works
 from tests.perfetto import assert_clean
-from tests.trace import AUDIT as AUDIT_ROW
+from tests.trace import AUDIT as AUDIT_ROW, stream_of, tid_of
 
 AUDIT = {"CUSTREAM_DEFAULT_STREAM": "audit"}
 
@@ -216,7 +216,7 @@ def test_times_of_waits(run_app, trace_processor):
     """From when the second operation could have started (its call, what is before it on its own stream, its events) to the end of the first."""
     run, trace, found = audited(run_app, ["audit_streams", "times"], env=CUPTI)
     a, b, beside = (lane_of(trace, run, key) for key in ("a", "b", "beside"))
-    work = {(w["tid"], n): w for lane in (a, b, beside, 7) for n, w in enumerate(w for w in works(trace) if w["tid"] == lane) for w in [w]}
+    work = {(stream_of(w["tid"]), n): w for lane in (a, b, beside, 7) for n, w in enumerate(w for w in works(trace) if stream_of(w["tid"]) == lane) for w in [w]}
     call = {e["args"]["correlation"]: e for e in trace.host(cat="cuda_driver") if "correlation" in e["args"]}
 
     def waited(second, first, *before):
@@ -231,8 +231,8 @@ def test_times_of_waits(run_app, trace_processor):
     timed = [e for e in slices(trace) if e["ph"] == "X"]
     assert sorted(e["args"]["waited_us"] for e in timed) == sorted(expected[:3])
     for e in timed:
-        assert e["tid"] == AUDIT_ROW + 7 and e["args"]["verdict"] == "hazard" and trace.lanes[0, e["tid"]] == "stream 7 (audit)" and e["name"].startswith("HAZARD sleep_us_")
-    arrows = [f for f in trace.flows("cs_dep") if f.finish["tid"] == AUDIT_ROW + 7]
+        assert e["tid"] == tid_of(7, AUDIT_ROW) and e["args"]["verdict"] == "hazard" and trace.lanes[0, e["tid"]] == "stream 7 (audit)" and e["name"].startswith("HAZARD sleep_us_")
+    arrows = [f for f in trace.flows("cs_dep") if f.finish["tid"] == tid_of(7, AUDIT_ROW)]
     assert {f.finish["name"] for f in arrows} == {"wake-up"} and {(f.start["args"]["correlation"], end_of(f.finish)) for f in arrows} == {(w["args"]["correlation"], end_of(w)) for w in (work[a, 0], work[a, 1], work[b, 0])}
     assert report(run)[-1].endswith("0.000 us of it in waits that nobody needed")
     trace_processor.load(run.trace)
@@ -244,7 +244,7 @@ def test_times_of_waits_that_nobody_needed(run_app):
     assert pairs(found) == {} and found["unneeded"]["count"] == 10
     sets = works(trace, "gpu_memset")
     call = {e["args"]["correlation"]: e["ts"] for e in trace.host(cat="cuda_driver") if "correlation" in e["args"]}
-    firsts, seconds = [w for w in sets if w["tid"] != 7], [w for w in sets if w["tid"] == 7]
+    firsts, seconds = [w for w in sets if stream_of(w["tid"]) != 7], [w for w in sets if stream_of(w["tid"]) == 7]
     expected = sum(max(0, end_of(first) - call[second["args"]["correlation"]]) for first, second in zip(firsts, seconds))
     assert found["waited_us"] == found["unneeded"]["waited_us"] == pytest.approx(expected, abs=0.01) and expected > 0
     assert {e["args"]["verdict"] for e in slices(trace)} == {"nobody needed it"}

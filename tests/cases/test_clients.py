@@ -42,7 +42,7 @@ def test_streams_and_their_makers(client):
     assert flags == ({0: "blocking", -5: "non-blocking"} if name == "bindings_streams" else {0: "blocking", -1: "non-blocking"})
     for e in created:
         short = f" p{e['args']['priority']} nb" if e["args"]["priority"] else ""
-        assert trace.lanes[e["pid"], e["tid"]] == e["name"] == f"stream {e['args']['cs.stream']}{short} · python"
+        assert trace.streams[e["pid"], e["tid"]] == e["name"] == f"stream {e['args']['cs.stream']}{short} · python"
 
 
 def test_waits_point_at_records(client):

@@ -91,7 +91,7 @@ def test_serial_for_streams_that_are_made_from_now_on(tmp_path):
         program.do("create 4", "launch 1", "launch 2", "launch 3", "launch 4", "all")
     trace = program.load()
     check_works(trace)
-    lanes = [trace.lanes[e["args"].get("cs.device", 0), e["args"]["cs.stream"]] for e in launches(trace)]
+    lanes = [trace.streams[e["args"].get("cs.device", 0), e["args"]["cs.stream"]] for e in launches(trace)]
     first, carrier, last = lanes[0], lanes[2], lanes[-1]
     assert lanes == [first, first, carrier, carrier, first, carrier, carrier, last] and len({first, carrier, last}) == 3
     assert "carrier of all streams" in carrier and not any("carrier" in lane for lane in (first, last))

@@ -69,7 +69,7 @@ def test_times_are_within_their_error(chain, trace_processor):
     """Behind a gate kernels follow each other without a gap, each 300 us long."""
     run, trace = chain
     works = works_of(trace)
-    on_a = [w for w in works if w["tid"] == lane_of(trace, run, "a")]
+    on_a = [w for w in works if stream_of(w["tid"]) == lane_of(trace, run, "a")]
     assert len(works) == 12 and len(on_a) == 8
     for work in works:
         assert work["name"] == "sleep_us_300" and work["args"]["cs.time"] == "events" and work["cat"] == "kernel"
@@ -94,7 +94,7 @@ def test_order_is_that_of_the_dependencies(chain):
     run, trace = chain
     by_lane = collections.defaultdict(list)
     for work in works_of(trace):
-        by_lane[work["tid"]].append(work)
+        by_lane[stream_of(work["tid"])].append(work)
     last_on_a, = by_lane[lane_of(trace, run, "a")][-1:]
     (on_b,), (on_c,), (on_d,) = (by_lane[lane_of(trace, run, key)] for key in "bcd")
     (legacy,) = by_lane[7]
@@ -119,8 +119,8 @@ def test_a_backend_of_a_profiler_gives_the_same_slices(run_app):
 def test_kinds(run_app):
     run, trace = faithful(run_app, ["marks", "kinds"], env=EVENTS)
     s = lane_of(trace, run, "s")
-    own, = {tid for (_, tid), name in trace.lanes.items() if "per-thread" in name and "sync" not in name}
-    found = [(w["cat"], w["name"], w["tid"], w["args"].get("bytes")) for w in sorted(works_of(trace), key=lambda w: w["args"]["correlation"])]
+    own, = {stream_of(tid) for (_, tid), name in trace.lanes.items() if "per-thread" in name and "sync" not in name}
+    found = [(w["cat"], w["name"], stream_of(w["tid"]), w["args"].get("bytes")) for w in sorted(works_of(trace), key=lambda w: w["args"]["correlation"])]
     assert found == [
         ("kernel", "empty_kernel", s, None), ("kernel", "empty_kernel", s, None), ("kernel", "empty_kernel", own, None),
         ("kernel", "empty_kernel", own, None), ("gpu_memcpy", "Memcpy HtoD", s, 4096), ("gpu_memcpy", "Memcpy DtoH", s, 100),
@@ -158,7 +158,7 @@ def test_captures_hold_what_the_program_put_in(run_app):
     assert len(inside) == 7
     for work in works:
         host = next(f.start for f in trace.flows("ac2g") if f.id == work["args"]["correlation"])
-        assert not [1 for begin, end, lane in inside if lane == work["tid"] and begin < host["ts"] < end]
+        assert not [1 for begin, end, lane in inside if lane == stream_of(work["tid"]) and begin < host["ts"] < end]
 
 
 def test_more_captures(run_app):
@@ -188,7 +188,7 @@ def test_streams_destroyed_with_work_pending(run_app):
     run, trace = faithful(run_app, ["marks", "streams", 30], env=EVENTS)
     works = works_of(trace)
     assert len(works) == 60 and {w["name"] for w in works} == {"sleep_us_50"}
-    assert set(collections.Counter(w["tid"] for w in works).values()) == {2}
+    assert set(collections.Counter(stream_of(w["tid"]) for w in works).values()) == {2}
     for work in works:
         assert abs(work["dur"] - 50) <= 2 * error_of(work)
     check_arrows(trace)
@@ -218,7 +218,7 @@ def test_a_flood_is_shown_in_ranges(run_app, count):
     assert count > 8000 or not lost
     assert ranges and all(w["name"] == f"{w['args']['calls']} calls" and 1 < w["args"]["calls"] <= 64 for w in ranges)
     assert [w["name"] for w in works[-10:]] == ["sleep_us_50"] * 10, "when there are enough events again, each call has its own"
-    depths = trace.counters(f"stream {works[0]['tid']} depth")
+    depths = trace.counters(f"stream {stream_of(works[0]['tid'])} depth")
     assert depths[-1][1] == {"n": 0}
     check_arrows(trace)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.apprun import both, calls_of, faithful, notes_of, read, said
 from tests.gputrace import CUPTI, captured, check_depth, check_works, end_of, ids_noted, lane_of, works
 from tests.perfetto import assert_clean
-from tests.trace import OVERLAP, SYNC
+from tests.trace import SYNC, kind_of, level_of, stream_of, tid_of
 
 DEPTHS = {"CUSTREAM_COUNTERS": "streams"}
 SHORT = dict(CUPTI, CUSTREAM_FAKE_KERNEL_NS=3000, CUSTREAM_FAKE_COPY_NS=2000)
@@ -46,7 +46,7 @@ def test_a_crowd_of_threads(run_app, threads, stack):
     trace = read(run.trace)
     assert run.stdout == "all right\n" and trace.totals["gpu"]["lost"] == trace.totals["gpu"]["launches_without_kernel"] == 0
     launches = {e["args"]["correlation"]: e["args"]["cs.stream"] for e in trace.host("cuLaunchKernel")}
-    kernels = {e["args"]["correlation"]: e["tid"] for e in works(trace, "kernel")}
+    kernels = {e["args"]["correlation"]: stream_of(e["tid"]) for e in works(trace, "kernel")}
     assert len(launches) == len(works(trace, "kernel")) == threads * 20 and kernels == launches
 
 
@@ -63,18 +63,18 @@ def test_streams(run_app, trace_processor):
     run, trace = faithful(run_app, ["works", "streams"], env=SHORT)
     found = check_works(trace, run)
     assert cats(found) == {"kernel": 3 + 3 * 20, "gpu_memcpy": 5, "gpu_memset": 3}
-    by_lane = collections.Counter((w["tid"], w["cat"]) for w in found)
+    by_lane = collections.Counter((stream_of(w["tid"]), w["cat"]) for w in found)
     plain, urgent, legacy, main = (ids_noted(run, key)[0] for key in ("plain", "urgent", "legacy", "main"))
     assert (plain, urgent) == (lane_of(trace, run, "plain"), lane_of(trace, run, "urgent")) and legacy == 7
     assert by_lane == collections.Counter({
         (plain, "kernel"): 1 + 15, (plain, "gpu_memcpy"): 2, (plain, "gpu_memset"): 1, (urgent, "kernel"): 1, (urgent, "gpu_memcpy"): 1,
         (urgent, "gpu_memset"): 1, (7, "kernel"): 1 + 15, (7, "gpu_memcpy"): 1, (7, "gpu_memset"): 1, (main, "gpu_memcpy"): 1,
         **{(lane, "kernel"): 10 for lane in ids_noted(run, "worker")}})
-    assert {w["args"]["priority"] for w in found if w["tid"] == urgent} == {-3}
-    assert {w["args"]["priority"] for w in found if w["tid"] != urgent} == {0}
+    assert {w["args"]["priority"] for w in found if stream_of(w["tid"]) == urgent} == {-3}
+    assert {w["args"]["priority"] for w in found if stream_of(w["tid"]) != urgent} == {0}
     assert {w["args"]["context"] for w in found} == {1}
     for lane in ids_noted(run, "worker"):
-        assert trace.lanes[0, lane] == f"stream {lane} per-thread default · worker"
+        assert trace.streams[0, lane] == f"stream {lane} per-thread default · worker"
     assert trace.metadata["gpu_time_source"] == "cupti"
     check_depth(trace)
     trace_processor.load(run.trace)
@@ -83,7 +83,7 @@ def test_streams(run_app, trace_processor):
 
 def test_names_and_arguments(run_app):
     run, trace = faithful(run_app, ["works", "streams"], env=SHORT)
-    plain = [w for w in works(trace) if w["tid"] == lane_of(trace, run, "plain")][:5]
+    plain = [w for w in works(trace) if stream_of(w["tid"]) == lane_of(trace, run, "plain")][:5]
     assert [w["name"] for w in plain] == ["empty_kernel", "Memcpy HtoD (Pageable -> Device)", "Memcpy DtoD (Device -> Device)", "Memset (Device)", "empty_kernel"]
     assert [w["args"].get("bytes") for w in plain] == [None, 4096, 77, 64, None]
     kernel, copy, _, memset, _ = (w["args"] for w in plain)
@@ -101,19 +101,19 @@ def test_threads_with_the_same_pthread_id(run_app):
     assert len(found) == 80
     callers = collections.Counter(f.start["tid"] for f in trace.flows("ac2g"))
     assert len(callers) == 40 and set(callers.values()) == {2}
-    own = {w["tid"] for w in found} - {lane_of(trace, run, "common")}
+    own = {stream_of(w["tid"]) for w in found} - {lane_of(trace, run, "common")}
     assert len(own) == 40, "each thread's per-thread stream is a lane of its own"
 
 
 def test_contexts(run_app):
     run, trace = faithful(run_app, ["works", "contexts"], env=SHORT)
     found = check_works(trace, run)
-    assert collections.Counter((w["args"]["context"], w["tid"]) for w in found if w["tid"] in ids_noted(run, "s0") + ids_noted(run, "s1")) == {
+    assert collections.Counter((w["args"]["context"], stream_of(w["tid"])) for w in found if stream_of(w["tid"]) in ids_noted(run, "s0") + ids_noted(run, "s1")) == {
         (1, ids_noted(run, "s0")[0]): 3, (2, ids_noted(run, "s1")[0]): 3}
     assert [lane_of(trace, run, key) for key in ("s0", "s1")] == [ids_noted(run, key)[0] for key in ("s0", "s1")]
-    legacy = {w["args"]["context"]: w["tid"] for w in found if "legacy default" in trace.lanes[0, w["tid"]]}
+    legacy = {w["args"]["context"]: stream_of(w["tid"]) for w in found if "legacy default" in trace.lanes[0, w["tid"]]}
     assert legacy == {1: 10007, 2: 7} or legacy == {1: 7, 2: 10007}, "CUPTI's number of both is 7: the second has a lane of its own"
-    assert sum(w["tid"] in legacy.values() for w in found) == 5
+    assert sum(stream_of(w["tid"]) in legacy.values() for w in found) == 5
 
 
 def test_peer_copies_on_both_sides(run_app, trace_processor):
@@ -142,10 +142,10 @@ def test_green_contexts(run_app):
     run, trace = faithful(run_app, ["works", "green"], env=SHORT)
     found = check_works(trace, run)
     direct, normal = lane_of(trace, run, "direct"), lane_of(trace, run, "normal")
-    assert collections.Counter(w["tid"] for w in found) == {direct: 2, normal: 3}
+    assert collections.Counter(stream_of(w["tid"]) for w in found) == {direct: 2, normal: 3}
     lives = {e["tid"]: e["args"] for e in trace.lives if e["cat"] == "cs_stream"}
     assert lives[direct]["green context"] == notes_of(run.stderr)["green"] and "green context" not in lives[normal]
-    assert " green " in trace.lanes[0, direct] and " green " not in trace.lanes[0, normal]
+    assert " green " in trace.streams[0, direct] and " green " not in trace.streams[0, normal]
 
 
 def test_streams_destroyed_with_work_pending(run_app, trace_processor):
@@ -154,11 +154,11 @@ def test_streams_destroyed_with_work_pending(run_app, trace_processor):
     found = check_works(trace, run)
     assert int(notes_of(run.stderr)["reused"]) == 5
     lives = {e["tid"]: e for e in trace.lives if e["cat"] == "cs_stream" and e["args"].get("destroyed")}
-    by_lane = collections.Counter(w["tid"] for w in found if w["name"].startswith("sleep"))
+    by_lane = collections.Counter(stream_of(w["tid"]) for w in found if w["name"].startswith("sleep"))
     assert len(by_lane) == 7 and set(by_lane.values()) == {3}
     for work in found:
-        if work["tid"] in by_lane:
-            life = lives[work["tid"]]
+        if stream_of(work["tid"]) in by_lane:
+            life = lives[stream_of(work["tid"])]
             assert life["ts"] <= work["ts"] and end_of(work) <= end_of(life)
     destroyed = trace.host("cuStreamDestroy_v2")
     assert end_of(lives[sorted(by_lane)[0]]) > destroyed[0]["ts"]
@@ -190,8 +190,8 @@ def test_rows_of_waits(run_app):
     of = collections.defaultdict(list)
     for row in rows(trace):
         of[row["name"]].append(row)
-        assert row["tid"] % OVERLAP // SYNC == 1 and row["args"]["device"] == row["pid"] and "stream" not in row["args"]
-        assert row["tid"] % SYNC == row["args"].get("cs.stream", 0)
+        assert kind_of(row["tid"]) == SYNC and row["args"]["device"] == row["pid"] and "stream" not in row["args"]
+        assert stream_of(row["tid"]) == row["args"].get("cs.stream", 0)
     assert {name: len(found) for name, found in of.items()} == {"Stream Sync": 2, "Event Sync": 2, "Context Sync": 2, "Stream Wait Event": 1}
     assert {r["args"]["cs.stream"] for r in of["Stream Sync"] + of["Event Sync"]} == {a}
     assert (of["Stream Wait Event"][0]["args"]["cs.stream"], of["Stream Wait Event"][0]["args"]["recorded on"]) == (b, a)
@@ -243,7 +243,7 @@ def test_depth_is_what_waits_on_the_stream(run_app):
     for key in "ab":
         lane = lane_of(trace, run, key)
         begins = [e["ts"] for e in trace.host("cuLaunchKernel") if e["args"]["cs.stream"] == lane]
-        ends = [end_of(w) for w in found if w["tid"] == lane]
+        ends = [end_of(w) for w in found if stream_of(w["tid"]) == lane]
         shown = counters(trace, f"stream {lane} depth")
         assert shown == {ts: sum(b <= ts for b in begins) - sum(e <= ts for e in ends) for ts in shown}
         for end in ends:  # 3 ms apart: each step is there
@@ -367,8 +367,8 @@ def test_overlap(run_app):
     found = check_works(trace, run)
     a = lane_of(trace, run, "a")
     lanes = collections.Counter(w["tid"] for w in found if w["args"]["stream"] == a)
-    assert set(lanes) == {a, a + OVERLAP} and trace.lanes[0, a + OVERLAP] == f"stream {a} (overlap 1)"
-    assert all(abs(w["dur"] - (3000 if w["tid"] == a else 4500)) < 100 for w in found if w["args"]["stream"] == a) or lanes[a] > 1
+    assert set(lanes) == {tid_of(a), tid_of(a, level=1)} and trace.lanes[0, tid_of(a, level=1)] == f"stream {a} (overlap 1)"
+    assert all(abs(w["dur"] - (3000 if w["tid"] == tid_of(a) else 4500)) < 100 for w in found if w["args"]["stream"] == a) or lanes[tid_of(a)] > 1
     for lane in lanes:
         on_lane = [w for w in found if w["tid"] == lane]
         assert all(end_of(one) <= other["ts"] for one, other in zip(on_lane, on_lane[1:]))
@@ -390,7 +390,7 @@ def test_starts_before_their_calls(run_app):
 def test_records_out_of_order(run_app):
     run, trace = faithful(run_app, ["works", "streams"], env=dict(SHORT, CUSTREAM_FAKE_CUPTI_SHUFFLE=1))
     found = check_works(trace, run)
-    assert {w["tid"] // OVERLAP for w in found} == {0}, "nothing overlaps: nothing may stand on an extra lane"
+    assert {level_of(w["tid"]) for w in found} == {0}, "nothing overlaps: nothing may stand on an extra lane"
     check_depth(trace)
 
 
@@ -400,8 +400,8 @@ def test_graphs_are_whole(run_app):
     run, trace = faithful(run_app, ["works", "graphs"], env=SHORT)
     found = check_works(trace, run)
     a, b, c = (lane_of(trace, run, key) for key in "abc")
-    assert collections.Counter((w["tid"], w["cat"]) for w in found) == {(a, "kernel"): 2, (b, "kernel"): 1, (c, "gpu_graph"): 4, (a, "gpu_graph"): 3}
-    names = {w["tid"]: w["name"] for w in found if w["cat"] == "gpu_graph"}
+    assert collections.Counter((stream_of(w["tid"]), w["cat"]) for w in found) == {(a, "kernel"): 2, (b, "kernel"): 1, (c, "gpu_graph"): 4, (a, "gpu_graph"): 3}
+    names = {stream_of(w["tid"]): w["name"] for w in found if w["cat"] == "gpu_graph"}
     assert len(set(names.values())) == 2 and all(name == f"graph {w['args']['graph']}" for w in found for name in [w["name"]] if w["cat"] == "gpu_graph")
 
 

@@ -1,6 +1,7 @@
 """Which lanes the timeline has, and what processes, streams and their marks are called."""
 import collections
 import os
+import re
 import shutil
 import subprocess
 
@@ -8,10 +9,9 @@ import pytest
 
 from tests.apprun import read
 from tests.cases.conftest import app_environment
-from tests.handmade import GPU, assert_breach, copy_rows, line_of, render
+from tests.handmade import GPU, OVERLAP as EARLIER_OVERLAP, SYNC as EARLIER_SYNC, assert_breach, copy_rows, good_trace, line_of, render
 from tests.perfetto import assert_clean
-
-LIVES = (3 << 24) + 3  # the row of the marks
+from tests.trace import LIVES, SYNC, tid_of
 
 
 def titles(trace):
@@ -23,7 +23,7 @@ def test_idle_streams_are_one_row(run_app, trace_processor, used):
     """A lane appears when something runs on it. Each stream has two marks on one row, whose name sums up."""
     run = run_app(["lanes", 4, 4, used]).check()
     trace = run.load()
-    lanes = {tid: name for (_, tid), name in trace.lanes.items() if tid < 1 << 24}
+    lanes = trace.streams_with_lane
     worked = {e["args"]["stream"] for e in trace.gpu(cat="kernel")}
     assert set(lanes) == worked and len(worked) == 4 * used
     assert collections.Counter(name.split(" · ")[1] for name in lanes.values()) == {f"worker {n}": used for n in range(4) if used}
@@ -48,7 +48,7 @@ def test_libraries_are_named_where_they_differ(run_app, build, tmp_path, file):
     """Lanes of one library do without; when a second one comes, the earlier ones get theirs too."""
     shutil.copy(build / "tests/libmaker.so", tmp_path / file)
     trace = run_app(["lanes", 1, 2, 2, tmp_path / file]).check().load()
-    assert sorted(name for (_, tid), name in trace.lanes.items() if tid < 1 << 24) == [
+    assert sorted(trace.streams_with_lane.values()) == [
         "stream 13 nb · worker 0 (lanes)", "stream 14 p-2 nb · worker 0 (lanes)", f"stream 15 p-1 nb · lanes ({file.split('.')[0]})"]
 
 
@@ -87,3 +87,53 @@ BEGIN, END = {"cs.stream": 13, "origin": "created"}, {"cs.stream": 13, "destroye
 def test_marks_that_do_not_pair(tmp_path, rule, broken, args):
     rows = {"marks": ROW, **copy_rows(), **{name: mark(200 + n, **a) for n, (name, a) in enumerate(zip(("first", "second"), args))}}
     assert_breach(tmp_path, render(rows), line_of(rows, broken), rule)
+
+
+# ---- numbers of lanes ----
+
+def in_todays_lanes():
+    """The good trace by hand, with its rows on the lanes that are written today, each named with its stream."""
+    rows, number = copy_rows(), {13: tid_of(13), 13 + EARLIER_SYNC: tid_of(13, SYNC), 13 + EARLIER_OVERLAP: tid_of(13, level=1)}
+    for row in rows.values():
+        if row["pid"] == GPU and row["tid"] in number:
+            row["tid"] = number[row["tid"]]
+            if row["name"] == "thread_name":
+                row["args"]["cs.stream"] = 13
+    return rows
+
+
+def test_lanes_of_today_and_of_earlier_versions(tmp_path):
+    for rows in (copy_rows(), in_todays_lanes()):
+        good_trace(tmp_path, render(rows))
+
+
+@pytest.mark.parametrize("row, rule, change", [("kernel", 3, {"args": {"stream": 14}}), ("kernel 2", 3, {"args": {"stream": 1301}}), ("sync", 5, {"tid": tid_of(13)}),
+                                               ("sync", 5, {"tid": tid_of(13, level=1)}), ("stream", 3, {"args": {"name": "stream 13", "cs.stream": 14}}),
+                                               ("sync lane", 3, {"args": {"name": "stream 13 (sync)", "cs.stream": "13"}})])
+def test_rows_on_a_wrong_lane(tmp_path, row, rule, change):
+    rows = in_todays_lanes()
+    rows[row].update(change)
+    assert_breach(tmp_path, render(rows), line_of(rows, row), rule)
+
+
+def lanes_as_perfetto_sorts_them(processor):
+    """The lanes of GPU 0 in the order of the UI that packages carry: by their numbers."""
+    rows = processor.query("SELECT DISTINCT t.tid AS tid, t.name AS name FROM thread t JOIN process p USING (upid) JOIN thread_track k USING (utid) "
+                           "JOIN slice s ON s.track_id = k.id WHERE p.pid = 0 ORDER BY t.tid")
+    return [row["name"] for row in rows]
+
+
+@pytest.mark.parametrize("argv, env", [(["demo"], {}), (["audit_hazards", "planted"], {"CUSTREAM_DEFAULT_STREAM": "audit"}),
+                                       (["works", "depth"], {"CUSTREAM_FAKE_CUPTI_OVERLAP": "1"})], ids=["demo", "audit", "overlap"])
+def test_rows_of_a_stream_stand_under_its_lane(run_app, trace_processor, argv, env):
+    """In Perfetto 52, and where thread_sort_index counts."""
+    run = run_app(argv, env=env).check()
+    trace = run.load()
+    order = {(e["pid"], e["tid"]): e["args"]["sort_index"] for e in trace.events if e["ph"] == "M" and e["name"] == "thread_sort_index"}
+    trace_processor.load(run.trace)
+    assert_clean(trace_processor)
+    shown = lanes_as_perfetto_sorts_them(trace_processor)
+    named = {name: key for key, name in trace.lanes.items()}
+    assert shown == sorted(shown, key=lambda name: order[named[name]]) and len(shown) > 4
+    streams = [int(re.match(r"stream (\d+)", name)[1]) for name in shown if name.startswith("stream ")]
+    assert streams == sorted(streams) and len(streams) > len(set(streams)), shown

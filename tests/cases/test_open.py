@@ -20,6 +20,7 @@ import pytest
 from tests.handmade import COMMAND, GOOD, GPU, HOST, SHIM, copy_rows, custream, meta, render, slice_
 from tests.perfetto import browser
 from tests.perfetto.server import web_dist
+from tests.trace import tid_of
 
 ORIGIN = {"Origin": "https://ui.perfetto.dev"}
 PINNED = """
@@ -444,7 +445,7 @@ def test_perfetto_shows_the_trace_with_the_busiest_pinned(opening, run_app):
     busy = {}
     for row in (row for row in run.load().gpu() if "stream" in row["args"]):
         busy[row["args"]["stream"]] = busy.get(row["args"]["stream"], 0) + row["dur"]
-    busiest = [f"{names[lane]} {lane}" for lane in sorted(busy, key=busy.get, reverse=True)[:2]]
+    busiest = [f"{names[tid_of(lane)]} {tid_of(lane)}" for lane in sorted(busy, key=busy.get, reverse=True)[:2]]
     opened = opening("--offline", "--port=0", "--pin=2", run.trace)
     driver = browser.start()
     try:
@@ -453,7 +454,7 @@ def test_perfetto_shows_the_trace_with_the_busiest_pinned(opening, run_app):
     finally:
         driver.quit()
     assert "error" not in shown and shown["title"].startswith(run.trace.name), shown
-    assert shown["pinned"] == busiest and {f"{names[lane]} {lane}" for lane in busy} <= set(shown["all"]), shown
+    assert shown["pinned"] == busiest and {f"{names[tid_of(lane)]} {tid_of(lane)}" for lane in busy} <= set(shown["all"]), shown
     assert opened.end() == 0
 
 

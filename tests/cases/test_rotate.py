@@ -12,6 +12,7 @@ import pytest
 from tests.apprun import calls_in, calls_of, notes_of, read, said
 from tests.cases.conftest import app_environment
 from tests.perfetto import assert_clean
+from tests.trace import tid_of
 
 MIB = 1 << 20
 BLOCK = {"CUSTREAM_FULL": "block", "CUSTREAM_GPU": "off"}  # parts are counted in calls of the host; with GPU times: test_parts_with_gpu_times
@@ -128,7 +129,7 @@ def test_names_are_in_every_part(all_parts):
     for trace in traces:
         assert {e["tid"] for e in trace.host()} <= set(trace.threads) and trace.process_names[trace.host()[0]["pid"]] == "parts"
         assert trace.threads.get(main, "parts") == "parts" and "GPU 0" in trace.process_names[0]
-        assert {(e["pid"], e["args"]["stream"]) for e in trace.gpu() if "stream" in e["args"]} <= set(trace.lanes)
+        assert {(e["pid"], tid_of(e["args"]["stream"])) for e in trace.gpu() if "stream" in e["args"]} <= set(trace.lanes)
     assert sum(main in trace.threads for trace in traces) > 1
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.apprun import both, calls_in, calls_of, faithful, notes_of, read, said
 from tests.gputrace import works
-from tests.trace import SYNC, stream_of
+from tests.trace import SYNC, kind_of, stream_of
 
 
 
@@ -144,10 +144,10 @@ def test_lane_names(timeline):
     expected = {"plain": f" · {main_comm}", "free_running": f" nb · {main_comm}", "urgent": f" p-3 nb · {main_comm}", "clamped": f" p-5 · {main_comm}"}
     for key, rest in expected.items():
         device, tid = lane_of(trace, notes[key])
-        assert trace.lanes[device, tid] == f"stream {tid}{rest}"
-    assert trace.lanes[0, 7] == "stream 7 legacy default"
-    streams = {key: n for key, n in trace.lanes.items() if key[1] < SYNC and n != "counters"}
-    others = {re.sub(r"^stream \d+", "", n) for key, n in streams.items() if key[1] != 7} - set(expected.values())
+        assert trace.streams[device, tid] == f"stream {tid}{rest}"
+    assert trace.streams[0, 7] == "stream 7 legacy default"
+    streams = trace.streams_with_lane
+    others = {re.sub(r"^stream \d+", "", n) for stream, n in streams.items() if stream != 7} - set(expected.values())
     assert others == {" per-thread default · worker", f" per-thread default · {main_comm}"}
     assert len(streams) == 7 and max(names.values()) == 1
     assert trace.process_names[0] == "GPU 0 custream simulated GPU"
@@ -246,7 +246,7 @@ def test_captures_and_graphs(run_app):
     notes = notes_of(run.stderr)
     a, b = lane_of(trace, notes["a"])[1], lane_of(trace, notes["b"])[1]
     captures = sorted(trace.gpu("capture", cat="cs_stream"), key=lambda e: e["ts"])
-    assert all(e["tid"] >= SYNC for e in captures)
+    assert all(kind_of(e["tid"]) == SYNC for e in captures)
     assert [(stream_of(e["tid"]), e["args"].get("cs.result")) for e in captures] == [(a, None), (b, None), (a, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")]
     begins = sorted(trace.host("cuStreamBeginCapture_v2") + trace.host("cuStreamBeginCapture_v2_ptsz"), key=lambda e: e["ts"])
     ends = sorted(trace.host("cuStreamEndCapture"), key=lambda e: e["ts"])

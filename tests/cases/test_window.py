@@ -322,7 +322,7 @@ def test_contexts_and_threads_are_as_they_are(tmp_path):
     assert len(contexts) == 10
     assert first[0] == first[1] == first[4] and first[2] == first[3] != first[0]
     assert second[0] == second[1] and second[3] == second[4] == first[0] and len({second[0], second[2], first[0], first[2]}) == 4
-    assert all(trace.lanes[lane].endswith(" · remote") or "legacy" in trace.lanes[lane] for lane in lanes_of_launches(trace))
+    assert all(trace.streams[lane].endswith(" · remote") or "legacy" in trace.streams[lane] for lane in lanes_of_launches(trace))
     assert len(set(lanes_of_launches(trace))) == 9, "thread 2 and the main thread share the legacy stream of the first context"
 
 

@@ -4,7 +4,7 @@ import functools
 
 import times
 
-from tests.trace import SYNC  # times has put the top of the tree on the path
+from tests.trace import stream_of  # times has put the top of the tree on the path
 
 LEGACY, PER_THREAD = -1, -2
 CATEGORY = {"kernel": "kernel", "copy": "gpu_memcpy", "memset": "gpu_memset", "graph": "gpu_graph"}
@@ -60,7 +60,7 @@ class Known:
         if stream == LEGACY:
             return 7
         if stream == PER_THREAD:
-            return next(tid for (_, tid), name in self.trace.lanes.items() if tid < SYNC and "per-thread default" in name)
+            return next(stream_of(tid) for (_, tid), name in self.trace.lanes.items() if "per-thread default" in name)
         return times.stream_lanes(self.trace)[self.streams[stream]["handle"]]
 
     def begin(self, op):

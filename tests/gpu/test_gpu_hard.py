@@ -33,7 +33,7 @@ if GPUS >= 2:
         for k in (s for s in said if s["what"] == "kernel"):
             found = [e for e in kernels if e["args"]["grid"][0] == k["grid"]]
             assert len(found) == 1 and found[0]["pid"] == found[0]["args"]["device"] == k["device"], (k, found)
-            assert found[0]["tid"] == lane_on[k["device"]], (k, found)
+            assert times.lane_of(found[0]) == lane_on[k["device"]], (k, found)
         copies = times.work_of(trace, "gpu_memcpy")
         of_call = collections.defaultdict(list)
         for e in copies:
@@ -50,7 +50,7 @@ if GPUS >= 2:
                 # Seen on an H200: the source's copy engine does it, on a stream of the driver's own where the program's is on the other GPU.
                 does_it = c["on"] if observe.SIMULATED else c["from"]
                 assert len(found) == 1 and found[0]["pid"] == does_it, (c, found)
-                assert (found[0]["tid"] == lane_on[does_it]) == (c["on"] == does_it), (c, found)
+                assert (times.lane_of(found[0]) == lane_on[does_it]) == (c["on"] == does_it), (c, found)
                 assert (found[0]["args"]["fromDevice"], found[0]["args"]["toDevice"]) == (c["from"], c["to"]), (c, found)
                 other = [e for e in trace.slices if e.get("cat") == "cs_peer" and e["args"]["correlation"] == found[0]["args"]["correlation"]]
                 assert [(e["pid"], e["ts"], e["dur"]) for e in other] == [(c["from"] + c["to"] - does_it, found[0]["ts"], found[0]["dur"])], (c, other)
@@ -236,7 +236,7 @@ def test_a_crowd_of_threads(threads, stack):
     report(name, "kernels, lost, launches without kernel, work without call", f"{gpu['kernels']}, {gpu['lost']}, {gpu['launches_without_kernel']}, {gpu['without_call']}")
     assert gpu["lost"] == gpu["launches_without_kernel"] == gpu["without_call"] == 0 and gpu["kernels"] == threads * 50
     calls = times.arrows(trace)
-    assert all(calls[id(e)]["args"]["cs.stream"] == e["tid"] for e in times.work_of(trace, "kernel"))
+    assert all(calls[id(e)]["args"]["cs.stream"] == times.lane_of(e) for e in times.work_of(trace, "kernel"))
     times.assert_checked(trace)
 
 

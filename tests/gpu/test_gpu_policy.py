@@ -103,7 +103,7 @@ def test_per_thread_default_streams(build):
     assert together < 0.6 * before and together < 2 * one
     for lanes in long_kernels(trace):
         assert len(set(lanes)) == 4, f"four threads' kernels on the lanes {lanes}"
-        assert all("per-thread default" in trace.lanes[0, lane] for lane in lanes), [trace.lanes[0, lane] for lane in lanes]
+        assert all("per-thread default" in trace.streams[0, lane] for lane in lanes), [trace.streams[0, lane] for lane in lanes]
     times.assert_whole(trace)
     times.assert_checked(trace)
 

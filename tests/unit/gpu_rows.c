@@ -42,7 +42,7 @@ TEST(peer_copies_at_once_have_a_row_each)
     }
     for (cs_u32 level = 0; level < 3; level++) {
         char at[64], name[64] = "\"name\":\"peer copies\"";
-        const cs_u32 tid = cs_lane_tid(CS_LANE_PEERS, CS_LANE_OWN, level);
+        const cs_u32 tid = cs_lane_tid(CS_LANE_PEERS, CS_LANE_WORK, level);
         snprintf(at, sizeof at, "\"pid\":1,\"tid\":%u,", tid);
         CHECK_IS(trace_file_count("\"cs_peer\"", at), level == 2 ? 6 : 3);
         if (level) snprintf(name, sizeof name, "\"peer copies (overlap %u)\"", level);
@@ -57,8 +57,8 @@ TEST(a_gpus_name_and_place_stand_at_the_row_of_its_default_stream)
 {
     begin();
     cs_lane_device(3);
-    trace_file_event("\"process_name\"", "\"pid\":3,\"tid\":7,");
-    trace_file_event("\"process_sort_index\"", "\"pid\":3,\"tid\":7,");
+    trace_file_event("\"process_name\"", "\"pid\":3,\"tid\":700,");
+    trace_file_event("\"process_sort_index\"", "\"pid\":3,\"tid\":700,");
 }
 
 TEST(waits_for_a_whole_gpu_stand_at_no_streams_number)
@@ -66,7 +66,7 @@ TEST(waits_for_a_whole_gpu_stand_at_no_streams_number)
     begin();
     for (cs_u32 level = 0; level < 3; level++) {
         cs_u64 start = now + level;
-        CHECK_IS(cs_gpu_device_place(1, &start, now + 1000), cs_lane_tid(0, CS_LANE_SYNC, level));
+        CHECK_IS(cs_gpu_device_place(1, &start, now + 1000), cs_lane_tid(CS_LANE_ALL, CS_LANE_SYNC, level));
     }
 }
 

@@ -370,7 +370,7 @@ TEST(no_number_of_a_stream_is_that_of_another_lane)
         REQUIRE(lane && lane < CS_LANE_STREAMS);
     }
     CHECK(most > 16000000);
-    for (int kind = CS_LANE_WORK; kind <= CS_LANE_OWN; kind++)
+    for (int kind = CS_LANE_WORK; kind < CS_LANE_KINDS; kind++)
         for (cs_u32 level = 0; level < CS_LANE_LEVELS; level++) {
             const cs_u32 tid = cs_lane_tid(most, (enum cs_lane_kind)kind, level);
             CHECK(tid <= INT32_MAX && cs_lane_stream_of(tid) == most && (int)cs_lane_kind_of(tid) == kind);

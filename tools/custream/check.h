@@ -28,7 +28,7 @@ struct slice {
 struct lane {
     struct lane *next; /* in order of appearance */
     uint32_t pid, tid;
-    bool named;
+    bool named, with_stream; /* its name says of which stream it is: lanes.h */
     uint64_t first_event; /* line; 0: only metadata so far */
     struct slice *slices; /* in order of lines until lanes_sort() */
     size_t count, capacity;

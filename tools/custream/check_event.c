@@ -1,7 +1,7 @@
 /* One event, judged alone; what takes several events to judge is put aside for check_lane.c and check_flow.c. */
 #include "tools/custream/check.h"
 
-#include "shim/base/lane.h"
+#include "tools/custream/lanes.h"
 #include "tools/custream/merged.h"
 
 #include <cjson/cJSON.h>
@@ -118,6 +118,11 @@ static bool judge_metadata(struct event *event)
         return BREACH(event, 3, "pid %u tid %u gets its name after its first event, on line %llu", lane->pid, lane->tid,
                       (unsigned long long)lane->first_event);
     lane->named = true;
+    const cJSON *stream = member(member(event->object, "args"), "cs.stream");
+    const uint32_t of = cs_lane_stream_of(event->tid);
+    lane->with_stream = stream != NULL;
+    if (stream && !(cJSON_IsNumber(stream) && stream->valuedouble == (of < CS_LANE_LEGACY ? 0 : of)))
+        return BREACH(event, 3, "args.cs.stream is not the stream of tid %u", event->tid);
     return true;
 }
 
@@ -126,8 +131,8 @@ static bool judge_gpu_row(const struct event *event)
     const cJSON *args = member(event->object, "args"), *device = member(args, "device"), *stream = member(args, "stream");
     if (device && !(cJSON_IsNumber(device) && device->valuedouble == gpu_ordinal(event->check, event->pid)))
         return BREACH(event, 2, "args.device is not the pid: a GPU's pid is its ordinal");
-    if (stream && !(cJSON_IsNumber(stream) && stream->valuedouble == cs_lane_stream_of(event->tid)))
-        return BREACH(event, 3, "args.stream is not the lane's stream, %u", cs_lane_stream_of(event->tid));
+    if (stream && !(cJSON_IsNumber(stream) && stream->valuedouble == lane_stream(event->tid, event->lane->with_stream)))
+        return BREACH(event, 3, "args.stream is not the lane's stream, %u", lane_stream(event->tid, event->lane->with_stream));
     if (!strcmp(event->category, "gpu_memcpy") && strncmp(event->name, "Memcpy ", 7)) return BREACH(event, 8, "a gpu_memcpy is named \"Memcpy ...\"");
     if (!strcmp(event->category, "gpu_memset") && strncmp(event->name, "Memset ", 7)) return BREACH(event, 8, "a gpu_memset is named \"Memset ...\"");
     return true;
@@ -138,9 +143,9 @@ static bool judge_place(const struct event *event, enum place place)
     bool on_gpu = is_gpu_pid(event->check, event->pid);
     if (place == ON_HOST && on_gpu) return BREACH(event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid, GPU_PIDS);
     if (place == ON_GPU && !on_gpu) return BREACH(event, 2, "%s on pid %u: a GPU's pid is its ordinal", event->category, event->pid);
-    if (place == ON_SYNC_LANE && !(on_gpu && cs_lane_kind_of(event->tid) == CS_LANE_SYNC))
-        return BREACH(event, 5, "cuda_sync on pid %u tid %u: synchronisation goes to the stream's tid + %u", event->pid, event->tid,
-                      cs_lane_tid(0, CS_LANE_SYNC, 0));
+    if (place == ON_SYNC_LANE && !(on_gpu && lane_kind(event->tid, event->lane->with_stream) == CS_LANE_SYNC))
+        return BREACH(event, 5, "cuda_sync on pid %u tid %u: synchronisation goes to the stream's lane for it, its number * %u + %u", event->pid, event->tid,
+                      CS_LANE_STEP, cs_lane_tid(0, CS_LANE_SYNC, 0));
     if (place == ON_GPU) return judge_gpu_row(event);
     if (member(member(event->object, "args"), "stream"))
         return BREACH(event, 7, "args.stream on a %s row: only kernel, gpu_memcpy and gpu_memset have it", event->category);

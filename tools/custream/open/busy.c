@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/lanes.h"
 #include "tools/custream/report/trace_row.h"
 
 enum { NO_LANE = UINT32_MAX };
@@ -19,7 +20,15 @@ static struct busy_lane *lane_at(struct busy *busy, int64_t pid, int64_t tid)
     return &busy->lanes[*at];
 }
 
-/* Only GPU work has args.stream: the tid of its stream's lane. Work of other tools' traces has it too. */
+/* Of host threads too: they have no work. */
+static void name_lane(struct busy *busy, const struct trace_row *row, int64_t pid)
+{
+    const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
+    if (lane_is_streams_own(tid, row_has(row, KEY_CS_STREAM)))
+        lane_at(busy, pid, lane_stream(tid, row_has(row, KEY_CS_STREAM)))->name = row_word(row, KEY_META_NAME);
+}
+
+/* Only GPU work has args.stream: the number of its stream. Work of other tools' traces has it too. */
 static void take_row(void *of, const struct trace_row *row)
 {
     struct busy *busy = of;
@@ -30,7 +39,7 @@ static void take_row(void *of, const struct trace_row *row)
         const int64_t lasted = row_number(row, KEY_DUR, 0);
         if (lasted > 0) lane_at(busy, pid, row_number(row, KEY_STREAM, 0))->busy += (double)lasted;
     } else if (*ph == 'M' && !strcmp(text_of(&busy->texts, row_word(row, KEY_NAME)), "thread_name"))
-        lane_at(busy, pid, row_number(row, KEY_TID, 0))->name = row_word(row, KEY_META_NAME);
+        name_lane(busy, row, pid);
 }
 
 static void take_fact(void *of, const struct trace_fact *fact) { (void)of, (void)fact; }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/lane.h"
 #include "tools/custream/command.h"
+#include "tools/custream/lanes.h"
 #include "tools/custream/report/load.h"
 #include "tools/custream/report/trace_row.h"
 
@@ -88,7 +88,7 @@ static uint32_t thread_of(struct run *run, const struct trace_row *row)
 static uint32_t stream_of_lane(struct run *run, const struct trace_row *row)
 {
     const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
-    return stream_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_STREAM, cs_lane_stream_of(tid)));
+    return stream_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream(tid, false))));
 }
 
 /* Rows of tables move when one is added, so these find it first. */
@@ -255,7 +255,7 @@ static void load_meta(struct run *run, const struct trace_row *row)
         else if (!run->program) run->program = name, run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     } else if (what == l->words[WORD_THREAD_NAME]) {
         if (!is_gpu(row)) thread_row(run, row)->name = name;
-        else if (cs_lane_kind_of((uint32_t)row_number(row, KEY_TID, 0)) == CS_LANE_WORK && row->number[KEY_TID] < CS_LANE_STREAMS)
+        else if (row_number(row, KEY_CS_STREAM, -1) && lane_is_streams_own((uint32_t)row_number(row, KEY_TID, 0), row_has(row, KEY_CS_STREAM)))
             stream_row(run, row)->name = name;
     }
 }
