@@ -293,7 +293,7 @@ def check_values(header, rows):
             wrong.append(f"{name}: shows {labels}, at most four of different names are allowed")
         for label, form, expression in row.values:
             text = types.get(expression)
-            if form in ("INT", "UINT", "HEX", "SIZE", "CAPTURE_MODE") and text and not INTEGERS.match(text):
+            if (form in ("INT", "UINT", "HEX", "SIZE", "CAPTURE_MODE", "RESERVED") or form.startswith("WORDS(")) and text and not INTEGERS.match(text):
                 wrong.append(f"{name}: shows {label} as {form}, and {expression} is a {text}")
             if form == "PTR" and text and not ADDRESSES.search(text):
                 wrong.append(f"{name}: shows {label} as PTR, and {expression} is a {text}")

@@ -9,6 +9,7 @@
 #include "shim/base/compiler.h"
 #include "shim/calls/cuda_api.h"
 #include "shim/calls/how.h"
+#include "shim/calls/words.h"
 
 /* CS_SIBLINGS_x(entry, name, ...) applies entry(symbol, other, per_thread, ...) to the row's symbol and to its sibling's; other is the other one of the
  * two, or the symbol itself. Used by the includers of calls.def that treat siblings like calls of their own, which all of them do. */
@@ -54,7 +55,10 @@ enum cs_format {
     CS_FORMAT_FUNCTION,             /* address of a host function */
     CS_FORMAT_CALL,                 /* enum cs_call, by its name */
     CS_FORMAT_DELAYED,              /* 0: the calling thread, 1: the stream */
+    CS_FORMAT_RESERVED,             /* flags that must be 0: shown if they are not */
+    CS_FORMAT_FIRST_WORDS,          /* from here on: enumerators of cuda.h, one set of words each */
 };
+#define CS_FORMAT_WORDS(set) (enum cs_format)(CS_FORMAT_FIRST_WORDS + CS_WORDS_##set)
 
 enum { CS_VALUES = 4 };
 

@@ -35,10 +35,12 @@ static const char *call_name(cs_u64 call) { return cs_call_info[call < CS_CALL_C
 static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_u64 *v)
 {
     static const char *const memory[] = {"none", "host", "device", "array", "unified"};
+    char words[CS_WORDS_ROOM];
     static const char *const modes[] = {"global", "thread_local", "relaxed"}, *const places[] = {"host", "stream"};
     switch (format) {
     case CS_FORMAT_INT: return cs_value_int(e, (int32_t)*v);
     case CS_FORMAT_HEX:
+    case CS_FORMAT_RESERVED:
     case CS_FORMAT_PTR:
     case CS_FORMAT_FUNCTION: return cs_value_hex(e, *v);
     case CS_FORMAT_CALL: return cs_value_word(e, call_name(*v));
@@ -54,7 +56,11 @@ static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_
         const cs_u32 n[] = {(cs_u32)v[0], (cs_u32)(v[0] >> 32), (cs_u32)v[1], (cs_u32)(v[1] >> 32), (cs_u32)v[2], (cs_u32)(v[2] >> 32)};
         return cs_arg_uints(cs_value_uints(e, n, 3), "block", n + 3, 3);
     }
-    default: return cs_value_uint(e, *v);
+    case CS_FORMAT_SIZE:
+    case CS_FORMAT_UINT: return cs_value_uint(e, *v);
+    default:
+        cs_words_put((enum cs_words)(format - CS_FORMAT_FIRST_WORDS), *v, words);
+        return cs_value_word(e, words);
     }
 }
 
@@ -67,6 +73,7 @@ static bool is_shown(enum cs_format format, cs_u64 v)
     case CS_FORMAT_GRAPH_IDS: return false;
     case CS_FORMAT_EVENT: return cs_pool_get(&cs_events, (cs_ref)v) != NULL;
     case CS_FORMAT_KERNEL: return (cs_u32)v != 0;
+    case CS_FORMAT_RESERVED: return v != 0;
     default: return true;
     }
 }

@@ -10,6 +10,8 @@ import pytest
 from tests.apprun import calls_in, read
 from tests.cases.test_live import IDLE, launches
 from tests.gputrace import CUPTI
+from tests.handmade import custream
+from tests.perfetto import assert_clean
 from tests.remote import BUILD, Remote, until
 
 
@@ -63,7 +65,7 @@ def test_dump_of_parts(tmp_path):
         assert not err or re.fullmatch(r"custream dump: 10.0 s were asked for; what is kept goes back \d\.\d s \(CUSTREAM_TRACE_MAX\)", err)
         trace = read(tmp_path / f"custream-dump-{program.pid}.json")
         parts = [read(path) for path in tmp_path.glob("remote*.json")]
-        assert len(trace.metadata["merged"]["files"]) == 3 == len(parts)
+        assert trace.metadata["cut"]["files"] == 3 == len(parts)
         kept = sum((rows(part) for part in parts), collections.Counter())
         assert rows(trace) == kept and kept.total() > 1000
     assert program.end().rc == 0
@@ -97,3 +99,58 @@ def test_dump_of_nothing(tmp_path):
 ])
 def test_dump_wrong_usage(words, line):
     assert dump(*words) == (2, "", f"custream dump: {line}")
+
+
+# ---- the file is a trace like any other, and says that it is a cut ----
+
+@pytest.fixture
+def dumped(tmp_path):
+    """The last second of a process, of which more is in its trace."""
+    with Remote(tmp_path, CUPTI) as program:
+        program.do("create 1", "launch 1 40", "all")
+        until(lambda: seconds_since(read_flushed(program)) > 1.2)
+        program.do("launch 1 7", "all")
+        to = tmp_path / "cut.json"
+        assert dump("-p", program.pid, "--last=1", "-o", to)[0] == 0
+    return to, program
+
+
+def test_a_cut_is_checked_and_reported(dumped):
+    to, program = dumped
+    cut, whole = read(to), program.load()
+    assert cut.gpus == whole.gpus and cut.process_names == whole.process_names and cut.metadata["gpu_time_source"] == whole.metadata["gpu_time_source"]
+    assert 0 < cut.metadata["cut"]["seconds"] <= 1.2 and cut.json["baseTimeNanoseconds"] == whole.json["baseTimeNanoseconds"]
+    made = len(cut.gpu(cat="kernel"))
+    assert 7 <= made < 47
+    said = custream("check", to)
+    assert re.fullmatch(rf"{to}: ok, a cut of \d\.\d{{3}} s out of a trace: events \d+, .*, lost records 0\n", said.stdout) and said.returncode == 0, said
+    seconds = said.stdout.split("cut of ")[1].split(" ")[0]
+    done = custream("report", "--json", to)
+    assert done.returncode == 0 and done.stderr == f"custream report: {to}: a cut of {seconds} s out of a trace; the report's totals are those of the cut\n"
+    (run,) = json.loads(done.stdout)["tables"]["run"]
+    assert run["whole"].startswith(f"a cut of {seconds} s out of a trace: all totals are those of the cut") and run["works"] == len([e for e in cut.gpu() if "correlation" in e["args"]])
+    assert "cut of" in custream("report", to).stdout
+
+
+def test_a_cut_is_compared_and_merged(dumped, tmp_path):
+    to, program = dumped
+    done = custream("diff", to, program.trace)
+    assert done.returncode in (0, 1) and f"{to}: a cut of " in done.stderr, done
+    run = Remote(tmp_path, CUPTI | {"CUSTREAM_TRACE": str(tmp_path / "other.json")})
+    with run as other:
+        other.do("create 1", "launch 1 3", "all")
+    merged = custream("merge", "-o", tmp_path / "m.json", to, tmp_path / "other.json")
+    assert merged.returncode == 0 and "2 processes" in merged.stdout, merged
+    assert len(read(tmp_path / "m.json").slices) == len(read(to).slices) + len(read(tmp_path / "other.json").slices)
+
+
+def test_perfetto_opens_a_cut(dumped, trace_processor):
+    to, _ = dumped
+    trace_processor.load(to)
+    assert_clean(trace_processor)
+    assert trace_processor.value("SELECT count(*) FROM slice WHERE category = 'kernel'") == len(read(to).gpu(cat="kernel"))
+
+
+def test_a_trace_is_no_cut(dumped):
+    _, program = dumped
+    assert "a cut" not in custream("check", program.trace).stdout and custream("report", program.trace).stderr == ""

@@ -443,7 +443,7 @@ def test_parts(tmp_path):
         assert record.rc == 0, record.err
         program.do("launch 1 3000", "all")
         trace = read(tmp_path / "step.json.gz")
-        assert calls_in(trace)["cuLaunchKernel"] == 5000 and len(trace.metadata["merged"]["files"]) > 2
+        assert calls_in(trace)["cuLaunchKernel"] == 5000 and trace.metadata["cut"]["files"] > 2
     assert program.end().rc == 0
 
 

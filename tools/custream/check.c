@@ -120,6 +120,9 @@ static bool header_judge(struct check *check, uint64_t line, struct part *part)
     if (!header) good = check_breach(check, line, 9, "not JSON: the header up to this line");
     else if (!cJSON_IsNumber(base) || base->valuedouble < 0) good = check_breach(check, line, 1, "the header has no baseTimeNanoseconds");
     check->merged = cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "merged"));
+    const cJSON *cut = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "cut");
+    check->is_cut_out = cJSON_IsObject(cut);
+    check->cut_seconds = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(cut, "seconds"));
     check->part = cJSON_IsNumber(number) ? number->valuedouble : 0;
     cJSON_Delete(header);
     return good;
@@ -216,7 +219,7 @@ static enum progress trailer_judge(struct check *check, struct reader *reader, u
     check->cut = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "complete"));
     if (!trailer && !newline) return cut_short(check, reader, "it ends inside the trailer", line - 1);
     if (!trailer) check_breach(check, line, 9, "not JSON: the trailer that begins on this line");
-    else if (totals_judge(check, line, trailer, part->length) && !check->merged) audit_judge(check, line, trailer);
+    else if (totals_judge(check, line, trailer, part->length) && !check->merged && !check->is_cut_out) audit_judge(check, line, trailer);
     totals_state(check, trailer);
     cJSON_Delete(trailer);
     return trailer ? DONE : BROKEN; /* a lower line may break a rule that takes all events */

@@ -70,6 +70,8 @@ struct check {
     uint64_t hazards; /* cs_audit rows that tell of one */
     bool merged;    /* by custream merge: the header says so */
     double part;    /* the header's; 0: it has none */
+    bool is_cut_out; /* of a longer trace, by custream record or dump: the header says so */
+    double cut_seconds;
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
     char state[1024], losses[1024]; /* the summary's first words, and its last ones */
 };

@@ -334,7 +334,7 @@ bool totals_judge(struct check *check, uint64_t line, const cJSON *trailer, size
                              .complete = !check->cut && !member(totals, "ended"),
                              .part = number_or_0(totals, "part")};
     /* What is missing from a window, or what a file without totals had, nobody knows. */
-    if (check->merged && !member(totals, "recorded")) return true;
+    if ((check->merged || check->is_cut_out) && !member(totals, "recorded")) return true;
     if (!losses_agree(&j)) return false;
     if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded, "rows of calls, callbacks, delays, ranges and marks")) return false;
     if (member(totals, "calls") && !agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls")) return false;
@@ -354,7 +354,9 @@ void totals_state(struct check *check, const cJSON *trailer)
     verdict.lost_work = check->sums.lost_work;
     if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
     else if (*check->sums.cut_cause) verdict.cause = check->sums.cut_cause;
-    cs_verdict_state(check->state, sizeof check->state, 0, &verdict);
+    if (check->is_cut_out) verdict.complete = true; /* nobody expects the end of the process there */
+    const size_t n = cs_verdict_state(check->state, sizeof check->state, 0, &verdict);
+    if (check->is_cut_out) cs_verdict_put(check->state, sizeof check->state, n, ", a cut of %.3f s out of a trace", check->cut_seconds);
     cs_verdict_losses(check->losses, sizeof check->losses, 0, &verdict);
     text_print(check->state);
     text_print(check->losses);

@@ -38,6 +38,8 @@ typedef uint64_t cs_u64; /* in the rows' expressions */
 #define BEFORE_UINT(label, x)
 #define BEFORE_SIZE(label, x)
 #define BEFORE_HEX(label, x)
+#define BEFORE_RESERVED(label, x)
+#define BEFORE_WORDS(set)        BEFORE_HEX
 #define BEFORE_MEMTYPE(label, x)
 #define BEFORE_CAPTURE_MODE(label, x)
 
@@ -51,6 +53,8 @@ typedef uint64_t cs_u64; /* in the rows' expressions */
 #define AFTER_UINT(label, x)         AFTER_INT(label, x)
 #define AFTER_SIZE(label, x)         AFTER_INT(label, x)
 #define AFTER_HEX(label, x)          AFTER_INT(label, x)
+#define AFTER_RESERVED(label, x)     AFTER_INT(label, x)
+#define AFTER_WORDS(set)             AFTER_INT
 #define AFTER_MEMTYPE(label, x)      AFTER_INT(label, x)
 #define AFTER_CAPTURE_MODE(label, x) AFTER_INT(label, x)
 

@@ -66,8 +66,52 @@ static void file_write(struct out *out, const struct plan *plan, const struct fi
     out_text(out, "}}");
 }
 
+/* --- of a cut --- */
+
+static const struct file *newest(const struct plan *plan) { return &plan->files[plan->file_count - 1]; }
+
+/* How much of the window the files have. */
+static double cut_seconds(const struct plan *plan)
+{
+    int64_t end = plan->begin;
+    for (size_t i = 0; i < plan->file_count; i++)
+        if (plan->files[i].first <= plan->files[i].last && plan->files[i].last > end) end = plan->files[i].last;
+    const int64_t until = plan->begin + plan->window[1] < end ? plan->begin + plan->window[1] : end, from = plan->begin + plan->window[0];
+    return until > from ? (double)(until - from) * 1e-9 : 0;
+}
+
+/* As the file's own: the newest one's, of several parts. */
+static void cut_header_write(struct out *out, const struct plan *plan)
+{
+    const struct file *file = newest(plan);
+    const char *metadata = file->kept[KEPT_METADATA];
+    out_print(out, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\n", plan->base);
+    if (file->has_rank) out_print(out, "\"distributedInfo\": {\"rank\": %" PRIu64 ", \"world_size\": %" PRIu64 "},\n", file->rank, file->world);
+    out_print(out, "\"metadata\":{\"cut\":{\"from_ns\":%" PRId64 ",\"seconds\":%.9f,\"files\":%zu},", plan->base + plan->begin + plan->window[0], cut_seconds(plan), plan->file_count);
+    out_text(out, metadata + 1);
+    out_text(out, ",\n\"traceEvents\":[");
+}
+
+/* Counts of the file are not those of the cut: its rows say them. */
+static void cut_trailer_write(struct out *out, const struct plan *plan)
+{
+    const struct file *file = newest(plan);
+    bool complete = true;
+    for (size_t i = 0; i < plan->file_count; i++) complete &= plan->files[i].complete;
+    const struct piece source = file->kept[KEPT_TOTALS] ? member_at(file->kept[KEPT_TOTALS], (const char *const[]){"gpu", "source", NULL}) : (struct piece){0};
+    out_text(out, "\n],\"traceName\":\"custream\",");
+    if (file->kept[KEPT_DEVICES]) out_text(out, "\"deviceProperties\":"), out_text(out, file->kept[KEPT_DEVICES]), out_text(out, ",");
+    out_print(out, "\n\"totals\":{\"complete\":%s", flag(complete));
+    if (source.at) out_print(out, ",\"gpu\":{\"source\":%.*s}", (int)source.length, source.at);
+    out_text(out, "}}\n");
+}
+
 void header_write(struct out *out, const struct plan *plan)
 {
+    if (plan->alone) {
+        cut_header_write(out, plan);
+        return;
+    }
     out_print(out, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\n", plan->base);
     out_text(out, "\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"merged\":{");
     clocks_write(out, plan);
@@ -129,6 +173,7 @@ static void group_write(struct out *out, const struct file *file, const struct p
 void names_write(struct out *out, const struct plan *plan)
 {
     bool first = true;
+    if (plan->alone) return; /* the rows have them */
     for (size_t i = 0; i < plan->file_count; i++) {
         const struct file *file = &plan->files[i];
         for (size_t g = 0; g < file->group_count; g++)
@@ -179,6 +224,10 @@ static void totals_write(struct out *out, const struct plan *plan)
 
 void trailer_write(struct out *out, const struct plan *plan)
 {
+    if (plan->alone) {
+        cut_trailer_write(out, plan);
+        return;
+    }
     out_text(out, "\n],\"traceName\":\"custream merge\",\n");
     totals_write(out, plan);
     out_text(out, ",\n\"merged\":[");

@@ -383,6 +383,10 @@ static void pids_settle(struct plan *plan)
             struct group *group = &plan->files[i].groups[g];
             uint64_t pid = 0;
             uint32_t merged = pid_before(plan, i, group->pid);
+            if (group->gpu && plan->alone) {
+                group->merged = group->ordinal;
+                continue;
+            }
             if (group->gpu) merged = merged_gpu_pid((uint32_t)plan->files[i].process, group->ordinal);
             const bool number = *group->pid != '"' && piece_natural((struct piece){group->pid, strlen(group->pid)}, &pid);
             if (!merged && number && pid >= CS_GPU_PIDS && pid < MERGED_GPUS / 2 && !pid_taken(plan, (uint32_t)pid)) merged = (uint32_t)pid;
@@ -424,6 +428,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     if (!times_settle(plan)) return false;
     if (plan->wall) window_settle(plan);
     else if (plan->windowed && !judge_window(plan)) return false;
+    plan->alone = plan->wall && plan->process_count == 1 && plan->files[0].ours;
     labels_settle(plan);
     pids_settle(plan);
     return true;

@@ -65,6 +65,7 @@ struct plan {
     int64_t window[2];
     bool windowed;
     bool wall;         /* the window is given by the wall clock; plan_make makes it one from `begin` on */
+    bool alone;        /* and is one process's: the result is a trace like the file's, cut. Its pids stay */
     char **shown;      /* what the files are called; NULL: by their paths */
 };
 

@@ -15,11 +15,13 @@ struct writing {
     const struct process *process;
     struct window window;
     uint64_t rows;
+    bool written; /* a row of some file */
 };
 
-static bool is_replaced(const struct row *row)
+static bool is_replaced(const struct plan *plan, const struct row *row)
 {
     const struct piece name = row->pieces[ROW_NAME];
+    if (plan->alone) return false;
     return row->ph == 'M' && (piece_is(name, "process_name") || piece_is(name, "process_labels") || piece_is(name, "process_sort_index"));
 }
 
@@ -59,7 +61,7 @@ static bool row_write(void *of, const char *text, size_t length, char error[256]
     const struct group *group = row_read(&row, text, length) ? group_of(w->file, row.pieces[ROW_PID]) : NULL;
     if (!group) return snprintf(error, 256, "it was changed while it was read"), false;
     const bool kept = !w->plan->windowed || window_keeps(&w->window, &row);
-    if (!kept || is_replaced(&row)) return true;
+    if (!kept || is_replaced(w->plan, &row)) return true;
     if (row.pieces[ROW_PID].at) {
         changes[count].key = ROW_PID;
         snprintf(changes[count++].text, sizeof changes->text, "%" PRIu32, group->merged);
@@ -68,7 +70,8 @@ static bool row_write(void *of, const char *text, size_t length, char error[256]
     for (enum row_key key = ROW_ID; key <= ROW_CORRELATION; key++)
         if (key != ROW_ID2 && !change_id(changes, &count, &row, key, w->process, (uint64_t)w->file->process))
             return snprintf(error, 256, "its ids, and those of the files before it, are more than fit a trace"), false;
-    out_text(w->out, ",\n");
+    out_text(w->out, w->plan->alone && !w->written ? "\n" : ",\n");
+    w->written = true;
     if (!row.pieces[ROW_PID].at) {
         out_print(w->out, "{\"pid\":%" PRIu32 ",", group->merged);
         row.text++, row.length--;
@@ -79,15 +82,17 @@ static bool row_write(void *of, const char *text, size_t length, char error[256]
 
 bool rows_write(struct out *out, const struct plan *plan)
 {
+    bool written = false;
     for (size_t i = 0; i < plan->file_count; i++) {
         const struct file *file = &plan->files[i];
-        struct writing w = {.out = out, .plan = plan, .file = file, .process = &plan->processes[file->process]};
+        struct writing w = {.out = out, .plan = plan, .file = file, .process = &plan->processes[file->process], .written = written};
         const struct source_sink sink = {.of = &w, .row = row_write};
         char error[256];
         const int64_t origin = plan->begin - w.process->shift;
         if (plan->windowed && !window_survey(&w.window, file, origin + plan->window[0], origin + plan->window[1])) return false;
         const enum source_end end = source_read(file->path, &sink, error);
         window_free(&w.window);
+        written = w.written;
         if (out->failed) return true; /* out_close() says why */
         if (end == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;
         if (w.rows < file->rows) return complain("custream merge", "%s: it was changed while it was read", file->shown), false;

@@ -110,8 +110,12 @@ static uint32_t stream_named(struct run *run, const struct trace_row *row)
     return stream_at(run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
 }
 
-/* Flags of a call: "0x1". Those of a stream are words, 0 here, and numbers in earlier traces. */
-static long flags_of(const struct run *run, const struct trace_row *row) { return strtol(text_in(run, row_word(row, KEY_FLAGS)), NULL, 0); }
+/* Flags of a call: "EXTERNAL (1)", in earlier traces "0x1". Those of a stream are words, 0 here, and numbers in earlier traces. */
+static long flags_of(const struct run *run, const struct trace_row *row)
+{
+    const char *words = text_in(run, row_word(row, KEY_FLAGS)), *number = strrchr(words, '(');
+    return strtol(number ? number + 1 : words, NULL, 0);
+}
 
 static bool is_non_blocking(const struct run *run, const struct trace_row *row)
 {
@@ -330,6 +334,8 @@ double run_number(const struct run *run, const char *path, double otherwise)
     const struct fact *fact = run_fact(run, path);
     return fact && !fact->value ? fact->number : otherwise;
 }
+
+double run_cut_seconds(const struct run *run) { return run_fact(run, "metadata.cut.from_ns") ? run_number(run, "metadata.cut.seconds", 0) : 0; }
 
 const char *run_source(const struct run *run)
 {

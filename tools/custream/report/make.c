@@ -36,6 +36,8 @@ static bool file_read(struct run *run, const char *command, const char *path)
     if (!read) complain(command, "%s: %s", path, error);
     else if (run->cut && !cut_before)
         complain(command, "%s: truncated, as when a process is killed while it writes; the report is of what is before that", path);
+    if (read && run_cut_seconds(run) > 0)
+        complain(command, "%s: a cut of %.3f s out of a trace; the report's totals are those of the cut", path, run_cut_seconds(run));
     return read;
 }
 

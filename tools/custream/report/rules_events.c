@@ -37,7 +37,7 @@ static uint64_t both(uint32_t recording, uint32_t waiting)
 /* A part, a window of time, a loss or another process's event: an event may have been recorded where the trace does not show it. */
 static bool records_are_whole(const struct run *run)
 {
-    if (!run->ours || run->loss_count || run_number(run, "part", 1) > 1 || run_fact(run, "totals.windows.opened")) return false;
+    if (!run->ours || run->loss_count || run_number(run, "part", 1) > 1 || run_fact(run, "totals.windows.opened") || run_cut_seconds(run) > 0) return false;
     for (size_t i = 0; i < run->call_count; i++) switch (run->calls[i].call) {
         case CS_CALL_cuIpcOpenEventHandle:
         case CS_CALL_cuGraphAddEventRecordNode:

@@ -158,6 +158,7 @@ void run_free(struct run *run);
 const struct fact *run_fact(const struct run *run, const char *path);
 double run_number(const struct run *run, const char *path, double otherwise);
 const char *run_source(const struct run *run); /* of its GPU times: "cupti"; NULL: the files do not say */
+double run_cut_seconds(const struct run *run); /* how long it is, of a file that custream record or dump cut out of a longer trace; else 0 */
 bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, so that nothing is known of it */
 
 static inline enum cs_kind call_kind(const struct call *call) { return cs_call_info[call->call].kind; }

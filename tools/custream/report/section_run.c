@@ -126,6 +126,7 @@ static const char *whole_of(struct report *report, const struct run *run, struct
 {
     struct missing missing = {0};
     if (!run->ours) return run->cut ? "the file ends inside an event" : WHOLE_NOT_SAID;
+    if (run_cut_seconds(run) > 0) missing_add(&missing, "a cut of %.3f s out of a trace: all totals are those of the cut", run_cut_seconds(run));
     missing_end(&missing, run);
     if (!run_has_times(run)) missing_add(&missing, "all GPU work, since no GPU times were taken");
     missing_parts(&missing, run);
