@@ -57,7 +57,7 @@ class Story:
         """cuLaunchHostFunc at `at`, and its function."""
         self.call("cuLaunchHostFunc", at, **self.on(stream))
         if not any(row["tid"] == CALLBACKS for row in self.metas):
-            self.metas.append(meta("thread_name", HOST, CALLBACKS, "app (CUDA callbacks)"))
+            self.metas.append(meta("thread_name", HOST, CALLBACKS, "app (callbacks)"))
         self.rows.append(slice_("cs_callback", "callback", HOST, CALLBACKS, began, lasted, **{**self.on(stream), "delay_us": round(began - at, 3)}))
         return began + lasted
 

@@ -93,7 +93,7 @@ void cs_lane_thread(const struct cs_thread *thread, bool again)
     memcpy(row->name, name, sizeof name);
     row->given_shown = given;
     row->announced = true;
-    snprintf(shown, sizeof shown, "%s%s", given ? cs_name_text(given) : *name ? name : "thread", row->is_driver ? " (CUDA callbacks)" : "");
+    snprintf(shown, sizeof shown, "%s%s", given ? cs_name_text(given) : *name ? name : "thread", row->is_driver ? " (callbacks)" : "");
     cs_commit(cs_args_end(cs_meta_name(cs_draft(), CS_META_THREAD, cs_host_lane(thread->tid), shown)));
 }
 

@@ -23,6 +23,7 @@ static struct row {
     cs_u32 naming;        /* the way in which lanes were called then */
     bool continued, over; /* its life has begun, has ended in an earlier part of the trace */
     cs_u64 shown_from_ns; /* where its life begins in the present part; 0: where it was created */
+    cs_u64 marked_ns;     /* where the mark of that stands */
     cs_u16 rule_shown;    /* when its life began */
     cs_name name_shown;   /* in the lane's name as last announced */
     cs_u64 work[CS_WORK_KINDS], bytes_copied; /* what went through it in this part */
@@ -42,6 +43,7 @@ static struct {
 static struct {
     bool announced;
     cs_u32 streams, idle; /* whose life has begun; whose life has ended without work on a lane */
+    cs_u64 marked_ns, shown_ns; /* the last run of marks: the time of the last one not moved, and where the run ends */
 } lives[CS_GPU_PIDS];
 
 static inline struct row *row_of(const struct cs_stream *stream)
@@ -127,6 +129,15 @@ static struct cs_lane marks_lane(cs_u32 device)
     return lane;
 }
 
+/* Where a mark stands. Viewers put marks of one moment below each other, and all streams that are left end with the process. So each takes a nanosecond. */
+static cs_u64 mark_place(cs_u32 device, cs_u64 ns)
+{
+    const bool taken = ns >= lives[device].marked_ns && ns <= lives[device].shown_ns;
+    const cs_u64 shown_ns = taken ? lives[device].shown_ns + 1 : ns;
+    if (!taken) lives[device].marked_ns = ns;
+    return lives[device].shown_ns = shown_ns;
+}
+
 void cs_stream_lives_summed_up(void)
 {
     for (cs_u32 device = 0; device < CS_GPU_PIDS && !cs_output_full(); device++) {
@@ -134,7 +145,7 @@ void cs_stream_lives_summed_up(void)
         char name[80];
         if (!idle) continue;
         const struct cs_lane lane = marks_lane(device);
-        snprintf(name, sizeof name, "%u stream%s, %u without work", all, all == 1 ? "" : "s", idle);
+        snprintf(name, sizeof name, "%u stream%s, %u idle", all, all == 1 ? "" : "s", idle);
         cs_lane_named_of_gpu(device, lane.tid, name, true);
     }
 }
@@ -197,9 +208,10 @@ static void begin_write(struct cs_stream *stream, struct row *row, cs_name given
     row->rule_shown = stream->rule;
     const struct cs_lane lane = marks_lane((cs_u32)stream->device);
     lives[stream->device].streams++;
+    row->marked_ns = mark_place((cs_u32)stream->device, row->shown_from_ns);
     put_name(stream, given, name, sizeof name);
     snprintf(title, sizeof title, "stream %u begins", stream->lane);
-    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_stream", cs_title(title), lane, row->shown_from_ns);
+    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_stream", cs_title(title), lane, row->marked_ns);
     e = cs_arg_text(e, "name", name, sizeof name);
     cs_commit(cs_args_end(life_args(e, stream, row->continued)));
 }
@@ -276,10 +288,10 @@ static void life_ends(struct cs_stream *stream, cs_u64 ns, enum how how)
     char rule[32];
     const struct cs_lane lane = marks_lane((cs_u32)stream->device);
     char title[48], name[512];
-    if (ns <= row->shown_from_ns) ns = row->shown_from_ns + 1;
+    if (ns <= row->marked_ns) ns = row->marked_ns + 1;
     lives[stream->device].idle += row->lane_file != cs_lanes_file();
     snprintf(title, sizeof title, "stream %u %s", stream->lane, how == CONTINUES ? "goes on" : "ends");
-    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_stream", cs_title(title), lane, ns);
+    struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_stream", cs_title(title), lane, mark_place((cs_u32)stream->device, ns));
     put_name(stream, row->name_shown, name, sizeof name);
     e = cs_arg_text(e, "name", name, sizeof name); /* which may be another by now */
     e = work_args(cs_arg_uint(e, "cs.stream", stream->lane), row);

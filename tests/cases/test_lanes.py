@@ -29,7 +29,7 @@ def test_idle_streams_are_one_row(run_app, trace_processor, used):
     assert collections.Counter(name.split(" · ")[1] for name in lanes.values()) == {f"worker {n}": used for n in range(4) if used}
     assert len(trace.lives) == 16 and all(life["dur"] > 0 and life["args"]["destroyed"] for life in trace.lives)
     assert {e["tid"] for e in trace.instants} == {LIVES}
-    assert trace.lanes[0, LIVES] == (f"16 streams, {16 - 4 * used} without work" if used < 4 else "streams")
+    assert trace.lanes[0, LIVES] == (f"16 streams, {16 - 4 * used} idle" if used < 4 else "streams")
     trace_processor.load(run.trace)
     assert_clean(trace_processor)
     names = {r["name"] for r in trace_processor.query("SELECT DISTINCT t.name AS name FROM thread t JOIN thread_track USING (utid)")}
@@ -137,3 +137,13 @@ def test_rows_of_a_stream_stand_under_its_lane(run_app, trace_processor, argv, e
     assert shown == sorted(shown, key=lambda name: order[named[name]]) and len(shown) > 4
     streams = [int(re.match(r"stream (\d+)", name)[1]) for name in shown if name.startswith("stream ")]
     assert streams == sorted(streams) and len(streams) > len(set(streams)), shown
+
+
+@pytest.mark.parametrize("argv, env", [(["leaks", 20, 0, 10, 0], {}), (["parts", "all", 8000], {"CUSTREAM_TRACE_MAX": "1M,rotate", "CUSTREAM_FULL": "block"})], ids=["at the end", "parts"])
+def test_no_two_marks_of_one_moment(run_app, trace_processor, argv, env):
+    """All streams that are left end with the process, and all go on when a part ends. A viewer would put such marks below each other, and the row would be as high as a page."""
+    trace = run_app(argv, env=env).check().load()
+    at = [(e["pid"], e["tid"], e["ts"]) for e in trace.instants if e["cat"] == "cs_stream"]
+    assert len(set(at)) == len(at) > 2
+    trace_processor.load(trace.path)
+    assert trace_processor.value("SELECT max(depth) FROM slice WHERE category = 'cs_stream'") == 0

@@ -214,7 +214,7 @@ def test_callbacks(run_app):
     assert len(slices) == 10 and {e["tid"] for e in slices} == {thread}
     assert collections.Counter(e["args"]["enqueued by"] for e in slices) == {
         "cuLaunchHostFunc": 6, "cuStreamAddCallback": 3, "cuLaunchHostFunc_ptsz": 1}
-    assert trace.threads[thread] == "callbacks (CUDA callbacks)"
+    assert trace.threads[thread] == "callbacks (callbacks)"
     assert {e["args"]["cs.stream"] for e in slices} == {e["tid"] for e in trace.lives if e["args"].get("origin") == "created"}
     (gated,) = [e for e in slices if e["args"]["enqueued by"] == "cuLaunchHostFunc_ptsz"]
     assert gated["args"]["delay_us"] >= 20000  # the program slept that long before it opened the gate
