@@ -1,6 +1,10 @@
 /* Telling a tracer about calls and work, and answering it (trace.h). */
 #include "tests/fakecuda/driver/fake.h"
 
+#include <errno.h>
+
+#include "tests/fakecuda/left.h"
+
 const struct fake_tracer *fake_tracer;
 static const struct fake_tracer *latest; /* who gave the tokens out; stays when it detaches */
 
@@ -19,9 +23,11 @@ void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced) {
 }
 
 CUresult fake_leave(struct fake_trace_call *traced, CUresult result) {
-    if (!traced->tracer) return result;
-    fake_thread()->traced = traced->outer;
-    traced->tracer->api_exit(traced, result);
+    if (traced->tracer) {
+        fake_thread()->traced = traced->outer;
+        traced->tracer->api_exit(traced, result);
+    }
+    if (fake_errno && !traced->runtime) errno = fake_left_in_errno(traced->name);
     return result;
 }
 
