@@ -34,6 +34,7 @@ TEST(a_refused_destroy_leaves_it_alive)
     cs_ref ref = make_event(t, stub_event(1));
     destroy(stub_event(1), false);
     CHECK_IS(find_event(t, stub_event(1)), ref);
+    CHECK_IS(cs_map_get(&cs_event_handles, (uintptr_t)stub_event(1)), ref); /* without a mark */
     CHECK(!cs_load(&event_at(ref)->ended));
     destroy(stub_event(1), true);
     CHECK(cs_load(&event_at(ref)->ended));
@@ -54,6 +55,7 @@ TEST(a_failing_destroy_beside_a_create)
         cs_event_destroyed(refused, false, cs_ticks());
         if (!(order & 1)) cs_event_destroyed(won, true, cs_ticks());
         CHECK(cs_load(&event_at(old)->ended));
+        CHECK_IS(cs_map_get(&cs_event_handles, (uintptr_t)stub_event(1)), fresh ? fresh : old | CS_MAP_DEAD);
         CHECK_IS(release_all(&cs_events), 1);
         cs_ref found = find_event(t, stub_event(1));
         CHECK(event_at(found));

@@ -1,4 +1,6 @@
 /* Stream and context objects over a stub of the driver (object/stream.h, object/context.h). */
+#include <limits.h>
+
 #include "shim/base/lane.h"
 #include "tests/unit/driver.h"
 
@@ -67,6 +69,7 @@ TEST(a_refused_destroy_leaves_it_alive)
     cs_ref ref = make_stream(t, stub_stream(1));
     destroy(t, stub_stream(1), false);
     CHECK_IS(find_stream(t, stub_stream(1)), ref);
+    CHECK_IS(cs_map_get(&cs_stream_handles, (uintptr_t)stub_stream(1)), ref); /* without a mark */
     CHECK(!cs_load(&stream_at(ref)->ended) && !cs_load(&stream_at(ref)->object.ended));
     CHECK_IS(release_all(&cs_streams), 0);
     destroy(t, stub_stream(1), true);
@@ -259,6 +262,30 @@ TEST(a_primary_context_ends_by_its_device)
     cs_context_primary_ended(0);
     CHECK(cs_load(&stream_at(mine)->ended));
     CHECK(!cs_load(&stream_at(third)->ended));
+}
+
+TEST(devices_have_names_and_facts_up_to_the_last_that_is_kept)
+{
+    static const int devices[] = {0, 1, 62, 63, 64, 65, 1000, INT_MAX};
+    const char *name, *other;
+    start();
+    for (size_t i = 0; i < CS_COUNT(devices); i++) {
+        char text[32] = "";
+        const bool kept = devices[i] < 64;
+        CHECK_IS(cs_device_fact(devices[i], 0, &name), 0); /* not met yet */
+        CHECK_TEXT(cs_device_name(devices[i]), "");
+        struct cs_context *context = context_at(cs_context_of(stub_context(1, 100 + (int)i), devices[i]));
+        CHECK(context && context->device == devices[i]);
+        if (kept) snprintf(text, sizeof text, "stub %d", devices[i]);
+        CHECK_TEXT(cs_device_name(devices[i]), text);
+        for (int fact = 0; fact < CS_DEVICE_FACTS; fact++) {
+            CHECK_IS(cs_device_fact(devices[i], fact, &name), kept ? 132 : 0);
+            CHECK(!fact || (cs_device_fact(devices[i], fact - 1, &other), strcmp(name, other)));
+        }
+    }
+    CHECK_TEXT(cs_device_name(-1), "");
+    CHECK_IS(cs_device_fact(-1, 1, &name), 0);
+    CHECK_TEXT(name, "computeMajor");
 }
 
 TEST(a_green_contexts_stream_is_not_the_current_contexts)
