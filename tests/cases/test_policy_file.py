@@ -293,6 +293,9 @@ def test_limits(reader):
                           "999999999999999": "999999999999999", "1000000000000000": "1e+15", "-999999999999999": "-999999999999999", "-1000000000000000": "-1e+15",
                           "4503599627370496": "4.5036e+15", "4503599627370497": "4.5036e+15", "1e40": "1e+40", "-1e300": "-1e+300", "0.5": "0.5"}.items():
         assert reader(f'{{"buffer": {number}}}') == (f"policy.json: {of_buffer(shown)}" if shown else "ok"), number
+    for value, shown in {"true": None, "false": "false", "null": "null", "[]": "a list", "[1]": "a list", "{}": "an object", '{"a": 1}': "an object", "0": "0",
+                         '"a"': '"a"', '"\\""': '"""'}.items():
+        assert reader(f'{{"log": {value}}}') == f"policy.json: log: {shown or value} is not valid: allowed is error|warn|info|debug", value
     assert reader('{"rules": ' + 15 * "[" + 15 * "]" + "}") == "policy.json: rules[0]: a list is not valid: allowed is an object"
     assert reader('{"buffer": 65536.' + 34 * "0" + "}") == "ok"
     assert reader('{"buffer": 65536.' + 35 * "0" + "}") == "policy.json: line 1, column 12: not JSON: a number is too long"

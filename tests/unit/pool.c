@@ -201,3 +201,31 @@ TEST(walks_are_short_whatever_lies_between_handles)
         if (steps > 8 * HANDLES) fprintf(stderr, "%#x apart: %llu steps a handle\n", distances[d], (unsigned long long)steps / HANDLES), check_failures++;
     }
 }
+
+/* Two threads insert the same handles in the same order: each handle has one place, and both find it. */
+enum { SAME_KEYS = 2000 };
+static struct cs_map shared_map;
+static pthread_barrier_t together;
+static struct cs_map_slot *found[2][SAME_KEYS];
+
+static void *inserts(void *slots)
+{
+    struct cs_map_slot **mine = slots;
+    pthread_barrier_wait(&together);
+    for (cs_u64 i = 0; i < SAME_KEYS; i++) mine[i] = cs_map_slot(&shared_map, (i + 1) * 0x80, true);
+    return NULL;
+}
+
+TEST(two_threads_that_insert_the_same)
+{
+    REQUIRE(!pthread_barrier_init(&together, NULL, 2));
+    for (int round = 0; round < 50; round++) {
+        pthread_t other;
+        REQUIRE(cs_map_init(&shared_map, 12));
+        REQUIRE(!pthread_create(&other, NULL, inserts, found[1]));
+        inserts(found[0]);
+        REQUIRE(!pthread_join(other, NULL));
+        for (cs_u64 i = 0; i < SAME_KEYS; i++) CHECK(found[0][i] && found[0][i] == found[1][i] && cs_load(&found[0][i]->key) == (i + 1) * 0x80);
+        CHECK_IS(cs_load(&shared_map.used), SAME_KEYS);
+    }
+}

@@ -1,4 +1,6 @@
 /* STREAMS (policy/sharing.c, pool.c): what makes streams of one kind, over a stub of the driver. The rest: tests/cases/test_sharing.py. */
+#include <errno.h>
+
 #include "shim/policy/policies.h"
 #include "tests/unit/driver.h"
 
@@ -102,4 +104,31 @@ TEST(each_way_of_sharing_does_its_own)
         c.policy = NULL;
         cs_sharing_created(&c, stream);
     }
+}
+
+static CUstream destroyed;
+static CUresult destroy(CUstream stream) { return errno = EIO, destroyed = stream, CUDA_SUCCESS; }
+
+/* Two threads have found room for one stream: the second one's is destroyed again, and shares the first. */
+TEST(who_comes_last_shares)
+{
+    const struct cs_policy policy = {.sharing = {.kind = CS_SHARING_POOL, .pool = 1}, .number = 1};
+    struct cs_thread *thread = start();
+    struct cs_creation first = {.policy = &policy, .thread = thread, .call = CS_CALL_cuStreamCreate}, second = first;
+    CUstream one = stub_stream(1), other = stub_stream(2);
+    cs_real.cuStreamDestroy_v2 = destroy;
+    cs_real.cuStreamGetGreenCtx = (__typeof__(cs_real.cuStreamGetGreenCtx))(void *)cs_real_missing;
+    cs_pool_create(&first);
+    cs_pool_create(&second);
+    REQUIRE(first.set && first.set == second.set && !first.shared && !second.shared);
+    cs_pool_made(&first, &one);
+    CHECK(one == stub_stream(1) && !destroyed && first.made && !first.shared);
+    errno = EDOM;
+    cs_pool_made(&second, &other);
+    CHECK_IS(errno, EDOM);
+    CHECK(other == stub_stream(1) && destroyed == stub_stream(2));
+    CHECK_IS(second.shared, first.made);
+    CHECK(cs_load(&stream_at(second.made)->object.ended) && !cs_load(&stream_at(first.made)->object.ended));
+    CHECK(cs_load(&stream_at(first.made)->shares) == 2 && cs_load(&stream_at(first.made)->shares_most) == 2);
+    CHECK(stream_at(first.made)->pool_place == 1 && !stream_at(second.made)->pool_place);
 }

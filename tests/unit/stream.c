@@ -231,19 +231,25 @@ TEST(a_context_takes_its_streams_and_events_with_it)
     stub_current = second;
     cs_context_set(t, second);
     cs_ref b = make_stream(t, stub_stream(2)), other = make_event(t, stub_event(2));
+    cs_context_set(t, first); /* more of the first one's, behind the other's */
+    stub_current = first;
+    cs_ref last = make_stream(t, stub_stream(3)), last_event = make_event(t, stub_event(3));
+    cs_context_set(t, second);
+    stub_current = second;
     CHECK_IS(stream_at(b)->device, 1);
     cs_u32 epoch = cs_load(&cs_context_epoch);
     cs_context_ended(first);
     CHECK(cs_load(&cs_context_epoch) != epoch);
     CHECK(cs_load(&stream_at(a)->ended) && cs_load(&stream_at(legacy)->ended) && cs_load(&event_at(event)->ended));
+    CHECK(cs_load(&stream_at(last)->ended) && cs_load(&event_at(last_event)->ended));
     CHECK(!cs_load(&stream_at(b)->ended) && !cs_load(&event_at(other)->ended));
     CHECK_IS(find_stream(t, stub_stream(2)), b);
     stub_current = first; /* the handle comes back as another context */
     cs_context_of(first, -1), cs_context_set(t, first);
     cs_ref anew = cs_stream_of(t, NULL, false, true, 0);
     CHECK(anew && anew != legacy && stream_at(anew)->context != stream_at(legacy)->context);
-    CHECK_IS(release_all(&cs_streams), 2);
-    CHECK_IS(release_all(&cs_events), 1);
+    CHECK_IS(release_all(&cs_streams), 3);
+    CHECK_IS(release_all(&cs_events), 2);
     CHECK_IS(release_all(&cs_contexts), 1);
 }
 
@@ -371,21 +377,28 @@ TEST(a_handle_destroyed_during_a_call_is_not_adopted)
     CHECK(cs_stream_of(t, stub_stream(2), false, true, cs_ticks() + 1));
 }
 
-TEST(an_old_reference_means_no_other_stream)
+static void old_reference(int first, int second)
 {
     struct cs_thread *t = start();
-    cs_ref old = make_stream(t, stub_stream(1)), ref = 0;
-    destroy(t, stub_stream(1), true);
+    cs_ref old = make_stream(t, stub_stream(first)), ref = 0;
+    destroy(t, stub_stream(first), true);
     for (int i = 0; i < 5000 && ref != old; i++) { /* until the slot's generations have come round */
-        if (ref) destroy(t, stub_stream(2), true);
+        if (ref) destroy(t, stub_stream(second), true);
         release_all(&cs_streams);
-        ref = make_stream(t, stub_stream(2));
+        ref = make_stream(t, stub_stream(second));
     }
     REQUIRE(ref == old);
-    CHECK_IS(cs_stream_of(t, stub_stream(1), false, false, cs_ticks()), 0);
-    destroy(t, stub_stream(1), true);
+    CHECK_IS(cs_stream_of(t, stub_stream(first), false, false, cs_ticks()), 0);
+    destroy(t, stub_stream(first), true);
     CHECK(!cs_load(&stream_at(ref)->ended));
-    CHECK_IS(find_stream(t, stub_stream(2)), ref);
+    CHECK_IS(find_stream(t, stub_stream(second)), ref);
+}
+
+/* Whichever of the handles is the greater number. */
+TEST(an_old_reference_means_no_other_stream)
+{
+    old_reference(1, 2);
+    old_reference(2, 1);
 }
 
 TEST(no_number_of_a_stream_is_that_of_another_lane)
