@@ -34,3 +34,15 @@ TEST(functions_of_a_runtime_within_a_program)
         if (marks_by_name(text + 1) != (LOOKED | functions[i].marks)) fprintf(stderr, "%s\n", functions[i].name), check_failures++;
     }
 }
+
+/* Only code of a runtime is looked behind: code of no library, as a compiler in the process makes it, is nobody's. */
+TEST(code_of_no_library)
+{
+    const int local = 0;
+    REQUIRE(cs_creator_init());
+    cs_creator_in_loader();
+    REQUIRE(unwinder_ready());
+    CHECK_TEXT(cs_name_text(cs_creator_of(&local)), "");
+    CHECK(library_behind_runtime() && cs_creator_place(&local) == &local);
+    CHECK_TEXT(cs_name_text(cs_creator_of((const void *)&getppid)), "libc.so.6");
+}
