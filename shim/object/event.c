@@ -33,7 +33,7 @@ static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs
     event->created = ticks;
     cs_ref ref = cs_load(&event->object.ref);
     cs_u64 before = atomic_exchange(&slot->value, ref);
-    if (before && !(before & CS_MAP_DEAD)) { /* the driver reuses the handle of an event whose end we did not see */
+    if (!(before & CS_MAP_DEAD)) { /* the driver reuses the handle of an event whose end we did not see */
         struct cs_event *gone = cs_pool_get(&cs_events, (cs_ref)before);
         if (gone) cs_store(&gone->ended, ticks), cs_pool_end(&cs_events, &gone->object);
     }

@@ -132,3 +132,74 @@ TEST(who_comes_last_shares)
     CHECK(cs_load(&stream_at(first.made)->shares) == 2 && cs_load(&stream_at(first.made)->shares_most) == 2);
     CHECK(stream_at(first.made)->pool_place == 1 && !stream_at(second.made)->pool_place);
 }
+
+static CUresult answer;
+static CUstreamCaptureStatus status;
+static CUresult captures(CUstream stream, CUstreamCaptureStatus *out) { return (void)stream, *out = status, answer; }
+
+/* Where the driver does not say that none is captured, one may be. */
+TEST(what_counts_as_captured)
+{
+    static const CUresult answers[] = {CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT};
+    cs_real.cuStreamIsCapturing = captures;
+    for (size_t i = 0; i < CS_COUNT(answers); i++)
+        for (int s = CU_STREAM_CAPTURE_STATUS_NONE; s <= CU_STREAM_CAPTURE_STATUS_INVALIDATED; s++) {
+            answer = answers[i], status = (CUstreamCaptureStatus)s;
+            CHECK_IS(cs_sharing_captured(stub_stream(1)), i || s);
+        }
+}
+
+static CUresult waited;
+static int waits, of_sibling, exchanges;
+static CUresult await(CUstream stream)
+{
+    CHECK(stream == stub_stream(1));
+    waits++;
+    return waited;
+}
+static CUresult await_sibling(CUstream stream) { return of_sibling++, await(stream); }
+static CUstreamCaptureMode mode_now = CU_STREAM_CAPTURE_MODE_GLOBAL;
+static CUresult exchange(CUstreamCaptureMode *mode)
+{
+    const CUstreamCaptureMode before = mode_now;
+    mode_now = *mode;
+    exchanges++;
+    return *mode = before, CUDA_SUCCESS;
+}
+
+/* STREAMS=sync: behind what puts work on a stream, where it was accepted and nobody captures. */
+TEST(what_is_waited_for)
+{
+    static const bool puts_work[CS_KIND_COUNT] = {[CS_KIND_LAUNCH] = true, [CS_KIND_COPY] = true, [CS_KIND_SET] = true, [CS_KIND_GRAPH] = true,
+                                                  [CS_KIND_HOSTFN] = true, [CS_KIND_MEMORY] = true};
+    const struct cs_policy policy = {.sharing = {.kind = CS_SHARING_SYNC}};
+    struct cs_thread *thread = start();
+    cs_real.cuStreamSynchronize = await;
+    cs_real.cuStreamSynchronize_ptsz = await_sibling;
+    cs_real.cuThreadExchangeStreamCaptureMode = exchange;
+    cs_store_rel(&cs_policy_now, &policy);
+    for (int kind = 0; kind < CS_KIND_COUNT; kind++)
+        for (int how = 0; how < 8; how++) {
+            const bool accepted = how & 1, sibling = how & 2, somebody = how & 4, shall = puts_work[kind] && accepted && !somebody;
+            const CUresult result = accepted ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+            struct cs_steer steer;
+            waits = of_sibling = exchanges = 0;
+            waited = CUDA_ERROR_LAUNCH_FAILED;
+            cs_store(&cs_streams_capturing, somebody);
+            cs_steer_stream(&steer, thread, stub_stream(1), (struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = (enum cs_kind)kind, .of_sibling = sibling});
+            CHECK_IS(cs_steer_done(&steer, result), shall ? CUDA_ERROR_LAUNCH_FAILED : result);
+            CHECK_IS(waits, shall);
+            CHECK_IS(of_sibling, shall && sibling);
+            CHECK_IS(exchanges, shall ? 2 : 0);
+            CHECK_IS(mode_now, CU_STREAM_CAPTURE_MODE_GLOBAL);
+        }
+    cs_store(&cs_streams_capturing, 0);
+    for (int error = 890; error < 920; error++) { /* a capture that began meanwhile is not the call's fault */
+        struct cs_steer steer;
+        const bool of_capture = error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_CAPTURED_EVENT;
+        waited = (CUresult)error;
+        cs_steer_stream(&steer, thread, stub_stream(1), (struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH});
+        CHECK_IS(cs_steer_done(&steer, CUDA_SUCCESS), of_capture ? CUDA_SUCCESS : error);
+    }
+    cs_store_rel(&cs_policy_now, NULL);
+}

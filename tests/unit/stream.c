@@ -339,6 +339,17 @@ static void *one_call(void *unused)
     return (void)unused, (void *)(uintptr_t)t->index;
 }
 
+/* Of all errors there are, so many end a capture: the others leave it as it was, or are of a call that meant none. */
+TEST(which_answers_end_a_capture)
+{
+    for (int result = 0; result < 1000; result++) {
+        const bool over = result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_MERGE || result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_ISOLATION || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        if (cs_capture_is_over((CUresult)result) != over) fprintf(stderr, "result %d\n", result), check_failures++;
+    }
+}
+
 TEST(a_threads_state_is_used_again_when_it_is_drained)
 {
     struct cs_thread *t = start();
