@@ -1,7 +1,7 @@
 """errno after each call of the driver's is what that call has left there, whatever the library does around it: all calls of the table, by mode.
 
-The simulated driver leaves a number of each call's own in errno (CUSTREAM_FAKE_ERRNO), also where the library asks it for itself. Programs say what they find
-behind each of their calls.
+Each call of the simulated driver changes errno in a way of its own (CUSTREAM_FAKE_ERRNO), also where the library makes it for itself. Programs say what they
+find behind each of their calls.
 """
 import json
 import re
@@ -44,8 +44,8 @@ PROGRAMS = [["siblings", "base"], ["siblings", "sibling"], ["policies", "libmake
 
 
 def number(symbol):
-    """As fake_left_in_errno() has it (tests/fakecuda/left.h)."""
-    value = 0
+    """What the call leaves where it alone was made, as fake_left_in_errno() has it (tests/fakecuda/left.h)."""
+    value = BEFORE
     for character in symbol.split("_pt")[0]:
         value = (value * 31 + ord(character)) & 0xFFFFFFFF
     return 1000 + value % 100000000

@@ -18,7 +18,7 @@ static void enter(struct fake_trace_call *traced) {
 }
 
 void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced) {
-    *traced = (struct fake_trace_call){.name = call->name, .note = &call->note, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
+    *traced = (struct fake_trace_call){.name = call->name, .errno_found = errno, .note = &call->note, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
     enter(traced);
 }
 
@@ -27,7 +27,7 @@ CUresult fake_leave(struct fake_trace_call *traced, CUresult result) {
         fake_thread()->traced = traced->outer;
         traced->tracer->api_exit(traced, result);
     }
-    if (fake_errno && !traced->runtime) errno = fake_left_in_errno(traced->name);
+    if (fake_errno && !traced->runtime) errno = fake_left_in_errno(traced->errno_found, traced->name);
     return result;
 }
 
