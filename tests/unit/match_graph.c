@@ -97,6 +97,12 @@ TEST(numbers_of_a_profiler_that_has_begun_anew_are_not_those_of_before)
     cs_add(&cs_graph_epoch, 1);
     cs_match_round();
     CHECK(!of_node(exec, 0, 7));
+    cs_add(&cs_graph_epoch, 1); /* and again: what is captured before the next round is known */
+    const cs_u32 next = captured(stream, NAME_OTHERS + 1, 1);
+    CHECK(of_node(next, 0, NAME_OTHERS + 1) == stream);
+    cs_add(&cs_graph_epoch, 1);
+    cs_match_graph_instantiated(0, 300, 1); /* of a graph that nobody knows */
+    CHECK(!of_node(300, 0, 7) && !of_node(300, 0, NAME_OTHERS + 1));
 }
 
 /* --- which calls make a node --- */
@@ -285,14 +291,15 @@ TEST(a_node_is_one_of_its_kind_on_its_gpu)
     cs_match_capture_began(stream, began);
     launch(stream, 7);
     CHECK(called_at(stream, CS_CALL_cuMemcpyHtoDAsync_v2, began + 20, began + 25, NULL) && called_at(stream, CS_CALL_cuMemsetD8Async, began + 30, began + 35, NULL));
+    CHECK(called_at(stream, CS_CALL_cuLaunchHostFunc, began + 50, began + 55, NULL));
     launch_at(stream, NAME_OTHERS, began + 40); /* one of many names that there was no room for */
     now = began + 100;
     cs_match_capture_ended(stream, began, now);
-    cs_match_graph_captured(stream, began, now, 1, 4);
-    cs_match_graph_instantiated(1, 101, 4);
+    cs_match_graph_captured(stream, began, now, 1, 5);
+    cs_match_graph_instantiated(1, 101, 5);
     cs_graphs_settle();
     static const enum cs_gpu_kind kinds[] = {CS_GPU_KERNEL, CS_GPU_COPY, CS_GPU_SET, CS_GPU_GRAPH};
-    for (cs_u32 i = 0; i < 4; i++) {
+    for (cs_u32 i = 0; i < 5; i++) {
         for (cs_u32 k = 0; k < 4; k++) {
             struct cs_gpu_work work = {.kind = kinds[k], .start = now + 1, .end = now + 2, .graph = 101, .node = (cs_u64)101 << 32 | i};
             if (!k) work.kernel.name = i == 3 ? NAME_OTHERS : 7;
