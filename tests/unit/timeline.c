@@ -229,7 +229,77 @@ TEST(a_stream_is_in_a_capture_from_the_begin_of_its_wait_on)
     CHECK(cs_captures(joined, at(60)));
 }
 
+/* What is called on the stream by another thread, while the wait is made, comes after it too. */
+TEST(a_stream_waits_from_the_begin_of_the_call_on)
+{
+    begin();
+    struct cs_stream *recorded = new_stream(13), *waits = new_stream(14);
+    struct cs_match_lane *from = cs_match_lane_of(recorded), *lane = cs_match_lane_of(waits);
+    cs_match.table.ops[5] = (struct cs_op){.id = 5, .begin = at(10), .end = at(11)};
+    from->last = 5;
+    struct cs_record wait = {.begin = at(40), .end = at(50), .call = CS_CALL_cuStreamWaitEvent, .stream = cs_load(&waits->object.ref)};
+    for (int i = 0; i + 1 < CS_VALUES; i++)
+        if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE) wait.value[i] = at(20), wait.value[i + 1] = (cs_u64)cs_load(&recorded->object.ref) << 32 | thread->tid;
+    record(wait);
+    CHECK_IS(lane->event_wait_count, 1);
+    CHECK(lane->event_waits[0].ticks == at(40) && lane->event_waits[0].op == 5 && lane->event_waits[0].stream == from->tid);
+    wait.result = CUDA_ERROR_INVALID_VALUE; /* no wait */
+    record(wait);
+    CHECK_IS(lane->event_wait_count, 1);
+    const char *row = trace_file_event("\"cuda_sync\"", "");
+    CHECK(strstr(row, "\"Stream Wait Event\"") && strstr(row, "\"args\":{\"device\":0,\"cs.stream\":14,\"recorded on\":13}"));
+    CHECK_IS(ns_of(row, "ts"), ns_at(40));
+    CHECK_IS(end_of(row), ns_at(50));
+}
+
+/* --- ends of streams --- */
+
+TEST(the_lane_of_a_stream_that_has_ended_is_free)
+{
+    begin();
+    struct cs_stream *stream = new_stream(13);
+    const cs_u32 number = cs_match_lane_of(stream)->number;
+    cs_lane_stream(stream);
+    cs_store(&stream->ended, at(10));
+    cs_timeline_stream_end(stream, at(10));
+    CHECK(!cs_match_lane_made(stream) && !cs_match_lane_get(number));
+    CHECK_IS(trace_file_count("\"stream 13 ends\"", ""), 1);
+    CHECK_IS(cs_match_lane_of(new_stream(14))->number, number);
+}
+
+TEST(a_life_ends_behind_its_last_work)
+{
+    begin();
+    struct cs_stream *stream = new_stream(13);
+    struct cs_match_lane *lane = cs_match_lane_of(stream);
+    cs_lane_stream(stream);
+    lane->work.filled[0] = (cs_u64)ns_at(30);
+    cs_store(&stream->ended, at(10));
+    cs_timeline_stream_end(stream, at(10));
+    CHECK_IS(ns_of(trace_file_event("\"stream 13 ends\"", ""), "ts"), ns_at(30));
+}
+
 /* --- a new process --- */
+
+/* --- marks --- */
+
+/* The viewer shows a mark on the slice that is there: it takes a nanosecond of the thread's row, and what comes in it begins later. */
+TEST(marks_stand_behind_the_slice_before_them)
+{
+    begin();
+    const char *marks[3];
+    driver_call(10, 20);
+    for (int i = 0; i < 2; i++) record((struct cs_record){.begin = at(15), .end = at(15), .call = CS_CALL_MARK});
+    record((struct cs_record){.begin = at(30), .end = at(30), .call = CS_CALL_MARK});
+    driver_call(25, 40);
+    REQUIRE(trace_file_events("\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\"", "(no text)", marks, 3) == 3);
+    CHECK_IS(ns_of(marks[0], "ts"), ns_at(20));
+    CHECK_IS(ns_of(marks[1], "ts"), ns_at(20) + 1);
+    CHECK_IS(ns_of(marks[2], "ts"), ns_at(30));
+    const char *calls[2];
+    REQUIRE(trace_file_events("\"cuStreamQuery\"", "", calls, 2) == 2);
+    CHECK_IS(ns_of(calls[1], "ts"), ns_at(30) + 1);
+}
 
 TEST(a_forked_child_knows_nothing_of_any_thread)
 {
