@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/options.h"
 #include "shim/trace/demangle.h"
 #include "tests/unit/check.h"
 
@@ -103,4 +104,31 @@ TEST(damaged_names)
             cs_demangle(name, full, sizeof full, brief, sizeof brief);
             CHECK(strlen(full) < sizeof full && strlen(brief) < sizeof brief);
         }
+}
+
+TEST(a_process_without_the_library_is_told_so_when_it_matters)
+{
+    char full[64], brief[64];
+    setenv("CUSTREAM_LOG", "info", 1);
+    cs_options_read();
+    captured_begin();
+    cs_demangle("k", full, sizeof full, brief, sizeof brief);
+    CHECK_TEXT(captured_end(), "");
+    captured_begin();
+    for (int i = 0; i < 2; i++) cs_demangle("_Z1kPfi", full, sizeof full, brief, sizeof brief);
+    CHECK_TEXT(captured_end(), "custream: info: the process has no C++ library: names of kernels stay mangled\n");
+    CHECK_TEXT(full, "_Z1kPfi");
+    CHECK_TEXT(brief, "k");
+}
+
+TEST(a_process_with_the_library_is_told_nothing)
+{
+    char full[64], brief[64];
+    setenv("CUSTREAM_LOG", "info", 1);
+    cs_options_read();
+    REQUIRE(have_library());
+    captured_begin();
+    cs_demangle("_Z1kPfi", full, sizeof full, brief, sizeof brief);
+    cs_demangle("_Z", full, sizeof full, brief, sizeof brief);
+    CHECK_TEXT(captured_end(), "");
 }

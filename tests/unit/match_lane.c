@@ -1,4 +1,5 @@
 /* Whose work it is (match/lane.h), which call a thread's is (match/op.h), what was captured (match/capture.c), and what released a wait (match/cause.c). */
+#include "shim/gpu/mark.h"
 #include "tests/unit/match.h"
 
 static const struct cs_op *released[4];
@@ -181,4 +182,150 @@ TEST(streams_of_one_number_in_several_contexts)
     cs_match_lane_free(&streams[1]);
     for (work.context = 1; work.context <= CONTEXTS; work.context++)
         if (work.context != 2) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[work.context - 1]);
+}
+
+/* --- calls and threads --- */
+
+static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end) { return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation}); }
+
+TEST(a_call_that_touches_the_end_or_the_begin_of_ours_is_ours)
+{
+    REQUIRE(begin());
+    struct cs_op *a = called(1, 100, 10, 20), *b = called(1, 100, 30, 40);
+    CHECK(told(100, 1, 5, 10) == CS_OP_FOUND && cs_op_of(1) == a);
+    CHECK(told(100, 2, 20, 25) == CS_OP_FOUND && cs_op_of(2) == a);
+    CHECK(told(100, 3, 40, 45) == CS_OP_FOUND && cs_op_of(3) == b);
+    CHECK(told(100, 4, 21, 29) == CS_OP_NONE && told(100, 5, 41, 45) == CS_OP_LATER && told(100, 6, 1, 9) == CS_OP_NONE);
+}
+
+TEST(any_thread_is_found_by_the_kernels_number)
+{
+    REQUIRE(begin());
+    struct cs_op *ops[3];
+    for (cs_u32 i = 0; i < 3; i++) ops[i] = called(i + 1, 1000 * (i + 1), 10, 20);
+    for (cs_u32 i = 0; i < 3; i++) CHECK(told(i + 1, 7 + i, 12, 18) == CS_OP_FOUND && cs_op_of(7 + i) == ops[i]);
+}
+
+/* Only one of them was in the call all the time. */
+TEST(of_threads_of_one_key_the_one_that_was_in_the_call_throughout)
+{
+    REQUIRE(begin());
+    struct cs_op *late = called(1, 100, 15, 25), *whole = called(2, 100, 1, 100), *early = called(3, 100, 5, 15);
+    CHECK(told(100, 7, 10, 20) == CS_OP_FOUND && cs_op_of(7) == whole && late && early);
+}
+
+TEST(a_call_is_looked_for_among_4096_before_the_last)
+{
+    enum { STEPS = 4096, CALLS = STEPS + 10 };
+    REQUIRE(begin());
+    struct cs_stream stream;
+    struct cs_match_lane *lane = lane_of(&stream, 1);
+    for (cs_u64 i = 0; i < CALLS; i++) enqueue(lane, called(1, 100, 100 * i + 1, 100 * i + 50));
+    const cs_u64 last = CALLS - 1;
+    CHECK_IS(told(100, 1, 100 * last + 5, 100 * last + 45), CS_OP_FOUND);
+    CHECK_IS(told(100, 2, 100 * (last - STEPS) + 5, 100 * (last - STEPS) + 45), CS_OP_FOUND);
+    CHECK_IS(told(100, 3, 100 * last + 5, 100 * last + 45), CS_OP_FOUND);
+    CHECK_IS(told(100, 4, 100 * (last - STEPS - 1) + 5, 100 * (last - STEPS - 1) + 45), CS_OP_NONE);
+    const struct cs_op *found = cs_op_before(lane->last, 100 * (last - STEPS) + 1);
+    CHECK(found && found->begin == 100 * (last - STEPS) + 1);
+    CHECK(!cs_op_before(lane->last, 100 * (last - STEPS)));
+    CHECK(!cs_op_before(0, UINT64_MAX) && cs_op_before(lane->last, UINT64_MAX)->id == lane->last);
+}
+
+/* Numbers of events around the calls: a call that joins a range has no number of its own, and the first of the range knows the last. */
+TEST(a_range_of_calls_has_the_number_of_its_first)
+{
+    REQUIRE(begin());
+    struct cs_op *first = called(1, 1, 10, 11), *second = called(1, 1, 20, 21), *third = called(1, 1, 30, 31);
+    cs_op_marked(first, 5);
+    cs_op_marked(third, 5 | CS_MARK_JOINS);
+    cs_op_marked(second, 5 | CS_MARK_JOINS); /* read later */
+    cs_op_marked(second, 6 | CS_MARK_JOINS); /* of a range that nobody knows */
+    CHECK(cs_op_of(5) == first && !cs_op_of(6) && first->joined == third->id && !second->joined && !third->joined);
+    CHECK(!cs_op_is_outside(5));
+    cs_op_outside(5);
+    CHECK(cs_op_is_outside(5) && !cs_op_of(5) && !cs_op_is_outside(5 + CS_CORRELATIONS) && !cs_op_is_outside(0));
+    cs_op_outside(0);
+    CHECK(!cs_op_is_outside(0));
+}
+
+/* --- captures --- */
+
+/* Its calls of the older capture, read late, leave it too. */
+TEST(a_lane_remembers_its_last_capture)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = cs_pool_new(&cs_streams);
+    REQUIRE(stream);
+    struct cs_match_lane *lane = cs_match_lane_of(stream);
+    cs_match_capture_ended(stream, 300, 400);
+    cs_match_capture_ended(stream, 100, 200); /* its records were read later */
+    cs_captures_settle();
+    CHECK_IS(lane->captured_until, 400);
+    struct cs_op *captured = called(1, 1, 350, 351), *between = called(1, 1, 250, 251), *older = called(1, 1, 150, 151);
+    enqueue(lane, captured), enqueue(lane, between), enqueue(lane, older);
+    cs_captures_settle();
+    CHECK(captured->left && older->left && !between->left);
+}
+
+/* The oldest gives way, and one that goes on is counted until then. */
+TEST(the_last_256_members_of_captures_are_known)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = cs_pool_new(&cs_streams), *other = cs_pool_new(&cs_streams);
+    REQUIRE(stream && other);
+    cs_match_capture_began(other, 50);
+    CHECK_IS(cs_match.captures.open, 1);
+    for (cs_u64 i = 1; i <= CS_MEMBERS; i++) {
+        CHECK_IS(cs_match.captures.open, 1);
+        CHECK(cs_captures(other, 60));
+        cs_match_capture_ended(stream, 1000 * i, 1000 * i + 100);
+    }
+    CHECK_IS(cs_match.captures.open, 0);
+    CHECK(!cs_captures(other, 60));
+    cs_ref members[CS_MEMBERS];
+    cs_u64 from[CS_MEMBERS];
+    const cs_ref ref = cs_load(&stream->object.ref);
+    CHECK(cs_capture_members(ref, 1100, members, from) == 1 && members[0] == ref && from[0] == 1000);
+    cs_match_capture_ended(stream, 500000, 500100);
+    CHECK_IS(cs_capture_members(ref, 1100, members, from), 0);
+}
+
+TEST(streams_join_a_capture_by_events_and_leave_it_with_its_end)
+{
+    REQUIRE(begin());
+    struct cs_stream *origin = cs_pool_new(&cs_streams), *joined = cs_pool_new(&cs_streams), *third = cs_pool_new(&cs_streams), *none = cs_pool_new(&cs_streams);
+    const cs_ref on = cs_load(&origin->object.ref), second = cs_load(&joined->object.ref);
+    cs_match_capture_began(origin, 100);
+    cs_match_capture_joined(none, 150, (const cs_u64[]){99, (cs_u64)on << 32}); /* recorded before it */
+    cs_match_capture_joined(none, 150, (const cs_u64[]){120, 0});
+    cs_match_capture_joined(joined, 150, (const cs_u64[]){120, (cs_u64)on << 32});
+    cs_match_capture_joined(joined, 160, (const cs_u64[]){120, (cs_u64)on << 32}); /* it has */
+    cs_match_capture_joined(third, 180, (const cs_u64[]){170, (cs_u64)second << 32});
+    CHECK_IS(cs_match.captures.open, 3);
+    CHECK(cs_captures(joined, 150) && !cs_captures(joined, 149) && cs_captures(third, 180) && !cs_captures(third, 179) && !cs_captures(none, 150));
+    cs_ref members[CS_MEMBERS];
+    cs_u64 from[CS_MEMBERS];
+    CHECK_IS(cs_capture_members(on, 200, members, from), 0);
+    cs_match_capture_ended(origin, 100, 200);
+    CHECK_IS(cs_match.captures.open, 0);
+    REQUIRE(cs_capture_members(on, 200, members, from) == 3);
+    CHECK(from[0] == 100 && from[1] == 150 && from[2] == 180 && members[0] == on && members[1] == second);
+    /* A ring that is read late: the wait is met after the end. */
+    cs_match_capture_joined(none, 190, (const cs_u64[]){185, (cs_u64)on << 32});
+    CHECK_IS(cs_capture_members(on, 200, members, from), 4);
+    CHECK_IS(cs_match.captures.open, 0);
+}
+
+/* The program's thread is ahead of its records: the stream says that it captures. */
+TEST(a_capture_whose_begin_has_not_been_read)
+{
+    REQUIRE(begin());
+    struct cs_stream *origin = cs_pool_new(&cs_streams), *joined = cs_pool_new(&cs_streams);
+    cs_store(&origin->capture_began, 100);
+    CHECK(cs_captures(origin, 100) && !cs_captures(origin, 99));
+    cs_match_capture_joined(joined, 150, (const cs_u64[]){99, (cs_u64)cs_load(&origin->object.ref) << 32});
+    CHECK(!cs_captures(joined, 150));
+    cs_match_capture_joined(joined, 150, (const cs_u64[]){100, (cs_u64)cs_load(&origin->object.ref) << 32});
+    CHECK(cs_captures(joined, 150) && cs_match.captures.open == 1);
 }
