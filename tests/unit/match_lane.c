@@ -147,9 +147,16 @@ TEST(a_capture_that_ended_unseen_covers_nothing_more)
     cs_match_capture_began(ended, 100);
     cs_match_capture_began(goes_on, 100);
     cs_store(&goes_on->capture_began, 100);
+    struct cs_stream *joined = cs_pool_new(&cs_streams);
+    cs_match_capture_joined(joined, 150, (const cs_u64[]){120, (cs_u64)cs_load(&goes_on->object.ref) << 32});
     cs_match_captures_resume(200); /* nothing was recorded from then on, until now */
     CHECK(cs_captures(ended, 150) && !cs_captures(ended, 250) && cs_captures(goes_on, 250));
-    CHECK_IS(cs_match.captures.open, 1);
+    CHECK_IS(cs_match.captures.open, 2);
+    CHECK(cs_captures(joined, 250));
+    cs_store(&goes_on->capture_began, 160); /* another one, which began since */
+    cs_match_captures_resume(300);
+    CHECK_IS(cs_match.captures.open, 0);
+    CHECK(cs_captures(goes_on, 160) && !cs_captures(joined, 350));
 }
 
 TEST(a_capture_that_has_ended_covers_nothing_more)
