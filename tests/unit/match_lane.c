@@ -336,3 +336,106 @@ TEST(a_capture_whose_begin_has_not_been_read)
     cs_match_capture_joined(joined, 150, (const cs_u64[]){100, (cs_u64)cs_load(&origin->object.ref) << 32});
     CHECK(cs_captures(joined, 150) && cs_match.captures.open == 1);
 }
+
+/* --- lanes --- */
+
+TEST(a_streams_lane_is_found_by_its_place_and_has_its_priority)
+{
+    struct cs_stream stream = {.device = 3, .lane = 17, .priority = -4, .gpu_id = 9};
+    REQUIRE(begin());
+    cs_store(&stream.object.ref, 5u << CS_REF_INDEX_BITS | 77);
+    CHECK(!cs_match_lane_made(&stream));
+    const struct cs_match_lane *lane = cs_match_lane_of(&stream);
+    REQUIRE(lane);
+    CHECK(lane->device == 3 && lane->tid == 17 && lane->priority == -4 && lane->gpu_id == 9 && lane->stream == cs_load(&stream.object.ref));
+    CHECK_IS(cs_match.table.lane_of_stream[77], lane->number);
+    CHECK(cs_match_lane_of(&stream) == lane);
+    cs_store(&stream.object.ref, 6u << CS_REF_INDEX_BITS | 77); /* the next stream in that place */
+    CHECK(!cs_match_lane_made(&stream));
+}
+
+TEST(places_of_lanes_are_used_again_the_last_one_first)
+{
+    struct cs_stream streams[6];
+    cs_u32 numbers[6];
+    REQUIRE(begin());
+    for (cs_u32 i = 0; i < 3; i++) numbers[i] = lane_of(&streams[i], i)->number;
+    cs_match_lane_free(&streams[0]);
+    cs_match_lane_free(&streams[2]);
+    cs_match_lane_free(&streams[2]); /* it has none */
+    for (cs_u32 i = 3; i < 6; i++) numbers[i] = lane_of(&streams[i], i)->number;
+    CHECK(numbers[3] == numbers[2] && numbers[4] == numbers[0] && numbers[5] == 4);
+    CHECK(cs_match_lanes_high() == 4 && !cs_match_lane_get(0) && !cs_match_lane_get(5));
+}
+
+/* The profiler's number of a stream leads to its lane until the stream is gone, wherever that stands among those with the same hash. */
+TEST(numbers_that_meet_in_the_table_lead_each_to_its_lane)
+{
+    enum { STREAMS = 4 };
+    struct cs_stream streams[STREAMS];
+    struct cs_match_lane *lanes[STREAMS];
+    for (cs_u32 gone = 0; gone < STREAMS; gone++) {
+        REQUIRE(begin());
+        for (cs_u32 i = 0; i < STREAMS; i++) {
+            streams[i] = (struct cs_stream){.gpu_id = 9 + i * CS_LANE_BUCKETS, .lane = 13 + i};
+            cs_store(&streams[i].object.ref, 1u << CS_REF_INDEX_BITS | i);
+            lanes[i] = cs_match_lane_of(&streams[i]);
+            lanes[i]->context = 1;
+        }
+        cs_match_lane_free(&streams[gone]);
+        for (cs_u32 i = 0; i < STREAMS; i++) {
+            const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 9 + i * CS_LANE_BUCKETS, .context = 1};
+            if (i != gone) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[i]);
+        }
+        const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 9 + gone * CS_LANE_BUCKETS, .context = 1};
+        const struct cs_match_lane *own = cs_match_lane_of_work(&work, NULL);
+        CHECK(own && !own->stream && own->gpu_id == work.stream);
+    }
+}
+
+TEST(work_goes_to_the_lane_of_its_call_only_if_that_may_be)
+{
+    struct cs_stream stream;
+    REQUIRE(begin());
+    struct cs_match_lane *lane = lane_of(&stream, 1);
+    struct cs_op *op = called(1, 1, 10, 11);
+    op->lane = lane->number;
+    lane->gpu_id = 7, lane->context = 5;
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5}, op) == lane);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 6}, op) != lane);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 4}, op) != lane);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5, .device = 1}, op) != lane);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 8, .context = 5}, op) != lane);
+    lane->gpu_id = 0;
+    op->graph = true; /* a graph runs where the driver puts it */
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 20, .context = 5}, op) != lane);
+    op->graph = false;
+    const struct cs_match_lane *known = cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 21, .context = 5}, NULL);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 21, .context = 5}, op) == known && !lane->gpu_id);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 22, .context = 5}, op) == lane && lane->gpu_id == 22);
+}
+
+TEST(work_that_names_our_stream_goes_there)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = cs_pool_new(&cs_streams);
+    REQUIRE(stream);
+    struct cs_op *op = called(1, 1, 10, 11);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5, .vstream = cs_load(&stream->object.ref)}, op) == cs_match_lane_of(stream));
+}
+
+TEST(a_row_has_32_levels)
+{
+    struct cs_match_lane lane = {.used = true};
+    for (cs_u32 level = 0; level < CS_LANE_LEVELS; level++) {
+        CHECK_IS(cs_row_level(&lane.work, 10), level);
+        cs_u64 from = 10;
+        CHECK_IS(cs_row_place(&lane.work, &from, 20), level);
+        CHECK_IS(lane.work.filled[level], 20);
+    }
+    lane.sync.filled[0] = UINT64_MAX; /* that is another row */
+    CHECK_IS(cs_row_level(&lane.work, 19), CS_LANE_LEVELS);
+    CHECK_IS(cs_row_level(&lane.work, 20), 0);
+    cs_u64 from = 20;
+    CHECK(cs_row_place(&lane.work, &from, 15) == 0 && from == 20 && lane.work.filled[0] == 20); /* never less */
+}
