@@ -67,6 +67,10 @@ TEST(too_long_for_the_library)
         {"_ZN12_GLOBAL__N_13foo", "(anonymous namespace)::foo"},
         {"_ZN2at10_GLOBAL__N4roll", "at::(anonymous namespace)::roll"}, /* the shortest such name */
         {"_ZN9_GLOBAL__3foo", "_GLOBAL__::foo"},
+        {"_ZNK1A3foo", "A::foo"},
+        {"_ZNVKR1A3foo", "A::foo"},
+        {"_ZNSt1A3foo", "std::A::foo"},
+        {"_ZSt3foo", "std::foo"},
     };
     for (size_t k = 0; k < CS_COUNT(known); k++) {
         strcpy(name, known[k][0]);

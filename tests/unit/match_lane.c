@@ -6,6 +6,8 @@ static const struct cs_op *released[4];
 static int released_count;
 static void told_of(const struct cs_match_wait *wait, const struct cs_op *op) { released[wait->tid] = op, released_count++; }
 
+static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end) { return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation}); }
+
 static bool begin(void)
 {
     static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .released = told_of};
@@ -139,6 +141,23 @@ TEST(work_of_threads_of_one_key_goes_by_its_stream)
     CHECK(!cs_op_of_work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .correlation = 99, .stream = 7}));
 }
 
+/* What the other thread had called before, on that stream, has ended. */
+TEST(work_of_threads_of_one_key_is_of_a_call_at_that_time)
+{
+    struct cs_stream streams[2];
+    REQUIRE(begin());
+    struct cs_match_lane *first = lane_of(&streams[0], 1), *second = lane_of(&streams[1], 2);
+    first->gpu_id = 7, second->gpu_id = 8;
+    struct cs_op *old = called(2, 100, 10, 20), *op = called(1, 100, 30, 50), *other = called(2, 100, 50, 60), *later = called(2, 100, 61, 70);
+    enqueue(second, old), enqueue(first, op), enqueue(second, other), enqueue(second, later);
+    struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .correlation = 5, .stream = 8, .context = 1};
+    CHECK(told(100, 5, 31, 32) == CS_OP_FOUND && cs_op_of(5) == op);
+    other->came = true; /* it has its work */
+    CHECK(cs_op_of_work(&work) == op);
+    other->came = false;
+    CHECK(cs_op_of_work(&work) == other && cs_op_of(5) == other);
+}
+
 TEST(a_capture_that_ended_unseen_covers_nothing_more)
 {
     REQUIRE(begin());
@@ -192,8 +211,6 @@ TEST(streams_of_one_number_in_several_contexts)
 }
 
 /* --- calls and threads --- */
-
-static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end) { return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation}); }
 
 TEST(a_call_that_touches_the_end_or_the_begin_of_ours_is_ours)
 {
@@ -314,7 +331,11 @@ TEST(streams_join_a_capture_by_events_and_leave_it_with_its_end)
     cs_ref members[CS_MEMBERS];
     cs_u64 from[CS_MEMBERS];
     CHECK_IS(cs_capture_members(on, 200, members, from), 0);
+    struct cs_stream *beside = cs_pool_new(&cs_streams);
+    cs_match_capture_ended(beside, 100, 200); /* another capture, of that very time */
     cs_match_capture_ended(origin, 100, 200);
+    CHECK_IS(cs_capture_members(cs_load(&beside->object.ref), 200, members, from), 1);
+    CHECK_IS(cs_capture_members(on, 199, members, from) + cs_capture_members(on, 201, members, from), 0);
     CHECK_IS(cs_match.captures.open, 0);
     REQUIRE(cs_capture_members(on, 200, members, from) == 3);
     CHECK(from[0] == 100 && from[1] == 150 && from[2] == 180 && members[0] == on && members[1] == second);

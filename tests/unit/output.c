@@ -1,9 +1,11 @@
 /* The file of a trace on a full disk, where it rotates (out/output.h). */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "shim/trace/rotate.h"
 #include "tests/unit/trace_file.h"
 
 static bool no_new_file; /* nothing can be written at its beginning */
@@ -19,6 +21,12 @@ static int descriptors(void)
     int count = 0;
     for (int fd = 0; fd < 65536; fd++) count += fcntl(fd, F_GETFD) >= 0;
     return count;
+}
+
+static off_t file_size(const char *name)
+{
+    struct stat st;
+    return stat(name, &st) ? -1 : st.st_size;
 }
 
 TEST(a_part_without_room_for_its_head_is_none)
@@ -181,4 +189,54 @@ TEST(a_file_that_stayed_empty_goes_away)
     REQUIRE(cs_output_open(&cs_totals_teller) && !unlink("t.json") && !close(open("t.json", O_RDWR | O_CREAT, 0600)));
     cs_output_close(); /* another's file by now */
     CHECK(!access("t.json", F_OK));
+}
+
+/* --- a forked child --- */
+
+/* The trailer of its parent's file is none of its own: where not even the head can be written, nothing is. */
+TEST(a_forked_childs_file_without_a_head_stays_empty)
+{
+    begin_parts("1M");
+    cs_output_forget();
+    no_new_file = true;
+    trace_file_begin();
+    captured_begin();
+    for (int i = 0; i < 3; i++) cs_output_flush();
+    CHECK(strstr(captured_end(), "cannot write on to the trace "));
+    CHECK(cs_output_full() && file_size(cs_output_path()) == 0);
+    cs_output_finish();
+    CHECK(file_size(cs_output_path()) < 0 && file_size("t.json") > 0); /* the parent's */
+}
+
+/* --- parts that cannot be begun, and names that change --- */
+
+TEST(a_trace_whose_next_part_cannot_be_begun_says_all_that_it_has)
+{
+    begin_parts("1M,rotate:3");
+    cs_totals.recorded = cs_totals.calls = 7;
+    gather(1 << 20);
+    no_new_file = true;
+    captured_begin();
+    cs_rotate_if_due();
+    CHECK_IS(lines_in(captured_end()), 1);
+    CHECK(cs_output_full() && cs_output_part() == 1);
+    const char *text = trace_file_text();
+    CHECK(strstr(text, "\"recorded\":7,\"calls\":7,") && strstr(text, "\"complete\":false,\"ended\":\"") && strstr(text, "\"continues\":false,"));
+    CHECK(strstr(text, "\"recorded_in_all_parts\":7,\"calls_in_all_parts\":7,") && access("t.1.json", F_OK));
+    CHECK_IS(cs_totals_told().recorded, 7);
+}
+
+TEST(a_trace_goes_on_beside_a_file_that_took_its_name)
+{
+    char beside[64];
+    begin_parts("1M,rotate:3");
+    REQUIRE(!unlink("t.json") && !close(open("t.json", O_RDWR | O_CREAT, 0600)));
+    gather(1 << 20);
+    captured_begin();
+    cs_rotate_if_due();
+    CHECK_IS(lines_in(captured_end()), 1);
+    snprintf(beside, sizeof beside, "/t-%d.json", (int)getpid());
+    const char *path = cs_output_path();
+    CHECK(strlen(path) > strlen(beside) && !strcmp(path + strlen(path) - strlen(beside), beside));
+    CHECK(cs_output_part() == 2 && !access(beside + 1, F_OK) && !file_size("t.json"));
 }

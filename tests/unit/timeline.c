@@ -203,6 +203,18 @@ TEST(a_life_that_ended_before_the_part_ends_there)
     CHECK_IS(trace_file_count("\"stream 13 goes on\"", "") + trace_file_count("\"stream 14 ends\"", ""), 0);
 }
 
+/* A part reaches as far as the calls that are in it, those of the runtime too. */
+TEST(a_life_is_cut_behind_the_last_call_of_the_runtime)
+{
+    begin();
+    cs_lane_stream(new_stream(13));
+    const cs_u64 first = place;
+    driver_call(30, 40);
+    runtime_call(20, 70, first);
+    next_part();
+    CHECK_IS(ns_of(trace_file_event("\"stream 13 goes on\"", ""), "ts"), ns_at(70));
+}
+
 /* --- captures --- */
 
 TEST(a_capture_of_a_stream_that_there_was_no_room_for)
