@@ -76,11 +76,12 @@ TEST(work_without_times_is_given_as_such)
     called(1, 100, 10, 20);
     has_call(100, 1, 12);
     has_work(1, 1, 0, 0);
-    works[0].start = 0;
+    works[0].start = works[0].end = 0;
     has_work(0, 1, 100, 99); /* it ends before it begins, and its call is not known */
     has_work(1, 1, 100, 100);
     round_at(0, 0);
     CHECK_IS(untimed, 2);
+    CHECK_IS(lost, 0);
     CHECK_IS(given_count, 1);
     CHECK_IS(cs_match.held.work_count, 0);
 }
