@@ -110,9 +110,11 @@ TEST(damaged_names)
         }
 }
 
+/* The address sanitizer brings the library. */
 TEST(a_process_without_the_library_is_told_so_when_it_matters)
 {
     char full[64], brief[64];
+    const bool has = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD) != NULL;
     setenv("CUSTREAM_LOG", "info", 1);
     cs_options_read();
     captured_begin();
@@ -120,8 +122,8 @@ TEST(a_process_without_the_library_is_told_so_when_it_matters)
     CHECK_TEXT(captured_end(), "");
     captured_begin();
     for (int i = 0; i < 2; i++) cs_demangle("_Z1kPfi", full, sizeof full, brief, sizeof brief);
-    CHECK_TEXT(captured_end(), "custream: info: the process has no C++ library: names of kernels stay mangled\n");
-    CHECK_TEXT(full, "_Z1kPfi");
+    CHECK_TEXT(captured_end(), has ? "" : "custream: info: the process has no C++ library: names of kernels stay mangled\n");
+    CHECK_TEXT(full, has ? "k(float*, int)" : "_Z1kPfi");
     CHECK_TEXT(brief, "k");
 }
 

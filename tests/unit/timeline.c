@@ -295,6 +295,22 @@ TEST(a_life_ends_behind_its_last_work)
 
 /* --- marks --- */
 
+/* Where it began among the calls that are there is not known, so it stands beside them. */
+TEST(a_range_whose_push_was_lost_stands_beside_the_calls)
+{
+    begin();
+    struct cs_record r = {.begin = at(10), .end = at(20), .call = CS_CALL_RANGE_POP};
+    cs_annotation_pack(r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = 1});
+    record(r);
+    const char *first = trace_file_event("\"ph\":\"b\"", "\"cs.note\":\"its begin was lost\""), *last = trace_file_event("\"ph\":\"e\"", "");
+    CHECK(ns_of(first, "ts") == ns_at(10) && ns_of(last, "ts") == ns_at(20));
+    push(30, 2);
+    r.begin = at(32), r.end = at(40);
+    record(r); /* another one's */
+    CHECK_IS(trace_file_count("\"cs.note\":\"its begin was lost\"", ""), 2);
+    CHECK_IS(cs_totals.recorded, 3);
+}
+
 /* The viewer shows a mark on the slice that is there: it takes a nanosecond of the thread's row, and what comes in it begins later. */
 TEST(marks_stand_behind_the_slice_before_them)
 {
