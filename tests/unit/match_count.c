@@ -12,7 +12,8 @@ static void load_told(cs_u32 device, cs_u64 ns, const struct cs_load *load) { to
 
 static bool is_shown = true;
 static int shown;
-static bool shows(struct cs_match_found *found) { return shown++, found->pid = 2, found->tid = 14, is_shown; }
+static struct cs_match_lane *shown_on;
+static bool shows(struct cs_match_found *found) { return shown++, shown_on = found->lane, found->pid = 2, found->tid = 14, is_shown; }
 static bool is_closed;
 static bool closed(void) { return is_closed; }
 static int untimed;
@@ -136,6 +137,7 @@ TEST(a_call_knows_its_last_work)
     struct cs_op *op = op_of(1);
     const cs_u64 now = cs_ticks();
     give(1, now, now + 5000);
+    CHECK(shown_on && shown_on->worked_ns == cs_clock_ns(now + 5000));
     CHECK(op->works == 1 && op->came && op->work_end_ns == cs_clock_ns(now + 5000) && op->work_pid == 2 && op->work_tid == 14 && op->work_file == 3);
     cs_match_part(4);
     give(1, now, now + 4000);

@@ -295,6 +295,47 @@ TEST(a_life_ends_behind_its_last_work)
 
 /* --- marks --- */
 
+static void process_range(cs_u16 call, cs_u64 when, cs_u32 id)
+{
+    struct cs_record r = {.begin = at(when), .end = at(when + 1), .call = call};
+    cs_annotation_pack(r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = id});
+    record(r);
+}
+
+/* Each part has both ends of it; one whose end was read first waits for its begin. */
+TEST(a_range_of_the_process_goes_on_in_the_next_part)
+{
+    begin();
+    const char *ends[4];
+    process_range(CS_CALL_RANGE_START, 10, 5);
+    process_range(CS_CALL_RANGE_END, 20, 6);
+    driver_call(30, 40);
+    next_part();
+    REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 2 && trace_file_events("\"ph\":\"e\"", "", ends, 4) == 1);
+    CHECK(strstr(ends[0], "goes on in the next part") && strstr(ends[0], "\"local\":5}") && ns_of(ends[0], "ts") == ns_at(40));
+    process_range(CS_CALL_RANGE_START, 15, 6); /* another thread's ring */
+    process_range(CS_CALL_RANGE_END, 50, 5);
+    REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 3 && trace_file_events("\"ph\":\"e\"", "", ends, 4) == 3);
+    CHECK(strstr(ends[1], "\"local\":6}") && strstr(ends[2], "\"local\":5}") && ns_of(ends[2], "ts") == ns_at(51));
+    next_part();
+    cs_annotations_end();
+    CHECK(trace_file_count("\"ph\":\"b\"", "") == 3 && trace_file_count("\"ph\":\"e\"", "") == 3);
+}
+
+/* What is open at the end ends there. */
+TEST(a_range_of_the_process_that_nobody_ended)
+{
+    begin();
+    process_range(CS_CALL_RANGE_START, 0, 5);
+    process_range(CS_CALL_RANGE_END, 20, 6);
+    usleep(1000);
+    cs_annotations_end();
+    cs_annotations_end();
+    const char *end = trace_file_event("\"ph\":\"e\"", "\"open when the process ended\"");
+    CHECK(strstr(end, "\"local\":5}") && ns_of(end, "ts") > ns_at(0));
+    CHECK_IS(cs_totals.recorded, 1);
+}
+
 /* Where it began among the calls that are there is not known, so it stands beside them. */
 TEST(a_range_whose_push_was_lost_stands_beside_the_calls)
 {
