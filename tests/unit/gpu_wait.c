@@ -1,7 +1,7 @@
 /* Waits of the host and of streams (trace/gpu_wait.c): their rows, and what is asked about them. The file itself, as where there is a GPU. */
 #include "shim/trace/gpu_shown.h"
 
-static void asked_for(struct cs_match_wait wait, const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks);
+void asked_for(struct cs_match_wait wait, const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks); /* not static: also where nobody calls it */
 #define cs_match_wait(wait_, lane_, device_, ticks_) asked_for(wait_, lane_, device_, ticks_)
 #include "shim/trace/gpu_wait.c"
 #undef cs_match_wait
@@ -16,7 +16,7 @@ static struct asked {
     cs_u64 ticks;
 } asked;
 static int asked_count;
-static void asked_for(struct cs_match_wait wait, const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks)
+void asked_for(struct cs_match_wait wait, const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks)
 {
     asked = (struct asked){wait, lane, device, ticks};
     asked_count++;
