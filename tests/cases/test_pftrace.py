@@ -224,6 +224,7 @@ def test_full(run_app, trace_processor, tmp_path):
     lost = [e for e in trace.slices if e["cat"] == "cs_loss"]
     assert "size limit" in trace.totals["ended"] and [e["args"]["count"] for e in lost] == [trace.totals["not_written"]["calls"]]
     assert any(row[3] == "cs_loss" for row in shown["slices"])
+    assert lost[0]["ts"] + lost[0]["dur"] > max(e["ts"] + e["dur"] for e in trace.host(cat="cuda_driver"))  # its end was written more than once
 
 
 def test_parts(run_app, trace_processor, tmp_path):
