@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 * 1024,
     LINE_MAX_BYTES = 16 * 1024 * 1024, /* an event takes some hundred bytes; more is another tool's trace on a single line */
 };
 
@@ -21,6 +20,18 @@ static int fail(struct reader *reader, const char *why)
 }
 
 static bool is_standard_input(const char *path) { return !strcmp(path, "-"); }
+
+bool reader_take(struct reader *reader, int fd)
+{
+    struct stat about;
+    *reader = (struct reader){0};
+    if (fd >= 0 && !fstat(fd, &about) && S_ISDIR(about.st_mode)) errno = EISDIR;
+    else if (fd >= 0 && torn_open(&reader->torn, fd)) return true;
+    else if (fd >= 0) errno = ENOMEM;
+    fail(reader, strerror(errno));
+    if (fd >= 0) close(fd);
+    return false;
+}
 
 bool reader_open(struct reader *reader, const char *path)
 {
@@ -33,37 +44,18 @@ bool reader_open(struct reader *reader, const char *path)
     }
     input_taken |= is_input;
     int fd = is_input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-    struct stat about;
-    /* gzopen() opens a directory gladly and fails at the first read, with a text that does not say so. */
-    if (fd >= 0 && !fstat(fd, &about) && S_ISDIR(about.st_mode)) errno = EISDIR;
-    else if (fd >= 0 && (reader->file = gzdopen(fd, "rb"))) {
-        gzbuffer(reader->file, CHUNK);
-        reader->chunk = malloc(CHUNK);
-        if (reader->chunk) return true;
-        fail(reader, "out of memory");
-        return false;
-    }
-    fail(reader, strerror(errno));
-    if (fd >= 0) close(fd);
-    return false;
+    return reader_take(reader, fd);
 }
 
 static int reader_fill(struct reader *reader)
 {
-    int got = gzread(reader->file, reader->chunk, CHUNK);
-    int code;
-    const char *text = gzerror(reader->file, &code);
-    if (code == Z_ERRNO) return fail(reader, strerror(errno));
-    /* A gzip stream cut short still yields what it held. Hand that out first: a line in it may break a rule. */
-    reader->cut = got <= 0 && code == Z_BUF_ERROR;
-    if (reader->cut) return fail(reader, "truncated: the gzip data ends too early");
-    if (got < 0) {
-        snprintf(reader->error, sizeof reader->error, "damaged gzip data: %.100s", text);
-        return -1;
-    }
+    size_t length = 0;
+    const int got = torn_next(&reader->torn, &reader->chunk, &length);
+    reader->cut = got <= 0 && reader->torn.cut;
+    if (got < 0) return fail(reader, reader->torn.error);
     reader->start = 0;
-    reader->end = (size_t)got;
-    return got > 0;
+    reader->end = length;
+    return got;
 }
 
 static void line_append(struct reader *reader, size_t bytes)
@@ -110,17 +102,10 @@ int reader_bytes(struct reader *reader, const char **at, size_t *length)
     return 1;
 }
 
-uint64_t reader_offset(const struct reader *reader)
-{
-    const z_off_t at = gzoffset(reader->file);
-    return at < 0 ? 0 : (uint64_t)at;
-}
-
-bool reader_is_packed(struct reader *reader) { return !gzdirect(reader->file); }
+uint64_t reader_offset(const struct reader *reader) { return reader->torn.in_from + reader->torn.in_at; }
 
 void reader_close(struct reader *reader)
 {
-    if (reader->file) gzclose(reader->file);
-    free(reader->chunk);
+    torn_close(&reader->torn);
     free(reader->line);
 }

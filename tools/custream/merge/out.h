@@ -12,7 +12,10 @@
 #include "shim/base/claim.h"
 
 struct out {
+    const char *command; /* whose complaints these are */
     const char *path;
+    bool raw;            /* bytes go into the file as they are, whatever its name */
+    int fd;              /* of the file, too: to have it on the disk before it gets its name */
     struct cs_claim claim;
     char temporary[PATH_MAX + 32];
     gzFile file;
@@ -22,6 +25,8 @@ struct out {
 
 /* False: the complaint was printed. Takes a new file, an empty one or an earlier trace, as the library does, and nothing of `inputs`. */
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count);
+/* The same for another command, of bytes that are packed already where they should be. Takes what `inputs` of out_open() refuses. */
+bool out_open_raw(struct out *out, const char *command, const char *path);
 void out_put(void *out, const char *text, size_t length);
 void out_text(struct out *out, const char *text);
 void out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
