@@ -52,12 +52,12 @@ def check_one(work, call):
 
 def check_works(trace, run=None, whole_graphs=True):
     """All enqueuing calls have their work, once, on their stream's lane, in the order in which a thread made them, with an arrow; and there is no other."""
-    found, flows = works(trace), {f.id: f for f in trace.flows("ac2g")}
+    found, flows = works(trace), trace.flows("ac2g")
     in_graph = captured(trace)
     asked = {e["args"]["correlation"]: e for e in trace.host(cat="cuda_driver") if is_enqueuing(e) and not in_graph(e)}
     assert len(flows) == len(found)
-    assert {id(f.finish) for f in flows.values()} == {id(w) for w in found}, "arrows lead to other slices than those of work"
-    for flow in flows.values():
+    assert {id(f.finish) for f in flows} == {id(w) for w in found}, "arrows lead to other slices than those of work"
+    for flow in flows:
         assert flow.start["args"]["correlation"] == flow.finish["args"]["correlation"]
     by_call = collections.defaultdict(list)
     for work in found:

@@ -159,5 +159,5 @@ void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream
     e = cause_arg(e, r);
     if (cs_call_info[r->call].kind == CS_KIND_SYNC) e = cs_arg_us(e, "blocked_us", end - begin);
     if (r->result != CUDA_SUCCESS) e = cs_arg_result(e, r->result);
-    cs_commit(cs_args_end(e));
+    cs_commit(correlation ? cs_args_end_bound(e, CS_END_FIRST, correlation) : cs_args_end(e));
 }

@@ -74,6 +74,13 @@ struct cs_draft cs_slice_made(struct cs_draft e, const struct cs_slice_head *hea
     return args(put_times(cs_put_uint(at, tid), from_ns, to_ns));
 }
 
+struct cs_draft cs_args_end_bound(struct cs_draft e, enum cs_end end, cs_u64 id)
+{
+    char *at = cs_put_literal(e.at - (e.at[-1] == ','), "},\"bind_id\":");
+    at = cs_put_uint(at, id);
+    return (struct cs_draft){end == CS_END_FIRST ? cs_put_literal(at, ",\"flow_out\":true}") : cs_put_literal(at, ",\"flow_in\":true}")};
+}
+
 struct cs_draft cs_instant(struct cs_draft e, enum cs_instant_of of, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)
 {
     char *at = of == CS_INSTANT_PROCESS ? PUT_KIND(e.at, "i\",\"s\":\"p\"", category, title) : PUT_KIND(e.at, "i\",\"s\":\"t\"", category, title);

@@ -52,6 +52,10 @@ struct cs_draft cs_span_end(struct cs_draft, enum cs_end, const char *category, 
 /* The last comma becomes a brace. */
 CS_HOT struct cs_draft cs_args_end(struct cs_draft e) { return (struct cs_draft){cs_put_literal(e.at - (e.at[-1] == ','), "}}")}; }
 
+/* The same, of a slice that is an end of an arrow too: the arrow of that number leads from the slice that is its first end to each that is its last. The first
+ * one begins earlier, and is in the file before them. Its category is ac2g. */
+struct cs_draft cs_args_end_bound(struct cs_draft, enum cs_end, cs_u64 id);
+
 /* Slices of which there are very many: what does not change of one is made once a file. */
 struct cs_slice_head {
     cs_u16 length;

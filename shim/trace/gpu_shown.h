@@ -41,7 +41,7 @@ extern struct cs_gpu_shown {
     struct cs_lane_shown *lanes; /* a table, made before the trace begins; stays */
 
     bool loads, depths;       /* whether counters of GPUs, and of streams, are wanted */
-    cs_u64 further, releases; /* arrows of these kinds */
+    cs_u64 releases;          /* arrows of that kind */
     cs_u64 without_lane;      /* pieces of work */
     cs_u64 lost_ns;           /* when some were lost last */
     struct cs_gpu_device_shown {
