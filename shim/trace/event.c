@@ -70,7 +70,7 @@ void cs_slice_head_make(struct cs_slice_head *head, const char *category, const 
 
 struct cs_draft cs_slice_made(struct cs_draft e, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
-    char *at = cs_put(e.at, head->text, head->length);
+    char *at = cs_put_blocks(e.at, head->text, head->length);
     return args(put_times(cs_put_uint(at, tid), from_ns, to_ns));
 }
 

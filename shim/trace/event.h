@@ -58,8 +58,8 @@ struct cs_draft cs_args_end_bound(struct cs_draft, enum cs_end, cs_u64 id);
 
 /* Slices of which there are very many: what does not change of one is made once a file. */
 struct cs_slice_head {
+    char text[4 * CS_JSON_BLOCK];
     cs_u16 length;
-    char text[118];
 };
 void cs_slice_head_make(struct cs_slice_head *head, const char *category, const char *name, cs_u32 pid); /* texts of ours */
 struct cs_draft cs_slice_made(struct cs_draft, const struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
@@ -89,11 +89,11 @@ struct cs_draft cs_arg_named(struct cs_draft, const char *key); /* a text of our
 
 /* A key made once. */
 struct cs_key {
+    char text[CS_JSON_BLOCK];
     unsigned char length;
-    char text[31];
 };
 void cs_key_make(struct cs_key *key, const char *name);
-CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, const struct cs_key *key) { return (struct cs_draft){cs_put(e.at, key->text, key->length)}; }
+CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, const struct cs_key *key) { return (struct cs_draft){cs_put_blocks(e.at, key->text, key->length)}; }
 
 CS_HOT struct cs_draft cs_value_next(char *at) { return *at = ',', (struct cs_draft){at + 1}; }
 CS_HOT struct cs_draft cs_value_uint(struct cs_draft e, cs_u64 n) { return cs_value_next(cs_put_uint(e.at, n)); }
