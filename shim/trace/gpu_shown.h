@@ -34,6 +34,7 @@ struct cs_rows {
 struct cs_lane_shown {
     cs_u32 serial, file; /* of the lane; in which `work` and `sync` have been announced */
     cs_u32 work, sync;   /* bit a level */
+    cs_u32 context;      /* of the last work in that file */
     struct cs_counter_shown depth;
 };
 

@@ -53,12 +53,11 @@ static struct cs_draft arg_bandwidth(struct cs_draft e, const struct cs_gpu_work
 
 static struct cs_draft kernel_args(struct cs_draft e, const struct cs_gpu_work *w)
 {
-    e = cs_value_kernel_brief(cs_arg_key(e, "short name"), w->kernel.name);
     e = cs_arg_uints(e, "grid", w->kernel.grid, 3);
     e = cs_arg_uints(e, "block", w->kernel.block, 3);
     if (w->by_events) return e;
     e = cs_arg_uint(e, "registers per thread", w->kernel.registers);
-    e = cs_arg_uint(e, "shared memory", w->kernel.shared_static + w->kernel.shared_dynamic);
+    if (w->kernel.shared_static + w->kernel.shared_dynamic) e = cs_arg_uint(e, "shared memory", w->kernel.shared_static + w->kernel.shared_dynamic);
     if (w->kernel.local) e = cs_arg_uint(e, "local memory per thread", w->kernel.local);
     return e;
 }
@@ -98,6 +97,13 @@ static struct cs_draft hold_args(struct cs_draft e, const struct cs_match_found 
     return hold->stream ? cs_arg_uint(e, "waited for stream", hold->stream) : e;
 }
 
+/* A lane's work has one context. The first slice in the file says which, and one that has another. */
+static struct cs_draft context_arg(struct cs_draft e, struct cs_lane_shown *shown, cs_u32 context)
+{
+    if (!context || shown->context == context) return e;
+    return cs_arg_uint(e, "context", shown->context = context);
+}
+
 static bool is_of_earlier_part(const struct cs_match_found *found) { return found->op->file != cs_lanes_file(); } /* its call is, and no arrow leads there */
 
 static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns, const struct cs_hold *hold)
@@ -106,11 +112,10 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     const struct cs_match_lane *lane = found->lane; /* its number is the stream's, without what tells overlap */
     char text[128];
     e = cs_slice(e, categories[w->kind], cs_gpu_title(w, text), cs_lane_at(found->pid, found->tid), found->start_ns, found->end_ns);
-    e = cs_arg_uint(e, "device", found->pid);
-    if (w->context) e = cs_arg_uint(e, "context", w->context);
     e = cs_arg_uint(e, "stream", lane->tid);
     if (found->op) e = cs_arg_uint(e, "correlation", found->op->id);
-    e = cs_arg_int(e, "priority", lane->priority);
+    e = context_arg(e, cs_gpu_lane_shown(lane), w->context);
+    if (lane->priority) e = cs_arg_int(e, "priority", lane->priority);
     e = kind_args(e, w, found->end_ns - found->start_ns);
     e = hold_args(e, found, hold);
     if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
