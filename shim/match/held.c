@@ -74,6 +74,11 @@ void cs_held_collect(void)
 
 /* --- what waits --- */
 
+static bool may_come(const struct cs_since *since, enum cs_outside outside)
+{
+    return !cs_is_over(since, CS_FOR_RECORD) || (outside && !cs_is_over(since, CS_FOR_EDGE));
+}
+
 /* A call that no op fits waits a while, since the op's record may be on its way to the ring; or it was not recorded, of which one can be sure near the edge of
  * a window only when a thread that has lost the processor must have had the time to come back. */
 void cs_held_calls(bool last)
@@ -83,8 +88,7 @@ void cs_held_calls(bool last)
         const struct cs_held_call *held = &table->calls[i];
         enum cs_op_found found = cs_op_called(&held->call);
         enum cs_outside outside = found == CS_OP_FOUND ? CS_INSIDE : cs_match.sink->outside(held->call.start);
-        bool waits = !cs_is_over(&held->since, CS_FOR_RECORD) || (outside && !cs_is_over(&held->since, CS_FOR_EDGE));
-        if (found == CS_OP_LATER && !(last && outside) && waits) table->calls[kept++] = *held;
+        if (found == CS_OP_LATER && !(last && outside) && may_come(&held->since, outside)) table->calls[kept++] = *held;
         else if (outside) cs_op_outside(held->call.correlation);
     }
     state->call_count = kept;
@@ -139,19 +143,11 @@ static void merge_sort(size_t n)
     }
 }
 
-/* Most of what came is in order, or nearly: each has to pass the few that ran beside it. */
-static void sort(size_t n)
+/* What came is in order, or nearly: each passes the few that ran beside it, as long as there are steps left for all. */
+static void put_in_order(cs_u32 *at, size_t to, cs_u32 held, size_t *steps)
 {
-    enum { STEPS_EACH = 8 };
-    size_t steps = STEPS_EACH * n;
-    cs_u32 *at = order(false);
-    for (size_t i = 1; i < n; i++) {
-        const cs_u32 held = at[i];
-        size_t to = i;
-        for (; to && steps && starts_after(at[to - 1], held); to--, steps--) at[to] = at[to - 1];
-        at[to] = held;
-        if (!steps) return merge_sort(n);
-    }
+    for (; to && *steps && starts_after(at[to - 1], held); to--, --*steps) at[to] = at[to - 1];
+    at[to] = held;
 }
 
 static bool is_held_up(const struct cs_gpu_work *work) { return cs_work_has_times(work) && work->start >= *hold_of(work); }
@@ -174,7 +170,8 @@ static bool find_waiting(void)
 
 size_t cs_held_choose(bool all)
 {
-    size_t ready = 0;
+    enum { STEPS_EACH = 8 };
+    size_t ready = 0, steps = STEPS_EACH * (size_t)state->work_count;
     cs_u32 *into = order(false);
     const bool some_wait = !all && find_waiting();
     for (cs_u32 i = 0; i < state->work_count; i++) {
@@ -182,9 +179,9 @@ size_t cs_held_choose(bool all)
         const struct cs_gpu_work *work = &held->work;
         if (some_wait && (held->waits || is_held_up(work))) continue;
         if (!all && work->correlation && cs_work_has_times(work) && (held->called || !cs_held_is_outside(work, NULL))) heal(held->called);
-        into[ready++] = i;
+        put_in_order(into, ready++, i, &steps);
     }
-    sort(ready);
+    if (!steps) merge_sort(ready);
     return ready;
 }
 
