@@ -77,6 +77,14 @@ cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *rec
     return op->id;
 }
 
+/* In a capture there is none; marks are around several calls. */
+bool cs_match_tells(cs_u64 number)
+{
+    const struct cs_op *op = cs_op_get(number);
+    cs_u64 since;
+    return op && op->lane && !cs_gpu_marks() && (!cs_gpu_missing(CS_GPU_TIMES, &since) || op->begin < since);
+}
+
 void cs_match_runtime(const struct cs_thread *thread, const struct cs_record *record)
 {
     if (cs_gpu_is_on()) cs_op_called(&(struct cs_gpu_call){record->begin, record->end, thread->key, (cs_u32)record->value[1]});
@@ -147,7 +155,7 @@ static void round_once(bool all, bool last)
     cs_graphs_settle();
     const size_t ready = cs_held_choose(all);
     for (size_t i = 0; i < ready; i++) give(cs_held_nth(i));
-    cs_held_forget_given();
+    cs_held_forget_given(ready);
     cs_waits_settle(last);
     cs_count_settle(last);
     cs_gpu_expect(is_expected());

@@ -15,6 +15,7 @@ enum { CS_HELD_WORKS = 8 * CS_GPU_AT_ONCE, CS_HELD_CALLS = 8 * CS_GPU_AT_ONCE };
 struct cs_held_work {
     struct cs_gpu_work work;
     struct cs_since since;
+    bool called, waits; /* as of this round: its call is known; it waits for that */
 };
 struct cs_held_call {
     struct cs_gpu_call call;
@@ -25,6 +26,7 @@ struct cs_held {
     bool in_second;         /* the order is in the second half of its table */
     bool behind;            /* the backend has more than there was room for */
     struct cs_since filled; /* since when; 0 flushes and ns: there is room */
+    cs_u64 now_ns;          /* about now, for all of one buffer; 0: it has not been asked */
     cs_u64 strange;         /* pieces of work whose times are in no clock of ours */
     int without_call;       /* in a row */
     cs_u64 from[256];       /* ticks: from where on work is held up that goes to the lanes of that hash */
@@ -197,7 +199,7 @@ void cs_held_collect(void);
 void cs_held_calls(bool last);            /* finds their ops; `last`: no op comes any more */
 size_t cs_held_choose(bool all);          /* puts the works to give away now in order; how many they are */
 struct cs_held_work *cs_held_nth(size_t i);
-void cs_held_forget_given(void);          /* those whose kind is CS_GPU_KINDS */
+void cs_held_forget_given(size_t given);  /* so many, those whose kind is CS_GPU_KINDS */
 bool cs_held_is_outside(const struct cs_gpu_work *work, const struct cs_op *op); /* enqueued while nothing was recorded */
 bool cs_work_has_times(const struct cs_gpu_work *work);
 

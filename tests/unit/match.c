@@ -228,6 +228,34 @@ TEST(work_beside_a_long_kernel_is_joined_until_there_is_room)
     CHECK(edges_told > 1000 && at_work == 0);
 }
 
+static cs_u64 told_last, backwards;
+static cs_u32 most_at_work;
+static void load_in_order(cs_u32 device, cs_u64 ns, const struct cs_load *load)
+{
+    backwards += ns <= told_last;
+    told_last = ns;
+    if (load->works > most_at_work) most_at_work = load->works;
+    (void)device, edges_told++, at_work = load->works;
+}
+
+/* Pieces of 6 ns, one every 10 ns, and those of another stream 5 ns later: told in the order of their begin, or one stream after the other. */
+static void count_two_streams(cs_u64 pieces, bool mixed)
+{
+    static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL};
+    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .load = load_in_order};
+    REQUIRE(begin_told(&sink));
+    for (cs_u64 i = 0; i < 2 * pieces; i++) {
+        const cs_u64 n = mixed ? i : i < pieces ? 2 * i : 2 * (i - pieces) + 1;
+        cs_count_load(&kernel, 0, 100 + 5 * n, 106 + 5 * n);
+    }
+    cs_count_settle(true);
+    CHECK(!backwards && !at_work && most_at_work == 2);
+    CHECK_IS(edges_told, 4 * pieces);
+}
+
+TEST(work_that_comes_in_order_is_counted_in_order) { count_two_streams(5000, true); }
+TEST(work_that_comes_late_is_counted_in_order) { count_two_streams(5000, false); }
+
 /* However late: rings are read one after the other, and a thread may have lost the processor before its record was there. */
 TEST(a_call_of_a_capture_that_is_read_late)
 {

@@ -108,9 +108,11 @@ static bool header_judge(struct check *check, uint64_t line, struct part *part)
     bool good = true;
     if (!header) good = check_breach(check, line, 9, "not JSON: the header up to this line");
     else if (!cJSON_IsNumber(base) || base->valuedouble < 0) good = check_breach(check, line, 1, "the header has no baseTimeNanoseconds");
-    check->merged = cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "merged"));
+    const cJSON *merged = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "merged");
+    check->merged = cJSON_IsObject(merged);
     const cJSON *cut = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "cut");
     check->is_cut_out = cJSON_IsObject(cut);
+    check->windowed = check->is_cut_out || cJSON_GetObjectItemCaseSensitive(merged, "window_ns");
     check->cut_seconds = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(cut, "seconds"));
     check->part = cJSON_IsNumber(number) ? number->valuedouble : 0;
     check->header = header;

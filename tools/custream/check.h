@@ -41,6 +41,7 @@ struct flow_end {
     uint64_t id, line;
     const struct lane *lane;
     char phase; /* s, t or f */
+    bool bound;  /* the slice itself, by its bind_id: one begins the arrow, and any number end it */
     bool inside; /* may lie inside its slice, not at its start: of cs_dep, which says when something was released */
 };
 
@@ -69,6 +70,7 @@ struct check {
     uint64_t events, slices;
     uint64_t hazards; /* cs_audit rows that tell of one */
     bool merged;    /* by custream merge: the header says so */
+    bool windowed;  /* and only of a window: what begins an arrow may be missing */
     double part;    /* the header's; 0: it has none */
     bool is_cut_out; /* of a longer trace, by custream record or dump: the header says so */
     double cut_seconds;
