@@ -21,6 +21,7 @@ struct cs_op {
     bool graph;           /* launches a graph: its work may stand on streams of the driver's own */
     cs_u32 lane;          /* index + 1 of the stream's lane; 0: none */
     cs_u64 before, after; /* its neighbours on that lane; 0 none */
+    cs_u64 event_wait;    /* of the last wait for an event on the lane before it, its number; 0 none */
     bool counted, left;   /* it has joined the lane's depth, is through: its work has come, or will not */
     bool came;            /* the profiler has told of its work, with times or without */
     cs_u32 missed;        /* it is a launch, and something behind it came first: the file that counts it as without a kernel; 0 none */

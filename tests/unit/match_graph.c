@@ -27,7 +27,7 @@ static void launch(struct cs_stream *stream, cs_name kernel)
     struct cs_match_lane *lane = cs_match_lane_of(stream);
     const cs_u64 begin = now += 10;
     cs_match.table.node_calls[cs_match.graphs.calls++] = (struct cs_node_call){
-        .begin = begin, .end = begin + 5, .newest = begin, .before = lane->node_calls,
+        .begin = begin, .end = begin + 5, .before = lane->node_calls,
         .stream = cs_load(&stream->object.ref), .kind = CS_KIND_LAUNCH, .kernel = kernel};
     lane->node_calls = cs_match.graphs.calls;
 }
@@ -42,7 +42,6 @@ static cs_u32 captured(struct cs_stream *stream, cs_name kernel, cs_u32 launches
     const cs_u32 graph = ++graphs, exec = 100 + graph;
     cs_match_graph_captured(stream, began, now, graph, launches);
     cs_match_graph_instantiated(graph, exec, launches);
-    cs_graphs_settle();
     return exec;
 }
 
