@@ -18,7 +18,6 @@
 #include "shim/gpu/backend.h"
 #include "shim/out/output.h"
 #include "shim/trace/annotation.h"
-#include "shim/trace/arrow.h"
 #include "shim/trace/closing.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/listener.h"
@@ -123,7 +122,6 @@ static size_t round_once(void)
         records = cs_merge_pass(take, has_been_read);
         cs_gpu_trace_emit();
         CS_TELL(round);
-        cs_arrows_round(false);
     }
     cs_u32 lingering = lingering_streams;
     lingering_streams = 0;
@@ -150,7 +148,6 @@ static void finish(void)
     cs_windows_end();
     cs_gpu_trace_end();
     CS_TELL(end);
-    cs_arrows_round(true);
     cs_u64 now = cs_ticks();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);

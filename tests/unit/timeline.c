@@ -151,8 +151,6 @@ TEST(an_arrow_from_the_first_call_of_a_part_leaves_its_slice)
     next_part();
     record((struct cs_record){.begin = at(20), .end = at(30), .call = CS_CALL_cuEventRecord}); /* it gives way to the ranges that go on */
     record((struct cs_record){.begin = at(40), .end = at(50), .call = CS_CALL_cuEventSynchronize, .value = {0, at(20), thread->tid}});
-    cs_arrows_round(false);
-    cs_arrows_round(false);
     const char *from = trace_file_event("\"cs_dep\"", "\"ph\":\"s\""), *slice = trace_file_event("\"cuEventRecord\"", "");
     CHECK_IS(ns_of(slice, "ts"), ns_at(20) + 2);
     CHECK_IS(ns_of(from, "ts"), ns_of(slice, "ts"));
