@@ -47,7 +47,7 @@ void cs_match_capture_joined(struct cs_stream *stream, cs_u64 ticks, const cs_u6
 {
     cs_ref from = (cs_ref)(cause[1] >> 32);
     struct cs_stream *recorded = cs_pool_get(&cs_streams, from);
-    if (!recorded || recorded == stream || cs_captures(stream, ticks)) return;
+    if (!recorded || cs_captures(stream, ticks)) return;
     const struct cs_capture_member *m = member_at(from, *cause);
     if (m) member_add(cs_load(&stream->object.ref), m->origin, ticks, m->until);
     else if (*cause >= began_of(recorded)) member_add(cs_load(&stream->object.ref), from, ticks, UINT64_MAX);

@@ -171,6 +171,7 @@ void cs_context_primary_ended(int device)
 
 bool cs_context_primary_active(int device)
 {
+    CS_KEEP_ERRNO;
     unsigned flags;
     int active = 1;
     return !cs_real.cuDevicePrimaryCtxGetState || cs_real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active;

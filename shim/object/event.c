@@ -1,6 +1,5 @@
 #include "shim/object/event.h"
 
-#include "shim/base/keep.h"
 #include "shim/base/clock.h"
 #include "shim/object/creator.h"
 
@@ -19,7 +18,6 @@ bool cs_events_init(void)
 
 static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs_u16 call, cs_name library, cs_u64 ticks)
 {
-    CS_KEEP_ERRNO;
     struct cs_event *event = cs_pool_new(&cs_events);
     struct cs_map_slot *slot = event ? cs_map_slot(&cs_event_handles, (uintptr_t)handle, true) : NULL;
     if (!slot) {
@@ -35,7 +33,7 @@ static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs
     event->created = ticks;
     cs_ref ref = cs_load(&event->object.ref);
     cs_u64 before = atomic_exchange(&slot->value, ref);
-    if (before && !(before & CS_MAP_DEAD)) { /* the driver reuses the handle of an event whose end we did not see */
+    if (!(before & CS_MAP_DEAD)) { /* the driver reuses the handle of an event whose end we did not see */
         struct cs_event *gone = cs_pool_get(&cs_events, (cs_ref)before);
         if (gone) cs_store(&gone->ended, ticks), cs_pool_end(&cs_events, &gone->object);
     }
@@ -44,7 +42,6 @@ static cs_ref enter(struct cs_thread *thread, CUevent handle, unsigned flags, cs
 
 cs_ref cs_event_created(struct cs_thread *thread, CUevent handle, unsigned flags, cs_u16 call, const void *caller, cs_u64 ticks)
 {
-    CS_KEEP_ERRNO;
     return enter(thread, handle, flags, call, cs_creator_of(caller), ticks);
 }
 

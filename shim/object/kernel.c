@@ -16,7 +16,6 @@ static void keep(CUfunction function, cs_u32 epoch, cs_name name)
 
 void cs_kernel_named(CUfunction function, const char *name)
 {
-    CS_KEEP_ERRNO;
     cs_u32 epoch = cs_load_acq(&cs_kernel_epoch);
     keep(function, epoch, cs_name_add(name));
 }

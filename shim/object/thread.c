@@ -83,7 +83,6 @@ static void make_ring(struct cs_thread *t)
     if (t->index > CS_THREADS) cs_refused("a thread beyond 65,536 at once; its calls are not recorded");
     else t->ring.slots = cs_memory_map(ring_bytes, "the ring of a thread (CUSTREAM_BUFFER); its calls are not recorded");
     t->ring.mask = (t->ring.slots ? ring_bytes / CS_SLOT : 0) - 1;
-    t->ring.limit = cs_load(&t->ring.head);
 }
 
 static struct cs_thread *make_state(void)

@@ -305,8 +305,9 @@ void cs_output_commit(char *end) { out.used = (size_t)(end - out.buffer); }
 void cs_output_close(void)
 {
     struct stat st;
-    if (out.fd >= 0 && !fstat(out.fd, &st) && st.st_dev == out.id.device && st.st_ino == out.id.inode && !st.st_size) unlink(out.path);
-    if (out.fd >= 0) close(out.fd);
+    if (out.fd < 0) return;
+    if (!lstat(out.path, &st) && st.st_dev == out.id.device && st.st_ino == out.id.inode && !st.st_size) unlink(out.path); /* it may be another's by now */
+    close(out.fd);
     out.fd = -1;
 }
 

@@ -30,8 +30,9 @@ static bool take_option(struct cs_reading *r, enum cs_option id, const cJSON *va
     char number[32], **out = &r->file->option[id];
     const char *text = NULL;
     if ((value->type & 0xff) == cJSON_String) text = value->valuestring;
-    else if (bytes && (value->type & 0xff) == cJSON_Number && value->valuedouble >= 0 && value->valuedouble <= (double)(1ll << 52)) {
-        if (snprintf(number, sizeof number, "%.0f", value->valuedouble) > 0 && strtod(number, NULL) == value->valuedouble) text = number;
+    else if (bytes && (value->type & 0xff) == cJSON_Number) {
+        snprintf(number, sizeof number, "%.0f", value->valuedouble);
+        if (strtod(number, NULL) == value->valuedouble) text = number; /* a whole one; of one with more digits than that the rest is missing */
     }
     if (!text || cs_option_check(id, text)) return cs_reading_refuse(r, path, value, info->allowed);
     if (r->live && !cs_live_example[id]) return cs_reading_fail(r, path, "cannot change in a running process");

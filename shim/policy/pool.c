@@ -150,7 +150,6 @@ static int given_priority(int priority)
 
 void cs_pool_create(struct cs_creation *c)
 {
-    CS_KEEP_ERRNO;
     if (c->green || c->flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return; /* a green context's are its own; of the others the driver will say what is wrong */
     cs_ref context = cs_context_current(c->thread);
     if (!context) return;

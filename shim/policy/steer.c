@@ -150,6 +150,7 @@ cs_ref cs_steer_created(struct cs_creation *c, CUstream stream, cs_u64 end)
 
 cs_ref cs_creation_object(struct cs_creation *c, CUstream stream, cs_u64 ticks)
 {
+    CS_KEEP_ERRNO;
     cs_ref ref = cs_stream_created(c->thread, stream, c->flags, c->priority_asked, c->call, c->caller, ticks);
     struct cs_stream *object = cs_pool_get(&cs_streams, ref);
     if (!object) return ref;

@@ -10,7 +10,7 @@
 #include "shim/trace/event.h"
 #include "shim/trace/gpu.h"
 
-/* A counter: a step is written at most every 20 us; the value before it is repeated at its own time, so that no line is drawn where nothing was. */
+/* A counter: a step is written at most every 50 us; the value before it is repeated at its own time, so that no line is drawn where nothing was. */
 struct cs_counter_shown {
     cs_u64 value, shown;
     cs_u64 changed_ns, shown_ns;

@@ -29,6 +29,5 @@ void cs_rotate_if_due(void)
 {
     if (CS_LIKELY(!cs_output_rotates() || !cs_output_part_due(cs_timeline_pending()))) return;
     if (part_ends() && part_begins()) return;
-    cs_totals.part_ends = false;
-    cs_output_flush(); /* no part follows after all: the trailer says what is missing from now on */
+    cs_output_flush(); /* no part follows after all, and the file is full: the trailer says what is missing from now on */
 }

@@ -73,7 +73,6 @@ void cs_totals_part_begin(void)
 void cs_totals_part_undo(void)
 {
     flushed = cs_totals = parts.before;
-    cs_totals.part_ends = false;
     parts.recorded -= cs_totals.recorded;
     parts.calls -= cs_totals.calls;
     parts.lost -= cs_totals.lost;

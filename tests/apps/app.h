@@ -57,6 +57,18 @@ static void app_count(struct app_call *call)
     while (!__atomic_compare_exchange_n(&app_calls, &call->next, call, 0, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)) {}
 }
 
+/* With CUSTREAM_FAKE_ERRNO (tests/fakecuda/left.h): what each call has left there, as "note errno NAME NUMBER". */
+static const char *app_left;
+enum { APP_BEFORE = 77 }; /* errno before each call */
+__attribute__((constructor)) static void app_left_asked(void) { app_left = getenv("CUSTREAM_FAKE_ERRNO"); }
+
+__attribute__((unused)) static void app_judge(const char *name)
+{
+    const int left = errno;
+    fprintf(stderr, "note errno %s %d\n", name, left);
+    errno = left;
+}
+
 #ifdef APP_LINKED
 #define APP_ADDRESS(call, name) (&name)
 #else
@@ -67,7 +79,10 @@ static void app_count(struct app_call *call)
     ({                                                                                                                                               \
         static struct app_call call_ = {.name = #symbol};                                                                                            \
         app_count(&call_);                                                                                                                           \
-        APP_ADDRESS(&call_, symbol)(__VA_ARGS__);                                                                                                    \
+        if (app_left) errno = APP_BEFORE;                                                                                                            \
+        __typeof__(symbol(__VA_ARGS__)) answer_ = APP_ADDRESS(&call_, symbol)(__VA_ARGS__);                                                          \
+        if (app_left) app_judge(call_.name);                                                                                                         \
+        answer_;                                                                                                                                     \
     })
 #define OK(symbol, ...)                                                                                                                              \
     do {                                                                                                                                             \

@@ -91,11 +91,12 @@ static void attribute(CUstream stream)
 static void launch(CUstream stream)
 {
     CUlaunchAttribute attributes[] = {{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 0}, {.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -5}};
+    const CUfunction kernel = app_kernel("empty");
     CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = stream, .attrs = attributes, .numAttrs = 2};
-    OK(cuLaunchKernelEx, &config, app_kernel("empty"), NULL, NULL);
+    OK(cuLaunchKernelEx, &config, kernel, NULL, NULL);
     printf("launch asked %d on %s\n", attributes[1].value.priority, config.hStream == stream ? "its stream" : "another");
     config.hStream = NULL;
-    OK(cuLaunchKernelEx, &config, app_kernel("empty"), NULL, NULL);
+    OK(cuLaunchKernelEx, &config, kernel, NULL, NULL);
 }
 
 /* One that works on the default stream and has one form only; a launch with more attributes than are looked at, 33. */
@@ -103,10 +104,11 @@ static void unchanged(CUstream stream)
 {
     unsigned (*old)(unsigned, unsigned char, unsigned) = (unsigned (*)(unsigned, unsigned char, unsigned))dlsym(app_driver, "cuMemsetD8");
     CUlaunchAttribute attributes[33] = {{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -1}};
+    const CUfunction kernel = app_kernel("empty");
     CUlaunchConfig config = {.gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .hStream = stream, .attrs = attributes, .numAttrs = 33};
     for (int i = 0; i < 2; i++) {
         old(0, 0, 0);
-        OK(cuLaunchKernelEx, &config, app_kernel("empty"), NULL, NULL);
+        OK(cuLaunchKernelEx, &config, kernel, NULL, NULL);
     }
 }
 

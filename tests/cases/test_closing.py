@@ -227,6 +227,19 @@ def test_a_rule_that_some_process_of_the_run_used(build, tmp_path):
     assert len(said_lines) == 3 and last == 'custream: policy: rules[2] was used for no stream (library "nobody")'
 
 
+def test_more_unused_rules_than_there_is_room_for(build, tmp_path):
+    """A long condition is cut, and so is a long list: both in the trace, where it stays a list, and behind the closing line."""
+    rules = [{"match": {"library": "l" * (150 + n % 60), "thread": "t" * 150 + '"' * 40, "nth": n + 1}, "set": {"record": False}} for n in range(256)]
+    whole = [f'library "{rule["match"]["library"]}", thread "{rule["match"]["thread"]}", nth {rule["match"]["nth"]}' for rule in rules]
+    (tmp_path / "p.json").write_text(json.dumps({"rules": rules}))
+    done = run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json", "--policy", "p.json"])
+    unused = read(tmp_path / "t.json").json["unusedRules"]
+    assert {len(text) > 399 for text in whole} == {len(text) < 399 for text in whole} == {True, False} and len(unused) > 100
+    assert unused == [{"rule": n, "match": whole[n][:399]} for n in range(len(unused))]
+    closing, *said_lines = lines(done)
+    assert GOOD.fullmatch(closing) and said_lines == [f"custream: policy: rules[{row['rule']}] was used for no stream ({row['match']})" for row in unused]
+
+
 def test_all_rules_used_leave_nothing_in_the_trace(build, tmp_path):
     rules = [{"match": {"library": "ending"}, "set": {"name": "x"}}]
     run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json", "--policy", json.dumps({"rules": rules})])

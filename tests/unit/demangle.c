@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/options.h"
 #include "shim/trace/demangle.h"
 #include "tests/unit/check.h"
 
@@ -66,6 +67,10 @@ TEST(too_long_for_the_library)
         {"_ZN12_GLOBAL__N_13foo", "(anonymous namespace)::foo"},
         {"_ZN2at10_GLOBAL__N4roll", "at::(anonymous namespace)::roll"}, /* the shortest such name */
         {"_ZN9_GLOBAL__3foo", "_GLOBAL__::foo"},
+        {"_ZNK1A3foo", "A::foo"},
+        {"_ZNVKR1A3foo", "A::foo"},
+        {"_ZNSt1A3foo", "std::A::foo"},
+        {"_ZSt3foo", "std::foo"},
     };
     for (size_t k = 0; k < CS_COUNT(known); k++) {
         strcpy(name, known[k][0]);
@@ -103,4 +108,33 @@ TEST(damaged_names)
             cs_demangle(name, full, sizeof full, brief, sizeof brief);
             CHECK(strlen(full) < sizeof full && strlen(brief) < sizeof brief);
         }
+}
+
+/* The address sanitizer brings the library. */
+TEST(a_process_without_the_library_is_told_so_when_it_matters)
+{
+    char full[64], brief[64];
+    const bool has = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_NOLOAD) != NULL;
+    setenv("CUSTREAM_LOG", "info", 1);
+    cs_options_read();
+    captured_begin();
+    cs_demangle("k", full, sizeof full, brief, sizeof brief);
+    CHECK_TEXT(captured_end(), "");
+    captured_begin();
+    for (int i = 0; i < 2; i++) cs_demangle("_Z1kPfi", full, sizeof full, brief, sizeof brief);
+    CHECK_TEXT(captured_end(), has ? "" : "custream: info: the process has no C++ library: names of kernels stay mangled\n");
+    CHECK_TEXT(full, has ? "k(float*, int)" : "_Z1kPfi");
+    CHECK_TEXT(brief, "k");
+}
+
+TEST(a_process_with_the_library_is_told_nothing)
+{
+    char full[64], brief[64];
+    setenv("CUSTREAM_LOG", "info", 1);
+    cs_options_read();
+    REQUIRE(have_library());
+    captured_begin();
+    cs_demangle("_Z1kPfi", full, sizeof full, brief, sizeof brief);
+    cs_demangle("_Z", full, sizeof full, brief, sizeof brief);
+    CHECK_TEXT(captured_end(), "");
 }

@@ -1,7 +1,12 @@
-/* What the driver does to errno in questions of our own is no matter of the program's: each function that asks keeps it, whoever calls. */
+/* What the driver, or the C library, does to errno in questions of our own is no matter of the program's: each function that asks keeps it, whoever calls. */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <execinfo.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
 
 #include "shim/object/graph.h"
+#include "shim/object/kernel.h"
 #include "shim/policy/policies.h"
 #include "tests/unit/driver.h"
 
@@ -63,5 +68,118 @@ TEST(of_a_delay)
         errno = EDOM;
         cs_jitter_before(&steer, thread, &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH});
         CHECK_IS(errno, EDOM);
+    }
+}
+
+/* Of the C library's, what the objects call: as it is, but for errno. */
+static int system_calls;
+int prctl(int what, ...)
+{
+    va_list rest;
+    va_start(rest, what);
+    void *argument = va_arg(rest, void *);
+    va_end(rest);
+    const int result = (int)syscall(SYS_prctl, what, argument, 0, 0, 0);
+    system_calls++;
+    return errno = EIO, result;
+}
+
+static int traces;
+int backtrace(void **frames, int room) { return (void)frames, (void)room, traces++, errno = EIO, 0; }
+
+static pthread_key_t late;
+static int at_the_end;
+static void ends(void *unused) { (void)unused, at_the_end = errno; }
+static void *starts(void *unused)
+{
+    errno = EDOM;
+    CHECK(cs_thread_start());
+    CHECK_IS(errno, EDOM);
+    CHECK(!pthread_setspecific(late, &late));
+    errno = ERANGE;
+    return unused;
+}
+
+/* Its end is told by a destructor, and another one that runs behind it finds errno as the thread has left it. */
+TEST(of_a_threads_start_and_end)
+{
+    pthread_t other;
+    stub_driver();
+    REQUIRE(cs_thread_start());
+    REQUIRE(!pthread_key_create(&late, ends));
+    system_calls = 0;
+    REQUIRE(!pthread_create(&other, NULL, starts, NULL) && !pthread_join(other, NULL));
+    CHECK_IS(at_the_end, ERANGE);
+    CHECK_IS(system_calls, 2);
+}
+
+TEST(of_the_first_look_at_the_stack)
+{
+    errno = EDOM;
+    cs_creator_in_loader();
+    cs_creator_in_loader();
+    CHECK_IS(errno, EDOM);
+    CHECK_IS(traces, 1);
+}
+
+/* The driver's answers, and nothing but errno is new. */
+static CUresult range(int *least, int *greatest) { return errno = EIO, *least = 0, *greatest = -5, CUDA_SUCCESS; }
+static CUresult current(CUcontext *context) { return errno = EIO, *context = stub_context(0, 1), CUDA_SUCCESS; }
+static CUresult state_of(CUdevice device, unsigned *flags, int *active) { return (void)device, errno = EIO, *flags = 0, *active = 1, CUDA_SUCCESS; }
+static CUresult name_of(const char **name, CUfunction function) { return (void)function, errno = EIO, *name = "kernel", CUDA_SUCCESS; }
+static CUresult context_of(CUstream stream, CUcontext *context) { return (void)stream, current(context); }
+static CUresult priority_of(CUstream stream, int *priority) { return (void)stream, errno = EIO, *priority = -1, CUDA_SUCCESS; }
+static CUresult flags_of(CUstream stream, unsigned *flags) { return (void)stream, errno = EIO, *flags = 0, CUDA_SUCCESS; }
+
+static CUresult set_of(CUstream stream, CUstreamAttrID id, const CUstreamAttrValue *value) { return (void)stream, (void)id, (void)value, errno = EIO, CUDA_SUCCESS; }
+
+static void asks_range(void) { CHECK(cs_priority_of_device(&(int){0}, &(int){0})); }
+static void asks_current(void) { CHECK(cs_context_current(thread)); }
+static void asks_state(void) { CHECK(cs_context_primary_active(0)); }
+static void asks_name(void) { CHECK(cs_kernel_ask((CUfunction)(uintptr_t)0x40)); }
+static void adopts(void) { CHECK(find_stream(thread, stub_stream(1))); }
+static void makes(void) { CHECK(make_stream(thread, stub_stream(2))); }
+static void makes_steered(void)
+{
+    struct cs_policy policy = {0};
+    struct cs_creation made = {.policy = &policy, .thread = thread, .call = CS_CALL_cuStreamCreate, .flags_asked = CU_STREAM_NON_BLOCKING};
+    CHECK(cs_creation_object(&made, stub_stream(3), cs_ticks()));
+}
+
+/* A rule looks at the thread's name, and sets a stream's priority once that has a name. */
+static void names(void)
+{
+    struct cs_rule rules[] = {{.match = {.thread = "none", .device = CS_ANY, .nonblocking = CS_ANY, .priority = CS_ANY, .nth = CS_ANY, .context = CS_ANY}},
+                              {.match = {.name = "s", .device = CS_ANY, .nonblocking = CS_ANY, .priority = CS_ANY, .nth = CS_ANY, .context = CS_ANY},
+                               .set = {.priority = -2, .record = CS_ANY}}};
+    const struct cs_policy policy = {.rules = rules, .rule_count = 2};
+    CHECK_IS(cs_rule_of_default(&policy, thread, NULL), 0);
+    CHECK_IS(errno, EDOM);
+    cs_store_rel(&cs_policy_now, &policy);
+    cs_steer_named(thread, stub_stream(2), cs_name_add("s"));
+    cs_store_rel(&cs_policy_now, NULL);
+    CHECK(rules[1].used && !rules[0].used);
+}
+
+TEST(of_each_question)
+{
+    static void (*const asking[])(void) = {asks_range, asks_current, asks_state, asks_name, adopts, makes, makes_steered, names};
+    stub_driver();
+    REQUIRE(cs_kernels_init() && (thread = cs_thread_start()));
+    cs_real.cuCtxGetStreamPriorityRange = range;
+    cs_real.cuCtxGetCurrent = current;
+    cs_real.cuCtxGetDevice = device_of;
+    cs_real.cuDevicePrimaryCtxGetState = state_of;
+    cs_real.cuFuncGetName = name_of;
+    cs_real.cuStreamGetCtx = context_of;
+    cs_real.cuStreamGetPriority = priority_of;
+    cs_real.cuStreamGetFlags = flags_of;
+    cs_real.cuStreamIsCapturing = captures_not;
+    cs_real.cuStreamSetAttribute = set_of;
+    cs_real.cuStreamGetGreenCtx = (__typeof__(cs_real.cuStreamGetGreenCtx))(void *)cs_real_missing;
+    for (size_t i = 0; i < CS_COUNT(asking); i++) {
+        errno = EDOM;
+        asking[i]();
+        if (errno != EDOM) fprintf(stderr, "question %zu: errno is %d\n", i, errno), check_failures++;
     }
 }

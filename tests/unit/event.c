@@ -34,6 +34,7 @@ TEST(a_refused_destroy_leaves_it_alive)
     cs_ref ref = make_event(t, stub_event(1));
     destroy(stub_event(1), false);
     CHECK_IS(find_event(t, stub_event(1)), ref);
+    CHECK_IS(cs_map_get(&cs_event_handles, (uintptr_t)stub_event(1)), ref); /* without a mark */
     CHECK(!cs_load(&event_at(ref)->ended));
     destroy(stub_event(1), true);
     CHECK(cs_load(&event_at(ref)->ended));
@@ -54,6 +55,7 @@ TEST(a_failing_destroy_beside_a_create)
         cs_event_destroyed(refused, false, cs_ticks());
         if (!(order & 1)) cs_event_destroyed(won, true, cs_ticks());
         CHECK(cs_load(&event_at(old)->ended));
+        CHECK_IS(cs_map_get(&cs_event_handles, (uintptr_t)stub_event(1)), fresh ? fresh : old | CS_MAP_DEAD);
         CHECK_IS(release_all(&cs_events), 1);
         cs_ref found = find_event(t, stub_event(1));
         CHECK(event_at(found));
@@ -139,19 +141,26 @@ TEST(more_handles_than_the_table_has_places)
     CHECK(cs_load(&cs_events.high) <= 10002); /* what was refused a place in the table is given back */
 }
 
-TEST(an_old_reference_means_no_other_event)
+static void old_reference(int first, int second)
 {
     struct cs_thread *t = start();
-    cs_ref old = make_event(t, stub_event(1)), ref = 0;
-    destroy(stub_event(1), true);
+    cs_ref old = make_event(t, stub_event(first)), ref = 0;
+    destroy(stub_event(first), true);
     for (int i = 0; i < 5000 && ref != old; i++) { /* until the slot's generations have come round */
-        if (ref) destroy(stub_event(2), true);
+        if (ref) destroy(stub_event(second), true);
         release_all(&cs_events);
-        ref = make_event(t, stub_event(2));
+        ref = make_event(t, stub_event(second));
     }
     REQUIRE(ref == old);
-    CHECK_IS(cs_event_of(t, stub_event(1), false, cs_ticks()), 0);
-    destroy(stub_event(1), true);
+    CHECK_IS(cs_event_of(t, stub_event(first), false, cs_ticks()), 0);
+    destroy(stub_event(first), true);
     CHECK(!cs_load(&event_at(ref)->ended));
-    CHECK_IS(find_event(t, stub_event(2)), ref);
+    CHECK_IS(find_event(t, stub_event(second)), ref);
+}
+
+/* Whichever of the handles is the greater number. */
+TEST(an_old_reference_means_no_other_event)
+{
+    old_reference(1, 2);
+    old_reference(2, 1);
 }

@@ -115,13 +115,75 @@ TEST(each_part_names_its_rows_once)
             cs_gpu_counter_tid(0);
             cs_gpu_lost_write(1, "a test");
             peer_copy((cs_u64)(part * 10 + i) * 1000, (cs_u64)(part * 10 + i) * 1000 + 500);
+            const cs_u64 from = cs_ticks(), from_ns = cs_clock_ns(from);
+            overhead(from, from + 1000);
+            cs_gpu_device_place(0, &(cs_u64){from_ns}, from_ns + 1);
+            cs_gpu_lane_place(lane, false, &(cs_u64){from_ns}, from_ns + 1);
+            cs_gpu_lane_place(lane, true, &(cs_u64){from_ns}, from_ns + 1);
+            usleep(10);
         }
         CHECK_IS(trace_file_count("\"process_name\"", "\"GPU 0 "), part);
         CHECK_IS(trace_file_count("\"thread_name\"", "\"counters\""), part);
         CHECK_IS(trace_file_count("\"thread_name\"", "\"GPU times missing\""), part);
         CHECK_IS(trace_file_count("\"thread_name\"", "\"peer copies\""), part);
+        CHECK_IS(trace_file_count("\"thread_name\"", "\"profiler overhead\""), part);
+        CHECK_IS(trace_file_count("\"thread_name\"", "\"all streams (sync)\""), part);
+        CHECK_IS(trace_file_count("\"thread_name\"", "\"stream 13 (the driver's own)\""), part);
+        CHECK_IS(trace_file_count("\"thread_name\"", "\"stream 13 (sync)\""), part);
         cs_timeline_begin(CS_BEGIN_PART);
     }
+}
+
+/* The name of the row, and its place among the others, which is its stream's. */
+static void check_row(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 place)
+{
+    char at[64], quoted[96];
+    snprintf(at, sizeof at, "\"pid\":%u,\"tid\":%u,", pid, tid);
+    snprintf(quoted, sizeof quoted, "\"name\":\"%s\"}", name);
+    CHECK(strstr(name_of_row(pid, tid), quoted));
+    CHECK_IS(number_of(trace_file_event("\"thread_sort_index\"", at), "sort_index"), place);
+}
+
+TEST(rows_that_lie_over_each_other_have_names_of_their_own)
+{
+    begin();
+    static struct cs_stream stream = {.lane = 14, .device = 2};
+    cs_store(&stream.object.ref, 1u << CS_REF_INDEX_BITS);
+    lane->device = 2, lane->number = 9;
+    for (cs_u32 level = 0; level < 3; level++) {
+        cs_u64 from = now;
+        CHECK_IS(cs_gpu_lane_place(lane, false, &from, now + 1000), cs_lane_tid(13, CS_LANE_WORK, level));
+        CHECK_IS(cs_gpu_lane_place(lane, true, &from, now + 1000), cs_lane_tid(13, CS_LANE_SYNC, level));
+        CHECK_IS(cs_gpu_wait_tid(&stream, &from, now + 1000), cs_lane_tid(14, CS_LANE_SYNC, level));
+        CHECK_IS(cs_gpu_device_place(3, &from, now + 1000), cs_lane_tid(0, CS_LANE_SYNC, level));
+    }
+    check_row(2, 13, "stream 13 (the driver's own)", 13);
+    check_row(2, cs_lane_tid(13, CS_LANE_WORK, 1), "stream 13 (overlap 1)", 13);
+    check_row(2, cs_lane_tid(13, CS_LANE_WORK, 2), "stream 13 (overlap 2)", 13);
+    check_row(2, cs_lane_tid(13, CS_LANE_SYNC, 0), "stream 13 (sync)", 13);
+    check_row(2, cs_lane_tid(13, CS_LANE_SYNC, 2), "stream 13 (sync) (overlap 2)", 13);
+    check_row(2, cs_lane_tid(14, CS_LANE_SYNC, 1), "stream 14 (sync) (overlap 1)", 14);
+    check_row(3, cs_lane_tid(0, CS_LANE_SYNC, 0), "all streams (sync)", 0);
+    check_row(3, cs_lane_tid(0, CS_LANE_SYNC, 2), "all streams (sync) (overlap 2)", 0);
+    CHECK_IS(cs_gpu_device_place(CS_GPU_PIDS, &now, now + 1), 0); /* more GPUs than there are rows for */
+}
+
+/* More at once than a stream has rows: the last one begins where there is room, if there is any. */
+TEST(work_beyond_the_rows_of_a_stream_is_shorter)
+{
+    begin();
+    for (cs_u32 level = 0; level < CS_LANE_LEVELS; level++) cs_gpu_lane_place(lane, false, &(cs_u64){now}, now + 1000 + level);
+    const cs_u32 last = cs_lane_tid(13, CS_LANE_WORK, CS_LANE_LEVELS - 1);
+    const cs_u64 filled = now + 1000 + CS_LANE_LEVELS - 1;
+    cs_u64 from = now;
+    CHECK_IS(cs_gpu_lane_place(lane, false, &from, filled + 500), last);
+    CHECK_IS(from, filled);
+    from = now;
+    CHECK_IS(cs_gpu_lane_place(lane, false, &from, filled + 500), last);
+    CHECK_IS(from, filled + 499);
+    from = filled + 500;
+    CHECK_IS(cs_gpu_lane_place(lane, false, &from, filled + 600), 13);
+    CHECK_IS(from, filled + 500);
 }
 
 TEST(work_without_a_row_is_counted_as_lost)

@@ -320,6 +320,13 @@ static void all_is_taken(void)
     cs_match_end();
 }
 
+TEST(who_has_taken_all_is_not_behind)
+{
+    REQUIRE(begin_with(CS_GPU_AT_ONCE, 0, 0));
+    round_at(0);
+    CHECK(!works_left && !cs_match_behind());
+}
+
 TEST(work_without_a_call_does_not_stop_the_end)
 {
     REQUIRE(begin_with(12 * CS_GPU_AT_ONCE, 0, 12 * CS_GPU_AT_ONCE));
@@ -464,6 +471,12 @@ TEST(patience_is_counted_in_flushes)
     CHECK(cs_is_over(&since, CS_FOR_CALL) && !cs_is_over(&since, CS_FOR_EDGE));
     cs_match.now.ns = 500000000;
     CHECK(cs_is_over(&since, CS_FOR_EDGE));
+    cs_match.now.ns++;
+    CHECK(cs_is_over(&since, CS_FOR_EDGE));
+    cs_match.now.flushes = 15;
+    CHECK(!cs_is_over(&since, CS_FOR_ROOM));
+    cs_match.now.flushes = 16;
+    CHECK(cs_is_over(&since, CS_FOR_ROOM));
 }
 
 static cs_u64 CUPTIAPI own_ticks(void) { return cs_ticks(); }

@@ -1,6 +1,13 @@
-/* Which stream a node of a captured graph was captured from (match/graph.c), as the graph's work is asked for it. */
+/* Which stream a node of a captured graph was captured from (match/graph.c): the file itself, as where there is a GPU. */
 #include "shim/gpu/backend.h"
-#include "shim/object/graph.h"
+
+static bool gpu_is_on = true, gpu_marks;
+#define cs_gpu_is_on() gpu_is_on
+#define cs_gpu_marks() gpu_marks
+#include "shim/match/graph.c"
+#undef cs_gpu_is_on
+#undef cs_gpu_marks
+
 #include "tests/unit/match.h"
 
 static cs_u32 graphs; /* so far */
@@ -21,16 +28,19 @@ static struct cs_stream *stream_new(void)
     return stream;
 }
 
-/* As cs_match_graph_call keeps it; the test has no GPU. */
-static void launch(struct cs_stream *stream, cs_name kernel)
+static cs_ref ref_of(const struct cs_stream *stream) { return cs_load(&stream->object.ref); }
+
+/* Whether the call is kept. */
+static bool called_at(struct cs_stream *stream, cs_u16 call, cs_u64 begin, cs_u64 end, const cs_u64 *values)
 {
-    struct cs_match_lane *lane = cs_match_lane_of(stream);
-    const cs_u64 begin = now += 10;
-    cs_match.table.node_calls[cs_match.graphs.calls++] = (struct cs_node_call){
-        .begin = begin, .end = begin + 5, .before = lane->node_calls,
-        .stream = cs_load(&stream->object.ref), .kind = CS_KIND_LAUNCH, .kernel = kernel};
-    lane->node_calls = cs_match.graphs.calls;
+    const cs_u64 before = cs_match.graphs.calls;
+    struct cs_record r = {.begin = begin, .end = end, .call = call, .stream = stream ? ref_of(stream) : 0};
+    if (values) memcpy(r.value, values, 2 * sizeof *values);
+    cs_match_graph_call(&r);
+    return cs_match.graphs.calls > before;
 }
+static void launch_at(struct cs_stream *stream, cs_name kernel, cs_u64 begin) { CHECK(called_at(stream, CS_CALL_cuLaunchKernel, begin, begin + 5, (cs_u64[]){kernel, 0})); }
+static void launch(struct cs_stream *stream, cs_name kernel) { launch_at(stream, kernel, now += 10); }
 
 /* An executable graph of so many launches of the kernel; its number. */
 static cs_u32 captured(struct cs_stream *stream, cs_name kernel, cs_u32 launches)
@@ -85,5 +95,229 @@ TEST(numbers_of_a_profiler_that_has_begun_anew_are_not_those_of_before)
     CHECK(of_node(exec, 0, 7) == stream);
     cs_add(&cs_graph_epoch, 1);
     cs_match_round();
+    CHECK(!of_node(exec, 0, 7));
+    cs_add(&cs_graph_epoch, 1); /* and again: what is captured before the next round is known */
+    const cs_u32 next = captured(stream, NAME_OTHERS + 1, 1);
+    CHECK(of_node(next, 0, NAME_OTHERS + 1) == stream);
+    cs_add(&cs_graph_epoch, 1);
+    cs_match_graph_instantiated(0, 300, 1); /* of a graph that nobody knows */
+    CHECK(!of_node(300, 0, 7) && !of_node(300, 0, NAME_OTHERS + 1));
+}
+
+/* --- which calls make a node --- */
+
+TEST(calls_that_make_a_node)
+{
+    static const struct {
+        cs_u16 call;
+        cs_u64 flags; /* the second value */
+        bool makes;
+    } rows[] = {
+        {CS_CALL_cuLaunchKernel, 0, true}, {CS_CALL_cuMemcpyHtoDAsync_v2, 0, true}, {CS_CALL_cuMemsetD8Async, 0, true}, {CS_CALL_cuLaunchHostFunc, 0, true},
+        {CS_CALL_cuStreamWriteValue32_v2, 0, true}, {CS_CALL_cuMemAllocAsync, 0, true}, {CS_CALL_cuSignalExternalSemaphoresAsync, 0, true},
+        {CS_CALL_cuGraphLaunch, 0, true}, {CS_CALL_cuGraphInstantiateWithFlags, 0, false}, {CS_CALL_cuStreamQuery, 0, false}, {CS_CALL_cuStreamSynchronize, 0, false},
+        {CS_CALL_cuStreamWaitEvent, 0, false}, {CS_CALL_cuStreamWaitEvent, CU_EVENT_WAIT_EXTERNAL, true}, {CS_CALL_cuStreamWaitEvent, 2, false},
+        {CS_CALL_cuStreamWaitEvent_ptsz, 0, false}, {CS_CALL_cuStreamWaitEvent_ptsz, CU_EVENT_WAIT_EXTERNAL, true},
+        {CS_CALL_cuEventRecordWithFlags, 0, false}, {CS_CALL_cuEventRecordWithFlags, CU_EVENT_RECORD_EXTERNAL, true}, {CS_CALL_cuEventRecordWithFlags, 2, false},
+        {CS_CALL_cuEventRecordWithFlags_ptsz, 0, false}, {CS_CALL_cuEventRecordWithFlags_ptsz, CU_EVENT_RECORD_EXTERNAL, true},
+        {CS_CALL_cuEventRecord, 1, false}, {CS_CALL_cuEventSynchronize, 1, false},
+    };
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    for (size_t i = 0; i < CS_COUNT(rows); i++) {
+        now += 10;
+        if (called_at(stream, rows[i].call, now, now + 5, (cs_u64[]){7, rows[i].flags}) == rows[i].makes) continue;
+        fprintf(stderr, "%s with %llu\n", cs_call_info[rows[i].call].name, (unsigned long long)rows[i].flags);
+        check_failures++;
+    }
+}
+
+TEST(calls_are_kept_only_where_they_count)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    CHECK(!called_at(NULL, CS_CALL_cuLaunchKernel, 10, 15, NULL));
+    struct cs_record failed = {.begin = 10, .end = 15, .call = CS_CALL_cuLaunchKernel, .stream = ref_of(stream), .result = CUDA_ERROR_INVALID_VALUE};
+    cs_match_graph_call(&failed);
+    gpu_marks = true; /* events around the calls know nothing of nodes */
+    CHECK(!called_at(stream, CS_CALL_cuLaunchKernel, 10, 15, NULL));
+    gpu_marks = gpu_is_on = false;
+    CHECK(!called_at(stream, CS_CALL_cuLaunchKernel, 10, 15, NULL));
+    CHECK_IS(cs_match.graphs.calls, 0);
+    gpu_is_on = true;
+    CHECK(called_at(stream, CS_CALL_cuLaunchKernel, 10, 15, NULL));
+}
+
+/* --- lists --- */
+
+static enum cs_list_state state_of(cs_u64 serial)
+{
+    const struct cs_node_list *l = list_get(serial);
+    REQUIRE(l);
+    return l->state;
+}
+
+/* Two streams in one capture, and rings that are read one after the other: nodes are numbered by the time of their calls. */
+TEST(nodes_are_in_the_order_of_their_calls_whatever_was_read_first)
+{
+    enum { CALLS = 9 };
+    static const cs_u64 order[2][CALLS] = {{5, 6, 7, 8}, {0, 4, 1, 3, 2}};
+    static const int counts[] = {4, 5};
+    REQUIRE(begin());
+    struct cs_stream *streams[] = {stream_new(), stream_new()};
+    const cs_u64 began = now += 10;
+    cs_match_capture_began(streams[0], began);
+    cs_match_capture_joined(streams[1], began + 1, (cs_u64[]){began + 1, (cs_u64)ref_of(streams[0]) << 32});
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < counts[k]; i++) launch_at(streams[k], 10 + (cs_name)order[k][i], began + 10 + 10 * order[k][i]);
+    now = began + 1000;
+    cs_match_capture_ended(streams[0], began, now);
+    cs_match_graph_captured(streams[0], began, now, 1, CALLS);
+    cs_match_graph_instantiated(1, 101, CALLS);
+    cs_graphs_settle();
+    for (cs_u32 i = 0; i < CALLS; i++) CHECK(of_node(101, i, 10 + i) == streams[i < 5]);
+}
+
+/* What a thread called before the capture, or after it, and was read in between, stands in no list. */
+TEST(a_list_has_the_calls_of_its_capture_alone)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    const cs_u64 began = 1000, ended = 2000;
+    launch_at(stream, 7, began - 100);
+    cs_match_capture_began(stream, began);
+    launch_at(stream, 8, began);
+    launch_at(stream, 7, began - 50); /* another thread's */
+    launch_at(stream, 9, ended - 1);
+    launch_at(stream, 7, ended);
+    launch_at(stream, 7, began - 20);
+    cs_match_capture_ended(stream, began, ended);
+    cs_match_graph_captured(stream, began, ended, 1, 2);
+    cs_match_graph_instantiated(1, 101, 2);
+    cs_graphs_settle();
+    now = 5000;
+    CHECK(of_node(101, 0, 8) == stream && of_node(101, 1, 9) == stream && !of_node(101, 2, 7));
+}
+
+/* Two threads launched at the same time: which node is whose is not known. */
+TEST(a_list_with_calls_at_once_does_not_stand)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    for (cs_u32 i = 0; i < 2; i++) { /* the second begins when the first ends, or before */
+        const cs_u64 began = now += 1000, ended = began + 500;
+        cs_match_capture_began(stream, began);
+        CHECK(called_at(stream, CS_CALL_cuLaunchKernel, began + 10, began + 20, NULL));
+        CHECK(called_at(stream, CS_CALL_cuLaunchKernel, began + 20 - i, began + 30, NULL));
+        cs_match_capture_ended(stream, began, ended);
+        cs_match_graph_captured(stream, began, ended, i + 1, 2);
+        cs_graphs_settle();
+        CHECK_IS(state_of(i + 1), i ? CS_LIST_FAILED : CS_LIST_STANDS);
+    }
+}
+
+TEST(a_list_waits_for_calls_that_have_not_been_read)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    const cs_u64 began = now += 10;
+    cs_match_capture_began(stream, began);
+    launch(stream, 7);
+    cs_match_capture_ended(stream, began, began + 100);
+    cs_match_graph_captured(stream, began, began + 100, 1, 2); /* one more */
+    cs_match_graph_captured(stream, began, began + 100, 2, 3); /* two more */
+    cs_match_graph_captured(stream, began, began + 100, 3, 0); /* one less */
+    cs_match_graph_captured(stream, began, began + 100, 0, 1); /* nobody knows of which graph */
+    cs_match_graph_captured(stream, began, began + 100, 4, CS_NODE_CALLS + 1);
+    CHECK_IS(cs_match.graphs.lists, 4);
+    cs_match.now.flushes = 1;
+    cs_graphs_settle();
+    CHECK(state_of(1) == CS_LIST_WAITS && state_of(2) == CS_LIST_WAITS && state_of(3) == CS_LIST_FAILED && state_of(4) == CS_LIST_FAILED);
+    CHECK_IS(cs_match.graphs.waiting, 1);
+    launch(stream, 7);
+    cs_graphs_settle();
+    CHECK(state_of(1) == CS_LIST_STANDS && state_of(2) == CS_LIST_WAITS);
+    CHECK_IS(cs_match.graphs.waiting, 2);
+    cs_match.now.flushes = 2;
+    cs_graphs_settle();
+    CHECK_IS(state_of(2), CS_LIST_FAILED);
+    CHECK_IS(cs_match.graphs.waiting, 5);
+}
+
+TEST(the_last_4096_lists_are_looked_at)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    const cs_u64 began = now += 10;
+    cs_match_capture_began(stream, began);
+    launch(stream, 7);
+    cs_match_capture_ended(stream, began, began + 100);
+    cs_match_graph_captured(stream, began, began + 100, 1000000, 2);
+    cs_graphs_settle();
+    for (cs_u32 i = 2; i <= CS_GRAPHS + 2; i++) cs_match_graph_captured(stream, began, began + 100, i, 1);
+    CHECK_IS(cs_match.graphs.waiting, 3);
+    CHECK(!list_get(2) && list_get(3) && !list_get(0));
+    CHECK(!list_of_graph(2) && list_of_graph(3) == list_get(3) && list_of_graph(CS_GRAPHS + 2) == list_get(CS_GRAPHS + 2) && !list_of_graph(1000000));
+    cs_graphs_settle();
+    CHECK(state_of(3) == CS_LIST_STANDS && state_of(CS_GRAPHS + 2) == CS_LIST_STANDS);
+}
+
+/* --- executable graphs --- */
+
+TEST(an_executable_graph_has_the_nodes_of_its_graph_as_long_as_it_is_not_changed)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    const cs_u32 first = captured(stream, 7, 2), graph = graphs;
+    cs_match_graph_instantiated(graph, 201, 2); /* a second one */
+    cs_match_graph_instantiated(graph, 202, 3); /* something was added to the graph by hand */
+    cs_match_graph_instantiated(999, 203, 2);   /* of a graph that was not captured */
+    cs_match_graph_instantiated(graph, 0, 2);
+    CHECK(of_node(first, 1, 7) == stream && of_node(201, 1, 7) == stream && !of_node(202, 1, 7) && !of_node(203, 1, 7) && !of_node(0, 1, 7));
+    cs_match_graph_updated(201 + CS_GRAPHS); /* another, with the same place */
+    CHECK(of_node(201, 1, 7) == stream);
+    cs_match_graph_updated(201);
+    CHECK(!of_node(201, 1, 7) && of_node(first, 1, 7) == stream);
+    cs_match_graph_instantiated(999, first, 2); /* the number is used again */
+    CHECK(!of_node(first, 1, 7));
+}
+
+TEST(a_node_is_one_of_its_kind_on_its_gpu)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    const cs_u64 began = now += 10;
+    cs_match_capture_began(stream, began);
+    launch(stream, 7);
+    CHECK(called_at(stream, CS_CALL_cuMemcpyHtoDAsync_v2, began + 20, began + 25, NULL) && called_at(stream, CS_CALL_cuMemsetD8Async, began + 30, began + 35, NULL));
+    CHECK(called_at(stream, CS_CALL_cuLaunchHostFunc, began + 50, began + 55, NULL));
+    launch_at(stream, NAME_OTHERS, began + 40); /* one of many names that there was no room for */
+    now = began + 100;
+    cs_match_capture_ended(stream, began, now);
+    cs_match_graph_captured(stream, began, now, 1, 5);
+    cs_match_graph_instantiated(1, 101, 5);
+    cs_graphs_settle();
+    static const enum cs_gpu_kind kinds[] = {CS_GPU_KERNEL, CS_GPU_COPY, CS_GPU_SET, CS_GPU_GRAPH};
+    for (cs_u32 i = 0; i < 5; i++) {
+        for (cs_u32 k = 0; k < 4; k++) {
+            struct cs_gpu_work work = {.kind = kinds[k], .start = now + 1, .end = now + 2, .graph = 101, .node = (cs_u64)101 << 32 | i};
+            if (!k) work.kernel.name = i == 3 ? NAME_OTHERS : 7;
+            CHECK(cs_graph_stream(&work) == (i == k && i < 3 ? stream : NULL));
+            work.device = 1;
+            CHECK(!cs_graph_stream(&work));
+            work.device = 0, work.graph = 102; /* the node of another graph */
+            CHECK(!cs_graph_stream(&work));
+        }
+    }
+}
+
+TEST(the_nodes_of_a_list_are_kept_until_others_take_their_place)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    const cs_u32 exec = captured(stream, 7, 1);
+    cs_match.graphs.nodes = CS_NODES;
+    CHECK(of_node(exec, 0, 7) == stream);
+    cs_match.graphs.nodes++;
     CHECK(!of_node(exec, 0, 7));
 }

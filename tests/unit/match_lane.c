@@ -1,9 +1,12 @@
 /* Whose work it is (match/lane.h), which call a thread's is (match/op.h), what was captured (match/capture.c), and what released a wait (match/cause.c). */
+#include "shim/gpu/mark.h"
 #include "tests/unit/match.h"
 
 static const struct cs_op *released[4];
 static int released_count;
 static void told_of(const struct cs_match_wait *wait, const struct cs_op *op) { released[wait->tid] = op, released_count++; }
+
+static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs_u64 end) { return cs_op_called(&(struct cs_gpu_call){start, end, thread, correlation}); }
 
 static bool begin(void)
 {
@@ -176,6 +179,23 @@ TEST(work_of_threads_of_one_key_goes_by_its_stream)
     CHECK(!cs_op_of_work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .correlation = 99, .stream = 7}));
 }
 
+/* What the other thread had called before, on that stream, has ended. */
+TEST(work_of_threads_of_one_key_is_of_a_call_at_that_time)
+{
+    struct cs_stream streams[2];
+    REQUIRE(begin());
+    struct cs_match_lane *first = lane_of(&streams[0], 1), *second = lane_of(&streams[1], 2);
+    first->gpu_id = 7, second->gpu_id = 8;
+    struct cs_op *old = called(2, 100, 10, 20), *op = called(1, 100, 30, 50), *other = called(2, 100, 50, 60), *later = called(2, 100, 61, 70);
+    enqueue(second, old), enqueue(first, op), enqueue(second, other), enqueue(second, later);
+    struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .correlation = 5, .stream = 8, .context = 1};
+    CHECK(told(100, 5, 31, 32) == CS_OP_FOUND && cs_op_of(5) == op);
+    other->came = true; /* it has its work */
+    CHECK(cs_op_of_work(&work) == op);
+    other->came = false;
+    CHECK(cs_op_of_work(&work) == other && cs_op_of(5) == other);
+}
+
 TEST(a_capture_that_ended_unseen_covers_nothing_more)
 {
     REQUIRE(begin());
@@ -184,9 +204,16 @@ TEST(a_capture_that_ended_unseen_covers_nothing_more)
     cs_match_capture_began(ended, 100);
     cs_match_capture_began(goes_on, 100);
     cs_store(&goes_on->capture_began, 100);
+    struct cs_stream *joined = cs_pool_new(&cs_streams);
+    cs_match_capture_joined(joined, 150, (const cs_u64[]){120, (cs_u64)cs_load(&goes_on->object.ref) << 32});
     cs_match_captures_resume(200); /* nothing was recorded from then on, until now */
     CHECK(cs_captures(ended, 150) && !cs_captures(ended, 250) && cs_captures(goes_on, 250));
-    CHECK_IS(cs_match.captures.open, 1);
+    CHECK_IS(cs_match.captures.open, 2);
+    CHECK(cs_captures(joined, 250));
+    cs_store(&goes_on->capture_began, 160); /* another one, which began since */
+    cs_match_captures_resume(300);
+    CHECK_IS(cs_match.captures.open, 0);
+    CHECK(cs_captures(goes_on, 160) && !cs_captures(joined, 350));
 }
 
 TEST(a_capture_that_has_ended_covers_nothing_that_comes_later)
@@ -219,4 +246,255 @@ TEST(streams_of_one_number_in_several_contexts)
     cs_match_lane_free(&streams[1]);
     for (work.context = 1; work.context <= CONTEXTS; work.context++)
         if (work.context != 2) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[work.context - 1]);
+}
+
+/* --- calls and threads --- */
+
+TEST(a_call_that_touches_the_end_or_the_begin_of_ours_is_ours)
+{
+    REQUIRE(begin());
+    struct cs_op *a = called(1, 100, 10, 20), *b = called(1, 100, 30, 40);
+    CHECK(told(100, 1, 5, 10) == CS_OP_FOUND && cs_op_of(1) == a);
+    CHECK(told(100, 2, 20, 25) == CS_OP_FOUND && cs_op_of(2) == a);
+    CHECK(told(100, 3, 40, 45) == CS_OP_FOUND && cs_op_of(3) == b);
+    CHECK(told(100, 4, 21, 29) == CS_OP_NONE && told(100, 5, 41, 45) == CS_OP_LATER && told(100, 6, 1, 9) == CS_OP_NONE);
+}
+
+TEST(any_thread_is_found_by_the_kernels_number)
+{
+    REQUIRE(begin());
+    struct cs_op *ops[3];
+    for (cs_u32 i = 0; i < 3; i++) ops[i] = called(i + 1, 1000 * (i + 1), 10, 20);
+    for (cs_u32 i = 0; i < 3; i++) CHECK(told(i + 1, 7 + i, 12, 18) == CS_OP_FOUND && cs_op_of(7 + i) == ops[i]);
+}
+
+/* Only one of them was in the call all the time. */
+TEST(of_threads_of_one_key_the_one_that_was_in_the_call_throughout)
+{
+    REQUIRE(begin());
+    struct cs_op *late = called(1, 100, 15, 25), *whole = called(2, 100, 1, 100), *early = called(3, 100, 5, 15);
+    CHECK(told(100, 7, 10, 20) == CS_OP_FOUND && cs_op_of(7) == whole && late && early);
+}
+
+TEST(a_call_is_looked_for_among_4096_before_the_last)
+{
+    enum { STEPS = 4096, CALLS = STEPS + 10 };
+    REQUIRE(begin());
+    struct cs_stream stream;
+    struct cs_match_lane *lane = lane_of(&stream, 1);
+    for (cs_u64 i = 0; i < CALLS; i++) enqueue(lane, called(1, 100, 100 * i + 1, 100 * i + 50));
+    const cs_u64 last = CALLS - 1;
+    CHECK_IS(told(100, 1, 100 * last + 5, 100 * last + 45), CS_OP_FOUND);
+    CHECK_IS(told(100, 2, 100 * (last - STEPS) + 5, 100 * (last - STEPS) + 45), CS_OP_FOUND);
+    CHECK_IS(told(100, 3, 100 * last + 5, 100 * last + 45), CS_OP_FOUND);
+    CHECK_IS(told(100, 4, 100 * (last - STEPS - 1) + 5, 100 * (last - STEPS - 1) + 45), CS_OP_NONE);
+    const struct cs_op *found = cs_op_before(lane->last, 100 * (last - STEPS) + 1);
+    CHECK(found && found->begin == 100 * (last - STEPS) + 1);
+    CHECK(!cs_op_before(lane->last, 100 * (last - STEPS)));
+    CHECK(!cs_op_before(0, UINT64_MAX) && cs_op_before(lane->last, UINT64_MAX)->id == lane->last);
+}
+
+/* Numbers of events around the calls: a call that joins a range has no number of its own, and the first of the range knows the last. */
+TEST(a_range_of_calls_has_the_number_of_its_first)
+{
+    REQUIRE(begin());
+    struct cs_op *first = called(1, 1, 10, 11), *second = called(1, 1, 20, 21), *third = called(1, 1, 30, 31);
+    cs_op_marked(first, 5);
+    cs_op_marked(third, 5 | CS_MARK_JOINS);
+    cs_op_marked(second, 5 | CS_MARK_JOINS); /* read later */
+    cs_op_marked(second, 6 | CS_MARK_JOINS); /* of a range that nobody knows */
+    CHECK(cs_op_of(5) == first && !cs_op_of(6) && first->joined == third->id && !second->joined && !third->joined);
+    CHECK(!cs_op_is_outside(5));
+    cs_op_outside(5);
+    CHECK(cs_op_is_outside(5) && !cs_op_of(5) && !cs_op_is_outside(5 + CS_CORRELATIONS) && !cs_op_is_outside(0));
+    cs_op_outside(0);
+    CHECK(!cs_op_is_outside(0));
+}
+
+/* --- captures --- */
+
+/* Its calls of the older capture, read late, leave it too. */
+TEST(a_lane_remembers_its_last_capture)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = cs_pool_new(&cs_streams);
+    REQUIRE(stream);
+    struct cs_match_lane *lane = cs_match_lane_of(stream);
+    cs_match_capture_ended(stream, 300, 400);
+    cs_match_capture_ended(stream, 100, 200); /* its records were read later */
+    cs_captures_settle();
+    CHECK_IS(lane->captured_until, 400);
+    struct cs_op *captured = called(1, 1, 350, 351), *between = called(1, 1, 250, 251), *older = called(1, 1, 150, 151);
+    enqueue(lane, captured), enqueue(lane, between), enqueue(lane, older);
+    cs_captures_settle();
+    CHECK(captured->left && older->left && !between->left);
+}
+
+/* The oldest gives way, and one that goes on is counted until then. */
+TEST(the_last_256_members_of_captures_are_known)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = cs_pool_new(&cs_streams), *other = cs_pool_new(&cs_streams);
+    REQUIRE(stream && other);
+    cs_match_capture_began(other, 50);
+    CHECK_IS(cs_match.captures.open, 1);
+    for (cs_u64 i = 1; i <= CS_MEMBERS; i++) {
+        CHECK_IS(cs_match.captures.open, 1);
+        CHECK(cs_captures(other, 60));
+        cs_match_capture_ended(stream, 1000 * i, 1000 * i + 100);
+    }
+    CHECK_IS(cs_match.captures.open, 0);
+    CHECK(!cs_captures(other, 60));
+    cs_ref members[CS_MEMBERS];
+    cs_u64 from[CS_MEMBERS];
+    const cs_ref ref = cs_load(&stream->object.ref);
+    CHECK(cs_capture_members(ref, 1100, members, from) == 1 && members[0] == ref && from[0] == 1000);
+    cs_match_capture_ended(stream, 500000, 500100);
+    CHECK_IS(cs_capture_members(ref, 1100, members, from), 0);
+}
+
+TEST(streams_join_a_capture_by_events_and_leave_it_with_its_end)
+{
+    REQUIRE(begin());
+    struct cs_stream *origin = cs_pool_new(&cs_streams), *joined = cs_pool_new(&cs_streams), *third = cs_pool_new(&cs_streams), *none = cs_pool_new(&cs_streams);
+    const cs_ref on = cs_load(&origin->object.ref), second = cs_load(&joined->object.ref);
+    cs_match_capture_began(origin, 100);
+    cs_match_capture_joined(none, 150, (const cs_u64[]){99, (cs_u64)on << 32}); /* recorded before it */
+    cs_match_capture_joined(none, 150, (const cs_u64[]){120, 0});
+    cs_match_capture_joined(joined, 150, (const cs_u64[]){120, (cs_u64)on << 32});
+    cs_match_capture_joined(joined, 160, (const cs_u64[]){120, (cs_u64)on << 32}); /* it has */
+    cs_match_capture_joined(third, 180, (const cs_u64[]){170, (cs_u64)second << 32});
+    CHECK_IS(cs_match.captures.open, 3);
+    CHECK(cs_captures(joined, 150) && !cs_captures(joined, 149) && cs_captures(third, 180) && !cs_captures(third, 179) && !cs_captures(none, 150));
+    cs_ref members[CS_MEMBERS];
+    cs_u64 from[CS_MEMBERS];
+    CHECK_IS(cs_capture_members(on, 200, members, from), 0);
+    struct cs_stream *beside = cs_pool_new(&cs_streams);
+    cs_match_capture_ended(beside, 100, 200); /* another capture, of that very time */
+    cs_match_capture_ended(origin, 100, 200);
+    CHECK_IS(cs_capture_members(cs_load(&beside->object.ref), 200, members, from), 1);
+    CHECK_IS(cs_capture_members(on, 199, members, from) + cs_capture_members(on, 201, members, from), 0);
+    CHECK_IS(cs_match.captures.open, 0);
+    REQUIRE(cs_capture_members(on, 200, members, from) == 3);
+    CHECK(from[0] == 100 && from[1] == 150 && from[2] == 180 && members[0] == on && members[1] == second);
+    /* A ring that is read late: the wait is met after the end. */
+    cs_match_capture_joined(none, 190, (const cs_u64[]){185, (cs_u64)on << 32});
+    CHECK_IS(cs_capture_members(on, 200, members, from), 4);
+    CHECK_IS(cs_match.captures.open, 0);
+}
+
+/* The program's thread is ahead of its records: the stream says that it captures. */
+TEST(a_capture_whose_begin_has_not_been_read)
+{
+    REQUIRE(begin());
+    struct cs_stream *origin = cs_pool_new(&cs_streams), *joined = cs_pool_new(&cs_streams);
+    cs_store(&origin->capture_began, 100);
+    CHECK(cs_captures(origin, 100) && !cs_captures(origin, 99));
+    cs_match_capture_joined(joined, 150, (const cs_u64[]){99, (cs_u64)cs_load(&origin->object.ref) << 32});
+    CHECK(!cs_captures(joined, 150));
+    cs_match_capture_joined(joined, 150, (const cs_u64[]){100, (cs_u64)cs_load(&origin->object.ref) << 32});
+    CHECK(cs_captures(joined, 150) && cs_match.captures.open == 1);
+}
+
+/* --- lanes --- */
+
+TEST(a_streams_lane_is_found_by_its_place_and_has_its_priority)
+{
+    struct cs_stream stream = {.device = 3, .lane = 17, .priority = -4, .gpu_id = 9};
+    REQUIRE(begin());
+    cs_store(&stream.object.ref, 5u << CS_REF_INDEX_BITS | 77);
+    CHECK(!cs_match_lane_made(&stream));
+    const struct cs_match_lane *lane = cs_match_lane_of(&stream);
+    REQUIRE(lane);
+    CHECK(lane->device == 3 && lane->tid == 17 && lane->priority == -4 && lane->gpu_id == 9 && lane->stream == cs_load(&stream.object.ref));
+    CHECK_IS(cs_match.table.lane_of_stream[77], lane->number);
+    CHECK(cs_match_lane_of(&stream) == lane);
+    cs_store(&stream.object.ref, 6u << CS_REF_INDEX_BITS | 77); /* the next stream in that place */
+    CHECK(!cs_match_lane_made(&stream));
+}
+
+TEST(places_of_lanes_are_used_again_the_last_one_first)
+{
+    struct cs_stream streams[6];
+    cs_u32 numbers[6];
+    REQUIRE(begin());
+    for (cs_u32 i = 0; i < 3; i++) numbers[i] = lane_of(&streams[i], i)->number;
+    cs_match_lane_free(&streams[0]);
+    cs_match_lane_free(&streams[2]);
+    cs_match_lane_free(&streams[2]); /* it has none */
+    for (cs_u32 i = 3; i < 6; i++) numbers[i] = lane_of(&streams[i], i)->number;
+    CHECK(numbers[3] == numbers[2] && numbers[4] == numbers[0] && numbers[5] == 4);
+    CHECK(cs_match_lanes_high() == 4 && !cs_match_lane_get(0) && !cs_match_lane_get(5));
+}
+
+/* The profiler's number of a stream leads to its lane until the stream is gone, wherever that stands among those with the same hash. */
+TEST(numbers_that_meet_in_the_table_lead_each_to_its_lane)
+{
+    enum { STREAMS = 4 };
+    struct cs_stream streams[STREAMS];
+    struct cs_match_lane *lanes[STREAMS];
+    for (cs_u32 gone = 0; gone < STREAMS; gone++) {
+        REQUIRE(begin());
+        for (cs_u32 i = 0; i < STREAMS; i++) {
+            streams[i] = (struct cs_stream){.gpu_id = 9 + i * CS_LANE_BUCKETS, .lane = 13 + i};
+            cs_store(&streams[i].object.ref, 1u << CS_REF_INDEX_BITS | i);
+            lanes[i] = cs_match_lane_of(&streams[i]);
+            lanes[i]->context = 1;
+        }
+        cs_match_lane_free(&streams[gone]);
+        for (cs_u32 i = 0; i < STREAMS; i++) {
+            const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 9 + i * CS_LANE_BUCKETS, .context = 1};
+            if (i != gone) CHECK(cs_match_lane_of_work(&work, NULL) == lanes[i]);
+        }
+        const struct cs_gpu_work work = {.kind = CS_GPU_KERNEL, .stream = 9 + gone * CS_LANE_BUCKETS, .context = 1};
+        const struct cs_match_lane *own = cs_match_lane_of_work(&work, NULL);
+        CHECK(own && !own->stream && own->gpu_id == work.stream);
+    }
+}
+
+TEST(work_goes_to_the_lane_of_its_call_only_if_that_may_be)
+{
+    struct cs_stream stream;
+    REQUIRE(begin());
+    struct cs_match_lane *lane = lane_of(&stream, 1);
+    struct cs_op *op = called(1, 1, 10, 11);
+    op->lane = lane->number;
+    lane->gpu_id = 7, lane->context = 5;
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5}, op) == lane);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 6}, op) != lane);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 4}, op) != lane);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5, .device = 1}, op) != lane);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 8, .context = 5}, op) != lane);
+    lane->gpu_id = 0;
+    op->graph = true; /* a graph runs where the driver puts it */
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 20, .context = 5}, op) != lane);
+    op->graph = false;
+    const struct cs_match_lane *known = cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 21, .context = 5}, NULL);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 21, .context = 5}, op) == known && !lane->gpu_id);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 22, .context = 5}, op) == lane && lane->gpu_id == 22);
+}
+
+TEST(work_that_names_our_stream_goes_there)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = cs_pool_new(&cs_streams);
+    REQUIRE(stream);
+    struct cs_op *op = called(1, 1, 10, 11);
+    CHECK(cs_match_lane_of_work(&(struct cs_gpu_work){.stream = 7, .context = 5, .vstream = cs_load(&stream->object.ref)}, op) == cs_match_lane_of(stream));
+}
+
+TEST(a_row_has_32_levels)
+{
+    struct cs_match_lane lane = {.used = true};
+    for (cs_u32 level = 0; level < CS_LANE_LEVELS; level++) {
+        CHECK_IS(cs_row_level(&lane.work, 10), level);
+        cs_u64 from = 10;
+        CHECK_IS(cs_row_place(&lane.work, &from, 20), level);
+        CHECK_IS(lane.work.filled[level], 20);
+    }
+    lane.sync.filled[0] = UINT64_MAX; /* that is another row */
+    CHECK_IS(cs_row_level(&lane.work, 19), CS_LANE_LEVELS);
+    CHECK_IS(cs_row_level(&lane.work, 20), 0);
+    cs_u64 from = 20;
+    CHECK(cs_row_place(&lane.work, &from, 15) == 0 && from == 20 && lane.work.filled[0] == 20); /* never less */
 }

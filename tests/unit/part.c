@@ -41,6 +41,9 @@ static const char *text_of(const char *name)
     return text;
 }
 
+static cs_u64 deleted; /* what the deleted parts had recorded */
+static void deleted_part(cs_u64 recorded) { deleted += recorded; }
+
 static int files_here(void)
 {
     int count = 0;
@@ -104,4 +107,94 @@ TEST(a_folder_so_deep_that_the_file_in_it_has_no_path)
     CHECK(!cs_parts_begin(file));
     CHECK(strlen(cs_parts_path()) < PATH_MAX);
     while (depth--) REQUIRE(!chdir("..") && !rmdir(folder));
+}
+
+/* The writer's own table of descriptors begins at 0. */
+TEST(a_part_at_descriptor_0_is_dropped_too)
+{
+    REQUIRE(cs_parts_begin("t.json"));
+    close(0);
+    REQUIRE(cs_part_create() == 0);
+    cs_part_drop(0);
+    CHECK(fcntl(0, F_GETFD) < 0);
+}
+
+/* A part of an earlier run that another one's trace left; and names that only look so. */
+static bool is_removed(const char *name, int part)
+{
+    FILE *file = fopen(name, "w");
+    REQUIRE(file && fprintf(file, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":1,\"part\":%d,\n\"distributedInfo\": {\"rank\": 0, "
+                                  "\"world_size\": 1},\n\"metadata\":{\"tool\":\"custream 0\"}}\n", part) > 0 && !fclose(file));
+    const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    REQUIRE(!utimensat(AT_FDCWD, name, old, 0));
+    REQUIRE(cs_parts_begin("t.json"));
+    const bool gone = access(name, F_OK) != 0;
+    unlink(name);
+    return gone;
+}
+
+TEST(parts_that_an_earlier_run_has_left_are_removed)
+{
+    CHECK(is_removed("t.1.json", 1) && is_removed("t.9.json", 9) && is_removed("t.12.json", 12) && is_removed("t.4294967295.json", -1) == false);
+    CHECK(!is_removed("t.1.json", 2) && !is_removed("t.0.json", 0) && !is_removed("t.x.json", 1) && !is_removed("t1.json", 1) && !is_removed("u.1.json", 1));
+    CHECK(!is_removed("t.1.json.gz", 1) && !is_removed("t.1.jso", 1) && !is_removed("t.1x.json", 1) && !is_removed("t.:.json", 1) && !is_removed("t..json", 1));
+    CHECK(!is_removed("t.4294967297.json", 1)); /* the number is cut nowhere */
+}
+
+TEST(the_oldest_parts_are_deleted)
+{
+    struct cs_file_id id;
+    int fd = open("t.json", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    REQUIRE(fd >= 0 && cs_file_id_of(fd, &id) && cs_parts_begin("t.json"));
+    for (cs_u32 number = 1; number <= 3; number++) {
+        const int next = cs_part_create();
+        REQUIRE(next >= 0 && cs_part_swap(next, id, number, 10 * number) && cs_file_id_of(next, &id));
+    }
+    cs_parts_trim(4, deleted_part);
+    CHECK_IS(deleted, 0);
+    cs_parts_trim(3, deleted_part);
+    CHECK_IS(deleted, 10);
+    CHECK(access("t.1.json", F_OK) && !access("t.2.json", F_OK) && !access("t.3.json", F_OK) && !access("t.json", F_OK));
+    REQUIRE(!unlink("t.2.json") && !close(open("t.2.json", O_RDWR | O_CREAT, 0600))); /* somebody else's now */
+    cs_parts_trim(1, deleted_part);
+    CHECK_IS(deleted, 10 + 30);
+    CHECK(!access("t.2.json", F_OK) && access("t.3.json", F_OK));
+    cs_parts_trim(1, deleted_part);
+    CHECK_IS(deleted, 10 + 30);
+}
+
+TEST(a_file_of_somebody_else_at_the_path_is_left_alone)
+{
+    struct cs_file_id old;
+    char beside[64];
+    int fd = open("t.json", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    REQUIRE(fd >= 0 && cs_file_id_of(fd, &old) && cs_parts_begin("t.json"));
+    REQUIRE(!unlink("t.json") && !close(open("t.json", O_RDWR | O_CREAT, 0600)));
+    int next = cs_part_create();
+    captured_begin();
+    CHECK(cs_part_swap(next, old, 1, 5));
+    snprintf(beside, sizeof beside, "t-%d.json", (int)getpid());
+    const char *said = captured_end();
+    CHECK(strstr(said, "t.json is another file now; the trace goes on in ") && strstr(said, beside));
+    CHECK(!access(beside, F_OK) && access("t.1.json", F_OK) && strstr(cs_parts_path(), beside));
+    REQUIRE(!unlink(beside));
+    next = cs_part_create();
+    CHECK(cs_part_swap(next, old, 2, 5)); /* taken away: the name is free */
+    CHECK(!access(beside, F_OK));
+}
+
+TEST(a_name_that_is_taken_gets_the_pid)
+{
+    struct cs_file_id old;
+    char name[64];
+    int fd = open("t.json", O_RDWR | O_CREAT | O_TRUNC, 0600);
+    REQUIRE(fd >= 0 && cs_file_id_of(fd, &old) && cs_parts_begin("t.json"));
+    REQUIRE(write(fd, "old", 3) == 3 && !close(open("t.1.json", O_RDWR | O_CREAT, 0600)));
+    CHECK(cs_part_swap(cs_part_create(), old, 1, 5));
+    snprintf(name, sizeof name, "t.1-%d.json", (int)getpid());
+    CHECK_TEXT(text_of(name), "old");
+    CHECK_TEXT(text_of("t.1.json"), "");
+    cs_parts_trim(1, deleted_part);
+    CHECK(access(name, F_OK) && !access("t.1.json", F_OK));
+    CHECK_IS(deleted, 5);
 }

@@ -251,6 +251,33 @@ TEST(an_interrupted_read_goes_on)
     CHECK(seen[0]->sharing.kind == CS_SHARING_SYNC);
 }
 
+/* Whatever is found where a policy should be. */
+TEST(no_file_stays_open)
+{
+    static const char *const paths[] = {"p.json", "none.json", ".", "/dev/null", "long.json", "p.json", "whole.json"};
+    static char blanks[(1 << 20) + 2];
+    FILE *file = fopen("p.json", "w"), *longer = fopen("long.json", "w"), *whole = fopen("whole.json", "w");
+    REQUIRE(file && longer && whole);
+    memset(blanks, ' ', sizeof blanks - 1);
+    blanks[0] = '{', blanks[1] = '}';
+    fputs("{\"streams\": \"sync\"}", file);
+    fputs(blanks, longer);
+    blanks[1 << 20] = 0; /* as much as is allowed */
+    fputs(blanks, whole);
+    fclose(file), fclose(longer), fclose(whole);
+    const int free_before = dup(0);
+    close(free_before);
+    for (size_t i = 0; i < CS_COUNT(paths); i++) {
+        const char *said = LOAD("CUSTREAM_POLICY", paths[i]);
+        CHECK(!*said == (!strcmp(paths[i], "p.json") || !strcmp(paths[i], "whole.json")));
+        CHECK(!now() == !!strcmp(paths[i], "p.json"));
+        const int free_now = dup(0);
+        CHECK_IS(free_now, free_before);
+        close(free_now);
+    }
+    remove("p.json"), remove("long.json"), remove("whole.json");
+}
+
 TEST(which_options_can_change_in_a_running_process)
 {
     static const enum cs_option live[] = {CS_OPTION_DEFAULT_STREAM, CS_OPTION_DEFAULT_HANDLES, CS_OPTION_PRIORITY, CS_OPTION_STREAMS, CS_OPTION_JITTER};

@@ -2,6 +2,8 @@
 #include "shim/object/map.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "shim/object/thread.h"
 #include "tests/unit/check.h"
@@ -200,4 +202,100 @@ TEST(walks_are_short_whatever_lies_between_handles)
         }
         if (steps > 8 * HANDLES) fprintf(stderr, "%#x apart: %llu steps a handle\n", distances[d], (unsigned long long)steps / HANDLES), check_failures++;
     }
+}
+
+/* Two threads insert the same handles in the same order: each handle has one place, and both find it. */
+enum { SAME_KEYS = 2000 };
+static struct cs_map shared_map;
+static pthread_barrier_t together;
+static struct cs_map_slot *found[2][SAME_KEYS];
+
+static void *inserts(void *slots)
+{
+    struct cs_map_slot **mine = slots;
+    pthread_barrier_wait(&together);
+    for (cs_u64 i = 0; i < SAME_KEYS; i++) mine[i] = cs_map_slot(&shared_map, (i + 1) * 0x80, true);
+    return NULL;
+}
+
+TEST(two_threads_that_insert_the_same)
+{
+    REQUIRE(!pthread_barrier_init(&together, NULL, 2));
+    for (int round = 0; round < 50; round++) {
+        pthread_t other;
+        REQUIRE(cs_map_init(&shared_map, 12));
+        REQUIRE(!pthread_create(&other, NULL, inserts, found[1]));
+        inserts(found[0]);
+        REQUIRE(!pthread_join(other, NULL));
+        for (cs_u64 i = 0; i < SAME_KEYS; i++) CHECK(found[0][i] && found[0][i] == found[1][i] && cs_load(&found[0][i]->key) == (i + 1) * 0x80);
+        CHECK_IS(cs_load(&shared_map.used), SAME_KEYS);
+    }
+}
+
+/* --- states of threads --- */
+
+TEST(a_ring_has_the_greatest_power_of_two_of_its_bytes)
+{
+    static const size_t sizes[][2] = {{0, 64}, {63, 64}, {64, 64}, {65, 64}, {127, 64}, {128, 128}, {65535, 32768}, {65536, 65536}, {65537, 65536}, {1 << 20, 1 << 20}};
+    for (size_t i = 0; i < CS_COUNT(sizes); i++) {
+        cs_threads_forget();
+        cs_thread_set_ring_size(sizes[i][0]);
+        struct cs_thread *thread = cs_thread_start();
+        REQUIRE(thread);
+        CHECK_IS((thread->ring.mask + 1) * CS_SLOT, sizes[i][1]);
+        CHECK_IS(cs_load(&thread->ring.head), 0);
+        memset(thread->ring.slots, 1, sizes[i][1]);
+    }
+}
+
+static struct cs_thread *state_now;
+static void *starts_anew(void *unused)
+{
+    prctl(PR_SET_NAME, "second");
+    state_now = cs_thread_start();
+    CHECK(state_now == cs_self && state_now->tid == (cs_u32)syscall(SYS_gettid) && state_now->key == (cs_u32)(uintptr_t)pthread_self());
+    CHECK_TEXT(state_now->comm, "second");
+    CHECK(!state_now->inside && !state_now->own_count && !state_now->context_known && !state_now->context && !state_now->default_mode);
+    CHECK(!state_now->default_stream[0] && !state_now->default_stream[1] && !state_now->ordinal && !state_now->default_operations);
+    CHECK(!state_now->ended && !state_now->given && !cs_load(&state_now->lost));
+    CHECK_IS(state_now->first, cs_load(&state_now->ring.head));
+    CHECK_IS(cs_load(&state_now->state), CS_THREAD_LIVE);
+    return unused;
+}
+
+TEST(a_thread_begins_with_nothing_of_the_one_before)
+{
+    pthread_t second;
+    cs_thread_set_ring_size(1 << 16);
+    struct cs_thread *state = cs_thread_start();
+    REQUIRE(state);
+    CHECK_IS(state->index, 1);
+    state->inside = state->own_count = state->context_known = state->context = state->ordinal = state->default_operations = state->given = 5;
+    state->default_stream[0] = state->default_stream[1] = 6;
+    state->default_mode = 2;
+    state->ended = 7;
+    cs_store(&state->lost, 8);
+    cs_store(&state->ring.head, 9);
+    cs_store(&state->ring.tail, 9);
+    cs_thread_recycle(state);
+    CHECK_IS(cs_load(&state->state), CS_THREAD_FREE);
+    REQUIRE(!pthread_create(&second, NULL, starts_anew, NULL) && !pthread_join(second, NULL));
+    CHECK(state_now == state);
+    CHECK_IS(state->first, 9);
+    CHECK_IS(cs_load(&state->state), CS_THREAD_DONE);
+    CHECK(state->ended);
+    CHECK_TEXT(state->comm, "second");
+}
+
+/* In the child of a fork: the numbers begin anew, and the parent's states are nobody's. */
+TEST(forgotten_threads_leave_their_numbers)
+{
+    cs_thread_set_ring_size(1 << 16);
+    CHECK_IS(states_after(3), 3);
+    cs_threads_forget();
+    CHECK(!cs_self && !cs_load(&cs_threads));
+    struct cs_thread *state = cs_thread_start();
+    REQUIRE(state);
+    CHECK_IS(state->index, 1);
+    CHECK(cs_load(&cs_threads) == state && !state->next);
 }

@@ -200,3 +200,24 @@ TEST(libraries_that_come_and_go_while_others_are_looked_for)
     pthread_join(thread, NULL);
     CHECK(length);
 }
+
+static int behind_count;
+static bool counts(const struct cs_image *image, void *last) { return behind_count++, *(struct cs_image *)last = *image, false; }
+
+/* All that was loaded with the program is behind it, up to the last; what is opened later is not. */
+TEST(what_was_loaded_with_the_program)
+{
+    struct cs_image last = {0}, own;
+    int at_start = 0;
+    REQUIRE(cs_image_own(&own));
+    CHECK(!cs_image_each_behind(counts, &last));
+    const struct link_map *map = dlopen(NULL, RTLD_NOW);
+    for (map = map->l_next; map; map = map->l_next)
+        if (map->l_ld && *map->l_name) at_start++;
+    CHECK(behind_count >= at_start && behind_count <= at_start + 1); /* and the system's own, where it has one */
+    const int before = behind_count;
+    CHECK(dlopen("libcrypt.so.1", RTLD_NOW) || dlopen("libutil.so.1", RTLD_NOW) || dlopen("libresolv.so.2", RTLD_NOW));
+    behind_count = 0;
+    CHECK(!cs_image_each_behind(counts, &last));
+    CHECK_IS(behind_count, before);
+}

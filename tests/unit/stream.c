@@ -1,4 +1,6 @@
 /* Stream and context objects over a stub of the driver (object/stream.h, object/context.h). */
+#include <limits.h>
+
 #include "shim/base/lane.h"
 #include "tests/unit/driver.h"
 
@@ -67,6 +69,7 @@ TEST(a_refused_destroy_leaves_it_alive)
     cs_ref ref = make_stream(t, stub_stream(1));
     destroy(t, stub_stream(1), false);
     CHECK_IS(find_stream(t, stub_stream(1)), ref);
+    CHECK_IS(cs_map_get(&cs_stream_handles, (uintptr_t)stub_stream(1)), ref); /* without a mark */
     CHECK(!cs_load(&stream_at(ref)->ended) && !cs_load(&stream_at(ref)->object.ended));
     CHECK_IS(release_all(&cs_streams), 0);
     destroy(t, stub_stream(1), true);
@@ -228,19 +231,25 @@ TEST(a_context_takes_its_streams_and_events_with_it)
     stub_current = second;
     cs_context_set(t, second);
     cs_ref b = make_stream(t, stub_stream(2)), other = make_event(t, stub_event(2));
+    cs_context_set(t, first); /* more of the first one's, behind the other's */
+    stub_current = first;
+    cs_ref last = make_stream(t, stub_stream(3)), last_event = make_event(t, stub_event(3));
+    cs_context_set(t, second);
+    stub_current = second;
     CHECK_IS(stream_at(b)->device, 1);
     cs_u32 epoch = cs_load(&cs_context_epoch);
     cs_context_ended(first);
     CHECK(cs_load(&cs_context_epoch) != epoch);
     CHECK(cs_load(&stream_at(a)->ended) && cs_load(&stream_at(legacy)->ended) && cs_load(&event_at(event)->ended));
+    CHECK(cs_load(&stream_at(last)->ended) && cs_load(&event_at(last_event)->ended));
     CHECK(!cs_load(&stream_at(b)->ended) && !cs_load(&event_at(other)->ended));
     CHECK_IS(find_stream(t, stub_stream(2)), b);
     stub_current = first; /* the handle comes back as another context */
     cs_context_of(first, -1), cs_context_set(t, first);
     cs_ref anew = cs_stream_of(t, NULL, false, true, 0);
     CHECK(anew && anew != legacy && stream_at(anew)->context != stream_at(legacy)->context);
-    CHECK_IS(release_all(&cs_streams), 2);
-    CHECK_IS(release_all(&cs_events), 1);
+    CHECK_IS(release_all(&cs_streams), 3);
+    CHECK_IS(release_all(&cs_events), 2);
     CHECK_IS(release_all(&cs_contexts), 1);
 }
 
@@ -259,6 +268,30 @@ TEST(a_primary_context_ends_by_its_device)
     cs_context_primary_ended(0);
     CHECK(cs_load(&stream_at(mine)->ended));
     CHECK(!cs_load(&stream_at(third)->ended));
+}
+
+TEST(devices_have_names_and_facts_up_to_the_last_that_is_kept)
+{
+    static const int devices[] = {0, 1, 62, 63, 64, 65, 1000, INT_MAX};
+    const char *name, *other;
+    start();
+    for (size_t i = 0; i < CS_COUNT(devices); i++) {
+        char text[32] = "";
+        const bool kept = devices[i] < 64;
+        CHECK_IS(cs_device_fact(devices[i], 0, &name), 0); /* not met yet */
+        CHECK_TEXT(cs_device_name(devices[i]), "");
+        struct cs_context *context = context_at(cs_context_of(stub_context(1, 100 + (int)i), devices[i]));
+        CHECK(context && context->device == devices[i]);
+        if (kept) snprintf(text, sizeof text, "stub %d", devices[i]);
+        CHECK_TEXT(cs_device_name(devices[i]), text);
+        for (int fact = 0; fact < CS_DEVICE_FACTS; fact++) {
+            CHECK_IS(cs_device_fact(devices[i], fact, &name), kept ? 132 : 0);
+            CHECK(!fact || (cs_device_fact(devices[i], fact - 1, &other), strcmp(name, other)));
+        }
+    }
+    CHECK_TEXT(cs_device_name(-1), "");
+    CHECK_IS(cs_device_fact(-1, 1, &name), 0);
+    CHECK_TEXT(name, "computeMajor");
 }
 
 TEST(a_green_contexts_stream_is_not_the_current_contexts)
@@ -306,6 +339,17 @@ static void *one_call(void *unused)
     return (void)unused, (void *)(uintptr_t)t->index;
 }
 
+/* Of all errors there are, so many end a capture: the others leave it as it was, or are of a call that meant none. */
+TEST(which_answers_end_a_capture)
+{
+    for (int result = 0; result < 1000; result++) {
+        const bool over = result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_MERGE || result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED ||
+                          result == CUDA_ERROR_STREAM_CAPTURE_ISOLATION || result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        if (cs_capture_is_over((CUresult)result) != over) fprintf(stderr, "result %d\n", result), check_failures++;
+    }
+}
+
 TEST(a_threads_state_is_used_again_when_it_is_drained)
 {
     struct cs_thread *t = start();
@@ -344,21 +388,28 @@ TEST(a_handle_destroyed_during_a_call_is_not_adopted)
     CHECK(cs_stream_of(t, stub_stream(2), false, true, cs_ticks() + 1));
 }
 
-TEST(an_old_reference_means_no_other_stream)
+static void old_reference(int first, int second)
 {
     struct cs_thread *t = start();
-    cs_ref old = make_stream(t, stub_stream(1)), ref = 0;
-    destroy(t, stub_stream(1), true);
+    cs_ref old = make_stream(t, stub_stream(first)), ref = 0;
+    destroy(t, stub_stream(first), true);
     for (int i = 0; i < 5000 && ref != old; i++) { /* until the slot's generations have come round */
-        if (ref) destroy(t, stub_stream(2), true);
+        if (ref) destroy(t, stub_stream(second), true);
         release_all(&cs_streams);
-        ref = make_stream(t, stub_stream(2));
+        ref = make_stream(t, stub_stream(second));
     }
     REQUIRE(ref == old);
-    CHECK_IS(cs_stream_of(t, stub_stream(1), false, false, cs_ticks()), 0);
-    destroy(t, stub_stream(1), true);
+    CHECK_IS(cs_stream_of(t, stub_stream(first), false, false, cs_ticks()), 0);
+    destroy(t, stub_stream(first), true);
     CHECK(!cs_load(&stream_at(ref)->ended));
-    CHECK_IS(find_stream(t, stub_stream(2)), ref);
+    CHECK_IS(find_stream(t, stub_stream(second)), ref);
+}
+
+/* Whichever of the handles is the greater number. */
+TEST(an_old_reference_means_no_other_stream)
+{
+    old_reference(1, 2);
+    old_reference(2, 1);
 }
 
 TEST(no_number_of_a_stream_is_that_of_another_lane)

@@ -201,6 +201,18 @@ TEST(a_life_that_ended_before_the_part_ends_there)
     CHECK_IS(trace_file_count("\"stream 13 goes on\"", "") + trace_file_count("\"stream 14 ends\"", ""), 0);
 }
 
+/* A part reaches as far as the calls that are in it, those of the runtime too. */
+TEST(a_life_is_cut_behind_the_last_call_of_the_runtime)
+{
+    begin();
+    cs_lane_stream(new_stream(13));
+    const cs_u64 first = place;
+    driver_call(30, 40);
+    runtime_call(20, 70, first);
+    next_part();
+    CHECK_IS(ns_of(trace_file_event("\"stream 13 goes on\"", ""), "ts"), ns_at(70));
+}
+
 /* --- captures --- */
 
 TEST(a_capture_of_a_stream_that_there_was_no_room_for)
@@ -227,7 +239,134 @@ TEST(a_stream_is_in_a_capture_from_the_begin_of_its_wait_on)
     CHECK(cs_captures(joined, at(60)));
 }
 
+/* What is called on the stream by another thread, while the wait is made, comes after it too. */
+TEST(a_stream_waits_from_the_begin_of_the_call_on)
+{
+    begin();
+    struct cs_stream *recorded = new_stream(13), *waits = new_stream(14);
+    struct cs_match_lane *from = cs_match_lane_of(recorded), *lane = cs_match_lane_of(waits);
+    cs_match.table.ops[5] = (struct cs_op){.id = 5, .begin = at(10), .end = at(11)};
+    from->last = 5;
+    struct cs_record wait = {.begin = at(40), .end = at(50), .call = CS_CALL_cuStreamWaitEvent, .stream = cs_load(&waits->object.ref)};
+    for (int i = 0; i + 1 < CS_VALUES; i++)
+        if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE) wait.value[i] = at(20), wait.value[i + 1] = (cs_u64)cs_load(&recorded->object.ref) << 32 | thread->tid;
+    record(wait);
+    CHECK_IS(lane->event_wait_count, 1);
+    CHECK(lane->event_waits[0].ticks == at(40) && lane->event_waits[0].op == 5 && lane->event_waits[0].stream == from->tid);
+    wait.result = CUDA_ERROR_INVALID_VALUE; /* no wait */
+    record(wait);
+    CHECK_IS(lane->event_wait_count, 1);
+    const char *row = trace_file_event("\"cuda_sync\"", "");
+    CHECK(strstr(row, "\"Stream Wait Event\"") && strstr(row, "\"args\":{\"device\":0,\"cs.stream\":14,\"recorded on\":13}"));
+    CHECK_IS(ns_of(row, "ts"), ns_at(40));
+    CHECK_IS(end_of(row), ns_at(50));
+}
+
+/* --- ends of streams --- */
+
+TEST(the_lane_of_a_stream_that_has_ended_is_free)
+{
+    begin();
+    struct cs_stream *stream = new_stream(13);
+    const cs_u32 number = cs_match_lane_of(stream)->number;
+    cs_lane_stream(stream);
+    cs_store(&stream->ended, at(10));
+    cs_timeline_stream_end(stream, at(10));
+    CHECK(!cs_match_lane_made(stream) && !cs_match_lane_get(number));
+    CHECK_IS(trace_file_count("\"stream 13 ends\"", ""), 1);
+    CHECK_IS(cs_match_lane_of(new_stream(14))->number, number);
+}
+
+TEST(a_life_ends_behind_its_last_work)
+{
+    begin();
+    struct cs_stream *stream = new_stream(13);
+    struct cs_match_lane *lane = cs_match_lane_of(stream);
+    cs_lane_stream(stream);
+    lane->work.filled[0] = (cs_u64)ns_at(30);
+    cs_store(&stream->ended, at(10));
+    cs_timeline_stream_end(stream, at(10));
+    CHECK_IS(ns_of(trace_file_event("\"stream 13 ends\"", ""), "ts"), ns_at(30));
+}
+
 /* --- a new process --- */
+
+/* --- marks --- */
+
+static void process_range(cs_u16 call, cs_u64 when, cs_u32 id)
+{
+    struct cs_record r = {.begin = at(when), .end = at(when + 1), .call = call};
+    cs_annotation_pack(r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = id});
+    record(r);
+}
+
+/* Each part has both ends of it; one whose end was read first waits for its begin. */
+TEST(a_range_of_the_process_goes_on_in_the_next_part)
+{
+    begin();
+    const char *ends[4];
+    process_range(CS_CALL_RANGE_START, 10, 5);
+    process_range(CS_CALL_RANGE_END, 20, 6);
+    driver_call(30, 40);
+    next_part();
+    REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 2 && trace_file_events("\"ph\":\"e\"", "", ends, 4) == 1);
+    CHECK(strstr(ends[0], "goes on in the next part") && strstr(ends[0], "\"local\":5}") && ns_of(ends[0], "ts") == ns_at(40));
+    process_range(CS_CALL_RANGE_START, 15, 6); /* another thread's ring */
+    process_range(CS_CALL_RANGE_END, 50, 5);
+    REQUIRE(trace_file_events("\"ph\":\"b\"", "", ends, 4) == 3 && trace_file_events("\"ph\":\"e\"", "", ends, 4) == 3);
+    CHECK(strstr(ends[1], "\"local\":6}") && strstr(ends[2], "\"local\":5}") && ns_of(ends[2], "ts") == ns_at(51));
+    next_part();
+    cs_annotations_end();
+    CHECK(trace_file_count("\"ph\":\"b\"", "") == 3 && trace_file_count("\"ph\":\"e\"", "") == 3);
+}
+
+/* What is open at the end ends there. */
+TEST(a_range_of_the_process_that_nobody_ended)
+{
+    begin();
+    process_range(CS_CALL_RANGE_START, 0, 5);
+    process_range(CS_CALL_RANGE_END, 20, 6);
+    usleep(1000);
+    cs_annotations_end();
+    cs_annotations_end();
+    const char *end = trace_file_event("\"ph\":\"e\"", "\"open when the process ended\"");
+    CHECK(strstr(end, "\"local\":5}") && ns_of(end, "ts") > ns_at(0));
+    CHECK_IS(cs_totals.recorded, 1);
+}
+
+/* Where it began among the calls that are there is not known, so it stands beside them. */
+TEST(a_range_whose_push_was_lost_stands_beside_the_calls)
+{
+    begin();
+    struct cs_record r = {.begin = at(10), .end = at(20), .call = CS_CALL_RANGE_POP};
+    cs_annotation_pack(r.value, &(struct cs_annotation){0}, (struct cs_annotation_record){.id = 1});
+    record(r);
+    const char *first = trace_file_event("\"ph\":\"b\"", "\"cs.note\":\"its begin was lost\""), *last = trace_file_event("\"ph\":\"e\"", "");
+    CHECK(ns_of(first, "ts") == ns_at(10) && ns_of(last, "ts") == ns_at(20));
+    push(30, 2);
+    r.begin = at(32), r.end = at(40);
+    record(r); /* another one's */
+    CHECK_IS(trace_file_count("\"cs.note\":\"its begin was lost\"", ""), 2);
+    CHECK_IS(cs_totals.recorded, 3);
+}
+
+/* The viewer shows a mark on the slice that is there: it takes a nanosecond of the thread's row, and what comes in it begins later. */
+TEST(marks_stand_behind_the_slice_before_them)
+{
+    begin();
+    const char *marks[3];
+    driver_call(10, 20);
+    for (int i = 0; i < 2; i++) record((struct cs_record){.begin = at(15), .end = at(15), .call = CS_CALL_MARK});
+    record((struct cs_record){.begin = at(30), .end = at(30), .call = CS_CALL_MARK});
+    driver_call(25, 40);
+    REQUIRE(trace_file_events("\"ph\":\"i\",\"s\":\"t\",\"cat\":\"user_annotation\"", "(no text)", marks, 3) == 3);
+    CHECK_IS(ns_of(marks[0], "ts"), ns_at(20));
+    CHECK_IS(ns_of(marks[1], "ts"), ns_at(20) + 1);
+    CHECK_IS(ns_of(marks[2], "ts"), ns_at(30));
+    const char *calls[2];
+    REQUIRE(trace_file_events("\"cuStreamQuery\"", "", calls, 2) == 2);
+    CHECK_IS(ns_of(calls[1], "ts"), ns_at(30) + 1);
+}
 
 TEST(a_forked_child_knows_nothing_of_any_thread)
 {

@@ -15,6 +15,7 @@ uint64_t fake_copy_ns;
 unsigned fake_queues;
 bool fake_copy_engines;
 bool fake_full;
+bool fake_errno;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Marks this library for what it is: nothing else exports this name. */
@@ -74,6 +75,7 @@ __attribute__((constructor)) static void read_settings(void) {
     fake_copy_ns = (uint64_t)fake_setting("CUSTREAM_FAKE_COPY_NS", 0);
     fake_queues = (unsigned)fake_setting("CUSTREAM_FAKE_QUEUES", 0) % (FAKE_QUEUES + 1);
     fake_full = fake_setting("CUSTREAM_FAKE_FULL", 0) != 0;
+    fake_errno = fake_setting("CUSTREAM_FAKE_ERRNO", 0) != 0;
     fake_copy_engines = fake_setting("CUSTREAM_FAKE_COPY_ENGINES", 0) != 0;
     counts_path = getenv("CUSTREAM_FAKE_COUNTS");
     if (counts_path) atexit(write_counts);
@@ -114,7 +116,7 @@ bool fake_forked(void) { return state == FORKED; }
 
 /* With the lock held. */
 void fake_ready_update(void) {
-    __atomic_store_n(&fake_ready, state == INITIALIZED && !broken && !rule_count && !counts_path && !fake_tracer && !fake_journaling, __ATOMIC_RELEASE);
+    __atomic_store_n(&fake_ready, state == INITIALIZED && !broken && !rule_count && !counts_path && !fake_tracer && !fake_journaling && !fake_errno, __ATOMIC_RELEASE);
 }
 
 void fake_break_down(CUresult error) {

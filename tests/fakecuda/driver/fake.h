@@ -37,6 +37,7 @@ extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
 extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set takes */
 extern unsigned fake_queues;  /* CUSTREAM_FAKE_QUEUES: hardware queues of a device; 0: as many as streams */
 extern bool fake_full;        /* CUSTREAM_FAKE_FULL: kernels that take all threads of a device run one after the other */
+extern bool fake_errno;       /* CUSTREAM_FAKE_ERRNO: each call changes errno in a way of its own (left.h) */
 extern bool fake_copy_engines; /* CUSTREAM_FAKE_COPY_ENGINES: copies in one direction run one after the other */
 CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced); /* any thread, lock not held */
 CUresult fake_leave(struct fake_trace_call *traced, CUresult result);        /* returns the result; after each fake_enter */

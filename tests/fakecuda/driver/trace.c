@@ -1,6 +1,10 @@
 /* Telling a tracer about calls and work, and answering it (trace.h). */
 #include "tests/fakecuda/driver/fake.h"
 
+#include <errno.h>
+
+#include "tests/fakecuda/left.h"
+
 const struct fake_tracer *fake_tracer;
 static const struct fake_tracer *latest; /* who gave the tokens out; stays when it detaches */
 
@@ -14,14 +18,16 @@ static void enter(struct fake_trace_call *traced) {
 }
 
 void fake_trace_enter(struct fake_call *call, struct fake_trace_call *traced) {
-    *traced = (struct fake_trace_call){.name = call->name, .note = &call->note, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
+    *traced = (struct fake_trace_call){.name = call->name, .errno_found = errno, .note = &call->note, .tracer = __atomic_load_n(&fake_tracer, __ATOMIC_ACQUIRE)};
     enter(traced);
 }
 
 CUresult fake_leave(struct fake_trace_call *traced, CUresult result) {
-    if (!traced->tracer) return result;
-    fake_thread()->traced = traced->outer;
-    traced->tracer->api_exit(traced, result);
+    if (traced->tracer) {
+        fake_thread()->traced = traced->outer;
+        traced->tracer->api_exit(traced, result);
+    }
+    if (fake_errno && !traced->runtime) errno = fake_left_in_errno(traced->errno_found, traced->name);
     return result;
 }
 

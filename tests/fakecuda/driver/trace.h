@@ -27,6 +27,7 @@ struct fake_trace_sync {
 struct fake_trace_call {
     const char *name;              /* the symbol that was called */
     bool runtime;                  /* it is the runtime's */
+    int errno_found;               /* at entry */
     uint32_t *note;                /* the tracer's own, one a symbol, 0 at first; read and written with relaxed atomics */
     const struct fake_tracer *tracer; /* who was told of the entry, or NULL */
     struct fake_trace_call *outer;
