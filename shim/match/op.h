@@ -17,6 +17,7 @@ struct cs_op {
     cs_u32 tid, key;   /* of its thread: the kernel's number, and what the profiler calls it */
     cs_u64 joined;        /* the last op that shares its range between events; 0 none */
     cs_u64 before, after; /* its neighbours on its lane; 0 none */
+    cs_u64 event_wait;    /* of the last wait for an event on the lane before it, its number; 0 none */
     cs_u64 before_of_thread, next_of_thread;
     cs_u32 lane;          /* index + 1 of the stream's lane; 0: none */
     cs_u32 missed;        /* it is a launch, and something behind it came first: the file that counts it as without a kernel; 0 none */

@@ -41,7 +41,7 @@ def test_metadata(timeline):
     assert trace.metadata["simulated_gpu"] is True
     assert trace.metadata["tool"].startswith("custream ") and trace.metadata["gpu_time_source"] == "cupti"
     gpu = trace.totals.pop("gpu")
-    assert trace.totals == {"recorded": len(trace.host()), "calls": len(trace.host(cat="cuda_driver")), "lost_records": 0, "complete": True, "untracked_objects": 0, "arrows_dropped": 0,
+    assert trace.totals == {"recorded": len(trace.host()), "calls": len(trace.host(cat="cuda_driver")), "lost_records": 0, "complete": True, "untracked_objects": 0,
                             "leaked_streams": 0, "leaked_events": 0}
     assert gpu["source"] == "cupti" and gpu["lost"] == gpu["without_call"] == gpu["without_times"] == gpu["launches_without_kernel"] == 0
     assert trace.json["neverDestroyed"] == []
@@ -210,7 +210,7 @@ def test_arrows(run_app):
     expected = [line.split()[1:] for line in run.stdout.splitlines() if line.startswith("arrow ")]
     flows = trace.flows("cs_dep")
     assert sorted((f.finish["name"], str(f.finish["args"]["event"])) for f in flows) == sorted((name, event) for name, event in expected)
-    assert len(flows) == 26 and trace.totals["arrows_dropped"] == 0
+    assert len(flows) == 26
     for f in flows:
         assert f.start["name"] in ("cuEventRecord", "cuEventRecordWithFlags", "cuCtxRecordEvent")
         assert f.start["args"]["event"] == f.finish["args"]["event"] and f.start["ts"] < f.finish["ts"]

@@ -182,7 +182,8 @@ TEST(work_says_how_long_it_waited_and_for_what)
     check_held(range, 1800, "");
     op->works = 0, op->begin = 10;
     cs_match.table.ops[5] = (struct cs_op){.id = 5, .works = 1, .work_end_ns = called + 1900};
-    lane->event_waits[0] = (struct cs_event_wait){.ticks = 5, .op = 5, .stream = 14};
+    cs_match.table.event_waits[0] = (struct cs_event_wait){.ticks = 5, .op = 5, .stream = 14};
+    cs_match.event_wait_count = op->event_wait = 1;
     check_held(range, 2000, "\"waited_us\":2.000,\"waited for\":\"event\",\"waited for stream\":14");
 }
 
