@@ -14,7 +14,7 @@ deps:
 check:
 	+$(MAKE) deps
 	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) all test-programs other-compilers
-	+$(MAKE) -s wheel wheel-aarch64 deb
+	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) -s wheel wheel-aarch64 deb
 	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: test-programs other-compilers check-layers print-cuda-include mutants
