@@ -175,21 +175,22 @@ static bool time_base(int fd, char base[32])
     return found;
 }
 
-/* Parts that ended in that time or later. One that goes away meanwhile was the oldest. */
+/* Parts that ended in that time or later. One that goes away meanwhile was the oldest; the newest may have got a part's name by now, and is there already. */
 static void take_parts(struct taken *taken, const struct extract *extract, const char *path, int newest)
 {
     char stem[TRACE_ROOM], pattern[TRACE_ROOM + 8], own[32], its[32];
-    struct stat about;
+    struct stat about, known;
     glob_t found;
     const char *extension = cs_trace_extension(path);
-    if (!extension || !time_base(newest, own)) return;
+    if (!extension || fstat(newest, &known) || !time_base(newest, own)) return;
     snprintf(stem, sizeof stem, "%.*s", (int)(extension - path), path);
     snprintf(pattern, sizeof pattern, "%s.[0-9]*%s", stem, extension);
     if (glob(pattern, GLOB_NOSORT, NULL, &found)) return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const int fd = is_part(found.gl_pathv[i], stem, extension) ? open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC) : -1;
         const bool late = fd >= 0 && !fstat(fd, &about) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
-        if (late && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, found.gl_pathv[i]);
+        const bool again = late && about.st_dev == known.st_dev && about.st_ino == known.st_ino;
+        if (late && !again && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, found.gl_pathv[i]);
         else if (fd >= 0) close(fd);
     }
     globfree(&found);
