@@ -4,7 +4,7 @@
 
 PYTEST       := $(VENV)/bin/python -m pytest -c tests/pytest.ini
 PYTEST_ARGS  ?=
-PYTEST_JOBS  ?= 5
+PYTEST_JOBS  ?= 6
 TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings
 
 # Recipes are steps of their own make: what deps installs (headers, compilers) changes what the next step's makefiles see.
