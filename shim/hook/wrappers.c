@@ -50,9 +50,15 @@
     ((struct cs_steered){CS_CALL_##symbol, CS_KIND_##kind, of_sibling,                                                                               \
                          CS_CALL_##symbol != CS_CALL_##other && (void *)cs_real.other != (void *)cs_real_missing, __builtin_return_address(0)})
 #define STEER_NO_STREAM            cs_steer_nothing(&steer_), (void)how_
-#define STEER_ON_DEFAULT           cs_steer_default(&steer_, thread_, how_)
-#define STEER_ON(handle)           handle = cs_steer_stream(&steer_, thread_, handle, how_)
-#define STEER_ON_FIELD(handle)     cs_steer_field(&steer_, thread_, field_ ? field_ : &(handle), how_)
+#define STEER_ON_DEFAULT           cs_steer_default(&steer_, thread_, &how_)
+#define STEER_ON(handle)           handle = cs_steer_stream(&steer_, thread_, handle, &how_)
+#define STEER_ON_FIELD(handle)     cs_steer_field(&steer_, thread_, field_ ? field_ : &(handle), &how_)
+
+/* Whether the call may use a default stream: what stands behind a pointer is looked at later. */
+#define DEFAULTS_NO_STREAM         0
+#define DEFAULTS_ON_DEFAULT        CS_MODE_DEFAULTS
+#define DEFAULTS_ON(handle)        ((handle) <= CU_STREAM_PER_THREAD ? CS_MODE_DEFAULTS : 0)
+#define DEFAULTS_ON_FIELD(handle)  CS_MODE_DEFAULTS
 
 /* What hooks are asked, before any policy. A stream that stands behind a pointer is theirs where it is launched with (cs_steer_config). */
 #define HOOK_NO_STREAM             cs_hooks_ask(&hook_, NULL)
@@ -69,8 +75,8 @@
     CUresult cs_wrap_##symbol parameters                                                                                                             \
     {                                                                                                                                                \
         unsigned mode_ = cs_load(&cs_mode);                                                                                                          \
-        if (CS_UNLIKELY(mode_ != CS_MODE_RECORDING) && (mode_ == CS_MODE_PASS || (mode_ == CS_MODE_WATCH && !CS_KEEPS effect)))                      \
-            return cs_real.symbol arguments;                                                                                                         \
+        const unsigned asks_ = CS_ASKS effect | CS_MODE_CALLS | CS_MODE_HOOKS | DEFAULTS_##on;                                                       \
+        if (CS_UNLIKELY(mode_ != CS_MODE_RECORDING) && !(mode_ & (CS_MODE_RECORD | CS_MODE_COLD | asks_))) return cs_real.symbol arguments;          \
         struct cs_thread *thread_ = cs_self;                                                                                                         \
         if (CS_UNLIKELY(!thread_ || thread_->inside)) {                                                                                              \
             thread_ = cs_enter_slowly();                                                                                                             \
@@ -79,6 +85,7 @@
         }                                                                                                                                            \
         __typeof__(&cs_wrap_##symbol) real_ = cs_real.symbol;                                                                                        \
         bool per_thread_ __attribute__((unused)) = of_sibling, records_ = mode_ & CS_MODE_RECORD;                                                    \
+        const unsigned steered_ = mode_ & CS_MODE_STEER & asks_;                                                                                     \
         const cs_u16 call_ = CS_CALL_##symbol;                                                                                                       \
         cs_u16 muted_ = 0;                                                                                                                           \
         int i_ __attribute__((unused)) = 0;                                                                                                          \
@@ -103,26 +110,30 @@
         struct cs_mark mark_ = {NULL, 0};                                                                                                            \
         CS_BEFORE effect                                                                                                                             \
         if (ENQUEUES(kind, how) && CS_UNLIKELY(cs_load(&cs_gpu_marking)) && records_ && !CS_REFUSED) mark_ = MARK_##on;                              \
-        const cs_u64 begin_ = cs_ticks();                                                                                                            \
+        const bool stamps_ = CS_LIKELY(records_) || CS_ASKS effect & CS_MODE_WATCH;                                                                  \
+        const cs_u64 begin_ = stamps_ ? cs_ticks() : 0;                                                                                              \
         CUresult r_ = CS_REFUSED ? hook_.refused : CS_ANSWER(real_ arguments, CS_BARE effect);                                                       \
         if (CS_STEERED) r_ = cs_steer_done(&steer_, r_);                                                                                             \
-        const cs_u64 end_ = cs_ticks();                                                                                                              \
-        if (CS_UNLIKELY(r_ != CUDA_SUCCESS)) cs_result_seen(r_);                                                                                     \
-        cs_ref stream_ = STREAM_##on;                                                                                                                \
+        const cs_u64 end_ = stamps_ ? cs_ticks() : 0;                                                                                                \
+        if (CS_UNLIKELY(r_ != CUDA_SUCCESS) && records_) cs_result_seen(r_);                                                                         \
+        cs_ref stream_ = stamps_ ? STREAM_##on : 0;                                                                                                  \
         CS_AFTER effect                                                                                                                              \
-        if (CS_STEERED) {                                                                                                                            \
+        if (CS_STEERED && records_) {                                                                                                                \
             muted_ = cs_steer_mutes(&steer_, stream_) ? CS_CALL_MUTED : 0;                                                                           \
-            if (records_ && AUDITED(kind) && cs_audit_on()) cs_audit_site(thread_, __builtin_return_address(0), steer_.stream == CU_STREAM_LEGACY);  \
+            if (AUDITED(kind) && cs_audit_on()) cs_audit_site(thread_, __builtin_return_address(0), steer_.stream == CU_STREAM_LEGACY);              \
         }                                                                                                                                            \
-        struct cs_record *record_ = CS_LIKELY(records_) ? cs_record_claim(thread_) : (struct cs_record *)thread_->spare;                             \
-        record_->begin = begin_;                                                                                                                     \
-        record_->end = end_;                                                                                                                         \
-        record_->call = call_ | muted_;                                                                                                              \
-        record_->result = (int16_t)r_;                                                                                                               \
-        record_->stream = stream_;                                                                                                                   \
-        if (ENQUEUES(kind, how)) record_->mark = mark_.number;                                                                                       \
-        CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                               \
-        if (CS_LIKELY(records_)) cs_record_publish(thread_, record_);                                                                                \
+        struct cs_record *record_ = NULL;                                                                                                            \
+        if (CS_LIKELY(records_)) {                                                                                                                   \
+            record_ = cs_record_claim(thread_);                                                                                                      \
+            record_->begin = begin_;                                                                                                                 \
+            record_->end = end_;                                                                                                                     \
+            record_->call = call_ | muted_;                                                                                                          \
+            record_->result = (int16_t)r_;                                                                                                           \
+            record_->stream = stream_;                                                                                                               \
+            if (ENQUEUES(kind, how)) record_->mark = mark_.number;                                                                                   \
+            CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                           \
+            cs_record_publish(thread_, record_);                                                                                                     \
+        }                                                                                                                                            \
         if (ENQUEUES(kind, how) && CS_UNLIKELY(mark_.number))                                                                                        \
             cs_mark_after(mark_, &(struct cs_marked_call){thread_, MARKED_##on, stream_, CS_DONE, per_thread_, call_, begin_, end_, record_->value});\
         CS_PUBLISHED effect                                                                                                                          \

@@ -3,7 +3,8 @@
  *
  *   calls pass     tracing off: wrapper over direct call          -> passthrough_ns
  *   calls closed   the same outside of a window, as after ctl off -> closed_ns
- *   calls steered  the same with a policy that leaves it alone    -> steered_ns
+ *   calls objects  the same under a policy for streams            -> steered_objects_ns
+ *   calls steered  the same under a policy for default streams: on a stream, and on the default stream -> steered_ns, steered_default_ns
  *   calls hooks    a recorded launch: as it is, beside a hook of another kind, with one of its own, after both have gone -> hooks_none_ns, ...
  *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio, ...
  *   calls threads  recorded calls on two threads and on one       -> thread_ratio
@@ -63,11 +64,11 @@ static double floor_ns(void)
 
 static void rest(void) { usleep(30000); } /* the writer empties the ring: its work is not the caller's */
 
-static void bench_pass(const char *name)
+static void bench_pass(const char *name, CUstream stream)
 {
     double over[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        double a = launches(direct, streams[0], CLOCK_MONOTONIC), b = launches(wrapper, streams[0], CLOCK_MONOTONIC);
+        double a = launches(direct, stream, CLOCK_MONOTONIC), b = launches(wrapper, stream, CLOCK_MONOTONIC);
         over[i] = b - a;
     }
     line(name, median(over, ROUNDS), "ns");
@@ -234,9 +235,10 @@ int main(int argc, char **argv)
         cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING))
         return fprintf(stderr, "calls: no driver\n"), 2;
     cs_clock_is_counter = true;
-    if (!strcmp(argv[1], "pass")) bench_pass("passthrough_ns");
-    if (!strcmp(argv[1], "closed")) bench_pass("closed_ns");
-    if (!strcmp(argv[1], "steered")) bench_pass("steered_ns");
+    if (!strcmp(argv[1], "pass")) bench_pass("passthrough_ns", streams[0]);
+    if (!strcmp(argv[1], "closed")) bench_pass("closed_ns", streams[0]);
+    if (!strcmp(argv[1], "objects")) bench_pass("steered_objects_ns", streams[0]);
+    if (!strcmp(argv[1], "steered")) bench_pass("steered_ns", streams[0]), bench_pass("steered_default_ns", NULL);
     if (!strcmp(argv[1], "hooks")) bench_hooks();
     if (!strcmp(argv[1], "record")) bench_record();
     if (!strcmp(argv[1], "threads")) bench_threads();
