@@ -47,7 +47,7 @@ enum { ASKED = -1 };
 static _Atomic pid_t unwanted;   /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 
 /* Of a process whose objects are kept. */
-static unsigned first_mode(unsigned steers) { return CS_MODE_WATCH | (cs_window_begin() ? CS_MODE_RECORD : 0) | steers; }
+static unsigned first_mode(unsigned steers) { return CS_MODE_WATCH | cs_mode_to_record() | (cs_window_begin() ? CS_MODE_RECORD : 0) | steers; }
 
 /* The parent's other threads are gone, wherever they were: all that they may have had in hand is made anew, and nothing was waited for before the fork,
  * since whoever holds a lock of ours may wait for one that a handler of the program's has taken. */

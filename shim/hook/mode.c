@@ -1,5 +1,7 @@
 #include "shim/hook/mode.h"
 
+#include "shim/base/clock.h"
+#include "shim/gpu/mark.h"
 #include "shim/policy/hooks.h"
 #include "shim/policy/policy.h"
 
@@ -60,4 +62,20 @@ void cs_mode_after_fork_in_child(void)
 {
     cs_store(&asked, 0u);
     atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_LEAVING);
+}
+
+/* Threads that change it at the same time: the last look decides. */
+static void marks_change(void)
+{
+    unsigned mode = atomic_load(&cs_mode), wanted;
+    do {
+        if (!(mode & CS_MODE_WATCH)) return;
+        wanted = atomic_load(&cs_gpu_marking) ? mode | CS_MODE_MARKS : mode & ~(unsigned)CS_MODE_MARKS;
+    } while (!atomic_compare_exchange_weak(&cs_mode, &mode, wanted));
+}
+
+unsigned cs_mode_to_record(void)
+{
+    cs_gpu_marks_change = marks_change;
+    return (cs_clock_is_counter ? CS_MODE_COUNTER : 0) | (cs_load(&cs_gpu_marking) ? CS_MODE_MARKS : 0);
 }

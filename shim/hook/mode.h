@@ -20,8 +20,14 @@ enum cs_mode {
     CS_MODE_HOOKS = 64,    /* likewise, while there are hooks */
     CS_MODE_LEAVING = 128, /* HOOKS goes if there is no hook any more: mode.c's own, only with HOOKS */
 
+    /* What recording takes besides; only with WATCH. */
+    CS_MODE_COUNTER = 256, /* time is the processor's counter */
+    CS_MODE_MARKS = 512,   /* calls that put work on a GPU are marked (gpu/mark.h) */
+
+    CS_MODE_ALL = CS_MODE_RECORD | CS_MODE_COLD | CS_MODE_CALLS | CS_MODE_HOOKS, /* in which no call goes straight on */
     CS_MODE_STEER = CS_MODE_OBJECTS | CS_MODE_DEFAULTS | CS_MODE_CALLS | CS_MODE_HOOKS,
-    CS_MODE_RECORDING = CS_MODE_WATCH | CS_MODE_RECORD, /* the common case: recorded, no policy */
+    CS_MODE_RECORDING = CS_MODE_WATCH | CS_MODE_RECORD,
+    CS_MODE_SHORT = CS_MODE_RECORDING | CS_MODE_COUNTER, /* the common case, and the short way of wrappers: recorded, and nothing else */
 };
 CS_HIDDEN extern _Atomic unsigned cs_mode;
 
@@ -34,6 +40,7 @@ void cs_mode_steered(unsigned bits); /* what activation does of it: the mode is 
 unsigned cs_mode_of_policy(unsigned reach);
 bool cs_mode_ever_steered(void);
 void cs_mode_hook_gone(void);            /* perhaps the last */
+unsigned cs_mode_to_record(void);        /* the bits that recording takes besides, once the clock is known; they follow what changes from then on */
 void cs_mode_after_fork_in_child(void);
 
 /* Meets the driver: entry points, options, objects, clock. Starts no thread, opens no file. False while no driver is loaded. Any thread, any number

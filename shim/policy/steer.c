@@ -20,11 +20,6 @@ static CUstream redirect(struct cs_steer *steer, struct cs_thread *thread, CUstr
     return stream;
 }
 
-static bool puts_work(enum cs_kind kind)
-{
-    return kind == CS_KIND_LAUNCH || kind == CS_KIND_COPY || kind == CS_KIND_SET || kind == CS_KIND_GRAPH || kind == CS_KIND_HOSTFN || kind == CS_KIND_MEMORY;
-}
-
 static void begin(struct cs_steer *steer, CUstream asked, const struct cs_steered *how)
 {
     *steer = (struct cs_steer){.policy = cs_load_acq(&cs_policy_now), .per_thread = how->of_sibling, .asked = asked};
@@ -36,7 +31,7 @@ static void before(struct cs_steer *steer, struct cs_thread *thread, const struc
     steer->per_thread = how->of_sibling ^ steer->flip;
     if (!steer->policy) return;
     if (steer->policy->jitter.on) cs_jitter_before(steer, thread, how);
-    steer->waits = steer->policy->sharing.kind == CS_SHARING_SYNC && puts_work(how->kind);
+    steer->waits = steer->policy->sharing.kind == CS_SHARING_SYNC && cs_kind_info[how->kind].implies & CS_WAITED;
 }
 
 CUstream cs_steer_stream(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, const struct cs_steered *how)
