@@ -29,7 +29,13 @@ enum {
 #include "shim/hook/effects.def"
 #undef EFFECT
 };
+enum {
+#define EFFECT(name, ...) CS_EFFECT_##name,
+#include "shim/hook/effects.def"
+#undef EFFECT
+};
 #define CS_ASKS(effect, ...)           CS_ASKS_##effect
+#define CS_DOES_NOTHING(effect, ...)   (CS_EFFECT_##effect == CS_EFFECT_nothing)
 #define CS_STATE(effect, ...)          struct cs_effect_##effect
 #define CS_TELL(effect, ...)           cs_tell_##effect(&told_, ##__VA_ARGS__)
 #define CS_TELLS(effect, ...)          sizeof(cs_tell_##effect(&told_, ##__VA_ARGS__))

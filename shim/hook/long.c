@@ -90,8 +90,12 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, cons
     way->stream = (CUstream)where;
     way->told = told;
     way->mark = (struct cs_mark){NULL, 0};
+    way->only_steered = false;
     if (thread) thread->inside = 1;
-    return way->steered ? steer(way, row, where) : entry_point(row->own);
+    if (!way->steered) return entry_point(row->own);
+    void *const real = steer(way, row, where);
+    way->only_steered = !way->stamps && way->hook.kind < 0 && !way->hook.refused && !way->steer.waits && !way->steer.carrier;
+    return real;
 }
 
 static bool refused(const struct cs_long *way) { return way->steered && way->hook.refused; }

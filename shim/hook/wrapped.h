@@ -42,6 +42,7 @@ struct cs_told {
 struct cs_long {
     struct cs_wrapped *wrapped;
     bool steered, stamps;
+    bool only_steered; /* nothing is to be done once the driver has answered: not recorded, no hook, nobody waits */
     bool answered;   /* the driver is not to be called: `answer` is what the call gets */
     CUresult answer;
     CUresult (*instead)(void *state); /* in place of the driver's call; NULL: none */
@@ -70,6 +71,13 @@ struct cs_record *cs_long_record(struct cs_long *way);
 void cs_long_publish(struct cs_long *way);
 /* Tells hooks, and leaves. What the program is answered. */
 CUresult cs_long_end(struct cs_long *way, const void *where);
+
+/* The end of a call that is only steered. */
+static inline CUresult cs_left(struct cs_wrapped *w, CUresult result)
+{
+    w->thread->inside = 0;
+    return result;
+}
 
 /* Where the record says that the work of a call on `handle` went, once the driver has answered `result`. */
 cs_ref cs_wrapped_stream(struct cs_thread *thread, CUstream handle, bool per_thread, CUresult result, cs_u64 begin);

@@ -46,23 +46,32 @@
 
 #define VALUE(label, format, expression) record_->value[i_++] = (cs_u64)(uintptr_t)(expression);
 
+/* The wrapper passes on who has called it, as a last argument: only there is the return address sure to be the program's, however this is compiled. */
+#define WITH_CALLER(...)           (__VA_ARGS__ __VA_OPT__(,) const void *caller_ __attribute__((unused)))
+#define AND_CALLER(...)            (__VA_ARGS__ __VA_OPT__(,) __builtin_return_address(0))
+
+/* Code that calls the driver for the program stands in sections of its own, so that tests can tell it from calls that the shim makes for itself. */
+#define WRAPPER_CODE               __attribute__((section("cs_wrappers"), noinline))
+#define LONG_CODE                  __attribute__((section("cs_wrappers_long"), noinline))
+
 #define WRAPPER(symbol, of_sibling, implies, on, effect, parameters, arguments, ...)                                                                 \
     SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ##__VA_ARGS__)                                                         \
     LONG_WAY(symbol, on, effect, parameters, arguments, ##__VA_ARGS__)                                                                               \
-    CUresult cs_wrap_##symbol parameters                                                                                                             \
+    WRAPPER_CODE CUresult cs_wrap_##symbol parameters                                                                                                \
     {                                                                                                                                                \
         const unsigned mode_ = cs_load(&cs_mode);                                                                                                    \
-        if (!(implies & CS_RARE) && CS_LIKELY(mode_ == CS_MODE_SHORT) && CS_LIKELY(cs_self && !cs_self->inside)) return cs_short_##symbol arguments; \
-        return mode_ & (CS_MODE_ALL | CS_ASKS effect | DEFAULTS_##on) ? cs_long_##symbol arguments : cs_real.symbol arguments;                       \
+        if (!(implies & CS_RARE) && CS_LIKELY(mode_ == CS_MODE_SHORT) && CS_LIKELY(cs_self && !cs_self->inside))                                     \
+            return cs_short_##symbol AND_CALLER arguments;                                                                                           \
+        return mode_ & (CS_MODE_ALL | CS_ASKS effect | DEFAULTS_##on) ? cs_long_##symbol AND_CALLER arguments : cs_real.symbol arguments;            \
     }                                                                                                                                                \
     CS_EXPORTED(symbol)
 
-/* Both are jumped to, so that they have the wrapper's return address, and a call that goes straight on saves no registers. */
+/* Both are functions of their own, so that a call that goes straight on saves no registers. Most short ones do not use the caller: the compiler leaves it out. */
 #define SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ...)                                                               \
-    static __attribute__((noinline)) CUresult cs_short_##symbol parameters                                                                           \
+    WRAPPER_CODE static CUresult cs_short_##symbol WITH_CALLER parameters                                                                            \
     {                                                                                                                                                \
         struct cs_wrapped wrapped_ = {                                                                                                               \
-            .thread = cs_self, .caller = __builtin_return_address(0), .call = CS_CALL_##symbol, .per_thread = of_sibling, .records = true};          \
+            .thread = cs_self, .caller = caller_, .call = CS_CALL_##symbol, .per_thread = of_sibling, .records = true};                              \
         CS_STATE effect effect_;                                                                                                                     \
         wrapped_.thread->inside = 1;                                                                                                                 \
         CS_BEFORE effect;                                                                                                                            \
@@ -81,19 +90,20 @@
         return wrapped_.result;                                                                                                                      \
     }
 
-/* The same, step by step. Without a thread the call is none of ours: it is made, and the steps do
- * nothing. What effects keep is not there then, so they are passed by. */
+/* The same, step by step. Without a thread the call is none of ours: it is made, and the steps do nothing. What effects keep is not there then, so they are
+ * passed by. */
 #define LONG_WAY(symbol, on, effect, parameters, arguments, ...)                                                                                     \
-    static CS_COLD CUresult cs_long_##symbol parameters                                                                                              \
+    LONG_CODE static CUresult cs_long_##symbol WITH_CALLER parameters                                                                                \
     {                                                                                                                                                \
         struct cs_told told_;                                                                                                                        \
         struct cs_wrapped wrapped_;                                                                                                                  \
         struct cs_long long_;                                                                                                                        \
         CS_STATE effect effect_;                                                                                                                     \
         __typeof__(&cs_wrap_##symbol) real_ =                                                                                                        \
-            cs_long_begin(&long_, &wrapped_, CS_CALL_##symbol, WHERE_##on, __builtin_return_address(0), CS_TELL effect ? &told_ : NULL);             \
+            cs_long_begin(&long_, &wrapped_, CS_CALL_##symbol, WHERE_##on, caller_, CS_TELL effect ? &told_ : NULL);                                 \
         if (sizeof effect_ && !wrapped_.thread) return cs_real.symbol arguments;                                                                     \
         LANDS_##on                                                                                                                                   \
+        if (CS_DOES_NOTHING effect && CS_LIKELY(long_.only_steered)) return cs_left(&wrapped_, real_ arguments);                                     \
         if (sizeof effect_ || wrapped_.thread) CS_BEFORE effect;                                                                                     \
         cs_long_done(&long_, cs_long_answers(&long_, WHERE_##on) ? long_.answer : real_ arguments, WHERE_##on);                                      \
         if (sizeof effect_ || wrapped_.thread) CS_AFTER effect;                                                                                      \
