@@ -40,6 +40,13 @@ static unsigned asks(const struct row *row, const void *where)
     return row->asks | CS_MODE_CALLS | CS_MODE_HOOKS | (may_be_default ? CS_MODE_DEFAULTS : 0);
 }
 
+/* Whether hooks or policies are asked of the call: not where it meets hooks alone, and none of them is of its kind. */
+static bool is_steered(const struct row *row, unsigned mode, const void *where)
+{
+    const unsigned by = mode & CS_MODE_STEER & asks(row, where);
+    return by && (by != CS_MODE_HOOKS || cs_hooks_listen(row->hook));
+}
+
 static void *entry_point(cs_u16 place) { return ((void *const *)&cs_real)[place]; }
 
 static bool readable(const void *field) { return (uintptr_t)field >= 4096; }
@@ -83,7 +90,7 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, cons
     *w = (struct cs_wrapped){.thread = thread, .way = way, .caller = caller, .call = call, .per_thread = cs_call_info[call].per_thread};
     w->records = mode & CS_MODE_RECORD;
     way->wrapped = w;
-    way->steered = mode & CS_MODE_STEER & asks(row, where);
+    way->steered = is_steered(row, mode, where);
     way->stamps = w->records || (thread && row->asks & CS_MODE_WATCH);
     way->answered = false;
     way->instead = NULL;

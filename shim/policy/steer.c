@@ -7,12 +7,12 @@
 #include "shim/policy/policies.h"
 
 /* Which default stream the call means, and whether it takes the other form of the call, or another handle, to get there. */
-static CUstream redirect(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, const struct cs_steered *how)
+CS_HOT CUstream redirect(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, const struct cs_steered *how)
 {
     if (stream > CU_STREAM_PER_THREAD) return stream;
     if (steer->policy->sharing.kind == CS_SHARING_SERIAL) return cs_serial_default(steer, thread, stream, how);
-    enum cs_default_mode mode = cs_default_of(steer, thread, how->caller);
-    bool is_own = stream == CU_STREAM_PER_THREAD || (!stream && how->of_sibling), shall_be_own = mode == CS_DEFAULT_PER_THREAD;
+    const enum cs_default_mode mode = cs_default_decided(steer, thread) ? thread->default_mode : cs_default_of(steer, thread, how->caller);
+    const bool is_own = stream == CU_STREAM_PER_THREAD || (!stream && how->of_sibling), shall_be_own = mode == CS_DEFAULT_PER_THREAD;
     if (mode <= CS_DEFAULT_KEEP || is_own == shall_be_own || (stream && !steer->policy->all_handles)) return stream;
     steer->redirected = true;
     if (stream || !how->has_sibling) return shall_be_own ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
@@ -20,13 +20,13 @@ static CUstream redirect(struct cs_steer *steer, struct cs_thread *thread, CUstr
     return stream;
 }
 
-static void begin(struct cs_steer *steer, CUstream asked, const struct cs_steered *how)
+CS_HOT void begin(struct cs_steer *steer, CUstream asked, const struct cs_steered *how)
 {
     *steer = (struct cs_steer){.policy = cs_load_acq(&cs_policy_now), .per_thread = how->of_sibling, .asked = asked};
 }
 
 /* What is the same for all of them, once it is known where the call goes. */
-static void before(struct cs_steer *steer, struct cs_thread *thread, const struct cs_steered *how)
+CS_HOT void before(struct cs_steer *steer, struct cs_thread *thread, const struct cs_steered *how)
 {
     steer->per_thread = how->of_sibling ^ steer->flip;
     if (!steer->policy) return;
