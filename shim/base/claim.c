@@ -28,11 +28,13 @@ static enum outcome refuse(struct cs_claim *claim, const char *why)
 
 /* --- what is in it --- */
 
-/* All versions have begun their traces like this. */
+/* All versions have begun their traces like this. In Perfetto's own format the frame of a packet is before it, which has no zero (base/perfetto.c). */
 static bool is_trace(const char *head)
 {
+    enum { FRAME_MAX = 40 };
     static const char begin[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":";
-    return !strncmp(head, begin, sizeof begin - 1) && strstr(head, "\"metadata\":{\"tool\":\"custream ");
+    const char *at = *head == '\n' ? strstr(head, begin) : head;
+    return at && at - head < FRAME_MAX && !strncmp(at, begin, sizeof begin - 1) && strstr(at, "\"metadata\":{\"tool\":\"custream ");
 }
 
 /* The header says so in front of all texts that others choose (totals.c). */

@@ -95,12 +95,32 @@ static bool ends_with(const char *text, const char *tail)
     return n >= k && !strcmp(text + n - k, tail);
 }
 
+/* The names of traces: what they end in, and whether that is Perfetto's own format. */
+static const struct {
+    const char *text;
+    bool packets;
+} extensions[] = {{".json", false}, {".json.gz", false}, {".pftrace", true}, {".pftrace.gz", true}};
+
+const char *cs_trace_extension(const char *path)
+{
+    for (size_t i = 0; i < CS_COUNT(extensions); i++)
+        if (ends_with(path, extensions[i].text)) return path + strlen(path) - strlen(extensions[i].text);
+    return NULL;
+}
+
+bool cs_trace_extension_is_packets(const char *extension)
+{
+    for (size_t i = 0; i < CS_COUNT(extensions); i++)
+        if (!strcmp(extension, extensions[i].text)) return extensions[i].packets;
+    return false;
+}
+
 static bool is_trace_path(const char *text)
 {
     if (!strcmp(text, "off")) return true;
     for (const char *p = strchr(text, '%'); p; p = strchr(p + 2, '%'))
         if (!p[1] || !strchr("pehr%", p[1])) return false;
-    return ends_with(text, ".json") || ends_with(text, ".json.gz");
+    return cs_trace_extension(text);
 }
 
 static bool has_control(const char *text)

@@ -32,6 +32,10 @@ extern const struct cs_option_info cs_option_info[CS_OPTION_COUNT];
 /* NULL if `value` is valid for the option, else a static text that says what is allowed. Any thread. */
 const char *cs_option_check(enum cs_option id, const char *value);
 
+/* Where the end of a trace's name begins that tells its format, NULL: it is no trace's name; and whether that is Perfetto's own format (base/perfetto.h). */
+const char *cs_trace_extension(const char *path);
+bool cs_trace_extension_is_packets(const char *extension);
+
 /* A valid value in the one word that stands for it: "on" for the "1" of a SWITCH. */
 const char *cs_option_word(enum cs_option id, const char *value);
 

@@ -149,10 +149,14 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
 static size_t make_trailer(void *to, size_t spare)
 {
     size_t n = (size_t)(teller->trailer(out.trailer, TRAILER - SPARE, out.how) - out.trailer);
-    if (out.gzip) return cs_gzip_member(to, cs_gzip_bound(n) + spare, out.trailer, n, spare, NULL);
+    if (out.gzip) {
+        teller->sealed(out.trailer + n);
+        return cs_gzip_member(to, cs_gzip_bound(n) + spare, out.trailer, n, spare, NULL);
+    }
     memset(out.trailer + n, ' ', spare);
     out.trailer[n - 1] = ' ';
     out.trailer[n + spare - 1] = '\n';
+    teller->sealed(out.trailer + n + spare);
     if (to != out.trailer) memcpy(to, out.trailer, n + spare);
     return n + spare;
 }

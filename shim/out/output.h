@@ -23,6 +23,7 @@ enum cs_output_trailer { CS_TRAILER_LAST = 1, CS_TRAILER_BRIEF = 2 };
 /* Who knows what the file tells; all on the thread that writes. */
 struct cs_output_teller {
     char *(*trailer)(char *at, size_t size, unsigned how); /* enum cs_output_trailer; its end, with a newline, at most so many bytes on */
+    void (*sealed)(char *end); /* it goes to disk as it stands now, up to there: what was told of as its end, or blanks behind that */
     void (*flushed)(void);                                  /* all that was gathered is in the file */
     void (*unflushed)(void);                                /* it never will be: nothing more goes into the file */
     void (*part_deleted)(cs_u64 recorded);                  /* an old part, which held so much */

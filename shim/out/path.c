@@ -162,12 +162,6 @@ static double run_start(void)
     return booted + (double)start / (double)sysconf(_SC_CLK_TCK);
 }
 
-static bool ends_with(const char *text, const char *tail)
-{
-    size_t n = strlen(text), k = strlen(tail);
-    return n >= k && !strcmp(text + n - k, tail);
-}
-
 /* It is locked by one that lives, or was written since the run began. */
 bool cs_path_is_taken(const struct cs_claim *claim)
 {
@@ -183,7 +177,17 @@ bool cs_path_is_taken(const struct cs_claim *claim)
     return strstr(claim->head, own);
 }
 
-size_t cs_path_stem(const char *path) { return strlen(path) - (ends_with(path, ".json.gz") ? 8 : ends_with(path, ".json") ? 5 : 0); }
+size_t cs_path_stem(const char *path)
+{
+    const char *extension = cs_trace_extension(path);
+    return extension ? (size_t)(extension - path) : strlen(path);
+}
+
+bool cs_path_is_packets(const char *path)
+{
+    const char *extension = cs_trace_extension(path);
+    return extension && cs_trace_extension_is_packets(extension);
+}
 
 static const char *why;
 

@@ -21,7 +21,8 @@ const char *cs_path_why(void);
 struct cs_claim;
 bool cs_path_is_taken(const struct cs_claim *claim);
 
-/* Length of the path without its .json or .json.gz. */
+/* Length of the path without what tells its format (options.h). */
 size_t cs_path_stem(const char *path);
+bool cs_path_is_packets(const char *path); /* a trace in Perfetto's own format, by its name */
 
 #endif

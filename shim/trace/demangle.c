@@ -145,6 +145,15 @@ static const char *keep(const char *text, cs_u32 *length)
     return json;
 }
 
+const char *cs_kernel_text(cs_name name, bool brief)
+{
+    static char text[2][CS_KERNEL_TEXT];
+    const char *mangled = cs_name_text(name);
+    if (brief) cs_demangle(mangled, NULL, 0, text[1], sizeof text[1]);
+    else cs_demangle(mangled, text[0], sizeof text[0], NULL, 0);
+    return text[brief];
+}
+
 static const struct kept *kept_name(cs_name name)
 {
     static const struct kept none = {"\"\"", "\"\"", 2, 2}, unkept = {"\"kernel\"", "\"kernel\"", 8, 8}; /* there was no memory for it */

@@ -24,4 +24,7 @@ bool cs_demangle(const char *mangled, char *full, size_t full_size, char *brief,
 char *cs_put_kernel(char *at, cs_name name);
 char *cs_put_kernel_brief(char *at, cs_name name);
 
+/* The same without quotes, made anew each time; it stays until the next call for the same form. */
+const char *cs_kernel_text(cs_name name, bool brief);
+
 #endif

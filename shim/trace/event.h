@@ -1,5 +1,8 @@
 /*
- * Events of the timeline: the one place that knows how they look in the file, which is JSON in the Chrome trace event format. The writer thread's alone.
+ * Events of the timeline: the one place that knows how they look in the file. The writer thread's alone.
+ *
+ * A file has one of two formats: JSON in the Chrome trace event format, or packets of Perfetto's own (event_packets.h, base/perfetto.h). Each function here
+ * begins with the question which it is. Nobody else asks.
  *
  * Callers say what there is: a lane, times in ns, a category, a name, keys and values. None of them hands over text of the format. A draft is an event on its
  * way into the output, passed on by value so that it stays in a register:
@@ -16,6 +19,7 @@
 #include "shim/base/json.h"
 #include "shim/object/names.h"
 #include "shim/out/output.h"
+#include "shim/trace/event_packets.h"
 
 struct cs_draft {
     char *at;
@@ -50,15 +54,22 @@ enum cs_end { CS_END_FIRST, CS_END_LAST };
 struct cs_draft cs_span_end(struct cs_draft, enum cs_end, const char *category, struct cs_title, struct cs_lane, cs_u64 ns, cs_u64 id); /* may lie over others */
 
 /* The last comma becomes a brace. */
-CS_HOT struct cs_draft cs_args_end(struct cs_draft e) { return (struct cs_draft){cs_put_literal(e.at - (e.at[-1] == ','), "}}")}; }
+CS_HOT struct cs_draft cs_args_end(struct cs_draft e)
+{
+    if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_close(e.at)};
+    return (struct cs_draft){cs_put_literal(e.at - (e.at[-1] == ','), "}}")};
+}
 
 /* Slices of which there are very many: what does not change of one is made once a file. */
 struct cs_slice_head {
     cs_u16 length;
     char text[118];
+    const char *category, *name;
+    cs_u32 pid;
+    struct cs_pf_key kept; /* of the name */
 };
 void cs_slice_head_make(struct cs_slice_head *head, const char *category, const char *name, cs_u32 pid); /* texts of ours */
-struct cs_draft cs_slice_made(struct cs_draft, const struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
+struct cs_draft cs_slice_made(struct cs_draft, struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
 
 /* --- events without arguments: these are whole --- */
 
@@ -80,7 +91,9 @@ struct cs_draft cs_meta_label(struct cs_draft, struct cs_lane, const char *label
 
 /* --- arguments: a key, then its value. cs_arg_uint(e, "key", n) and so on do both for a key that is a literal --- */
 
-#define cs_arg_key(e, literal) ((struct cs_draft){cs_put_literal((e).at, "\"" literal "\":")})
+#define cs_arg_key(e, literal)                                                                             \
+    ((struct cs_draft){CS_UNLIKELY(cs_packets) ? cs_packets_key((e).at, literal, sizeof(literal) - 1, true) \
+                                               : cs_put_literal((e).at, "\"" literal "\":")})
 struct cs_draft cs_arg_named(struct cs_draft, const char *key); /* a text of ours */
 
 /* A key made once. */
@@ -89,15 +102,32 @@ struct cs_key {
     char text[31];
 };
 void cs_key_make(struct cs_key *key, const char *name);
-CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, const struct cs_key *key) { return (struct cs_draft){cs_put(e.at, key->text, key->length)}; }
+CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, const struct cs_key *key)
+{
+    if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_key(e.at, key->text + 1, key->length - 3, true)};
+    return (struct cs_draft){cs_put(e.at, key->text, key->length)};
+}
 
 CS_HOT struct cs_draft cs_value_next(char *at) { return *at = ',', (struct cs_draft){at + 1}; }
-CS_HOT struct cs_draft cs_value_uint(struct cs_draft e, cs_u64 n) { return cs_value_next(cs_put_uint(e.at, n)); }
-CS_HOT struct cs_draft cs_value_int(struct cs_draft e, cs_i64 n) { return cs_value_next(cs_put_int(e.at, n)); }
-CS_HOT struct cs_draft cs_value_hex(struct cs_draft e, cs_u64 n) { return cs_value_next(cs_put_hex(e.at, n)); }
-CS_HOT struct cs_draft cs_value_us(struct cs_draft e, cs_u64 ns) { return cs_value_next(cs_put_us(e.at, ns)); }
+CS_HOT struct cs_draft cs_value_uint(struct cs_draft e, cs_u64 n)
+{
+    return CS_UNLIKELY(cs_packets) ? (struct cs_draft){cs_packets_uint(e.at, n)} : cs_value_next(cs_put_uint(e.at, n));
+}
+CS_HOT struct cs_draft cs_value_int(struct cs_draft e, cs_i64 n)
+{
+    return CS_UNLIKELY(cs_packets) ? (struct cs_draft){cs_packets_int(e.at, n)} : cs_value_next(cs_put_int(e.at, n));
+}
+CS_HOT struct cs_draft cs_value_hex(struct cs_draft e, cs_u64 n)
+{
+    return CS_UNLIKELY(cs_packets) ? (struct cs_draft){cs_packets_hex(e.at, n)} : cs_value_next(cs_put_hex(e.at, n));
+}
+CS_HOT struct cs_draft cs_value_us(struct cs_draft e, cs_u64 ns)
+{
+    return CS_UNLIKELY(cs_packets) ? (struct cs_draft){cs_packets_us(e.at, ns)} : cs_value_next(cs_put_us(e.at, ns));
+}
 CS_HOT struct cs_draft cs_value_word(struct cs_draft e, const char *ours) /* a text as in cs_title */
 {
+    if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_word(e.at, ours)};
     *e.at = '"';
     char *at = cs_put_text(e.at + 1, ours);
     *at = '"';
@@ -105,6 +135,7 @@ CS_HOT struct cs_draft cs_value_word(struct cs_draft e, const char *ours) /* a t
 }
 CS_HOT struct cs_draft cs_value_uints(struct cs_draft e, const cs_u32 *numbers, size_t n) /* a list, of one number at least */
 {
+    if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_uints(e.at, numbers, n)};
     char *at = e.at;
     for (size_t i = 0; i < n; i++) *at = i ? ',' : '[', at = cs_put_uint(at + 1, numbers[i]);
     *at = ']';
@@ -128,7 +159,10 @@ struct cs_draft cs_value_kernel_brief(struct cs_draft, cs_name kernel);
 
 /* --- the list that events stand in, for the frame of the file (trace/totals.h) --- */
 
-char *cs_events_begin(char *at, cs_u32 pid); /* with its first event: the host's process comes before the others */
+/* `header`: where the text of the header begins, up to `at`. With the list's first event: the host's process comes before the others. */
+char *cs_events_begin(char *header, char *at, cs_u32 pid);
+void cs_trailer_begins(void); /* what is written from here on is written over by what comes next */
 char *cs_events_end(char *at);
+void cs_trailer_ends(char *end); /* its last byte is the one before */
 
 #endif

@@ -28,6 +28,7 @@ void cs_timeline_begin(enum cs_begin why)
     cs_lanes_begin(why == CS_BEGIN_PART);
     cs_gpu_trace_begin(why == CS_BEGIN_FILE);
     cs_call_slices_begin();
+    cs_packets_choose();
     cs_output_commit(cs_totals_header(cs_output_room()));
     cs_lane_process();
     if (why == CS_BEGIN_FILE) return;

@@ -143,6 +143,7 @@ void cs_totals_cut_work(cs_u64 works, cs_u64 begin_ns, cs_u64 end_ns)
 
 char *cs_totals_header(char *at)
 {
+    char *header = at;
     int world, rank = cs_process_rank(&world);
     at = cs_put_literal(at, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
     at = cs_put_uint(at, cs_clock_wall_base_ns());
@@ -169,7 +170,7 @@ char *cs_totals_header(char *at)
         *at++ = ':';
         at = cs_put_string(at, cs_option_text(i), 1024);
     }
-    return cs_events_begin(cs_put_literal(at, "}},\n"), cs_host_pid());
+    return cs_events_begin(header, cs_put_literal(at, "}},\n"), cs_host_pid());
 }
 
 /* The gap after the file was full, on a lane of its own: the threads' lanes end where the file did. */
@@ -327,6 +328,7 @@ static char *put_trailer(char *at, size_t size, unsigned how)
 {
     const char *end = at + size;
     const bool final = how & CS_TRAILER_LAST, brief = how & CS_TRAILER_BRIEF;
+    cs_trailer_begins();
     if (cut.calls || cut.works) at = put_cut(at);
     at = cs_put_literal(cs_events_end(at), ",\"traceName\":\"custream\"");
     at = put_devices(at);
@@ -382,4 +384,4 @@ void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
     };
 }
 
-const struct cs_output_teller cs_totals_teller = {.trailer = put_trailer, .flushed = all_flushed, .unflushed = never_flushed, .part_deleted = part_deleted};
+const struct cs_output_teller cs_totals_teller = {.trailer = put_trailer, .sealed = cs_trailer_ends, .flushed = all_flushed, .unflushed = never_flushed, .part_deleted = part_deleted};

@@ -33,8 +33,10 @@ bench-run:
 	@$(BENCH)/parts writer $(BENCH)/writer.json
 	@$(BENCH)/parts writer $(BENCH)/writer.json.gz
 	@CUSTREAM_TRACE=$(BENCH)/launches.json CUSTREAM_TRACE_MAX=16G $(BENCH_CALLS) CUSTREAM_GPU=auto CUSTREAM_FAKE_DIRECT=0 CUSTREAM_FAKE_KERNEL_NS=2000 $(BENCH)/calls writer
+	@$(BENCH)/parts writer $(BENCH)/writer.pftrace
+	@CUSTREAM_TRACE=$(BENCH)/launches.pftrace CUSTREAM_TRACE_MAX=16G $(BENCH_CALLS) CUSTREAM_GPU=auto CUSTREAM_FAKE_DIRECT=0 CUSTREAM_FAKE_KERNEL_NS=2000 $(BENCH)/calls writer
 	@$(BENCH)/report $(B)/custream $(BENCH)/launches.json
 	@CUSTREAM_TRACE=$(BENCH)/rate.json CUSTREAM_TRACE_MAX=16G $(BENCH_CALLS) $(BENCH)/calls rate
 	@tail -c 2000 $(BENCH)/rate.json | sed -n 's/.*"lost_records":\([0-9]*\).*/lost_at_1m \1 records/p'
 	@$(BENCH)/load $(abspath $(B))/libcustream_shim.so /bin/true
-	@rm -f $(BENCH)/*.json $(BENCH)/*.json.gz
+	@rm -f $(BENCH)/*.json $(BENCH)/*.json.gz $(BENCH)/*.pftrace

@@ -95,7 +95,7 @@ def test_dump_of_nothing(tmp_path):
 @pytest.mark.parametrize("words, line", [
     ((), "which process? -p PID, --all, --rank=N or --program=NAME; 'custream ps' lists them"), (("--all", "--last=no"), "--last=no: allowed is a time above 0 in seconds, "
      "or with ms, s, m, h: 5s, 500ms"), (("-p", "1", "5s"), "'5s' is no option; a process is named by -p PID"),
-    (("--all", "-o", "x"), "-o x: allowed is a path ending in .json or .json.gz"),
+    (("--all", "-o", "x"), "-o x: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz"),
 ])
 def test_dump_wrong_usage(words, line):
     assert dump(*words) == (2, "", f"custream dump: {line}")

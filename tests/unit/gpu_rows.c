@@ -135,13 +135,13 @@ TEST(each_part_names_its_rows_once)
 }
 
 /* The name of the row, and its place among the others, which is its stream's. */
-static void check_row(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 place)
+static void check_row(cs_u32 pid, cs_u32 tid, const char *name, cs_u32 stream)
 {
     char at[64], quoted[96];
     snprintf(at, sizeof at, "\"pid\":%u,\"tid\":%u,", pid, tid);
-    snprintf(quoted, sizeof quoted, "\"name\":\"%s\"}", name);
+    snprintf(quoted, sizeof quoted, "\"name\":\"%s\",\"cs.stream\":%u}", name, stream);
     CHECK(strstr(name_of_row(pid, tid), quoted));
-    CHECK_IS(number_of(trace_file_event("\"thread_sort_index\"", at), "sort_index"), place);
+    CHECK_IS(number_of(trace_file_event("\"thread_sort_index\"", at), "sort_index"), tid);
 }
 
 TEST(rows_that_lie_over_each_other_have_names_of_their_own)
@@ -157,7 +157,7 @@ TEST(rows_that_lie_over_each_other_have_names_of_their_own)
         CHECK_IS(cs_gpu_wait_tid(&stream, &from, now + 1000), cs_lane_tid(14, CS_LANE_SYNC, level));
         CHECK_IS(cs_gpu_device_place(3, &from, now + 1000), cs_lane_tid(0, CS_LANE_SYNC, level));
     }
-    check_row(2, 13, "stream 13 (the driver's own)", 13);
+    check_row(2, 1300, "stream 13 (the driver's own)", 13);
     check_row(2, cs_lane_tid(13, CS_LANE_WORK, 1), "stream 13 (overlap 1)", 13);
     check_row(2, cs_lane_tid(13, CS_LANE_WORK, 2), "stream 13 (overlap 2)", 13);
     check_row(2, cs_lane_tid(13, CS_LANE_SYNC, 0), "stream 13 (sync)", 13);
@@ -182,7 +182,7 @@ TEST(work_beyond_the_rows_of_a_stream_is_shorter)
     CHECK_IS(cs_gpu_lane_place(lane, false, &from, filled + 500), last);
     CHECK_IS(from, filled + 499);
     from = filled + 500;
-    CHECK_IS(cs_gpu_lane_place(lane, false, &from, filled + 600), 13);
+    CHECK_IS(cs_gpu_lane_place(lane, false, &from, filled + 600), 1300);
     CHECK_IS(from, filled + 500);
 }
 

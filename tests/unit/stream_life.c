@@ -32,7 +32,7 @@ static const char *name_of_lane(const struct cs_stream *stream)
     static char name[600];
     char at[64];
     const char *rows[16];
-    snprintf(at, sizeof at, "\"pid\":2,\"tid\":%u,", stream->lane);
+    snprintf(at, sizeof at, "\"pid\":2,\"tid\":%u,", cs_lane_tid(stream->lane, CS_LANE_WORK, 0));
     const int count = trace_file_events("\"thread_name\"", at, rows, 16);
     REQUIRE(count > 0 && count <= 16);
     REQUIRE(sscanf(strstr(rows[count - 1], "\"args\""), "\"args\":{\"name\":\"%599[^\"]", name) == 1);
@@ -94,10 +94,10 @@ TEST(libraries_are_named_once_there_are_two)
     cs_stream_life_begins(none);
     CHECK_TEXT(name_of_lane(first), "stream 20 adopted (libc10_cuda)");
     CHECK_TEXT(name_of_lane(none), "stream 22 adopted");
-    CHECK_IS(trace_file_count("\"thread_sort_index\"", "\"pid\":2,\"tid\":20,"), 1);
-    CHECK_IS(trace_file_count("\"thread_name\"", "\"pid\":2,\"tid\":20,"), 2);
+    CHECK_IS(trace_file_count("\"thread_sort_index\"", "\"pid\":2,\"tid\":2000,"), 1);
+    CHECK_IS(trace_file_count("\"thread_name\"", "\"pid\":2,\"tid\":2000,"), 2);
     cs_stream_life_begins(first); /* once is enough */
-    CHECK_IS(trace_file_count("\"thread_name\"", "\"pid\":2,\"tid\":20,"), 2);
+    CHECK_IS(trace_file_count("\"thread_name\"", "\"pid\":2,\"tid\":2000,"), 2);
     static const char *const rows[][2] = {{"a.abi3.so", "a"}, {"a.so", "a"}, {".so", ".so"}, {"app", "app"}, {"x.cpython-3.so", "x"}};
     for (size_t i = 0; i < CS_COUNT(rows); i++) {
         char expected[64];
@@ -206,16 +206,16 @@ TEST(streams_without_work_are_summed_up)
 {
     begin();
     cs_stream_lives_summed_up();
-    CHECK_IS(trace_file_count("without work", ""), 0);
+    CHECK_IS(trace_file_count("idle", ""), 0);
     struct cs_stream *idle = new_stream(20), *busy = new_stream(21), *last = new_stream(22);
     cs_stream_life_begins(idle);
     cs_stream_life_ended(idle, cs_ticks());
     cs_stream_lives_summed_up();
-    check_holds(trace_file_event("without work", ""), "\"name\":\"1 stream, 1 without work\"");
+    check_holds(trace_file_event("idle", ""), "\"name\":\"1 stream, 1 idle\"");
     cs_lane_stream(busy);
     cs_stream_life_ended(busy, cs_ticks());
     cs_stream_life_begins(last);
     cs_stream_life_ended(last, cs_ticks());
     cs_stream_lives_summed_up();
-    check_holds(trace_file_event("\"3 streams, 2 without work\"", ""), "\"pid\":2,");
+    check_holds(trace_file_event("\"3 streams, 2 idle\"", ""), "\"pid\":2,");
 }

@@ -71,6 +71,9 @@ static enum progress useless(const struct check *check, const char *what)
 static enum progress cut_short(const struct check *check, struct reader *reader, const char *where, uint64_t lines)
 {
     char what[512];
+    if (reader_is_packets(reader))
+        return useless(check, "truncated: it has no end, as when a process is killed while it writes. What comes before is whole: "
+                              "Perfetto opens the file as it is, and 'custream report' reads it");
     snprintf(what, sizeof what,
              "truncated: %s, as when a process is killed while it writes. "
              "To read it up to there: (%s FILE | head -n %llu | sed '$ s/,$//'; echo ']}') > whole.json",
@@ -296,8 +299,8 @@ void check_usage(void)
 {
     puts("usage: custream check FILE...\n\n"
          "Says of each trace, in one line, that it is ok, or that it is incomplete and why, or which line\n"
-         "is the first to break a rule of the format: FILE:LINE: rule N: WHAT. FILE is a trace (.json or\n"
-         ".json.gz); - is standard input. custream(1) lists the rules.\n\n"
+         "is the first to break a rule of the format: FILE:LINE: rule N: WHAT. FILE is a trace (.json\n"
+         "or .pftrace, packed or not); - is standard input. custream(1) lists the rules.\n\n"
          "Exit status: 0 all keep the rules; 1 one breaks a rule; 2 one cannot be read, is truncated or is\n"
          "not a trace.");
 }

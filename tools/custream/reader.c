@@ -1,5 +1,6 @@
 #include "tools/custream/reader.h"
 #include "tools/custream/command.h"
+#include "tools/custream/pftrace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,8 +39,8 @@ bool reader_open(struct reader *reader, const char *path)
     if (fd >= 0 && !fstat(fd, &about) && S_ISDIR(about.st_mode)) errno = EISDIR;
     else if (fd >= 0 && (reader->file = gzdopen(fd, "rb"))) {
         gzbuffer(reader->file, CHUNK);
-        reader->chunk = malloc(CHUNK);
-        if (reader->chunk) return true;
+        reader->buffer = malloc(CHUNK);
+        if (reader->buffer) return true;
         fail(reader, "out of memory");
         return false;
     }
@@ -48,9 +49,10 @@ bool reader_open(struct reader *reader, const char *path)
     return false;
 }
 
-static int reader_fill(struct reader *reader)
+/* The next bytes of the file, unpacked. */
+static int file_fill(struct reader *reader, size_t *length)
 {
-    int got = gzread(reader->file, reader->chunk, CHUNK);
+    int got = gzread(reader->file, reader->buffer, CHUNK);
     int code;
     const char *text = gzerror(reader->file, &code);
     if (code == Z_ERRNO) return fail(reader, strerror(errno));
@@ -61,9 +63,48 @@ static int reader_fill(struct reader *reader)
         snprintf(reader->error, sizeof reader->error, "damaged gzip data: %.100s", text);
         return -1;
     }
-    reader->start = 0;
-    reader->end = (size_t)got;
+    *length = (size_t)got;
     return got > 0;
+}
+
+/* Packets become text. A file that ends early is one that ends there: each prefix is a trace. */
+static int packets_fill(struct reader *reader, size_t length)
+{
+    for (;;) {
+        if (length) pftrace_feed(reader->packets, reader->buffer, length);
+        if (pftrace_damaged(reader->packets)) {
+            snprintf(reader->error, sizeof reader->error, "damaged: no packet of Perfetto's format begins at byte %llu", (unsigned long long)pftrace_damaged(reader->packets));
+            return -1;
+        }
+        if (reader->over) pftrace_end(reader->packets);
+        reader->start = 0;
+        reader->chunk = pftrace_text(reader->packets, &reader->end);
+        if (reader->chunk) return 1;
+        if (reader->over) return 0;
+        const int got = file_fill(reader, &length);
+        if (got < 0 && !reader->cut) return -1;
+        reader->cut = false;
+        reader->over = got <= 0;
+        if (got <= 0) length = 0;
+    }
+}
+
+static int reader_fill(struct reader *reader)
+{
+    size_t length = 0;
+    if (reader->packets) return packets_fill(reader, 0);
+    const int got = file_fill(reader, &length);
+    if (!reader->looked && got > 0 && pftrace_is(reader->buffer, length)) {
+        reader->looked = true;
+        reader->packets = pftrace_new();
+        return packets_fill(reader, length);
+    }
+    reader->looked = true;
+    if (got < 0) return got;
+    reader->chunk = reader->buffer;
+    reader->start = 0;
+    reader->end = length;
+    return got;
 }
 
 static void line_append(struct reader *reader, size_t bytes)
@@ -117,10 +158,12 @@ uint64_t reader_offset(const struct reader *reader)
 }
 
 bool reader_is_packed(struct reader *reader) { return !gzdirect(reader->file); }
+bool reader_is_packets(const struct reader *reader) { return reader->packets; }
 
 void reader_close(struct reader *reader)
 {
     if (reader->file) gzclose(reader->file);
-    free(reader->chunk);
+    free(reader->buffer);
+    pftrace_free(reader->packets);
     free(reader->line);
 }

@@ -1,5 +1,6 @@
 /*
- * Lines of a trace, plain or gzip (zlib reads both, and several gzip members as one). One line is held at a time, whatever the file's size.
+ * Lines of a trace, plain or gzip (zlib reads both, and several gzip members as one). One line is held at a time, whatever the file's size. A trace in
+ * Perfetto's own format is read as the JSON that it says the same as (pftrace.h).
  */
 #ifndef CS_TOOLS_READER_H
 #define CS_TOOLS_READER_H
@@ -9,9 +10,14 @@
 #include <stdint.h>
 #include <zlib.h>
 
+struct pftrace;
+
 struct reader {
     gzFile file;
-    char *chunk;           /* what was read and not yet handed out: chunk[start..end) */
+    char *buffer;          /* what was read of the file */
+    struct pftrace *packets; /* where it is in Perfetto's own format */
+    bool looked, over;     /* at how it begins; all of the file has been read */
+    const char *chunk;     /* what was read and not yet handed out: chunk[start..end) */
     size_t start, end;
     char *line;            /* the current line without its newline, 0-terminated; may hold further zero bytes */
     size_t length, capacity;
@@ -32,8 +38,9 @@ int reader_bytes(struct reader *reader, const char **at, size_t *length);
 /* How far the file on the disk was read, in bytes. */
 uint64_t reader_offset(const struct reader *reader);
 
-/* Whether the file is compressed. */
+/* Whether the file is compressed; whether it is in Perfetto's own format, as far as it has been read. */
 bool reader_is_packed(struct reader *reader);
+bool reader_is_packets(const struct reader *reader);
 
 void reader_close(struct reader *reader);
 

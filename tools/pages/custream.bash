@@ -3,7 +3,7 @@ _custream() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} option= given= words= kind= place= i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge open inspect ps record dump ctl options help version --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert open inspect ps record dump ctl options help version --help --version" -- "$cur")
         return
     fi
     # --name=value is one word or three, as COMP_WORDBREAKS has it.
@@ -75,6 +75,9 @@ _custream() {
             esac
             case $cur in -*) place=words words="--output= --align= --window="; compopt -o nospace ;; esac
             ;;
+        convert)
+            place=none
+            ;;
         open)
             place=file
             case $option in
@@ -130,7 +133,7 @@ _custream() {
             case $cur in -*) place=words words="--json"; compopt -o nospace ;; esac
             ;;
         help)
-            place=words words="run check report diff merge open inspect ps record dump ctl options help version"
+            place=words words="run check report diff merge convert open inspect ps record dump ctl options help version"
             ;;
         version)
             place=none

@@ -141,7 +141,7 @@ void diff_usage(void)
     puts("usage: custream diff [OPTION...] BEFORE AFTER\n"
          "       custream diff [OPTION...] BEFORE... --after AFTER...\n\n"
          "Says what got slower or faster between two runs: GPU work by name, idle time by cause, what\n"
-         "follows from that, and findings that are new or gone. Files are traces (.json or .json.gz).\n"
+         "follows from that, and findings that are new or gone. Files are traces (.json, .pftrace).\n"
          "Parts of one run count as one run. Four or more runs on each side make small changes visible.\n\n"
          "  --after              the files after this flag belong to the second side\n"
          "  --json[=FILE]        write JSON to standard output or to FILE\n"

@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "shim/base/claim.h"
+#include "shim/base/options.h"
 #include "shim/base/unpack.h"
 #include "tools/custream/command.h"
 #include "tools/custream/live/listener.h"
@@ -50,9 +51,7 @@ bool cut_possible(const char *command, const char *to)
 {
     static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
     static struct cs_claim claim;
-    const size_t n = strlen(to);
-    if (!((n > 5 && !strcmp(to + n - 5, ".json")) || (n > 8 && !strcmp(to + n - 8, ".json.gz"))))
-        return complain(command, "-o %s: allowed is a path ending in .json or .json.gz", to), false;
+    if (!cs_trace_extension(to)) return complain(command, "-o %s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz", to), false;
     if (cs_claim(&claim, to, 0, &zlib)) return cs_claim_drop(&claim), true;
     int length;
     const char *why = out_refusal(&claim, &length);
@@ -182,9 +181,8 @@ static void take_parts(struct taken *taken, const struct extract *extract, const
     char stem[TRACE_ROOM], pattern[TRACE_ROOM + 8], own[32], its[32];
     struct stat about;
     glob_t found;
-    const char *extension = strstr(strrchr(path, '/') ? strrchr(path, '/') : path, ".json");
+    const char *extension = cs_trace_extension(path);
     if (!extension || !time_base(newest, own)) return;
-    while (strstr(extension + 1, ".json")) extension = strstr(extension + 1, ".json");
     snprintf(stem, sizeof stem, "%.*s", (int)(extension - path), path);
     snprintf(pattern, sizeof pattern, "%s.[0-9]*%s", stem, extension);
     if (glob(pattern, GLOB_NOSORT, NULL, &found)) return;

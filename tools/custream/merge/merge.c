@@ -106,9 +106,9 @@ void merge_usage(void)
 {
     puts("usage: custream merge -o OUT [OPTION...] FILE...\n\n"
          "Puts the traces of several ranks or processes, or the parts of one trace, into one timeline.\n"
-         "FILE is a trace (.json or .json.gz). Each process keeps its own groups, such as \"rank 3, host\"\n"
+         "FILE is a trace (.json, .pftrace). Each process keeps its own groups, such as \"rank 3, host\"\n"
          "and \"rank 3, GPU 1\". Times are those of the wall clock in each file. OUT is a new file or an\n"
-         "earlier trace. If its name ends in .gz it is compressed. If merging fails, OUT does not change.\n\n"
+         "earlier trace. Its name says its format. If merging fails, OUT does not change.\n\n"
          "  -o, --output=OUT   the merged trace\n"
          "  --align=clock      align by baseTimeNanoseconds (the default); a file without it is refused\n"
          "  --align=start      each process begins at 0\n"

@@ -11,18 +11,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shim/base/options.h"
 #include "shim/base/unpack.h"
+#include "tools/custream/convert/rows.h"
 #include "tools/custream/report/output.h"
 
-static const char NAME[] = "custream merge";
+static const char *NAME = "custream merge";
 
 /* What goes away if the process ends too early. */
-static const char *volatile unfinished, *volatile placeholder;
+static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 
 static void tidy(void)
 {
     if (unfinished) unlink(unfinished);
+    if (spooled) unlink(spooled);
     if (placeholder) unlink(placeholder);
 }
 
@@ -66,12 +69,13 @@ static bool is_input(const struct out *out, char *const *inputs, size_t count)
     return false;
 }
 
-static bool temporary_open(struct out *out)
+/* `end`: of its name. Text that is to become packets is not packed. */
+static bool temporary_open(struct out *out, const char *end)
 {
     const size_t length = strlen(out->path);
-    const bool packed = length > 3 && !strcmp(out->path + length - 3, ".gz");
+    const bool packed = !out->packets && length > 3 && !strcmp(out->path + length - 3, ".gz");
     struct stat about;
-    snprintf(out->temporary, sizeof out->temporary, "%s.%d.part", out->claim.path, (int)getpid());
+    snprintf(out->temporary, sizeof out->temporary, "%s.%d.%s", out->claim.path, (int)getpid(), end);
     const int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0) return complain(NAME, "%s: cannot be written: %s", out->temporary, strerror(errno)), false;
     unfinished = out->temporary;
@@ -83,17 +87,29 @@ static bool temporary_open(struct out *out)
     return complain(NAME, "%s: cannot be written: out of memory", out->path), false;
 }
 
-bool out_open(struct out *out, const char *path, char *const *inputs, size_t count)
+static bool open_one(struct out *out, const char *path, char *const *inputs, size_t count, bool packets)
 {
     static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
-    *out = (struct out){.path = path};
+    *out = (struct out){.path = path, .packets = packets};
     if (!cs_claim(&out->claim, path, 0, &zlib)) return refused(out);
     if (out->claim.made) placeholder = out->claim.path;
     signals_tidy();
-    if (!is_input(out, inputs, count) && temporary_open(out)) return true;
+    if (!is_input(out, inputs, count) && temporary_open(out, "part")) return true;
     cs_claim_drop(&out->claim);
     placeholder = NULL;
     return false;
+}
+
+bool out_open(struct out *out, const char *path, char *const *inputs, size_t count)
+{
+    const char *extension = cs_trace_extension(path);
+    return open_one(out, path, inputs, count, extension && cs_trace_extension_is_packets(extension));
+}
+
+bool out_open_as_is(const char *command, struct out *out, const char *path, char *const *inputs, size_t count)
+{
+    NAME = command;
+    return open_one(out, path, inputs, count, false);
 }
 
 void out_put(void *of, const char *text, size_t length)
@@ -119,12 +135,46 @@ void out_print(struct out *out, const char *format, ...)
     else out_put(out, text, (size_t)length);
 }
 
-/* The last of what is written may fail too. */
-static bool finish(struct out *out)
+static void closed(struct out *out)
 {
     errno = 0;
     if (gzclose(out->file) != Z_OK && !out->failed) out->failed = true, out->error = errno;
-    if (out->failed) return complain(NAME, "%s: cannot be written: %s", out->path, out->error ? strerror(out->error) : "write error"), false;
+}
+
+static bool write_failed(const struct out *out)
+{
+    complain(NAME, "%s: cannot be written: %s", out->path, out->error ? strerror(out->error) : "write error");
+    return false;
+}
+
+/* The text that was put becomes packets, in a file of their own. */
+static bool become_packets(struct out *out)
+{
+    static char text[sizeof out->temporary];
+    char error[256];
+    closed(out);
+    if (out->failed) return write_failed(out);
+    snprintf(text, sizeof text, "%s", out->temporary);
+    spooled = text;
+    out->packets = false;
+    bool good = temporary_open(out, "packets");
+    if (good && rows_convert(text, true, out_put, out, error) == SOURCE_BROKEN) {
+        complain(NAME, "%s: %s", out->path, error);
+        gzclose(out->file);
+        unlink(out->temporary);
+        good = false;
+    }
+    unlink(text);
+    spooled = NULL;
+    return good;
+}
+
+/* The last of what is written may fail too. */
+static bool finish(struct out *out)
+{
+    if (out->packets && !become_packets(out)) return false;
+    closed(out);
+    if (out->failed) return write_failed(out);
     if (!cs_claim_stands(&out->claim)) return complain(NAME, "%s: another file has come to this name meanwhile, which stays", out->path), false;
     if (!rename(out->temporary, out->claim.path)) return true;
     return complain(NAME, "%s: cannot be written: %s", out->path, strerror(errno)), false;

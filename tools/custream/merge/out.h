@@ -15,6 +15,7 @@ struct out {
     const char *path;
     struct cs_claim claim;
     char temporary[PATH_MAX + 32];
+    bool packets; /* what is put becomes them when all of it is there (convert/rows.h) */
     gzFile file;
     bool failed;
     int error; /* errno of that */
@@ -22,6 +23,8 @@ struct out {
 
 /* False: the complaint was printed. Takes a new file, an empty one or an earlier trace, as the library does, and nothing of `inputs`. */
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count);
+/* The same for another command, whose complaints these are, and which puts what the file is to hold; else JSON is put, whatever the path asks for. */
+bool out_open_as_is(const char *command, struct out *out, const char *path, char *const *inputs, size_t count);
 void out_put(void *out, const char *text, size_t length);
 void out_text(struct out *out, const char *text);
 void out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -253,7 +253,7 @@ static int open_files(const struct request *request, struct busy *busy)
 void open_usage(void)
 {
     puts("usage: custream open [OPTION...] FILE...\n\n"
-         "Opens a trace (.json or .json.gz) in Perfetto, with the busiest streams pinned on top. Several files are merged\n"
+         "Opens a trace (.json, .pftrace) in Perfetto, with the busiest streams pinned on top. Several files are merged\n"
          "first, as by 'custream merge'. The trace is not uploaded: a web server on 127.0.0.1 hands it to your browser,\n"
          "once, and then ends. Without a browser on this machine it prints the link, and the ssh line to open it from\n"
          "another one.\n\n"

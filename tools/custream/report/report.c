@@ -102,7 +102,7 @@ void report_usage(void)
 {
     puts("usage: custream report [OPTION...] FILE...\n\n"
          "Says why the GPU was idle, what that costs, and what to change. Then come tables of streams,\n"
-         "kernels, copies, calls and ranges. FILE is a trace (.json or .json.gz). Several files are the\n"
+         "kernels, copies, calls and ranges. FILE is a trace (.json, .pftrace). Several files are the\n"
          "parts of one run.\n\n"
          "  --json[=FILE]        write JSON to standard output or to FILE\n"
          "  --csv[=FILE]         write CSV to standard output or to FILE\n"

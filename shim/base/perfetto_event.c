@@ -1,0 +1,286 @@
+/*
+ * Events and their arguments (perfetto.h). An event is written in place; what it is the first to tell goes in front of it when it is closed.
+ */
+#include "shim/base/perfetto_inside.h"
+
+static struct cs_pf_text shown(const struct cs_pf_text *text)
+{
+    if (!text->text_of) return *text;
+    const char *is = text->text_of(text->number);
+    return (struct cs_pf_text){is, strnlen(is, CS_PF_TEXT_MAX), 0, NULL, NULL};
+}
+
+/* --- an event's frame --- */
+
+/* Since the one before, of the same sequence; one that is earlier has its own clock. */
+static char *put_time(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
+{
+    if (ns < pf->last_ns[sequence] || pf->plain) return cs_pf_uint(cs_pf_uint(at, CS_PF_CLOCK_ID, CS_PF_CLOCK_BOOT), CS_PF_TIMESTAMP, ns);
+    at = cs_pf_uint(at, CS_PF_TIMESTAMP, ns - pf->last_ns[sequence]);
+    pf->last_ns[sequence] = ns;
+    return at;
+}
+
+static char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
+{
+    pf->packet = cs_pf_nest(at, CS_PF_PACKET);
+    pf->sequence = sequence;
+    pf->args = NULL;
+    pf->ends = pf->bare = false;
+    pf->flow_field = 0;
+    pf->side_used = 0;
+    at = cs_pf_uint(put_time(pf, pf->packet, sequence, ns), CS_PF_SEQUENCE, sequence);
+    return pf->event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
+}
+
+/* The category of an event may be empty: none. */
+static char *put_names(struct cs_pf *pf, char *at, unsigned sequence, const struct cs_pf_text *category, const struct cs_pf_text *name)
+{
+    const bool some = category->length;
+    cs_u32 number = some ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, sequence, category) : 0;
+    if (number) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, number);
+    else if (some) at = cs_pf_put_text(at, CS_PF_CATEGORY, category->text, category->length);
+    number = cs_pf_learn(pf, CS_PF_KNOWS_NAME, sequence, name);
+    if (number) return cs_pf_uint(at, CS_PF_NAME_IID, number);
+    const struct cs_pf_text text = shown(name);
+    return cs_pf_put_text(at, CS_PF_NAME, text.text, text.length);
+}
+
+static unsigned sequence_of(const struct cs_pf *pf, cs_u32 pid) { return pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST; }
+
+char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+{
+    const unsigned sequence = sequence_of(pf, pid);
+    pf->track = cs_pf_thread_track(pf, pid, tid);
+    at = cs_pf_uint(event_begin(pf, at, sequence, from_ns), CS_PF_TYPE, CS_PF_BEGIN);
+    at = put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track), sequence, &category, &name);
+    pf->ends = true;
+    pf->end_ns = to_ns;
+    return at;
+}
+
+static char *end_of_slice(struct cs_pf *pf, char *at)
+{
+    const unsigned sequence = pf->sequence == CS_PF_GPU ? CS_PF_GPU_ENDS : CS_PF_HOST_ENDS;
+    char *packet = cs_pf_nest(at, CS_PF_PACKET), *event;
+    at = cs_pf_uint(put_time(pf, packet, sequence, pf->end_ns), CS_PF_SEQUENCE, sequence);
+    event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
+    at = cs_pf_uint(cs_pf_uint(event, CS_PF_TYPE, CS_PF_END), CS_PF_TRACK_UUID, pf->track);
+    return cs_pf_nested(packet, cs_pf_nested(event, at));
+}
+
+char *cs_pf_close(struct cs_pf *pf, char *at)
+{
+    if (!pf->packet) return at; /* a counter: each of its values is an event */
+    char *start = pf->packet - 2;
+    if (pf->args) at = cs_pf_nested(pf->args, at);
+    memcpy(at, pf->side, pf->side_used);
+    at += pf->side_used;
+    if (pf->flow_field) at = cs_pf_uint(at, pf->flow_field, pf->flow);
+    at = cs_pf_nested(pf->event, at);
+    if (pf->bare) at = cs_pf_uint(at, CS_PF_SEQUENCE_FLAGS, CS_PF_SAYS_BARE);
+    at = cs_pf_nested(pf->packet, at);
+    if (pf->ends) at = end_of_slice(pf, at);
+    pf->packet = NULL;
+    if (!pf->news_used) return at;
+    memmove(start + pf->news_used, start, (size_t)(at - start));
+    memcpy(start, pf->news, pf->news_used);
+    at += pf->news_used;
+    pf->news_used = 0;
+    return at;
+}
+
+void cs_pf_flow(struct cs_pf *pf, cs_u64 id, bool ends)
+{
+    pf->flow = id;
+    pf->flow_field = ends ? CS_PF_FLOW_ENDS : CS_PF_FLOW; /* the older fields: newer ones take eight bytes a number */
+}
+
+static char *legacy_begin(struct cs_pf *pf, char *at, char phase, struct cs_pf_text *category, struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, char **legacy)
+{
+    pf->track = cs_pf_thread_track(pf, pid, tid);
+    at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TRACK_UUID, pf->track);
+    at = put_names(pf, at, CS_PF_OTHER, category, name);
+    *legacy = cs_pf_nest(at, CS_PF_LEGACY);
+    return cs_pf_uint(*legacy, CS_PF_PHASE, (cs_u64)phase);
+}
+
+char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u64 id)
+{
+    char *legacy;
+    const bool arrow = phase == 's' || phase == 'f';
+    at = legacy_begin(pf, at, phase, &category, &name, pid, tid, ns, &legacy);
+    at = cs_pf_uint(at, arrow ? CS_PF_UNSCOPED_ID : CS_PF_LOCAL_ID, id);
+    if (phase == 'f') at = cs_pf_uint(at, CS_PF_BIND_ENCLOSING, 1);
+    return cs_pf_nested(legacy, at);
+}
+
+char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
+{
+    enum { SCOPE_PROCESS = 2 };
+    char *legacy;
+    if (of_process) {
+        at = legacy_begin(pf, at, 'i', &category, &name, pid, tid, ns, &legacy);
+        return cs_pf_nested(legacy, cs_pf_uint(at, CS_PF_INSTANT_SCOPE, SCOPE_PROCESS));
+    }
+    pf->track = cs_pf_thread_track(pf, pid, tid);
+    at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TYPE, CS_PF_INSTANT);
+    return put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track), CS_PF_OTHER, &category, &name);
+}
+
+char *cs_pf_counter(struct cs_pf *pf, char *at, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
+{
+    const struct cs_pf_text text = shown(&name);
+    pf->packet = NULL;
+    pf->counter.ns = ns;
+    pf->counter.pid = pid;
+    pf->counter.tid = tid;
+    pf->counter.values = 0;
+    pf->counter.length = text.length < sizeof pf->counter.name ? text.length : sizeof pf->counter.name;
+    memcpy(pf->counter.name, text.text, pf->counter.length);
+    return at;
+}
+
+/* One value is one event. Those that belong to the one before have a category that says so. */
+static char *counter_value(struct cs_pf *pf, char *at, bool is_integer, cs_i64 integer, double number)
+{
+    static const struct cs_pf_text more = {"+", 1, 0, NULL, NULL};
+    const unsigned sequence = pf->counter.pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST;
+    const cs_u64 track = cs_pf_counter_track(pf);
+    at = cs_pf_uint(event_begin(pf, at, sequence, pf->counter.ns), CS_PF_TYPE, CS_PF_COUNTER);
+    at = cs_pf_uint(at, CS_PF_TRACK_UUID, track);
+    const cs_u32 category = pf->counter.values++ ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, sequence, &more) : 0;
+    if (category) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, category);
+    else if (pf->counter.values > 1) at = cs_pf_put_text(at, CS_PF_CATEGORY, more.text, more.length);
+    at = is_integer ? cs_pf_uint(at, CS_PF_COUNTER_VALUE, (cs_u64)integer) : cs_pf_double(at, CS_PF_COUNTER_DOUBLE, number);
+    return cs_pf_close(pf, at);
+}
+
+/* --- arguments --- */
+
+static cs_u32 field_number(struct cs_pf *pf, unsigned type)
+{
+    const struct cs_pf_text key = {pf->key, pf->key_length, 0, NULL, pf->key_kept};
+    return cs_pf_learn(pf, CS_PF_KNOWS_FIELD, type, &key);
+}
+
+/* A field of the message of arguments: where its value goes, or NULL: it cannot be told. */
+static char *field(struct cs_pf *pf, char *at, unsigned type, unsigned wire)
+{
+    const cs_u32 number = field_number(pf, type);
+    if (!number) return NULL;
+    if (!pf->args) at = pf->args = cs_pf_nest(at, CS_PF_ARGS);
+    return cs_pf_tag(at, number, wire);
+}
+
+/* A DebugAnnotation, for what has no type that fields have; it waits until the fields are written. */
+struct note {
+    char *start;
+};
+
+static char *note_begin(struct cs_pf *pf, struct note *note, size_t room)
+{
+    const struct cs_pf_text key = {pf->key, pf->key_length, 0, NULL, NULL};
+    if (pf->side_used + room + 3 * pf->key_length + 64 > sizeof pf->side) return NULL;
+    note->start = cs_pf_nest(pf->side + pf->side_used, CS_PF_ANNOTATION);
+    const cs_u32 number = cs_pf_learn(pf, CS_PF_KNOWS_KEY, pf->sequence, &key);
+    return number ? cs_pf_uint(note->start, CS_PF_NOTE_NAME_IID, number) : cs_pf_put_text(note->start, CS_PF_NOTE_NAME, key.text, key.length);
+}
+
+static void note_end(struct cs_pf *pf, struct note *note, char *at) { pf->side_used = (size_t)(cs_pf_nested(note->start, at) - pf->side); }
+
+static void note_uint(struct cs_pf *pf, unsigned kind, cs_u64 n)
+{
+    struct note note;
+    char *at = note_begin(pf, &note, 16);
+    if (at) note_end(pf, &note, cs_pf_uint(at, kind, n));
+}
+
+static void note_text(struct cs_pf *pf, unsigned kind, const char *text, size_t n)
+{
+    struct note note;
+    char *at = note_begin(pf, &note, 3 * n + 16);
+    if (at) note_end(pf, &note, cs_pf_put_text(at, kind, text, n));
+}
+
+char *cs_pf_value_uint(struct cs_pf *pf, char *at, cs_u64 n)
+{
+    if (!pf->packet) return counter_value(pf, at, n <= INT64_MAX, (cs_i64)n, (double)n);
+    char *to = field(pf, at, CS_PF_FIELD_UINT, CS_WIRE_VARINT);
+    if (to) return cs_pf_varint(to, n);
+    note_uint(pf, CS_PF_NOTE_UINT, n);
+    return at;
+}
+
+char *cs_pf_value_int(struct cs_pf *pf, char *at, cs_i64 n)
+{
+    if (!pf->packet) return counter_value(pf, at, true, n, 0);
+    char *to = field(pf, at, CS_PF_FIELD_SINT, CS_WIRE_VARINT);
+    if (to) return cs_pf_varint(to, cs_pf_zigzag(n));
+    note_uint(pf, CS_PF_NOTE_INT, (cs_u64)n);
+    return at;
+}
+
+char *cs_pf_value_double(struct cs_pf *pf, char *at, double number)
+{
+    struct note note;
+    if (!pf->packet) return counter_value(pf, at, false, 0, number);
+    char *to = field(pf, at, CS_PF_FIELD_DOUBLE, CS_WIRE_64);
+    if (to) return (char *)memcpy(to, &number, 8) + 8;
+    if ((to = note_begin(pf, &note, 16))) note_end(pf, &note, cs_pf_double(to, CS_PF_NOTE_DOUBLE, number));
+    return at;
+}
+
+char *cs_pf_value_bool(struct cs_pf *pf, char *at, bool yes)
+{
+    char *to = field(pf, at, CS_PF_FIELD_BOOL, CS_WIRE_VARINT);
+    if (to) return cs_pf_varint(to, yes);
+    note_uint(pf, CS_PF_NOTE_BOOL, yes);
+    return at;
+}
+
+char *cs_pf_value_pointer(struct cs_pf *pf, char *at, cs_u64 n)
+{
+    note_uint(pf, CS_PF_NOTE_POINTER, n);
+    return at;
+}
+
+char *cs_pf_value_word(struct cs_pf *pf, char *at, struct cs_pf_text text)
+{
+    const cs_u32 word = cs_pf_learn(pf, CS_PF_KNOWS_WORD, 0, &text);
+    char *to = word ? field(pf, at, CS_PF_FIELD_ENUM, CS_WIRE_VARINT) : NULL;
+    if (to) return cs_pf_varint(to, word);
+    text = shown(&text);
+    return cs_pf_value_text(pf, at, text.text, text.length);
+}
+
+char *cs_pf_value_text(struct cs_pf *pf, char *at, const char *text, size_t n)
+{
+    const cs_u32 number = field_number(pf, CS_PF_FIELD_STRING);
+    if (!number) return note_text(pf, CS_PF_NOTE_STRING, text, n), at;
+    if (!pf->args) at = pf->args = cs_pf_nest(at, CS_PF_ARGS);
+    return cs_pf_put_text(at, number, text, n);
+}
+
+char *cs_pf_value_uints(struct cs_pf *pf, char *at, const cs_u32 *numbers, size_t n)
+{
+    struct note note;
+    char *to = field(pf, at, CS_PF_FIELD_UINT | CS_PF_LIST, CS_WIRE_BYTES), *start = to ? to + 1 : NULL;
+    if (start) {
+        for (to = start; n; n--) to = cs_pf_varint(to, *numbers++);
+        return cs_pf_nested(start, to);
+    }
+    if (!(to = note_begin(pf, &note, 12 * n))) return at;
+    for (; n; n--) {
+        start = cs_pf_nest(to, CS_PF_NOTE_ARRAY);
+        to = cs_pf_nested(start, cs_pf_uint(start, CS_PF_NOTE_UINT, *numbers++));
+    }
+    note_end(pf, &note, to);
+    return at;
+}
+
+char *cs_pf_value_json(struct cs_pf *pf, char *at, const char *json, size_t n)
+{
+    note_text(pf, CS_PF_NOTE_JSON, json, n);
+    return at;
+}

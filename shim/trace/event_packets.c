@@ -1,0 +1,163 @@
+#include "shim/trace/event_packets.h"
+
+#include <stdio.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/memory.h"
+#include "shim/out/path.h"
+#include "shim/trace/demangle.h"
+#include "shim/trace/event.h"
+#include "shim/trace/lanes.h"
+
+bool cs_packets;
+
+static struct cs_pf pf;
+static char *trailer; /* where the text of the trailer begins, while it is made */
+CS_TABLE_AT(TRACE, told, pf.entries, CS_PF_ENTRIES);
+
+void cs_packets_choose(void) { cs_packets = cs_path_is_packets(cs_output_path()); }
+
+char *cs_packets_begin(char *header, char *at)
+{
+    cs_pf_begin(&pf, CS_GPU_PIDS);
+    return cs_pf_head(&pf, header, (size_t)(at - header), cs_clock_wall_base_ns());
+}
+
+void cs_packets_trailer(bool is) { pf.plain = is; }
+char *cs_packets_end(char *at) { return trailer = cs_pf_tail(at), cs_put_literal(trailer, "]"); }
+void cs_packets_trailer_ends(char *end) { cs_pf_tail_ends(trailer, end); }
+
+/* --- texts --- */
+
+static const char *kernel_text(cs_u64 name) { return cs_kernel_text((cs_name)name, false); }
+static const char *kernel_brief(cs_u64 name) { return cs_kernel_text((cs_name)name, true); }
+
+static struct cs_pf_text text_of(const char *text, size_t n) { return (struct cs_pf_text){text, n, 0, NULL, NULL}; }
+static struct cs_pf_text ours(const char *text) { return text_of(text, strlen(text)); }
+
+/* Categories and most keys are constants: one is known by where it stands. Two that would have one place take turns. */
+static struct constant {
+    const char *text;
+    size_t length;
+    struct cs_pf_key kept;
+} constants[512];
+
+static struct constant *constant_of(const char *text)
+{
+    struct constant *constant = &constants[((uintptr_t)text * 0x9e3779b97f4a7c15u >> 32) % CS_COUNT(constants)];
+    if (constant->text != text) *constant = (struct constant){text, strlen(text), {0}};
+    return constant;
+}
+
+static struct cs_pf_text category_text(const char *category)
+{
+    struct constant *constant = constant_of(category);
+    return (struct cs_pf_text){category, constant->length, 0, NULL, &constant->kept};
+}
+
+static struct cs_pf_text title_text(struct cs_title title)
+{
+    if (!title.text) return (struct cs_pf_text){NULL, 0, title.kernel, kernel_text, NULL};
+    return title.max ? text_of(title.text, strnlen(title.text, title.max)) : ours(title.text);
+}
+
+/* --- events --- */
+
+char *cs_packets_slice(char *at, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 from_ns, cs_u64 to_ns)
+{
+    return cs_pf_slice(&pf, at, category_text(category), title_text(title), lane.pid, lane.tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
+}
+
+char *cs_packets_slice_made(char *at, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+{
+    const struct cs_pf_text name = {head->name, strlen(head->name), 0, NULL, &head->kept};
+    return cs_pf_slice(&pf, at, category_text(head->category), name, head->pid, tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
+}
+
+char *cs_packets_instant(char *at, bool of_process, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)
+{
+    return cs_pf_instant(&pf, at, of_process, category_text(category), title_text(title), lane.pid, lane.tid, ns);
+}
+
+char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, cs_u64 ns)
+{
+    return cs_pf_counter(&pf, at, title_text(title), lane.pid, lane.tid, ns);
+}
+
+char *cs_packets_legacy(char *at, char phase, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns, cs_u64 id)
+{
+    return cs_pf_legacy(&pf, at, phase, category_text(category), title_text(title), lane.pid, lane.tid, ns, id);
+}
+
+/* A name, which may be followed by numbers that belong to it: written when it is closed. */
+static struct {
+    bool open, of_process;
+    cs_u32 pid, tid;
+    const char *name;
+    size_t length, more_length;
+    char more[256]; /* the numbers, as members of JSON */
+} naming;
+
+static char *naming_ends(char *at)
+{
+    naming.open = false;
+    if (naming.of_process) return cs_pf_process(&pf, at, naming.pid, naming.tid, naming.name, naming.length, NULL, 0, NULL);
+    return cs_pf_thread(&pf, at, naming.pid, naming.tid, naming.name, naming.length, naming.more, naming.more_length, NULL);
+}
+
+static void naming_adds(cs_u64 n)
+{
+    const size_t room = sizeof naming.more - naming.more_length;
+    const int done = snprintf(naming.more + naming.more_length, room, "%s\"%.*s\":%llu", naming.more_length ? "," : "", (int)pf.key_length, pf.key,
+                              (unsigned long long)n);
+    if (done > 0 && (size_t)done < room) naming.more_length += (size_t)done;
+}
+
+char *cs_packets_close(char *at) { return naming.open ? naming_ends(at) : cs_pf_close(&pf, at); }
+char *cs_packets_close_bound(char *at, bool ends, cs_u64 id) { return cs_pf_flow(&pf, id, ends), cs_pf_close(&pf, at); }
+char *cs_packets_close_bare(char *at) { return cs_pf_bare(&pf), cs_pf_close(&pf, at); }
+
+/* --- names --- */
+
+char *cs_packets_name(char *at, bool of_process, struct cs_lane lane, const char *name, size_t max)
+{
+    naming = (__typeof__(naming)){.open = true, .of_process = of_process, .pid = lane.pid, .tid = lane.tid, .name = name, .length = strnlen(name, max)};
+    return at;
+}
+
+char *cs_packets_order(char *at, bool of_process, struct cs_lane lane, cs_u32 order)
+{
+    const cs_i64 place = order;
+    return of_process ? cs_pf_process(&pf, at, lane.pid, lane.tid, NULL, 0, NULL, 0, &place) : cs_pf_thread(&pf, at, lane.pid, lane.tid, NULL, 0, NULL, 0, &place);
+}
+
+char *cs_packets_label(char *at, struct cs_lane lane, const char *label, size_t max)
+{
+    return cs_pf_process(&pf, at, lane.pid, lane.tid, NULL, 0, label, strnlen(label, max), NULL);
+}
+
+/* --- arguments --- */
+
+char *cs_packets_key(char *at, const char *key, size_t n, bool constant)
+{
+    return cs_pf_key(&pf, key, n, constant ? &constant_of(key)->kept : NULL), at;
+}
+
+char *cs_packets_uint(char *at, cs_u64 n)
+{
+    if (CS_LIKELY(!naming.open)) return cs_pf_value_uint(&pf, at, n);
+    return naming_adds(n), at;
+}
+
+char *cs_packets_int(char *at, cs_i64 n) { return cs_pf_value_int(&pf, at, n); }
+char *cs_packets_hex(char *at, cs_u64 n) { return cs_pf_value_pointer(&pf, at, n); }
+char *cs_packets_us(char *at, cs_u64 ns) { return cs_pf_value_double(&pf, at, (double)ns / 1000); }
+char *cs_packets_double(char *at, double number) { return cs_pf_value_double(&pf, at, number); }
+char *cs_packets_bool(char *at, bool yes) { return cs_pf_value_bool(&pf, at, yes); }
+char *cs_packets_word(char *at, const char *word) { return cs_pf_value_word(&pf, at, ours(word)); }
+char *cs_packets_text(char *at, const char *text, size_t max) { return cs_pf_value_text(&pf, at, text, strnlen(text, max)); }
+char *cs_packets_kernel(char *at, cs_name kernel, bool brief)
+{
+    return cs_pf_value_word(&pf, at, (struct cs_pf_text){NULL, 0, kernel, brief ? kernel_brief : kernel_text, NULL});
+}
+char *cs_packets_uints(char *at, const cs_u32 *numbers, size_t n) { return cs_pf_value_uints(&pf, at, numbers, n); }

@@ -1,0 +1,10 @@
+/* A whole trace in one of the two formats, from either. */
+#ifndef CS_CONVERT_ROWS_H
+#define CS_CONVERT_ROWS_H
+
+#include "tools/custream/merge/source.h"
+
+/* SOURCE_CUT: what is before the cut is written, with an end. SOURCE_BROKEN: `error` says why; what was written is no trace. */
+enum source_end rows_convert(const char *from, bool packets, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
+
+#endif

@@ -1,0 +1,423 @@
+#include "tools/custream/pftrace_inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/json.h"
+#include "tools/custream/command.h"
+
+/* --- the wire --- */
+
+bool varint_next(struct message *message, uint64_t *value)
+{
+    *value = 0;
+    for (unsigned shift = 0; message->at < message->end && shift < 70; shift += 7) {
+        const unsigned char byte = *message->at++;
+        if (shift < 64) *value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) return true;
+    }
+    return false;
+}
+
+static bool fixed_next(struct message *message, size_t n, uint64_t *value)
+{
+    *value = 0;
+    if ((size_t)(message->end - message->at) < n) return false;
+    memcpy(value, message->at, n);
+    message->at += n;
+    return true;
+}
+
+bool field_next(struct message *message, struct field *field)
+{
+    uint64_t tag;
+    if (message->at >= message->end || !varint_next(message, &tag)) return false;
+    field->number = (unsigned)(tag >> 3);
+    field->wire = (unsigned)tag & 7;
+    switch (field->wire) {
+    case CS_WIRE_VARINT: return varint_next(message, &field->value);
+    case CS_WIRE_64: return fixed_next(message, 8, &field->value);
+    case CS_WIRE_32: return fixed_next(message, 4, &field->value);
+    case CS_WIRE_BYTES:
+        if (!varint_next(message, &field->value) || field->value > (uint64_t)(message->end - message->at)) return false;
+        field->message = (struct message){message->at, message->at + field->value};
+        message->at += field->value;
+        return true;
+    default: return false;
+    }
+}
+
+/* --- text --- */
+
+char *rope_room(struct rope *text, size_t n)
+{
+    if (text->capacity - text->length < n) {
+        size_t capacity = text->capacity ? text->capacity : 256;
+        while (capacity - text->length < n) capacity *= 2;
+        text->at = realloc(text->at, capacity);
+        if (!text->at) out_of_memory();
+        text->capacity = capacity;
+    }
+    return text->at + text->length;
+}
+
+void rope_put(struct rope *text, const char *bytes, size_t n) { rope_used(text, cs_put(rope_room(text, n), bytes, n)); }
+void rope_uint(struct rope *text, uint64_t n) { rope_used(text, cs_put_uint(rope_room(text, 24), n)); }
+void rope_int(struct rope *text, int64_t n) { rope_used(text, cs_put_int(rope_room(text, 24), n)); }
+void rope_us(struct rope *text, uint64_t ns) { rope_used(text, cs_put_us(rope_room(text, 24), ns)); }
+
+void rope_print(struct rope *text, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    rope_put(text, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* So that it is read back as the same number, and as one that need not be whole. */
+void rope_double(struct rope *text, double number)
+{
+    char digits[64];
+    if (!__builtin_isfinite(number)) {
+        rope_print(text, "\"%s\"", __builtin_isnan(number) ? "NaN" : number < 0 ? "-Infinity" : "Infinity");
+        return;
+    }
+    snprintf(digits, sizeof digits, "%.15g", number);
+    if (strtod(digits, NULL) != number) snprintf(digits, sizeof digits, "%.17g", number);
+    rope_print(text, strpbrk(digits, ".e") ? "%s" : "%s.0", digits);
+}
+
+void rope_quoted(struct rope *text, struct message string)
+{
+    const size_t n = (size_t)(string.end - string.at);
+    rope_used(text, cs_put_string(rope_room(text, 6 * n + 2), (const char *)string.at, n));
+}
+
+/* --- numbers that stand for something --- */
+
+static size_t place_of(const struct map *map, uint64_t key)
+{
+    size_t i = (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (map->capacity - 1);
+    while (map->entries[i].value && map->entries[i].key != key) i = (i + 1) & (map->capacity - 1);
+    return i;
+}
+
+void *map_get(const struct map *map, uint64_t key) { return map->capacity ? map->entries[place_of(map, key)].value : NULL; }
+
+void **map_put(struct map *map, uint64_t key)
+{
+    if (map->count * 2 >= map->capacity) {
+        struct map grown = {.capacity = map->capacity ? 2 * map->capacity : 64};
+        grown.entries = calloc(grown.capacity, sizeof *grown.entries);
+        if (!grown.entries) out_of_memory();
+        for (size_t i = 0; i < map->capacity; i++)
+            if (map->entries[i].value) *map_put(&grown, map->entries[i].key) = map->entries[i].value;
+        free(map->entries);
+        *map = grown;
+    }
+    struct map_entry *entry = &map->entries[place_of(map, key)];
+    map->count += !entry->value; /* the caller gives it one */
+    entry->key = key;
+    return &entry->value;
+}
+
+void map_free(struct map *map, void (*free_value)(void *))
+{
+    for (size_t i = 0; i < map->capacity; i++)
+        if (map->entries[i].value) free_value(map->entries[i].value);
+    free(map->entries);
+    *map = (struct map){0};
+}
+
+struct string *string_new(struct message message)
+{
+    const size_t n = (size_t)(message.end - message.at);
+    struct string *s = malloc(sizeof *s + n + 1);
+    if (!s) out_of_memory();
+    s->length = n;
+    memcpy(s->text, message.at, n);
+    s->text[n] = 0;
+    return s;
+}
+
+/* --- sequences --- */
+
+static struct sequence *sequence_of(struct pftrace *p, uint64_t number)
+{
+    struct sequence *sequence = map_get(&p->sequences, number);
+    if (sequence) return sequence;
+    if (!(sequence = calloc(1, sizeof *sequence))) out_of_memory();
+    return *map_put(&p->sequences, number) = sequence;
+}
+
+static void texts_free(struct sequence *sequence)
+{
+    for (int i = 0; i < TEXTS; i++) map_free(&sequence->texts[i], free);
+}
+
+static void sequence_free(void *value)
+{
+    texts_free(value);
+    map_free(&((struct sequence *)value)->clocks, free);
+    free(value);
+}
+
+static void interned_read(struct sequence *sequence, struct message interned)
+{
+    struct field field, part;
+    while (field_next(&interned, &field)) {
+        const int kind = field.number == CS_PF_INTERNED_CATEGORY ? TEXT_CATEGORY : field.number == CS_PF_INTERNED_NAME ? TEXT_NAME
+                         : field.number == CS_PF_INTERNED_KEY    ? TEXT_KEY      : field.number == CS_PF_INTERNED_STRING ? TEXT_STRING : TEXTS;
+        struct message entry = field.message, text = {0};
+        uint64_t number = 0;
+        if (kind == TEXTS || field.wire != CS_WIRE_BYTES) continue;
+        while (field_next(&entry, &part))
+            if (part.number == 1) number = part.value;
+            else if (part.number == 2) text = part.message;
+        void **place = map_put(&sequence->texts[kind], number);
+        if (*place) free(*place);
+        *place = string_new(text);
+    }
+}
+
+/* --- clocks --- */
+
+static struct map *clocks_of(struct pftrace *p, struct sequence *sequence, uint64_t id) { return id >= 64 && id < 128 ? &sequence->clocks : &p->clocks; }
+
+static void snapshot_read(struct pftrace *p, struct sequence *sequence, struct message snapshot)
+{
+    struct clock clocks[32];
+    uint64_t ids[32], boot = 0;
+    size_t count = 0;
+    struct field field, part;
+    while (field_next(&snapshot, &field) && count < 32) {
+        if (field.number != 1 || field.wire != CS_WIRE_BYTES) continue;
+        clocks[count] = (struct clock){.unit = 1};
+        ids[count] = 0;
+        while (field_next(&field.message, &part)) {
+            if (part.number == 1) ids[count] = part.value;
+            if (part.number == 2) clocks[count].at = part.value;
+            if (part.number == 3) clocks[count].steps = part.value;
+            if (part.number == 4 && part.value) clocks[count].unit = part.value;
+        }
+        if (ids[count] == CS_PF_CLOCK_BOOT) boot = clocks[count].at;
+        count++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        void **place = map_put(clocks_of(p, sequence, ids[i]), ids[i]);
+        if (!*place && !(*place = malloc(sizeof(struct clock)))) out_of_memory();
+        clocks[i].boot = boot;
+        *(struct clock *)*place = clocks[i];
+    }
+}
+
+static uint64_t time_of(struct pftrace *p, struct sequence *sequence, uint64_t id, uint64_t at)
+{
+    if (!id) id = sequence->clock ? sequence->clock : CS_PF_CLOCK_BOOT;
+    struct clock *clock = id == CS_PF_CLOCK_BOOT ? NULL : map_get(clocks_of(p, sequence, id), id);
+    if (!clock) return at;
+    if (!clock->steps) return at * clock->unit - clock->at * clock->unit + clock->boot;
+    clock->at += at;
+    clock->boot += at * clock->unit;
+    return clock->boot;
+}
+
+/* --- what stands around the events --- */
+
+static const char before_rows[] = "\"traceEvents\":[\n";
+
+static void head(struct pftrace *p, struct message text)
+{
+    rope_put(&p->out, (const char *)text.at, (size_t)(text.end - text.at));
+    rope_put(&p->out, before_rows, sizeof before_rows - 1);
+    p->headed = true;
+}
+
+/* Of a file that has none of ours. */
+static void head_made(struct pftrace *p)
+{
+    const struct clock *real = map_get(&p->clocks, CS_PF_CLOCK_REAL);
+    rope_print(&p->out, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%llu,\n\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\"},\n",
+                  (unsigned long long)(real && real->at > real->boot ? real->at - real->boot : 0));
+    rope_put(&p->out, before_rows, sizeof before_rows - 1);
+    p->headed = true;
+}
+
+void row_begin(struct pftrace *p)
+{
+    if (!p->headed) head_made(p);
+    if (p->counter_open) rope_literal(&p->out, "}}");
+    if (p->rows) rope_literal(&p->out, ",\n");
+    p->rows = true;
+    p->counter_open = false;
+}
+
+static void rows_end(struct pftrace *p)
+{
+    if (!p->headed) head_made(p);
+    if (p->counter_open) rope_literal(&p->out, "}}");
+    rope_literal(&p->out, "\n");
+    p->counter_open = false;
+    p->ended = true;
+}
+
+/* ChromeEventBundle: texts that stand for the whole file. */
+static void bundle_read(struct pftrace *p, struct message bundle)
+{
+    struct field field, part;
+    while (field_next(&bundle, &field)) {
+        struct message name = {0}, text = {0};
+        if (field.number != 2 || field.wire != CS_WIRE_BYTES) continue;
+        while (field_next(&field.message, &part))
+            if (part.number == 1) name = part.message;
+            else if (part.number == 2) text = part.message;
+        const size_t n = (size_t)(name.end - name.at);
+        if (n == sizeof CS_PF_HEADER - 1 && !memcmp(name.at, CS_PF_HEADER, n) && !p->headed) head(p, text);
+        if (n != sizeof CS_PF_TRAILER - 1 || memcmp(name.at, CS_PF_TRAILER, n) || p->ended) continue;
+        rows_end(p);
+        rope_put(&p->out, (const char *)text.at, (size_t)(text.end - text.at));
+    }
+}
+
+/* --- packets --- */
+
+static void defaults_read(struct sequence *sequence, struct message defaults)
+{
+    struct field field, part;
+    while (field_next(&defaults, &field)) {
+        if (field.number == CS_PF_CLOCK_ID) sequence->clock = field.value;
+        if (field.number != CS_PF_TRACK_EVENT || field.wire != CS_WIRE_BYTES) continue;
+        while (field_next(&field.message, &part))
+            if (part.number == CS_PF_TRACK_UUID) sequence->track = part.value;
+    }
+}
+
+static void packet_read(struct pftrace *p, struct message message)
+{
+    struct packet packet = {0};
+    struct message all = message, snapshot = {0}, defaults = {0}, bundle = {0}, extension = {0};
+    uint64_t number = 0, clock = 0, at = 0;
+    bool timed = false;
+    struct field field;
+    while (field_next(&all, &field)) {
+        const bool bytes = field.wire == CS_WIRE_BYTES;
+        switch (field.number) {
+        case CS_PF_SEQUENCE: number = field.value; break;
+        case CS_PF_SEQUENCE_FLAGS: packet.flags = field.value; break;
+        case CS_PF_CLOCK_ID: clock = field.value; break;
+        case CS_PF_TIMESTAMP: at = field.value, timed = true; break;
+        case CS_PF_TRACK_EVENT: if (bytes) packet.event = field.message; break;
+        case CS_PF_INTERNED: if (bytes) packet.interned = field.message; break;
+        case CS_PF_CLOCK_SNAPSHOT: if (bytes) snapshot = field.message; break;
+        case CS_PF_DEFAULTS: if (bytes) defaults = field.message; break;
+        case CS_PF_TRACK: if (bytes) packet.track = field.message; break;
+        case CS_PF_EXTENSION_DESCRIPTOR: if (bytes) extension = field.message; break;
+        case CS_PF_CHROME_EVENTS: if (bytes) bundle = field.message; break;
+        case CS_PF_RENDER_STAGE: break; /* the same work has a slice */
+        default: p->left_out += bytes; break;
+        }
+    }
+    struct sequence *sequence = packet.sequence = sequence_of(p, number);
+    if (packet.flags & 1) texts_free(sequence);
+    if (defaults.at) defaults_read(sequence, defaults);
+    if (snapshot.at) snapshot_read(p, sequence, snapshot);
+    if (packet.interned.at) interned_read(sequence, packet.interned);
+    if (extension.at) extension_read(p, extension);
+    if (bundle.at) bundle_read(p, bundle);
+    if (timed) packet.ns = time_of(p, sequence, clock, at);
+    if (packet.track.at && !p->ended) track_read(p, packet.track);
+    if (packet.event.at && !p->ended) event_read(p, &packet);
+}
+
+/* --- the file --- */
+
+bool pftrace_is(const char *bytes, size_t n)
+{
+    size_t i = 0;
+    if (!n || bytes[0] != '\n') return false;
+    while (i < n && strchr(" \t\r\n", bytes[i]) && bytes[i]) i++;
+    const char opens = i < n ? bytes[i] : 0;
+    for (i++; i < n && bytes[i] && strchr(" \t\r\n", bytes[i]);) i++;
+    if (opens == '{') return i < n && bytes[i] != '"' && bytes[i] != '}';
+    return n > 2 && opens && opens != '[';
+}
+
+struct pftrace *pftrace_new(void)
+{
+    struct pftrace *p = calloc(1, sizeof *p);
+    if (!p) out_of_memory();
+    return p;
+}
+
+void pftrace_feed(struct pftrace *p, const char *bytes, size_t n)
+{
+    struct message rest;
+    if (p->damaged) return;
+    rope_put(&p->rest, bytes, n);
+    rest = (struct message){(unsigned char *)p->rest.at, (unsigned char *)p->rest.at + p->rest.length};
+    for (;;) {
+        struct message next = rest;
+        struct field field;
+        if (!field_next(&next, &field)) break;
+        if (field.number == CS_PF_PACKET && field.wire == CS_WIRE_BYTES) packet_read(p, field.message);
+        p->read += (uint64_t)(next.at - rest.at);
+        rest = next;
+    }
+    /* What does not begin as a packet does will not become one. */
+    if (rest.at < rest.end && (*rest.at & 7) != CS_WIRE_VARINT && (*rest.at & 7) != CS_WIRE_64 && (*rest.at & 7) != CS_WIRE_BYTES && (*rest.at & 7) != CS_WIRE_32)
+        p->damaged = p->read + 1;
+    p->rest.length = (size_t)(rest.end - rest.at);
+    memmove(p->rest.at, rest.at, p->rest.length);
+}
+
+void pftrace_end(struct pftrace *p)
+{
+    if (!p->ended && p->headed) rows_end(p);
+}
+
+const char *pftrace_text(struct pftrace *p, size_t *n)
+{
+    const struct rope given = p->given;
+    p->given = p->out;
+    p->out = given;
+    p->out.length = 0;
+    *n = p->given.length;
+    return *n ? p->given.at : NULL;
+}
+
+uint64_t pftrace_left_out(const struct pftrace *p) { return p->left_out; }
+uint64_t pftrace_damaged(const struct pftrace *p) { return p->damaged; }
+
+static void track_free(void *value)
+{
+    struct track *track = value;
+    for (size_t i = 0; i < track->open_capacity; i++) free(track->open[i].head.at), free(track->open[i].tail.at);
+    free(track->open);
+    free(track->name);
+    free(track->unit);
+    free(track);
+}
+
+static void argument_free(void *value)
+{
+    free(((struct argument *)value)->name);
+    free(value);
+}
+
+void pftrace_free(struct pftrace *p)
+{
+    if (!p) return;
+    map_free(&p->sequences, sequence_free);
+    map_free(&p->tracks, track_free);
+    map_free(&p->fields, argument_free);
+    map_free(&p->words, free);
+    map_free(&p->clocks, free);
+    free(p->rest.at);
+    free(p->out.at);
+    free(p->given.at);
+    free(p);
+}
