@@ -26,6 +26,21 @@ $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%:
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl -pthread
 
+# The product with wrappers as builds for debugging, sanitizers and coverage have them, where no call becomes a jump: build/tests/O0, build/tests/O1.
+WRAPPERS_O0 := -O0
+WRAPPERS_O1 := -O1 -fno-optimize-sibling-calls
+define SLOW_WRAPPERS
+$(B)/tests/$(1)/wrappers.o: shim/hook/wrappers.c Makefile tests/module.mk $(HEADERS_READY)
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) $$(WRAPPERS_$(1)) -MMD -MP -c $$< -o $$@
+$(B)/tests/$(1)/libcustream_shim.so: $(B)/tests/$(1)/wrappers.o $(filter-out %/hook/wrappers.o,$(SHIM_OBJ)) $(GLIBC_COMPAT) shim/exports.map
+	$$(SHIM_LINK) -Wl,--version-script=shim/exports.map $$(filter-out %.map,$$^) -o $$@
+TEST_PROGRAMS += $(B)/tests/$(1)/libcustream_shim.so
+-include $(B)/tests/$(1)/wrappers.d
+endef
+$(eval $(call SLOW_WRAPPERS,O0))
+$(eval $(call SLOW_WRAPPERS,O1))
+
 # By other compilers, each in a folder of its own: the products, and for aarch64 the programs that run under qemu. Before pytest, whose tests have a time limit.
 PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so
 other-compilers:

@@ -55,18 +55,19 @@ def run_script(build, folder, program, api, shim=False, env=None):
 
 
 @functools.cache
-def wrapper_code(build):
-    """Where the code of the wrappers is in the library, as (first, behind the last) of each function: calls from there are the program's."""
-    symbols = subprocess.run(["nm", "-S", build / "libcustream_shim.so"], check=True, capture_output=True, text=True).stdout
-    found = re.findall(r"^([0-9a-f]+) ([0-9a-f]+) t cs_(?:short|long)_cu\w+", symbols, re.MULTILINE)
-    return sorted((int(at, 16), int(at, 16) + int(size, 16)) for at, size in found)
+def wrapper_code(library):
+    """Where the code of the wrappers is in the library, as (first, behind the last) of its sections: calls from there are the program's."""
+    listing = subprocess.run(["readelf", "-SW", library], check=True, capture_output=True, text=True).stdout
+    found = re.findall(r"\] cs_wrappers\w* +PROGBITS +([0-9a-f]+) [0-9a-f]+ ([0-9a-f]+) .* AX ", listing)
+    assert found, f"{library}: no section of wrappers\n{listing}"
+    return [(int(at, 16), int(at, 16) + int(size, 16)) for at, size in found]
 
 
 def is_asked_by_shim(build, call, caller):
     file, _, place = caller.partition("+")
     if not file.startswith("libcustream_shim") or ":" in file or re.sub("_pt[ds][sz]$", "", call) not in ASKED_BY_SHIM:
         return False
-    return not any(first < int(place, 16) <= behind for first, behind in wrapper_code(build))
+    return not any(first < int(place, 16) <= behind for first, behind in wrapper_code(build / file))
 
 
 def program_journal(lines, build):
