@@ -17,15 +17,6 @@ check:
 	+$(MAKE) -s wheel wheel-aarch64 deb
 	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
-.PHONY: test-programs other-compilers check-layers print-cuda-include mutants
-test-programs: $(TEST_PROGRAMS)
-$(TEST_PROGRAMS): | $(HEADERS_READY)
-
-# Both tables as JSON lines, and a program that makes the first one's calls.
-$(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%: $(B)/obj/tests/%.o
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl -pthread
-
 # The product with wrappers as builds for debugging, sanitizers and coverage have them, where no call becomes a jump: build/tests/O0, build/tests/O1.
 WRAPPERS_O0 := -O0
 WRAPPERS_O1 := -O1 -fno-optimize-sibling-calls
@@ -40,6 +31,15 @@ TEST_PROGRAMS += $(B)/tests/$(1)/libcustream_shim.so
 endef
 $(eval $(call SLOW_WRAPPERS,O0))
 $(eval $(call SLOW_WRAPPERS,O1))
+
+.PHONY: test-programs other-compilers check-layers print-cuda-include mutants
+test-programs: $(TEST_PROGRAMS)
+$(TEST_PROGRAMS): | $(HEADERS_READY)
+
+# Both tables as JSON lines, and a program that makes the first one's calls.
+$(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%: $(B)/obj/tests/%.o
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl -pthread
 
 # By other compilers, each in a folder of its own: the products, and for aarch64 the programs that run under qemu. Before pytest, whose tests have a time limit.
 PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so

@@ -5,6 +5,7 @@
 #include "tests/apps/app.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/prctl.h>
 #include <ucontext.h>
 
