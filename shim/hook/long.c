@@ -97,6 +97,7 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, cons
     way->stream = (CUstream)where;
     way->told = told;
     way->mark = (struct cs_mark){NULL, 0};
+    way->record = NULL;
     way->only_steered = false;
     if (thread) thread->inside = 1;
     if (!way->steered) return entry_point(row->own);
@@ -149,10 +150,10 @@ void cs_long_done(struct cs_long *way, CUresult result, const void *where)
     w->end = way->stamps ? cs_ticks() : 0;
     if (way->stamps && taken(w, row, where, &handle)) {
         const CUresult known = refused(way) ? CUDA_ERROR_INVALID_VALUE : w->result; /* by what the driver has said */
-        w->stream = cs_wrapped_stream(w->thread, handle, w->per_thread, known, w->begin);
+        w->stream = cs_stream_glance(handle) ?: cs_wrapped_stream(w->thread, handle, w->per_thread, known, w->begin);
     }
     if (!way->steered || !w->records) return;
-    if (cs_call_implies((enum cs_call)w->call, CS_PLACED) && cs_audit_on()) cs_audit_site(w->thread, w->caller, way->steer.stream == CU_STREAM_LEGACY);
+    if (cs_audit_on() && cs_call_implies((enum cs_call)w->call, CS_PLACED)) cs_audit_site(w->thread, w->caller, way->steer.stream == CU_STREAM_LEGACY);
     if (cs_steer_mutes(&way->steer, w->stream)) w->call |= CS_CALL_MUTED;
 }
 
@@ -164,12 +165,11 @@ struct cs_record *cs_wrapped_record_shared(struct cs_thread *thread, cs_u16 call
 struct cs_record *cs_long_record(struct cs_long *way)
 {
     const struct cs_wrapped *w = way->wrapped;
-    way->record = w->records ? cs_wrapped_record(w->thread, w->call, w->result, w->stream, w->begin, w->end) : NULL;
-    if (way->record) way->record->mark = way->mark.number;
-    return way->record;
+    if (!w->records) return NULL;
+    struct cs_record *record = way->record = cs_wrapped_record(w->thread, w->call, w->result, w->stream, w->begin, w->end);
+    record->mark = way->mark.number;
+    return record;
 }
-
-void cs_long_publish(struct cs_long *way) { cs_record_publish(way->wrapped->thread, way->record); }
 
 CUresult cs_long_end(struct cs_long *way, const void *where)
 {

@@ -66,9 +66,8 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *wrapped, cs_u16 call
 bool cs_long_answers(struct cs_long *way, const void *where);
 /* Right after it: waits, takes the time, finds the stream, and whether the call is muted. */
 void cs_long_done(struct cs_long *way, CUresult result, const void *where);
-/* The record, but for its values; NULL: none is made. Then they are there. */
+/* The record, but for its values; NULL: none is made. */
 struct cs_record *cs_long_record(struct cs_long *way);
-void cs_long_publish(struct cs_long *way);
 /* Tells hooks, and leaves. What the program is answered. */
 CUresult cs_long_end(struct cs_long *way, const void *where);
 

@@ -111,7 +111,7 @@
         if (record_) {                                                                                                                               \
             int i_ __attribute__((unused)) = 0;                                                                                                      \
             CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                           \
-            cs_long_publish(&long_);                                                                                                                 \
+            cs_record_publish(wrapped_.thread, record_);                                                                                             \
         }                                                                                                                                            \
         if (sizeof effect_ || wrapped_.thread) CS_PUBLISHED effect;                                                                                  \
         return cs_long_end(&long_, WHERE_##on);                                                                                                      \
