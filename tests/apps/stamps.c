@@ -1,6 +1,7 @@
 /*
- * stamps: how often the shim reads the processor's counter in each kind of call, ten calls each: "NAME COUNT" lines. The counter is kept from this thread, so that
- * each reading is a fault, which is counted if it comes from the shim, and then made good.
+ * stamps: how often the shim reads the processor's counter in each kind of call, ten calls each: "NAME COUNT" lines. Then a launch beside a capture.
+ *
+ * The counter is kept from this thread. So each reading is a fault, which is counted if it comes from the shim, and then made good.
  */
 #include "tests/apps/app.h"
 
@@ -69,6 +70,15 @@ static void all(void)
     }
 }
 
+/* Work of a thread's own stream beside a capture: a policy for the order of all work does most about that. */
+static void beside_a_capture(void)
+{
+    CUgraph graph;
+    OK(cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    launch_on_own();
+    OK(cuStreamEndCapture, stream, &graph);
+}
+
 int main(void)
 {
     app_start(0);
@@ -78,5 +88,6 @@ int main(void)
     OK(cuMemAlloc_v2, &memory, 16);
     sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, NULL);
     all();
+    beside_a_capture();
     return 0;
 }

@@ -23,7 +23,7 @@ def policies(run_app, build, library):
 
 
 def test_a_rule_by_library(policies):
-    """Streams that are made, and work on default streams: both by the short way's arguments and by the long way's."""
+    """Streams that are made, and work on default streams: each is the program's or the other library's."""
     made = policies(("libmaker*", {"name": "made"}), ("policies", {"name": "own"})).lives()
     assert made["library"]["rule"] == "rules[0]" and {args["rule"] for what, args in made.items() if what != "library"} == {"rules[1]"}
     assert default_work(policies(("policies", {"default_stream": "per-thread"}))) == expected_work(P, L, P, P, P)
@@ -39,6 +39,7 @@ def test_who_made_a_stream(run_app, build, library):
 
 
 def test_events_and_who_left_them(run_app, library):
+    """The program has no thread, so that libgcc is not there to look behind a caller that is the library itself."""
     run = run_app(["leaks", 3, 4, 5, 6], shim=library).check()
     left = read(run.trace).json["neverDestroyed"]
     assert {(each["object"], each["library"]) for each in left} == {(kind, name) for kind in ("stream", "event") for name in ("leaks", "libmaker.so")}

@@ -6,6 +6,7 @@ import pytest
 
 from tests.apprun import both, calls_in
 from tests.remote import Remote
+from tests.streamscript import program_journal
 
 CALLS = ("launch", "launch_default", "launch_own", "set", "set_default", "record", "wait", "synchronize", "query")
 POLICIES = {
@@ -33,6 +34,18 @@ def test_a_policy_alone_stamps_and_records_nothing(run_app, tmp_path, name):
     env = {"CUSTREAM_TRACE": "off", "CUSTREAM_POLICY": json.dumps(POLICIES[name])}
     assert stamps(run_app, env) == dict.fromkeys(CALLS, 0)
     assert not list(tmp_path.glob("*.json*"))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_asks_the_driver_the_same_without_a_trace(run_app, build, tmp_path, name):
+    """Each call, on which stream, and what a policy adds: waits, and events between streams."""
+    def asked(**env):
+        journal = tmp_path / "journal"
+        journal.unlink(missing_ok=True)
+        run_app(["stamps"], env={"CUSTREAM_POLICY": json.dumps(POLICIES[name]), "CUSTREAM_FAKE_JOURNAL": journal, **env}).check()
+        return program_journal(journal.read_text().splitlines(), build)
+    without, recorded = asked(CUSTREAM_TRACE="off"), asked(CUSTREAM_GPU="off")  # marks are put between the work
+    assert without == recorded and len(without) > 11 * len(CALLS)
 
 
 @pytest.mark.parametrize("name", ["none", "per-thread", "rules"])
