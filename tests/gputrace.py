@@ -14,6 +14,15 @@ def works(trace, cat=None):
     return sorted((e for e in trace.gpu() if e["cat"] in KINDS and cat in (None, e["cat"])), key=lambda e: (e["ts"], e["args"].get("correlation", 0)))
 
 
+def contexts(trace):
+    """The context of each piece of work, by its correlation: the first slice of a lane says it, and one that has another."""
+    found, last = {}, {}
+    for e in (e for e in trace.gpu() if e["cat"] in KINDS):
+        last[e["pid"], e["args"]["stream"]] = context = e["args"].get("context", last.get((e["pid"], e["args"]["stream"])))
+        found[e["args"].get("correlation")] = context
+    return found
+
+
 def end_of(event):
     return round(event["ts"] + event["dur"], 3)
 
@@ -44,24 +53,25 @@ def check_one(work, call):
     args, asked = work["args"], call["args"]
     assert call["ts"] <= work["ts"], (call, work)
     if work["cat"] == "kernel":
-        assert (asked["kernel"], asked["grid"], asked["block"]) == (args["short name"], args["grid"], args["block"]), (call, work)
-        assert asked.get("shared memory", 0) == args["shared memory"]
+        assert asked["kernel"] in work["name"] and len(args["grid"]) == len(args["block"]) == 3, (call, work)
+        again = {key: asked[key] for key in ("grid", "block", "shared memory") if key in asked}  # launched while GPU times were not ready
+        assert again == {key: args[key] for key in again} and (not again or asked["kernel"] == work["name"])
     if "bytes" in asked and work["cat"] in ("gpu_memcpy", "gpu_memset"):
         assert asked["bytes"] == args["bytes"], (call, work)
 
 
 def check_works(trace, run=None, whole_graphs=True):
     """All enqueuing calls have their work, once, on their stream's lane, in the order in which a thread made them, with an arrow; and there is no other."""
-    found, flows = works(trace), {f.id: f for f in trace.flows("ac2g")}
+    found, flows = works(trace), trace.flows("ac2g")
     in_graph = captured(trace)
     asked = {e["args"]["correlation"]: e for e in trace.host(cat="cuda_driver") if is_enqueuing(e) and not in_graph(e)}
     assert len(flows) == len(found)
-    assert {id(f.finish) for f in flows.values()} == {id(w) for w in found}, "arrows lead to other slices than those of work"
-    for flow in flows.values():
+    assert {id(f.finish) for f in flows} == {id(w) for w in found}, "arrows lead to other slices than those of work"
+    for flow in flows:
         assert flow.start["args"]["correlation"] == flow.finish["args"]["correlation"]
     by_call = collections.defaultdict(list)
     for work in found:
-        assert work["pid"] == work["args"]["device"] and stream_of(work["tid"]) == work["args"]["stream"]
+        assert "device" not in work["args"] and stream_of(work["tid"]) == work["args"]["stream"]
         by_call[work["args"]["correlation"]].append(work)
     assert set(by_call) == set(asked)
     for number, of_call in by_call.items():

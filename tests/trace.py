@@ -225,6 +225,15 @@ class Trace:
                 return lane[at]
         return None
 
+    def bound(self):
+        """The arrows that slices carry themselves, from a call to each piece of its work. Not all calls have work in the file."""
+        starts = {}
+        for e in self.slices:
+            if e.get("flow_out"):
+                assert e["bind_id"] not in starts, f"two slices begin arrow {e['bind_id']}"
+                starts[e["bind_id"]] = e
+        return [Flow("ac2g", e["bind_id"], starts[e["bind_id"]], e) for e in self.slices if e.get("flow_in")]
+
     def flows(self, cat=None):
         """Every complete flow. A start without end, or an end without start, is an error here: Perfetto drops both without a word."""
         ends = {}
@@ -235,4 +244,5 @@ class Trace:
                 points[e["ph"]] = e
         halves = [key for key, points in ends.items() if len(points) != 2]
         assert not halves, f"flows with one end only: {halves[:5]}"
-        return [Flow(cat, number, self.slice_at(p["s"]), self.slice_at(p["f"])) for (cat, number), p in ends.items()]
+        of_rows = [Flow(cat, number, self.slice_at(p["s"]), self.slice_at(p["f"])) for (cat, number), p in ends.items()]
+        return of_rows + (self.bound() if cat in (None, "ac2g") else [])

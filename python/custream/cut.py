@@ -120,7 +120,7 @@ def totals(rows, source):
     gpu |= {"without_call": sum(is_slice(row) and row.get("cat") in WORK and row["cat"] != "overhead" and "correlation" not in row["args"] for row in rows)}
     gpu |= {"without_times": 0, "lost": sum(loss.get("gpu_work", 0) for loss in losses), "launches_without_kernel": 0}
     said = {"recorded": sum(cats[cat] for cat in HOST_CALLS) + marks, "lost_records": sum(loss.get("count", 0) for loss in losses), "complete": True,
-            "untracked_objects": 0, "arrows_dropped": 0}
+            "untracked_objects": 0}
     return said | ({"gpu": {"source": source, **gpu}} if source not in (None, "off") else {}) | {"leaked_streams": 0, "leaked_events": 0}
 
 

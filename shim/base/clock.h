@@ -47,6 +47,18 @@ static inline cs_u64 cs_ticks_before(void)
     return now;
 }
 
+/* Now: what is read behind it is not read before it. The processor may take the counter later than it stands in the program. */
+static inline cs_u64 cs_ticks_now(void)
+{
+    const cs_u64 now = cs_ticks();
+#if defined(__x86_64__)
+    __builtin_ia32_lfence();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+    return now;
+}
+
 /* Decides on the counter and takes the zero point of the scale. Once, before the first record. */
 void cs_clock_init(void);
 

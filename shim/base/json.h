@@ -14,14 +14,29 @@ static inline char *cs_put(char *at, const char *text, size_t n) { return (char 
 #define cs_put_literal(at, text) cs_put(at, text, sizeof(text) - 1)
 static inline char *cs_put_text(char *at, const char *text) { return cs_put(at, text, strlen(text)); } /* no escapes */
 
+/* A text that stands in a buffer of whole blocks, and its length. It is copied by blocks: there must be room for them. */
+enum { CS_JSON_BLOCK = 32 };
+static inline char *cs_put_blocks(char *at, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i += CS_JSON_BLOCK) memcpy(at + i, text + i, CS_JSON_BLOCK);
+    return at + n;
+}
+
+static inline unsigned cs_digits_of(cs_u64 n)
+{
+    unsigned digits = 1;
+    for (; n >= 10000; n /= 10000) digits += 4;
+    return digits + (n >= 10) + (n >= 100) + (n >= 1000);
+}
+
 /* Decimal; at most 20 bytes. */
 static inline char *cs_put_uint(char *at, cs_u64 n)
 {
-    char digits[20], *p = digits + sizeof digits;
-    while (n >= 100) p -= 2, memcpy(p, cs_digits2 + n % 100 * 2, 2), n /= 100;
-    if (n >= 10) p -= 2, memcpy(p, cs_digits2 + n * 2, 2);
-    else *--p = (char)('0' + n);
-    return cs_put(at, p, (size_t)(digits + sizeof digits - p));
+    char *end = at + cs_digits_of(n), *p = end;
+    for (; n >= 100; n /= 100) p -= 2, memcpy(p, cs_digits2 + n % 100 * 2, 2);
+    if (n >= 10) memcpy(p - 2, cs_digits2 + n * 2, 2);
+    else p[-1] = (char)('0' + n);
+    return end;
 }
 
 static inline char *cs_put_int(char *at, cs_i64 n) /* at most 20 bytes */

@@ -2,7 +2,7 @@
  * Calls that went into a graph: they make no work of their own, and no work may be awaited for them.
  *
  * A capture begins and ends by calls on one stream; others join it when they wait for an event that was recorded in it, and are part of it to its end.
- * Rings are read one after the other, so that a wait may be met after the end of the capture that it belongs to: members are kept for a while.
+ * Members are kept for a while: a thread may have been in a call when another ended the capture, and its record comes behind the end.
  */
 #include "shim/match/state.h"
 
@@ -20,12 +20,13 @@ static const struct cs_capture_member *member_at(cs_ref stream, cs_u64 ticks)
     return NULL;
 }
 
-static void member_add(cs_ref stream, cs_ref origin, cs_u64 from, cs_u64 until)
+static struct cs_capture_member *member_add(cs_ref stream, cs_ref origin, cs_u64 from, cs_u64 until)
 {
     struct cs_capture_member *m = &state->members[state->newest++ % CS_MEMBERS];
     if (m->stream && m->until == UINT64_MAX) state->open--;
     *m = (struct cs_capture_member){.stream = stream, .origin = origin, .from = from, .until = until};
     state->open += until == UINT64_MAX;
+    return m;
 }
 
 /* By the program's own threads, which may be ahead of the records: of a capture that goes on. */
@@ -38,7 +39,8 @@ static cs_u64 began_of(const struct cs_stream *stream)
 bool cs_captures(const struct cs_stream *stream, cs_u64 ticks)
 {
     if (ticks >= began_of(stream)) return true;
-    return state->open && member_at(cs_load(&stream->object.ref), ticks);
+    const struct cs_match_lane *lane = cs_match_lane_made(stream);
+    return (state->open || (lane && ticks < lane->captured_until)) && member_at(cs_load(&stream->object.ref), ticks);
 }
 
 void cs_match_capture_joined(struct cs_stream *stream, cs_u64 ticks, const cs_u64 *cause)
@@ -57,17 +59,28 @@ void cs_match_capture_began(struct cs_stream *stream, cs_u64 began)
     member_add(origin, origin, began, UINT64_MAX);
 }
 
+/* What has been read of its calls leaves its lane: of a capture whose begin is not recorded. */
+static void member_ends(struct cs_capture_member *m, cs_u64 until)
+{
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, m->stream);
+    struct cs_match_lane *lane = stream ? cs_match_lane_of(stream) : NULL;
+    state->open -= m->until == UINT64_MAX;
+    m->until = until;
+    if (!lane) return;
+    if (lane->captured_until < until) lane->captured_until = until;
+    cs_queue_remove(lane, m->from, until);
+}
+
 void cs_match_capture_ended(struct cs_stream *stream, cs_u64 began, cs_u64 ended)
 {
     cs_ref origin = cs_load(&stream->object.ref);
     bool known = false;
     for (cs_u32 i = 0; i < CS_MEMBERS; i++) {
         if (!state->members[i].stream || state->members[i].origin != origin || state->members[i].until != UINT64_MAX) continue;
-        state->members[i].until = ended;
         known = known || state->members[i].stream == origin;
-        state->open--;
+        member_ends(&state->members[i], ended);
     }
-    if (!known) member_add(origin, origin, began, ended);
+    if (!known) member_ends(member_add(origin, origin, began, ended), ended);
 }
 
 cs_u32 cs_capture_members(cs_ref origin, cs_u64 ended, cs_ref *streams, cs_u64 *from)
@@ -89,23 +102,6 @@ void cs_match_captures_resume(cs_u64 closed)
         struct cs_stream *origin = cs_pool_get(&cs_streams, m->origin);
         cs_u64 began = origin && !cs_load(&origin->ended) ? cs_load(&origin->capture_began) : 0;
         if (began && began <= m->from) continue; /* it goes on */
-        m->until = closed;
-        state->open--;
-    }
-}
-
-/* Each once when it has ended, and again when a call that may be of it was read late. */
-void cs_captures_settle(void)
-{
-    const cs_u64 round = state->round++;
-    for (cs_u32 i = 0; i < CS_MEMBERS; i++) {
-        struct cs_capture_member *m = &state->members[i];
-        if (!m->stream || m->until == UINT64_MAX) continue;
-        const struct cs_stream *stream = cs_pool_get(&cs_streams, m->stream);
-        struct cs_match_lane *lane = stream ? cs_match_lane_of(stream) : NULL;
-        if (!lane || (m->settled && lane->late != round)) continue;
-        if (lane->captured_until < m->until) lane->captured_until = m->until;
-        cs_queue_remove(lane, m->from, m->until);
-        m->settled = true;
+        member_ends(m, closed);
     }
 }

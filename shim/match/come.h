@@ -18,7 +18,7 @@ struct cs_since cs_since_now(void);
 
 /* What may still come, and has not since then. */
 enum cs_patience {
-    CS_FOR_RECORD, /* ours, of a call that the profiler tells of: it may be on its way to the ring, or the calls of a graph may be */
+    CS_FOR_RECORD, /* ours, of a call that the profiler tells of: it may be on its way to the ring */
     CS_FOR_CALL,   /* the profiler's word of the call that made some work */
     CS_FOR_EDGE,   /* either, near the edge of a window, where it may be that nothing was recorded: a thread must have had the time to come back */
     CS_FOR_WORK,   /* that has ended: a wait for it has returned, or its stream is gone */

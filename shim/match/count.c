@@ -38,12 +38,27 @@ static void sift(struct cs_edge *edges, size_t at, size_t n)
     }
 }
 
-static void sort(struct cs_edge *edges, size_t count)
+static void heap_sort(struct cs_edge *edges, size_t count)
 {
     for (size_t i = count / 2; i-- > 0;) sift(edges, i, count);
     for (size_t n = count; n > 1;) {
         swap(&edges[0], &edges[--n]);
         sift(edges, 0, n);
+    }
+}
+
+/* Work comes in the order of its begin, so an edge has to pass those of the few pieces that ran beside it: as they came they are nearly in order, and those
+ * that were left of the last time are. Where much came late, as of a stream whose times were missing for a while, all are sorted at once. */
+static void sort(struct cs_edge *edges, size_t count)
+{
+    enum { STEPS_EACH = 16 };
+    size_t steps = STEPS_EACH * count;
+    for (size_t i = 1; i < count; i++) {
+        const struct cs_edge edge = edges[i];
+        size_t to = i;
+        for (; to && is_later(&edges[to - 1], &edge) && steps; to--, steps--) edges[to] = edges[to - 1];
+        edges[to] = edge;
+        if (!steps) return heap_sort(edges, count);
     }
 }
 

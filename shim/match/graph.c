@@ -2,9 +2,8 @@
  * Which stream each node of a captured graph was captured from.
  *
  * A profiler tells of a node with the number of the executable graph and the node's index: the nodes of a capture are numbered in the order of the calls
- * that made them. So the calls that make nodes are kept for a while, and when a capture has ended, and all of its calls have come, they are its list. The
- * list stands only if it is as long as the graph, and no two of its calls were made at once; whatever else is in the graph then has no say. Rings are read
- * one after the other, so that some of the calls may come after the end. All tables are rings: the oldest is forgotten.
+ * that made them. So the calls that make nodes are kept for a while, and when a capture has ended they are its list. The list stands only if it is as long as
+ * the graph, and no two of its calls were made at once; whatever else is in the graph then has no say. All tables are rings: the oldest is forgotten.
  */
 #include "shim/gpu/backend.h"
 #include "shim/match/state.h"
@@ -70,23 +69,10 @@ void cs_match_graph_call(const struct cs_record *r)
     const struct cs_call_info *info = &cs_call_info[r->call];
     struct cs_match_lane *lane = lane_at(r->stream);
     if (!lane) return;
-    const struct cs_node_call *before = call_at(lane->node_calls);
     table->node_calls[state->calls++ % CS_NODE_CALLS] = (struct cs_node_call){
         .begin = r->begin, .end = r->end, .stream = r->stream, .kind = info->kind, .before = lane->node_calls,
-        .newest = before && before->newest > r->begin ? before->newest : r->begin,
         .kernel = info->shown[0].format == CS_FORMAT_KERNEL ? (cs_name)r->value[0] : 0};
     lane->node_calls = state->calls;
-}
-
-void cs_match_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ended, cs_u32 graph, cs_u32 length)
-{
-    if (!graph) return;
-    forget_old_numbers();
-    cs_u64 serial = ++state->lists;
-    table->lists[serial % CS_GRAPHS] = (struct cs_node_list){
-        .serial = serial, .state = length <= CS_NODE_CALLS ? CS_LIST_WAITS : CS_LIST_FAILED, .graph = graph, .length = length,
-        .origin = cs_load(&origin->object.ref), .from = began, .until = ended, .looked = UINT64_MAX, .since = cs_since_now()};
-    if (state->waiting + CS_GRAPHS <= serial) state->waiting = serial - CS_GRAPHS + 1;
 }
 
 void cs_match_graph_instantiated(cs_u32 graph, cs_u32 exec, cs_u32 length)
@@ -101,7 +87,7 @@ void cs_match_graph_updated(cs_u32 exec)
     if (table->execs[exec % CS_GRAPHS].id == exec) table->execs[exec % CS_GRAPHS].list = 0;
 }
 
-/* --- lists of captures that have ended --- */
+/* --- the list of a capture --- */
 
 /* The calls gathered, by the time at which they began. */
 static void sort(cs_u32 n)
@@ -117,51 +103,43 @@ static void sort(cs_u32 n)
     }
 }
 
-/* Of each stream of the capture the calls that began in it, back to where all are older. */
-static cs_u32 gather(const struct cs_node_list *l)
+/* Of each stream of the capture the calls that began in it, back to where all ended before it. */
+static cs_u32 gather(cs_ref origin, cs_u64 began, cs_u64 ended)
 {
     cs_ref members[CS_MEMBERS];
     cs_u64 from[CS_MEMBERS];
-    cs_u32 found = 0, streams = cs_capture_members(l->origin, l->until, members, from);
+    cs_u32 found = 0, streams = cs_capture_members(origin, ended, members, from);
     for (cs_u32 k = 0; k < streams; k++) {
         const struct cs_match_lane *lane = lane_at(members[k]);
-        const cs_u64 since = from[k] > l->from ? from[k] : l->from;
+        const cs_u64 since = from[k] > began ? from[k] : began;
         const struct cs_node_call *c;
-        for (cs_u64 n = lane ? lane->node_calls : 0; (c = call_at(n)) && c->stream == members[k] && c->newest >= since; n = c->before)
-            if (c->begin >= since && c->begin < l->until && found < CS_NODE_CALLS) table->node_order[found++] = (cs_u32)(c - table->node_calls);
+        for (cs_u64 n = lane ? lane->node_calls : 0; (c = call_at(n)) && c->stream == members[k] && c->end >= since; n = c->before)
+            if (c->begin >= since && c->begin < ended && found < CS_NODE_CALLS) table->node_order[found++] = (cs_u32)(c - table->node_calls);
     }
     return found;
 }
 
 static const struct cs_node_call *nth(cs_u32 i) { return &table->node_calls[table->node_order[i]]; }
 
-static enum cs_list_state list_make(struct cs_node_list *l)
+/* By two threads at once: which was first? */
+static bool were_at_once(cs_u32 n)
 {
-    if (l->looked == state->calls) return CS_LIST_WAITS;
-    l->looked = state->calls;
-    cs_u32 found = gather(l);
-    if (found != l->length) return found < l->length ? CS_LIST_WAITS : CS_LIST_FAILED;
-    sort(found);
-    for (cs_u32 i = 1; i < found; i++)
-        if (nth(i)->begin < nth(i - 1)->end) return CS_LIST_FAILED; /* by two threads at once: which was first? */
-    l->first = state->nodes;
-    for (cs_u32 i = 0; i < found; i++) {
-        const struct cs_node_call *c = nth(i);
-        table->nodes[state->nodes++ % CS_NODES] = (struct cs_node){.stream = c->stream, .kernel = c->kernel, .kind = c->kind};
-    }
-    return CS_LIST_STANDS;
+    bool at_once = false;
+    for (cs_u32 i = 1; i < n; i++) at_once |= nth(i)->begin < nth(i - 1)->end;
+    return at_once;
 }
 
-void cs_graphs_settle(void)
+void cs_match_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ended, cs_u32 graph, cs_u32 length)
 {
-    bool none = true;
+    if (!graph) return;
     forget_old_numbers();
-    for (cs_u64 serial = state->waiting; serial <= state->lists; serial++) {
-        struct cs_node_list *l = list_get(serial);
-        if (l && l->state == CS_LIST_WAITS && (l->state = list_make(l)) == CS_LIST_WAITS && cs_is_over(&l->since, CS_FOR_RECORD)) l->state = CS_LIST_FAILED;
-        if (none && l && l->state == CS_LIST_WAITS) none = false;
-        if (none) state->waiting = serial + 1;
-    }
+    const cs_u32 found = gather(cs_load(&origin->object.ref), began, ended);
+    sort(found);
+    const bool stands = found == length && !were_at_once(found);
+    const cs_u64 serial = ++state->lists;
+    table->lists[serial % CS_GRAPHS] = (struct cs_node_list){.serial = serial, .graph = graph, .length = length, .first = state->nodes, .stands = stands};
+    for (cs_u32 i = 0; i < found && stands; i++)
+        table->nodes[state->nodes++ % CS_NODES] = (struct cs_node){.stream = nth(i)->stream, .kernel = nth(i)->kernel, .kind = nth(i)->kind};
 }
 
 /* --- where a node stands --- */
@@ -179,9 +157,10 @@ static bool agrees(const struct cs_node *node, const struct cs_gpu_work *w)
 struct cs_stream *cs_graph_stream(const struct cs_gpu_work *w)
 {
     cs_u32 exec = (cs_u32)(w->node >> 32), index = (cs_u32)w->node;
+    forget_old_numbers();
     if (!exec || exec != w->graph || table->execs[exec % CS_GRAPHS].id != exec) return NULL;
     const struct cs_node_list *l = list_get(table->execs[exec % CS_GRAPHS].list);
-    if (!l || l->state != CS_LIST_STANDS || index >= l->length || l->first + CS_NODES < state->nodes) return NULL;
+    if (!l || !l->stands || index >= l->length || l->first + CS_NODES < state->nodes) return NULL;
     const struct cs_node *node = &table->nodes[(l->first + index) % CS_NODES];
     if (!agrees(node, w)) return NULL;
     struct cs_stream *stream = cs_pool_get(&cs_streams, node->stream);

@@ -12,15 +12,22 @@ void cs_match_stream_waits(struct cs_match_lane *lane, cs_u64 ticks, const cs_u6
     const struct cs_stream *recorded = cs_pool_get(&cs_streams, (cs_ref)(cause[1] >> 32));
     const struct cs_match_lane *of = recorded ? cs_match_lane_made(recorded) : NULL;
     const struct cs_op *op = of && of != lane ? cs_op_before(of->last, cause[0]) : NULL;
-    if (lane && op) lane->event_waits[lane->event_wait_count++ % CS_EVENT_WAITS] = (struct cs_event_wait){ticks, op->id, of->tid};
+    if (!lane || !op) return;
+    cs_match.table.event_waits[cs_match.event_wait_count++ % CS_EVENT_WAITS] = (struct cs_event_wait){ticks, op->id, lane->event_wait, of->tid};
+    lane->event_wait = cs_match.event_wait_count;
 }
 
-/* When the work before an event's record ended; 0: nobody knows. A call that made no work gives way to the one before it. */
-static cs_u64 event_end(const struct cs_event_wait *wait)
+/* By its number, while it is kept. */
+static const struct cs_event_wait *wait_at(cs_u64 number)
 {
-    const struct cs_op *op = cs_op_get(wait->op);
+    return number && number + CS_EVENT_WAITS > cs_match.event_wait_count ? &cs_match.table.event_waits[(number - 1) % CS_EVENT_WAITS] : NULL;
+}
+
+/* A call that made no work gives way to the one before it. */
+static const struct cs_op *that_worked(const struct cs_op *op)
+{
     for (int steps = 0; op && !op->works && steps < STEPS; steps++) op = cs_op_get(op->before);
-    return op && op->works ? op->work_end_ns : 0;
+    return op && op->works ? op : NULL;
 }
 
 struct holding {
@@ -34,6 +41,15 @@ static void candidate(struct holding *h, cs_u64 end_ns, enum cs_hold_why why, cs
     h->end_ns = end_ns;
     h->hold.why = why;
     h->hold.stream = stream;
+}
+
+/* The events that the stream was to wait for since its work before: for the earlier ones that has waited too. */
+static void candidates_by_event(struct holding *h, const struct cs_op *op)
+{
+    const struct cs_op *before = that_worked(cs_op_get(op->before)), *awaited;
+    const struct cs_event_wait *wait;
+    for (cs_u64 n = op->event_wait; (wait = wait_at(n)) && (!before || wait->ticks > before->begin); n = wait->before)
+        if (wait->ticks <= op->begin && (awaited = that_worked(cs_op_get(wait->op)))) candidate(h, awaited->work_end_ns, CS_HOLD_EVENT, wait->stream);
 }
 
 static const struct cs_last_work *other_side(const struct cs_match_lane *lane)
@@ -53,8 +69,7 @@ struct cs_hold cs_match_hold(const struct cs_match_found *found)
     if (found->start_ns <= called_ns) return h.hold;
     h.hold.ns = found->start_ns - called_ns;
     candidate(&h, lane->worked_ns, CS_HOLD_STREAM, 0);
-    for (cs_u32 i = 0; i < CS_EVENT_WAITS; i++)
-        if (lane->event_waits[i].op && lane->event_waits[i].ticks <= op->begin) candidate(&h, event_end(&lane->event_waits[i]), CS_HOLD_EVENT, lane->event_waits[i].stream);
+    candidates_by_event(&h, op);
     const struct cs_last_work *other = other_side(lane);
     if (other && other->context == lane->context && other->begin < op->begin) candidate(&h, other->end_ns, CS_HOLD_DEFAULT, other->lane);
     const cs_u64 after_ns = found->start_ns - h.end_ns;

@@ -12,7 +12,7 @@
 #include "shim/match/op.h"
 #include "shim/object/stream.h"
 
-enum { CS_MATCH_LANES = 1 << 16, CS_EVENT_WAITS = 4 };
+enum { CS_MATCH_LANES = 1 << 16 };
 
 /* Slices on a row of lanes: where each is filled up to, ns. */
 struct cs_row {
@@ -36,18 +36,13 @@ struct cs_match_lane {
     cs_u64 first, last;   /* the oldest op whose work is awaited; the newest op */
     cs_u64 counted;       /* the newest op that the depth counts */
     cs_u64 worked_ns;     /* the end of its last work */
-    struct cs_event_wait { /* the last waits for events on it */
-        cs_u64 ticks, op; /* when it was called; the last op before the record */
-        cs_u32 stream;
-    } event_waits[CS_EVENT_WAITS];
-    cs_u32 event_wait_count; /* ever */
+    cs_u64 event_wait;    /* the number of the last wait for an event on it; 0 none (hold.c) */
     cs_u32 depth;         /* calls that were made and whose work has not ended */
     bool over;            /* its stream has ended */
     struct cs_since ended; /* when that was found */
 
     /* captures and graphs */
-    cs_u64 captured_until; /* ticks: an op from before that may be a call of a capture which has ended */
-    cs_u64 late;           /* the round of cs_captures_settle that is to look at such */
+    cs_u64 captured_until; /* ticks: a call from before that may be one of a capture which has ended */
     cs_u64 node_calls;     /* the newest call on its stream that may have made a node of a graph */
 };
 

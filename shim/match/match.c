@@ -28,6 +28,8 @@ struct cs_match cs_match;
     T(lists, CS_GRAPHS)                                                                                                                              \
     T(execs, CS_GRAPHS)                                                                                                                              \
     T(waits, CS_WAITS)                                                                                                                               \
+    T(candidates, CS_CANDIDATES)                                                                                                                     \
+    T(event_waits, CS_EVENT_WAITS)                                                                                                                   \
     T(edges, CS_EDGES)
 
 #define MADE(name, count) CS_TABLE_AT(TRACE, name, cs_match.table.name, count);
@@ -73,8 +75,17 @@ cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *rec
     if (record->mark) cs_op_marked(op, record->mark);
     if (!lane || cs_captures(stream, record->begin)) return op->id;
     op->lane = lane->number;
+    op->event_wait = lane->event_wait;
     cs_queue_add(lane, op);
     return op->id;
+}
+
+/* In a capture there is none; marks are around several calls. */
+bool cs_match_tells(cs_u64 number)
+{
+    const struct cs_op *op = cs_op_get(number);
+    cs_u64 since;
+    return op && op->lane && !cs_gpu_marks() && (!cs_gpu_missing(CS_GPU_TIMES, &since) || op->begin < since);
 }
 
 void cs_match_runtime(const struct cs_thread *thread, const struct cs_record *record)
@@ -139,16 +150,14 @@ static bool is_expected(void)
     return expected;
 }
 
-/* `last`: nothing comes any more. */
-static void round_once(bool all, bool last)
+/* `waits`: the rings have been read since the round before; `last`: nothing comes any more. */
+static void round_once(bool all, bool waits, bool last)
 {
     cs_held_calls(false);
-    cs_captures_settle();
-    cs_graphs_settle();
     const size_t ready = cs_held_choose(all);
     for (size_t i = 0; i < ready; i++) give(cs_held_nth(i));
-    cs_held_forget_given();
-    cs_waits_settle(last);
+    cs_held_forget_given(ready);
+    if (waits) cs_waits_settle(last);
     cs_count_settle(last);
     cs_gpu_expect(is_expected());
 }
@@ -160,13 +169,13 @@ void cs_match_collect(void)
 }
 
 bool cs_match_behind(void) { return cs_match.held.behind; }
-void cs_match_give(bool all) { round_once(all, false); }
-void cs_match_round(void) { round_once(false, false); }
+void cs_match_give(bool all) { round_once(all, false, false); }
+void cs_match_round(void) { round_once(false, true, false); }
 
 void cs_match_end(void)
 {
     cs_held_calls(true);
-    round_once(true, true);
+    round_once(true, true, true);
 }
 
 /* --- the end of a stream --- */

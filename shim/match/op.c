@@ -1,7 +1,7 @@
 #include "shim/gpu/mark.h"
 #include "shim/match/state.h"
 
-enum { STEPS = 4096 };
+enum { STEPS = 4096, BACK = 1 << 15 };
 
 static struct cs_match_tables *const table = &cs_match.table;
 static struct cs_ops *const state = &cs_match.ops;
@@ -149,6 +149,6 @@ struct cs_op *cs_op_of_work(const struct cs_gpu_work *work)
 struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks)
 {
     struct cs_op *op = cs_op_get(last);
-    for (int i = 0; op && op->begin > ticks && i < STEPS; i++) op = cs_op_get(op->before);
+    for (int i = 0; op && op->begin > ticks && i < BACK; i++) op = cs_op_get(op->before);
     return op && op->begin <= ticks ? op : NULL;
 }

@@ -15,20 +15,22 @@ struct cs_op {
     cs_u64 begin, end; /* ticks */
     cs_u64 begin_ns;   /* where its slice begins */
     cs_u32 tid, key;   /* of its thread: the kernel's number, and what the profiler calls it */
-    cs_u16 call;
     cs_u64 joined;        /* the last op that shares its range between events; 0 none */
-    bool muted;           /* neither it nor its work is shown */
-    bool graph;           /* launches a graph: its work may stand on streams of the driver's own */
-    cs_u32 lane;          /* index + 1 of the stream's lane; 0: none */
-    cs_u64 before, after; /* its neighbours on that lane; 0 none */
-    bool counted, left;   /* it has joined the lane's depth, is through: its work has come, or will not */
-    bool came;            /* the profiler has told of its work, with times or without */
-    cs_u32 missed;        /* it is a launch, and something behind it came first: the file that counts it as without a kernel; 0 none */
+    cs_u64 before, after; /* its neighbours on its lane; 0 none */
+    cs_u64 event_wait;    /* of the last wait for an event on the lane before it, its number; 0 none */
     cs_u64 before_of_thread, next_of_thread;
-    cs_u64 works, work_end_ns; /* GPU records that came; the end of the last of them, and where it stands */
-    cs_u32 work_pid, work_tid;
+    cs_u32 lane;          /* index + 1 of the stream's lane; 0: none */
+    cs_u32 missed;        /* it is a launch, and something behind it came first: the file that counts it as without a kernel; 0 none */
+    cs_u64 work_end_ns;   /* of the GPU records that came the end of the last, and where it stands; how many they are */
+    cs_u32 work_pid, work_tid, works;
     cs_u32 file, work_file; /* the part of the trace with its slice, and with that work */
-};
+    cs_u16 call;
+    bool muted : 1;         /* neither it nor its work is shown */
+    bool graph : 1;         /* launches a graph: its work may stand on streams of the driver's own */
+    bool counted : 1, left : 1; /* it has joined the lane's depth, is through: its work has come, or will not */
+    bool came : 1;          /* the profiler has told of its work, with times or without */
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct cs_op) == 128, "two cache lines: there are very many");
 
 /* A new op for a record; the caller fills what it knows of the lane. */
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns);

@@ -1,6 +1,6 @@
 /*
- * The calls on a stream whose work has not come, in the order in which they were made: whatever thread made them, and in whatever order the rings were read.
- * That is the order of their work, but for calls of two threads at the same moment.
+ * The calls on a stream whose work has not come, in the order in which they began: whatever thread made them, and whichever ended first. That is the order of
+ * their work, but for calls of two threads at the same moment.
  */
 #include "shim/gpu/backend.h"
 #include "shim/match/state.h"
@@ -17,7 +17,6 @@ void cs_queue_add(struct cs_match_lane *lane, struct cs_op *op)
 {
     struct cs_op *after = NULL, *before = cs_op_get(lane->last);
     for (int i = 0; before && before->begin > op->begin && i < STEPS; i++) after = before, before = cs_op_get(before->before);
-    if (op->begin < lane->captured_until) lane->late = cs_match.captures.round;
     op->before = before ? before->id : 0;
     op->after = after ? after->id : 0;
     if (before) before->after = op->id;

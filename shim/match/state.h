@@ -15,6 +15,7 @@ enum { CS_HELD_WORKS = 8 * CS_GPU_AT_ONCE, CS_HELD_CALLS = 8 * CS_GPU_AT_ONCE };
 struct cs_held_work {
     struct cs_gpu_work work;
     struct cs_since since;
+    bool called, waits; /* as of this round: its call is known; it waits for that */
 };
 struct cs_held_call {
     struct cs_gpu_call call;
@@ -25,6 +26,7 @@ struct cs_held {
     bool in_second;         /* the order is in the second half of its table */
     bool behind;            /* the backend has more than there was room for */
     struct cs_since filled; /* since when; 0 flushes and ns: there is room */
+    cs_u64 now_ns;          /* about now, for all of one buffer; 0: it has not been asked */
     cs_u64 strange;         /* pieces of work whose times are in no clock of ours */
     int without_call;       /* in a row */
     cs_u64 from[256];       /* ticks: from where on work is held up that goes to the lanes of that hash */
@@ -72,41 +74,33 @@ enum { CS_MEMBERS = 256 };
 struct cs_capture_member {
     cs_ref stream, origin;
     cs_u64 from, until; /* ticks; UINT64_MAX while it goes on */
-    bool settled;       /* it has ended, and the calls of it that have been read are off its lane */
 };
 struct cs_captures {
     struct cs_capture_member members[CS_MEMBERS];
     cs_u32 newest, open;
-    cs_u64 round;
 };
 
 /* --- graph.c --- */
 
 enum { CS_NODE_CALLS = 1 << 16, CS_NODES = 1 << 18, CS_GRAPHS = 1 << 12 };
 
-/* Calls that make a node if their stream captures, in the order in which they were read. */
+/* Calls that make a node if their stream captures, in the order in which they ended. */
 struct cs_node_call {
     cs_u64 begin, end; /* ticks */
     cs_ref stream;
     cs_name kernel;
     cs_u32 kind; /* enum cs_kind */
-    cs_u64 before; /* its number, from 1, of the one on the same stream that was read before it; 0 none */
-    cs_u64 newest; /* when the last of this one and those before it began */
+    cs_u64 before; /* the number, from 1, of the one before it on the same stream; 0 none */
 };
 struct cs_node {
     cs_ref stream;
     cs_u32 kernel : 24, kind : 8;
 };
-enum cs_list_state { CS_LIST_WAITS, CS_LIST_STANDS, CS_LIST_FAILED };
 struct cs_node_list {
     cs_u64 serial; /* from 1 */
-    enum cs_list_state state;
     cs_u32 graph, length;
-    cs_ref origin;
-    cs_u64 from, until; /* ticks: of the capture */
-    cs_u64 looked;      /* how many calls there were when it was last looked for */
-    struct cs_since since;
     cs_u64 first; /* of the nodes */
+    bool stands;
 };
 struct cs_graph_exec {
     cs_u32 id;
@@ -114,18 +108,19 @@ struct cs_graph_exec {
 }; /* by the low bits of the number: it counts up */
 struct cs_graphs {
     cs_u64 calls, nodes, lists; /* ever */
-    cs_u64 waiting;             /* the oldest list that may wait */
     cs_u64 epoch;               /* of the profiler's numbers */
 };
 
 /* --- cause.c --- */
 
-enum { CS_WAITS = 1 << 14, CS_CANDIDATES = 16 };
+enum { CS_WAITS = 1 << 15, CS_CANDIDATES = 1 << 18 };
 
 struct cs_waiting {
     struct cs_match_wait wait;
-    cs_u64 op[CS_CANDIDATES]; /* of each stream, the last before the wait */
-    int ops;
+    cs_u32 lane, serial, device; /* of the lane; 0: all of the device are waited for */
+    cs_u64 ticks;                /* what was enqueued by then is waited for */
+    bool due, chosen;            /* it was read in a round before; its candidates are known: of each stream, the last op by then */
+    cs_u32 first, ops;           /* in the table of all */
     struct cs_since since;
 };
 
@@ -146,6 +141,14 @@ struct cs_busy {
 };
 
 /* --- hold.c: what work waited for --- */
+
+enum { CS_EVENT_WAITS = 1 << 16 };
+
+struct cs_event_wait {
+    cs_u64 ticks, op; /* when a stream was to wait for an event; the last op before the event's record */
+    cs_u64 before;    /* the number, from 1, of the wait before it on the same stream; 0 none */
+    cs_u32 stream;    /* of the record */
+};
 
 /* Of a GPU: the work of the legacy default stream that ended last, and of the streams that wait for it and it for them. */
 struct cs_default_work {
@@ -175,6 +178,8 @@ extern struct cs_match {
         struct cs_node_list *lists;
         struct cs_graph_exec *execs;
         struct cs_waiting *waits;
+        cs_u64 *candidates;
+        struct cs_event_wait *event_waits;
         struct cs_edge *edges;
     } table;
 
@@ -186,7 +191,8 @@ extern struct cs_match {
     struct cs_lanes lanes;
     struct cs_captures captures;
     struct cs_graphs graphs;
-    cs_u32 wait_count;
+    cs_u32 wait_count, candidate_count;
+    cs_u64 event_wait_count; /* ever */
     struct cs_busy busy;
     struct cs_default_work default_work[CS_GPU_PIDS];
 } cs_match;
@@ -197,7 +203,7 @@ void cs_held_collect(void);
 void cs_held_calls(bool last);            /* finds their ops; `last`: no op comes any more */
 size_t cs_held_choose(bool all);          /* puts the works to give away now in order; how many they are */
 struct cs_held_work *cs_held_nth(size_t i);
-void cs_held_forget_given(void);          /* those whose kind is CS_GPU_KINDS */
+void cs_held_forget_given(size_t given);  /* so many, those whose kind is CS_GPU_KINDS */
 bool cs_held_is_outside(const struct cs_gpu_work *work, const struct cs_op *op); /* enqueued while nothing was recorded */
 bool cs_work_has_times(const struct cs_gpu_work *work);
 
@@ -209,13 +215,10 @@ void cs_queue_arrived(struct cs_match_lane *lane, struct cs_op *op, cs_u64 end_t
 void cs_queue_remove(struct cs_match_lane *lane, cs_u64 from, cs_u64 until);                          /* calls of that time (ticks) make none */
 void cs_queue_came(struct cs_op *op);                                                                /* the profiler has told of some work of it */
 
-/* Whether a stream captures then; calls of captures that have ended leave their lanes; the streams of a capture that ended then, and since when each was
- * part of it: how many they are. */
+/* Whether a stream captures then; the streams of a capture that ended then, and since when each was part of it: how many they are. */
 bool cs_captures(const struct cs_stream *stream, cs_u64 ticks);
-void cs_captures_settle(void);
 cs_u32 cs_capture_members(cs_ref origin, cs_u64 ended, cs_ref *streams, cs_u64 *from);
 
-void cs_graphs_settle(void);
 struct cs_stream *cs_graph_stream(const struct cs_gpu_work *work); /* that a node was captured from; NULL where that can't be known */
 
 void cs_hold_worked(struct cs_match_lane *lane, const struct cs_op *op, cs_u64 end_ns); /* after a piece of work was shown */

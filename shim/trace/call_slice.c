@@ -2,6 +2,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/calls/real.h"
+#include "shim/match/match.h"
 #include "shim/object/event.h"
 #include "shim/trace/lanes.h"
 #include "shim/out/output.h"
@@ -32,7 +33,7 @@ static const char *word_of(const char *const *words, size_t n, cs_u64 i) { retur
 static const char *call_name(cs_u64 call) { return cs_call_info[call < CS_CALL_COUNT ? call : 0].name ?: ""; }
 
 /* One shown value and those that belong to it; `v` points at the first. */
-static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_u64 *v)
+static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_u64 *v, bool work_tells)
 {
     static const char *const memory[] = {"none", "host", "device", "array", "unified"};
     char words[CS_WORDS_ROOM];
@@ -50,6 +51,7 @@ static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_
         e = cs_value_word(e, word_of(modes, CS_COUNT(modes), (cs_u32)*v));
         return *v >> 32 < 2 ? e : cs_arg_uint(e, "shared by", *v >> 32); /* what is done on any of them meanwhile is in the graph */
     case CS_FORMAT_KERNEL:
+        if (work_tells) return cs_value_kernel_brief(e, (cs_name)*v);
         e = cs_value_kernel(e, (cs_name)*v);
         return *v >> 32 ? cs_arg_uint(e, "shared memory", *v >> 32) : e;
     case CS_FORMAT_GRID: {
@@ -64,9 +66,10 @@ static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_
     }
 }
 
-static bool is_shown(enum cs_format format, cs_u64 v)
+static bool is_shown(enum cs_format format, cs_u64 v, bool work_tells)
 {
     switch (format) {
+    case CS_FORMAT_GRID: return !work_tells;
     case CS_FORMAT_NONE:
     case CS_FORMAT_CAUSE:
     case CS_FORMAT_CAPTURE:
@@ -85,15 +88,16 @@ static struct cs_draft event_value(struct cs_draft e, struct cs_event *event)
     return name ? cs_arg_text(e, "event name", cs_name_text(name), 512) : e;
 }
 
-static struct cs_draft shown_args(struct cs_draft e, const struct cs_record *r)
+/* `work_tells`: the slice of the call's work has the kernel's whole name, and how it was launched. */
+static struct cs_draft shown_args(struct cs_draft e, const struct cs_record *r, bool work_tells)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         enum cs_format format = info->shown[i].format;
-        if (!is_shown(format, r->value[i])) continue;
+        if (!is_shown(format, r->value[i], work_tells)) continue;
         e = cs_arg_made(e, &heads[r->call].label[i]);
         if (format == CS_FORMAT_EVENT) e = event_value(e, cs_pool_get(&cs_events, (cs_ref)r->value[i]));
-        else e = value(e, format, &r->value[i]);
+        else e = value(e, format, &r->value[i], work_tells);
     }
     return e;
 }
@@ -155,9 +159,9 @@ void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream
     if (stream) e = cs_arg_stream(e, stream);
     if (correlation) e = cs_arg_uint(e, "correlation", correlation);
     if (direction) e = cs_arg_word(e, "direction", direction);
-    e = shown_args(e, r);
+    e = shown_args(e, r, correlation && cs_match_tells(correlation));
     e = cause_arg(e, r);
     if (cs_call_info[r->call].kind == CS_KIND_SYNC) e = cs_arg_us(e, "blocked_us", end - begin);
     if (r->result != CUDA_SUCCESS) e = cs_arg_result(e, r->result);
-    cs_commit(cs_args_end(e));
+    cs_commit(correlation ? cs_args_end_bound(e, CS_END_FIRST, correlation) : cs_args_end(e));
 }

@@ -77,8 +77,16 @@ void cs_slice_head_make(struct cs_slice_head *head, const char *category, const 
 struct cs_draft cs_slice_made(struct cs_draft e, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
     if (cs_packets) return (struct cs_draft){cs_packets_slice_made(e.at, head, tid, from_ns, to_ns)};
-    char *at = cs_put(e.at, head->text, head->length);
+    char *at = cs_put_blocks(e.at, head->text, head->length);
     return args(put_times(cs_put_uint(at, tid), from_ns, to_ns));
+}
+
+struct cs_draft cs_args_end_bound(struct cs_draft e, enum cs_end end, cs_u64 id)
+{
+    if (cs_packets) return (struct cs_draft){cs_packets_close_bound(e.at, end == CS_END_LAST, id)};
+    char *at = cs_put_literal(e.at - (e.at[-1] == ','), "},\"bind_id\":");
+    at = cs_put_uint(at, id);
+    return (struct cs_draft){end == CS_END_FIRST ? cs_put_literal(at, ",\"flow_out\":true}") : cs_put_literal(at, ",\"flow_in\":true}")};
 }
 
 struct cs_draft cs_instant(struct cs_draft e, enum cs_instant_of of, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)

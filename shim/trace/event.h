@@ -60,10 +60,14 @@ CS_HOT struct cs_draft cs_args_end(struct cs_draft e)
     return (struct cs_draft){cs_put_literal(e.at - (e.at[-1] == ','), "}}")};
 }
 
+/* The same, of a slice that is an end of an arrow too: the arrow of that number leads from the slice that is its first end to each that is its last. The first
+ * one begins earlier, and is in the file before them. Its category is ac2g. */
+struct cs_draft cs_args_end_bound(struct cs_draft, enum cs_end, cs_u64 id);
+
 /* Slices of which there are very many: what does not change of one is made once a file. */
 struct cs_slice_head {
+    char text[4 * CS_JSON_BLOCK];
     cs_u16 length;
-    char text[118];
     const char *category, *name;
     cs_u32 pid;
     struct cs_pf_key kept; /* of the name */
@@ -98,14 +102,14 @@ struct cs_draft cs_arg_named(struct cs_draft, const char *key); /* a text of our
 
 /* A key made once. */
 struct cs_key {
+    char text[CS_JSON_BLOCK];
     unsigned char length;
-    char text[31];
 };
 void cs_key_make(struct cs_key *key, const char *name);
 CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, const struct cs_key *key)
 {
     if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_key(e.at, key->text + 1, key->length - 3, true)};
-    return (struct cs_draft){cs_put(e.at, key->text, key->length)};
+    return (struct cs_draft){cs_put_blocks(e.at, key->text, key->length)};
 }
 
 CS_HOT struct cs_draft cs_value_next(char *at) { return *at = ',', (struct cs_draft){at + 1}; }

@@ -28,9 +28,9 @@ void cs_gpu_trace_stream_ends(const struct cs_stream *stream);
 
 char *cs_gpu_put_totals(char *at); /* ,"gpu":{...} for the trailer; at most 4 KiB */
 
-/* Numbers of arrows: from the file's first, those from a call to its work; the others have their own stretches. */
+/* Numbers of arrows: one from a call to its work has the call's; the others have their own stretches. In earlier traces arrows from a graph launch to all
+ * but its first piece of work had the one from 1 << 41. */
 #define CS_FLOW_CAUSE   ((cs_u64)1 << 40) /* cs_dep */
-#define CS_FLOW_FURTHER ((cs_u64)1 << 41) /* ac2g, to what a graph launch ran after its first piece of work */
 #define CS_FLOW_RELEASE ((cs_u64)1 << 42) /* cs_dep, from work to the wait that it released */
 #define CS_FLOW_AUDIT   ((cs_u64)1 << 43) /* cs_dep, from work to what waited for it through the default stream alone */
 

@@ -28,7 +28,7 @@ cs_u32 cs_gpu_lane_place(struct cs_match_lane *lane, bool sync, cs_u64 *start_ns
     const cs_u32 level = cs_row_place(sync ? &lane->sync : &lane->work, start_ns, end_ns);
     const cs_u32 tid = cs_lane_tid(lane->tid, sync ? CS_LANE_SYNC : CS_LANE_WORK, level);
     cs_u32 *announced = sync ? &shown->sync : &shown->work;
-    if (shown->file != cs_lanes_file()) shown->work = shown->sync = 0, shown->file = cs_lanes_file();
+    if (shown->file != cs_lanes_file()) shown->work = shown->sync = shown->context = 0, shown->file = cs_lanes_file();
     if (*announced >> level & 1) return tid;
     *announced |= 1u << level;
     struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);

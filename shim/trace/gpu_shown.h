@@ -34,6 +34,7 @@ struct cs_rows {
 struct cs_lane_shown {
     cs_u32 serial, file; /* of the lane; in which `work` and `sync` have been announced */
     cs_u32 work, sync;   /* bit a level */
+    cs_u32 context;      /* of the last work in that file */
     struct cs_counter_shown depth;
 };
 
@@ -41,7 +42,7 @@ extern struct cs_gpu_shown {
     struct cs_lane_shown *lanes; /* a table, made before the trace begins; stays */
 
     bool loads, depths;       /* whether counters of GPUs, and of streams, are wanted */
-    cs_u64 further, releases; /* arrows of these kinds */
+    cs_u64 releases;          /* arrows of that kind */
     cs_u64 without_lane;      /* pieces of work */
     cs_u64 lost_ns;           /* when some were lost last */
     struct cs_gpu_device_shown {

@@ -1,6 +1,7 @@
 /*
  * Waits: their rows beside the streams, and the arrows from the work that released them.
  */
+#include "shim/gpu/backend.h"
 #include "shim/trace/event.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
@@ -49,7 +50,7 @@ void cs_gpu_trace_sync(const struct cs_thread *thread, const struct cs_record *r
     row_write(cs_lane_at(device, tid), name, row_of, recorded && recorded != row_of ? recorded : NULL, from_ns, end_ns);
     if (by_stream && cause) cs_match_capture_joined(stream, r->begin, cause);
     if (by_stream && cause && *cause) cs_match_stream_waits(cs_match_lane_of(stream), r->begin, cause);
-    if (by_stream || (cause && !recorded)) return;
+    if (by_stream || (cause && !recorded) || !cs_gpu_is_on()) return;
     const struct cs_match_wait wait = {.begin_ns = begin_ns, .end_ns = end_ns, .tid = thread->tid, .file = cs_lanes_file()};
     cs_match_wait(wait, row_of ? cs_match_lane_of(row_of) : NULL, device, cause ? *cause : r->begin);
 }

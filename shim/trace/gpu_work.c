@@ -1,5 +1,5 @@
 /*
- * Slices of GPU work, as Kineto names them and their arguments, each with the arrow from the call that enqueued it.
+ * Slices of GPU work, as Kineto names them and their arguments. Each is the last end of the arrow from the call that enqueued it.
  */
 #include <stdio.h>
 
@@ -53,12 +53,11 @@ static struct cs_draft arg_bandwidth(struct cs_draft e, const struct cs_gpu_work
 
 static struct cs_draft kernel_args(struct cs_draft e, const struct cs_gpu_work *w)
 {
-    e = cs_value_kernel_brief(cs_arg_key(e, "short name"), w->kernel.name);
     e = cs_arg_uints(e, "grid", w->kernel.grid, 3);
     e = cs_arg_uints(e, "block", w->kernel.block, 3);
     if (w->by_events) return e;
     e = cs_arg_uint(e, "registers per thread", w->kernel.registers);
-    e = cs_arg_uint(e, "shared memory", w->kernel.shared_static + w->kernel.shared_dynamic);
+    if (w->kernel.shared_static + w->kernel.shared_dynamic) e = cs_arg_uint(e, "shared memory", w->kernel.shared_static + w->kernel.shared_dynamic);
     if (w->kernel.local) e = cs_arg_uint(e, "local memory per thread", w->kernel.local);
     return e;
 }
@@ -98,17 +97,25 @@ static struct cs_draft hold_args(struct cs_draft e, const struct cs_match_found 
     return hold->stream ? cs_arg_uint(e, "waited for stream", hold->stream) : e;
 }
 
+/* A lane's work has one context. The first slice in the file says which, and one that has another. */
+static struct cs_draft context_arg(struct cs_draft e, struct cs_lane_shown *shown, cs_u32 context)
+{
+    if (!context || shown->context == context) return e;
+    return cs_arg_uint(e, "context", shown->context = context);
+}
+
+static bool is_of_earlier_part(const struct cs_match_found *found) { return found->op->file != cs_lanes_file(); } /* its call is, and no arrow leads there */
+
 static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns, const struct cs_hold *hold)
 {
     const struct cs_gpu_work *w = found->work;
     const struct cs_match_lane *lane = found->lane; /* its number is the stream's, without what tells overlap */
     char text[128];
     e = cs_slice(e, categories[w->kind], cs_gpu_title(w, text), cs_lane_at(found->pid, found->tid), found->start_ns, found->end_ns);
-    e = cs_arg_uint(e, "device", found->pid);
-    if (w->context) e = cs_arg_uint(e, "context", w->context);
     e = cs_arg_uint(e, "stream", lane->tid);
     if (found->op) e = cs_arg_uint(e, "correlation", found->op->id);
-    e = cs_arg_int(e, "priority", lane->priority);
+    e = context_arg(e, cs_gpu_lane_shown(lane), w->context);
+    if (lane->priority) e = cs_arg_int(e, "priority", lane->priority);
     e = kind_args(e, w, found->end_ns - found->start_ns);
     e = hold_args(e, found, hold);
     if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
@@ -117,25 +124,14 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     /* it ran on another stream than the one from which it was captured into its graph, where it stands */
     if (w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id) e = cs_arg_uint(e, "cs.ran_on", w->stream);
     if (raw_start_ns != found->start_ns) e = cs_arg_uint(e, "cs.raw_start_ns", raw_start_ns);
-    return cs_args_end(e);
-}
-
-/* One arrow a record; those of a graph launch after its first have numbers of their own, since an arrow's number is its own in the file. */
-static void arrow_write(const struct cs_match_found *found)
-{
-    const struct cs_op *op = found->op;
-    if (op->file != cs_lanes_file()) { /* the call is in an earlier part of the trace */
-        cs_totals.arrows_between_parts++;
-        return;
-    }
-    cs_u64 id = op->works ? CS_FLOW_FURTHER + ++cs_gpu_shown.further : op->id;
-    cs_commit(cs_arrow(cs_draft(), "ac2g", id, cs_lane_at(cs_host_pid(), op->tid), op->begin_ns, cs_lane_at(found->pid, found->tid), found->start_ns));
+    return found->op && !is_of_earlier_part(found) ? cs_args_end_bound(e, CS_END_LAST, found->op->id) : cs_args_end(e);
 }
 
 static void place(struct cs_match_found *found)
 {
     struct cs_match_lane *lane = found->lane;
-    if (found->op && found->start_ns < found->op->begin_ns) found->start_ns = found->op->begin_ns; /* clocks of two processors: never before its call */
+    /* Clocks of two processors: never before its call. Nor at once with it: Perfetto then takes the longer of the two for the first. */
+    if (found->op && found->start_ns <= found->op->begin_ns) found->start_ns = found->op->begin_ns + 1;
     if (found->end_ns <= found->start_ns) found->end_ns = found->start_ns + 1;
     found->pid = lane->device;
     found->tid = cs_gpu_lane_place(lane, false, &found->start_ns, found->end_ns);
@@ -165,6 +161,6 @@ bool cs_gpu_work_write(struct cs_match_found *found)
     cs_totals.gpu.count[w->kind]++; /* before anything else goes to the file, which may be full then: this slice is lost with what is not written */
     cs_totals.gpu.unmatched += !found->op;
     if (w->kind == CS_GPU_COPY && w->copy.peer) cs_gpu_peer_write(found);
-    if (found->op) arrow_write(found);
+    cs_totals.arrows_between_parts += found->op && is_of_earlier_part(found);
     return true;
 }

@@ -1,6 +1,7 @@
 #include "shim/trace/rotate.h"
 
 #include "shim/out/output.h"
+#include "shim/trace/closing.h"
 #include "shim/trace/timeline.h"
 #include "shim/trace/totals.h"
 
@@ -20,7 +21,10 @@ static bool part_begins(void)
     cs_totals_part_begin();
     cs_timeline_begin(CS_BEGIN_PART);
     cs_output_flush();
-    if (cs_output_part_take(cs_totals_before())) return true;
+    if (cs_output_part_take(cs_totals_before())) {
+        cs_closing_file(); /* at once: a kill may come before the next flush */
+        return true;
+    }
     cs_totals_part_undo();
     return false;
 }

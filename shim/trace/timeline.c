@@ -70,7 +70,7 @@ static void tell_causes(const struct cs_thread *thread, const struct cs_record *
     const struct cs_call_info *info = &cs_call_info[r->call];
     if (info->how & CS_HOW_BEGINS && stream && r->result == CUDA_SUCCESS) cs_match_capture_began(stream, r->end);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
-        if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) cs_arrow_note(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
+        if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) cs_arrow_write(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
         if (info->shown[i].format != CS_FORMAT_CAPTURE || !r->value[i] || !stream) continue;
         capture_slice(stream, r, r->value[i]);
         cs_match_capture_ended(stream, r->value[i], r->begin);
@@ -185,7 +185,7 @@ void cs_timeline_stream_end(struct cs_stream *stream, cs_u64 ended)
 
 /* --- parts --- */
 
-size_t cs_timeline_pending(void) { return cs_arrows_waiting() * 230 + cs_stream_lives_shown() * (size_t)320; }
+size_t cs_timeline_pending(void) { return cs_stream_lives_shown() * (size_t)320; }
 
 void cs_timeline_part_end(void)
 {

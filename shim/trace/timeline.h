@@ -11,8 +11,8 @@
 #include "shim/trace/record.h"
 
 /* The head of a file and the metadata of the process: of a new trace, or of a further part of the one that is being written (trace/rotate.h). Nothing has
- * been announced in it; cs_lanes_file() tells files apart. Before that, cs_timeline_part_end writes what the part that ends still lacks: arrows, and ends of
- * what goes on in the next. */
+ * been announced in it; cs_lanes_file() tells files apart. Before that, cs_timeline_part_end writes what the part that ends still lacks: the ends of what
+ * goes on in the next. */
 enum cs_begin { CS_BEGIN_FILE, CS_BEGIN_PART };
 void cs_timeline_begin(enum cs_begin why);
 void cs_timeline_part_end(void);

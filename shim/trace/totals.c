@@ -349,8 +349,6 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     at = put_refused(at);
     at = cs_put_literal(at, ",\"untracked_objects\":");
     at = cs_put_uint(at, cs_load(&cs_streams.refused) + cs_load(&cs_events.refused) + cs_load(&cs_contexts.refused));
-    at = cs_put_literal(at, ",\"arrows_dropped\":");
-    at = cs_put_uint(at, cs_totals.arrows_dropped);
     at = cs_gpu_put_totals(at);
     at = cs_windows_put_totals(at, brief);
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) at = put_parts(at);

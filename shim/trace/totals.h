@@ -13,7 +13,6 @@ extern struct cs_totals {
     cs_u64 calls;          /* those of them that the program made of the driver */
     cs_u64 lost;           /* calls that the file's cs_loss slices tell of */
     cs_u64 muted;          /* calls that a rule leaves out */
-    cs_u64 arrows_dropped;
     cs_u64 arrows_between_parts; /* which would have begun in an earlier part */
     struct cs_gpu_totals {
         cs_u64 count[CS_GPU_KINDS]; /* slices of work, by kind */

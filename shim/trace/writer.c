@@ -18,10 +18,10 @@
 #include "shim/gpu/backend.h"
 #include "shim/out/output.h"
 #include "shim/trace/annotation.h"
-#include "shim/trace/arrow.h"
 #include "shim/trace/closing.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/listener.h"
+#include "shim/trace/merge.h"
 #include "shim/trace/rotate.h"
 #include "shim/trace/runtime.h"
 #include "shim/trace/stream_life.h"
@@ -48,22 +48,32 @@ bool cs_writer_blocks(void) { return blocks; }
 
 /* --- one round --- */
 
-static size_t drain(struct cs_thread *thread)
+static void take(struct cs_thread *thread, cs_u64 place)
 {
-    cs_u64 tail = cs_load(&thread->ring.tail), head = cs_load_acq(&thread->ring.head);
-    for (cs_u64 i = tail; i < head; i++) {
-        cs_runtime_before(thread, i);
-        cs_timeline_record(thread, (const struct cs_record *)thread->ring.slots[i & thread->ring.mask]);
-        cs_rotate_if_due();
-        if (!((i + 1) & 1023)) cs_store_rel(&thread->ring.tail, i + 1); /* room for the application while we go on */
-    }
-    cs_store_rel(&thread->ring.tail, head);
+    cs_runtime_before(thread, place);
+    cs_timeline_record(thread, (const struct cs_record *)thread->ring.slots[place & thread->ring.mask]);
+    cs_rotate_if_due();
+}
+
+static void has_been_read(struct cs_thread *thread, bool over)
+{
     struct cs_thread_row *row = cs_thread_row(thread);
-    if (!row->populated && head - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
+    if (!row->populated && cs_load(&thread->ring.tail) - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
         cs_memory_populate(thread->ring.slots, (thread->ring.mask + 1) * CS_SLOT);
         row->populated = true;
     }
-    return head - tail;
+    if (!over) return;
+    cs_timeline_thread_end(thread);
+    CS_TELL(thread_ends, thread);
+    cs_thread_row_empty(thread);
+    cs_thread_recycle(thread);
+}
+
+/* There is no file, and no record. */
+static void recycle_threads(void)
+{
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
+        if (cs_load_acq(&t->state) == CS_THREAD_DONE) cs_thread_recycle(t);
 }
 
 /* Objects that ended: taken in one round, given back after the next, when no ring can hold a record from before. */
@@ -97,24 +107,6 @@ static void release_ended_streams(cs_u32 first)
     }
 }
 
-static size_t drain_all(void)
-{
-    size_t records = 0;
-    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
-        bool done = cs_load_acq(&t->state) == CS_THREAD_DONE; /* read before the ring: nothing comes after it */
-        if (cs_load(&t->state) == CS_THREAD_FREE) continue;
-        if (cs_load(&had)) records += drain(t);
-        if (!done) continue;
-        if (cs_load(&had)) {
-            cs_timeline_thread_end(t);
-            CS_TELL(thread_ends, t);
-            cs_thread_row_empty(t);
-        }
-        cs_thread_recycle(t);
-    }
-    return records;
-}
-
 static size_t round_once(void)
 {
     const bool file = cs_load(&had);
@@ -124,11 +116,12 @@ static size_t round_once(void)
     else cs_gpu_discard();
     cs_u32 streams = cs_pool_take_ended(&cs_streams), events = cs_pool_take_ended(&cs_events), contexts = cs_pool_take_ended(&cs_contexts);
     CS_TELL(round_begins);
-    size_t records = drain_all();
-    if (file) {
+    size_t records = 0;
+    if (!file) recycle_threads();
+    else {
+        records = cs_merge_pass(take, has_been_read);
         cs_gpu_trace_emit();
         CS_TELL(round);
-        cs_arrows_round(false);
     }
     cs_u32 lingering = lingering_streams;
     lingering_streams = 0;
@@ -145,7 +138,7 @@ static size_t round_once(void)
 static void finish(void)
 {
     if (!cs_load(&had)) return;
-    for (int quiet = 0; quiet < 3;) { /* ended objects and arrows need two rounds */
+    for (int quiet = 0; quiet < 3;) { /* the ends of objects need two rounds */
         quiet = round_once() ? 0 : quiet + 1;
         if (cs_match_behind()) cs_gpu_flushes_pass();
     }
@@ -155,7 +148,6 @@ static void finish(void)
     cs_windows_end();
     cs_gpu_trace_end();
     CS_TELL(end);
-    cs_arrows_round(true);
     cs_u64 now = cs_ticks();
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *stream = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
@@ -224,7 +216,7 @@ static void *run(void *unused)
     for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING;) {
         if (cs_load(&wanted) && !cs_load(&had)) begin();
         bool busy = round_once() > 1000;
-        if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its arrows and ends of objects */
+        if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its ends of objects, and what released its waits */
         cs_u64 time = cs_monotonic_ns();
         if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), cs_closing_file(), flushed = time;
         if (now == CS_WORKER_FLUSHING) cs_closing_flushed();

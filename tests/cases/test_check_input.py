@@ -30,10 +30,10 @@ def test_standard_input(tmp_path, pack):
         assert custream("check", "-", stdin=file).stdout == "standard input: " + SUMMARY
 
 
-@pytest.mark.parametrize("pack, reads", [(str.encode, "cat"), (lambda text: gzip.compress(text.encode()), "zcat")], ids=["plain", "gzip"])
-def test_what_is_wrong_with_standard_input(pack, reads):
+@pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())], ids=["plain", "gzip"])
+def test_what_is_wrong_with_standard_input(pack):
     status, said, complaint = piped(pack(WHOLE[:WHOLE.index('"k(float*)')]), "check", "-")
-    assert (status, said) == (2, "") and complaint.startswith("custream check: standard input: truncated: it ends inside an event") and f"({reads} FILE | " in complaint
+    assert (status, said) == (2, "") and complaint.startswith("custream check: standard input: truncated: it ends inside an event") and "'custream recover'" in complaint
     assert piped(b"", "check", "-") == (2, "", "custream check: standard input: empty\n")
     assert piped(pack(WHOLE), "check", "-", "-") == (2, "standard input: " + SUMMARY, "custream check: standard input: standard input can be read once\n")
 

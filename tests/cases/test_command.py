@@ -132,6 +132,16 @@ CHANGES = {
     "s on no slice": (6, "s", {"s": {"ts": 10.001}}),
     "s on another thread": (6, "s", {"s": {"tid": 4299}}),
     "f on no slice": (6, "f", {"f": {"ts": 14.501}}),
+    "bind_id on a slice without direction": (6, "launch", {"launch": {"bind_id": 91}}),
+    "bind_id with both directions": (6, "launch", {"launch": {"bind_id": 91, "flow_out": True, "flow_in": True}}),
+    "direction without a bind_id": (6, "launch", {"launch": {"flow_out": True}}),
+    "bind_id text": (6, "launch", {"launch": {"bind_id": "91", "flow_out": True}}),
+    "flow_out of a number": (6, "launch", {"launch": {"bind_id": 91, "flow_out": 1}}),
+    "two slices begin an arrow": (6, "memcpy", {"launch": {"bind_id": 91, "flow_out": True}, "memcpy": {"bind_id": 91, "flow_out": True}}),
+    "a slice ends an arrow that none begins": (6, "kernel", {"kernel": {"bind_id": 91, "flow_in": True}}),
+    "a slice ends an arrow before it begins": (6, "memcpy", {"kernel": {"bind_id": 91, "flow_in": True}, "memcpy": {"bind_id": 91, "flow_out": True}}),
+    "both slices of an arrow begin at once": (6, "kernel", {"launch": {"ts": 14.5, "dur": 0.5, "bind_id": 92, "flow_out": True}, "runtime": None, "s": None, "f": None,
+                                                            "kernel": {"bind_id": 92, "flow_in": True}}),
     "ac2g by another name": (6, "s", {"s": {"name": "arrow"}}),
     "stream on a host row": (7, "launch", {"launch": {"args": {"stream": 13, "correlation": 91}}}),
     "stream on a sync row": (7, "sync", {"sync": {"args": {"stream": 13}}}),
@@ -155,7 +165,8 @@ def test_broken_row(tmp_path, case):
     rule, reported, changes = CHANGES[case]
     rows = copy_rows()
     for name, members in changes.items():
-        rows[name] = {k: v for k, v in {**rows.get(name, {}), **members}.items() if v is not None}
+        rows[name] = {k: v for k, v in {**rows.get(name, {}), **members}.items() if v is not None} if members else None
+    rows = {name: row for name, row in rows.items() if row}
     assert_breach(tmp_path, render(rows), line_of(rows, reported), rule)
 
 

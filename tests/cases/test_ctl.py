@@ -13,7 +13,7 @@ import pytest
 from tests.apprun import calls_in, read
 from tests.cases.conftest import app_environment
 from tests.cases.test_window import PROFILER, causes, gaps, launches, until
-from tests.gputrace import CUPTI, check_works, works
+from tests.gputrace import CUPTI, check_works, contexts, works
 from tests.perfetto import assert_clean
 from tests.remote import BUILD, Remote, ctl
 
@@ -100,8 +100,8 @@ def test_switched_while_four_threads_launch(tmp_path, trace_processor):
     check_works(trace)
     assert trace.totals["windows"]["opened"] == 8 and len(gaps(trace)) == 9
     by_grid = collections.defaultdict(collections.Counter)
-    for launch in launches(trace):
-        by_grid[launch["args"]["grid"][0]][launch["tid"]] += 1
+    for launch in (f for f in trace.flows("ac2g") if f.finish["cat"] == "kernel"):
+        by_grid[launch.finish["args"]["grid"][0]][launch.start["tid"]] += 1
     by_grid.pop(1, None)  # of no wave
     assert {grid: sorted(made.values()) for grid, made in by_grid.items()} == {200 + n: [5] * 4 for n in range(8)}
     trace_processor.load(program.trace)
@@ -122,7 +122,8 @@ def test_objects_are_as_they_are_after_off(tmp_path):
     trace = program.load()
     assert first == second, "the simulated driver did not give the handle out again: this shows nothing"
     assert not [f for f in trace.flows("cs_dep") if f.start["name"] == "cuEventRecord"]
-    found = {w["args"]["correlation"]: w["args"]["context"] for w in check_works(trace)}
+    check_works(trace)
+    found = contexts(trace)
     lanes = [(e["args"].get("cs.device", 0), e["args"]["cs.stream"], found[e["args"]["correlation"]]) for e in launches(trace)]
     assert len(lanes) == 5 and len({lane[:2] for lane in lanes}) == 5 and [lane[2] for lane in lanes] == [1, 1, 1, 1, 2]
     ended = [e["args"]["destroyed"] for e in trace.lives if e["cat"] == "cs_stream" and (e["pid"], e["tid"]) == lanes[0][:2]]

@@ -45,7 +45,7 @@ def check_arrows(trace):
         assert host["args"]["cs.stream"] == work["args"]["stream"] == stream_of(work["tid"])
         if work["cat"] == "kernel":
             assert (host["args"]["kernel"], host["args"]["grid"], host["args"]["block"]) == (
-                work["args"]["short name"], work["args"]["grid"], work["args"]["block"])
+                work["name"], work["args"]["grid"], work["args"]["block"])
     assert len(flows) == len(works_of(trace))
 
 
@@ -199,7 +199,7 @@ def test_threads(run_app):
     run, trace = faithful(run_app, ["marks", "threads", 6, 200], env=EVENTS)
     works = works_of(trace)
     assert sum(map(calls_for, works)) + totals_of(trace)["lost"] == enqueued(run, "cuLaunchKernel") == 3600
-    names = {(w["args"]["device"], w["args"]["stream"]) for w in works}
+    names = {(w["pid"], w["args"]["stream"]) for w in works}
     assert len(names) == 13
     shared = {tid for (_, tid), name in trace.lanes.items() if "overlap" in name and "sync" not in name}
     assert len({stream_of(tid) for tid in shared}) <= 1

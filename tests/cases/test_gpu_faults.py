@@ -200,10 +200,10 @@ def test_memory_stays_bounded_with_many_kernels(run_app):
     counts, tail = collections.Counter(), b""
     with open(run.trace, "rb") as file:
         for line in file:
-            for mark in (b'"cat":"kernel"', b'"ph":"f"'):
+            for mark in (b'"cat":"kernel"', b'"flow_in":true'):
                 counts[mark] += mark in line
             tail = line if b'"totals"' in line else tail
     os.unlink(run.trace)
-    assert counts == {b'"cat":"kernel"': 300000, b'"ph":"f"': 300000}
+    assert counts == {b'"cat":"kernel"': 300000, b'"flow_in":true': 300000}
     assert b'"without_call":0,"without_times":0,"lost":0' in tail
     assert large < small + 80000

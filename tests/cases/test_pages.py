@@ -73,7 +73,7 @@ def bash_completes(root, *words):
 
 
 @pytest.mark.parametrize("words, found", [
-    (("custream", "re"), {"report", "record"}), (("custream", "run", "--fo"), {"--force"}), (("custream", "run", "--gpu", "=", "c"), {"cupti"}),
+    (("custream", "re"), {"report", "record", "recover"}), (("custream", "run", "--fo"), {"--force"}), (("custream", "run", "--gpu", "=", "c"), {"cupti"}),
     (("custream", "run", "--gpu", "="), {"auto", "cupti", "events", "off"}), (("custream", "run", "--gpu", "ev"), {"events"}),
     (("custream", "run", "--force", "=", "o"), {"on", "off"}), (("custream", "run", "--force", "zs"), {"zsh"}), (("custream", "run", "-o", "READ"), {"README.md"}),
     (("custream", "run", "true", "READ"), {"README.md"}), (("custream", "merge", "--align", "=", ""), {"clock", "start"}),
@@ -87,7 +87,7 @@ def test_bash_completes(root, words, found):
 
 
 @pytest.mark.parametrize("line, found", [
-    ("custream re", {"report", "record"}), ("custream run --gpu=", {"--gpu=auto", "--gpu=cupti", "--gpu=events", "--gpu=off"}), ("custream record --pr", {"--program"}),
+    ("custream re", {"report", "record", "recover"}), ("custream run --gpu=", {"--gpu=auto", "--gpu=cupti", "--gpu=events", "--gpu=off"}), ("custream record --pr", {"--program"}),
     ("custream merge --align=", {"--align=clock", "--align=start"}), ("custream help mer", {"merge"}),
 ])
 def test_fish_completes(root, tmp_path, line, found):

@@ -7,6 +7,8 @@ import subprocess
 import pytest
 
 from tests.apprun import BUILD, calls_in, calls_of, notes_of, read
+from tests.arrowrows import write_arrow_rows
+from tests.handmade import custream
 from tests.perfetto import TraceError, assert_clean
 
 SLICES = "SELECT s.id, s.ts, s.dur, s.name, s.category, s.depth, t.tid, t.name AS thread, p.pid, s.arg_set_id FROM slice s " \
@@ -79,11 +81,11 @@ def test_demo_is_what_it_did(run_app, trace_processor):
 
 def test_arguments(run_app, trace_processor):
     """A launch's arguments, one by one, as Perfetto shows them."""
-    run = run_app("timeline").check()
+    run = run_app("timeline", env={"CUSTREAM_GPU": "off"}).check()  # then the launch has all arguments
     trace_processor.load(run.trace)
     first = "(SELECT arg_set_id FROM slice WHERE name = 'cuLaunchKernel' ORDER BY ts LIMIT 1)"
     shown = {r["key"]: r["display_value"] for r in trace_processor.query(f"SELECT key, display_value FROM args WHERE arg_set_id = {first}")}
-    lane, _ = shown.pop("args.cs.stream"), shown.pop("args.correlation")
+    lane = shown.pop("args.cs.stream")
     assert shown == {"args.kernel": "empty_kernel", "args.shared memory": "256", "args.grid[0]": "2", "args.grid[1]": "3", "args.grid[2]": "4",
                      "args.block[0]": "32", "args.block[1]": "2", "args.block[2]": "1"}
     plain = trace_processor.value(
@@ -132,7 +134,7 @@ def test_killed(run_app, trace_processor, how):
 
 @pytest.mark.parametrize("packed", [False, True], ids=["json", "gz"])
 def test_a_file_that_ends_inside_an_event(run_app, trace_processor, tmp_path, packed):
-    """As a process leaves it that is killed during a write. Perfetto refuses it, and opens what the command makes of it that `check` prints."""
+    """As a process leaves it that is killed during a write. Perfetto refuses it, and opens what `recover` makes of it."""
     run = run_app(["burst", 2, 3000]).check()
     whole = run.trace.read_bytes()
     cut = whole[:whole.index(b'"dur"', len(whole) // 2) + 7]
@@ -144,11 +146,36 @@ def test_a_file_that_ends_inside_an_event(run_app, trace_processor, tmp_path, pa
         trace_processor.load(path)
 
     done = subprocess.run([BUILD / "custream", "check", path], capture_output=True, text=True, check=False)
-    command = done.stderr.split("read it up to there: ")[1].replace("FILE ", f"{path} ").strip()
-    assert done.returncode == 2 and "it ends inside an event" in done.stderr
-    subprocess.run(command, shell=True, check=True, cwd=tmp_path)
-    events = json.loads((tmp_path / "whole.json").read_text(encoding="utf-8"))["traceEvents"]
-    trace_processor.load(tmp_path / "whole.json")
+    assert done.returncode == 2 and "it ends inside an event" in done.stderr and "'custream recover' makes" in done.stderr
+    whole = tmp_path / ("whole.json.gz" if packed else "whole.json")
+    subprocess.run([BUILD / "custream", "recover", "-o", whole, path], capture_output=True, check=True)
+    events = json.loads((gzip.decompress if packed else bytes)(whole.read_bytes()))["traceEvents"]
+    trace_processor.load(whole)
     phases = collections.Counter(e["ph"] for e in events)
     assert phases["X"] == sum(line.startswith(b'{"ph":"X"') for line in cut.splitlines()[:lines]) > 1000
     assert trace_processor.value("SELECT count(*) FROM slice") == phases["X"] + phases["i"]
+
+
+@pytest.mark.parametrize("argv, env", [(["demo"], {}), (["works", "graphs"], {"CUSTREAM_GRAPH": "node"}), (["works", "streams"], {"CUSTREAM_FAKE_CUPTI_EARLY": 1000000}),
+                                       (["works", "streams"], {"CUSTREAM_GPU": "events"}), (["timeline"], {})],
+                         ids=["demo", "graph nodes", "before their calls", "events", "timeline"])
+def test_arrows_on_slices_are_those_of_rows(run_app, trace_processor, tmp_path, argv, env):
+    """An arrow from a call to its work stands on both slices. Perfetto shows the same arrows, with the same directions, as of the rows that traces had for
+    them before; and the command reads both alike."""
+    run = run_app(argv, env=env).check()
+    before = write_arrow_rows(run.trace, tmp_path / "before.json")
+    shown = {}
+    for path in (run.trace, before):
+        trace_processor.load(path)
+        assert_clean(trace_processor)
+        shown[path] = sorted(tuple(r.values()) for r in trace_processor.query(FLOWS))
+    bound = read(run.trace).bound()
+    assert shown[before] == shown[run.trace] and len(shown[before]) >= len(bound) > 0
+    assert not [e for e in read(run.trace).events if e["ph"] in "sf" and e["cat"] == "ac2g"]
+    assert all(f.start["ts"] < f.finish["ts"] for f in bound)
+    assert (len({f.id for f in bound}) < len(bound)) == ("CUSTREAM_GRAPH" in env), "a graph launch alone has several pieces of work"
+
+    told = [custream("check", path).stdout.split(", ")[1:] for path in (before, run.trace)]
+    assert told[0] == told[1] and told[0][1] == f"flows {len(read(run.trace).flows())}"
+    reports = [json.loads(custream("report", "--json", path).stdout)["tables"] for path in (before, run.trace)]
+    assert reports[0] == reports[1]

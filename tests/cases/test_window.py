@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.apprun import calls_in, read, said
-from tests.gputrace import CUPTI, check_depth, check_works, end_of, works
+from tests.gputrace import CUPTI, check_depth, check_works, contexts, end_of, works
 from tests.perfetto import assert_clean
 from tests.remote import Remote, until
 
@@ -315,11 +315,11 @@ def test_contexts_and_threads_are_as_they_are(tmp_path):
         program.do("on 2 context set 0", "on 1 context new 2", "on 4 context set 0", "on 2 context end 1", "on 3 context none", "context new 3", "create 6")
         program.do("profiler start", "launch legacy", "launch 6", "on 1 launch own", "on 2 launch legacy", "on 4 launch own", "profiler stop")
     trace = program.load()
-    found = check_works(trace)
-    by_call = {w["args"]["correlation"]: w for w in found}
-    contexts = [by_call[e["args"]["correlation"]]["args"]["context"] for e in launches(trace)]
-    first, second = contexts[:5], contexts[5:]
-    assert len(contexts) == 10
+    check_works(trace)
+    by_call = contexts(trace)
+    found = [by_call[e["args"]["correlation"]] for e in launches(trace)]
+    first, second = found[:5], found[5:]
+    assert len(found) == 10
     assert first[0] == first[1] == first[4] and first[2] == first[3] != first[0]
     assert second[0] == second[1] and second[3] == second[4] == first[0] and len({second[0], second[2], first[0], first[2]}) == 4
     assert all(trace.streams[lane].endswith(" · remote") or "legacy" in trace.streams[lane] for lane in lanes_of_launches(trace))

@@ -22,6 +22,15 @@ TEST(a_slice_of_each_sort)
                ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":1.500,\"dur\":2.502,\"args\":{\"n\":7}}");
 }
 
+TEST(slices_that_are_ends_of_an_arrow)
+{
+    const struct cs_lane lane = cs_lane_at(3, 14);
+    CHECK_TEXT(written(cs_args_end_bound(cs_slice(here(), "cat", cs_title("name"), lane, 5, 6), CS_END_FIRST, 9)),
+               ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":0.005,\"dur\":0.001,\"args\":{},\"bind_id\":9,\"flow_out\":true}");
+    CHECK_TEXT(written(cs_args_end_bound(cs_arg_uint(cs_slice(here(), "cat", cs_title("name"), lane, 5, 6), "n", 7), CS_END_LAST, 9)),
+               ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":0.005,\"dur\":0.001,\"args\":{\"n\":7},\"bind_id\":9,\"flow_in\":true}");
+}
+
 TEST(what_is_no_slice)
 {
     const struct cs_lane lane = cs_lane_at(3, 14);

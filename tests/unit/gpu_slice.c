@@ -39,7 +39,7 @@ static void check_slice(struct cs_gpu_work work, cs_u64 lasts, const char *categ
     const char *slice = slice_of(work, lasts);
     snprintf(text, sizeof text, "\"cat\":\"%s\",\"name\":\"%s\",", category, name);
     if (!strstr(slice, text)) CHECK_TEXT(slice, text);
-    snprintf(text, sizeof text, "\"args\":{\"device\":2,%s},", arguments);
+    snprintf(text, sizeof text, "\"args\":{%s,\"bind_id\":77,\"flow_in\":true},", arguments);
     const char *is = strstr(slice, "\"args\"");
     if (!is || strncmp(is, text, strlen(text) - 1)) CHECK_TEXT(is, text);
 }
@@ -51,12 +51,16 @@ TEST(a_kernels_slice)
     begin();
     struct cs_gpu_work w = {.kind = CS_GPU_KERNEL, .context = 3,
                             .kernel = {.grid = {1, 20, 300}, .block = {4, 50, 600}, .registers = 32, .shared_static = 100, .shared_dynamic = 23, .local = 8}};
-    check_slice(w, 500, "kernel", "kernel", "\"context\":3," ON ",\"short name\":\"\",\"grid\":[1,20,300],\"block\":[4,50,600],\"registers per thread\":32,"
+    check_slice(w, 500, "kernel", "kernel", "\"stream\":13,\"correlation\":77,\"context\":3,\"priority\":-5,\"grid\":[1,20,300],\"block\":[4,50,600],\"registers per thread\":32,"
                                             "\"shared memory\":123,\"local memory per thread\":8}");
-    w.kernel.local = w.context = 0;
-    check_slice(w, 500, "kernel", "kernel", ON ",\"short name\":\"\",\"grid\":[1,20,300],\"block\":[4,50,600],\"registers per thread\":32,\"shared memory\":123}");
+    w.kernel.local = 0; /* the lane's first has said the context */
+    check_slice(w, 500, "kernel", "kernel", ON ",\"grid\":[1,20,300],\"block\":[4,50,600],\"registers per thread\":32,\"shared memory\":123}");
+    w.kernel.shared_static = w.kernel.shared_dynamic = 0;
+    check_slice(w, 500, "kernel", "kernel", ON ",\"grid\":[1,20,300],\"block\":[4,50,600],\"registers per thread\":32}");
+    w.context = 4;
+    check_slice(w, 500, "kernel", "kernel", "\"stream\":13,\"correlation\":77,\"context\":4,\"priority\":-5,\"grid\":[1,20,300],\"block\":[4,50,600],\"registers per thread\":32}");
     w.by_events = true, w.error = 1500;
-    check_slice(w, 500, "kernel", "kernel", ON ",\"short name\":\"\",\"grid\":[1,20,300],\"block\":[4,50,600],\"cs.time\":\"events\",\"cs.error_us\":1.500}");
+    check_slice(w, 500, "kernel", "kernel", ON ",\"grid\":[1,20,300],\"block\":[4,50,600],\"cs.time\":\"events\",\"cs.error_us\":1.500}");
 }
 
 TEST(a_copys_slice)
@@ -136,13 +140,13 @@ TEST(work_is_never_before_its_call_and_lasts_a_nanosecond)
     struct cs_match_found before = found_at(&work, now - 300, now + 10), none = found_at(&work, now + 500, now + 500), early = found_at(&work, now - 300, now - 200);
     CHECK(cs_gpu_work_write(&before) && cs_gpu_work_write(&none) && cs_gpu_work_write(&early));
     REQUIRE(trace_file_events("\"gpu_range\"", "\"ph\":\"X\"", rows, 4) == 3);
-    CHECK_IS(ns_of(rows[0], "ts"), now);
+    CHECK_IS(ns_of(rows[0], "ts"), now + 1); /* and not with it */
     CHECK_IS(end_of(rows[0]), now + 10);
     CHECK_IS(number_of(rows[0], "cs.raw_start_ns"), now - 300);
     CHECK_IS(ns_of(rows[1], "ts"), now + 500);
     CHECK_IS(ns_of(rows[1], "dur"), 1);
     CHECK(!strstr(rows[1], "cs.raw_start_ns"));
-    CHECK_IS(ns_of(rows[2], "ts"), now);
+    CHECK_IS(ns_of(rows[2], "ts"), now + 1);
     CHECK_IS(ns_of(rows[2], "dur"), 1);
 }
 
@@ -178,7 +182,8 @@ TEST(work_says_how_long_it_waited_and_for_what)
     check_held(range, 1800, "");
     op->works = 0, op->begin = 10;
     cs_match.table.ops[5] = (struct cs_op){.id = 5, .works = 1, .work_end_ns = called + 1900};
-    lane->event_waits[0] = (struct cs_event_wait){.ticks = 5, .op = 5, .stream = 14};
+    cs_match.table.event_waits[0] = (struct cs_event_wait){.ticks = 5, .op = 5, .stream = 14};
+    cs_match.event_wait_count = op->event_wait = 1;
     check_held(range, 2000, "\"waited_us\":2.000,\"waited for\":\"event\",\"waited for stream\":14");
 }
 
@@ -197,6 +202,6 @@ TEST(work_is_counted_by_its_kind_and_whether_its_call_is_known)
     }
     for (int kind = 0; kind < CS_GPU_OVERHEAD; kind++) CHECK_IS(cs_totals.gpu.count[kind], kind + 1);
     CHECK_IS(cs_totals.gpu.unmatched, 0 + 1 + 1 + 2 + 2);
-    CHECK_IS(trace_file_count("\"ac2g\"", "\"ph\":\"s\""), 15 - 6);
+    CHECK_IS(trace_file_count("\"flow_in\"", ""), 15 - 6);
     CHECK(cs_totals.begin_ns == UINT64_MAX || cs_totals.begin_ns == now + 100);
 }

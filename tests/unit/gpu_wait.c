@@ -1,10 +1,15 @@
 /* Waits of the host and of streams (trace/gpu_wait.c): their rows, and what is asked about them. The file itself, as where there is a GPU. */
+#include "shim/gpu/backend.h"
 #include "shim/trace/gpu_shown.h"
+
+static bool gpu_is_on = true;
+#define cs_gpu_is_on() gpu_is_on
 
 void asked_for(struct cs_match_wait wait, const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks); /* not static: also where nobody calls it */
 #define cs_match_wait(wait_, lane_, device_, ticks_) asked_for(wait_, lane_, device_, ticks_)
 #include "shim/trace/gpu_wait.c"
 #undef cs_match_wait
+#undef cs_gpu_is_on
 
 #include "shim/match/state.h"
 #include "tests/unit/trace_file.h"
@@ -83,6 +88,10 @@ TEST(the_host_waits_for_a_stream)
     waits(CS_CALL_cuStreamSynchronize, one, NULL, CUDA_SUCCESS);
     check_row(last_row(1), "Stream Sync", 2, cs_lane_tid(13, CS_LANE_SYNC, 0), "\"device\":2,\"cs.stream\":13");
     check_asked(cs_match_lane_of(one), 2, start + 5000);
+    gpu_is_on = false; /* no work can come that released it */
+    waits(CS_CALL_cuStreamSynchronize, one, NULL, CUDA_SUCCESS);
+    CHECK_IS(asked_count, 0);
+    last_row(2);
 }
 
 TEST(the_host_waits_for_an_event)

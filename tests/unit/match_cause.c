@@ -1,10 +1,5 @@
-/* Which work released a wait of the host (match/cause.c): the file itself, as where there is a GPU. */
-#include "shim/gpu/backend.h"
-
-static bool gpu_is_on = true;
-#define cs_gpu_is_on() gpu_is_on
+/* Which work released a wait of the host (match/cause.c): the file itself. */
 #include "shim/match/cause.c"
-#undef cs_gpu_is_on
 
 #include "tests/unit/match.h"
 
@@ -12,9 +7,11 @@ static const struct cs_op *released[32]; /* by the number of the wait's thread *
 static int released_count;
 static void told_of(const struct cs_match_wait *wait, const struct cs_op *op) { released[wait->tid] = op, released_count++; }
 
+static bool open_now(void) { return false; }
+
 static void begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .released = told_of};
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .missed = missed, .depth = depth, .released = told_of};
     REQUIRE(begin_told(&sink));
 }
 
@@ -27,12 +24,22 @@ static struct cs_op *called_on(struct cs_match_lane *lane, cs_u64 ticks, cs_u64 
     return op;
 }
 
-/* Where the host waited from 100 to 200 ns; how many calls may have released it. */
-static int waited(const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks, cs_u32 tid)
+/* Where the host waited from 100 to 200 ns; whether that is kept. */
+static bool wait_kept(const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks, cs_u32 tid)
 {
     const cs_u32 before = cs_match.wait_count;
     cs_match_wait((struct cs_match_wait){.begin_ns = 100, .end_ns = 200, .tid = tid}, lane, device, ticks);
-    return cs_match.wait_count == before ? 0 : cs_match.table.waits[before].ops;
+    return cs_match.wait_count == before + 1;
+}
+
+/* The same, and it is looked at a round later; how many calls may have released it. */
+static int waited(const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks, cs_u32 tid)
+{
+    REQUIRE(wait_kept(lane, device, ticks, tid));
+    struct cs_waiting *wait = &cs_match.table.waits[cs_match.wait_count - 1];
+    choose(wait);
+    CHECK(wait->chosen && wait->first + wait->ops == cs_match.candidate_count);
+    return (int)wait->ops;
 }
 
 TEST(a_wait_is_for_the_last_call_before_it)
@@ -41,15 +48,71 @@ TEST(a_wait_is_for_the_last_call_before_it)
     begin();
     cs_match.now = (struct cs_since){5, 7};
     struct cs_match_lane *lane = lane_of(&stream, 1);
-    const struct cs_op *first = called_on(lane, 10, 0);
-    called_on(lane, 20, 0);
+    const struct cs_op *first = called_on(lane, 10, 0), *second = called_on(lane, 20, 0);
     CHECK_IS(waited(lane, 0, 9, 0), 0); /* nothing had been called */
     CHECK_IS(waited(lane, 0, 19, 3), 1);
-    const struct cs_waiting *wait = &cs_match.table.waits[0];
-    CHECK(wait->op[0] == first->id && wait->wait.tid == 3 && wait->since.flushes == 5 && wait->since.ns == 7);
-    gpu_is_on = false;
-    CHECK_IS(waited(lane, 0, 19, 4), 0);
+    CHECK_IS(waited(lane, 0, 20, 4), 1);
+    const struct cs_waiting *wait = &cs_match.table.waits[1];
+    CHECK(wait->first == 0 && wait->wait.tid == 3 && wait->since.flushes == 5 && wait->since.ns == 7);
+    CHECK(cs_match.table.candidates[0] == first->id && cs_match.table.candidates[1] == second->id && wait[1].first == 1);
 }
+
+/* --- when they are chosen --- */
+
+/* Another thread may have been in the call when the wait ended. Work that is given away in between says nothing of the rings. */
+TEST(a_wait_has_its_candidates_in_the_second_round_that_sees_it)
+{
+    struct cs_stream stream;
+    begin();
+    struct cs_match_lane *lane = lane_of(&stream, 1);
+    REQUIRE(wait_kept(lane, 0, 15, 0));
+    const struct cs_waiting *wait = &cs_match.table.waits[0];
+    for (int i = 0; i < 3; i++) cs_match_give(false);
+    CHECK(!wait->due && !wait->chosen);
+    cs_match_round();
+    CHECK(wait->due && !wait->chosen && cs_match.wait_count == 1);
+    for (int i = 0; i < 3; i++) cs_match_give(false);
+    CHECK(!wait->chosen);
+    struct cs_op *op = called_on(lane, 10, 0);
+    cs_match_round();
+    CHECK(cs_match.wait_count == 1 && wait->chosen && wait->ops == 1 && cs_match.table.candidates[wait->first] == op->id);
+    op->works = 1, op->work_end_ns = 150;
+    cs_match_give(false);
+    CHECK_IS(released_count, 0);
+    cs_match_round();
+    CHECK(released[0] == op && released_count == 1 && !cs_match.wait_count);
+}
+
+TEST(at_the_end_a_wait_is_settled_at_once)
+{
+    struct cs_stream stream;
+    begin();
+    struct cs_match_lane *lane = lane_of(&stream, 1);
+    const struct cs_op *work = called_on(lane, 10, 150);
+    called_on(lane, 12, 0);
+    REQUIRE(wait_kept(lane, 0, 15, 0));
+    cs_waits_settle(true);
+    CHECK(released[0] == work && !cs_match.wait_count && !cs_match.candidate_count);
+}
+
+TEST(a_wait_for_a_stream_that_is_gone_is_for_nothing)
+{
+    struct cs_stream one, two;
+    begin();
+    struct cs_match_lane *lane = lane_of(&one, 1);
+    called_on(lane, 10, 0);
+    REQUIRE(wait_kept(lane, 0, 15, 0) && wait_kept(lane, 0, 15, 1));
+    cs_waits_settle(false);
+    cs_match_lane_free(&one);
+    choose(&cs_match.table.waits[0]);
+    CHECK_IS(cs_match.table.waits[0].ops, 0);
+    REQUIRE(lane_of(&two, 2) == lane); /* another has its place */
+    called_on(lane, 11, 0);
+    cs_waits_settle(false);
+    CHECK(!released_count && !cs_match.wait_count && !cs_match.candidate_count);
+}
+
+/* --- which --- */
 
 TEST(what_had_ended_before_a_wait_holds_nobody_up)
 {
@@ -64,16 +127,44 @@ TEST(what_had_ended_before_a_wait_holds_nobody_up)
 
 TEST(a_wait_for_a_gpu_is_for_each_of_its_streams_that_is_at_work)
 {
-    enum { MANY = CS_CANDIDATES + 2 };
+    enum { MANY = 100 };
     struct cs_stream streams[MANY + 2];
     begin();
     for (cs_u32 i = 0; i < MANY + 2; i++) {
         struct cs_match_lane *lane = lane_of(&streams[i], i + 1);
         lane->device = i == 0; /* one of another GPU; another one has no work under way */
         if (i != 1) called_on(lane, 10, 0);
-        CHECK_IS(waited(NULL, 0, 15, 0), i < 2 ? 0 : i - 1 < CS_CANDIDATES ? i - 1 : CS_CANDIDATES);
+        CHECK_IS(waited(NULL, 0, 15, 0), i < 2 ? 0 : i - 1);
         CHECK_IS(waited(NULL, 1, 15, 0), 1);
     }
+}
+
+/* The wait may be read late: what was within it has come by then. */
+TEST(a_wait_for_a_gpu_is_also_for_what_has_come_since)
+{
+    struct cs_stream streams[3];
+    begin();
+    for (cs_u32 i = 0; i < 3; i++) {
+        struct cs_match_lane *lane = lane_of(&streams[i], i + 1);
+        called_on(lane, 10, 99 + i)->left = true;
+        lane->worked_ns = 99 + i;
+        lane->first = 0;
+        CHECK(cs_lane_come(lane, NULL) == CS_CAME);
+        CHECK_IS(waited(NULL, 0, 15, 0), i < 2 ? 0 : 1);
+    }
+}
+
+/* --- how many --- */
+
+TEST(more_candidates_than_there_is_room_for_are_left_out)
+{
+    struct cs_stream streams[3];
+    begin();
+    for (cs_u32 i = 0; i < 3; i++) called_on(lane_of(&streams[i], i + 1), 10, 0);
+    cs_match.candidate_count = CS_CANDIDATES - 2;
+    CHECK_IS(waited(NULL, 0, 15, 0), 2);
+    CHECK_IS(waited(NULL, 0, 15, 0), 0);
+    CHECK_IS(cs_match.candidate_count, CS_CANDIDATES);
 }
 
 TEST(more_waits_than_there_is_room_for_have_no_arrow)
@@ -83,10 +174,37 @@ TEST(more_waits_than_there_is_room_for_have_no_arrow)
     struct cs_match_lane *lane = lane_of(&stream, 1);
     called_on(lane, 10, 0);
     cs_match.wait_count = CS_WAITS - 1;
-    CHECK_IS(waited(lane, 0, 15, 0), 1);
-    CHECK_IS(waited(lane, 0, 15, 0), 0);
+    CHECK(wait_kept(lane, 0, 15, 0));
+    CHECK(!wait_kept(lane, 0, 15, 0));
     CHECK_IS(cs_match.wait_count, CS_WAITS);
 }
+
+/* Of the second half, for a stream and for a GPU. */
+TEST(where_many_wait_those_that_something_holds_up_have_room)
+{
+    static const struct {
+        cs_u64 worked_ns;
+        bool awaited, of_stream, of_gpu;
+        cs_u32 device;
+    } rows[] = {{100, false, false, false, 0}, {101, false, true, true, 0}, {0, true, true, true, 0}, {101, true, true, false, 1}};
+    for (size_t i = 0; i < CS_COUNT(rows); i++) {
+        struct cs_stream before, stream, behind;
+        begin();
+        lane_of(&before, 1);
+        struct cs_match_lane *lane = lane_of(&stream, 2);
+        lane_of(&behind, 3);
+        lane->device = rows[i].device;
+        lane->worked_ns = rows[i].worked_ns;
+        if (rows[i].awaited) called_on(lane, 10, 0);
+        cs_match.wait_count = CS_WAITS / 2 - 1;
+        CHECK(wait_kept(cs_match_lane_of(&before), 0, 15, 0)); /* the last of the first half */
+        CHECK_IS(wait_kept(lane, rows[i].device, 15, 0), rows[i].of_stream);
+        CHECK_IS(wait_kept(NULL, 0, 15, 0), rows[i].of_gpu);
+        CHECK(!wait_kept(cs_match_lane_of(&before), 0, 15, 0));
+    }
+}
+
+/* --- what released them --- */
 
 TEST(a_wait_is_released_by_the_work_that_ended_last_in_it)
 {
@@ -142,11 +260,15 @@ TEST(waits_whose_work_is_out_stay_in_their_order)
     for (cs_u32 i = 0; i < 5; i += 2) ops[i]->works = 1, ops[i]->work_end_ns = 150;
     cs_waits_settle(false);
     CHECK(released_count == 3 && cs_match.wait_count == 2);
-    CHECK(cs_match.table.waits[0].wait.tid == 1 && cs_match.table.waits[1].wait.tid == 3);
+    for (cs_u32 i = 0; i < 2; i++) {
+        const struct cs_waiting *wait = &cs_match.table.waits[i];
+        CHECK(wait->wait.tid == 1 + 2 * i && wait->first == i && wait->ops == 1 && cs_match.table.candidates[i] == ops[1 + 2 * i]->id);
+    }
+    CHECK_IS(cs_match.candidate_count, 2);
     cs_match.now.flushes = 25;
     cs_waits_settle(false);
     CHECK_IS(cs_match.wait_count, 2);
     cs_match.now.flushes = 26; /* it will not come */
     cs_waits_settle(false);
-    CHECK(released_count == 3 && !cs_match.wait_count);
+    CHECK(released_count == 3 && !cs_match.wait_count && !cs_match.candidate_count);
 }

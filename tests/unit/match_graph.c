@@ -52,7 +52,6 @@ static cs_u32 captured(struct cs_stream *stream, cs_name kernel, cs_u32 launches
     const cs_u32 graph = ++graphs, exec = 100 + graph;
     cs_match_graph_captured(stream, began, now, graph, launches);
     cs_match_graph_instantiated(graph, exec, launches);
-    cs_graphs_settle();
     return exec;
 }
 
@@ -95,9 +94,8 @@ TEST(numbers_of_a_profiler_that_has_begun_anew_are_not_those_of_before)
     const cs_u32 exec = captured(stream, 7, 1);
     CHECK(of_node(exec, 0, 7) == stream);
     cs_add(&cs_graph_epoch, 1);
-    cs_match_round();
     CHECK(!of_node(exec, 0, 7));
-    cs_add(&cs_graph_epoch, 1); /* and again: what is captured before the next round is known */
+    cs_add(&cs_graph_epoch, 1); /* and again: what is captured since is known */
     const cs_u32 next = captured(stream, NAME_OTHERS + 1, 1);
     CHECK(of_node(next, 0, NAME_OTHERS + 1) == stream);
     cs_add(&cs_graph_epoch, 1);
@@ -151,15 +149,15 @@ TEST(calls_are_kept_only_where_they_count)
 
 /* --- lists --- */
 
-static enum cs_list_state state_of(cs_u64 serial)
+static bool stands(cs_u64 serial)
 {
     const struct cs_node_list *l = list_get(serial);
     REQUIRE(l);
-    return l->state;
+    return l->stands;
 }
 
-/* Two streams in one capture, and rings that are read one after the other: nodes are numbered by the time of their calls. */
-TEST(nodes_are_in_the_order_of_their_calls_whatever_was_read_first)
+/* Two streams in one capture: nodes are numbered by the time of their calls. */
+TEST(nodes_are_in_the_order_of_their_calls_whatever_stream_they_are_on)
 {
     enum { CALLS = 9 };
     static const cs_u64 order[2][CALLS] = {{5, 6, 7, 8}, {0, 4, 1, 3, 2}};
@@ -175,29 +173,32 @@ TEST(nodes_are_in_the_order_of_their_calls_whatever_was_read_first)
     cs_match_capture_ended(streams[0], began, now);
     cs_match_graph_captured(streams[0], began, now, 1, CALLS);
     cs_match_graph_instantiated(1, 101, CALLS);
-    cs_graphs_settle();
     for (cs_u32 i = 0; i < CALLS; i++) CHECK(of_node(101, i, 10 + i) == streams[i < 5]);
 }
 
-/* What a thread called before the capture, or after it, and was read in between, stands in no list. */
+/* What was called before the capture, or after it, or on a stream before that joined, stands in no list. */
 TEST(a_list_has_the_calls_of_its_capture_alone)
 {
     REQUIRE(begin());
-    struct cs_stream *stream = stream_new();
+    struct cs_stream *stream = stream_new(), *joined = stream_new();
     const cs_u64 began = 1000, ended = 2000;
     launch_at(stream, 7, began - 100);
     cs_match_capture_began(stream, began);
     launch_at(stream, 8, began);
-    launch_at(stream, 7, began - 50); /* another thread's */
-    launch_at(stream, 9, ended - 1);
+    CHECK(called_at(stream, CS_CALL_cuLaunchKernel, began - 50, began + 50, (cs_u64[]){7, 0})); /* another thread's, which was under way */
+    launch_at(joined, 7, began + 99);
+    cs_match_capture_joined(joined, began + 100, (cs_u64[]){began + 60, (cs_u64)ref_of(stream) << 32});
+    launch_at(joined, 9, began + 100);
+    launch_at(joined, 10, ended - 10);
+    launch_at(stream, 11, ended - 1);
     launch_at(stream, 7, ended);
-    launch_at(stream, 7, began - 20);
+    CHECK(called_at(stream, CS_CALL_cuLaunchKernel, began - 20, ended + 6, (cs_u64[]){7, 0}));
     cs_match_capture_ended(stream, began, ended);
-    cs_match_graph_captured(stream, began, ended, 1, 2);
-    cs_match_graph_instantiated(1, 101, 2);
-    cs_graphs_settle();
+    cs_match_graph_captured(stream, began, ended, 1, 4);
+    cs_match_graph_instantiated(1, 101, 4);
     now = 5000;
-    CHECK(of_node(101, 0, 8) == stream && of_node(101, 1, 9) == stream && !of_node(101, 2, 7));
+    CHECK(of_node(101, 0, 8) == stream && of_node(101, 1, 9) == joined && of_node(101, 2, 10) == joined && of_node(101, 3, 11) == stream);
+    CHECK(!of_node(101, 4, 7));
 }
 
 /* Two threads launched at the same time: which node is whose is not known. */
@@ -212,37 +213,36 @@ TEST(a_list_with_calls_at_once_does_not_stand)
         CHECK(called_at(stream, CS_CALL_cuLaunchKernel, began + 20 - i, began + 30, NULL));
         cs_match_capture_ended(stream, began, ended);
         cs_match_graph_captured(stream, began, ended, i + 1, 2);
-        cs_graphs_settle();
-        CHECK_IS(state_of(i + 1), i ? CS_LIST_FAILED : CS_LIST_STANDS);
+            CHECK_IS(stands(i + 1), !i);
     }
 }
 
-TEST(a_list_waits_for_calls_that_have_not_been_read)
+TEST(a_list_of_another_length_than_its_graph_does_not_stand)
 {
+    static const cs_u32 lengths[] = {2, 1, 0, CS_NODE_CALLS + 1, 1};
     REQUIRE(begin());
     struct cs_stream *stream = stream_new();
     const cs_u64 began = now += 10;
     cs_match_capture_began(stream, began);
     launch(stream, 7);
     cs_match_capture_ended(stream, began, began + 100);
-    cs_match_graph_captured(stream, began, began + 100, 1, 2); /* one more */
-    cs_match_graph_captured(stream, began, began + 100, 2, 3); /* two more */
-    cs_match_graph_captured(stream, began, began + 100, 3, 0); /* one less */
     cs_match_graph_captured(stream, began, began + 100, 0, 1); /* nobody knows of which graph */
-    cs_match_graph_captured(stream, began, began + 100, 4, CS_NODE_CALLS + 1);
-    CHECK_IS(cs_match.graphs.lists, 4);
-    cs_match.now.flushes = 1;
-    cs_graphs_settle();
-    CHECK(state_of(1) == CS_LIST_WAITS && state_of(2) == CS_LIST_WAITS && state_of(3) == CS_LIST_FAILED && state_of(4) == CS_LIST_FAILED);
-    CHECK_IS(cs_match.graphs.waiting, 1);
-    launch(stream, 7);
-    cs_graphs_settle();
-    CHECK(state_of(1) == CS_LIST_STANDS && state_of(2) == CS_LIST_WAITS);
-    CHECK_IS(cs_match.graphs.waiting, 2);
-    cs_match.now.flushes = 2;
-    cs_graphs_settle();
-    CHECK_IS(state_of(2), CS_LIST_FAILED);
-    CHECK_IS(cs_match.graphs.waiting, 5);
+    CHECK_IS(cs_match.graphs.lists, 0);
+    for (cs_u32 i = 0; i < CS_COUNT(lengths); i++) {
+        cs_match_graph_captured(stream, began, began + 100, i + 1, lengths[i]);
+        CHECK_IS(stands(i + 1), lengths[i] == 1);
+    }
+    CHECK(cs_match.graphs.lists == CS_COUNT(lengths) && cs_match.graphs.nodes == 2); /* the others have no nodes */
+    launch(stream, 7); /* behind the end: it changes nothing */
+    CHECK(!stands(1) && stands(2));
+}
+
+TEST(a_graph_without_nodes_has_a_list)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    const cs_u32 exec = captured(stream, 7, 0);
+    CHECK(stands(1) && !cs_match.graphs.nodes && !of_node(exec, 0, 7));
 }
 
 TEST(the_last_4096_lists_are_looked_at)
@@ -254,13 +254,10 @@ TEST(the_last_4096_lists_are_looked_at)
     launch(stream, 7);
     cs_match_capture_ended(stream, began, began + 100);
     cs_match_graph_captured(stream, began, began + 100, 1000000, 2);
-    cs_graphs_settle();
     for (cs_u32 i = 2; i <= CS_GRAPHS + 2; i++) cs_match_graph_captured(stream, began, began + 100, i, 1);
-    CHECK_IS(cs_match.graphs.waiting, 3);
     CHECK(!list_get(2) && list_get(3) && !list_get(0));
     CHECK(!list_of_graph(2) && list_of_graph(3) == list_get(3) && list_of_graph(CS_GRAPHS + 2) == list_get(CS_GRAPHS + 2) && !list_of_graph(1000000));
-    cs_graphs_settle();
-    CHECK(state_of(3) == CS_LIST_STANDS && state_of(CS_GRAPHS + 2) == CS_LIST_STANDS);
+    CHECK(stands(3) && stands(CS_GRAPHS + 2));
 }
 
 /* --- executable graphs --- */
@@ -297,7 +294,6 @@ TEST(a_node_is_one_of_its_kind_on_its_gpu)
     cs_match_capture_ended(stream, began, now);
     cs_match_graph_captured(stream, began, now, 1, 5);
     cs_match_graph_instantiated(1, 101, 5);
-    cs_graphs_settle();
     static const enum cs_gpu_kind kinds[] = {CS_GPU_KERNEL, CS_GPU_COPY, CS_GPU_SET, CS_GPU_GRAPH};
     for (cs_u32 i = 0; i < 5; i++) {
         for (cs_u32 k = 0; k < 4; k++) {

@@ -31,9 +31,10 @@ static struct cs_match_lane *new_lane(enum cs_stream_origin origin, unsigned fla
 }
 static struct cs_match_lane *any_lane(void) { return new_lane(CS_STREAM_CREATED, CU_STREAM_NON_BLOCKING, 0, 1); }
 
-/* Its work began so long after the call. */
+/* Its work began so long after the call. The last wait on its lane may be one that was made meanwhile. */
 static struct cs_hold hold(struct cs_match_lane *lane, cs_u64 after_ns)
 {
+    op.event_wait = lane->event_wait;
     return cs_match_hold(&(struct cs_match_found){.op = &op, .lane = lane, .start_ns = called_ns + after_ns});
 }
 
@@ -133,23 +134,66 @@ TEST(an_event_of_its_own_or_of_no_known_stream_holds_nothing_up)
     waits_for(lane, empty, call_begin - 400, call_begin - 10); /* nothing was called before the record */
     waits_for(lane, &gone, call_begin - 400, call_begin - 10);
     waits_for(NULL, lane, call_begin - 400, call_begin - 10);
-    CHECK_IS(lane->event_wait_count, 0);
+    CHECK(!lane->event_wait && !cs_match.event_wait_count);
     CHECK_HOLD(lane, 1000, CS_HOLD_LAUNCH, 0);
 }
 
-TEST(the_last_four_events_are_known)
+TEST(of_many_events_the_one_that_came_last_counts)
+{
+    enum { EVENTS = 40 };
+    begin();
+    struct cs_match_lane *lane = any_lane(), *beside = any_lane(), *others[EVENTS];
+    for (cs_u32 i = 0; i < EVENTS; i++) {
+        others[i] = any_lane();
+        works_on(others[i], call_begin - 500, called_ns + 900 - 10 * i);
+        waits_for(lane, others[i], call_begin - 400, call_begin - 10);
+        waits_for(beside, others[0], call_begin - 400, call_begin - 10); /* another stream's, in between */
+    }
+    for (cs_u32 i = 0; i < EVENTS; i++) CHECK_HOLD(lane, 900 - 10 * i, CS_HOLD_EVENT, others[i]->tid);
+    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, others[0]->tid);
+}
+
+/* For events that the work before had to wait for too, it has waited. A call that made no work is not that work. */
+TEST(events_count_since_the_work_before)
 {
     begin();
-    struct cs_match_lane *lane = any_lane(), *others[CS_EVENT_WAITS + 1];
-    for (cs_u32 i = 0; i <= CS_EVENT_WAITS; i++) {
-        others[i] = any_lane();
-        works_on(others[i], call_begin - 500, called_ns + 900 - 100 * i);
-    }
-    for (cs_u32 i = 0; i < CS_EVENT_WAITS; i++) waits_for(lane, others[i], call_begin - 400, call_begin - 10);
-    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, others[0]->tid);
-    waits_for(lane, others[CS_EVENT_WAITS], call_begin - 400, call_begin - 10);
-    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, others[1]->tid);
-    CHECK_HOLD(lane, 500, CS_HOLD_EVENT, others[CS_EVENT_WAITS]->tid);
+    struct cs_match_lane *lane = any_lane(), *first = any_lane(), *second = any_lane();
+    works_on(first, call_begin - 500, called_ns + 900);
+    works_on(second, call_begin - 500, called_ns + 800);
+    struct cs_op *before = works_on(lane, call_begin - 200, called_ns + 100), *without = works_on(lane, call_begin - 100, 0);
+    op.before = without->id;
+    waits_for(lane, first, call_begin - 400, call_begin - 200);
+    CHECK_HOLD(lane, 1000, CS_HOLD_LAUNCH, 0);
+    waits_for(lane, second, call_begin - 400, call_begin - 199);
+    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, second->tid);
+    waits_for(lane, first, call_begin - 400, call_begin - 50);
+    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, first->tid);
+    CHECK_HOLD(lane, 850, CS_HOLD_EVENT, second->tid);
+    without->works = 1; /* it did */
+    CHECK_HOLD(lane, 850, CS_HOLD_LAUNCH, 0);
+    before->works = without->works = 0;
+    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, first->tid);
+}
+
+TEST(the_last_65536_waits_for_events_are_kept)
+{
+    begin();
+    struct cs_match_lane *lane = any_lane(), *first = any_lane(), *second = any_lane();
+    works_on(first, call_begin - 500, called_ns + 900);
+    works_on(second, call_begin - 500, called_ns + 800);
+    waits_for(lane, first, call_begin - 400, call_begin - 10);
+    waits_for(lane, second, call_begin - 400, call_begin - 10);
+    CHECK_IS(lane->event_wait, 2);
+    cs_match.event_wait_count = CS_EVENT_WAITS;
+    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, first->tid);
+    cs_match.event_wait_count++; /* of other streams */
+    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, second->tid);
+    cs_match.event_wait_count++;
+    CHECK_HOLD(lane, 1000, CS_HOLD_LAUNCH, 0);
+    waits_for(lane, first, call_begin - 400, call_begin - 10);
+    CHECK(lane->event_wait == CS_EVENT_WAITS + 3 && cs_match.table.event_waits[2].op);
+    CHECK_HOLD(lane, 1000, CS_HOLD_EVENT, first->tid);
+    CHECK_HOLD(lane, 850, CS_HOLD_LAUNCH, 0); /* the ones before are forgotten */
 }
 
 /* A call that makes no work, such as an event's record or an empty copy, gives way to the one before it: sixteen times. */

@@ -164,17 +164,6 @@ TEST(captured_calls_leave_the_depth)
     CHECK(!lane.first && lane.last == f->id); /* its work has come, as that of the fifth has */
 }
 
-TEST(what_was_read_late_is_marked_for_the_captures)
-{
-    begin();
-    cs_match.captures.round = 7;
-    lane.captured_until = 100;
-    call(100, 101);
-    CHECK_IS(lane.late, 0);
-    call(99, 101);
-    CHECK_IS(lane.late, 7);
-}
-
 TEST(nothing_is_added_twice_or_lost_where_calls_begin_together)
 {
     begin();

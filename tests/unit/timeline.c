@@ -151,8 +151,6 @@ TEST(an_arrow_from_the_first_call_of_a_part_leaves_its_slice)
     next_part();
     record((struct cs_record){.begin = at(20), .end = at(30), .call = CS_CALL_cuEventRecord}); /* it gives way to the ranges that go on */
     record((struct cs_record){.begin = at(40), .end = at(50), .call = CS_CALL_cuEventSynchronize, .value = {0, at(20), thread->tid}});
-    cs_arrows_round(false);
-    cs_arrows_round(false);
     const char *from = trace_file_event("\"cs_dep\"", "\"ph\":\"s\""), *slice = trace_file_event("\"cuEventRecord\"", "");
     CHECK_IS(ns_of(slice, "ts"), ns_at(20) + 2);
     CHECK_IS(ns_of(from, "ts"), ns_of(slice, "ts"));
@@ -253,11 +251,12 @@ TEST(a_stream_waits_from_the_begin_of_the_call_on)
     for (int i = 0; i + 1 < CS_VALUES; i++)
         if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE) wait.value[i] = at(20), wait.value[i + 1] = (cs_u64)cs_load(&recorded->object.ref) << 32 | thread->tid;
     record(wait);
-    CHECK_IS(lane->event_wait_count, 1);
-    CHECK(lane->event_waits[0].ticks == at(40) && lane->event_waits[0].op == 5 && lane->event_waits[0].stream == from->tid);
+    CHECK(lane->event_wait == 1 && cs_match.event_wait_count == 1);
+    const struct cs_event_wait *kept = &cs_match.table.event_waits[0];
+    CHECK(kept->ticks == at(40) && kept->op == 5 && kept->stream == from->tid);
     wait.result = CUDA_ERROR_INVALID_VALUE; /* no wait */
     record(wait);
-    CHECK_IS(lane->event_wait_count, 1);
+    CHECK(lane->event_wait == 1 && cs_match.event_wait_count == 1);
     const char *row = trace_file_event("\"cuda_sync\"", "");
     CHECK(strstr(row, "\"Stream Wait Event\"") && strstr(row, "\"args\":{\"device\":0,\"cs.stream\":14,\"recorded on\":13}"));
     CHECK_IS(ns_of(row, "ts"), ns_at(40));

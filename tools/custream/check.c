@@ -38,7 +38,8 @@ static void part_add(struct part *part, const char *text, size_t length)
 enum progress {
     GOING,
     BROKEN,  /* check->breach says which line */
-    USELESS, /* unreadable: a line on stderr was written */
+    USELESS, /* unreadable: check->state says why */
+    TORN,    /* it ends behind its last whole event, which is well */
     DONE,
 };
 
@@ -61,24 +62,10 @@ bool check_breach(struct check *check, uint64_t line, int rule, const char *form
     return false;
 }
 
-static enum progress useless(const struct check *check, const char *what)
+static enum progress useless(struct check *check, const char *what)
 {
-    fprintf(stderr, "custream check: %s: %s\n", check->path, what);
+    snprintf(check->state, sizeof check->state, "%s", what);
     return USELESS;
-}
-
-/* How to read a file whose events end after so many lines: a process that is killed while it writes leaves such a one. */
-static enum progress cut_short(const struct check *check, struct reader *reader, const char *where, uint64_t lines)
-{
-    char what[512];
-    if (reader_is_packets(reader))
-        return useless(check, "truncated: it has no end, as when a process is killed while it writes. What comes before is whole: "
-                              "Perfetto opens the file as it is, and 'custream report' reads it");
-    snprintf(what, sizeof what,
-             "truncated: %s, as when a process is killed while it writes. "
-             "To read it up to there: (%s FILE | head -n %llu | sed '$ s/,$//'; echo ']}') > whole.json",
-             where, reader_is_packed(reader) ? "zcat" : "cat", (unsigned long long)lines);
-    return useless(check, what);
 }
 
 /* The next line that holds more than blanks, its characters judged. The text is in reader->line, blanks around it cut off. */
@@ -87,7 +74,6 @@ static enum progress next_line(struct check *check, struct reader *reader, char 
     int got;
     do {
         got = reader_next(reader);
-        if (got < 0 && reader->cut && reader->number) return cut_short(check, reader, "the gzip data ends too early", reader->number - 1);
         if (got < 0) return useless(check, reader->error);
         if (!got) return DONE;
         *text = reader->line;
@@ -122,17 +108,19 @@ static bool header_judge(struct check *check, uint64_t line, struct part *part)
     bool good = true;
     if (!header) good = check_breach(check, line, 9, "not JSON: the header up to this line");
     else if (!cJSON_IsNumber(base) || base->valuedouble < 0) good = check_breach(check, line, 1, "the header has no baseTimeNanoseconds");
-    check->merged = cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "merged"));
+    const cJSON *merged = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "merged");
+    check->merged = cJSON_IsObject(merged);
     const cJSON *cut = cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(header, "metadata"), "cut");
     check->is_cut_out = cJSON_IsObject(cut);
+    check->windowed = check->is_cut_out || cJSON_GetObjectItemCaseSensitive(merged, "window_ns");
     check->cut_seconds = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(cut, "seconds"));
     check->part = cJSON_IsNumber(number) ? number->valuedouble : 0;
-    cJSON_Delete(header);
+    check->header = header;
     return good;
 }
 
 /* An editor, jq or a script has written it anew. What breaks a rule on which line can be told of the lines as custream writes them. */
-static enum progress other_lines(const struct check *check)
+static enum progress other_lines(struct check *check)
 {
     return useless(check, "a trace, but not line by line as custream writes it: each event has a line of its own there, "
                           "and here an indented or joined-up copy. Check the file that custream wrote; 'custream report' reads this one too");
@@ -200,7 +188,6 @@ static enum progress read_events(struct check *check, struct reader *reader, cha
     enum progress progress;
     while ((progress = next_line(check, reader, text, length)) == GOING) {
         bool trailer = **text == ']';
-        if (!reader->newline && !trailer) return cut_short(check, reader, "it ends inside an event", reader->number - 1);
         if (!before && !strcmp(*text, "{")) return other_lines(check);
         if (before && comma == trailer) {
             check_breach(check, before, 9, trailer ? "a comma behind the last event" : "no comma between this event and the next");
@@ -213,14 +200,16 @@ static enum progress read_events(struct check *check, struct reader *reader, cha
         if (!check_event(check, reader->number, *text)) return BROKEN;
         before = reader->number;
     }
-    return progress == DONE ? cut_short(check, reader, "the list of events does not end", reader->number) : progress;
+    check->packets = reader_is_packets(reader);
+    check->torn = check->packets ? "it has no end" : reader->cut && reader->torn.where ? reader->torn.where : "the list of events does not end";
+    return progress == DONE ? TORN : progress;
 }
 
-static enum progress trailer_judge(struct check *check, struct reader *reader, uint64_t line, const struct part *part, bool newline)
+static enum progress trailer_judge(struct check *check, uint64_t line, const struct part *part, bool newline)
 {
     cJSON *trailer = cJSON_ParseWithOpts(part->text, NULL, true);
     check->cut = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), "complete"));
-    if (!trailer && !newline) return cut_short(check, reader, "it ends inside the trailer", line - 1);
+    if (!trailer && !newline) return check->torn = "it ends inside the trailer", TORN;
     if (!trailer) check_breach(check, line, 9, "not JSON: the trailer that begins on this line");
     else if (totals_judge(check, line, trailer, part->length) && !check->merged && !check->is_cut_out) audit_judge(check, line, trailer);
     totals_state(check, trailer);
@@ -245,16 +234,15 @@ static enum progress read_trailer(struct check *check, struct reader *reader, ch
         else if (part.length > PART_MAX_BYTES) progress = useless(check, "a trailer of more than 32 MiB");
         else whole = reader->newline, progress = next_line(check, reader, &text, &length);
     }
-    if (progress == DONE) progress = trailer_judge(check, reader, first, &part, whole);
+    if (progress == DONE) progress = trailer_judge(check, first, &part, whole);
     free(part.text);
     return progress;
 }
 
-static enum progress read_trace(struct check *check, struct reader *reader, const char *path)
+static enum progress read_trace(struct check *check, struct reader *reader)
 {
     char *text;
     size_t length;
-    if (!reader_open(reader, path)) return useless(check, reader->error);
     enum progress progress = read_header(check, reader);
     if (progress == GOING) progress = read_events(check, reader, &text, &length);
     if (progress == GOING) progress = read_trailer(check, reader, text, length);
@@ -271,28 +259,67 @@ static void summary(const struct check *check)
            (unsigned long long)threads, (unsigned long long)lanes, check->losses);
 }
 
+/* What takes all rows. Also after a breach: slices that overlap may lie on lower lines than the one that reading stopped at. */
+static void judge_all(struct check *check, enum progress progress)
+{
+    const bool whole = progress == DONE && !check->cut, all = progress == DONE || progress == TORN;
+    lanes_sort(check);
+    lanes_judge(check, whole);
+    flows_judge(check, all);
+    if (all) asyncs_judge(check, whole);
+}
+
+static int say(const struct check *check, enum progress progress)
+{
+    if (progress == USELESS) return fprintf(stderr, "custream check: %s: %s\n", check->path, check->state), STATUS_UNUSABLE;
+    if (check->breach.line) {
+        printf("%s:%llu: rule %d: %s\n", check->path, (unsigned long long)check->breach.line, check->breach.rule, check->breach.what);
+        return STATUS_BROKEN;
+    }
+    if (progress == DONE) return summary(check), STATUS_OK;
+    fprintf(stderr, "custream check: %s: truncated: %s, as when a process is killed while it writes. The %llu event%s before that keep%s the rules; %s\n", check->path,
+            check->torn, (unsigned long long)check->events, check->events == 1 ? "" : "s", check->events == 1 ? "s" : "",
+            check->packets ? "Perfetto opens the file as it is" : "'custream recover' makes a whole file of them");
+    return STATUS_UNUSABLE;
+}
+
+void check_init(struct check *check, const char *path)
+{
+    *check = (struct check){.path = strcmp(path, "-") ? path : "standard input"};
+    check->lanes_end = &check->lanes;
+    sums_init(&check->sums);
+}
+
+void check_free(struct check *check)
+{
+    lanes_free(check);
+    free(check->flows);
+    free(check->asyncs);
+    sums_free(&check->sums);
+    cJSON_Delete(check->header);
+}
+
 static int check_file(const char *path)
 {
-    struct check check = {.path = strcmp(path, "-") ? path : "standard input"};
+    struct check check;
     struct reader reader;
-    check.lanes_end = &check.lanes;
-    sums_init(&check.sums);
-    enum progress progress = read_trace(&check, &reader, path);
+    check_init(&check, path);
+    const enum progress progress = reader_open(&reader, path) ? read_trace(&check, &reader) : useless(&check, reader.error);
     reader_close(&reader);
-    if (progress != USELESS) {
-        /* Also after a breach: slices that overlap may lie on lower lines than the one that reading stopped at. */
-        lanes_sort(&check);
-        lanes_judge(&check, progress == DONE && !check.cut);
-        flows_judge(&check, progress == DONE);
-        if (progress == DONE) asyncs_judge(&check, !check.cut);
-        if (check.breach.line) printf("%s:%llu: rule %d: %s\n", check.path, (unsigned long long)check.breach.line, check.breach.rule, check.breach.what);
-        else summary(&check);
+    if (progress != USELESS) judge_all(&check, progress);
+    const int status = say(&check, progress);
+    check_free(&check);
+    return status;
+}
+
+enum count_end check_count(struct check *check, struct reader *reader)
+{
+    switch (read_trace(check, reader)) {
+    case TORN: return COUNT_TORN;
+    case DONE: return COUNT_WHOLE;
+    case USELESS: return COUNT_USELESS;
+    default: return COUNT_BROKEN;
     }
-    lanes_free(&check);
-    free(check.flows);
-    free(check.asyncs);
-    sums_free(&check.sums);
-    return progress == USELESS ? STATUS_UNUSABLE : check.breach.line ? STATUS_BROKEN : STATUS_OK;
 }
 
 void check_usage(void)

@@ -41,6 +41,7 @@ struct flow_end {
     uint64_t id, line;
     const struct lane *lane;
     char phase; /* s, t or f */
+    bool bound;  /* the slice itself, by its bind_id: one begins the arrow, and any number end it */
     bool inside; /* may lie inside its slice, not at its start: of cs_dep, which says when something was released */
 };
 
@@ -69,12 +70,29 @@ struct check {
     uint64_t events, slices;
     uint64_t hazards; /* cs_audit rows that tell of one */
     bool merged;    /* by custream merge: the header says so */
+    bool windowed;  /* and only of a window: what begins an arrow may be missing */
     double part;    /* the header's; 0: it has none */
     bool is_cut_out; /* of a longer trace, by custream record or dump: the header says so */
     double cut_seconds;
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
-    char state[1024], losses[1024]; /* the summary's first words, and its last ones */
+    struct cJSON *header; /* up to its traceEvents, which are an empty list here */
+    bool packets;         /* the file is in Perfetto's own format */
+    const char *torn;     /* where the file ends if that is not its end: "it ends inside an event" */
+    char state[1024], losses[1024]; /* the summary's first words, and its last ones; or why the file cannot be read */
 };
+
+void check_init(struct check *check, const char *path);
+void check_free(struct check *check);
+
+/* Reads the rows, so that check->sums has what they add up to; judges nothing that takes more than one of them. For `custream recover`. */
+struct reader;
+enum count_end {
+    COUNT_WHOLE,
+    COUNT_TORN,
+    COUNT_BROKEN,  /* check->breach says where */
+    COUNT_USELESS, /* check->state says why */
+};
+enum count_end check_count(struct check *check, struct reader *reader);
 
 /* Remembers the breach if no lower line has one. Returns false, so that a judge can end with it. */
 bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...) __attribute__((format(printf, 4, 5)));

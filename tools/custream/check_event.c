@@ -176,6 +176,22 @@ static bool judge_flow(const struct event *event)
     return true;
 }
 
+static bool is_true(const struct event *event, const char *name) { return cJSON_IsTrue(member(event->object, name)); }
+
+/* A slice that is an end of an arrow itself: bind_id, with flow_out where it begins and flow_in where it ends. */
+static bool judge_bound(const struct event *event)
+{
+    const cJSON *id = member(event->object, "bind_id");
+    const bool out = is_true(event, "flow_out"), in = is_true(event, "flow_in");
+    if (!id && !member(event->object, "flow_out") && !member(event->object, "flow_in")) return true;
+    if (!is_natural(id, EXACT_MAX)) return BREACH(event, 6, "a bind_id is an integer below 2^53");
+    if (in == out) return BREACH(event, 6, "with a bind_id goes either \"flow_out\":true or \"flow_in\":true");
+    event->check->sums.arrows += in;
+    flow_add(event->check, (struct flow_end){.ts = event->ts, .id = (uint64_t)id->valuedouble, .line = event->line, .lane = event->lane, .phase = in ? 'f' : 's',
+                                             .bound = true});
+    return true;
+}
+
 static bool judge_slice(struct event *event)
 {
     struct slice slice = {.ts = event->ts, .line = event->line};
@@ -189,7 +205,7 @@ static bool judge_slice(struct event *event)
     if (duration < 1) return BREACH(event, 1, "dur is below 0.001");
     slice.end = event->end = slice.ts + duration;
     lane_add(event->lane, slice);
-    return true;
+    return judge_bound(event);
 }
 
 static bool judge_end(const struct event *event)

@@ -1,6 +1,7 @@
 /* Rules 10 and 12: the trailer's totals against what the rows add up to. */
 #include "tools/custream/check_totals.h"
 #include "tools/custream/check.h"
+#include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
 
 #include <cjson/cJSON.h>
@@ -76,12 +77,13 @@ static bool losses_agree(const struct judged *j)
 
 /* --- GPU work --- */
 
+static const struct {
+    const char *name, *what;
+} kinds[WORK_KINDS] = {{"kernels", "kernel slices"},     {"copies", "gpu_memcpy slices"}, {"memsets", "gpu_memset slices"},
+                       {"graphs", "gpu_graph slices"},   {"ranges", "gpu_range slices"},  {"overhead", "overhead slices"}};
+
 static bool work_agrees(const struct judged *j)
 {
-    static const struct {
-        const char *name, *what;
-    } kinds[WORK_KINDS] = {{"kernels", "kernel slices"},     {"copies", "gpu_memcpy slices"}, {"memsets", "gpu_memset slices"},
-                           {"graphs", "gpu_graph slices"},   {"ranges", "gpu_range slices"},  {"overhead", "overhead slices"}};
     const cJSON *gpu = member(j->totals, "gpu");
     for (int i = 0; i < WORK_KINDS; i++) {
         if (!gpu && j->sums->kinds[i])
@@ -181,6 +183,7 @@ static bool missing_launches_agree(const struct judged *j)
     const double said = number(gpu, "launches_without_kernel");
     uint64_t least, most;
     if (!gpu || j->part >= 2) return true; /* those of an earlier part are among them */
+    if (said < 0 && member(j->totals, "recovered")) return true; /* no row tells */
     if (said < 0) return BREACH(j, 12, "the trailer has no %s", name);
     launches_passed(j->sums, &least, &most);
     if (!j->complete) { /* what came behind them may not be in the file, nor they */
@@ -341,6 +344,64 @@ bool totals_judge(struct check *check, uint64_t line, const cJSON *trailer, size
     if (check->merged) return work_agrees(&j); /* the rest is said of each process, not of all */
     if (!work_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) || !missing_launches_agree(&j)) return false;
     return parts_agree(&j) && windows_agree(&j) && leaks_agree(&j);
+}
+
+/* --- the totals of a file without them --- */
+
+static void say(cJSON *object, const char *name, double number)
+{
+    if (!cJSON_AddNumberToObject(object, name, number)) out_of_memory();
+}
+
+static cJSON *object_in(cJSON *object, const char *name)
+{
+    cJSON *one = cJSON_AddObjectToObject(object, name);
+    if (!one) out_of_memory();
+    return one;
+}
+
+static void gpu_make(cJSON *totals, const struct check *check)
+{
+    const char *source = cJSON_GetStringValue(member(member(check->header, "metadata"), "gpu_time_source"));
+    cJSON *gpu = object_in(totals, "gpu");
+    if (!cJSON_AddStringToObject(gpu, "source", source ? source : "none")) out_of_memory();
+    for (int i = 0; i < WORK_KINDS; i++) say(gpu, kinds[i].name, (double)check->sums.kinds[i]);
+    say(gpu, "without_call", (double)check->sums.without_call);
+    say(gpu, "lost", (double)check->sums.lost_work);
+}
+
+/* `before`: the totals of the part before this one, NULL where they are not known. Then the sums are those of this part. */
+static void part_make(cJSON *totals, struct check *check, const cJSON *before)
+{
+    const struct sums *sums = &check->sums;
+    say(totals, "arrows_between_parts", (double)works_match(&check->sums));
+    say(totals, "part", check->part);
+    say(totals, "parts_deleted", number_or_0(before, "parts_deleted"));
+    say(totals, "recorded_in_deleted_parts", number_or_0(before, "recorded_in_deleted_parts"));
+    say(totals, "recorded_in_all_parts", number_or_0(before, "recorded_in_all_parts") + (double)sums->recorded);
+    say(totals, "calls_in_all_parts", number_or_0(before, "calls_in_all_parts") + (double)sums->driver_calls);
+    say(totals, "lost_in_all_parts", number_or_0(before, "lost_in_all_parts") + (double)sums->lost_calls);
+    say(totals, "gpu_work_in_all_parts", number_or_0(before, "gpu_work_in_all_parts") + (double)(sums->without_call + sums->work_count));
+    say(totals, "gpu_work_lost_in_all_parts", number_or_0(before, "gpu_work_lost_in_all_parts") + (double)sums->lost_work);
+}
+
+cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before)
+{
+    cJSON *totals = cJSON_CreateObject();
+    if (!totals) out_of_memory();
+    say(totals, "recorded", (double)check->sums.recorded);
+    say(totals, "calls", (double)check->sums.driver_calls);
+    say(totals, "lost_records", (double)check->sums.lost_calls);
+    if (!cJSON_AddFalseToObject(totals, "complete")) out_of_memory();
+    say(object_in(totals, "recovered"), "cut_bytes", (double)cut_bytes);
+    gpu_make(totals, check);
+    if (check->sums.gap_count) {
+        cJSON *windows = object_in(totals, "windows");
+        say(windows, "opened", (double)check->sums.gap_count);
+        if (!cJSON_AddArrayToObject(windows, "last")) out_of_memory();
+    }
+    if (check->part) part_make(totals, check, before);
+    return totals;
 }
 
 /* --- the summary's words --- */

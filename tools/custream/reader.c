@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 * 1024,
     LINE_MAX_BYTES = 16 * 1024 * 1024, /* an event takes some hundred bytes; more is another tool's trace on a single line */
 };
 
@@ -22,6 +21,18 @@ static int fail(struct reader *reader, const char *why)
 }
 
 static bool is_standard_input(const char *path) { return !strcmp(path, "-"); }
+
+bool reader_take(struct reader *reader, int fd)
+{
+    struct stat about;
+    *reader = (struct reader){0};
+    if (fd >= 0 && !fstat(fd, &about) && S_ISDIR(about.st_mode)) errno = EISDIR;
+    else if (fd >= 0 && torn_open(&reader->torn, fd)) return true;
+    else if (fd >= 0) errno = ENOMEM;
+    fail(reader, strerror(errno));
+    if (fd >= 0) close(fd);
+    return false;
+}
 
 bool reader_open(struct reader *reader, const char *path)
 {
@@ -34,44 +45,22 @@ bool reader_open(struct reader *reader, const char *path)
     }
     input_taken |= is_input;
     int fd = is_input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-    struct stat about;
-    /* gzopen() opens a directory gladly and fails at the first read, with a text that does not say so. */
-    if (fd >= 0 && !fstat(fd, &about) && S_ISDIR(about.st_mode)) errno = EISDIR;
-    else if (fd >= 0 && (reader->file = gzdopen(fd, "rb"))) {
-        gzbuffer(reader->file, CHUNK);
-        reader->buffer = malloc(CHUNK);
-        if (reader->buffer) return true;
-        fail(reader, "out of memory");
-        return false;
-    }
-    fail(reader, strerror(errno));
-    if (fd >= 0) close(fd);
-    return false;
+    return reader_take(reader, fd);
 }
 
 /* The next bytes of the file, unpacked. */
-static int file_fill(struct reader *reader, size_t *length)
+static int file_fill(struct reader *reader, const char **bytes, size_t *length)
 {
-    int got = gzread(reader->file, reader->buffer, CHUNK);
-    int code;
-    const char *text = gzerror(reader->file, &code);
-    if (code == Z_ERRNO) return fail(reader, strerror(errno));
-    /* A gzip stream cut short still yields what it held. Hand that out first: a line in it may break a rule. */
-    reader->cut = got <= 0 && code == Z_BUF_ERROR;
-    if (reader->cut) return fail(reader, "truncated: the gzip data ends too early");
-    if (got < 0) {
-        snprintf(reader->error, sizeof reader->error, "damaged gzip data: %.100s", text);
-        return -1;
-    }
-    *length = (size_t)got;
-    return got > 0;
+    const int got = torn_next(&reader->torn, bytes, length);
+    reader->cut = got <= 0 && reader->torn.cut;
+    return got < 0 ? fail(reader, reader->torn.error) : got;
 }
 
 /* Packets become text. A file that ends early is one that ends there: each prefix is a trace. */
-static int packets_fill(struct reader *reader, size_t length)
+static int packets_fill(struct reader *reader, const char *bytes, size_t length)
 {
     for (;;) {
-        if (length) pftrace_feed(reader->packets, reader->buffer, length);
+        if (length) pftrace_feed(reader->packets, bytes, length);
         if (pftrace_damaged(reader->packets)) {
             snprintf(reader->error, sizeof reader->error, "damaged: no packet of Perfetto's format begins at byte %llu", (unsigned long long)pftrace_damaged(reader->packets));
             return -1;
@@ -81,7 +70,7 @@ static int packets_fill(struct reader *reader, size_t length)
         reader->chunk = pftrace_text(reader->packets, &reader->end);
         if (reader->chunk) return 1;
         if (reader->over) return 0;
-        const int got = file_fill(reader, &length);
+        const int got = file_fill(reader, &bytes, &length);
         if (got < 0 && !reader->cut) return -1;
         reader->cut = false;
         reader->over = got <= 0;
@@ -91,17 +80,18 @@ static int packets_fill(struct reader *reader, size_t length)
 
 static int reader_fill(struct reader *reader)
 {
+    const char *bytes = NULL;
     size_t length = 0;
-    if (reader->packets) return packets_fill(reader, 0);
-    const int got = file_fill(reader, &length);
-    if (!reader->looked && got > 0 && pftrace_is(reader->buffer, length)) {
+    if (reader->packets) return packets_fill(reader, NULL, 0);
+    const int got = file_fill(reader, &bytes, &length);
+    if (!reader->looked && got > 0 && pftrace_is(bytes, length)) {
         reader->looked = true;
         reader->packets = pftrace_new();
-        return packets_fill(reader, length);
+        return packets_fill(reader, bytes, length);
     }
     reader->looked = true;
     if (got < 0) return got;
-    reader->chunk = reader->buffer;
+    reader->chunk = bytes;
     reader->start = 0;
     reader->end = length;
     return got;
@@ -151,19 +141,13 @@ int reader_bytes(struct reader *reader, const char **at, size_t *length)
     return 1;
 }
 
-uint64_t reader_offset(const struct reader *reader)
-{
-    const z_off_t at = gzoffset(reader->file);
-    return at < 0 ? 0 : (uint64_t)at;
-}
+uint64_t reader_offset(const struct reader *reader) { return reader->torn.in_from + reader->torn.in_at; }
 
-bool reader_is_packed(struct reader *reader) { return !gzdirect(reader->file); }
 bool reader_is_packets(const struct reader *reader) { return reader->packets; }
 
 void reader_close(struct reader *reader)
 {
-    if (reader->file) gzclose(reader->file);
-    free(reader->buffer);
+    torn_close(&reader->torn);
     pftrace_free(reader->packets);
     free(reader->line);
 }

@@ -8,27 +8,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <zlib.h>
+
+#include "tools/custream/torn.h"
 
 struct pftrace;
 
 struct reader {
-    gzFile file;
-    char *buffer;          /* what was read of the file */
+    struct torn torn;        /* the text, up to the last whole event of a file that is torn */
     struct pftrace *packets; /* where it is in Perfetto's own format */
-    bool looked, over;     /* at how it begins; all of the file has been read */
+    bool looked, over;       /* at how it begins; all of the file has been read */
     const char *chunk;     /* what was read and not yet handed out: chunk[start..end) */
     size_t start, end;
     char *line;            /* the current line without its newline, 0-terminated; may hold further zero bytes */
     size_t length, capacity;
     uint64_t number;       /* of the current line, from 1 */
     bool newline;          /* the current line ended in one: false only for the last */
-    bool cut;              /* next failed since a gzip stream ends too early */
+    bool cut;              /* at the end: the file goes on behind its last whole event, or its gzip stream ends too early */
     char error[160];       /* why open or next failed; no file name, no newline */
 };
 
 /* "-" is standard input, once. False, with reader->error set, when the file cannot be read at all. reader_close() is to be called in either case. */
 bool reader_open(struct reader *reader, const char *path);
+
+/* The same of an open file, which it takes over. */
+bool reader_take(struct reader *reader, int fd);
 
 /* 1: a line; 0: the end; -1: reader->error says why. */
 int reader_next(struct reader *reader);
@@ -38,8 +41,7 @@ int reader_bytes(struct reader *reader, const char **at, size_t *length);
 /* How far the file on the disk was read, in bytes. */
 uint64_t reader_offset(const struct reader *reader);
 
-/* Whether the file is compressed; whether it is in Perfetto's own format, as far as it has been read. */
-bool reader_is_packed(struct reader *reader);
+/* Whether the file is in Perfetto's own format, as far as it has been read. */
 bool reader_is_packets(const struct reader *reader);
 
 void reader_close(struct reader *reader);

@@ -3,7 +3,7 @@ _custream() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} option= given= words= kind= place= i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert open inspect ps record dump ctl options help version --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert recover open inspect ps record dump ctl options help version --help --version" -- "$cur")
         return
     fi
     # --name=value is one word or three, as COMP_WORDBREAKS has it.
@@ -78,6 +78,13 @@ _custream() {
         convert)
             place=none
             ;;
+        recover)
+            place=none
+            case $option in
+                -o|--output) kind=file ;;
+            esac
+            case $cur in -*) place=words words="--output= --in-place"; compopt -o nospace ;; esac
+            ;;
         open)
             place=file
             case $option in
@@ -133,7 +140,7 @@ _custream() {
             case $cur in -*) place=words words="--json"; compopt -o nospace ;; esac
             ;;
         help)
-            place=words words="run check report diff merge convert open inspect ps record dump ctl options help version"
+            place=words words="run check report diff merge convert recover open inspect ps record dump ctl options help version"
             ;;
         version)
             place=none

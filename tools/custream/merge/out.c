@@ -16,8 +16,6 @@
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/report/output.h"
 
-static const char *NAME = "custream merge";
-
 /* What goes away if the process ends too early. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -56,7 +54,7 @@ static bool refused(const struct out *out)
 {
     int length;
     const char *why = out_refusal(&out->claim, &length);
-    complain(NAME, "%s: cannot be written: %.*s", out->path, length, why);
+    complain(out->command, "%s: cannot be written: %.*s", out->path, length, why);
     return false;
 }
 
@@ -65,7 +63,7 @@ static bool is_input(const struct out *out, char *const *inputs, size_t count)
     struct stat here, input;
     for (size_t i = 0; i < count && !fstat(out->claim.fd, &here); i++)
         if (!stat(inputs[i], &input) && here.st_dev == input.st_dev && here.st_ino == input.st_ino)
-            return complain(NAME, "%s: is one of the traces to merge; the merged one needs a file of its own", out->path), true;
+            return complain(out->command, "%s: is one of the traces to merge; the merged one needs a file of its own", out->path), true;
     return false;
 }
 
@@ -73,25 +71,26 @@ static bool is_input(const struct out *out, char *const *inputs, size_t count)
 static bool temporary_open(struct out *out, const char *end)
 {
     const size_t length = strlen(out->path);
-    const bool packed = !out->packets && length > 3 && !strcmp(out->path + length - 3, ".gz");
+    const bool packed = !out->raw && !out->packets && length > 3 && !strcmp(out->path + length - 3, ".gz");
     struct stat about;
     snprintf(out->temporary, sizeof out->temporary, "%s.%d.%s", out->claim.path, (int)getpid(), end);
     const int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0) return complain(NAME, "%s: cannot be written: %s", out->temporary, strerror(errno)), false;
+    if (fd < 0) return complain(out->command, "%s: cannot be written: %s", out->temporary, strerror(errno)), false;
     unfinished = out->temporary;
     if (!out->claim.made && !fstat(out->claim.fd, &about)) (void)!fchmod(fd, about.st_mode & 0777);
-    if ((out->file = gzdopen(fd, packed ? "wb4" : "wbT"))) return gzbuffer(out->file, 256 * 1024), true;
+    out->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (out->fd >= 0 && (out->file = gzdopen(fd, packed ? "wb4" : "wbT"))) return gzbuffer(out->file, 256 * 1024), true;
     close(fd);
+    if (out->fd >= 0) close(out->fd);
     unlink(out->temporary);
     unfinished = NULL;
-    return complain(NAME, "%s: cannot be written: out of memory", out->path), false;
+    return complain(out->command, "%s: cannot be written: out of memory", out->path), false;
 }
 
-static bool open_one(struct out *out, const char *path, char *const *inputs, size_t count, bool packets)
+static bool begin(struct out *out, char *const *inputs, size_t count)
 {
     static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
-    *out = (struct out){.path = path, .packets = packets};
-    if (!cs_claim(&out->claim, path, 0, &zlib)) return refused(out);
+    if (!cs_claim(&out->claim, out->path, 0, &zlib)) return refused(out);
     if (out->claim.made) placeholder = out->claim.path;
     signals_tidy();
     if (!is_input(out, inputs, count) && temporary_open(out, "part")) return true;
@@ -103,13 +102,20 @@ static bool open_one(struct out *out, const char *path, char *const *inputs, siz
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count)
 {
     const char *extension = cs_trace_extension(path);
-    return open_one(out, path, inputs, count, extension && cs_trace_extension_is_packets(extension));
+    *out = (struct out){.command = "custream merge", .path = path, .packets = extension && cs_trace_extension_is_packets(extension)};
+    return begin(out, inputs, count);
 }
 
 bool out_open_as_is(const char *command, struct out *out, const char *path, char *const *inputs, size_t count)
 {
-    NAME = command;
-    return open_one(out, path, inputs, count, false);
+    *out = (struct out){.command = command, .path = path};
+    return begin(out, inputs, count);
+}
+
+bool out_open_raw(struct out *out, const char *command, const char *path)
+{
+    *out = (struct out){.command = command, .path = path, .raw = true};
+    return begin(out, NULL, 0);
 }
 
 void out_put(void *of, const char *text, size_t length)
@@ -143,7 +149,7 @@ static void closed(struct out *out)
 
 static bool write_failed(const struct out *out)
 {
-    complain(NAME, "%s: cannot be written: %s", out->path, out->error ? strerror(out->error) : "write error");
+    complain(out->command, "%s: cannot be written: %s", out->path, out->error ? strerror(out->error) : "write error");
     return false;
 }
 
@@ -157,10 +163,12 @@ static bool become_packets(struct out *out)
     snprintf(text, sizeof text, "%s", out->temporary);
     spooled = text;
     out->packets = false;
+    close(out->fd);
     bool good = temporary_open(out, "packets");
     if (good && rows_convert(text, true, out_put, out, error) == SOURCE_BROKEN) {
-        complain(NAME, "%s: %s", out->path, error);
+        complain(out->command, "%s: %s", out->path, error);
         gzclose(out->file);
+        close(out->fd);
         unlink(out->temporary);
         good = false;
     }
@@ -175,15 +183,17 @@ static bool finish(struct out *out)
     if (out->packets && !become_packets(out)) return false;
     closed(out);
     if (out->failed) return write_failed(out);
-    if (!cs_claim_stands(&out->claim)) return complain(NAME, "%s: another file has come to this name meanwhile, which stays", out->path), false;
+    if (fsync(out->fd) && errno != EINVAL) return complain(out->command, "%s: cannot be written: %s", out->path, strerror(errno)), false;
+    if (!cs_claim_stands(&out->claim)) return complain(out->command, "%s: another file has come to this name meanwhile, which stays", out->path), false;
     if (!rename(out->temporary, out->claim.path)) return true;
-    return complain(NAME, "%s: cannot be written: %s", out->path, strerror(errno)), false;
+    return complain(out->command, "%s: cannot be written: %s", out->path, strerror(errno)), false;
 }
 
 bool out_close(struct out *out, bool good)
 {
     if (!good) gzclose(out->file);
     good = good && finish(out);
+    close(out->fd);
     unfinished = placeholder = NULL;
     if (good) {
         close(out->claim.fd);

@@ -12,7 +12,10 @@
 #include "shim/base/claim.h"
 
 struct out {
+    const char *command; /* whose complaints these are */
     const char *path;
+    bool raw;            /* bytes go into the file as they are, whatever its name */
+    int fd;              /* of the file, too: to have it on the disk before it gets its name */
     struct cs_claim claim;
     char temporary[PATH_MAX + 32];
     bool packets; /* what is put becomes them when all of it is there (convert/rows.h) */
@@ -25,6 +28,8 @@ struct out {
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count);
 /* The same for another command, whose complaints these are, and which puts what the file is to hold; else JSON is put, whatever the path asks for. */
 bool out_open_as_is(const char *command, struct out *out, const char *path, char *const *inputs, size_t count);
+/* The same for another command, of bytes that are packed already where they should be. Takes what `inputs` of out_open() refuses. */
+bool out_open_raw(struct out *out, const char *command, const char *path);
 void out_put(void *out, const char *text, size_t length);
 void out_text(struct out *out, const char *text);
 void out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

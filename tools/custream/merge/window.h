@@ -1,6 +1,7 @@
 /*
  * custream merge --window: which rows of a file stay. A slice, the life of a stream or a range stays whole if some of it lies in the window; a row of
- * one moment if it lies in it; an arrow if both its ends do; of a counter also the last value before. Names stay.
+ * one moment if it lies in it; an arrow if both its ends do, and where slices are bound to each other if they both stay; of a counter also the last value
+ * before. Names stay.
  *
  * window_survey() reads the file once and keeps a bit for each row that is one of a pair, and what is open.
  */

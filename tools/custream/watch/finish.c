@@ -2,13 +2,16 @@
  * A trace whose process was ended from outside has a trailer from its last flush, which says that it is not complete. Here it gets the reason.
  *
  * The trailer was written with room to spare. The new one takes its place in one write of the same size, so that the file is valid all along.
+ * Where the process was ended while it wrote, the file is torn: then it gets a trailer that is counted from its rows.
  */
 #define _GNU_SOURCE
-#include "tools/custream/watch/inside.h"
+#include "tools/custream/watch/finish.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "tools/custream/recover/mend.h"
 
 /* A trailer takes at most 64 KiB, packed or not. */
 enum { TAIL = 128 << 10, TEXT = 1 << 20, GZIP = 15 + 16, MEMBER_LEAST = 18 };
@@ -160,9 +165,25 @@ static bool is_incomplete(const cJSON *trailer)
     return cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(totals, "complete")) && !cJSON_GetObjectItemCaseSensitive(totals, "ended_by");
 }
 
-static cJSON *finish_open(int fd, const char *by, char *bytes, struct tail *tail)
+static cJSON *mend(const char *path, int fd, const char *by)
+{
+    const struct mend_source source = {.fd = fd};
+    struct mended mended;
+    cJSON *trailer = NULL, *before = finish_part_before(path, fd);
+    const struct mend_known known = {.by = by, .before = cJSON_GetObjectItemCaseSensitive(before, "totals")};
+    if (mend_make(&mended, &source, 1, &known) == MEND_TORN && mend_in_place(fd, &mended)) {
+        trailer = mended.trailer;
+        mended.trailer = NULL;
+    }
+    mended_free(&mended);
+    cJSON_Delete(before);
+    return trailer;
+}
+
+static cJSON *finish_open(const char *path, int fd, const char *by, char *bytes, struct tail *tail)
 {
     cJSON *trailer = tail_read(fd, tail, bytes) ? parse(tail) : NULL;
+    if (!trailer && by) return mend(path, fd, by);
     if (!trailer || !by || !is_incomplete(trailer) || !say_by(tail, by) || !tail_write(fd, tail, bytes, TEXT)) return trailer;
     cJSON_Delete(trailer);
     return parse(tail);
@@ -182,9 +203,24 @@ cJSON *finish_file(const char *path, struct file_id id, const char *by)
     struct tail tail = {.text = malloc(TEXT)};
     char *bytes = malloc(TEXT);
     const int fd = open(path, (by ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && tail.text && bytes && is_still(fd, id, by)) trailer = finish_open(fd, by, bytes, &tail);
+    if (fd >= 0 && tail.text && bytes && is_still(fd, id, by)) trailer = finish_open(path, fd, by, bytes, &tail);
     if (fd >= 0) close(fd);
     free(tail.text);
     free(bytes);
     return trailer;
+}
+
+/* "trace.6.json" of "trace.json", which is part 7. */
+struct cJSON *finish_part_before(const char *path, int fd)
+{
+    char name[PATH_MAX + 32];
+    struct mend_head own, its;
+    struct stat st;
+    const size_t length = strlen(path), extension = length > 8 && !strcmp(path + length - 8, ".json.gz") ? 8 : length > 5 ? 5 : 0;
+    if (!extension || !mend_head(fd, &own) || own.part < 2) return NULL;
+    if ((size_t)snprintf(name, sizeof name, "%.*s.%u%s", (int)(length - extension), path, own.part - 1, path + length - extension) >= sizeof name) return NULL;
+    const int part = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const bool good = part >= 0 && !fstat(part, &st) && S_ISREG(st.st_mode) && mend_head(part, &its) && its.part == own.part - 1 && !strcmp(its.base, own.base);
+    if (part >= 0) close(part);
+    return good ? finish_file(name, (struct file_id){st.st_dev, st.st_ino}, NULL) : NULL;
 }

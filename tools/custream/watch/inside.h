@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "tools/custream/watch/finish.h"
 #include "tools/custream/watch/watch.h"
 
 #include "shim/base/verdict.h"
@@ -32,15 +33,5 @@ void ending_close(struct ending *ending);
 /* Once the pidfd is readable: "SIGTERM", or "exit_group" where the process left without the library's knowing. "an unknown cause" where the system does not tell
  * (before Linux 6.15 it tells only until the parent has asked). */
 const char *ending_name(const struct ending *ending, char *room, size_t size);
-
-/* --- finish.c: the end of a file whose process is no more --- */
-
-/* What the file's trailer says. `by`: if the trace is not complete that is written into it first; NULL: it is left as it is. False: the file is not there, is another
- * one by now, or ends inside an event. `room` is for texts of the verdict. */
-struct file_id {
-    unsigned long long device, inode;
-};
-struct cJSON;
-struct cJSON *finish_file(const char *path, struct file_id id, const char *by);
 
 #endif

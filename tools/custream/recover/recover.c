@@ -1,0 +1,187 @@
+/* custream recover: makes a whole file of a trace whose process was killed while it wrote. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/merge/out.h"
+#include "tools/custream/recover/mend.h"
+#include "tools/custream/report/output.h"
+#include "tools/custream/watch/finish.h"
+
+#include "shim/base/verdict.h"
+
+static const char NAME[] = "custream recover";
+
+enum { NAME_ROOM = PATH_MAX + 16 };
+
+struct request {
+    const char *to; /* NULL: beside each trace */
+    bool in_place;
+    char **files;
+    int count;
+};
+
+/* Where the extension begins: ".json", ".json.gz"; the end of the name where it has neither. */
+static size_t stem_of(const char *path)
+{
+    static const char *const extensions[] = {".json.gz", ".json"};
+    const size_t length = strlen(path);
+    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
+        const size_t n = strlen(extensions[i]);
+        if (length > n && !strcmp(path + length - n, extensions[i])) return length - n;
+    }
+    return length;
+}
+
+static bool is_same(int fd, const char *path)
+{
+    struct stat a, b;
+    return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Only what nobody writes to: the library holds a lock on its file. */
+static int trace_open(const char *path)
+{
+    struct stat about;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return complain(NAME, "%s: %s", path, strerror(errno)), -1;
+    if (fstat(fd, &about)) complain(NAME, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(about.st_mode)) complain(NAME, "%s: %s", path, S_ISDIR(about.st_mode) ? "Is a directory" : "no regular file, and it is to be read twice");
+    else if (flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK) complain(NAME, "%s: a process still writes to it; its file gets a whole end when it ends", path);
+    else return fd;
+    close(fd);
+    return -1;
+}
+
+static bool copy_bytes(int from, struct out *out, off_t end)
+{
+    enum { STEP = 256 << 10 };
+    static char bytes[STEP];
+    for (off_t at = 0; at < end && !out->failed;) {
+        const ssize_t n = pread(from, bytes, end - at < STEP ? (size_t)(end - at) : STEP, at);
+        if (n <= 0) return complain(NAME, "%s: %s", out->path, n ? strerror(errno) : "the trace was cut short while it was read"), false;
+        out_put(out, bytes, (size_t)n);
+        at += n;
+    }
+    return true;
+}
+
+/* `mended`: NULL: a copy. */
+static int write_to(const char *to, int fd, const struct mended *mended)
+{
+    struct out out;
+    struct stat about;
+    if (fstat(fd, &about) || !out_open_raw(&out, NAME, to)) return STATUS_UNUSABLE;
+    const bool good = copy_bytes(fd, &out, mended ? mended->stands : about.st_size);
+    if (good && mended) out_put(&out, mended->tail, mended->length);
+    return out_close(&out, good) ? STATUS_OK : STATUS_UNUSABLE;
+}
+
+static void say(const char *path, const char *to, const struct mended *mended)
+{
+    char line[3 * NAME_ROOM];
+    const unsigned long long events = mended->events, cut = mended->cut_bytes;
+    size_t n = cs_verdict_put(line, sizeof line, 0, "%s: %llu event%s", to, events, events == 1 ? "" : "s");
+    if (strcmp(path, to)) n = cs_verdict_put(line, sizeof line, n, " of %s", path);
+    n = cs_verdict_put(line, sizeof line, n, "; %llu byte%s behind the last whole one left out. ", cut, cut == 1 ? "" : "s");
+    cs_verdict_advice(line, sizeof line, n, to);
+    puts(line);
+}
+
+static int recover_open(const struct request *request, const char *path, const char *to, int fd)
+{
+    const struct mend_source source = {.fd = fd};
+    struct mended mended;
+    cJSON *before = finish_part_before(path, fd);
+    const struct mend_known known = {.before = cJSON_GetObjectItemCaseSensitive(before, "totals")};
+    const enum mend_end end = mend_make(&mended, &source, 1, &known);
+    int status = STATUS_OK;
+    if (end == MEND_USELESS) status = complain(NAME, "%s: %s", path, mended.why);
+    else if (end == MEND_TORN) {
+        status = write_to(to, fd, &mended);
+        if (status == STATUS_OK) say(path, to, &mended);
+    } else if (request->to) {
+        status = write_to(to, fd, NULL);
+        if (status == STATUS_OK) printf("%s: is whole; %s is a copy\n", path, to);
+    } else printf("%s: is whole; nothing to recover\n", path);
+    mended_free(&mended);
+    cJSON_Delete(before);
+    return status;
+}
+
+static int recover(const struct request *request, const char *path)
+{
+    char own[NAME_ROOM];
+    const size_t stem = stem_of(path);
+    const char *to = request->in_place ? path : request->to ? request->to : own;
+    if (strlen(path) >= PATH_MAX) return complain(NAME, "%s: %s", path, strerror(ENAMETOOLONG));
+    snprintf(own, sizeof own, "%.*s.recovered%s", (int)stem, path, path + stem);
+    if (request->to && strcmp(path + stem, to + stem_of(to)))
+        return complain(NAME, "-o %s: it needs the ending of the trace: %s", to, path[stem] ? path + stem : "none");
+    const int fd = trace_open(path);
+    if (fd < 0) return STATUS_UNUSABLE;
+    int status;
+    if (request->to && is_same(fd, to)) status = complain(NAME, "-o %s: is the trace itself; --in-place puts the whole file in its place", to);
+    else status = recover_open(request, path, to, fd);
+    close(fd);
+    return status;
+}
+
+void recover_usage(void)
+{
+    puts("usage: custream recover [-o OUT|--in-place] TRACE...\n\n"
+         "Makes a whole file of a trace whose process was killed while it wrote: all events up to the last\n"
+         "whole one, and an end that says what they add up to. TRACE is a .json or .json.gz of a process\n"
+         "that has ended, also one part of several. trace.json becomes trace.recovered.json, beside it.\n"
+         "TRACE does not change. A trace that is whole is left alone.\n\n"
+         "  -o, --output=OUT   where the whole file goes; OUT has the ending of TRACE. Of a trace that is\n"
+         "                     whole it becomes a copy\n"
+         "  --in-place         the whole file takes the place of TRACE, once it is on the disk\n\n"
+         "'custream run' does this itself when a signal ends the program.\n\n"
+         "Exit status: 0 recovered, or whole; 2 wrong usage, a file is missing, unreadable or no trace, a\n"
+         "process still writes to it, or the output could not be written.");
+}
+
+static int request_read(struct request *request, int argc, char **argv)
+{
+    enum { OPTION_FILE = 1, OPTION_HELP = 'h', OPTION_TO = 'o', OPTION_IN_PLACE = 'i' };
+    static const struct option options[] = {
+        {"output", required_argument, NULL, OPTION_TO}, {"in-place", no_argument, NULL, OPTION_IN_PLACE}, {"help", no_argument, NULL, OPTION_HELP}, {0}};
+    int option;
+    while ((option = flags_next(argc, argv, "-o:h", options, NULL)) != -1) {
+        if (option == OPTION_HELP) return recover_usage(), -1;
+        if (option == OPTION_FILE) request->files[request->count++] = optarg;
+        else if (option == OPTION_TO) request->to = optarg;
+        else if (option == OPTION_IN_PLACE) request->in_place = true;
+        else return STATUS_UNUSABLE;
+    }
+    for (; optind < argc; optind++) request->files[request->count++] = argv[optind]; /* behind "--" */
+    if (!request->count) return complain(NAME, "which trace? 'custream help recover' says more");
+    if (request->to && request->in_place) return complain(NAME, "-o and --in-place: it is one of the two");
+    if (request->to && !*request->to) return complain(NAME, "-o: the name of the whole file is missing");
+    if (request->to && request->count > 1) return complain(NAME, "-o %s: one file for %d traces; without it each gets one beside it", request->to, request->count);
+    return STATUS_OK;
+}
+
+int command_recover(int argc, char **argv)
+{
+    struct request request = {0};
+    argv[0] = (char[]){"custream recover"};
+    if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
+    int status = request_read(&request, argc, argv);
+    for (int i = 0; status >= 0 && i < request.count && (i || status == STATUS_OK); i++) {
+        const int one = recover(&request, request.files[i]);
+        if (one > status) status = one;
+    }
+    free(request.files);
+    return status < 0 ? STATUS_OK : status;
+}

@@ -1,0 +1,48 @@
+/*
+ * The text of a trace file, up to its last whole event. A process that is killed while it writes tears its file: new events stand over the beginning of the old
+ * trailer, and the last of them is cut. Then what follows is nothing, or the rest of that trailer. In a .gz the last member is cut likewise.
+ *
+ * Plain and gzip (several members are one text). What is held depends on the longest line and not on the file: text goes out once it is known to stand.
+ * Only files that begin as custream's are judged. Text of all others goes out as it is.
+ */
+#ifndef CS_TOOLS_TORN_H
+#define CS_TOOLS_TORN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zlib.h>
+
+struct torn {
+    int fd;
+    bool packed, ours, flows, ended; /* flows: nothing more is judged */
+    bool early, bad;                 /* the last gzip member is cut, or is damaged */
+    z_stream stream;
+    unsigned char *in;               /* of the file, from in_from on: in[in_at..in_end) is still to be unpacked */
+    size_t in_at, in_end;
+    uint64_t in_from;
+    char *held;                      /* text that has not gone out, but for the first `given` bytes */
+    size_t length, capacity, given, scanned;
+    uint64_t text_from, rows_from;   /* where in the text held[0] and the first row stand */
+    uint64_t trailer;                /* and the trailer; 0: it has not been met */
+    struct torn_member {
+        uint64_t file, text;         /* where a whole member ended: in the file, and in its text */
+    } *members;
+    size_t member_count, member_capacity;
+    bool cut;                        /* the text that goes out ends before the file does */
+    const char *where;               /* "it ends inside an event"; NULL: the file was not judged */
+    uint64_t end, dropped;           /* where the text ends then; bytes of text behind that */
+    char error[160];
+};
+
+/* Takes over the descriptor. False: no memory. */
+bool torn_open(struct torn *torn, int fd);
+void torn_close(struct torn *torn);
+
+/* 1: at[0..length) is the next text, until the next call; 0: the end; -1: torn->error says why. */
+int torn_next(struct torn *torn, const char **at, size_t *length);
+
+/* How much of the file stands behind the last whole event, as it is: all of a plain one up to there, whole members of a packed one. */
+struct torn_member torn_stands(const struct torn *torn);
+
+#endif
