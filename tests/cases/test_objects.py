@@ -4,6 +4,7 @@ import collections
 import pytest
 
 from tests.apprun import both, calls_in, calls_of, faithful, notes_of, said
+from tests.gputrace import works
 from tests.trace import check_file
 
 
@@ -73,7 +74,8 @@ def test_create_here_destroy_there(run_app):
     (handed,) = [e for e in lives(trace) if e["args"].get("created by") == "cuStreamCreate"]
     assert handed["args"]["handle"] == notes["handed"] and handed["args"]["thread"] == int(notes["main"])
     assert handed["args"]["launches"] == 1 and handed["args"]["destroyed"] is True
-    (launch,) = [e for e in trace.host("cuLaunchKernel") if e["args"]["grid"] == [9, 1, 1]]
+    (kernel,) = [w for w in works(trace, "kernel") if w["args"]["grid"] == [9, 1, 1]]
+    (launch,) = [e for e in trace.host("cuLaunchKernel") if e["args"]["correlation"] == kernel["args"]["correlation"]]
     assert launch["args"]["cs.stream"] == handed["tid"] and launch["tid"] != handed["args"]["thread"]
 
 
