@@ -75,7 +75,7 @@ def test_create_here_destroy_there(run_app):
     assert handed["args"]["handle"] == notes["handed"] and handed["args"]["thread"] == int(notes["main"])
     assert handed["args"]["launches"] == 1 and handed["args"]["destroyed"] is True
     (kernel,) = [w for w in works(trace, "kernel") if w["args"]["grid"] == [9, 1, 1]]
-    (launch,) = [e for e in trace.host("cuLaunchKernel") if e["args"]["correlation"] == kernel["args"]["correlation"]]
+    (launch,) = [e for e in trace.host("cuLaunchKernel") if e["args"].get("correlation") == kernel["args"]["correlation"]]
     assert launch["args"]["cs.stream"] == handed["tid"] and launch["tid"] != handed["args"]["thread"]
 
 
