@@ -5,13 +5,13 @@
  */
 #include <stdio.h>
 
+#include "shim/calls/how_words.h"
 #include "shim/hook/effects.h"
-#include "shim/hook/told.h"
 
 int main(void)
 {
 #define CALL(name, sibling, kind, how, stream, effect, ...) \
-    printf("{\"name\":\"%s\",\"hook\":%d}\n", #name, CS_HOOKED(CS_CALL_##name, CS_KIND_##kind, effect));
+    printf("{\"name\":\"%s\",\"hook\":%d}\n", #name, CS_HOOKED(kind, how, effect));
 #include "shim/calls/calls.def"
 #undef CALL
     return 0;

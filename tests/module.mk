@@ -17,6 +17,21 @@ check:
 	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) -s wheel wheel-aarch64 deb
 	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
+# The product with wrappers as builds for debugging, sanitizers and coverage have them, where no call becomes a jump: build/tests/O0, build/tests/O1.
+WRAPPERS_O0 := -O0
+WRAPPERS_O1 := -O1 -fno-optimize-sibling-calls
+define SLOW_WRAPPERS
+$(B)/tests/$(1)/wrappers.o: shim/hook/wrappers.c Makefile tests/module.mk $(HEADERS_READY)
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALL_CFLAGS) $$(WRAPPERS_$(1)) -MMD -MP -c $$< -o $$@
+$(B)/tests/$(1)/libcustream_shim.so: $(B)/tests/$(1)/wrappers.o $(filter-out %/hook/wrappers.o,$(SHIM_OBJ)) $(GLIBC_COMPAT) shim/exports.map
+	$$(SHIM_LINK) -Wl,--version-script=shim/exports.map $$(filter-out %.map,$$^) -o $$@
+TEST_PROGRAMS += $(B)/tests/$(1)/libcustream_shim.so
+-include $(B)/tests/$(1)/wrappers.d
+endef
+$(eval $(call SLOW_WRAPPERS,O0))
+$(eval $(call SLOW_WRAPPERS,O1))
+
 .PHONY: test-programs other-compilers check-layers print-cuda-include mutants
 test-programs: $(TEST_PROGRAMS)
 $(TEST_PROGRAMS): | $(HEADERS_READY)

@@ -80,7 +80,7 @@ static bool steer_from_now_on(void)
     unsigned mode = cs_load_acq(&cs_mode);
     if (mode == CS_MODE_COLD) cs_activate(), mode = cs_load_acq(&cs_mode); /* one that is under way may have looked already */
     if (mode == CS_MODE_PASS && cs_activate_for_hooks()) mode = cs_load_acq(&cs_mode);
-    return cs_mode_steer(CS_STEERS_HOOKS) || mode == CS_MODE_COLD; /* no driver is loaded yet: the first call looks */
+    return cs_mode_steer(CS_MODE_HOOKS) || mode == CS_MODE_COLD; /* no driver is loaded yet: the first call looks */
 }
 
 /* A library with a hook is not unloaded any more: the hook may be called, or be running, when the program closes it. The program itself has no name, and stays. */

@@ -50,14 +50,9 @@ static void describe(const struct cs_call_info *info, struct meaning *out)
 {
     find_values(info, out);
     out->wide = info->how & CS_HOW_WIDE;
+    out->may_lack = info->kind == CS_KIND_MEMORY;
+    if (cs_kind_info[info->kind].implies & CS_NODE) out->what = CS_AUDIT_WORK;
     switch (info->kind) {
-    case CS_KIND_MEMORY: out->may_lack = true; /* fallthrough */
-    case CS_KIND_LAUNCH:
-    case CS_KIND_COPY:
-    case CS_KIND_SET:
-    case CS_KIND_HOSTFN:
-    case CS_KIND_MEMOP:
-    case CS_KIND_EXTERNAL: out->what = CS_AUDIT_WORK; break;
     case CS_KIND_GRAPH: out->what = info->how & CS_HOW_LAUNCHES ? CS_AUDIT_WORK : CS_AUDIT_NOTHING; break;
     case CS_KIND_EVENT: out->what = info->how & CS_HOW_RECORDS ? CS_AUDIT_RECORD : CS_AUDIT_NOTHING; break;
     case CS_KIND_WAIT: out->what = CS_AUDIT_WAIT; break;

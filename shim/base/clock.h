@@ -22,19 +22,21 @@ static inline cs_u64 cs_monotonic_ns(void)
     return (cs_u64)now.tv_sec * 1000000000u + (cs_u64)now.tv_nsec;
 }
 
-static inline cs_u64 cs_ticks(void)
+/* Only where cs_clock_is_counter. */
+static inline cs_u64 cs_ticks_of_counter(void)
 {
 #if defined(__x86_64__)
-    if (CS_LIKELY(cs_clock_is_counter)) return __builtin_ia32_rdtsc();
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-    if (CS_LIKELY(cs_clock_is_counter)) {
-        cs_u64 ticks;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-        return ticks;
-    }
-#endif
+    cs_u64 ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
     return cs_monotonic_ns();
+#endif
 }
+
+static inline cs_u64 cs_ticks(void) { return CS_LIKELY(cs_clock_is_counter) ? cs_ticks_of_counter() : cs_monotonic_ns(); }
 
 /* A time before that of whatever the thread does next, so that a slice begins before those that it holds. Where the counter is slow, or seen in steps (10 ns in
  * some virtual machines), that takes a wait for its next one. */

@@ -28,6 +28,16 @@ typedef uint16_t cs_u16;
  * small where the library is dlopened, so all of the shim together takes at most 64 of them (tests/cases/test_product.py). */
 #define CS_TLS           __thread __attribute__((tls_model("initial-exec")))
 
+/* GCC has the instruction only where it is told of a newer processor; older ones take it for a no-op. */
+CS_HOT void cs_prefetch_to_write(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw (%0)" : : "r"(line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 #define cs_load(p)         atomic_load_explicit(p, memory_order_relaxed)
 #define cs_load_acq(p)     atomic_load_explicit(p, memory_order_acquire)
 #define cs_store(p, v)     atomic_store_explicit(p, v, memory_order_relaxed)

@@ -22,12 +22,14 @@ const struct cs_call_info cs_call_info[CS_CALL_COUNT] = {
 #undef SHOWN
 };
 
-bool cs_call_enqueues(enum cs_call call)
-{
-    return CS_ENQUEUES(cs_call_info[call].kind, cs_call_info[call].how);
-}
+const struct cs_kind_info cs_kind_info[CS_KIND_COUNT] = {
+#define KIND(name, text, implies, hook, jitter, counts) {#text, implies, jitter},
+#include "shim/calls/kinds.def"
+#undef KIND
+};
+
+bool cs_call_implies(enum cs_call call, enum cs_implies what) { return cs_kind_info[cs_call_info[call].kind].implies & what; }
+
+bool cs_call_enqueues(enum cs_call call) { return CS_ENQUEUES(cs_kind_info[cs_call_info[call].kind].implies, cs_call_info[call].how); }
 
 const char *const cs_way_name[CS_WAY_COUNT] = {NULL, "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "Peer"};
-
-const char *const cs_kind_name[CS_KIND_COUNT] = {"none",   "launch", "copy",  "set",    "event", "wait",   "sync",     "query",  "stream",
-                                                 "capture", "graph", "hostfn", "memory", "memop", "external", "context", "module"};

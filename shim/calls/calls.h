@@ -33,10 +33,37 @@ enum cs_call {
     CS_CALL_COUNT
 };
 
-enum cs_kind {
-    CS_KIND_NONE, CS_KIND_LAUNCH, CS_KIND_COPY, CS_KIND_SET, CS_KIND_EVENT, CS_KIND_WAIT, CS_KIND_SYNC, CS_KIND_QUERY, CS_KIND_STREAM, CS_KIND_CAPTURE,
-    CS_KIND_GRAPH, CS_KIND_HOSTFN, CS_KIND_MEMORY, CS_KIND_MEMOP, CS_KIND_EXTERNAL, CS_KIND_CONTEXT, CS_KIND_MODULE, CS_KIND_COUNT
+/* What a kind of call implies, as bits: a column of kinds.def. */
+enum cs_implies {
+    CS_TIMED = 1,        /* it puts work on a GPU that a profiler gives times for */
+    CS_TIMED_LAUNCH = 2, /* likewise, where it launches (CS_HOW_LAUNCHES) */
+    CS_WAITED = 4,       /* it puts work on a stream that STREAMS=sync waits for */
+    CS_PLACED = 8,       /* an audit of the default stream tells where in the program it is made */
+    CS_OFTEN = 32,       /* its wrappers are fast rather than small */
+    CS_RARE = 64,        /* its wrappers are small: they know the long way alone */
+    CS_NODE = 16,        /* it is work on a stream, and a node where that captures */
 };
+
+enum cs_kind {
+#define KIND(name, ...) CS_KIND_##name,
+#include "shim/calls/kinds.def"
+#undef KIND
+    CS_KIND_COUNT
+};
+
+/* The bits of a kind, where a constant is needed; cs_kind_info has them otherwise. */
+enum {
+#define KIND(name, text, implies, ...) CS_IMPLIED_BY_##name = implies,
+#include "shim/calls/kinds.def"
+#undef KIND
+};
+
+struct cs_kind_info {
+    const char *name; /* "launch" */
+    unsigned char implies;
+    signed char jitter; /* its place in cs_jitter_kinds; -1 none. Of GRAPH, that of a call which launches */
+};
+extern const struct cs_kind_info cs_kind_info[CS_KIND_COUNT];
 
 /* How the trace shows a value. */
 enum cs_format {
@@ -76,11 +103,10 @@ extern const struct cs_call_info cs_call_info[CS_CALL_COUNT];
 
 /* Whether the call puts work on a GPU that a profiler gives times for: launches, copies, sets and graph launches. */
 bool cs_call_enqueues(enum cs_call call);
-#define CS_ENQUEUES(kind, how)                                                                                                                       \
-    ((kind) == CS_KIND_LAUNCH || (kind) == CS_KIND_COPY || (kind) == CS_KIND_SET || ((kind) == CS_KIND_GRAPH && (how) & CS_HOW_LAUNCHES))
+#define CS_ENQUEUES(implies, how) (((implies) & CS_TIMED) != 0 || ((implies) & CS_TIMED_LAUNCH && (how) & CS_HOW_LAUNCHES))
+bool cs_call_implies(enum cs_call call, enum cs_implies what);
 
 static inline enum cs_way cs_call_way(enum cs_call call) { return (enum cs_way)(cs_call_info[call].how & CS_HOW_WAY); }
 extern const char *const cs_way_name[CS_WAY_COUNT]; /* "HtoD", "Peer"; NULL: the call does not say */
-extern const char *const cs_kind_name[CS_KIND_COUNT];
 
 #endif

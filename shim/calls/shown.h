@@ -2,7 +2,7 @@
  * Taking the tail of a row apart: its (label, format, value) tuples. For the includers of calls.def that care about shown values.
  *
  * CS_SHOWN(m, tuples...) applies m(label, format, value) to each tuple. The names below stand for the tuples that several rows share; the locals
- * that they mention (cause_, capture_began_, shares_, ids_) are declared by the row's effect, shim/hook/effects.h.
+ * that they mention are what the row's effect keeps (effect_, shim/hook/effects.h).
  */
 #ifndef CS_CALLS_SHOWN_H
 #define CS_CALLS_SHOWN_H
@@ -26,13 +26,13 @@
         (, NONE, GIVEN(CS_PACK((c)->gridDimZ, (c)->blockDimX))), (, NONE, GIVEN(CS_PACK((c)->blockDimY, (c)->blockDimZ)))
 
 /* A capture's mode, with how many share the stream that it begins on. */
-#define CAPTURES(m) (mode, CAPTURE_MODE, CS_PACK(m, shares_))
+#define CAPTURES(m) (mode, CAPTURE_MODE, CS_PACK(m, effect_.shares))
 
 /* What a wait on an event waits for, and since when the capture ran that has ended. */
-#define CAUSED   (cause, CAUSE, cause_.ticks), (, NONE, cause_.where)
-#define CAPTURED (capture, CAPTURE, capture_began_)
+#define CAUSED   (cause, CAUSE, effect_.cause.ticks), (, NONE, effect_.cause.where)
+#define CAPTURED (capture, CAPTURE, effect_.began)
 
 /* The profiler's numbers of a graph, by which its nodes are told apart later; of its executable in the high half. */
-#define GRAPH_IDS (graph_ids, GRAPH_IDS, CS_PACK(ids_.graph, ids_.exec)), (, NONE, ids_.nodes)
+#define GRAPH_IDS (graph_ids, GRAPH_IDS, CS_PACK(effect_.ids.graph, effect_.ids.exec)), (, NONE, effect_.ids.nodes)
 
 #endif

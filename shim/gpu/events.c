@@ -192,7 +192,7 @@ static cs_u64 poll(void)
 /* The last waits a while for what is under way. */
 static void flush(bool all)
 {
-    if (all) cs_store(&cs_gpu_marking, false);
+    if (all) cs_gpu_mark(false);
     collect();
     for (cs_u64 until = cs_monotonic_ns() + LAST_WAIT_NS; all && pending && cs_monotonic_ns() < until; collect())
         nanosleep(&(struct timespec){0, LAST_PAUSE_NS}, NULL);
@@ -212,11 +212,11 @@ static const char *start(void)
     if (!works) works = cs_memory_map(WORKS * sizeof *works, no_times), cs_event_clock_start();
     if (!lanes) lanes = cs_memory_map(STREAMS * sizeof *lanes, no_times);
     if (!works || !lanes) return "no memory";
-    cs_store_rel(&cs_gpu_marking, true);
+    cs_gpu_mark(true);
     return NULL;
 }
 
-static void pause(bool on) { cs_store_rel(&cs_gpu_marking, !on); }
+static void pause(bool on) { cs_gpu_mark(!on); }
 static void stop(bool lets_go)
 {
     (void)lets_go;

@@ -14,7 +14,14 @@
 
 enum { STREAMS = 1 << 16, CALLS_MAX = 64 };
 
-CS_READ_MOSTLY _Atomic bool cs_gpu_marking;
+_Atomic bool cs_gpu_marking;
+void (*cs_gpu_marks_change)(void);
+
+void cs_gpu_mark(bool on)
+{
+    cs_store_rel(&cs_gpu_marking, on);
+    if (cs_gpu_marks_change) cs_gpu_marks_change();
+}
 
 static _Atomic cs_u32 numbers = 1u << 31; /* apart from a profiler's, which count from 1, where one takes turns with us */
 static struct cs_range *_Atomic done;          /* newest first */

@@ -251,6 +251,6 @@ void cs_gpu_after_fork_in_child(void)
     if (cs_load(&worker.state) == CS_WORKER_IDLE) return;
     cs_store(&worker.state, CS_WORKER_FAILED); /* CUDA does not live on in a forked child, nor does a profiler */
     cs_store(&backend, &cs_gpu_none);
-    cs_store(&cs_gpu_marking, false);
+    cs_gpu_mark(false);
     set_missing("the process was forked from one that used CUDA");
 }

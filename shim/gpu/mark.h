@@ -1,7 +1,7 @@
 /*
  * Marks: what the event backend does on the application's threads, around each call that puts work on a stream.
  *
- * A wrapper tests cs_gpu_marking, which is set only while that backend is at work, and then records an event before the call and another after it
+ * cs_gpu_marking is set only while that backend is at work, and is a bit of the mode (hook/mode.h). A wrapper then records an event before the call and another after it
  * (shim/gpu/events.h says how, and when not). What is asked of the driver here is whether the stream captures, and the two records; nothing is queried.
  */
 #ifndef CS_GPU_MARK_H
@@ -29,7 +29,9 @@ struct cs_marked_call {
     const cs_u64 *value; /* of its record */
 };
 
-CS_HIDDEN extern _Atomic bool cs_gpu_marking;
+extern _Atomic bool cs_gpu_marking;
+void cs_gpu_mark(bool on); /* sets it, and tells `cs_gpu_marks_change`, if that is set */
+extern void (*cs_gpu_marks_change)(void);
 
 /* Before the call; the second where the handle stands behind a pointer of the application's, which is looked at without being relied on. Keep errno. */
 CS_COLD struct cs_mark cs_mark_before(struct cs_thread *thread, CUstream handle, bool per_thread);

@@ -47,7 +47,7 @@ enum { ASKED = -1 };
 static _Atomic pid_t unwanted;   /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 
 /* Of a process whose objects are kept. */
-static unsigned first_mode(bool steers) { return CS_MODE_WATCH | (cs_window_begin() ? CS_MODE_RECORD : 0) | (steers ? CS_MODE_STEER : 0); }
+static unsigned first_mode(unsigned steers) { return CS_MODE_WATCH | cs_mode_to_record() | (cs_window_begin() ? CS_MODE_RECORD : 0) | steers; }
 
 /* The parent's other threads are gone, wherever they were: all that they may have had in hand is made anew, and nothing was waited for before the fork,
  * since whoever holds a lock of ours may wait for one that a handler of the program's has taken. */
@@ -101,7 +101,8 @@ static void activate_locked(void)
     cs_policy_load();
     cs_audit_listen();
     cs_thread_set_ring_size(cs_option_size(CS_OPTION_BUFFER));
-    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), steers = cs_load(&cs_policy_now) || cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN), listens = cs_option_is(CS_OPTION_CTL, "on");
+    const unsigned steers = cs_mode_of_policy(cs_policy_reach(cs_load(&cs_policy_now))) | (cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN) ? CS_MODE_HOOKS : 0);
+    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
     if (!wanted) cs_store(&unwanted, getpid());
     if (wanted) cs_log_look_for_terminal(), cs_watch_read();
@@ -110,7 +111,7 @@ static void activate_locked(void)
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
         cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");
     if (watches && cs_activated && *cs_option_text(CS_OPTION_PLUGIN)) cs_store(&loading, ASKED);
-    if (steers) cs_mode_steered(cs_load(&cs_policy_now) ? CS_STEERS_POLICY : CS_STEERS_HOOKS);
+    cs_mode_steered(steers);
     cs_store_rel(&cs_mode, watches ? first_mode(steers) : CS_MODE_PASS);
     if (!*cs_option_text(CS_OPTION_PLUGIN)) cs_mode_hook_gone(); /* meanwhile */
 }
@@ -132,7 +133,7 @@ bool cs_activate_for_hooks(void)
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     if (!takes_turn(false)) return false;
-    if (atomic_exchange(&unwanted, 0) && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_store_rel(&cs_mode, first_mode(true));
+    if (atomic_exchange(&unwanted, 0) && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_store_rel(&cs_mode, first_mode(CS_MODE_HOOKS));
     cs_store_rel(&activating, 0);
     return cs_load_acq(&cs_mode) & CS_MODE_WATCH;
 }

@@ -105,7 +105,7 @@ static void answer_policy(char *given, char *answer, size_t room)
     char error[1024] = "";
     if (!*given) say(answer, room, "error policy: no JSON");
     else if (!cs_policy_replace(given, error, sizeof error)) say(answer, room, "error %s", error);
-    else if (!cs_mode_steer(CS_STEERS_POLICY)) say(answer, room, "error the process is ending");
+    else if (!cs_mode_steer(cs_mode_of_policy(cs_policy_reach(cs_load_acq(&cs_policy_now))))) say(answer, room, "error the process is ending");
     else {
         shorten(given);
         cs_window_policy(cs_name_text(cs_name_add_guest(shown_policy)));

@@ -1,27 +1,34 @@
 #include "shim/hook/mode.h"
 
+#include "shim/base/clock.h"
+#include "shim/gpu/mark.h"
 #include "shim/policy/hooks.h"
+#include "shim/policy/policy.h"
 
 CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
 
-static _Atomic bool ever, for_good;
+static _Atomic bool ever;
 static _Atomic unsigned asked; /* hooks that have gone while somebody was at it */
 
-void cs_mode_steered(enum cs_steers by)
+unsigned cs_mode_of_policy(unsigned reach)
 {
-    cs_store(&ever, true);
-    if (by == CS_STEERS_POLICY) cs_store(&for_good, true);
+    return (reach & CS_REACH_OBJECTS ? CS_MODE_OBJECTS : 0) | (reach & CS_REACH_DEFAULTS ? CS_MODE_DEFAULTS : 0) | (reach & CS_REACH_CALLS ? CS_MODE_CALLS : 0);
+}
+
+void cs_mode_steered(unsigned bits)
+{
+    if (bits) cs_store(&ever, true);
 }
 
 bool cs_mode_ever_steered(void) { return cs_load(&ever); }
 
-bool cs_mode_steer(enum cs_steers by)
+bool cs_mode_steer(unsigned bits)
 {
     unsigned mode = cs_load_acq(&cs_mode);
-    cs_mode_steered(by);
+    cs_mode_steered(bits);
     do
         if (!(mode & CS_MODE_WATCH)) return false;
-    while (!atomic_compare_exchange_weak(&cs_mode, &mode, (mode | CS_MODE_STEER) & ~(unsigned)CS_MODE_LEAVING));
+    while (!atomic_compare_exchange_weak(&cs_mode, &mode, (mode | bits) & ~(unsigned)(bits & CS_MODE_HOOKS ? CS_MODE_LEAVING : 0)));
     return true;
 }
 
@@ -31,13 +38,13 @@ static void leave(void)
 {
     unsigned mode = atomic_load(&cs_mode);
     do
-        if (!(mode & CS_MODE_STEER)) return;
+        if (!(mode & CS_MODE_HOOKS)) return;
     while (!atomic_compare_exchange_weak(&cs_mode, &mode, mode | CS_MODE_LEAVING));
-    const bool stays = cs_hooks_any() || atomic_load(&for_good);
+    const bool stays = cs_hooks_any();
     mode = atomic_load(&cs_mode);
     do
         if (!(mode & CS_MODE_LEAVING)) return;
-    while (!atomic_compare_exchange_weak(&cs_mode, &mode, mode & ~(unsigned)(stays ? CS_MODE_LEAVING : CS_MODE_LEAVING | CS_MODE_STEER)));
+    while (!atomic_compare_exchange_weak(&cs_mode, &mode, mode & ~(unsigned)(stays ? CS_MODE_LEAVING : CS_MODE_LEAVING | CS_MODE_HOOKS)));
 }
 
 /* One thread at a time; others have it look once more. */
@@ -55,4 +62,20 @@ void cs_mode_after_fork_in_child(void)
 {
     cs_store(&asked, 0u);
     atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_LEAVING);
+}
+
+/* Threads that change it at the same time: the last look decides. */
+static void marks_change(void)
+{
+    unsigned mode = atomic_load(&cs_mode), wanted;
+    do {
+        if (!(mode & CS_MODE_WATCH)) return;
+        wanted = atomic_load(&cs_gpu_marking) ? mode | CS_MODE_MARKS : mode & ~(unsigned)CS_MODE_MARKS;
+    } while (!atomic_compare_exchange_weak(&cs_mode, &mode, wanted));
+}
+
+unsigned cs_mode_to_record(void)
+{
+    cs_gpu_marks_change = marks_change;
+    return (cs_clock_is_counter ? CS_MODE_COUNTER : 0) | (cs_load(&cs_gpu_marking) ? CS_MODE_MARKS : 0);
 }

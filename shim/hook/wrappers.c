@@ -1,137 +1,123 @@
 /*
  * The wrappers: one function a symbol, made from the call table.
  *
- * The path of a recorded call: one relaxed load (is tracing on), the thread's state from TLS, two time stamps around the driver's call, one look-up of
- * the stream, one 64-byte record, written once and not read. cuda.h's prototype has been declared before each definition (hook/wrappers.h), so the
- * compiler checks every row. Calls that put work on a GPU read one more word: whether they are to be marked (gpu/mark.h).
+ * The path of a recorded call: one relaxed load (the mode), the thread's state from TLS, two time stamps around the driver's call, one look-up of the
+ * stream, one 64-byte record, written once and not read. Whatever else is on, the call goes the long way (hook/wrapped.h). cuda.h's prototype has been
+ * declared before each definition (hook/wrappers.h), so the compiler checks every row.
  */
-#include "shim/gpu/mark.h"
-#include "shim/audit/audit.h"
-#include "shim/base/clock.h"
-#include "shim/calls/how_words.h"
 #include "shim/calls/real.h"
 #include "shim/calls/shown.h"
 #include "shim/hook/effects.h"
 #include "shim/hook/lookup.h"
-#include "shim/hook/mode.h"
-#include "shim/hook/told.h"
-#include "shim/hook/window.h"
 #include "shim/hook/wrappers.h"
-#include "shim/trace/record.h"
 
-/* Where the record says that the work went. */
+/* Where the record says that the work went, on the short way. */
 #define STREAM_NO_STREAM           0
 #define STREAM_ON_DEFAULT          STREAM_ON(NULL)
-#define STREAM_ON(handle)                                                                                                                            \
-    (cs_stream_find(thread_, handle, per_thread_) ?: cs_stream_of(thread_, handle, per_thread_, CS_KNOWN, begin_))
-#define STREAM_ON_FIELD(handle)    (CS_DONE ? STREAM_ON(handle) : 0)
+#define STREAM_ON(handle)          cs_wrapped_stream(wrapped_.thread, handle, wrapped_.per_thread, wrapped_.result, wrapped_.begin)
+#define STREAM_ON_FIELD(handle)    (CS_MADE(&wrapped_) ? STREAM_ON(handle) : 0)
+#define OFTEN_NO_STREAM            0
+#define OFTEN_ON_DEFAULT           0
+#define OFTEN_ON(handle)           cs_stream_glance(handle)
+#define OFTEN_ON_FIELD(handle)     0
 
-/* Which calls are marked, how, and on which stream once the driver has accepted them. */
-#define ENQUEUES(kind, how)        CS_ENQUEUES(CS_KIND_##kind, how)
-#define MARK_NO_STREAM             ((struct cs_mark){NULL, 0})
-#define MARK_ON_DEFAULT            cs_mark_before(thread_, NULL, per_thread_)
-#define MARK_ON(handle)            cs_mark_before(thread_, handle, per_thread_)
-#define MARK_ON_FIELD(handle)      cs_mark_before_at(thread_, &(handle), per_thread_)
-#define MARKED_NO_STREAM           NULL
-#define MARKED_ON_DEFAULT          NULL
-#define MARKED_ON(handle)          (handle)
-#define MARKED_ON_FIELD(handle)    (CS_DONE ? (handle) : NULL)
+/* Where the long way finds the handle, and what it puts there. */
+#define WHERE_NO_STREAM            NULL
+#define WHERE_ON_DEFAULT           NULL
+#define WHERE_ON(handle)           handle
+#define WHERE_ON_FIELD(handle)     &(handle)
+#define LANDS_NO_STREAM
+#define LANDS_ON_DEFAULT
+#define LANDS_ON(handle)           handle = long_.stream;
+#define LANDS_ON_FIELD(handle)
+
+/* Whether the call may use a default stream: what stands behind a pointer is looked at later. */
+#define DEFAULTS_NO_STREAM         0
+#define DEFAULTS_ON_DEFAULT        CS_MODE_DEFAULTS
+#define DEFAULTS_ON(handle)        ((handle) <= CU_STREAM_PER_THREAD ? CS_MODE_DEFAULTS : 0)
+#define DEFAULTS_ON_FIELD(handle)  CS_MODE_DEFAULTS
 
 /* What the rows' value expressions may say. */
-#define GIVEN(expression)          (CS_DONE ? (expression) : 0)
-#define EVENT_ID(handle)           (cs_event_find(handle) ?: cs_event_of(thread_, handle, CS_DONE, begin_))
-#define DYING                      dying_ /* of an effect that destroys: the handle may be another object's by then */
-#define KERNEL_ID(function)        cs_kernel_of(function, CS_DONE)
+#define GIVEN(expression)          (CS_MADE(&wrapped_) ? (expression) : 0)
+#define EVENT_ID(handle)           (cs_event_find(handle) ?: cs_event_of(wrapped_.thread, handle, CS_MADE(&wrapped_), wrapped_.begin))
+#define DYING                      effect_.dying /* of an effect that destroys: the handle may be another object's by then */
+#define GIVEN_FUNCTION             effect_.function
+#define KERNEL_ID(function)        cs_kernel_of(function, CS_MADE(&wrapped_))
 
 #define VALUE(label, format, expression) record_->value[i_++] = (cs_u64)(uintptr_t)(expression);
 
-/* What a policy is told of the call, where there is one: which stream it takes decides what it is asked. */
-#define HOW(symbol, other, of_sibling, kind)                                                                                                         \
-    ((struct cs_steered){CS_CALL_##symbol, CS_KIND_##kind, of_sibling,                                                                               \
-                         CS_CALL_##symbol != CS_CALL_##other && (void *)cs_real.other != (void *)cs_real_missing, __builtin_return_address(0)})
-#define STEER_NO_STREAM            cs_steer_nothing(&steer_), (void)how_
-#define STEER_ON_DEFAULT           cs_steer_default(&steer_, thread_, how_)
-#define STEER_ON(handle)           handle = cs_steer_stream(&steer_, thread_, handle, how_)
-#define STEER_ON_FIELD(handle)     cs_steer_field(&steer_, thread_, field_ ? field_ : &(handle), how_)
+/* The wrapper passes on who has called it, as a last argument: only there is the return address sure to be the program's, however this is compiled. */
+#define WITH_CALLER(...)           (__VA_ARGS__ __VA_OPT__(,) const void *caller_ __attribute__((unused)))
+#define AND_CALLER(...)            (__VA_ARGS__ __VA_OPT__(,) __builtin_return_address(0))
 
-/* What hooks are asked, before any policy. A stream that stands behind a pointer is theirs where it is launched with (cs_steer_config). */
-#define HOOK_NO_STREAM             cs_hooks_ask(&hook_, NULL)
-#define HOOK_ON_DEFAULT            cs_hooks_ask(&hook_, NULL)
-#define HOOK_ON(handle)            handle = cs_hooks_ask(&hook_, handle)
-#define HOOK_ON_FIELD(handle)      hooked_ = cs_hooks_ask(&hook_, (uintptr_t)&(handle) < 4096 ? NULL : (handle)), field_ = &hooked_
+/* Code that calls the driver for the program stands in sections of its own, so that tests can tell it from calls that the shim makes for itself. */
+#define WRAPPER_CODE               __attribute__((section("cs_wrappers"), noinline))
+#define LONG_CODE                  __attribute__((section("cs_wrappers_long"), noinline))
 
-/* Calls whose places in the program an audit of the default stream tells. */
-#define AUDITED(kind)                                                                                                                                \
-    ((CS_KIND_##kind >= CS_KIND_LAUNCH && CS_KIND_##kind <= CS_KIND_QUERY) || CS_KIND_##kind == CS_KIND_GRAPH || CS_KIND_##kind == CS_KIND_HOSTFN || \
-     CS_KIND_##kind == CS_KIND_MEMORY || CS_KIND_##kind == CS_KIND_MEMOP || CS_KIND_##kind == CS_KIND_EXTERNAL)
-
-#define WRAPPER(symbol, other, of_sibling, kind, how, on, effect, parameters, arguments, ...)                                                        \
-    CUresult cs_wrap_##symbol parameters                                                                                                             \
+#define WRAPPER(symbol, of_sibling, implies, on, effect, parameters, arguments, ...)                                                                 \
+    SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ##__VA_ARGS__)                                                         \
+    LONG_WAY(symbol, on, effect, parameters, arguments, ##__VA_ARGS__)                                                                               \
+    WRAPPER_CODE CUresult cs_wrap_##symbol parameters                                                                                                \
     {                                                                                                                                                \
-        unsigned mode_ = cs_load(&cs_mode);                                                                                                          \
-        if (CS_UNLIKELY(mode_ != CS_MODE_RECORDING) && (mode_ == CS_MODE_PASS || (mode_ == CS_MODE_WATCH && !CS_KEEPS effect)))                      \
-            return cs_real.symbol arguments;                                                                                                         \
-        struct cs_thread *thread_ = cs_self;                                                                                                         \
-        if (CS_UNLIKELY(!thread_ || thread_->inside)) {                                                                                              \
-            thread_ = cs_enter_slowly();                                                                                                             \
-            if (!thread_) return cs_real.symbol arguments;                                                                                           \
-            mode_ = cs_load(&cs_mode);                                                                                                               \
-        }                                                                                                                                            \
-        __typeof__(&cs_wrap_##symbol) real_ = cs_real.symbol;                                                                                        \
-        bool per_thread_ __attribute__((unused)) = of_sibling, records_ = mode_ & CS_MODE_RECORD;                                                    \
-        const cs_u16 call_ = CS_CALL_##symbol;                                                                                                       \
-        cs_u16 muted_ = 0;                                                                                                                           \
-        int i_ __attribute__((unused)) = 0;                                                                                                          \
-        thread_->inside = 1;                                                                                                                         \
-        struct cs_steer steer_;                                                                                                                      \
-        struct cs_hooked hook_;                                                                                                                      \
-        if (CS_STEERED) {                                                                                                                            \
-            const struct cs_steered how_ = HOW(symbol, other, of_sibling, kind);                                                                     \
-            CUstream hooked_ __attribute__((unused));                                                                                                \
-            const CUstream *field_ __attribute__((unused)) = NULL;                                                                                   \
-            const int hooked_by_ = CS_HOOKED(call_, CS_KIND_##kind, CS_BARE effect);                                                                 \
-            if (CS_UNLIKELY(cs_hooks_listen(hooked_by_))) {                                                                                          \
-                cs_hooks_meet(&hook_, call_, hooked_by_, of_sibling);                                                                                \
-                CS_TOLD effect                                                                                                                       \
-                HOOK_##on;                                                                                                                           \
-            } else cs_hooks_leave(&hook_);                                                                                                           \
-            if (CS_UNLIKELY(hook_.refused)) cs_steer_refused(&steer_, of_sibling);                                                                   \
-            else STEER_##on;                                                                                                                         \
-            per_thread_ = steer_.per_thread;                                                                                                         \
-            if (steer_.flip) real_ = cs_real.other;                                                                                                  \
-        }                                                                                                                                            \
-        struct cs_mark mark_ = {NULL, 0};                                                                                                            \
-        CS_BEFORE effect                                                                                                                             \
-        if (ENQUEUES(kind, how) && CS_UNLIKELY(cs_load(&cs_gpu_marking)) && records_ && !CS_REFUSED) mark_ = MARK_##on;                              \
-        const cs_u64 begin_ = cs_ticks();                                                                                                            \
-        CUresult r_ = CS_REFUSED ? hook_.refused : CS_ANSWER(real_ arguments, CS_BARE effect);                                                       \
-        if (CS_STEERED) r_ = cs_steer_done(&steer_, r_);                                                                                             \
-        const cs_u64 end_ = cs_ticks();                                                                                                              \
-        if (CS_UNLIKELY(r_ != CUDA_SUCCESS)) cs_result_seen(r_);                                                                                     \
-        cs_ref stream_ = STREAM_##on;                                                                                                                \
-        CS_AFTER effect                                                                                                                              \
-        if (CS_STEERED) {                                                                                                                            \
-            muted_ = cs_steer_mutes(&steer_, stream_) ? CS_CALL_MUTED : 0;                                                                           \
-            if (records_ && AUDITED(kind) && cs_audit_on()) cs_audit_site(thread_, __builtin_return_address(0), steer_.stream == CU_STREAM_LEGACY);  \
-        }                                                                                                                                            \
-        struct cs_record *record_ = CS_LIKELY(records_) ? cs_record_claim(thread_) : (struct cs_record *)thread_->spare;                             \
-        record_->begin = begin_;                                                                                                                     \
-        record_->end = end_;                                                                                                                         \
-        record_->call = call_ | muted_;                                                                                                              \
-        record_->result = (int16_t)r_;                                                                                                               \
-        record_->stream = stream_;                                                                                                                   \
-        if (ENQUEUES(kind, how)) record_->mark = mark_.number;                                                                                       \
-        CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                               \
-        if (CS_LIKELY(records_)) cs_record_publish(thread_, record_);                                                                                \
-        if (ENQUEUES(kind, how) && CS_UNLIKELY(mark_.number))                                                                                        \
-            cs_mark_after(mark_, &(struct cs_marked_call){thread_, MARKED_##on, stream_, CS_DONE, per_thread_, call_, begin_, end_, record_->value});\
-        CS_PUBLISHED effect                                                                                                                          \
-        if (CS_STEERED) cs_hooks_tell(&hook_, r_);                                                                                                   \
-        thread_->inside = 0;                                                                                                                         \
-        return r_;                                                                                                                                   \
+        const unsigned mode_ = cs_load(&cs_mode);                                                                                                    \
+        if (!(implies & CS_RARE) && CS_LIKELY(mode_ == CS_MODE_SHORT) && CS_LIKELY(cs_self && !cs_self->inside))                                     \
+            return cs_short_##symbol AND_CALLER arguments;                                                                                           \
+        return mode_ & (CS_MODE_ALL | CS_ASKS effect | DEFAULTS_##on) ? cs_long_##symbol AND_CALLER arguments : cs_real.symbol arguments;            \
     }                                                                                                                                                \
     CS_EXPORTED(symbol)
 
+/* Both are functions of their own, so that a call that goes straight on saves no registers. Most short ones do not use the caller: the compiler leaves it out. */
+#define SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ...)                                                               \
+    WRAPPER_CODE static CUresult cs_short_##symbol WITH_CALLER parameters                                                                            \
+    {                                                                                                                                                \
+        struct cs_wrapped wrapped_ = {                                                                                                               \
+            .thread = cs_self, .caller = caller_, .call = CS_CALL_##symbol, .per_thread = of_sibling, .records = true};                              \
+        CS_STATE effect effect_;                                                                                                                     \
+        wrapped_.thread->inside = 1;                                                                                                                 \
+        CS_BEFORE effect;                                                                                                                            \
+        wrapped_.begin = cs_ticks_of_counter();                                                                                                      \
+        wrapped_.result = cs_real.symbol arguments;                                                                                                  \
+        wrapped_.end = cs_ticks_of_counter();                                                                                                        \
+        wrapped_.stream = (implies & CS_OFTEN ? OFTEN_##on : 0) ?: STREAM_##on;                                                                      \
+        CS_AFTER effect;                                                                                                                             \
+        struct cs_record *record_ = (implies & CS_OFTEN ? cs_wrapped_record : cs_wrapped_record_shared)(                                             \
+            wrapped_.thread, CS_CALL_##symbol, wrapped_.result, wrapped_.stream, wrapped_.begin, wrapped_.end);                                      \
+        int i_ __attribute__((unused)) = 0;                                                                                                          \
+        CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                               \
+        cs_record_publish(wrapped_.thread, record_);                                                                                                 \
+        CS_PUBLISHED effect;                                                                                                                         \
+        wrapped_.thread->inside = 0;                                                                                                                 \
+        return wrapped_.result;                                                                                                                      \
+    }
+
+/* The same, step by step. Without a thread the call is none of ours: it is made, and the steps do nothing. What effects keep is not there then, so they are
+ * passed by. */
+#define LONG_WAY(symbol, on, effect, parameters, arguments, ...)                                                                                     \
+    LONG_CODE static CUresult cs_long_##symbol WITH_CALLER parameters                                                                                \
+    {                                                                                                                                                \
+        struct cs_told told_;                                                                                                                        \
+        struct cs_wrapped wrapped_;                                                                                                                  \
+        struct cs_long long_;                                                                                                                        \
+        CS_STATE effect effect_;                                                                                                                     \
+        __typeof__(&cs_wrap_##symbol) real_ =                                                                                                        \
+            cs_long_begin(&long_, &wrapped_, CS_CALL_##symbol, WHERE_##on, caller_, CS_TELL effect ? &told_ : NULL);                                 \
+        if (sizeof effect_ && !wrapped_.thread) return cs_real.symbol arguments;                                                                     \
+        LANDS_##on                                                                                                                                   \
+        if (CS_DOES_NOTHING effect && CS_LIKELY(long_.only_steered)) return cs_left(&wrapped_, real_ arguments);                                     \
+        if (sizeof effect_ || wrapped_.thread) CS_BEFORE effect;                                                                                     \
+        cs_long_done(&long_, cs_long_answers(&long_, WHERE_##on) ? long_.answer : real_ arguments, WHERE_##on);                                      \
+        if (sizeof effect_ || wrapped_.thread) CS_AFTER effect;                                                                                      \
+        struct cs_record *record_ = cs_long_record(&long_);                                                                                          \
+        if (record_) {                                                                                                                               \
+            int i_ __attribute__((unused)) = 0;                                                                                                      \
+            CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                           \
+            cs_record_publish(wrapped_.thread, record_);                                                                                             \
+        }                                                                                                                                            \
+        if (sizeof effect_ || wrapped_.thread) CS_PUBLISHED effect;                                                                                  \
+        return cs_long_end(&long_, WHERE_##on);                                                                                                      \
+    }
+
+#define ROW(symbol, other, of_sibling, ...) WRAPPER(symbol, of_sibling, __VA_ARGS__)
 #define CALL(name, sibling, kind, how, on, effect, parameters, arguments, ...)                                                                       \
-    CS_SIBLINGS_##sibling(WRAPPER, name, kind, how, on, (effect), parameters, arguments, ##__VA_ARGS__)
+    CS_SIBLINGS_##sibling(ROW, name, CS_IMPLIED_BY_##kind, on, (effect), parameters, arguments, ##__VA_ARGS__)
 #include "shim/calls/calls.def"

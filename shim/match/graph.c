@@ -41,14 +41,8 @@ static void forget_old_numbers(void)
 
 static bool makes_node(const struct cs_record *r)
 {
+    if (cs_call_implies((enum cs_call)r->call, CS_NODE)) return true;
     switch (cs_call_info[r->call].kind) {
-    case CS_KIND_LAUNCH:
-    case CS_KIND_COPY:
-    case CS_KIND_SET:
-    case CS_KIND_HOSTFN:
-    case CS_KIND_MEMOP:
-    case CS_KIND_MEMORY:
-    case CS_KIND_EXTERNAL: return true;
     case CS_KIND_GRAPH: return cs_call_enqueues((enum cs_call)r->call);
     case CS_KIND_WAIT: return (r->call == CS_CALL_cuStreamWaitEvent || r->call == CS_CALL_cuStreamWaitEvent_ptsz) && r->value[1] & CU_EVENT_WAIT_EXTERNAL;
     case CS_KIND_EVENT:

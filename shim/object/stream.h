@@ -102,6 +102,13 @@ CS_HOT cs_ref cs_stream_find(struct cs_thread *thread, CUstream handle, bool per
     return CS_LIKELY(thread->context_epoch == cs_load(&cs_context_epoch)) ? thread->default_stream[own] : 0;
 }
 
+/* A stream with a handle of its own that is where its look-up begins, which is nearly every one. 0 where it takes cs_stream_find to tell. */
+CS_HOT cs_ref cs_stream_glance(CUstream handle)
+{
+    const cs_u64 value = cs_map_glance(&cs_stream_handles, (uintptr_t)handle);
+    return CS_LIKELY(!(value & CS_MAP_DEAD)) ? (cs_ref)value : 0;
+}
+
 /* The stream that a call which began at `begin` meant: one that cs_stream_find knows, a default stream not met before, the dead one that the handle
  * last stood for, or, if the driver accepted the call, one to adopt. 0 where there is none. Keeps errno. */
 CS_COLD cs_ref cs_stream_of(struct cs_thread *thread, CUstream handle, bool per_thread, bool accepted, cs_u64 begin);

@@ -10,11 +10,6 @@
 enum cs_default_mode cs_default_of(struct cs_steer *steer, struct cs_thread *thread, const void *caller)
 {
     const struct cs_policy *policy = steer->policy;
-    if (!policy->asks_caller && thread->default_mode && thread->context_epoch == cs_load(&cs_context_epoch)) {
-        steer->rule = thread->default_rule;
-        steer->set = thread->default_set;
-        return thread->default_mode;
-    }
     bool known = cs_context_current(thread);
     steer->rule = policy->rule_count ? cs_rule_of_default(policy, thread, caller) : 0;
     steer->set = steer->rule ? &policy->rules[steer->rule - 1].set : NULL;

@@ -120,10 +120,10 @@ static CUresult ask(struct cs_hooked *hook)
 void cs_hooks_tell(struct cs_hooked *hook, CUresult result)
 {
     if (hook->kind < 0) return;
-    hook->info.after = 1;
-    hook->info.result = (int)result;
     for (struct place *p = NULL; (p = next(hook->kind, p));) {
         custream_hook_info_t shown = hook->info; /* what one writes is not the next one's */
+        shown.after = 1;
+        shown.result = (int)result;
         call(p, &shown);
     }
 }

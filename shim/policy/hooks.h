@@ -38,23 +38,14 @@ struct cs_hooked {
     bool met; /* info is filled in */
 };
 
-/* What kind of hook meets the calls of a kind of the call table, where no effect says it (hook/told.h). -1: none */
-static inline int cs_hook_of_kind(cs_u16 call, enum cs_kind kind)
-{
-    switch (kind) {
-    case CS_KIND_LAUNCH:
-    case CS_KIND_COPY:
-    case CS_KIND_SET:
-    case CS_KIND_MEMORY:
-    case CS_KIND_MEMOP:
-    case CS_KIND_EXTERNAL: return CUSTREAM_HOOK_ENQUEUE;
-    case CS_KIND_WAIT: return CUSTREAM_HOOK_WAIT;
-    case CS_KIND_SYNC: return CUSTREAM_HOOK_SYNCHRONIZE;
-    case CS_KIND_GRAPH: return cs_call_enqueues((enum cs_call)call) ? CUSTREAM_HOOK_GRAPH_LAUNCH : -1;
-    case CS_KIND_HOSTFN: return CUSTREAM_HOOK_CALLBACK;
-    default: return -1;
-    }
-}
+/* What kind of hook meets the calls of a kind of the call table, where no effect says it (hook/effects.def). CUSTREAM_HOOK_NONE: none */
+enum {
+    CUSTREAM_HOOK_NONE = -1,
+#define KIND(name, text, implies, hook, ...) CS_HOOK_OF_##name = CUSTREAM_HOOK_##hook,
+#include "shim/calls/kinds.def"
+#undef KIND
+};
+#define CS_HOOK_OF_KIND(kind, how) ((int)CS_HOOK_OF_##kind == (int)CUSTREAM_HOOK_GRAPH_LAUNCH && !((how) & CS_HOW_LAUNCHES) ? (int)CUSTREAM_HOOK_NONE : (int)CS_HOOK_OF_##kind)
 
 /* `kind`: of the hooks that the call meets; -1: none. Nothing is asked yet. */
 void cs_hooks_meet(struct cs_hooked *hook, cs_u16 call, int kind, bool per_thread);

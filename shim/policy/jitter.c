@@ -24,15 +24,8 @@ cs_delayed_fn *_Atomic cs_steer_delayed;
 /* The kind's place in cs_jitter_kinds; -1: never delayed. */
 static int kind_of(const struct cs_steered *how)
 {
-    switch (how->kind) {
-    case CS_KIND_LAUNCH: return 0;
-    case CS_KIND_COPY: return 1;
-    case CS_KIND_SET: return 2;
-    case CS_KIND_EVENT: return 3;
-    case CS_KIND_WAIT: return 4;
-    case CS_KIND_GRAPH: return cs_call_enqueues((enum cs_call)how->call) ? 5 : -1;
-    default: return -1;
-    }
+    if (how->kind == CS_KIND_GRAPH && !cs_call_enqueues((enum cs_call)how->call)) return -1;
+    return cs_kind_info[how->kind].jitter;
 }
 
 /* --- the draw --- */

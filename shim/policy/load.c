@@ -47,7 +47,7 @@ static bool publish(const struct cs_settled *settled, struct cs_policy_file *fil
     if (!policy) return false;
     cs_policy_make(policy, settled->value, file->rules, file->rule_count);
     policy->number = ++policies;
-    bool acts = cs_policy_acts(policy);
+    bool acts = cs_policy_reach(policy);
     if (acts) file->rules = NULL, file->rule_count = 0;
     cs_store_rel(&cs_policy_now, acts ? policy : NULL);
     if (!acts) free(policy);

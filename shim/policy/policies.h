@@ -17,8 +17,15 @@ CS_CREATION_CHAIN(CS_DECLARED_)
 /* rule.c: the first rule that matches a default stream, as this thread meets it from this caller; 0 none, else index + 1. */
 cs_u16 cs_rule_of_default(const struct cs_policy *policy, struct cs_thread *thread, const void *caller);
 
-/* default_stream.c: which default stream handle 0 means for this thread and caller, decided when the thread first uses one in a context; by which rule goes
- * into `steer`. */
+/* Whether it has been decided before which default stream handle 0 means for this thread; by which rule goes into `steer`. Else default_stream.c decides, when
+ * the thread first uses one in a context, and for each call where the caller matters. */
+static inline bool cs_default_decided(struct cs_steer *steer, const struct cs_thread *thread)
+{
+    if (steer->policy->asks_caller || !thread->default_mode || thread->context_epoch != cs_load(&cs_context_epoch)) return false;
+    steer->rule = thread->default_rule;
+    steer->set = thread->default_set;
+    return true;
+}
 enum cs_default_mode cs_default_of(struct cs_steer *steer, struct cs_thread *thread, const void *caller);
 
 /* priority.c: what the option makes of a priority; false: it is out of the range, and the policy is strict. `least` and `greatest`: the device's. */

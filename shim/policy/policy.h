@@ -46,8 +46,13 @@ struct cs_policy {
 /* The policy in force; NULL: there is none, and nothing is changed. */
 extern const struct cs_policy *_Atomic cs_policy_now;
 
-/* Whether a policy changes or examines anything at all. */
-bool cs_policy_acts(const struct cs_policy *policy);
+/* Which of the program's calls a policy has to see. */
+enum cs_reach {
+    CS_REACH_OBJECTS = 1,  /* those that make, change or end what it shapes: streams, their attributes, launches with a priority. Every policy's */
+    CS_REACH_DEFAULTS = 2, /* those that use a default stream */
+    CS_REACH_CALLS = 4,    /* all */
+};
+unsigned cs_policy_reach(const struct cs_policy *policy); /* 0: it changes and examines nothing, or is NULL */
 
 /* The policy that valid values of the options (enum cs_option) and rules make. The rules are from then on its own; asks_caller follows from them. */
 void cs_policy_make(struct cs_policy *policy, const char *const *value, struct cs_rule *rules, int rule_count);

@@ -7,60 +7,55 @@
 #include "shim/policy/policies.h"
 
 /* Which default stream the call means, and whether it takes the other form of the call, or another handle, to get there. */
-static CUstream redirect(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, struct cs_steered how)
+CS_HOT CUstream redirect(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, const struct cs_steered *how)
 {
     if (stream > CU_STREAM_PER_THREAD) return stream;
-    if (steer->policy->sharing.kind == CS_SHARING_SERIAL) return cs_serial_default(steer, thread, stream, &how);
-    enum cs_default_mode mode = cs_default_of(steer, thread, how.caller);
-    bool is_own = stream == CU_STREAM_PER_THREAD || (!stream && how.of_sibling), shall_be_own = mode == CS_DEFAULT_PER_THREAD;
+    if (steer->policy->sharing.kind == CS_SHARING_SERIAL) return cs_serial_default(steer, thread, stream, how);
+    const enum cs_default_mode mode = cs_default_decided(steer, thread) ? thread->default_mode : cs_default_of(steer, thread, how->caller);
+    const bool is_own = stream == CU_STREAM_PER_THREAD || (!stream && how->of_sibling), shall_be_own = mode == CS_DEFAULT_PER_THREAD;
     if (mode <= CS_DEFAULT_KEEP || is_own == shall_be_own || (stream && !steer->policy->all_handles)) return stream;
     steer->redirected = true;
-    if (stream || !how.has_sibling) return shall_be_own ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    if (stream || !how->has_sibling) return shall_be_own ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
     steer->flip = true;
     return stream;
 }
 
-static bool puts_work(enum cs_kind kind)
+CS_HOT void begin(struct cs_steer *steer, CUstream asked, const struct cs_steered *how)
 {
-    return kind == CS_KIND_LAUNCH || kind == CS_KIND_COPY || kind == CS_KIND_SET || kind == CS_KIND_GRAPH || kind == CS_KIND_HOSTFN || kind == CS_KIND_MEMORY;
-}
-
-static void begin(struct cs_steer *steer, CUstream asked, struct cs_steered how)
-{
-    *steer = (struct cs_steer){.policy = cs_load_acq(&cs_policy_now), .per_thread = how.of_sibling, .asked = asked};
+    *steer = (struct cs_steer){.policy = cs_load_acq(&cs_policy_now), .per_thread = how->of_sibling, .asked = asked};
 }
 
 /* What is the same for all of them, once it is known where the call goes. */
-static void before(struct cs_steer *steer, struct cs_thread *thread, const struct cs_steered *how)
+CS_HOT void before(struct cs_steer *steer, struct cs_thread *thread, const struct cs_steered *how)
 {
     steer->per_thread = how->of_sibling ^ steer->flip;
     if (!steer->policy) return;
     if (steer->policy->jitter.on) cs_jitter_before(steer, thread, how);
-    steer->waits = steer->policy->sharing.kind == CS_SHARING_SYNC && puts_work(how->kind);
+    steer->waits = steer->policy->sharing.kind == CS_SHARING_SYNC && cs_kind_info[how->kind].implies & CS_WAITED;
 }
 
-CUstream cs_steer_stream(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, struct cs_steered how)
+CUstream cs_steer_stream(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, const struct cs_steered *how)
 {
     begin(steer, stream, how);
     steer->stream = steer->policy ? redirect(steer, thread, stream, how) : stream;
-    if (steer->stream > CU_STREAM_PER_THREAD) steer->stream = cs_serial_stream(steer, thread, steer->stream, &how);
-    before(steer, thread, &how);
+    if (steer->stream > CU_STREAM_PER_THREAD) steer->stream = cs_serial_stream(steer, thread, steer->stream, how);
+    before(steer, thread, how);
     return steer->stream;
 }
 
-void cs_steer_default(struct cs_steer *steer, struct cs_thread *thread, struct cs_steered how)
+void cs_steer_default(struct cs_steer *steer, struct cs_thread *thread, const struct cs_steered *how)
 {
     begin(steer, NULL, how);
     if (steer->policy && redirect(steer, thread, NULL, how)) {
         steer->redirected = false;
-        cs_log_once(CS_LOG_WARN, "%s has no form for the other default stream; it stays where it is", cs_call_info[how.call].name);
+        cs_log_once(CS_LOG_WARN, "%s has no form for the other default stream; it stays where it is", cs_call_info[how->call].name);
     }
-    before(steer, thread, &how);
+    before(steer, thread, how);
 }
 
-void cs_steer_field(struct cs_steer *steer, struct cs_thread *thread, const CUstream *stream, struct cs_steered how)
+void cs_steer_field(struct cs_steer *steer, struct cs_thread *thread, const CUstream *stream, const struct cs_steered *how)
 {
-    if ((uintptr_t)stream < 4096) *steer = (struct cs_steer){.per_thread = how.of_sibling}; /* no structure: the driver will say so */
+    if ((uintptr_t)stream < 4096) *steer = (struct cs_steer){.per_thread = how->of_sibling}; /* no structure: the driver will say so */
     else cs_steer_stream(steer, thread, *stream, how);
 }
 

@@ -39,9 +39,9 @@ struct cs_steer {
 /* Before the call: the handle to give to the driver in place of `stream`. The second for calls that use the default stream without naming it; the third
  * for those whose handle stands behind a pointer of the application's, which is looked at without being relied on. Then: no stream at all; and a hook has
  * refused the call, so that no policy does anything for it. */
-CUstream cs_steer_stream(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, struct cs_steered how);
-void cs_steer_default(struct cs_steer *steer, struct cs_thread *thread, struct cs_steered how);
-void cs_steer_field(struct cs_steer *steer, struct cs_thread *thread, const CUstream *stream, struct cs_steered how);
+CUstream cs_steer_stream(struct cs_steer *steer, struct cs_thread *thread, CUstream stream, const struct cs_steered *how);
+void cs_steer_default(struct cs_steer *steer, struct cs_thread *thread, const struct cs_steered *how);
+void cs_steer_field(struct cs_steer *steer, struct cs_thread *thread, const CUstream *stream, const struct cs_steered *how);
 void cs_steer_nothing(struct cs_steer *steer);
 void cs_steer_refused(struct cs_steer *steer, bool of_sibling);
 

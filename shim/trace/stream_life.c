@@ -248,11 +248,10 @@ void cs_stream_lives_go_on(void)
 void cs_stream_life_works(const struct cs_stream *stream, const struct cs_record *r)
 {
     static const unsigned char work_of[CS_KIND_COUNT] = {
-        [CS_KIND_NONE] = CS_WORK_OTHER,    [CS_KIND_LAUNCH] = CS_WORK_LAUNCHES, [CS_KIND_COPY] = CS_WORK_COPIES,    [CS_KIND_SET] = CS_WORK_SETS,
-        [CS_KIND_EVENT] = CS_WORK_RECORDS, [CS_KIND_WAIT] = CS_WORK_WAITS,      [CS_KIND_SYNC] = CS_WORK_SYNCS,     [CS_KIND_QUERY] = CS_WORK_OTHER,
-        [CS_KIND_STREAM] = CS_WORK_OTHER,  [CS_KIND_CAPTURE] = CS_WORK_OTHER,   [CS_KIND_GRAPH] = CS_WORK_GRAPHS,   [CS_KIND_HOSTFN] = CS_WORK_OTHER,
-        [CS_KIND_MEMORY] = CS_WORK_OTHER,  [CS_KIND_MEMOP] = CS_WORK_OTHER,     [CS_KIND_EXTERNAL] = CS_WORK_OTHER, [CS_KIND_CONTEXT] = CS_WORK_OTHER,
-        [CS_KIND_MODULE] = CS_WORK_OTHER};
+#define KIND(name, text, implies, hook, jitter, counts) CS_WORK_##counts,
+#include "shim/calls/kinds.def"
+#undef KIND
+    };
     if (r->result != CUDA_SUCCESS) return;
     const struct cs_call_info *info = &cs_call_info[r->call];
     struct row *row = row_of(stream);

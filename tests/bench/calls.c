@@ -3,9 +3,11 @@
  *
  *   calls pass     tracing off: wrapper over direct call          -> passthrough_ns
  *   calls closed   the same outside of a window, as after ctl off -> closed_ns
- *   calls steered  the same with a policy that leaves it alone    -> steered_ns
+ *   calls objects  the same under a policy for streams            -> steered_objects_ns
+ *   calls steered  the same under a policy for default streams: on a stream, and on the default stream -> steered_ns, steered_default_ns
  *   calls hooks    a recorded launch: as it is, beside a hook of another kind, with one of its own, after both have gone -> hooks_none_ns, ...
  *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio, ...
+ *                  the same over a floor that nobody reads        -> record_floor_alone_ns, record_alone_ratio
  *   calls threads  recorded calls on two threads and on one       -> thread_ratio
  *   calls writer   launches with GPU times (without CUSTREAM_FAKE_DIRECT): what one core of the writer handles, and what they take of the trace
  *                  -> writer_launches_per_second, trace_bytes_per_launch; writer_pf_... and trace_pf_... for a .pftrace
@@ -43,53 +45,80 @@ static double launches(launch_fn launch, CUstream stream, clockid_t clock)
 }
 
 /* Two time stamps and one 64-byte store to a ring as large as a thread's: what recording costs at the least. */
-static double floor_ns(void)
-{
+enum { SLOTS = (4 << 20) / 64 };
+struct floor_ring {
     struct slot {
         cs_u64 word[8];
-    } __attribute__((aligned(64)));
-    enum { SLOTS = (4 << 20) / 64 };
-    static struct slot ring[SLOTS];
-    static cs_u64 head;
+    } __attribute__((aligned(64))) slots[SLOTS];
+    _Atomic cs_u64 head; /* slots that were written */
+    _Alignas(64) cs_u64 read;
+};
+
+static double floor_ns(struct floor_ring *ring)
+{
     double start = seconds(CLOCK_MONOTONIC);
     for (int i = 0; i < CALLS; i++) {
-        cs_u64 begin = cs_ticks(), end = cs_ticks();
-        struct slot *slot = &ring[head++ % SLOTS];
-        *slot = (struct slot){{begin, end, (cs_u64)i, 4, 5, 6, 7, 8}};
-        __asm__ volatile("" ::: "memory");
+        cs_u64 begin = cs_ticks(), end = cs_ticks(), head = cs_load(&ring->head);
+        ring->slots[head % SLOTS] = (struct slot){{begin, end, (cs_u64)i, 4, 5, 6, 7, 8}};
+        cs_store_rel(&ring->head, head + 1);
     }
     return (seconds(CLOCK_MONOTONIC) - start) / CALLS * 1e9;
 }
 
+/* Reads each slot once, as the writer does, and as often. */
+static void *floor_reader(void *arg)
+{
+    struct floor_ring *ring = arg;
+    for (volatile cs_u64 sum = 0;; usleep(2000))
+        for (; ring->read < cs_load_acq(&ring->head); ring->read++)
+            for (int i = 0; i < 8; i++) sum += ring->slots[ring->read % SLOTS].word[i];
+    return NULL;
+}
+
 static void rest(void) { usleep(30000); } /* the writer empties the ring: its work is not the caller's */
 
-static void bench_pass(const char *name)
+static void bench_pass(const char *name, CUstream stream)
 {
     double over[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        double a = launches(direct, streams[0], CLOCK_MONOTONIC), b = launches(wrapper, streams[0], CLOCK_MONOTONIC);
+        double a = launches(direct, stream, CLOCK_MONOTONIC), b = launches(wrapper, stream, CLOCK_MONOTONIC);
         over[i] = b - a;
     }
     line(name, median(over, ROUNDS), "ns");
 }
 
 /* The cost of recording is the recorded call less the driver's own function, which is a few ns here and nobody's but the double's. */
-static void bench_record(void)
+struct recorded {
+    double call, own, bare, ratio; /* ns, of the medians */
+};
+static struct recorded record_over(struct floor_ring *ring)
 {
     double call[ROUNDS], bare[ROUNDS], own[ROUNDS], ratio[ROUNDS];
-    for (int i = 0; i < 4; i++) launches(wrapper, streams[0], CLOCK_MONOTONIC), floor_ns(), rest(); /* both rings touched once round */
+    for (int i = 0; i < 8; i++) launches(wrapper, streams[0], CLOCK_MONOTONIC), floor_ns(ring), rest(); /* both rings touched once round */
     for (int i = 0; i < ROUNDS; i++) {
         rest();
-        floor_ns(), launches(wrapper, streams[0], CLOCK_MONOTONIC); /* awake again */
-        bare[i] = floor_ns();
+        floor_ns(ring), launches(wrapper, streams[0], CLOCK_MONOTONIC); /* awake again */
+        bare[i] = floor_ns(ring);
         own[i] = launches(direct, streams[0], CLOCK_MONOTONIC);
         call[i] = launches(wrapper, streams[0], CLOCK_MONOTONIC);
         ratio[i] = (call[i] - own[i]) / bare[i];
     }
-    line("record_ns", median(call, ROUNDS), "ns");
-    line("record_direct_ns", median(own, ROUNDS), "ns");
-    line("record_floor_ns", median(bare, ROUNDS), "ns");
-    line("record_ratio", median(ratio, ROUNDS), "ratio");
+    return (struct recorded){median(call, ROUNDS), median(own, ROUNDS), median(bare, ROUNDS), median(ratio, ROUNDS)};
+}
+
+static void bench_record(void)
+{
+    static struct floor_ring alone, read;
+    pthread_t reader;
+    const struct recorded over_alone = record_over(&alone);
+    if (pthread_create(&reader, NULL, floor_reader, &read)) exit(2);
+    const struct recorded over_read = record_over(&read);
+    line("record_ns", over_read.call, "ns");
+    line("record_direct_ns", over_read.own, "ns");
+    line("record_floor_ns", over_read.bare, "ns");
+    line("record_ratio", over_read.ratio, "ratio");
+    line("record_floor_alone_ns", over_alone.bare, "ns");
+    line("record_alone_ratio", over_alone.ratio, "ratio");
 }
 
 typedef __typeof__(&custream_register_hook) register_fn;
@@ -236,9 +265,10 @@ int main(int argc, char **argv)
         cuStreamCreate(&streams[1], CU_STREAM_NON_BLOCKING))
         return fprintf(stderr, "calls: no driver\n"), 2;
     cs_clock_is_counter = true;
-    if (!strcmp(argv[1], "pass")) bench_pass("passthrough_ns");
-    if (!strcmp(argv[1], "closed")) bench_pass("closed_ns");
-    if (!strcmp(argv[1], "steered")) bench_pass("steered_ns");
+    if (!strcmp(argv[1], "pass")) bench_pass("passthrough_ns", streams[0]);
+    if (!strcmp(argv[1], "closed")) bench_pass("closed_ns", streams[0]);
+    if (!strcmp(argv[1], "objects")) bench_pass("steered_objects_ns", streams[0]);
+    if (!strcmp(argv[1], "steered")) bench_pass("steered_ns", streams[0]), bench_pass("steered_default_ns", NULL);
     if (!strcmp(argv[1], "hooks")) bench_hooks();
     if (!strcmp(argv[1], "record")) bench_record();
     if (!strcmp(argv[1], "threads")) bench_threads();

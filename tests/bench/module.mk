@@ -24,7 +24,8 @@ bench:
 bench-run:
 	@CUSTREAM_TRACE=off $(BENCH_CALLS) $(BENCH)/calls pass
 	@CUSTREAM_TRACE=$(BENCH)/closed.json CUSTREAM_WINDOW=profiler CUSTREAM_LOG=error $(BENCH_CALLS) $(BENCH)/calls closed
-	@CUSTREAM_TRACE=off CUSTREAM_PRIORITY=0:-1 $(BENCH_CALLS) $(BENCH)/calls steered
+	@CUSTREAM_TRACE=off CUSTREAM_PRIORITY=0:-1 $(BENCH_CALLS) $(BENCH)/calls objects
+	@CUSTREAM_TRACE=off CUSTREAM_DEFAULT_STREAM=per-thread $(BENCH_CALLS) $(BENCH)/calls steered
 	@CUSTREAM_TRACE=$(BENCH)/hooks.json $(BENCH_CALLS) $(BENCH)/calls hooks
 	@CUSTREAM_TRACE=$(BENCH)/record.json $(BENCH_CALLS) $(BENCH)/calls record
 	@$(BENCH)/parts lookup

@@ -91,7 +91,7 @@ def test_little_address_space(run_app, build, tmp_path, env):
 
 
 @pytest.mark.parametrize("full", ["drop", "block"])
-def test_the_policy_holds_for_a_thread_without_memory(scarce, tmp_path, full):
+def test_the_policy_holds_for_a_thread_without_memory(scarce, build, tmp_path, full):
     """What the system refuses a thread, its state or its ring, takes its calls out of the trace and not out of the policy."""
     journal = tmp_path / "journal"
     env = {"CUSTREAM_DEFAULT_STREAM": "per-thread", "CUSTREAM_DEFAULT_HANDLES": "all", "CUSTREAM_FULL": full, "CUSTREAM_FAKE_JOURNAL": journal}
@@ -99,7 +99,7 @@ def test_the_policy_holds_for_a_thread_without_memory(scarce, tmp_path, full):
     def went(n):
         journal.unlink(missing_ok=True)
         run, traces = scarce("handles", env, n)
-        return run.check(), traces, sorted(formless(program_journal(journal.read_text().splitlines())))
+        return run.check(), traces, sorted(formless(program_journal(journal.read_text().splitlines(), build)))
     whole, (trace,), expected = went(10**9)
     calls, fewer = Trace(trace).totals["recorded"], 0
     assert not any(" legacy" in line for line in expected)

@@ -15,12 +15,12 @@ UNRESOLVED = set()
 
 
 @pytest.fixture
-def every_call(run_app, tmp_path):
+def every_call(run_app, build, tmp_path):
     """Makes every call that has a sibling, on the default stream, and gives the program's output and the driver's journal."""
     def run(form, target=None):
         journal = tmp_path / f"journal-{form}-{target}"
         done = run_app(["siblings", form], shim=target is not None, env={"CUSTREAM_FAKE_JOURNAL": journal, "CUSTREAM_DEFAULT_STREAM": target}).check()
-        return done, program_journal(journal.read_text().splitlines())
+        return done, program_journal(journal.read_text().splitlines(), build)
     return run
 
 

@@ -129,6 +129,35 @@ TEST(when_callers_are_asked_for)
     }
 }
 
+/* Calls that a policy does not concern do not ask it. */
+TEST(which_calls_a_policy_has_to_see)
+{
+    enum { OBJECTS = CS_REACH_OBJECTS, DEFAULTS = OBJECTS | CS_REACH_DEFAULTS, CALLS = OBJECTS | CS_REACH_CALLS };
+    static const struct {
+        const char *text;
+        unsigned reach;
+    } cases[] = {
+        {"\"priority\": \"0:-1\"", OBJECTS}, {"\"streams\": \"pool:2\"", OBJECTS},
+        {"\"default_stream\": \"per-thread\"", DEFAULTS}, {"\"default_stream\": \"audit\"", CALLS},
+        {"\"streams\": \"serial\"", CALLS}, {"\"streams\": \"sync\"", CALLS}, {"\"jitter\": \"seed=1\"", CALLS},
+        {"\"rules\": [" RULE("\"nonblocking\": true", "\"priority\": -1") "]", OBJECTS},
+        {"\"rules\": [" RULE("\"thread\": \"t\"", "\"priority\": -1") "]", DEFAULTS}, /* it matches default streams too */
+        {"\"rules\": [" RULE("\"nonblocking\": true", "\"record\": true") "]", OBJECTS},
+        {"\"rules\": [" RULE("\"nonblocking\": true", "\"record\": false") "]", CALLS},
+        {"\"rules\": [" RULE("", "\"record\": false") "]", DEFAULTS | CALLS},
+    };
+    CHECK_IS(cs_policy_reach(NULL), 0);
+    for (size_t i = 0; i < CS_COUNT(cases); i++) {
+        char text[512];
+        snprintf(text, sizeof text, "{%s}", cases[i].text);
+        CHECK_TEXT(LOAD("CUSTREAM_POLICY", text), "");
+        const struct cs_policy *p = now();
+        if (cs_policy_reach(p) != cases[i].reach) fprintf(stderr, "%s: %u\n", text, cs_policy_reach(p)), check_failures++;
+    }
+    LOAD("CUSTREAM_POLICY", "{}");
+    CHECK(!now());
+}
+
 TEST(a_mistake_anywhere_and_nothing_is_applied)
 {
     CHECK_TEXT(LOAD("CUSTREAM_POLICY", "{\"full\": \"block\", \"default_stream\": \"legacy\", \"rules\": [" RULE("", "\"priority\": -1") "], \"buffer\": \"1\"}",

@@ -31,11 +31,18 @@ static void hook(custream_hook_info_t *info, void *arg)
     cs_add(&called, 1);
 }
 
-static void *caller(void *call)
+/* Its argument: a call, and the kind of hook that it meets. */
+struct met {
+    cs_u16 call;
+    int kind;
+};
+
+static void *caller(void *met)
 {
+    const struct met *m = met;
     while (!cs_load(&done)) {
         struct cs_hooked hooked;
-        cs_hooks_meet(&hooked, *(cs_u16 *)call, cs_hook_of_kind(*(cs_u16 *)call, cs_call_info[*(cs_u16 *)call].kind), false);
+        cs_hooks_meet(&hooked, m->call, m->kind, false);
         cs_hooks_ask(&hooked, NULL);
         CHECK(!hooked.refused);
         cs_hooks_tell(&hooked, CUDA_SUCCESS);
@@ -61,7 +68,7 @@ static void *maker(void *kind)
 TEST(who_has_gone_is_not_called)
 {
     static custream_hook_kind_t kinds[MAKERS] = {CUSTREAM_HOOK_ENQUEUE, CUSTREAM_HOOK_SYNCHRONIZE};
-    static cs_u16 calls[CALLERS] = {CS_CALL_cuLaunchKernel, CS_CALL_cuStreamSynchronize};
+    static struct met calls[CALLERS] = {{CS_CALL_cuLaunchKernel, CS_HOOK_OF_KIND(LAUNCH, 0)}, {CS_CALL_cuStreamSynchronize, CS_HOOK_OF_KIND(SYNC, 0)}};
     pthread_t callers[CALLERS], makers[MAKERS];
     for (int i = 0; i < CALLERS; i++) pthread_create(&callers[i], NULL, caller, &calls[i]);
     for (int i = 0; i < MAKERS; i++) pthread_create(&makers[i], NULL, maker, &kinds[i]);

@@ -15,8 +15,8 @@ static void *comes_and_goes(void *unused)
     for (int i = 0; i < ROUNDS; i++) {
         const custream_hook_kind_t kind = (custream_hook_kind_t)(i % CUSTREAM_HOOK_KINDS);
         const cs_u32 number = cs_hook_add(kind, hook, NULL);
-        REQUIRE(number && cs_mode_steer(CS_STEERS_HOOKS));
-        for (int looks = 0; looks < 3; looks++) REQUIRE(cs_load(&cs_mode) & CS_MODE_STEER && cs_hooks_listen((int)kind));
+        REQUIRE(number && cs_mode_steer(CS_MODE_HOOKS));
+        for (int looks = 0; looks < 3; looks++) REQUIRE(cs_load(&cs_mode) & CS_MODE_HOOKS && cs_hooks_listen((int)kind));
         REQUIRE(cs_hook_remove(number, &running));
         cs_mode_hook_gone();
     }

@@ -255,10 +255,10 @@ static void *one_carrier(void *me)
     for (int i = 0; i < ROUNDS / 10; i++) {
         const struct cs_steered launch = {.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH}, asks = {.call = CS_CALL_cuStreamGetId, .kind = CS_KIND_STREAM};
         struct cs_steer steer;
-        CUstream own = create(t, CU_STREAM_NON_BLOCKING), carrier = cs_steer_stream(&steer, t, own, launch);
+        CUstream own = create(t, CU_STREAM_NON_BLOCKING), carrier = cs_steer_stream(&steer, t, own, &launch);
         CHECK(carrier != own && (!first || carrier == first) && steer.asked == own);
-        CHECK(cs_steer_stream(&steer, t, own, asks) == own);
-        CHECK(cs_steer_stream(&steer, t, stub_stream(400), launch) == stub_stream(400)); /* nobody's */
+        CHECK(cs_steer_stream(&steer, t, own, &asks) == own);
+        CHECK(cs_steer_stream(&steer, t, stub_stream(400), &launch) == stub_stream(400)); /* nobody's */
         first = carrier;
         CHECK_IS(destroy(t, own), CUDA_SUCCESS);
         CHECK(context_of(carrier));

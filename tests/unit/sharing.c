@@ -186,7 +186,7 @@ TEST(what_is_waited_for)
             waits = of_sibling = exchanges = 0;
             waited = CUDA_ERROR_LAUNCH_FAILED;
             cs_store(&cs_streams_capturing, somebody);
-            cs_steer_stream(&steer, thread, stub_stream(1), (struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = (enum cs_kind)kind, .of_sibling = sibling});
+            cs_steer_stream(&steer, thread, stub_stream(1), &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = (enum cs_kind)kind, .of_sibling = sibling});
             CHECK_IS(cs_steer_done(&steer, result), shall ? CUDA_ERROR_LAUNCH_FAILED : result);
             CHECK_IS(waits, shall);
             CHECK_IS(of_sibling, shall && sibling);
@@ -198,7 +198,7 @@ TEST(what_is_waited_for)
         struct cs_steer steer;
         const bool of_capture = error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_CAPTURED_EVENT;
         waited = (CUresult)error;
-        cs_steer_stream(&steer, thread, stub_stream(1), (struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH});
+        cs_steer_stream(&steer, thread, stub_stream(1), &(struct cs_steered){.call = CS_CALL_cuLaunchKernel, .kind = CS_KIND_LAUNCH});
         CHECK_IS(cs_steer_done(&steer, CUDA_SUCCESS), of_capture ? CUDA_SUCCESS : error);
     }
     cs_store_rel(&cs_policy_now, NULL);

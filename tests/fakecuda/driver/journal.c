@@ -114,7 +114,7 @@ void fake_journal_kernel(const char *label, CUfunction handle) {
     fake_journal_add(" %s=%s", label, function ? function->name : "none");
 }
 
-/* Who called: the file, and behind it the exported function if the call came from inside of one. */
+/* Who called: the file, and behind it the exported function if the call came from inside of one, else the place in the file. */
 static void add_caller(const struct fake_journal_line *line) {
     const char *file;
     Dl_info info;
@@ -123,6 +123,7 @@ static void add_caller(const struct fake_journal_line *line) {
     file = strrchr(info.dli_fname, '/');
     fake_journal_add(" by %s", file ? file + 1 : info.dli_fname);
     if (info.dli_sname) fake_journal_add(":%s", info.dli_sname);
+    else fake_journal_add("+%lx", (unsigned long)((char *)line->caller - (char *)info.dli_fbase));
 }
 
 void fake_journal_end(struct fake_journal_line *line, CUresult result) {
