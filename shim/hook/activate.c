@@ -20,13 +20,9 @@
 #include "shim/base/worker.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/backend.h"
-#include "shim/hook/annotate.h"
-#include "shim/hook/callback.h"
 #include "shim/hook/ctl.h"
-#include "shim/hook/lookup.h"
 #include "shim/hook/mode.h"
-#include "shim/hook/nvtx.h"
-#include "shim/hook/runtime.h"
+#include "shim/hook/steps.h"
 #include "shim/hook/window.h"
 #include "shim/object/creator.h"
 #include "shim/object/event.h"
@@ -64,7 +60,7 @@ static void after_fork_in_child(void)
     cs_threads_forget();
     cs_hooks_after_fork_in_child();
     cs_mode_after_fork_in_child();
-    cs_annotate_after_fork_in_child();
+    cs_process_steps.after_fork_in_child();
     cs_store(&owner, getpid());
     cs_store(&told_rules, false);
     cs_window_after_fork_in_child();
@@ -81,7 +77,7 @@ __attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, N
 
 static bool objects_init(void)
 {
-    return cs_contexts_init() && cs_streams_init() && cs_events_init() && cs_kernels_init() && cs_creator_init() && cs_callbacks_init();
+    return cs_contexts_init() && cs_streams_init() && cs_events_init() && cs_kernels_init() && cs_creator_init() && cs_process_steps.keeps_objects();
 }
 
 /* From here on objects are kept. */
@@ -106,8 +102,7 @@ static void activate_locked(void)
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
     if (!wanted) cs_store(&unwanted, getpid());
     if (wanted) cs_log_look_for_terminal(), cs_watch_read();
-    cs_runtime_begin(!cs_option_is(CS_OPTION_RUNTIME, "off"));
-    if (tracing || listens) cs_nvtx_say();
+    cs_process_steps.options_read();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
         cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");
     if (watches && cs_activated && *cs_option_text(CS_OPTION_PLUGIN)) cs_store(&loading, ASKED);
@@ -187,7 +182,7 @@ bool cs_activate(void)
     if (!takes_turn(true)) return cs_load_acq(&cs_mode) != CS_MODE_COLD;
     bool first = cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init();
     if (first) {
-        cs_lookup_init();
+        cs_process_steps.driver_met();
         activate_locked();
     }
     cs_store_rel(&activating, 0);
@@ -234,7 +229,7 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     cs_window_first_call();
     cs_ctl_start();
     struct cs_thread *thread = cs_thread_start();
-    if (thread) cs_annotate_thread_starts(thread);
+    if (thread) cs_process_steps.thread_starts(thread);
     return thread;
 }
 

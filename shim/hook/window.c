@@ -7,8 +7,8 @@
 #include "shim/base/options.h"
 #include "shim/base/settings.h"
 #include "shim/gpu/backend.h"
-#include "shim/hook/annotate.h"
 #include "shim/hook/mode.h"
+#include "shim/hook/steps.h"
 #include "shim/object/event.h"
 #include "shim/trace/windows.h"
 #include "shim/trace/writer.h"
@@ -103,7 +103,7 @@ static const char *open_now(void)
     cs_store(&why_not, NULL);
     if (!record_from_now_on()) return ENDING;
     if (atomic_load(&full)) close_for_good();
-    cs_annotate_window_opened(now);
+    cs_process_steps.window_opened(now);
     return atomic_load(&full) ? FULL : NULL;
 }
 
