@@ -1,6 +1,6 @@
-/* A window that a thread of the program closes while `custream ctl` brings policies: both tell the writer of it (hook/window.c), one at a time. */
-#include "shim/hook/ctl_answer.c"
-#include "shim/hook/window.c"
+/* A window that a thread of the program closes while `custream ctl` brings policies: both tell the writer of it (process/window.c), one at a time. */
+#include "shim/process/ctl_answer.c"
+#include "shim/process/window.c"
 
 #include <pthread.h>
 

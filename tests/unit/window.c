@@ -1,9 +1,9 @@
-/* Two threads that make their first call at once (hook/window.c). The lock is where the second one comes in between. */
+/* Two threads that make their first call at once (process/window.c). The lock is where the second one comes in between. */
 #include "shim/base/lock.h"
 
 static void other_comes(void);
 #define cs_lock_take(lock) (other_comes(), (cs_lock_take)(lock))
-#include "shim/hook/window.c"
+#include "shim/process/window.c"
 #undef cs_lock_take
 
 #include <stdlib.h>
