@@ -1,6 +1,6 @@
 # The shim: two preload libraries from the same objects. The second exports only dlsym, for programs that define cuInit and friends as data.
 
-SHIM_DIRS := base calls object gpu out match trace audit policy hook api
+SHIM_DIRS := base calls object gpu out match trace audit policy process wrap api
 SHIM_SRC  := $(foreach d,$(SHIM_DIRS),$(wildcard shim/$(d)/*.c shim/$(d)/*.S))
 SHIM_OBJ  := $(patsubst %,$(B)/obj/%.o,$(basename $(SHIM_SRC)))
 SHIM_LINK = $(CC) $(CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic-functions -Wl,--as-needed -static-libgcc

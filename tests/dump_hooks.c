@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "shim/calls/how_words.h"
-#include "shim/hook/effects.h"
+#include "shim/wrap/effects.h"
 
 int main(void)
 {

@@ -8,15 +8,15 @@
 #include "shim/base/module.h"
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
-#include "shim/hook/annotate.h"
-#include "shim/hook/mode.h"
-#include "shim/hook/window.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
-#include "shim/policy/hooks.h"
 #include "shim/out/output.h"
+#include "shim/policy/hooks.h"
+#include "shim/process/mode.h"
+#include "shim/process/window.h"
 #include "shim/trace/stream_life.h"
 #include "shim/trace/writer.h"
+#include "shim/wrap/annotate.h"
 
 static struct cs_stream *stream_of(cs_u64 link) { return link ? cs_pool_get(&cs_streams, (cs_ref)link) : NULL; }
 

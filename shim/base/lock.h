@@ -11,7 +11,7 @@
 
 enum cs_lock_rank {
     CS_RANK_API,    /* api/: references, handles, pools */
-    CS_RANK_WINDOW, /* hook/window.c: whether calls are recorded */
+    CS_RANK_WINDOW, /* process/window.c: whether calls are recorded */
     CS_RANK_GPU,    /* gpu/gpu.c: start of the GPU thread */
     CS_RANK_WRITER, /* trace/writer.c: start and stop of the writer thread */
     CS_RANK_SHARE,  /* gpu/share.c: what another client of CUPTI asked for */

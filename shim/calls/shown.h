@@ -2,7 +2,7 @@
  * Taking the tail of a row apart: its (label, format, value) tuples. For the includers of calls.def that care about shown values.
  *
  * CS_SHOWN(m, tuples...) applies m(label, format, value) to each tuple. The names below stand for the tuples that several rows share; the locals
- * that they mention are what the row's effect keeps (effect_, shim/hook/effects.h).
+ * that they mention are what the row's effect keeps (effect_, shim/wrap/effects.h).
  */
 #ifndef CS_CALLS_SHOWN_H
 #define CS_CALLS_SHOWN_H

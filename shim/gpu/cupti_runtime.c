@@ -133,7 +133,7 @@ static void CUPTIAPI called(void *turn, CUpti_CallbackDomain domain, CUpti_Callb
 
 static void next_turn(void)
 {
-    enum { LAST = 60000 }; /* far from OURS (hook/runtime.c); a call that lasts for so many of them is told wrongly */
+    enum { LAST = 60000 }; /* far from OURS (wrap/runtime.c); a call that lasts for so many of them is told wrongly */
     const cs_u16 turn = cs_load(&cs_runtime_turn);
     cs_store(&cs_runtime_turn, turn < LAST ? (cs_u16)(turn + 1) : (cs_u16)1);
 }

@@ -35,7 +35,7 @@ struct cs_cause {
     cs_u64 where; /* thread id | stream reference << 32 */
 };
 
-/* Ticks: since then, no record of an event has gone unseen. What was recorded before may have been recorded anew while calls were not (hook/window.c). */
+/* Ticks: since then, no record of an event has gone unseen. What was recorded before may have been recorded anew while calls were not (process/window.c). */
 extern _Atomic cs_u64 cs_events_known_since;
 
 extern struct cs_pool cs_events;

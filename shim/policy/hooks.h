@@ -38,7 +38,7 @@ struct cs_hooked {
     bool met; /* info is filled in */
 };
 
-/* What kind of hook meets the calls of a kind of the call table, where no effect says it (hook/effects.def). CUSTREAM_HOOK_NONE: none */
+/* What kind of hook meets the calls of a kind of the call table, where no effect says it (wrap/effects.def). CUSTREAM_HOOK_NONE: none */
 enum {
     CUSTREAM_HOOK_NONE = -1,
 #define KIND(name, text, implies, hook, ...) CS_HOOK_OF_##name = CUSTREAM_HOOK_##hook,

@@ -1,7 +1,7 @@
 /*
  * When calls were recorded and when not, in the timeline: slices of category cs_window where nothing was, with the cause, and the trailer's list.
  *
- * hook/window.c tells of each step, one thread at a time; the steps wait in a short queue for the writer, which takes them over once a round, with or
+ * process/window.c tells of each step, one thread at a time; the steps wait in a short queue for the writer, which takes them over once a round, with or
  * without a file. Policies that came while the program ran are told the same way.
  */
 #ifndef CS_TRACE_WINDOWS_H

@@ -78,8 +78,8 @@ def test_layers_of_the_documents_are_folders(root):
 def test_exported_names_of_effects_exist(root):
     """Every effect that a row names has its row and its steps."""
     rows = "".join(p.read_text() for p in (root / "shim/calls/table").glob("*.def"))
-    effects = (root / "shim/hook/effects.h").read_text()
-    kept = set(re.findall(r"^EFFECT\((\w+),", (root / "shim/hook/effects.def").read_text(), re.MULTILINE))
+    effects = (root / "shim/wrap/effects.h").read_text()
+    kept = set(re.findall(r"^EFFECT\((\w+),", (root / "shim/wrap/effects.def").read_text(), re.MULTILINE))
     named = set(re.findall(r"DO\((\w+)", rows))
     assert kept == named | {"nothing"}
     assert len(named) > 10

@@ -60,13 +60,13 @@ def tree(root, tmp_path):
 PLANTED = [
     ("shim/base/planted.c", '#include <stdio.h>\n#include "shim/trace/ring.h"\n', "shim/base/planted.c:2"),
     ("shim/calls/planted.h", '  #  include "shim/object/vstream.h" /* spaces */\n', "shim/calls/planted.h:1"),
-    ("shim/policy/planted.c", '#include "shim/hook/effects.h"\n', "shim/policy/planted.c:1"),
+    ("shim/policy/planted.c", '#include "shim/wrap/effects.h"\n', "shim/policy/planted.c:1"),
     ("shim/trace/planted.c", '#include <shim/api/api.h>\n', "shim/trace/planted.c:1"),
     ("shim/trace/planted.c", '#include "shim/audit/audit.h"\n', "shim/trace/planted.c:1"),
     ("shim/audit/planted.c", '#include "shim/policy/policy.h"\n', "shim/audit/planted.c:1"),
     ("shim/audit/planted.c", '#include "shim/trace/listener.h"\n', None),
     ("shim/calls/table/planted.def", '#include "shim/gpu/gpu.h"\n', "shim/calls/table/planted.def:1"),
-    ("shim/base/planted.c", '#include "../hook/effects.h"\n', "shim/base/planted.c:1"),
+    ("shim/base/planted.c", '#include "../wrap/effects.h"\n', "shim/base/planted.c:1"),
     ("shim/api/planted.c", '#include "tests/fakecuda/fake.h"\n', "shim/api/planted.c:1"),
     ("shim/api/planted.c", '#include "tools/custream/command.h"\n', "shim/api/planted.c:1"),
     ("shim/other/planted.c", "int planted;\n", "shim/other/planted.c:1"),
@@ -83,8 +83,8 @@ PLANTED = [
 
 @pytest.mark.parametrize("path, text, named", PLANTED, ids=[f"{i}-{p[0]}" for i, p in enumerate(PLANTED)])
 def test_planted_violation(root, tree, path, text, named):
-    (tree / "shim/hook").mkdir(parents=True, exist_ok=True)
-    (tree / "shim/hook/effects.h").touch()
+    (tree / "shim/wrap").mkdir(parents=True, exist_ok=True)
+    (tree / "shim/wrap/effects.h").touch()
     file = tree / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")

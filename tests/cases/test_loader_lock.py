@@ -86,9 +86,9 @@ def test_sources_take_the_lock_only_where_it_is_harmless(root):
 
 @pytest.mark.parametrize("path, text, line", [
     ("shim/object/planted.c", "#include <dlfcn.h>\nvoid *f(const void *p) { Dl_info i; return dladdr(p, &i) ? i.dli_fbase : 0; }\n", 2),
-    ("shim/hook/planted.c", "/* dlopen\n */ static void *(*open_it)(const char *, int) = &dlopen;\n", 2),
+    ("shim/wrap/planted.c", "/* dlopen\n */ static void *(*open_it)(const char *, int) = &dlopen;\n", 2),
     ("shim/trace/planted.h", "static inline const char *why(int e) { return strerror(e); }\n", 1),
-    ("shim/hook/nvtx.c", "void f(void) { backtrace(0, 0); }\n", 1),
+    ("shim/wrap/nvtx.c", "void f(void) { backtrace(0, 0); }\n", 1),
     ("shim/gpu/planted.c", '/* dladdr */ // dlopen\nconst char *s = "dlopen(", *t = "\\"dladdr"; void f(struct s *s) { s->dlopen(); real_dlsym(); }\n', None),
 ])
 def test_planted_call(root, tmp_path, path, text, line):

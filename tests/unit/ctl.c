@@ -1,5 +1,5 @@
-/* Who may ask (hook/ctl.c), with peers of any user: SO_PEERCRED is made up here. The cases of test_ctl.py have real ones. */
-#include "shim/hook/ctl.c"
+/* Who may ask (process/ctl.c), with peers of any user: SO_PEERCRED is made up here. The cases of test_ctl.py have real ones. */
+#include "shim/process/ctl.c"
 
 #include "tests/unit/check.h"
 

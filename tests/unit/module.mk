@@ -6,7 +6,7 @@ UNIT_SRC   := $(filter-out tests/unit/race_%,$(wildcard tests/unit/*.c))
 UNIT_RACES := $(wildcard tests/unit/race_*.c)
 # Without direct.c and glibc.c: in a program, the sanitizers' functions and those of the tests stand in front.
 UNIT_LAYERS := base calls object gpu out match trace audit policy
-UNIT_SHIM  := $(filter $(foreach layer,$(UNIT_LAYERS),shim/$(layer)/%.c) shim/hook/mode.c,$(filter-out shim/base/direct.c shim/base/glibc.c,$(SHIM_SRC)))
+UNIT_SHIM  := $(filter $(foreach layer,$(UNIT_LAYERS),shim/$(layer)/%.c) shim/process/mode.c,$(filter-out shim/base/direct.c shim/base/glibc.c,$(SHIM_SRC)))
 UNIT_LIBS  := $(UNIT)/lib/libversions_gnu.so $(UNIT)/lib/libversions_sysv.so
 
 UNIT_FLAGS_asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all

@@ -49,7 +49,7 @@ static void driver_call(void)
 static void runtime_call(cs_u32 calls)
 {
     cs_u64 first = place, begin = now();
-    passed += GRAIN - passed % GRAIN; /* as hook/runtime.c waits */
+    passed += GRAIN - passed % GRAIN; /* as wrap/runtime.c waits */
     for (cs_u32 i = 0; i < calls; i++) driver_call();
     record((struct cs_record){.begin = begin, .end = now(), .call = CS_RUNTIME_cudaStreamQuery, .value = {first}});
     made[1]++;

@@ -1,16 +1,17 @@
-/* Two threads that make their first call at once (hook/window.c). The lock is where the second one comes in between. */
+/* Two threads that make their first call at once (process/window.c). The lock is where the second one comes in between. */
 #include "shim/base/lock.h"
 
 static void other_comes(void);
 #define cs_lock_take(lock) (other_comes(), (cs_lock_take)(lock))
-#include "shim/hook/window.c"
+#include "shim/process/window.c"
 #undef cs_lock_take
 
 #include <stdlib.h>
 
 #include "tests/unit/check.h"
 
-void cs_annotate_window_opened(cs_u64 ticks) { (void)ticks; }
+static void opened(cs_u64 ticks) { (void)ticks; }
+const struct cs_process_steps cs_process_steps = {.window_opened = opened};
 void cs_gpu_is_ready(void) {}
 
 static bool comes;

@@ -1,0 +1,275 @@
+/*
+ * Start and end of the shim in a process. Nothing happens before the program reaches for the CUDA driver.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/audit/audit.h"
+#include "shim/base/aide.h"
+#include "shim/base/clock.h"
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/options.h"
+#include "shim/base/realdl.h"
+#include "shim/base/watch.h"
+#include "shim/base/worker.h"
+#include "shim/calls/real.h"
+#include "shim/gpu/backend.h"
+#include "shim/object/creator.h"
+#include "shim/object/event.h"
+#include "shim/object/kernel.h"
+#include "shim/object/stream.h"
+#include "shim/policy/hooks.h"
+#include "shim/policy/load.h"
+#include "shim/process/ctl.h"
+#include "shim/process/mode.h"
+#include "shim/process/steps.h"
+#include "shim/process/window.h"
+#include "shim/trace/closing.h"
+#include "shim/trace/writer.h"
+
+static _Atomic bool told_rules;  /* which were not used */
+static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
+
+CS_READ_MOSTLY void (*cs_activated)(void);
+static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
+static _Atomic pid_t loading;    /* the thread that opens plug-ins, which others wait for that begin meanwhile; ASKED: there will be one. 0: none */
+enum { ASKED = -1 };
+static _Atomic pid_t unwanted;   /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
+
+/* Of a process whose objects are kept. */
+static unsigned first_mode(unsigned steers) { return CS_MODE_WATCH | cs_mode_to_record() | (cs_window_begin() ? CS_MODE_RECORD : 0) | steers; }
+
+/* The parent's other threads are gone, wherever they were: all that they may have had in hand is made anew, and nothing was waited for before the fork,
+ * since whoever holds a lock of ours may wait for one that a handler of the program's has taken. */
+static void after_fork_in_child(void)
+{
+    cs_store(&activating, 0);
+    cs_store(&loading, 0);
+    cs_workers_after_fork_in_child();
+    cs_log_after_fork_in_child();
+    cs_aide_after_fork_in_child();
+    cs_names_after_fork_in_child();
+    cs_writer_after_fork_in_child();
+    cs_gpu_after_fork_in_child();
+    cs_threads_forget();
+    cs_hooks_after_fork_in_child();
+    cs_mode_after_fork_in_child();
+    cs_process_steps.after_fork_in_child();
+    cs_store(&owner, getpid());
+    cs_store(&told_rules, false);
+    cs_window_after_fork_in_child();
+    cs_ctl_after_fork_in_child();
+    if (cs_load(&unwanted)) cs_store(&unwanted, getpid());
+    /* CUDA does not live on in the child, and what the parent made is not the child's to tell of. */
+    unsigned mode = cs_load(&cs_mode);
+    if (!(mode & CS_MODE_WATCH)) return;
+    if (cs_contexts_init() && cs_streams_init() && cs_events_init()) cs_store(&cs_mode, first_mode(mode & CS_MODE_STEER));
+    else cs_store(&cs_mode, CS_MODE_PASS);
+}
+
+__attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
+
+static bool objects_init(void)
+{
+    return cs_contexts_init() && cs_streams_init() && cs_events_init() && cs_kernels_init() && cs_creator_init() && cs_process_steps.keeps_objects();
+}
+
+/* From here on objects are kept. */
+static bool begins_to_keep(void)
+{
+    if (!objects_init()) return false; /* which has been said */
+    cs_clock_init();
+    cs_gpu_choose();
+    cs_store(&owner, getpid());
+    at_quick_exit(cs_process_ends);
+    return true;
+}
+
+static void activate_locked(void)
+{
+    cs_options_read();
+    cs_policy_load();
+    cs_audit_listen();
+    cs_thread_set_ring_size(cs_option_size(CS_OPTION_BUFFER));
+    const unsigned steers = cs_mode_of_policy(cs_policy_reach(cs_load(&cs_policy_now))) | (cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN) ? CS_MODE_HOOKS : 0);
+    bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), listens = cs_option_is(CS_OPTION_CTL, "on");
+    bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
+    if (!wanted) cs_store(&unwanted, getpid());
+    if (wanted) cs_log_look_for_terminal(), cs_watch_read();
+    cs_process_steps.options_read();
+    if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
+        cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");
+    if (watches && cs_activated && *cs_option_text(CS_OPTION_PLUGIN)) cs_store(&loading, ASKED);
+    cs_mode_steered(steers);
+    cs_store_rel(&cs_mode, watches ? first_mode(steers) : CS_MODE_PASS);
+    if (!*cs_option_text(CS_OPTION_PLUGIN)) cs_mode_hook_gone(); /* meanwhile */
+}
+
+/* One thread at a time. False: it is this thread's turn already; or, where `once`, somebody else has met the driver meanwhile. */
+static bool takes_turn(bool once)
+{
+    pid_t self = (pid_t)syscall(SYS_gettid), nobody = 0;
+    while (!atomic_compare_exchange_strong(&activating, &nobody, self)) {
+        if (nobody == self || (once && cs_load_acq(&cs_mode) != CS_MODE_COLD)) return false;
+        sched_yield();
+        nobody = 0;
+    }
+    return true;
+}
+
+bool cs_activate_for_hooks(void)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    if (!takes_turn(false)) return false;
+    if (atomic_exchange(&unwanted, 0) && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_store_rel(&cs_mode, first_mode(CS_MODE_HOOKS));
+    cs_store_rel(&activating, 0);
+    return cs_load_acq(&cs_mode) & CS_MODE_WATCH;
+}
+
+/* The aide's: opening a library takes the loader's lock, which a thread of the program must not wait for. */
+static void open_plugins(void)
+{
+    pid_t asked = ASKED, self = (pid_t)syscall(SYS_gettid);
+    atomic_compare_exchange_strong(&loading, &asked, self); /* unless nobody waits any more */
+    cs_loader_await();
+    cs_activated();
+    cs_store_rel(&loading, 0);
+}
+
+/* Plug-ins have their hooks before a thread's first call goes on. Not for ever: one that comes up may wait for that thread, or for the loader's lock, which
+ * it holds. The thread that has them opened waits longest, so that it has them where another one was waited for. */
+enum { PATIENCE_MS = 2000, FIRST_PATIENCE_MS = 3000 };
+
+static void plugins_are_late(void)
+{
+    if (atomic_exchange(&loading, 0))
+        cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: plug-ins have not come up in %d s; threads go on, and what they do is not told to hooks yet", PATIENCE_MS / 1000);
+}
+
+static void have_plugins_opened(void)
+{
+    cs_aide_start();
+    if (cs_aide_run(open_plugins, FIRST_PATIENCE_MS)) return;
+    pid_t asked = ASKED;
+    if (atomic_compare_exchange_strong(&loading, &asked, 0)) cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: no thread could be made that opens plug-ins; the program goes on without them");
+    else plugins_are_late();
+}
+
+static CS_COLD void await_plugins(void)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    const pid_t self = (pid_t)syscall(SYS_gettid);
+    const cs_u64 until = cs_monotonic_ns() + PATIENCE_MS * 1000000ull;
+    for (pid_t loader; (loader = cs_load_acq(&loading)) && loader != self; nanosleep(&(struct timespec){0, 1000000}, NULL)) {
+        if (cs_monotonic_ns() < until) continue;
+        plugins_are_late();
+        return;
+    }
+}
+
+bool cs_activate(void)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    if (!takes_turn(true)) return cs_load_acq(&cs_mode) != CS_MODE_COLD;
+    bool first = cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init();
+    if (first) {
+        cs_process_steps.driver_met();
+        activate_locked();
+    }
+    cs_store_rel(&activating, 0);
+    if (first && cs_load(&loading)) have_plugins_opened();
+    return cs_load_acq(&cs_mode) != CS_MODE_COLD;
+}
+
+/* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
+static void gpu_ends(void)
+{
+    if (cs_gpu_is_on() && cs_load(&owner) == getpid()) cs_gpu_finish(5000); /* one that is still coming up is waited for once, at the end */
+}
+
+void cs_gpu_is_ready(void)
+{
+    static _Atomic bool registered, early; /* the latter: it may yet come up, and perhaps nobody asks again */
+    if (!atomic_exchange(cs_gpu_is_on() ? &registered : &early, true)) atexit(gpu_ends);
+}
+
+CS_COLD struct cs_thread *cs_enter_slowly(void)
+{
+    if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
+    unsigned mode = cs_load_acq(&cs_mode);
+    if (!(mode & CS_MODE_WATCH)) return NULL;
+    if (cs_self) return cs_self->inside ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
+    if (cs_hook_inside()) return NULL; /* in the child of a hook that has forked, which has no thread of its parent's any more */
+    CS_KEEP_UNCANCELLED;
+    if (cs_load_acq(&loading)) await_plugins();
+    const bool writes = cs_writer_start(mode & CS_MODE_RECORD, cs_mode_ever_steered());
+    if (!writes) {
+        cs_gpu_finish(0); /* nobody reads what it would find */
+        if (!cs_mode_ever_steered() || !cs_writer_failed()) {
+            cs_store(&cs_mode, CS_MODE_PASS);
+            return NULL;
+        }
+        cs_store(&cs_objects_alone, true);
+    }
+    if (mode & CS_MODE_RECORD && !cs_writer_file(2000)) {
+        atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
+        cs_window_failed();
+    }
+    /* Before the first call makes a context. The writer has had it started, unless the aide was busy. */
+    if (cs_mode_records() || (writes && cs_window_may_open())) cs_gpu_start(), cs_gpu_is_ready();
+    cs_window_first_call();
+    cs_ctl_start();
+    struct cs_thread *thread = cs_thread_start();
+    if (thread) cs_process_steps.thread_starts(thread);
+    return thread;
+}
+
+void cs_process_ends(void)
+{
+    pid_t self = getpid();
+    atomic_compare_exchange_strong(&unwanted, &self, 0);
+    if (cs_load_acq(&cs_mode) == CS_MODE_COLD || cs_load(&owner) != getpid()) return; /* PASS: another thread may be at it, which is waited for */
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    cs_window_end();
+    cs_gpu_finish(5000);
+    cs_store_rel(&cs_mode, CS_MODE_PASS);
+    cs_writer_finish(10000);
+    cs_log_relay();
+    cs_closing_say();
+    if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_unused_rules_say();
+}
+
+void cs_process_execs(void)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_load(&owner) != getpid()) return;
+    cs_gpu_flush(2000);
+    cs_closing_exec();
+    cs_writer_flush(10000);
+    cs_log_relay();
+}
+
+/* Runs late: a preloaded library is initialised before the program's own, so the program's destructors and atexit functions have run. */
+__attribute__((destructor)) static void at_end(void) { cs_process_ends(); }
+
+/* _exit runs no destructor: without these, what was recorded since the last flush would be lost with a program that leaves that way. */
+static _Noreturn void leave(const char *name, int status)
+{
+    cs_process_ends();
+    void (*next)(int) = (void (*)(int))cs_symbol_behind(name);
+    if (next) next(status);
+    for (;;) syscall(SYS_exit_group, status);
+}
+CS_EXPORT _Noreturn void _exit(int status) { leave("_exit", status); }
+CS_EXPORT _Noreturn void _Exit(int status) { leave("_Exit", status); }

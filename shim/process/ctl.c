@@ -1,0 +1,205 @@
+#define _GNU_SOURCE
+#include "shim/process/ctl.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "shim/base/aide.h"
+#include "shim/base/apart.h"
+#include "shim/base/clock.h"
+#include "shim/base/control.h"
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/memory.h"
+#include "shim/base/options.h"
+#include "shim/base/worker.h"
+#include "shim/process/mode.h"
+#include "shim/process/window.h"
+
+enum { CLIENTS = 32, PATIENCE_NS = 2000000000, LOOK_MS = 500 };
+
+static struct cs_worker worker;
+static _Atomic bool begun;
+static bool listens;
+static const char *_Atomic why_deaf; /* it does not listen, though it should */
+
+/* --- the thread's socket --- */
+
+static int listening(void)
+{
+    char name[64] = "";
+    struct sockaddr_un address;
+    ssize_t n = readlink("/proc/self/ns/pid", name, sizeof name - 1);
+    if (n < 0) *name = 0;
+    socklen_t length = cs_control_address(&address, getpid(), name);
+    int fd = cs_apart_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, length) && !listen(fd, CLIENTS)) return fd;
+    cs_store_rel(&why_deaf, errno == EADDRINUSE ? "its socket's name is taken" : strerror(errno));
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
+/* --- who asks --- */
+
+static struct client {
+    int fd;
+    cs_u64 since; /* ns */
+    bool holds;   /* calls are recorded for it */
+} clients[CLIENTS];
+static int client_count;
+
+/* The user whose process this is, and root. */
+static bool may_ask(int fd)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
+}
+
+static void answer(int fd, const char *text) { send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT); }
+
+static void take_client(int listener)
+{
+    int fd = cs_apart_keep(accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd < 0) return;
+    if (may_ask(fd)) {
+        clients[client_count++] = (struct client){fd, cs_monotonic_ns(), false};
+        return;
+    }
+    answer(fd, "error this process belongs to another user\n");
+    close(fd);
+}
+
+/* Who has gone without waiting for the answer has been told that nothing was done. */
+static bool has_gone(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLRDHUP};
+    return poll(&one, 1, 0) > 0 && one.revents & (POLLRDHUP | POLLHUP | POLLERR);
+}
+
+/* `custream record` has said `end`, has gone, or is told that somebody else ended it. */
+static void end_record(struct client *client, const char *error)
+{
+    static char line[CS_CONTROL_ANSWER];
+    client->holds = false;
+    cs_ctl_end_record(line, sizeof line);
+    answer(client->fd, error ? error : line);
+}
+
+static int holders(void)
+{
+    int n = 0;
+    for (int i = 0; i < client_count; i++) n += clients[i].holds;
+    return n;
+}
+
+/* Their connections are found closed in the next round. */
+static void end_all_records(void)
+{
+    for (int i = 0; i < client_count; i++) {
+        if (!clients[i].holds) continue;
+        end_record(&clients[i], NULL);
+        shutdown(clients[i].fd, SHUT_RDWR);
+    }
+}
+
+/* Whether the client stays. */
+static bool serve(struct client *client)
+{
+    static char request[CS_CONTROL_REQUEST + 1], line[CS_CONTROL_ANSWER];
+    const int fd = client->fd;
+    ssize_t n = recv(fd, request, CS_CONTROL_REQUEST, MSG_TRUNC); /* what is left unread breaks the connection before the answer */
+    if (client->holds) {
+        end_record(client, NULL);
+        return false;
+    }
+    if (n <= 0 || has_gone(fd)) return false;
+    if (n > CS_CONTROL_REQUEST) {
+        answer(fd, "error the request is too long\n");
+        return false;
+    }
+    request[n] = 0;
+    const enum cs_ctl_then then = cs_ctl_answer(request, line, sizeof line);
+    if (then == CS_CTL_ENDS) end_all_records();
+    client->holds = then == CS_CTL_HOLDS;
+    if (client->holds && holders() > CLIENTS / 2) { /* others must be able to ask */
+        end_record(client, "error too many record this process at once\n");
+        return false;
+    }
+    answer(fd, line);
+    return client->holds;
+}
+
+/* --- the thread --- */
+
+static int timeout_ms(cs_u64 due_ns)
+{
+    if (client_count && due_ns > LOOK_MS * 1000000ull) return LOOK_MS;
+    if (due_ns == UINT64_MAX) return -1;
+    return due_ns / 1000000 < 3600000 ? (int)(due_ns / 1000000) + 1 : 3600000;
+}
+
+static void look_after_clients(const struct pollfd *polled)
+{
+    for (int i = 0; i < client_count; i++) {
+        bool late = !clients[i].holds && cs_monotonic_ns() - clients[i].since > PATIENCE_NS;
+        bool stays = !polled[i].revents && !late;
+        if (!stays) stays = serve(&clients[i]); /* a late one too: it may have asked while another was served */
+        if (stays) continue;
+        close(clients[i].fd);
+        clients[i].fd = -1;
+    }
+    int kept = 0;
+    for (int i = 0; i < client_count; i++)
+        if (clients[i].fd >= 0) clients[kept++] = clients[i];
+    client_count = kept;
+}
+
+static void *run(void *unused)
+{
+    (void)unused;
+    pthread_setname_np(pthread_self(), "custream-ctl");
+    int listener = -1;
+    client_count = 0;
+    if (listens && !cs_apart()) cs_store_rel(&why_deaf, strerror(errno));
+    else if (listens) listener = listening();
+    if (listener < 0 && !cs_window_has_time()) {
+        cs_worker_set(&worker, CS_WORKER_FAILED);
+        return NULL;
+    }
+    cs_worker_move(&worker, CS_WORKER_STARTING, CS_WORKER_RUNNING);
+    for (;;) {
+        struct pollfd polled[1 + CLIENTS] = {{.fd = client_count < CLIENTS ? listener : -1, .events = POLLIN}};
+        for (int i = 0; i < client_count; i++) polled[1 + i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
+        int wait_ms = timeout_ms(cs_window_due()), ready = poll(polled, 1 + (nfds_t)client_count, wait_ms);
+        if (ready < 0) {
+            nanosleep(&(struct timespec){0, 10000000}, NULL); /* no memory: not for long, let us hope */
+            continue;
+        }
+        look_after_clients(polled + 1);
+        if (polled[0].revents & POLLIN) take_client(listener);
+    }
+}
+
+void cs_ctl_start(void)
+{
+    if (CS_LIKELY(cs_load(&begun)) || atomic_exchange(&begun, true)) return;
+    CS_KEEP_ERRNO;
+    bool acts = !cs_option_is(CS_OPTION_TRACE, "off") || cs_mode_ever_steered();
+    listens = cs_option_is(CS_OPTION_CTL, "on") || (cs_option_is(CS_OPTION_CTL, "auto") && acts);
+    if (!listens && cs_option_is(CS_OPTION_WINDOW, "ctl") && acts) cs_log(CS_LOG_WARN, "CUSTREAM_CTL=off beside CUSTREAM_WINDOW=ctl: nobody can ask, so nothing is recorded");
+    if (!listens && !cs_window_has_time()) return;
+    cs_store(&why_deaf, NULL);
+    bool made = cs_aide_start_worker(&worker, run);
+    if (!made && cs_window_has_time()) cs_refused("CUSTREAM_WINDOW, which does not open or close by the clock");
+    const char *why = made ? cs_load_acq(&why_deaf) : "its thread could not be started";
+    if (why) cs_log(cs_option_is(CS_OPTION_CTL, "on") ? CS_LOG_WARN : CS_LOG_INFO, "custream ctl can't reach this process: %s", why);
+}
+
+void cs_ctl_after_fork_in_child(void)
+{
+    cs_store(&begun, false);
+    cs_store(&worker.state, CS_WORKER_IDLE);
+}

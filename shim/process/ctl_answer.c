@@ -1,0 +1,218 @@
+/*
+ * What `custream ctl` asks for, and the answers.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/base/clock.h"
+#include "shim/base/control.h"
+#include "shim/base/options.h"
+#include "shim/gpu/backend.h"
+#include "shim/object/stream.h"
+#include "shim/out/output.h"
+#include "shim/out/path.h"
+#include "shim/policy/load.h"
+#include "shim/process/ctl.h"
+#include "shim/process/mode.h"
+#include "shim/process/window.h"
+#include "shim/trace/totals.h"
+#include "shim/trace/writer.h"
+
+enum { GPU_MS = 2000, WRITER_MS = 10000, SHOWN_POLICY = 400 };
+
+/* Whatever was put into it. */
+static void one_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f) *text = '?';
+}
+
+/* One line. */
+__attribute__((format(printf, 3, 4))) static void say(char *answer, size_t room, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(answer, room - 1, format, args);
+    va_end(args);
+    size_t length = n < 0 ? 0 : (size_t)n < room - 1 ? (size_t)n : room - 2;
+    answer[length] = 0;
+    one_line(answer);
+    answer[length] = '\n';
+    answer[length + 1] = 0;
+}
+
+/* --- recording --- */
+
+static void bring_up_to_date(void)
+{
+    cs_gpu_flush(GPU_MS);
+    cs_writer_flush(WRITER_MS);
+}
+
+static void answer_on(char *given, char *answer, size_t room)
+{
+    const char *why;
+    (void)given;
+    if (cs_window_say(true, &why)) say(answer, room, "ok on: %s", cs_output_path());
+    else say(answer, room, "error %s", why);
+}
+
+static void answer_off(char *given, char *answer, size_t room)
+{
+    const char *why;
+    (void)given;
+    cs_window_say(false, &why);
+    bring_up_to_date();
+    if (*cs_output_path()) say(answer, room, "ok off: %s", cs_output_path());
+    else say(answer, room, "ok off");
+}
+
+static void answer_flush(char *given, char *answer, size_t room)
+{
+    (void)given;
+    bring_up_to_date();
+    if (*cs_output_path()) say(answer, room, "ok %s", cs_output_path());
+    else say(answer, room, "error nothing was recorded, so there is no file");
+}
+
+/* --- policy --- */
+
+static char shown_policy[SHOWN_POLICY]; /* that came last, blanks outside of strings taken out */
+
+static void shorten(const char *json)
+{
+    size_t n = 0;
+    bool quoted = false;
+    for (const char *p = json; *p && n < sizeof shown_policy - 4; p++) {
+        if (*p == '"' && !(p > json && p[-1] == '\\')) quoted = !quoted;
+        if (quoted || !strchr(" \t\r\n", *p)) shown_policy[n++] = *p;
+    }
+    strcpy(shown_policy + n, n == sizeof shown_policy - 4 ? "..." : "");
+}
+
+/* What a policy does to single operations it does whatever stream they are on. */
+static bool acts_at_once(void)
+{
+    const struct cs_policy *p = cs_load_acq(&cs_policy_now);
+    return p && (p->jitter.on || p->sharing.kind == CS_SHARING_SYNC);
+}
+
+static void answer_policy(char *given, char *answer, size_t room)
+{
+    char error[1024] = "";
+    if (!*given) say(answer, room, "error policy: no JSON");
+    else if (!cs_policy_replace(given, error, sizeof error)) say(answer, room, "error %s", error);
+    else if (!cs_mode_steer(cs_mode_of_policy(cs_policy_reach(cs_load_acq(&cs_policy_now))))) say(answer, room, "error the process is ending");
+    else {
+        shorten(given);
+        cs_window_policy(cs_name_text(cs_name_add_guest(shown_policy)));
+        say(answer, room, "ok in force for streams that are made from now on%s", acts_at_once() ? "; waits and delays, for all" : "");
+    }
+}
+
+/* --- status --- */
+
+static unsigned live_streams(void)
+{
+    unsigned n = 0;
+    for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
+        struct cs_stream *s = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
+        n += cs_load_acq(&s->object.ref) && cs_load_acq(&s->filled) && !cs_load(&s->object.ended) && s->origin <= CS_STREAM_ADOPTED;
+    }
+    return n;
+}
+
+static const char *policy_in_words(char *text, size_t room)
+{
+    const struct cs_policy *p = cs_load_acq(&cs_policy_now);
+    static const char *const defaults[] = {"", "", "per-thread default streams, ", "legacy default stream, "};
+    if (!p) return "none";
+    if (*shown_policy) return shown_policy;
+    size_t n = (size_t)snprintf(text, room, "%s%s%s%s%s", defaults[p->default_stream], p->audit ? "audit, " : "",
+                                p->priority.kind != CS_PRIORITY_KEEP || p->priority.strict ? "priorities, " : "",
+                                p->sharing.kind != CS_SHARING_KEEP ? "shared streams, " : "", p->jitter.on ? "jitter, " : "");
+    if (p->rule_count) snprintf(text + n, room - n, "%d rule%s", p->rule_count, p->rule_count == 1 ? "" : "s");
+    else if (n > 2) text[n - 2] = 0;
+    return text;
+}
+
+static void answer_status(char *given, char *answer, size_t room)
+{
+    char policy[160];
+    (void)given;
+    const char *why = cs_window_why_not(), *path = cs_output_path();
+    const struct cs_totals_told told = *path ? cs_totals_told() : (struct cs_totals_told){0};
+    bool records = cs_mode_records();
+    say(answer, room, "ok recording: %s%s%s%s; trace: %s; recorded: %llu; lost: %llu; streams: %u; policy: %s; gpu: %s%s", records ? "on" : "off",
+        records ? "" : " (", records ? "" : why ? why : "the process is ending", records ? "" : ")", *path ? path : "none", (unsigned long long)told.recorded,
+        (unsigned long long)told.lost, live_streams(), policy_in_words(policy, sizeof policy), cs_gpu_source(), cs_gpu_rests() ? ", at rest" : "");
+}
+
+/* --- for custream ps, record and dump --- */
+
+/* Fields in their order, a tab in front of each: none holds one. */
+static void answer_about(char *given, char *answer, size_t room)
+{
+    enum { TEXT = CS_CONTROL_ANSWER / 2 };
+    static char text[CS_CONTROL_ANSWER];
+    char program[256];
+    int world;
+    (void)given;
+    cs_process_name(program);
+    const char *trace = cs_output_path(), *gpu = cs_gpu_source(), *why = cs_window_why_not();
+    const struct cs_totals_told told = *trace ? cs_totals_told() : (struct cs_totals_told){0};
+    const int pid = (int)getpid(), rank = cs_process_rank(&world), recording = cs_mode_records(), full = cs_window_is_full();
+    const unsigned long long recorded = told.recorded, lost = told.lost, works = told.works, now = cs_clock_wall_now_ns();
+    const unsigned long long events_end = *trace ? cs_output_events_end() : 0;
+    const unsigned streams = live_streams(), parts = cs_option_parts(CS_OPTION_TRACE_MAX);
+    const char *why_not = recording ? "" : why ? why : "the process is ending";
+    size_t n = (size_t)snprintf(answer, room, "ok");
+#define FIELD(name, format) \
+    snprintf(text, TEXT, #name "=" format, name); \
+    one_line(text); \
+    n += (size_t)snprintf(answer + n, room - n, "\t%s", text);
+    CS_CONTROL_FIELDS(FIELD)
+#undef FIELD
+    snprintf(answer + n, room - n, "\n");
+}
+
+static void answer_record(char *given, char *answer, size_t room)
+{
+    const char *why;
+    if (cs_mode_records()) bring_up_to_date(); /* what was recorded before is counted before */
+    if (cs_window_hold(&why)) answer_about(given, answer, room);
+    else say(answer, room, "error %s", why);
+}
+
+void cs_ctl_end_record(char *answer, size_t room)
+{
+    cs_window_release();
+    bring_up_to_date();
+    answer_about(NULL, answer, room);
+}
+
+/* --- all of them --- */
+
+enum cs_ctl_then cs_ctl_answer(char *words, char *answer, size_t room)
+{
+    static const struct {
+        const char *word;
+        void (*answer)(char *given, char *answer, size_t room);
+    } known[] = {
+#define WORD(word) {#word, answer_##word},
+        CS_CONTROL_REQUESTS(WORD)
+#undef WORD
+    };
+    size_t n = strcspn(words, " \t\r\n");
+    char *given = words + n + strspn(words + n, " \t\r\n");
+    for (size_t i = 0; i < CS_COUNT(known); i++) {
+        if (strlen(known[i].word) != n || strncmp(known[i].word, words, n)) continue;
+        known[i].answer(given, answer, room);
+        return known[i].answer == answer_off ? CS_CTL_ENDS : known[i].answer == answer_record && *answer == 'o' ? CS_CTL_HOLDS : CS_CTL_DONE;
+    }
+    say(answer, room, "error %.*s is nothing that this version knows", n < 40 ? (int)n : 40, words);
+    return CS_CTL_DONE;
+}

@@ -1,0 +1,64 @@
+/*
+ * The exec family: a process that replaces itself runs no destructor, so what was recorded is brought into the file before. Then the next library's
+ * function does the work, and recording goes on where that fails. A vfork child shares our memory but is not the process that records.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "shim/base/realdl.h"
+#include "shim/process/mode.h"
+
+extern char **environ;
+
+/* The function is found anew each time: exec is rare, and a program that never does it need not pay for it. */
+#define FORWARD(name, ...)                                                                                                                           \
+    do {                                                                                                                                             \
+        cs_process_execs();                                                                                                                          \
+        __typeof__(&name) real = (__typeof__(&name))cs_symbol_behind(#name);                                                                         \
+        if (real) return real(__VA_ARGS__);                                                                                                          \
+        errno = ENOSYS;                                                                                                                              \
+        return -1;                                                                                                                                   \
+    } while (0)
+
+CS_EXPORT int execve(const char *path, char *const argv[], char *const envp[]) { FORWARD(execve, path, argv, envp); }
+CS_EXPORT int execv(const char *path, char *const argv[]) { FORWARD(execv, path, argv); }
+CS_EXPORT int execvp(const char *file, char *const argv[]) { FORWARD(execvp, file, argv); }
+CS_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[]) { FORWARD(execvpe, file, argv, envp); }
+CS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) { FORWARD(fexecve, fd, argv, envp); }
+
+/* The forms with a list: gathered on the stack into an array, as exec(3) has it. `last` is NULL, and for execle the environment stands behind it. */
+#define GATHER(argv, envp, first)                                                                                                                    \
+    va_list list;                                                                                                                                    \
+    size_t count = 1;                                                                                                                                \
+    va_start(list, first);                                                                                                                           \
+    while (va_arg(list, char *)) count++;                                                                                                            \
+    va_end(list);                                                                                                                                    \
+    char *argv[count + 1];                                                                                                                           \
+    argv[0] = (char *)first;                                                                                                                         \
+    va_start(list, first);                                                                                                                           \
+    for (size_t i = 1; i <= count; i++) argv[i] = va_arg(list, char *);                                                                              \
+    char **envp = environ;
+
+CS_EXPORT int execl(const char *path, const char *first, ...)
+{
+    GATHER(argv, envp, first)
+    va_end(list);
+    return execve(path, argv, envp);
+}
+
+CS_EXPORT int execlp(const char *file, const char *first, ...)
+{
+    GATHER(argv, envp, first)
+    va_end(list);
+    return execvpe(file, argv, envp);
+}
+
+CS_EXPORT int execle(const char *path, const char *first, ...)
+{
+    GATHER(argv, envp, first)
+    envp = va_arg(list, char **);
+    va_end(list);
+    return execve(path, argv, envp);
+}

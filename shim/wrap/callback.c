@@ -1,0 +1,115 @@
+#include "shim/wrap/callback.h"
+
+#include "shim/base/clock.h"
+#include "shim/base/keep.h"
+#include "shim/calls/real.h"
+#include "shim/policy/steer.h"
+#include "shim/process/mode.h"
+#include "shim/trace/record.h"
+
+struct cs_callback {
+    struct cs_object object;
+    void *function, *data;
+    cs_u64 enqueued; /* ticks */
+    cs_ref stream;
+    cs_u16 call; /* that enqueued it */
+    bool hidden; /* it was enqueued while no calls were recorded */
+    bool tells;  /* the function this stream, and not the one that the driver says */
+    CUstream told;
+};
+
+static struct cs_pool callbacks;
+
+static void delayed(const struct cs_delayed *d);
+
+bool cs_callbacks_init(void)
+{
+    cs_store_rel(&cs_steer_delayed, delayed);
+    return cs_pool_init(&callbacks, sizeof(struct cs_callback), 1 << 16);
+}
+
+static bool captures(CUstream stream, bool per_thread)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!stream && per_thread) stream = CU_STREAM_PER_THREAD;
+    /* Where it can't be told (a capture elsewhere forbids touching the legacy stream) the driver refuses the call anyway. */
+    return cs_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+struct cs_callback *cs_callback_new(struct cs_thread *thread, CUstream stream, bool per_thread, void *function, void *data, cs_u16 call)
+{
+    CS_KEEP_ERRNO;
+    if (!function || captures(stream, per_thread)) return NULL;
+    struct cs_callback *callback = cs_pool_new(&callbacks);
+    if (!callback) return NULL;
+    callback->function = function;
+    callback->data = data;
+    callback->stream = cs_stream_of(thread, stream, per_thread, false, 0);
+    callback->call = call;
+    callback->enqueued = cs_ticks();
+    return callback;
+}
+
+void cs_callback_tells(struct cs_callback *callback, CUstream stream, bool hidden)
+{
+    callback->told = stream;
+    callback->tells = true;
+    callback->hidden = hidden;
+}
+
+void cs_callback_refused(struct cs_callback *callback)
+{
+    if (callback) cs_pool_release(&callbacks, &callback->object);
+}
+
+static struct cs_callback take(void *node)
+{
+    struct cs_callback copy = *(struct cs_callback *)node;
+    cs_pool_release(&callbacks, &((struct cs_callback *)node)->object);
+    return copy;
+}
+
+/* Of a thread that is not in a call of ours: the driver's, as a rule. */
+static struct cs_thread *running(void) { return cs_self && !cs_self->inside ? cs_self : cs_enter_slowly(); }
+
+static void record(const struct cs_callback *callback, cs_u64 begin)
+{
+    CS_KEEP_ERRNO;
+    cs_u64 end = cs_ticks();
+    struct cs_thread *thread = callback->hidden ? NULL : running();
+    if (!thread || !(cs_load_acq(&cs_mode) & CS_MODE_WATCH)) return; /* it was enqueued while calls were recorded: it is shown, whenever it comes */
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, callback->stream);
+    const bool muted = stream && cs_load(&stream->muted);
+    cs_record_put(thread, &(struct cs_record){.begin = begin,
+                                              .end = end,
+                                              .call = CS_CALL_CALLBACK | (muted ? CS_CALL_MUTED : 0),
+                                              .stream = callback->stream,
+                                              .value = {(uintptr_t)callback->function, callback->enqueued, callback->call}});
+}
+
+/* One of the calling thread's own stands before the call that it is in. */
+static void delayed(const struct cs_delayed *d)
+{
+    CS_KEEP_ERRNO;
+    struct cs_thread *thread = d->on_stream ? running() : cs_self;
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, d->stream);
+    if (!thread || !cs_mode_records() || (stream && cs_load(&stream->muted))) return;
+    cs_record_put(thread, &(struct cs_record){
+        .begin = d->begin, .end = d->end, .call = CS_CALL_DELAY, .stream = d->stream, .value = {d->us, d->call, d->on_stream}});
+}
+
+void CUDA_CB cs_callback_host(void *node)
+{
+    struct cs_callback callback = take(node);
+    cs_u64 begin = cs_ticks_before();
+    ((CUhostFn)callback.function)(callback.data);
+    record(&callback, begin);
+}
+
+void CUDA_CB cs_callback_stream(CUstream stream, CUresult status, void *node)
+{
+    struct cs_callback callback = take(node);
+    cs_u64 begin = cs_ticks_before();
+    ((CUstreamCallback)callback.function)(callback.tells ? callback.told : stream, status, callback.data);
+    record(&callback, begin);
+}

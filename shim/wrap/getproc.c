@@ -1,0 +1,29 @@
+/*
+ * cuGetProcAddress in both of its forms: asked of the driver first, and its answer swapped by pointer identity, so that version, flags and symbol
+ * status stay the driver's business. The answer for "cuGetProcAddress" itself is swapped like any other.
+ */
+#include "shim/calls/real.h"
+#include "shim/process/mode.h"
+#include "shim/wrap/lookup.h"
+#include "shim/wrap/wrappers.h"
+
+static CUresult swapped(CUresult result, void **found, const void *caller)
+{
+    if (result == CUDA_SUCCESS && found) *found = cs_lookup_swap(*found, caller);
+    return result;
+}
+
+CUresult cs_wrap_cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags)
+{
+    if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
+    return swapped(cs_real.cuGetProcAddress(symbol, pfn, version, flags), pfn, __builtin_return_address(0));
+}
+
+CUresult cs_wrap_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+    if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
+    return swapped(cs_real.cuGetProcAddress_v2(symbol, pfn, version, flags, status), pfn, __builtin_return_address(0));
+}
+
+CS_EXPORTED(cuGetProcAddress)
+CS_EXPORTED(cuGetProcAddress_v2)

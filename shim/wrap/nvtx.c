@@ -1,0 +1,262 @@
+#include "shim/wrap/nvtx.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/module.h"
+#include "shim/base/realdl.h"
+#include "shim/object/event.h"
+#include "shim/object/given.h"
+#include "shim/object/stream.h"
+#include "shim/policy/steer.h"
+#include "shim/process/mode.h"
+#include "shim/wrap/annotate.h"
+
+#define NVTX_NO_IMPL /* its types, and no copy of it in here */
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtCuda.h>
+
+#define VARIABLE "NVTX_INJECTION64_PATH"
+#define HANDLE(name) ((void *)(uintptr_t)(name)) /* handles of domains and strings are the numbers of their texts */
+#define NAME(handle) ((cs_name)(uintptr_t)(handle) & 0xffff)
+
+/* --- the way in --- */
+
+CS_READ_MOSTLY static __typeof__(&getenv) real_getenv;
+
+__attribute__((constructor)) static void find_getenv(void)
+{
+    if (!real_getenv) real_getenv = (__typeof__(real_getenv))cs_symbol_behind("getenv");
+}
+
+static char *from_environment(const char *name)
+{
+    if (CS_UNLIKELY(!real_getenv)) find_getenv();
+    return real_getenv ? real_getenv(name) : NULL;
+}
+
+static bool is(const char *option, const char *word)
+{
+    const char *value = from_environment(option);
+    return value && !strcmp(value, word);
+}
+
+static bool is_off(const char *option) { return is(option, "off"); }
+
+static const char *own_path(void)
+{
+    struct cs_module module;
+    return cs_module_of((const void *)&own_path, &module) ? cs_module_path(&module) : NULL;
+}
+
+CS_EXPORT char *getenv(const char *name)
+{
+    char *value = from_environment(name);
+    if (CS_LIKELY(value || strcmp(name, VARIABLE))) return value;
+    return (is_off("CUSTREAM_TRACE") && !is("CUSTREAM_CTL", "on")) || is_off("CUSTREAM_NVTX") ? NULL : (char *)own_path();
+}
+
+void cs_nvtx_say(void)
+{
+    const char *value = from_environment(VARIABLE), *own = own_path();
+    if (value && !(own && !strcmp(value, own))) cs_log(CS_LOG_INFO, VARIABLE "=%.500s is set: NVTX ranges go there, and are not in the trace", value);
+}
+
+/* --- texts --- */
+
+/* UTF-8 of a wide string, cut where the buffer ends. */
+static void narrow(char *to, size_t size, const wchar_t *wide)
+{
+    char *end = to + size - 5;
+    for (; *wide && to < end; wide++) {
+        cs_u32 c = (cs_u32)*wide;
+        if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = 0xfffd;
+        if (c < 0x80) *to++ = (char)c;
+        else if (c < 0x800) *to++ = (char)(0xc0 | c >> 6);
+        else if (c < 0x10000) *to++ = (char)(0xe0 | c >> 12);
+        else *to++ = (char)(0xf0 | c >> 18), *to++ = (char)(0x80 | (c >> 12 & 0x3f));
+        if (c >= 0x800) *to++ = (char)(0x80 | (c >> 6 & 0x3f));
+        if (c >= 0x80) *to++ = (char)(0x80 | (c & 0x3f));
+    }
+    *to = 0;
+}
+
+static cs_name text_a(const char *text)
+{
+    CS_KEEP_ERRNO;
+    return cs_name_add_guest(text);
+}
+
+static cs_name text_w(const wchar_t *wide)
+{
+    char text[4096];
+    if (!wide) return 0;
+    narrow(text, sizeof text, wide);
+    return text_a(text);
+}
+
+static cs_name text_of(int32_t type, nvtxMessageValue_t message)
+{
+    switch (type) {
+    case NVTX_MESSAGE_TYPE_ASCII: return text_a(message.ascii);
+    case NVTX_MESSAGE_TYPE_UNICODE: return text_w(message.unicode);
+    case NVTX_MESSAGE_TYPE_REGISTERED: return NAME(message.registered);
+    default: return 0;
+    }
+}
+
+static struct cs_annotation annotation(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
+{
+    struct cs_annotation what = {.domain = NAME(domain)};
+    if (!a) return what;
+    what.text = text_of(a->messageType, a->message);
+    what.category = a->category;
+    what.colored = a->colorType == NVTX_COLOR_ARGB;
+    what.color = what.colored ? a->color : 0;
+    if (a->payloadType >= NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 && a->payloadType <= NVTX_PAYLOAD_TYPE_FLOAT) { /* others point to the program's memory */
+        what.payload_type = (unsigned char)a->payloadType;
+        what.payload = a->payload.ullValue;
+    }
+    return what;
+}
+
+/* --- NVTX's functions, each under the name that it has there --- */
+
+#define WHAT_A(text) (&(struct cs_annotation){.text = text_a(text)})
+#define WHAT_W(text) (&(struct cs_annotation){.text = text_w(text)})
+
+static void domain_mark(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
+{
+    const struct cs_annotation what = annotation(domain, a);
+    cs_annotate_mark(&what);
+}
+static void mark(const nvtxEventAttributes_t *a) { domain_mark(NULL, a); }
+static void mark_a(const char *text) { cs_annotate_mark(WHAT_A(text)); }
+static void mark_w(const wchar_t *text) { cs_annotate_mark(WHAT_W(text)); }
+
+static int domain_push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
+{
+    const struct cs_annotation what = annotation(domain, a);
+    return cs_annotate_push(&what);
+}
+static int push(const nvtxEventAttributes_t *a) { return domain_push(NULL, a); }
+static int push_a(const char *text) { return cs_annotate_push(WHAT_A(text)); }
+static int push_w(const wchar_t *text) { return cs_annotate_push(WHAT_W(text)); }
+static int domain_pop(nvtxDomainHandle_t domain) { return cs_annotate_pop(NAME(domain)); }
+static int pop(void) { return cs_annotate_pop(0); }
+
+static nvtxRangeId_t domain_start(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
+{
+    const struct cs_annotation what = annotation(domain, a);
+    return cs_annotate_start(&what);
+}
+static nvtxRangeId_t start(const nvtxEventAttributes_t *a) { return domain_start(NULL, a); }
+static nvtxRangeId_t start_a(const char *text) { return cs_annotate_start(WHAT_A(text)); }
+static nvtxRangeId_t start_w(const wchar_t *text) { return cs_annotate_start(WHAT_W(text)); }
+static void domain_end(nvtxDomainHandle_t domain, nvtxRangeId_t id) { (void)domain, cs_annotate_end(id); }
+static void end(nvtxRangeId_t id) { cs_annotate_end(id); }
+
+static nvtxDomainHandle_t domain_a(const char *name) { return HANDLE(text_a(name)); }
+static nvtxDomainHandle_t domain_w(const wchar_t *name) { return HANDLE(text_w(name)); }
+static void domain_destroy(nvtxDomainHandle_t domain) { (void)domain; }
+static nvtxStringHandle_t string_a(nvtxDomainHandle_t domain, const char *text) { return (void)domain, HANDLE(text_a(text)); }
+static nvtxStringHandle_t string_w(nvtxDomainHandle_t domain, const wchar_t *text) { return (void)domain, HANDLE(text_w(text)); }
+
+static void domain_category_a(nvtxDomainHandle_t domain, uint32_t category, const char *name) { cs_given_category(NAME(domain), category, text_a(name)); }
+static void domain_category_w(nvtxDomainHandle_t domain, uint32_t category, const wchar_t *name) { cs_given_category(NAME(domain), category, text_w(name)); }
+static void category_a(uint32_t category, const char *name) { domain_category_a(NULL, category, name); }
+static void category_w(uint32_t category, const wchar_t *name) { domain_category_w(NULL, category, name); }
+static void thread_a(uint32_t tid, const char *name) { cs_given_thread(tid, text_a(name)); }
+static void thread_w(uint32_t tid, const wchar_t *name) { cs_given_thread(tid, text_w(name)); }
+
+static void stream_named(void *handle, cs_name name)
+{
+    CS_KEEP_ERRNO;
+    const unsigned mode = cs_load_acq(&cs_mode);
+    if (!(mode & CS_MODE_WATCH)) return;
+    struct cs_thread *thread = cs_annotate_watched();
+    if (thread) thread->inside = 1; /* for a default stream the driver may be asked for the context */
+    cs_stream_named(thread, handle, name);
+    if (mode & CS_MODE_OBJECTS) cs_steer_named(thread, handle, name);
+    if (thread) thread->inside = 0;
+}
+
+static void event_named(void *handle, cs_name name)
+{
+    if (handle && cs_load_acq(&cs_mode) & CS_MODE_WATCH) cs_event_named(handle, name);
+}
+
+static void stream_a(void *stream, const char *name) { stream_named(stream, text_a(name)); }
+static void stream_w(void *stream, const wchar_t *name) { stream_named(stream, text_w(name)); }
+static void event_a(void *event, const char *name) { event_named(event, text_a(name)); }
+static void event_w(void *event, const wchar_t *name) { event_named(event, text_w(name)); }
+
+/* The runtime's resource types, from nvToolsExtCudaRt.h, which needs the runtime's headers. */
+enum { RUNTIME_STREAM = 5 << 16 | 1, RUNTIME_EVENT = 5 << 16 | 2 };
+
+static nvtxResourceHandle_t resource_create(nvtxDomainHandle_t domain, nvtxResourceAttributes_t *r)
+{
+    (void)domain;
+    if (!r) return NULL;
+    cs_name name = text_of(r->messageType, r->message);
+    void *handle = (void *)(uintptr_t)r->identifier.ullValue;
+    switch ((cs_u32)r->identifierType) {
+    case NVTX_RESOURCE_TYPE_CUDA_STREAM:
+    case RUNTIME_STREAM: stream_named(handle, name); break;
+    case NVTX_RESOURCE_TYPE_CUDA_EVENT:
+    case RUNTIME_EVENT: event_named(handle, name); break;
+    case NVTX_RESOURCE_TYPE_GENERIC_THREAD_NATIVE: cs_given_thread((cs_u32)r->identifier.ullValue, name); break;
+    }
+    return HANDLE(name);
+}
+
+/* --- attaching --- */
+
+static const struct function {
+    NvtxCallbackModule module;
+    unsigned id;
+    void *address;
+} functions[] = {
+/* The condition has the compiler compare the types. */
+#define FUNCTION(module, name, type, function) {NVTX_CB_MODULE_##module, NVTX_CBID_##module##_##name, (void *)(1 ? function : (type)NULL)},
+#define CORE(name, function)                   FUNCTION(CORE, name, nvtx##name##_impl_fntype, function)
+#define CORE2(name, function)                  FUNCTION(CORE2, name, nvtx##name##_impl_fntype, function)
+#define CUDA(name, function)                   FUNCTION(CUDA, name, nvtx##name##_fakeimpl_fntype, function)
+#define CUDART(name, function)                 FUNCTION(CUDART, name, nvtx##name##_fakeimpl_fntype, function)
+    CORE(MarkEx, mark) CORE(MarkA, mark_a) CORE(MarkW, mark_w)
+    CORE(RangePushEx, push) CORE(RangePushA, push_a) CORE(RangePushW, push_w) CORE(RangePop, pop)
+    CORE(RangeStartEx, start) CORE(RangeStartA, start_a) CORE(RangeStartW, start_w) CORE(RangeEnd, end)
+    CORE(NameCategoryA, category_a) CORE(NameCategoryW, category_w) CORE(NameOsThreadA, thread_a) CORE(NameOsThreadW, thread_w)
+    CORE2(DomainMarkEx, domain_mark) CORE2(DomainRangePushEx, domain_push) CORE2(DomainRangePop, domain_pop)
+    CORE2(DomainRangeStartEx, domain_start) CORE2(DomainRangeEnd, domain_end)
+    CORE2(DomainCreateA, domain_a) CORE2(DomainCreateW, domain_w) CORE2(DomainDestroy, domain_destroy)
+    CORE2(DomainRegisterStringA, string_a) CORE2(DomainRegisterStringW, string_w)
+    CORE2(DomainNameCategoryA, domain_category_a) CORE2(DomainNameCategoryW, domain_category_w)
+    CORE2(DomainResourceCreate, resource_create)
+    CUDA(NameCuStreamA, stream_a) CUDA(NameCuStreamW, stream_w) CUDA(NameCuEventA, event_a) CUDA(NameCuEventW, event_w)
+    CUDART(NameCudaStreamA, stream_a) CUDART(NameCudaStreamW, stream_w) CUDART(NameCudaEventA, event_a) CUDART(NameCudaEventW, event_w)
+#undef FUNCTION
+#undef CORE
+#undef CORE2
+#undef CUDA
+#undef CUDART
+};
+
+/* Called by each copy of NVTX that comes to us, on the thread of its first call, while other threads of that copy wait. What we leave alone in its
+ * table becomes a no-op. 0: it stays without a tool. */
+CS_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table)
+{
+    CS_KEEP_ERRNO;
+    const NvtxExportTableCallbacks *callbacks = get_table ? get_table(NVTX_ETID_CALLBACKS) : NULL;
+    if (!callbacks || callbacks->struct_size < sizeof *callbacks || !callbacks->GetModuleFunctionTable || !cs_annotate_init()) return 0;
+    for (size_t i = 0; i < CS_COUNT(functions); i++) {
+        NvtxFunctionTable table = NULL;
+        unsigned size = 0;
+        if (!callbacks->GetModuleFunctionTable(functions[i].module, &table, &size) || !table || functions[i].id >= size) continue;
+        if (table[functions[i].id]) *table[functions[i].id] = (NvtxFunctionPointer)functions[i].address;
+    }
+    return 1;
+}
