@@ -1,9 +1,8 @@
 /* Priorities: least is 0 and greatest a negative number; a request becomes one of the range by one of three rules. */
 #include "shim/api/api.h"
+#include "shim/base/saturate.h"
 
 static _Atomic int bands[API_DEVICES]; /* the greatest of the band; 0: none */
-
-static int clamp(int wanted, int least, int greatest) { return wanted > least ? least : wanted < greatest ? greatest : wanted; }
 
 static status device_range(int device, int *number, int *least, int *greatest)
 {
@@ -41,10 +40,10 @@ status api_clamp(int device, custream_priority_policy_t policy, int band_least, 
     int least, greatest;
     TRY(custream_priority_range(device, &least, &greatest));
     switch (policy) {
-    case CUSTREAM_PRIORITY_CLAMP: *got = clamp(wanted, least, greatest); return CUSTREAM_SUCCESS;
+    case CUSTREAM_PRIORITY_CLAMP: *got = cs_clamp(wanted, greatest, least); return CUSTREAM_SUCCESS;
     case CUSTREAM_PRIORITY_CLAMP_BAND:
         CHECK(band_least <= 0 && band_greatest <= band_least, CUSTREAM_INVALID_VALUE);
-        *got = clamp(clamp(wanted, band_least, band_greatest), least, greatest);
+        *got = cs_clamp(cs_clamp(wanted, band_greatest, band_least), greatest, least);
         return CUSTREAM_SUCCESS;
     case CUSTREAM_PRIORITY_STRICT:
         CHECK(wanted <= least && wanted >= greatest, CUSTREAM_PRIORITY_OUT_OF_RANGE);

@@ -11,4 +11,6 @@ static inline int cs_sum(int a, int b)
     return a < 0 ? INT_MIN : INT_MAX;
 }
 
+static inline int cs_clamp(int value, int least, int most) { return value < least ? least : value > most ? most : value; }
+
 #endif

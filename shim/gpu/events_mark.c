@@ -94,13 +94,6 @@ static bool is_default(CUstream handle) { return (uintptr_t)handle <= (uintptr_t
 /* What to hand to the driver's plain entry points. */
 static CUstream plain(CUstream handle, bool per_thread) { return !handle && per_thread ? CU_STREAM_PER_THREAD : handle; }
 
-/* Also where it can't be told: for the legacy stream the driver says so while another stream that waits for it captures. */
-static bool captures(CUstream stream)
-{
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return cs_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 static cs_u64 new_number(void)
 {
     cs_u32 number;
@@ -125,8 +118,8 @@ struct cs_mark cs_mark_before(struct cs_thread *thread, CUstream handle, bool pe
     if (!ref && is_default(handle)) ref = cs_stream_of(thread, handle, per_thread, false, 0);
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
     if (!stream) return is_default(handle) ? none : (struct cs_mark){NULL, new_number()}; /* one that we have not met; the driver may know it */
+    if (cs_stream_is_capturing(handle, per_thread)) return none;
     CUstream at = plain(handle, per_thread);
-    if (captures(at)) return none;
     struct cs_range *range = open_take(open_at(ref));
     if (range && range->stream == ref && range->calls < CALLS_MAX && cs_ranges_are_few(range->pool))
         return (struct cs_mark){range, range->number | CS_MARK_JOINS};
@@ -158,7 +151,7 @@ struct cs_mark cs_mark_before_at(struct cs_thread *thread, const CUstream *handl
 static struct cs_range *range_late(const struct cs_marked_call *call, cs_u64 number)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, call->stream);
-    if (!stream || captures(plain(call->handle, call->per_thread))) return NULL;
+    if (!stream || cs_stream_is_capturing(call->handle, call->per_thread)) return NULL;
     struct cs_range *range = range_for(stream, call->stream);
     if (!range) return NULL;
     range->begin_unseen = true;

@@ -165,10 +165,11 @@ static void ask_flags(struct cs_stream *stream, CUstream handle)
     stream->flags_asked = stream->flags;
 }
 
-static bool is_capturing(CUstream handle)
+bool cs_stream_is_capturing(CUstream handle, bool per_thread)
 {
+    CS_KEEP_ERRNO;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return cs_real.cuStreamIsCapturing(handle, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return cs_real.cuStreamIsCapturing(!handle && per_thread ? CU_STREAM_PER_THREAD : handle, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
@@ -181,7 +182,7 @@ static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
         atomic_fetch_sub(&cs_streams.refused, 1); /* counted when it was created, or never told of; not at each use */
         return 0;
     }
-    if (is_capturing(handle)) cs_store(&stream->unasked, true); /* CUDA would break the capture */
+    if (cs_stream_is_capturing(handle, false)) cs_store(&stream->unasked, true); /* CUDA would break the capture */
     else ask_flags(stream, handle);
     cs_real.cuStreamGetPriority(handle, &stream->priority);
     stream->priority_asked = stream->priority;

@@ -78,8 +78,12 @@ void cs_stream_destroyed(cs_ref stream, bool done, cs_u64 ticks);
 void cs_streams_end_with(cs_ref context);
 void cs_streams_end_with_thread(struct cs_thread *thread); /* its per-thread default streams */
 
-/* How many streams capture, as far as wrapped calls tell. */
-extern _Atomic int cs_streams_capturing;
+/* Whether some stream captures, as far as wrapped calls tell: then nothing is put into streams of ours, and nothing is waited for. */
+extern _Atomic int cs_streams_capturing; /* how many */
+static inline bool cs_streams_capture(void) { return cs_load(&cs_streams_capturing); }
+
+/* Whether the driver says so of this one, or says nothing, as it does of the legacy stream while another one captures that waits for it. Keeps errno. */
+bool cs_stream_is_capturing(CUstream handle, bool per_thread);
 
 /* Since when the stream captures (ticks), 0: it does not; and whether an answer of an end-capture call ended it. */
 cs_u64 cs_stream_captures(cs_ref stream);

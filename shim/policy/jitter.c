@@ -105,7 +105,7 @@ static void delay_stream(const struct cs_steer *steer, cs_u16 call, cs_ref ref, 
 {
     CS_KEEP_ERRNO;
     const bool is_legacy = steer->stream == CU_STREAM_LEGACY || (!steer->stream && !steer->per_thread);
-    if (cs_somebody_captures() || (!is_legacy && cs_sharing_captured(steer->stream ?: CU_STREAM_PER_THREAD))) return;
+    if (cs_streams_capture() || (!is_legacy && cs_stream_is_capturing(steer->stream, true))) return;
     void *packed = (void *)(uintptr_t)((cs_u64)ref << 32 | (cs_u64)call << US_BITS | us);
     if (steer->per_thread) cs_real.cuLaunchHostFunc_ptsz(steer->stream, on_stream, packed);
     else cs_real.cuLaunchHostFunc(steer->stream, on_stream, packed);

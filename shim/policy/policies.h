@@ -34,7 +34,6 @@ bool cs_priority_of_device(int *least, int *greatest); /* of the current context
 
 /* sharing.c: what becomes of a stream that has been made. */
 void cs_sharing_created(struct cs_creation *creation, struct cs_stream *stream);
-bool cs_sharing_captured(CUstream stream); /* the driver says so, or says nothing; not to be asked of the legacy stream */
 
 /* pool.c: a creation is given a stream that is there, or room for a new one; that one has been made, and *out may become another's; a destroy takes a share
  * back, with the answer to it, unless the stream is in no pool; how many share one on which a capture begins. */
@@ -56,8 +55,5 @@ cs_ref cs_creation_object(struct cs_creation *creation, CUstream stream, cs_u64 
 void cs_jitter_before(const struct cs_steer *steer, struct cs_thread *thread, const struct cs_steered *how);
 void cs_jitter_created(struct cs_stream *stream);
 cs_u32 cs_jitter_draw(const struct cs_jitter *jitter, cs_u32 who, cs_u32 n, bool on_stream); /* microseconds; 0: not delayed */
-
-/* Whether some stream captures, as far as wrapped calls tell: then nothing is put into streams and nothing is waited for. */
-bool cs_somebody_captures(void);
 
 #endif

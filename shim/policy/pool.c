@@ -13,6 +13,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
+#include "shim/base/saturate.h"
 #include "shim/calls/real.h"
 #include "shim/policy/policies.h"
 
@@ -101,7 +102,7 @@ static struct cs_stream_set *set_of(cs_ref owner, cs_u64 kind)
 static bool captures(const struct cs_stream *stream)
 {
     if (cs_load(&stream->capture_began)) return true;
-    return cs_somebody_captures() && cs_sharing_captured((CUstream)(uintptr_t)cs_load(&stream->key));
+    return cs_streams_capture() && cs_stream_is_capturing((CUstream)(uintptr_t)cs_load(&stream->key), false);
 }
 
 /* Of the streams that are there the one with the fewest shares, in turn where several have as few; NULL: all of them capture. */
@@ -145,7 +146,7 @@ static int given_priority(int priority)
 {
     int least, greatest;
     if (!cs_priority_of_device(&least, &greatest)) return priority;
-    return priority > least ? least : priority < greatest ? greatest : priority;
+    return cs_clamp(priority, greatest, least);
 }
 
 void cs_pool_create(struct cs_creation *c)

@@ -33,7 +33,7 @@ bool cs_priority_change(const struct cs_priority *rule, int asked, int least, in
 {
     if (rule->kind == CS_PRIORITY_CLAMP && rule->value > greatest) greatest = rule->value;
     int wanted = changed(rule, asked);
-    *given = wanted > least ? least : wanted < greatest ? greatest : wanted;
+    *given = cs_clamp(wanted, greatest, least);
     return *given == wanted || !rule->strict;
 }
 

@@ -62,7 +62,7 @@ static CUstream carrier_of(struct cs_thread *thread, cs_ref ref)
 {
     struct cs_context *context = cs_pool_get(&cs_contexts, ref);
     CUstream carrier = context ? (CUstream)(uintptr_t)cs_load_acq(&context->carrier) : NULL;
-    if (carrier || !context || cs_somebody_captures() || cs_context_current(thread) != ref) return carrier;
+    if (carrier || !context || cs_streams_capture() || cs_context_current(thread) != ref) return carrier;
     return carrier_new(thread, context);
 }
 
@@ -82,8 +82,8 @@ CUstream cs_serial_stream(struct cs_steer *steer, struct cs_thread *thread, CUst
 {
     struct cs_stream *stream = !cs_load(&used) || asks_of_stream(how->kind) ? NULL : living(handle);
     if (!stream) return handle;
-    const bool looks = cs_somebody_captures() && (stream->serial || how->kind == CS_KIND_EVENT);
-    steer->captures = looks && cs_sharing_captured(handle);
+    const bool looks = cs_streams_capture() && (stream->serial || how->kind == CS_KIND_EVENT);
+    steer->captures = looks && cs_stream_is_capturing(handle, false);
     CUstream carrier = stream->serial && !steer->captures ? carrier_of(thread, cs_load(&stream->context)) : NULL;
     if (!carrier) return handle;
     if (!cs_load(&stream->ordered) && !atomic_exchange(&stream->ordered, true)) join(handle, carrier); /* from before there was a carrier */
@@ -102,9 +102,9 @@ CUstream cs_serial_default(struct cs_steer *steer, struct cs_thread *thread, CUs
 {
     const bool is_own = handle == CU_STREAM_PER_THREAD || (!handle && how->of_sibling);
     if (!is_own || asks_of_stream(how->kind)) return handle;
-    if (cs_somebody_captures()) {
+    if (cs_streams_capture()) {
         CUstream carrier = carrier_of(thread, cs_context_current(thread));
-        steer->captures = cs_sharing_captured(CU_STREAM_PER_THREAD);
+        steer->captures = cs_stream_is_capturing(NULL, true);
         if (carrier && !steer->captures) enclose(steer, CU_STREAM_PER_THREAD, carrier);
         return handle;
     }
@@ -122,7 +122,7 @@ static bool captured(CUevent handle)
 
 CUstream cs_steer_wait(struct cs_steer *steer, CUstream stream, CUevent event)
 {
-    if (stream == steer->asked || steer->asked <= CU_STREAM_PER_THREAD || !cs_somebody_captures() || !captured(event)) return stream;
+    if (stream == steer->asked || steer->asked <= CU_STREAM_PER_THREAD || !cs_streams_capture() || !captured(event)) return stream;
     steer->own = steer->asked; /* it joins the capture, and the carrier must not; where it does not, what comes later still waits */
     steer->carrier = stream;
     return steer->stream = steer->asked;
@@ -136,7 +136,7 @@ CUstream cs_steer_leave(struct cs_steer *steer)
 
 void cs_serial_done(const struct cs_steer *steer)
 {
-    if (!cs_somebody_captures() || !cs_sharing_captured(steer->own)) join(steer->own, steer->carrier);
+    if (!cs_streams_capture() || !cs_stream_is_capturing(steer->own, false)) join(steer->own, steer->carrier);
 }
 
 void cs_steer_recorded(const struct cs_steer *steer, cs_ref ref)

@@ -3,16 +3,6 @@
  */
 #include "shim/policy/policies.h"
 
-#include "shim/base/keep.h"
-#include "shim/calls/real.h"
-
-bool cs_sharing_captured(CUstream stream)
-{
-    CS_KEEP_ERRNO;
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return cs_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 CUresult cs_sharing_create(struct cs_creation *c)
 {
     if (c->policy->sharing.kind == CS_SHARING_POOL) cs_pool_create(c);

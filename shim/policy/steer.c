@@ -79,7 +79,7 @@ CUresult cs_steer_done(struct cs_steer *steer, CUresult result)
 {
     steer->accepted = result == CUDA_SUCCESS;
     if (steer->carrier) cs_serial_done(steer);
-    return steer->waits && steer->accepted && !cs_somebody_captures() ? wait_for(steer) : result;
+    return steer->waits && steer->accepted && !cs_streams_capture() ? wait_for(steer) : result;
 }
 
 /* What a rule says of a default stream. The legacy one is everybody's: the rule is the thread's, and only its own calls are left out. */
@@ -167,5 +167,3 @@ cs_ref cs_creation_object(struct cs_creation *c, CUstream stream, cs_u64 ticks)
 bool cs_steer_destroys_share(CUstream stream, CUresult *answer) { return stream > CU_STREAM_PER_THREAD && cs_pool_destroys(stream, answer); }
 
 cs_u32 cs_steer_captures(CUstream stream) { return stream > CU_STREAM_PER_THREAD ? cs_pool_captures(stream) : 0; }
-
-bool cs_somebody_captures(void) { return cs_load(&cs_streams_capturing); }

@@ -42,9 +42,6 @@ static _Atomic pid_t loading;    /* the thread that opens plug-ins, which others
 enum { ASKED = -1 };
 static _Atomic pid_t unwanted;   /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 
-/* Of a process whose objects are kept. */
-static unsigned first_mode(unsigned steers) { return CS_MODE_WATCH | cs_mode_to_record() | (cs_window_begin() ? CS_MODE_RECORD : 0) | steers; }
-
 /* The parent's other threads are gone, wherever they were: all that they may have had in hand is made anew, and nothing was waited for before the fork,
  * since whoever holds a lock of ours may wait for one that a handler of the program's has taken. */
 static void after_fork_in_child(void)
@@ -67,10 +64,10 @@ static void after_fork_in_child(void)
     cs_ctl_after_fork_in_child();
     if (cs_load(&unwanted)) cs_store(&unwanted, getpid());
     /* CUDA does not live on in the child, and what the parent made is not the child's to tell of. */
-    unsigned mode = cs_load(&cs_mode);
+    const unsigned mode = cs_load(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return;
-    if (cs_contexts_init() && cs_streams_init() && cs_events_init()) cs_store(&cs_mode, first_mode(mode & CS_MODE_STEER));
-    else cs_store(&cs_mode, CS_MODE_PASS);
+    if (cs_contexts_init() && cs_streams_init() && cs_events_init()) cs_mode_begin(cs_window_begin(), mode & CS_MODE_STEER);
+    else cs_mode_end();
 }
 
 __attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
@@ -106,8 +103,8 @@ static void activate_locked(void)
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
         cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");
     if (watches && cs_activated && *cs_option_text(CS_OPTION_PLUGIN)) cs_store(&loading, ASKED);
-    cs_mode_steered(steers);
-    cs_store_rel(&cs_mode, watches ? first_mode(steers) : CS_MODE_PASS);
+    if (watches) cs_mode_begin(cs_window_begin(), steers);
+    else cs_mode_end();
     if (!*cs_option_text(CS_OPTION_PLUGIN)) cs_mode_hook_gone(); /* meanwhile */
 }
 
@@ -128,7 +125,7 @@ bool cs_activate_for_hooks(void)
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     if (!takes_turn(false)) return false;
-    if (atomic_exchange(&unwanted, 0) && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_store_rel(&cs_mode, first_mode(CS_MODE_HOOKS));
+    if (atomic_exchange(&unwanted, 0) && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_mode_begin(cs_window_begin(), CS_MODE_HOOKS);
     cs_store_rel(&activating, 0);
     return cs_load_acq(&cs_mode) & CS_MODE_WATCH;
 }
@@ -215,13 +212,13 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     if (!writes) {
         cs_gpu_finish(0); /* nobody reads what it would find */
         if (!cs_mode_ever_steered() || !cs_writer_failed()) {
-            cs_store(&cs_mode, CS_MODE_PASS);
+            cs_mode_end();
             return NULL;
         }
         cs_store(&cs_objects_alone, true);
     }
     if (mode & CS_MODE_RECORD && !cs_writer_file(2000)) {
-        atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
+        cs_mode_rest();
         cs_window_failed();
     }
     /* Before the first call makes a context. The writer has had it started, unless the aide was busy. */
@@ -242,7 +239,7 @@ void cs_process_ends(void)
     CS_KEEP_UNCANCELLED;
     cs_window_end();
     cs_gpu_finish(5000);
-    cs_store_rel(&cs_mode, CS_MODE_PASS);
+    cs_mode_end();
     cs_writer_finish(10000);
     cs_log_relay();
     cs_closing_say();

@@ -29,18 +29,24 @@ enum cs_mode {
     CS_MODE_RECORDING = CS_MODE_WATCH | CS_MODE_RECORD,
     CS_MODE_SHORT = CS_MODE_RECORDING | CS_MODE_COUNTER, /* the common case, and the short way of wrappers: recorded, and nothing else */
 };
-CS_HIDDEN extern _Atomic unsigned cs_mode;
+CS_HIDDEN extern _Atomic unsigned cs_mode; /* written by mode.c alone */
 
 static inline bool cs_mode_records(void) { return cs_load_acq(&cs_mode) & CS_MODE_RECORD; }
 
 /* Wrappers ask policies and hooks from now on, by bits of STEER: those of a policy (enum cs_reach), or HOOKS until the last hook has gone. The hook is in its table
  * before. False: nothing is kept of calls, as there is no driver yet or the process has begun to end. Any thread. */
 bool cs_mode_steer(unsigned bits);
-void cs_mode_steered(unsigned bits); /* what activation does of it: the mode is its own to set */
 unsigned cs_mode_of_policy(unsigned reach);
 bool cs_mode_ever_steered(void);
-void cs_mode_hook_gone(void);            /* perhaps the last */
-unsigned cs_mode_to_record(void);        /* the bits that recording takes besides, once the clock is known; they follow what changes from then on */
+void cs_mode_hook_gone(void); /* perhaps the last */
+
+/* Objects are kept from now on, by bits of STEER; once the clock is known. Nothing is any more. */
+void cs_mode_begin(bool records, unsigned steers);
+void cs_mode_end(void);
+
+/* Calls are recorded from now on, and no longer. False: it has ended. */
+bool cs_mode_record(void);
+void cs_mode_rest(void);
 void cs_mode_after_fork_in_child(void);
 
 /* Meets the driver: entry points, options, objects, clock. Starts no thread, opens no file. False while no driver is loaded. Any thread, any number

@@ -66,23 +66,13 @@ static const char *opened_by(void)
 
 /* --- opening and closing --- */
 
-/* Not once the process has begun to end. */
-static bool record_from_now_on(void)
-{
-    unsigned mode = cs_load(&cs_mode);
-    do
-        if (!(mode & CS_MODE_WATCH)) return false;
-    while (!atomic_compare_exchange_weak_explicit(&cs_mode, &mode, mode | CS_MODE_RECORD, memory_order_release, memory_order_relaxed));
-    return true;
-}
-
 /* By the writer, without the lock. A thread that is opening the window looks at `full` afterwards, and closes it again. Calls that are recorded meanwhile are
  * counted as not written. */
 static void close_for_good(void)
 {
     atomic_store(&full, true);
     cs_store(&why_not, FULL);
-    atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
+    cs_mode_rest();
     cs_gpu_step_back(CS_GPU_AWAY_WINDOW, NULL, 0);
 }
 
@@ -101,7 +91,7 @@ static const char *open_now(void)
     cs_windows_tell(CS_WINDOW_OPENED, now, opened_by());
     cs_store(&ever_open, true);
     cs_store(&why_not, NULL);
-    if (!record_from_now_on()) return ENDING;
+    if (!cs_mode_record()) return ENDING;
     if (atomic_load(&full)) close_for_good();
     cs_process_steps.window_opened(now);
     return atomic_load(&full) ? FULL : NULL;
@@ -110,7 +100,7 @@ static const char *open_now(void)
 static void close_now(const char *why)
 {
     cs_store(&why_not, why);
-    atomic_fetch_and(&cs_mode, ~(unsigned)CS_MODE_RECORD);
+    cs_mode_rest();
     cs_windows_tell(CS_WINDOW_CLOSED, cs_ticks(), why);
     cs_gpu_step_back(CS_GPU_AWAY_WINDOW, NULL, 0);
 }

@@ -2,7 +2,6 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
-#include "shim/calls/real.h"
 #include "shim/policy/steer.h"
 #include "shim/process/mode.h"
 #include "shim/trace/record.h"
@@ -28,18 +27,10 @@ bool cs_callbacks_init(void)
     return cs_pool_init(&callbacks, sizeof(struct cs_callback), 1 << 16);
 }
 
-static bool captures(CUstream stream, bool per_thread)
-{
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    if (!stream && per_thread) stream = CU_STREAM_PER_THREAD;
-    /* Where it can't be told (a capture elsewhere forbids touching the legacy stream) the driver refuses the call anyway. */
-    return cs_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 struct cs_callback *cs_callback_new(struct cs_thread *thread, CUstream stream, bool per_thread, void *function, void *data, cs_u16 call)
 {
     CS_KEEP_ERRNO;
-    if (!function || captures(stream, per_thread)) return NULL;
+    if (!function || cs_stream_is_capturing(stream, per_thread)) return NULL; /* where the driver says nothing it refuses the call anyway */
     struct cs_callback *callback = cs_pool_new(&callbacks);
     if (!callback) return NULL;
     callback->function = function;

@@ -24,6 +24,13 @@ def test_records_are_put_in_one_place(root):
     assert claiming == {"record.h", "record.c", "wrapped.h"}
 
 
+def test_the_mode_word_has_one_owner(root):
+    """Whoever wants it changed calls a function of process/mode.c; all others only read it."""
+    write = re.compile(r"(?:cs_store\w*|cs_add|atomic_(?!load)\w+)\(&cs_mode\b|\bcs_mode\s*(?:[-+|&^]?=(?!=))")
+    writing = {path.relative_to(root).as_posix() for path in (root / "shim").rglob("*.[ch]") if write.search(path.read_text(encoding="utf-8"))}
+    assert writing == {"shim/process/mode.c"}
+
+
 def test_the_gpu_side_has_two_owners(root, build):
     """What is known of the GPU side of a trace is one object, and what of it stands in the file another: no other file there keeps anything."""
     kept = {}

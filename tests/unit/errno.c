@@ -36,7 +36,7 @@ TEST(of_a_capture)
 {
     cs_real.cuStreamIsCapturing = captures_not;
     errno = EDOM;
-    CHECK(!cs_sharing_captured(stub_stream(1)));
+    CHECK(!cs_stream_is_capturing(stub_stream(1), false));
     CHECK_IS(errno, EDOM);
 }
 

@@ -145,7 +145,7 @@ TEST(what_counts_as_captured)
     for (size_t i = 0; i < CS_COUNT(answers); i++)
         for (int s = CU_STREAM_CAPTURE_STATUS_NONE; s <= CU_STREAM_CAPTURE_STATUS_INVALIDATED; s++) {
             answer = answers[i], status = (CUstreamCaptureStatus)s;
-            CHECK_IS(cs_sharing_captured(stub_stream(1)), i || s);
+            CHECK_IS(cs_stream_is_capturing(stub_stream(1), false), i || s);
         }
 }
 
