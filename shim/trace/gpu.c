@@ -50,8 +50,11 @@ static const struct cs_match_sink sink = {.outside = cs_windows_outside,
 static void process_begins(void)
 {
     struct cs_lane_shown *lanes = cs_gpu_shown.lanes;
+    struct cs_shape_shown *shapes = cs_gpu_shown.shapes;
     memset(&cs_gpu_shown, 0, sizeof cs_gpu_shown);
     cs_gpu_shown.lanes = lanes;
+    cs_gpu_shown.shapes = shapes;
+    cs_gpu_shapes_forget();
     cs_gpu_shown.loads = !cs_option_is(CS_OPTION_COUNTERS, "off");
     cs_gpu_shown.depths = cs_option_is(CS_OPTION_COUNTERS, "streams");
     cs_memory_forget(lanes, CS_MATCH_LANES * sizeof *lanes);
