@@ -83,6 +83,20 @@ def _end(event):
     return math.inf if event["dur"] is None else round(event["ts"] + event["dur"], 3)
 
 
+SHAPE = ("grid", "block", "registers per thread", "shared memory", "local memory per thread")
+
+
+def tell_shapes(events):
+    """A kernel says how it was launched where the one before of that name on its GPU was launched otherwise. Here each says it."""
+    last = {}
+    for event in events:
+        if event.get("cat") == "kernel" and event["ph"] == "X":
+            of = event["pid"], event["name"]
+            if "grid" in event["args"]:
+                last[of] = {key: event["args"][key] for key in SHAPE if key in event["args"]}
+            event["args"].update(last.get(of, {}))
+
+
 class Trace:
     """One trace. Events stay the dicts that the file has; times are in microseconds, as in the file.
 
@@ -98,6 +112,7 @@ class Trace:
         self.size = len(data)
         self.json = parse(data)
         self.events = self.json["traceEvents"]
+        tell_shapes(self.events)
         self.metadata = self.json.get("metadata", {})
         self.totals = self.json.get("totals", {})
         whole = "cut" in self.metadata or (self.totals.get("complete", True) and "ended" not in self.totals)

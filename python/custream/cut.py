@@ -8,6 +8,7 @@ import json
 import os
 
 HOST_CALLS = ("cuda_driver", "cuda_runtime", "cs_callback", "cs_policy")
+SHAPE = ("grid", "block", "registers per thread", "shared memory", "local memory per thread")
 WORK = {"kernel": "kernels", "gpu_memcpy": "copies", "gpu_memset": "memsets", "gpu_graph": "graphs", "gpu_range": "ranges", "overhead": "overhead"}
 
 
@@ -17,6 +18,7 @@ class Reader:
     def __init__(self):
         self.path = None
         self.rows, self.header, self.trailer, self.last = [], [], [], None
+        self.shapes = {}  # by GPU and name: how the last kernel was launched
 
     def forget(self, before):
         """Rows that no later stretch asks for."""
@@ -39,6 +41,16 @@ class Reader:
             self._take(file)
         return not any(b'"part":' in line for line in self.header)
 
+    def _whole(self, row):
+        """A kernel says how it was launched where the one before of that name on its GPU was launched otherwise. Rows may go: each is to say it."""
+        if row.get("cat") == "kernel":
+            said = {key: row["args"][key] for key in SHAPE if key in row["args"]}
+            if "grid" in said:
+                self.shapes[row["pid"], row["name"]] = said
+            else:
+                row["args"] |= self.shapes.get((row["pid"], row["name"]), {})
+        return row
+
     def _take(self, file):
         if self.rows and self.rows[-1] is self.last:
             self.rows.pop()  # it is read again: the comma behind it may be new
@@ -47,7 +59,7 @@ class Reader:
             if self.trailer or line.startswith(b"]"):
                 self.trailer.append(line)
             elif line.startswith(b'{"ph":'):
-                self.rows.append(json.loads(line.rstrip().rstrip(b",")))
+                self.rows.append(self._whole(json.loads(line.rstrip().rstrip(b","))))
                 self.last = self.rows[-1]
                 length = len(line)
                 self.offset += length
@@ -129,10 +141,10 @@ def spell(value):
 
 
 def spell_row(row):
-    """Times with three decimals, as they were."""
+    """Times with up to three decimals, as they were."""
     for key in ("ts", "dur"):
         if key in row:
-            row = {**row, key: f"@{row[key]:.3f}@"}
+            row = {**row, key: f"@{row[key]:.3f}".rstrip("0").rstrip(".") + "@"}
     return spell(row).replace('"@', "").replace('@"', "")
 
 

@@ -33,9 +33,11 @@ static inline unsigned cs_digits_of(cs_u64 n)
 static inline char *cs_put_uint(char *at, cs_u64 n)
 {
     char *end = at + cs_digits_of(n), *p = end;
-    for (; n >= 100; n /= 100) p -= 2, memcpy(p, cs_digits2 + n % 100 * 2, 2);
-    if (n >= 10) memcpy(p - 2, cs_digits2 + n * 2, 2);
-    else p[-1] = (char)('0' + n);
+    for (; n > UINT32_MAX; n /= 100) p -= 2, memcpy(p, cs_digits2 + n % 100 * 2, 2);
+    cs_u32 low = (cs_u32)n; /* whose division takes less time */
+    for (; low >= 100; low /= 100) p -= 2, memcpy(p, cs_digits2 + low % 100 * 2, 2);
+    if (low >= 10) memcpy(p - 2, cs_digits2 + low * 2, 2);
+    else p[-1] = (char)('0' + low);
     return end;
 }
 
@@ -45,15 +47,16 @@ static inline char *cs_put_int(char *at, cs_i64 n) /* at most 20 bytes */
     return cs_put_uint(at, n < 0 ? 0 - (cs_u64)n : (cs_u64)n);
 }
 
-/* Nanoseconds as microseconds with three decimals, "10.125"; at most 22 bytes. */
+/* Nanoseconds as microseconds, with as many decimals as it needs: "10.125", "2"; at most 22 bytes. */
 static inline char *cs_put_us(char *at, cs_u64 ns)
 {
     at = cs_put_uint(at, ns / 1000);
-    unsigned rest = (unsigned)(ns % 1000);
+    const unsigned rest = (unsigned)(ns % 1000);
+    if (!rest) return at;
     *at++ = '.';
     *at++ = (char)('0' + rest / 100);
     memcpy(at, cs_digits2 + rest % 100 * 2, 2);
-    return at + 2;
+    return at + 2 - (rest % 10 == 0) - (rest % 100 == 0);
 }
 
 char *cs_put_hex(char *at, cs_u64 n); /* "0x1f" with its quotes; at most 20 bytes */

@@ -97,7 +97,7 @@ void cs_held_calls(bool last)
 static bool is_waiting(const struct cs_held_work *held)
 {
     cs_u32 correlation = held->work.correlation;
-    if (!correlation || held->called || cs_op_is_outside(correlation)) return false;
+    if (!correlation || cs_op_is_known(correlation) || cs_op_is_outside(correlation)) return false;
     return !cs_is_over(&held->since, CS_FOR_CALL) || (!cs_is_over(&held->since, CS_FOR_EDGE) && cs_match.sink->outside(held->work.start));
 }
 
@@ -108,7 +108,7 @@ bool cs_held_is_outside(const struct cs_gpu_work *work, const struct cs_op *op)
 }
 
 /* Many pieces of work in a row, and the profiler told of none of their calls: something has switched its records of calls off. */
-static void heal(bool has_call)
+void cs_held_heal(bool has_call)
 {
     enum { MANY = 8 };
     state->without_call = has_call ? 0 : state->without_call + 1;
@@ -119,78 +119,99 @@ static void heal(bool has_call)
 
 /* Work that waits for its call holds up what came after it on its stream (or on one with the same hash): lanes are filled in the order of time. */
 static cs_u64 *hold_of(const struct cs_gpu_work *work) { return &state->from[(work->stream * 31 + work->context * 7 + work->device) % CS_COUNT(state->from)]; }
+static bool is_held_up(const struct cs_gpu_work *work) { return cs_work_has_times(work) && work->start >= *hold_of(work); }
 
 /* --- in order --- */
 
-static cs_u32 *order(bool room) { return table->order + (state->in_second != room ? CS_HELD_WORKS : 0); }
+/* Works are large and there are many: what their order needs of them stands beside their places, so that each is looked at once. */
+static struct cs_held_place *order(bool room) { return table->order + (state->in_second != room ? CS_HELD_WORKS : 0); }
 
-static bool starts_after(cs_u32 a, cs_u32 b)
+static bool starts_after(const struct cs_held_place *a, const struct cs_held_place *b)
 {
-    const struct cs_gpu_work *x = &table->works[a].work, *y = &table->works[b].work;
-    return x->start > y->start || (x->start == y->start && x->end < y->end);
+    return a->start > b->start || (a->start == b->start && table->works[a->at].work.end < table->works[b->at].work.end);
 }
 
 /* Bottom-up, stable, without allocation. */
 static void merge_sort(size_t n)
 {
     for (size_t width = 1; width < n; width *= 2, state->in_second = !state->in_second) {
-        const cs_u32 *from = order(false);
-        cs_u32 *into = order(true);
+        const struct cs_held_place *from = order(false);
+        struct cs_held_place *into = order(true);
         for (size_t low = 0; low < n; low += 2 * width) {
             size_t a = low, middle = low + width < n ? low + width : n, b = middle, high = low + 2 * width < n ? low + 2 * width : n, to = low;
-            while (a < middle || b < high) into[to++] = a < middle && (b == high || !starts_after(from[a], from[b])) ? from[a++] : from[b++];
+            while (a < middle || b < high) into[to++] = a < middle && (b == high || !starts_after(&from[a], &from[b])) ? from[a++] : from[b++];
         }
     }
 }
 
 /* What came is in order, or nearly: each passes the few that ran beside it, as long as there are steps left for all. */
-static void put_in_order(cs_u32 *at, size_t to, cs_u32 held, size_t *steps)
+static void put_in_order(struct cs_held_place *at, size_t to, struct cs_held_place place, size_t *steps)
 {
-    for (; to && *steps && starts_after(at[to - 1], held); to--, --*steps) at[to] = at[to - 1];
-    at[to] = held;
+    for (; to && *steps && starts_after(&at[to - 1], &place); to--, --*steps) at[to] = at[to - 1];
+    at[to] = place;
 }
 
-static bool is_held_up(const struct cs_gpu_work *work) { return cs_work_has_times(work) && work->start >= *hold_of(work); }
-
-/* Which have their calls, and which wait for them, is found out once a round. */
-static bool find_waiting(void)
+static void leave(cs_u32 i)
 {
-    bool some = false;
-    memset(state->from, 0xff, sizeof state->from);
+    table->left[i / 64] |= (cs_u64)1 << i % 64;
+    state->left_some = true;
+}
+
+/* All, or those that do not wait for their calls. The others are noted, and from where on they hold others up. */
+static size_t choose_called(bool all, size_t *steps)
+{
+    struct cs_held_place *into = order(false);
+    size_t ready = 0;
+    if (!all) memset(state->from, 0xff, sizeof state->from);
     for (cs_u32 i = 0; i < state->work_count; i++) {
-        struct cs_held_work *held = &table->works[i];
-        held->called = cs_op_of(held->work.correlation) != NULL;
-        held->waits = is_waiting(held);
-        if (!held->waits) continue;
-        some = true;
+        const struct cs_held_work *held = &table->works[i];
+        if (all || !is_waiting(held)) {
+            put_in_order(into, ready++, (struct cs_held_place){held->work.start, i}, steps);
+            continue;
+        }
+        leave(i);
         if (cs_work_has_times(&held->work) && held->work.start < *hold_of(&held->work)) *hold_of(&held->work) = held->work.start;
     }
-    return some;
+    return ready;
+}
+
+/* Of those chosen, the ones that nothing holds up. */
+static size_t choose_free(size_t chosen)
+{
+    struct cs_held_place *at = order(false);
+    size_t ready = 0;
+    for (size_t i = 0; i < chosen; i++) {
+        if (is_held_up(&table->works[at[i].at].work)) leave(at[i].at);
+        else at[ready++] = at[i];
+    }
+    return ready;
 }
 
 size_t cs_held_choose(bool all)
 {
     enum { STEPS_EACH = 8 };
-    size_t ready = 0, steps = STEPS_EACH * (size_t)state->work_count;
-    cs_u32 *into = order(false);
-    const bool some_wait = !all && find_waiting();
-    for (cs_u32 i = 0; i < state->work_count; i++) {
-        const struct cs_held_work *held = &table->works[i];
-        const struct cs_gpu_work *work = &held->work;
-        if (some_wait && (held->waits || is_held_up(work))) continue;
-        if (!all && work->correlation && cs_work_has_times(work) && (held->called || !cs_held_is_outside(work, NULL))) heal(held->called);
-        put_in_order(into, ready++, i, &steps);
-    }
+    size_t steps = STEPS_EACH * (size_t)state->work_count;
+    size_t ready = choose_called(all, &steps);
     if (!steps) merge_sort(ready);
-    return ready;
+    return state->left_some ? choose_free(ready) : ready;
 }
 
-struct cs_held_work *cs_held_nth(size_t i) { return &table->works[order(false)[i]]; }
+/* The one after it is fetched meanwhile. */
+struct cs_held_work *cs_held_nth(size_t i)
+{
+    enum { AHEAD = 6 };
+    const struct cs_held_place *place = &order(false)[i];
+    if (i + AHEAD < state->work_count) __builtin_prefetch(&table->works[place[AHEAD].at]), __builtin_prefetch((char *)&table->works[place[AHEAD].at] + 64);
+    return &table->works[place->at];
+}
 
-void cs_held_forget_given(size_t given)
+void cs_held_forget_given(void)
 {
     cs_u32 kept = 0;
-    for (cs_u32 i = 0; i < state->work_count && given < state->work_count; i++)
-        if (table->works[i].work.kind != CS_GPU_KINDS) table->works[kept++] = table->works[i];
+    for (cs_u32 word = 0; state->left_some && word <= (state->work_count - 1) / 64; word++) {
+        cs_u64 bits = table->left[word];
+        for (table->left[word] = 0; bits; bits &= bits - 1) table->works[kept++] = table->works[word * 64 + (cs_u32)__builtin_ctzll(bits)];
+    }
+    state->left_some = false;
     state->work_count = kept;
 }

@@ -15,6 +15,7 @@ struct cs_match cs_match;
     T(works, CS_HELD_WORKS)                                                                                                                          \
     T(calls, CS_HELD_CALLS)                                                                                                                          \
     T(order, 2 * CS_HELD_WORKS)                                                                                                                      \
+    T(left, CS_HELD_WORKS / 64)                                                                                                                      \
     T(ops, CS_OPS)                                                                                                                                   \
     T(correlated, CS_CORRELATIONS)                                                                                                                   \
     T(threads, CS_OP_THREADS)                                                                                                                        \
@@ -134,17 +135,18 @@ static void give_work(const struct cs_gpu_work *work, struct cs_op *op)
     cs_count_load(work, found.pid, found.start_ns, found.end_ns);
 }
 
-static void give(struct cs_held_work *held)
+/* `all`: those too whose calls may yet come. */
+static void give(const struct cs_gpu_work *work, bool all)
 {
-    const struct cs_gpu_work *work = &held->work;
     struct cs_op *op = cs_op_of_work(work);
-    if (cs_held_is_outside(work, op)) {}
+    const bool outside = cs_held_is_outside(work, op);
+    if (!all && !outside && work->correlation && cs_work_has_times(work)) cs_held_heal(op);
+    if (outside) {}
     else if (cs_work_has_times(work)) give_work(work, op);
     else {
         cs_match.sink->without_times();
         if (op) cs_queue_came(op);
     }
-    held->work.kind = CS_GPU_KINDS; /* given */
 }
 
 /* Whether work is under way whose times have not come. */
@@ -160,8 +162,8 @@ static void round_once(bool all, bool waits, bool last)
 {
     cs_held_calls(false);
     const size_t ready = cs_held_choose(all);
-    for (size_t i = 0; i < ready; i++) give(cs_held_nth(i));
-    cs_held_forget_given(ready);
+    for (size_t i = 0; i < ready; i++) give(&cs_held_nth(i)->work, all);
+    cs_held_forget_given();
     if (waits) cs_waits_settle(last);
     cs_count_settle(last);
     cs_gpu_expect(is_expected());

@@ -108,11 +108,21 @@ void cs_op_marked(struct cs_op *op, cs_u64 mark)
     correlate((cs_u32)mark, op->id, false);
 }
 
-struct cs_op *cs_op_of(cs_u32 correlation)
+/* The op's id, of which the table has the low half; 0: none. */
+static cs_u64 id_of(cs_u32 correlation)
 {
     const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
-    if (!correlation || c->correlation != correlation || c->outside) return NULL;
-    return cs_op_get(state->newest - (cs_u32)((cs_u32)state->newest - c->op));
+    if (!correlation || c->correlation != correlation || c->outside) return 0;
+    return state->newest - (cs_u32)((cs_u32)state->newest - c->op);
+}
+
+struct cs_op *cs_op_of(cs_u32 correlation) { return cs_op_get(id_of(correlation)); }
+
+/* Each of the last CS_OPS ids is kept. */
+bool cs_op_is_known(cs_u32 correlation)
+{
+    const cs_u64 id = id_of(correlation);
+    return id > CS_OP_BEFORE_FIRST && state->newest - id < CS_OPS;
 }
 
 /* Whether the profiler's number of its stream is known and another than that of the work. */

@@ -43,6 +43,7 @@ struct cs_op *cs_op_get(cs_u64 id);
 enum cs_op_found { CS_OP_FOUND, CS_OP_LATER, CS_OP_NONE };
 enum cs_op_found cs_op_called(const struct cs_gpu_call *call);
 struct cs_op *cs_op_of(cs_u32 correlation);
+bool cs_op_is_known(cs_u32 correlation); /* the same, without a look at the op */
 
 /* The op of a piece of work. Where threads have the same key and called at the same time, the work's stream tells them apart, and from here on its number
  * leads to the right one. */

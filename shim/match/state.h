@@ -15,7 +15,10 @@ enum { CS_HELD_WORKS = 8 * CS_GPU_AT_ONCE, CS_HELD_CALLS = 8 * CS_GPU_AT_ONCE };
 struct cs_held_work {
     struct cs_gpu_work work;
     struct cs_since since;
-    bool called, waits; /* as of this round: its call is known; it waits for that */
+};
+struct cs_held_place {
+    cs_u64 start; /* ticks */
+    cs_u32 at;    /* among the works */
 };
 struct cs_held_call {
     struct cs_gpu_call call;
@@ -24,6 +27,7 @@ struct cs_held_call {
 struct cs_held {
     cs_u32 work_count, call_count;
     bool in_second;         /* the order is in the second half of its table */
+    bool left_some;         /* of this round */
     bool behind;            /* the backend has more than there was room for */
     struct cs_since filled; /* since when; 0 flushes and ns: there is room */
     cs_u64 now_ns;          /* about now, for all of one buffer; 0: it has not been asked */
@@ -164,7 +168,8 @@ extern struct cs_match {
     struct cs_match_tables { /* made before the trace begins; stay */
         struct cs_held_work *works;
         struct cs_held_call *calls;
-        cs_u32 *order; /* of works to give; and room for sorting them */
+        struct cs_held_place *order; /* of works to give; and room for sorting them */
+        cs_u64 *left;                /* a bit for each that is not given in this round */
         struct cs_op *ops;
         struct cs_correlated *correlated;
         struct cs_op_thread *threads;
@@ -203,7 +208,8 @@ void cs_held_collect(void);
 void cs_held_calls(bool last);            /* finds their ops; `last`: no op comes any more */
 size_t cs_held_choose(bool all);          /* puts the works to give away now in order; how many they are */
 struct cs_held_work *cs_held_nth(size_t i);
-void cs_held_forget_given(size_t given);  /* so many, those whose kind is CS_GPU_KINDS */
+void cs_held_forget_given(void);
+void cs_held_heal(bool has_call);         /* a piece of work was given, and the profiler has told of its call, or not */
 bool cs_held_is_outside(const struct cs_gpu_work *work, const struct cs_op *op); /* enqueued while nothing was recorded */
 bool cs_work_has_times(const struct cs_gpu_work *work);
 

@@ -126,6 +126,7 @@ bool cs_demangle(const char *mangled, char *full, size_t full_size, char *brief,
 static struct kept {
     const char *full, *brief;
     cs_u32 full_length, brief_length;
+    cs_u64 key; /* of the full text */
 } *names;
 enum { NAMES = 1 << 16 };
 CS_TABLE(TRACE, names, NAMES);
@@ -154,14 +155,21 @@ const char *cs_kernel_text(cs_name name, bool brief)
     return text[brief];
 }
 
+static cs_u64 key_of(const char *text, cs_u32 length)
+{
+    cs_u64 key = 0xcbf29ce484222325;
+    for (cs_u32 i = 0; i < length; i++) key = (key ^ (unsigned char)text[i]) * 0x100000001b3;
+    return key;
+}
+
 static const struct kept *kept_name(cs_name name)
 {
-    static const struct kept none = {"\"\"", "\"\"", 2, 2}, unkept = {"\"kernel\"", "\"kernel\"", 8, 8}; /* there was no memory for it */
+    static const struct kept none = {.full = "\"\"", .brief = "\"\"", 2, 2}, unkept = {.full = "\"kernel\"", .brief = "\"kernel\"", 8, 8}; /* there was no memory for it */
     static char full[CS_KERNEL_TEXT], brief[CS_KERNEL_TEXT];
     struct kept *kept = &names[name < NAMES ? name : 0];
     if (kept->brief) return kept;
     cs_demangle(cs_name_text(name < NAMES ? name : 0), full, sizeof full, brief, sizeof brief);
-    if (!kept->full) kept->full = keep(full, &kept->full_length);
+    if (!kept->full && (kept->full = keep(full, &kept->full_length))) kept->key = key_of(kept->full, kept->full_length);
     if (kept->full) kept->brief = keep(brief, &kept->brief_length);
     return kept->brief ? kept : name ? &unkept : &none;
 }
@@ -170,6 +178,12 @@ char *cs_put_kernel(char *at, cs_name name)
 {
     const struct kept *kept = kept_name(name);
     return cs_put(at, kept->full, kept->full_length);
+}
+
+cs_u64 cs_kernel_key(cs_name name)
+{
+    const struct kept *kept = name ? kept_name(name) : NULL;
+    return kept && kept->key ? kept->key : key_of("\"kernel\"", 8);
 }
 
 char *cs_put_kernel_brief(char *at, cs_name name)

@@ -24,6 +24,9 @@ bool cs_demangle(const char *mangled, char *full, size_t full_size, char *brief,
 char *cs_put_kernel(char *at, cs_name name);
 char *cs_put_kernel_brief(char *at, cs_name name);
 
+/* A number of the text that the first of these puts, as good as the text itself: two symbols may have one text. Of 0, that of "kernel". */
+cs_u64 cs_kernel_key(cs_name name);
+
 /* The same without quotes, made anew each time; it stays until the next call for the same form. */
 const char *cs_kernel_text(cs_name name, bool brief);
 

@@ -51,8 +51,11 @@ static const struct cs_match_sink sink = {.outside = cs_windows_outside,
 static void process_begins(void)
 {
     struct cs_lane_shown *lanes = cs_gpu_shown.lanes;
+    struct cs_shape_shown *shapes = cs_gpu_shown.shapes;
     memset(&cs_gpu_shown, 0, sizeof cs_gpu_shown);
     cs_gpu_shown.lanes = lanes;
+    cs_gpu_shown.shapes = shapes;
+    cs_gpu_shapes_forget();
     const bool all = !cs_gpu_samples(); /* of a sample counters would tell next to nothing, as if that were all */
     cs_gpu_shown.loads = all && !cs_option_is(CS_OPTION_COUNTERS, "off");
     cs_gpu_shown.depths = all && cs_option_is(CS_OPTION_COUNTERS, "streams");

@@ -1,6 +1,6 @@
 /*
- * Counters in the file: of each GPU how much of the time it was at work, how many kernels ran at once, how many bytes were being copied each way; and if asked
- * for, of each stream how many calls wait for their work to end.
+ * Counters in the file: of each GPU how much of the time it was at work, how many kernels ran at once at most, how many bytes were being copied each way; and
+ * if asked for, of each stream how many calls wait for their work to end.
  */
 #include <stdio.h>
 
@@ -9,19 +9,11 @@
 #include "shim/trace/lanes.h"
 #include "shim/out/output.h"
 
-enum { STEP_NS = 50000, SHARE_NS = 200000 };
+enum { STEP_NS = 50000, STRETCH_NS = 200000 };
 
 static void row_put(struct cs_lane at, const char *name, const char *unit, cs_u64 ns, cs_u64 value)
 {
     if (!cs_output_full()) cs_commit(cs_args_end(cs_value_uint(cs_arg_named(cs_counter(cs_draft(), cs_title(name), at, ns), unit), value)));
-}
-
-static void put(struct cs_counter_shown *c, const char *name, const char *unit, struct cs_lane at)
-{
-    if (c->value == c->shown) return;
-    row_put(at, name, unit, c->changed_ns, c->value);
-    c->shown = c->value;
-    c->shown_ns = c->changed_ns;
 }
 
 /* --- depth of a stream --- */
@@ -29,8 +21,11 @@ static void put(struct cs_counter_shown *c, const char *name, const char *unit, 
 static void depth_put(const struct cs_match_lane *lane, struct cs_counter_shown *c)
 {
     char name[48];
+    if (c->value == c->shown) return;
     snprintf(name, sizeof name, "stream %u depth", lane->tid);
-    put(c, name, "n", cs_lane_at(lane->device, cs_gpu_counter_tid(lane->device)));
+    row_put(cs_lane_at(lane->device, cs_gpu_counter_tid(lane->device)), name, "n", c->changed_ns, c->value);
+    c->shown = c->value;
+    c->shown_ns = c->changed_ns;
 }
 
 void cs_gpu_depth_write(const struct cs_match_lane *lane, cs_u64 ns)
@@ -61,54 +56,71 @@ cs_u32 cs_gpu_counter_tid(cs_u32 device)
     return tid;
 }
 
-static struct cs_lane counters_of(cs_u32 device) { return cs_lane_at(device, cs_gpu_counter_tid(device)); }
-
-static void step(struct cs_counter_shown *c, const char *name, const char *unit, cs_u32 device, cs_u64 ns, cs_u64 value)
+static void value_put(cs_u32 device, const char *name, const char *unit, cs_u64 ns, cs_u64 value)
 {
-    if (value == c->value) return;
-    if (ns - c->shown_ns >= STEP_NS && c->value != c->shown) put(c, name, unit, counters_of(device));
-    c->value = value;
-    c->changed_ns = ns;
-    if (ns - c->shown_ns >= STEP_NS && c->value != c->shown) put(c, name, unit, counters_of(device));
+    row_put(cs_lane_at(device, cs_gpu_counter_tid(device)), name, unit, ns, value);
 }
 
-/* Stretches that are over by `ns`. In a row of equal ones the first alone is written. */
-static void share_until(struct cs_share_shown *share, cs_u32 device, cs_u64 ns)
+/* Whether the next stretch may be another: the value at the end is not the one shown. */
+static bool peak_put(struct cs_peak_shown *p, cs_u32 device, const char *name, const char *unit, cs_u64 ns)
 {
-    while (share->from_ns && ns >= share->from_ns + SHARE_NS) {
-        const cs_u64 end = share->from_ns + SHARE_NS;
-        if (share->busy) share->busy_ns += end - share->since_ns;
-        const cs_u32 percent = (cs_u32)((share->busy_ns * 100 + SHARE_NS / 2) / SHARE_NS);
-        if (percent != share->shown) row_put(counters_of(device), "busy", "%", share->from_ns, share->shown = percent);
-        const bool whole = percent == (share->busy ? 100 : 0); /* and so are the next ones */
-        share->from_ns = whole ? ns - ns % SHARE_NS : end;
-        share->since_ns = share->from_ns;
-        share->busy_ns = 0;
-    }
-    if (share->busy) share->busy_ns += ns - share->since_ns;
-    share->since_ns = ns;
+    if (p->peak != p->shown) value_put(device, name, unit, ns, p->shown = p->peak);
+    p->peak = p->value;
+    return p->value != p->shown;
 }
 
 static const char *const ways[CS_LOAD_WAYS] = {NULL, "HtoD", "DtoH", "DtoD", "PtoP"};
+
+/* The present stretch is over. Whether the next one may be another. */
+static bool stretch_put(struct cs_gpu_device_shown *shown, cs_u32 device)
+{
+    struct cs_stretch_shown *s = &shown->stretch;
+    const cs_u32 percent = (cs_u32)((s->busy_ns * 100 + STRETCH_NS / 2) / STRETCH_NS);
+    bool changes = percent != (s->busy ? 100 : 0);
+    if (percent != s->shown) value_put(device, "busy", "%", s->from_ns, s->shown = percent);
+    changes |= peak_put(&shown->kernels, device, "kernels", "at once", s->from_ns);
+    for (int way = 1; way < CS_LOAD_WAYS; way++) changes |= peak_put(&shown->bytes[way], device, "bytes in flight", ways[way], s->from_ns);
+    return changes;
+}
+
+/* In a row of equal stretches the first alone is written. */
+static void stretches_until(struct cs_gpu_device_shown *shown, cs_u32 device, cs_u64 ns)
+{
+    struct cs_stretch_shown *s = &shown->stretch;
+    if (ns < s->since_ns) ns = s->since_ns; /* it came late */
+    while (ns >= s->from_ns + STRETCH_NS) {
+        const cs_u64 end = s->from_ns + STRETCH_NS;
+        if (s->busy) s->busy_ns += end - s->since_ns;
+        s->from_ns = stretch_put(shown, device) ? end : ns - ns % STRETCH_NS;
+        s->since_ns = s->from_ns;
+        s->busy_ns = 0;
+    }
+    if (s->busy) s->busy_ns += ns - s->since_ns;
+    s->since_ns = ns;
+}
+
+static void step(struct cs_peak_shown *p, cs_u64 value)
+{
+    p->value = value;
+    if (value > p->peak) p->peak = value;
+}
 
 void cs_gpu_load_write(cs_u32 device, cs_u64 ns, const struct cs_load *load)
 {
     struct cs_gpu_device_shown *shown = &cs_gpu_shown.devices[device];
     if (!cs_gpu_shown.loads) return;
-    if (!shown->share.from_ns) shown->share.from_ns = ns - ns % SHARE_NS, shown->share.since_ns = ns;
-    if (shown->share.busy != (load->works != 0)) share_until(&shown->share, device, ns), shown->share.busy = load->works != 0;
-    step(&shown->kernels, "kernels", "at once", device, ns, load->kernels);
-    for (int way = 1; way < CS_LOAD_WAYS; way++) step(&shown->bytes[way], "bytes in flight", ways[way], device, ns, (cs_u64)load->bytes[way]);
+    if (!shown->stretch.from_ns) shown->stretch.from_ns = ns - ns % STRETCH_NS, shown->stretch.since_ns = ns;
+    stretches_until(shown, device, ns);
+    shown->stretch.busy = load->works != 0;
+    step(&shown->kernels, load->kernels);
+    for (int way = 1; way < CS_LOAD_WAYS; way++) step(&shown->bytes[way], (cs_u64)load->bytes[way]);
 }
 
 void cs_gpu_counters_end(void)
 {
     for (cs_u32 d = 0; d < CS_GPU_PIDS; d++) {
         struct cs_gpu_device_shown *shown = &cs_gpu_shown.devices[d];
-        if (!shown->share.from_ns) continue;
-        share_until(&shown->share, d, shown->share.since_ns + 2 * SHARE_NS);
-        put(&shown->kernels, "kernels", "at once", counters_of(d));
-        for (int way = 1; way < CS_LOAD_WAYS; way++) put(&shown->bytes[way], "bytes in flight", ways[way], counters_of(d));
+        if (shown->stretch.from_ns) stretches_until(shown, d, shown->stretch.since_ns + 2 * STRETCH_NS);
     }
     for (cs_u32 i = 1; i <= cs_match_lanes_high(); i++) {
         const struct cs_match_lane *lane = cs_match_lane_get(i);

@@ -10,16 +10,21 @@
 #include "shim/trace/event.h"
 #include "shim/trace/gpu.h"
 
-/* A counter: a step is written at most every 50 us; the value before it is repeated at its own time, so that no line is drawn where nothing was. */
+/* The depth of a stream: a step is written at most every 50 us; the value before it is repeated at its own time, so that no line is drawn where nothing was. */
 struct cs_counter_shown {
     cs_u64 value, shown;
     cs_u64 changed_ns, shown_ns;
 };
 
-/* The share of each stretch of time in which a GPU was at work: known when the stretch is over. */
-struct cs_share_shown {
-    cs_u64 from_ns, busy_ns; /* of the present stretch; 0: none has begun */
-    cs_u64 since_ns;         /* up to when busy_ns is known */
+/* Counters of a GPU have one value for each stretch of 200 us, no finer than a screen shows: known when the stretch is over. */
+struct cs_peak_shown {
+    cs_u64 value; /* now */
+    cs_u64 peak;  /* the most in the present stretch */
+    cs_u64 shown;
+};
+struct cs_stretch_shown {
+    cs_u64 from_ns;          /* where it begins; 0: none has begun */
+    cs_u64 busy_ns, since_ns; /* of it the GPU was at work so long, as is known up to then */
     cs_u32 shown;            /* percent */
     bool busy;               /* since then */
 };
@@ -38,8 +43,17 @@ struct cs_lane_shown {
     struct cs_counter_shown depth;
 };
 
+/* How a kernel of that name was launched on that GPU, as its last slice says. */
+struct cs_shape_shown {
+    cs_u64 key; /* of the name; 0: none */
+    cs_u32 device, file;
+    cs_u32 grid[3], block[3], registers, shared, local;
+    cs_u32 unused; /* 0: rows are compared byte by byte */
+};
+
 extern struct cs_gpu_shown {
-    struct cs_lane_shown *lanes; /* a table, made before the trace begins; stays */
+    struct cs_lane_shown *lanes; /* tables, made before the trace begins; stay */
+    struct cs_shape_shown *shapes;
 
     bool loads, depths;       /* whether counters of GPUs, and of streams, are wanted */
     cs_u64 releases;          /* arrows of that kind */
@@ -48,8 +62,8 @@ extern struct cs_gpu_shown {
     struct cs_gpu_device_shown {
         bool counters;               /* the lane of its counters is announced */
         struct cs_rows waits, peers; /* for all that it does; copies that others do to it or from it */
-        struct cs_counter_shown kernels, bytes[CS_LOAD_WAYS];
-        struct cs_share_shown share;
+        struct cs_peak_shown kernels, bytes[CS_LOAD_WAYS];
+        struct cs_stretch_shown stretch;
     } devices[CS_GPU_PIDS];
     struct cs_rows overhead;
     struct cs_rows gaps[CS_GPU_PARTS]; /* one level each */
@@ -63,6 +77,10 @@ struct cs_lane_shown *cs_gpu_lane_shown(const struct cs_match_lane *lane);
 /* gpu_work.c: one slice of work; false where it is not in the file. */
 bool cs_gpu_work_write(struct cs_match_found *found);
 struct cs_title cs_gpu_title(const struct cs_gpu_work *work, char text[128]); /* the text may be in there */
+
+/* gpu_shape.c: whether the slice before of that name on that GPU says how the kernel was launched. From here on this one does. */
+bool cs_gpu_shape_shown(const struct cs_gpu_work *work, cs_u32 device);
+void cs_gpu_shapes_forget(void); /* of another process */
 
 /* gpu_peer.c: a copy between devices, which stands on a stream of its own device, as the other device sees it. */
 void cs_gpu_peer_write(const struct cs_match_found *found);

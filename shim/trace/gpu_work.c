@@ -51,8 +51,9 @@ static struct cs_draft arg_bandwidth(struct cs_draft e, const struct cs_gpu_work
     return cs_arg_us(e, "memory bandwidth (GB/s)", bytes * 1000 / ns); /* bytes a ns, three decimals */
 }
 
-static struct cs_draft kernel_args(struct cs_draft e, const struct cs_gpu_work *w)
+static struct cs_draft kernel_args(struct cs_draft e, const struct cs_gpu_work *w, cs_u32 device)
 {
+    if (cs_gpu_shape_shown(w, device)) return e;
     e = cs_arg_uints(e, "grid", w->kernel.grid, 3);
     e = cs_arg_uints(e, "block", w->kernel.block, 3);
     if (w->by_events) return e;
@@ -71,10 +72,10 @@ static struct cs_draft copy_args(struct cs_draft e, const struct cs_gpu_work *w,
     return cs_arg_uint(e, "toDevice", w->copy.to_device);
 }
 
-static struct cs_draft kind_args(struct cs_draft e, const struct cs_gpu_work *w, cs_u64 ns)
+static struct cs_draft kind_args(struct cs_draft e, const struct cs_gpu_work *w, cs_u32 device, cs_u64 ns)
 {
     switch (w->kind) {
-    case CS_GPU_KERNEL: return kernel_args(e, w);
+    case CS_GPU_KERNEL: return kernel_args(e, w, device);
     case CS_GPU_COPY: return copy_args(e, w, ns);
     case CS_GPU_SET:
         e = cs_arg_uint(e, "bytes", w->set.bytes);
@@ -87,12 +88,12 @@ static struct cs_draft kind_args(struct cs_draft e, const struct cs_gpu_work *w,
 
 /* --- one slice --- */
 
-/* Its call has made none before: of a graph's further nodes the launch says nothing. */
+/* What it waited for on another lane, or nobody knows where. That it began soon after its call, or behind the work before it on its stream, its lane shows. Of a
+ * graph's further nodes the launch says nothing. */
 static struct cs_draft hold_args(struct cs_draft e, const struct cs_match_found *found, const struct cs_hold *hold)
 {
-    static const char *const whys[] = {[CS_HOLD_LAUNCH] = "launch", [CS_HOLD_STREAM] = "its stream", [CS_HOLD_EVENT] = "event",
-                                       [CS_HOLD_DEFAULT] = "default stream", [CS_HOLD_UNKNOWN] = "not known"};
-    if (!hold->ns || found->work->by_events) return e;
+    static const char *const whys[] = {[CS_HOLD_EVENT] = "event", [CS_HOLD_DEFAULT] = "default stream", [CS_HOLD_UNKNOWN] = "not known"};
+    if (!hold->ns || !whys[hold->why] || found->work->by_events) return e;
     e = cs_arg_word(cs_arg_us(e, "waited_us", hold->ns), "waited for", whys[hold->why]);
     return hold->stream ? cs_arg_uint(e, "waited for stream", hold->stream) : e;
 }
@@ -116,7 +117,7 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     if (found->op) e = cs_arg_uint(e, "correlation", found->op->id);
     e = context_arg(e, cs_gpu_lane_shown(lane), w->context);
     if (lane->priority) e = cs_arg_int(e, "priority", lane->priority);
-    e = kind_args(e, w, found->end_ns - found->start_ns);
+    e = kind_args(e, w, found->pid, found->end_ns - found->start_ns);
     e = hold_args(e, found, hold);
     if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
     if (w->graph) e = cs_arg_uint(e, "graph", w->graph);

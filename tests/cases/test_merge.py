@@ -14,7 +14,7 @@ import pytest
 from tests.cases.conftest import app_environment
 from tests.handmade import COMMAND, GOOD, HEADER, HOST, TRAILER, custream, render, slice_, trailer_of
 from tests.perfetto import assert_clean
-from tests.trace import check_file
+from tests.trace import check_file, tell_shapes
 
 NAMES = ("process_name", "process_labels", "process_sort_index")
 ID_KEYS = ("id", "bind_id")
@@ -67,6 +67,7 @@ def arrows(events):
 
 
 def rows_of(trace):
+    tell_shapes(trace["traceEvents"])
     return [event for event in trace["traceEvents"] if event["name" if "name" in event else "ph"] not in NAMES]
 
 

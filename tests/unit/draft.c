@@ -14,12 +14,12 @@ TEST(a_slice_of_each_sort)
     const struct cs_lane lane = cs_lane_at(3, 14);
     struct cs_slice_head head;
     CHECK_TEXT(written(cs_args_end(cs_slice(here(), "cat", cs_title("name"), lane, 1500, 4002))),
-               ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":1.500,\"dur\":2.502,\"args\":{}}");
+               ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":1.5,\"dur\":2.502,\"args\":{}}");
     CHECK_TEXT(written(cs_slice_bare(here(), "cat", cs_title_given("a\"b", 2), lane, 1, 1)),
                ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"a\\\"\",\"pid\":3,\"tid\":14,\"ts\":0.001,\"dur\":0.001}");
     cs_slice_head_make(&head, "cat", "name", 3);
     CHECK_TEXT(written(cs_args_end(cs_arg_uint(cs_slice_made(here(), &head, 14, 1500, 4002), "n", 7))),
-               ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":1.500,\"dur\":2.502,\"args\":{\"n\":7}}");
+               ",\n{\"ph\":\"X\",\"cat\":\"cat\",\"name\":\"name\",\"pid\":3,\"tid\":14,\"ts\":1.5,\"dur\":2.502,\"args\":{\"n\":7}}");
 }
 
 TEST(slices_that_are_ends_of_an_arrow)

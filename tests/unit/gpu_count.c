@@ -90,53 +90,65 @@ TEST(nothing_is_counted_that_nobody_wants)
     CHECK_IS(trace_file_count("\"ph\":\"C\"", ""), 0);
 }
 
-/* --- steps --- */
+/* --- the most at once --- */
 
-TEST(steps_that_are_near_to_each_other_wait_for_the_last_of_them)
+TEST(each_stretch_has_the_most_that_ran_at_once_in_it)
 {
     begin();
     load(0, 0, 1, 1);
-    load(0, STEP - 2, 1, 3);
-    load(0, STEP - 1, 1, 2);
-    load(0, STEP, 1, 4); /* the last value before it is told first */
-    CHECK_STEPS(0, "kernels", "at once", {0, 1}, {STEP - 1, 2});
-    load(0, 2 * STEP - 1, 1, 5);
-    CHECK_STEPS(0, "kernels", "at once", {0, 1}, {STEP - 1, 2}, {STEP, 4});
+    load(0, 10, 1, 3);
+    load(0, 20, 1, 2);
+    load(0, SHARE - 1, 1, 1);
+    CHECK_STEPS(0, "kernels", "at once", ); /* it is not over */
+    load(0, SHARE, 1, 2);
+    CHECK_STEPS(0, "kernels", "at once", {0, 3});
+    load(0, SHARE + 10, 1, 1);
+    load(0, 2 * SHARE + 10, 1, 0);
     cs_gpu_counters_end();
-    CHECK_STEPS(0, "kernels", "at once", {0, 1}, {STEP - 1, 2}, {STEP, 4}, {2 * STEP - 1, 5});
+    CHECK_STEPS(0, "kernels", "at once", {0, 3}, {SHARE, 2}, {2 * SHARE, 1}, {3 * SHARE, 0});
 }
 
-TEST(steps_that_are_far_from_each_other_are_written_at_once)
+TEST(what_was_there_before_a_stretch_counts_in_it)
 {
     begin();
-    load(0, 0, 1, 1);
-    load(0, STEP, 1, 2);
-    load(0, 3 * STEP, 1, 2); /* no step */
-    load(0, 4 * STEP, 1, 1);
-    CHECK_STEPS(0, "kernels", "at once", {0, 1}, {STEP, 2}, {4 * STEP, 1});
+    load(0, SHARE / 2, 1, 4);
+    load(0, SHARE + 1, 1, 1);
+    load(0, 5 * SHARE + 1, 1, 2);
+    cs_gpu_counters_end();
+    CHECK_STEPS(0, "kernels", "at once", {0, 4}, {2 * SHARE, 1}, {5 * SHARE, 2});
 }
 
-TEST(a_value_that_was_there_for_a_moment_is_none)
+TEST(in_a_row_of_equal_stretches_the_first_alone_is_written)
 {
     begin();
-    load(0, 0, 1, 1);
-    load(0, 10, 1, 2);
+    for (cs_u64 i = 0; i < 8; i++) load(0, i * SHARE + 5, 1, 2), load(0, i * SHARE + 6, 1, 1);
+    load(0, 8 * SHARE, 0, 0);
+    cs_gpu_counters_end();
+    CHECK_STEPS(0, "kernels", "at once", {0, 2}, {8 * SHARE, 1}, {9 * SHARE, 0});
+}
+
+TEST(what_comes_late_counts_from_then_on)
+{
+    begin();
+    load(0, 10, 1, 1);
+    load(0, SHARE + 10, 0, 0);
     load(0, 20, 1, 1);
-    load(0, 2 * STEP, 1, 3);
+    load(0, SHARE + 50010, 0, 0);
     cs_gpu_counters_end();
-    CHECK_STEPS(0, "kernels", "at once", {0, 1}, {2 * STEP, 3});
+    CHECK_STEPS(0, "busy", "%", {0, 100}, {SHARE, 25}, {2 * SHARE, 0});
+    CHECK_STEPS(0, "kernels", "at once", {0, 1}, {2 * SHARE, 0});
 }
 
 TEST(each_way_of_copies_has_a_counter)
 {
     begin();
     cs_gpu_load_write(3, at, &(struct cs_load){.bytes = {1, 20, 300, 4000, 50000}});
-    cs_gpu_load_write(3, at + 10, &(struct cs_load){.bytes = {0, 21, 301, 4001, 50001}});
+    cs_gpu_load_write(3, at + SHARE, &(struct cs_load){.bytes = {0, 21, 301, 4001, 50001}});
     cs_gpu_counters_end();
-    CHECK_STEPS(3, "bytes in flight", "HtoD", {0, 20}, {10, 21});
-    CHECK_STEPS(3, "bytes in flight", "DtoH", {0, 300}, {10, 301});
-    CHECK_STEPS(3, "bytes in flight", "DtoD", {0, 4000}, {10, 4001});
-    CHECK_STEPS(3, "bytes in flight", "PtoP", {0, 50000}, {10, 50001});
+    CHECK_STEPS(3, "bytes in flight", "HtoD", {0, 20}, {SHARE, 21});
+    CHECK_STEPS(3, "bytes in flight", "DtoH", {0, 300}, {SHARE, 301});
+    CHECK_STEPS(3, "bytes in flight", "DtoD", {0, 4000}, {SHARE, 4001});
+    CHECK_STEPS(3, "bytes in flight", "PtoP", {0, 50000}, {SHARE, 50001});
     CHECK_IS(trace_file_count("\"bytes in flight\"", ""), 8);
 }
 

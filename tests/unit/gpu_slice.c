@@ -1,5 +1,6 @@
 /* Slices of GPU work (trace/gpu_work.c): what each is called, and its arguments. */
 #include "shim/match/state.h"
+#include "shim/trace/demangle.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "tests/unit/trace_file.h"
@@ -29,7 +30,7 @@ static const char *slice_of(struct cs_gpu_work work, cs_u64 lasts)
     struct cs_match_found found = {.work = &work, .lane = lane, .op = op, .start_ns = start, .end_ns = start + lasts};
     op->works = 1; /* a further one of its call, of which no wait is told */
     CHECK(cs_gpu_work_write(&found));
-    snprintf(at, sizeof at, "\"ts\":%llu.%03llu,\"dur\"", (unsigned long long)start / 1000, (unsigned long long)start % 1000);
+    snprintf(at, sizeof at, "\"ts\":%s,\"dur\"", us_text(start));
     return trace_file_event("\"priority\":", at);
 }
 
@@ -58,9 +59,53 @@ TEST(a_kernels_slice)
     w.kernel.shared_static = w.kernel.shared_dynamic = 0;
     check_slice(w, 500, "kernel", "kernel", ON ",\"grid\":[1,20,300],\"block\":[4,50,600],\"registers per thread\":32}");
     w.context = 4;
-    check_slice(w, 500, "kernel", "kernel", "\"stream\":13,\"correlation\":77,\"context\":4,\"priority\":-5,\"grid\":[1,20,300],\"block\":[4,50,600],\"registers per thread\":32}");
+    check_slice(w, 500, "kernel", "kernel", "\"stream\":13,\"correlation\":77,\"context\":4,\"priority\":-5}"); /* launched as the one before */
     w.by_events = true, w.error = 1500;
-    check_slice(w, 500, "kernel", "kernel", ON ",\"grid\":[1,20,300],\"block\":[4,50,600],\"cs.time\":\"events\",\"cs.error_us\":1.500}");
+    check_slice(w, 500, "kernel", "kernel", ON ",\"grid\":[1,20,300],\"block\":[4,50,600],\"cs.time\":\"events\",\"cs.error_us\":1.5}");
+}
+
+/* A kernel of that name on that GPU; whether its slice says how it was launched. */
+static bool says_shape(cs_u32 device, cs_name name, cs_u32 grid, bool by_events)
+{
+    lane->device = device;
+    const struct cs_gpu_work w = {.kind = CS_GPU_KERNEL, .device = device, .by_events = by_events, .kernel = {.name = name, .grid = {grid, 1, 1}, .block = {32, 1, 1}, .registers = 16}};
+    return strstr(slice_of(w, 500), "\"grid\":");
+}
+
+TEST(a_kernel_says_how_it_was_launched_where_the_one_before_was_another)
+{
+    begin();
+    const cs_name one = cs_name_add("one"), other = cs_name_add("other"), here = cs_name_add("_Z3twov"), there = cs_name_add("_ZL3twov");
+    CHECK(says_shape(2, one, 7, false) && !says_shape(2, one, 7, false)); /* the first of the name */
+    CHECK(says_shape(2, other, 7, false));
+    CHECK(!says_shape(2, one, 7, false) && !says_shape(2, other, 7, false));
+    CHECK(says_shape(2, one, 8, false) && !says_shape(2, one, 8, false)); /* another shape */
+    CHECK(says_shape(2, one, 7, false));
+    CHECK(says_shape(3, one, 7, false)); /* another GPU */
+    CHECK(!says_shape(2, one, 7, false));
+    CHECK(says_shape(2, one, 7, true) && says_shape(2, one, 7, true)); /* times of events: there are few of those */
+    CHECK(says_shape(2, here, 1, false) && says_shape(2, there, 2, false)); /* two symbols that may read the same */
+    char text[CS_KERNEL_TEXT];
+    strcpy(text, cs_kernel_text(here, false));
+    CHECK(says_shape(2, here, 1, false) == !strcmp(text, cs_kernel_text(there, false)));
+}
+
+TEST(a_kernel_without_a_name_is_called_kernel)
+{
+    begin();
+    const cs_name named = cs_name_add("kernel");
+    CHECK(says_shape(2, named, 7, false) && says_shape(2, 0, 8, false));
+    CHECK(says_shape(2, named, 7, false) && !says_shape(2, 0, 7, false));
+}
+
+TEST(each_file_says_how_kernels_were_launched)
+{
+    begin();
+    const cs_name one = cs_name_add("one");
+    CHECK(says_shape(2, one, 7, false) && !says_shape(2, one, 7, false));
+    cs_timeline_begin(CS_BEGIN_PART);
+    op->file = cs_lanes_file();
+    CHECK(says_shape(2, one, 7, false) && !says_shape(2, one, 7, false));
 }
 
 TEST(a_copys_slice)
@@ -71,11 +116,11 @@ TEST(a_copys_slice)
     w.copy.direction = 10, w.copy.from = 7, w.copy.to = 8;
     check_slice(w, 500, "gpu_memcpy", "Memcpy PtoP (Managed Static -> Unknown)", ON ",\"bytes\":4096,\"memory bandwidth (GB/s)\":8.192}");
     w.copy.direction = 11, w.copy.bytes = 0;
-    check_slice(w, 500, "gpu_memcpy", "Memcpy Unknown (Managed Static -> Unknown)", ON ",\"bytes\":0,\"memory bandwidth (GB/s)\":0.000}");
+    check_slice(w, 500, "gpu_memcpy", "Memcpy Unknown (Managed Static -> Unknown)", ON ",\"bytes\":0,\"memory bandwidth (GB/s)\":0}");
     w.by_events = true;
-    check_slice(w, 500, "gpu_memcpy", "Memcpy Unknown", ON ",\"cs.time\":\"events\",\"cs.error_us\":0.000}");
+    check_slice(w, 500, "gpu_memcpy", "Memcpy Unknown", ON ",\"cs.time\":\"events\",\"cs.error_us\":0}");
     w.copy.bytes = 4096, w.error = 50; /* a tenth of the time */
-    check_slice(w, 500, "gpu_memcpy", "Memcpy Unknown", ON ",\"bytes\":4096,\"memory bandwidth (GB/s)\":8.192,\"cs.time\":\"events\",\"cs.error_us\":0.050}");
+    check_slice(w, 500, "gpu_memcpy", "Memcpy Unknown", ON ",\"bytes\":4096,\"memory bandwidth (GB/s)\":8.192,\"cs.time\":\"events\",\"cs.error_us\":0.05}");
     w.error = 51;
     check_slice(w, 500, "gpu_memcpy", "Memcpy Unknown", ON ",\"bytes\":4096,\"cs.time\":\"events\",\"cs.error_us\":0.051}");
 }
@@ -104,9 +149,9 @@ TEST(a_memset_and_what_has_no_arguments_of_its_own)
 {
     begin();
     check_slice((struct cs_gpu_work){.kind = CS_GPU_SET, .set = {.bytes = 100, .value = 9, .memory = 5}}, 1000, "gpu_memset", "Memset (Managed)",
-                ON ",\"bytes\":100,\"value\":9,\"memory bandwidth (GB/s)\":0.100}");
+                ON ",\"bytes\":100,\"value\":9,\"memory bandwidth (GB/s)\":0.1}");
     check_slice((struct cs_gpu_work){.kind = CS_GPU_GRAPH, .graph = 8}, 1000, "gpu_graph", "graph 8", ON ",\"graph\":8}");
-    check_slice((struct cs_gpu_work){.kind = CS_GPU_GRAPH, .by_events = true}, 1000, "gpu_graph", "graph", ON ",\"cs.time\":\"events\",\"cs.error_us\":0.000}");
+    check_slice((struct cs_gpu_work){.kind = CS_GPU_GRAPH, .by_events = true}, 1000, "gpu_graph", "graph", ON ",\"cs.time\":\"events\",\"cs.error_us\":0}");
     check_slice((struct cs_gpu_work){.kind = CS_GPU_RANGE, .range.calls = 6}, 1000, "gpu_range", "6 calls", ON ",\"calls\":6}");
 }
 
@@ -159,7 +204,7 @@ static void check_held(struct cs_gpu_work work, cs_u64 after, const char *waited
     char at[64], text[128];
     struct cs_match_found found = found_at(&work, start, start + 10);
     CHECK(cs_gpu_work_write(&found));
-    snprintf(at, sizeof at, "\"ts\":%llu.%03llu,\"dur\"", (unsigned long long)start / 1000, (unsigned long long)start % 1000);
+    snprintf(at, sizeof at, "\"ts\":%s,\"dur\"", us_text(start));
     const char *is = strstr(trace_file_event("\"ph\":\"X\"", at), "\"waited");
     snprintf(text, sizeof text, "%s", is ? is : "");
     if (strpbrk(text, "}")) *strpbrk(text, "}") = 0;
@@ -173,18 +218,18 @@ TEST(work_says_how_long_it_waited_and_for_what)
     const cs_u64 called = cs_clock_ns(op->end);
     op->begin_ns = 0;
     check_held(range, 0, "");
-    check_held(range, 1500, "\"waited_us\":1.500,\"waited for\":\"launch\"");
+    check_held(range, 1500, ""); /* its launch */
     check_held(range, 60001, "\"waited_us\":60.001,\"waited for\":\"not known\"");
     check_held((struct cs_gpu_work){.kind = CS_GPU_RANGE, .by_events = true}, 1600, ""); /* it began with the event before it */
     lane->worked_ns = called + 1000;
-    check_held(range, 1700, "\"waited_us\":1.700,\"waited for\":\"its stream\"");
+    check_held(range, 1700, ""); /* its stream */
     op->works = 1; /* a further piece of its call */
     check_held(range, 1800, "");
     op->works = 0, op->begin = 10;
     cs_match.table.ops[5] = (struct cs_op){.id = 5, .works = 1, .work_end_ns = called + 1900};
     cs_match.table.event_waits[0] = (struct cs_event_wait){.ticks = 5, .op = 5, .stream = 14};
     cs_match.event_wait_count = op->event_wait = 1;
-    check_held(range, 2000, "\"waited_us\":2.000,\"waited for\":\"event\",\"waited for stream\":14");
+    check_held(range, 2000, "\"waited_us\":2,\"waited for\":\"event\",\"waited for stream\":14");
 }
 
 /* --- what is counted --- */

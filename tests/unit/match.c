@@ -424,7 +424,7 @@ TEST(work_without_times_or_a_call_is_counted_at_once)
     CHECK_IS(cs_match.held.work_count, 0);
 }
 
-TEST(work_in_order_takes_two_tables_of_numbers)
+TEST(work_in_order_takes_two_tables_of_places)
 {
     REQUIRE(begin_with(0, 0, 0));
     const size_t n = CS_HELD_WORKS / 2;
@@ -432,7 +432,7 @@ TEST(work_in_order_takes_two_tables_of_numbers)
     cs_match.held.work_count = (cs_u32)n;
     REQUIRE(cs_held_choose(true) == n);
     for (size_t i = 0; i < n; i++) REQUIRE(cs_held_nth(i)->work.start == i + 2);
-    const cs_u32 *order = cs_match.table.order;
+    const struct cs_held_place *order = cs_match.table.order;
     const void *const *others = (const void *const *)&cs_match.table;
     for (size_t i = 0; i < sizeof cs_match.table / sizeof *others; i++)
         CHECK(others[i] <= (const void *)order || others[i] >= (const void *)(order + 2 * CS_HELD_WORKS)); /* and no other lies in them */

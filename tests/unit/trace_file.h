@@ -3,6 +3,7 @@
 #define CS_TESTS_UNIT_TRACE_FILE_H
 
 #include "shim/base/clock.h"
+#include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
@@ -71,14 +72,22 @@ static inline long long number_of(const char *event, const char *key)
     REQUIRE(at);
     return strtoll(at + strlen(quoted), NULL, 10);
 }
+/* A time as the file has it; it stays until the next. */
+static inline const char *us_text(cs_u64 ns)
+{
+    static char text[32];
+    *cs_put_us(text, ns) = 0;
+    return text;
+}
 static inline long long ns_of(const char *event, const char *key)
 {
-    char quoted[32];
-    long long us, ns;
+    char quoted[32], decimals[4] = "";
+    long long us;
     snprintf(quoted, sizeof quoted, "\"%s\":", key);
     const char *at = strstr(event, quoted);
-    REQUIRE(at && sscanf(at + strlen(quoted), "%lld.%3lld", &us, &ns) == 2);
-    return us * 1000 + ns;
+    REQUIRE(at && sscanf(at + strlen(quoted), "%lld.%3[0-9]", &us, decimals) >= 1);
+    for (size_t i = strlen(decimals); i < 3; i++) decimals[i] = '0';
+    return us * 1000 + strtoll(decimals, NULL, 10);
 }
 static inline long long end_of(const char *event) { return ns_of(event, "ts") + ns_of(event, "dur"); }
 

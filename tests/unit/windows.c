@@ -33,7 +33,7 @@ TEST(a_window_that_opened_since_the_last_round_ends_the_gap_of_a_part)
     usleep(1000);
     cs_windows_part_ends();
     const cs_u64 ns = cs_clock_ns(opened) - cs_clock_ns(closed);
-    snprintf(lasted, sizeof lasted, "\"dur\":%llu.%03llu,", (unsigned long long)ns / 1000, (unsigned long long)ns % 1000);
+    snprintf(lasted, sizeof lasted, "\"dur\":%s,", us_text(ns));
     const char *gap = strstr(trace_file_text(), "\"cs_window\"");
     CHECK(gap && strstr(gap, lasted) && !strstr(gap + 1, "\"cs_window\""));
     CHECK(!cs_windows_closed());
@@ -140,14 +140,14 @@ TEST(the_last_64_windows_are_listed)
         CHECK_IS(count, i < 64 ? i + 1 : 64);
     }
     const cs_u64 oldest = cs_clock_ns(first + 100000 * 2), end = cs_clock_ns(first + 100000 * 65 + 50000);
-    snprintf(last, sizeof last, "\"last\":[\n{\"from_us\":%llu.%03llu,", (unsigned long long)oldest / 1000, (unsigned long long)oldest % 1000);
+    snprintf(last, sizeof last, "\"last\":[\n{\"from_us\":%s,", us_text(oldest));
     CHECK(strstr(text, last));
-    snprintf(last, sizeof last, "\"to_us\":%llu.%03llu,\"opened_by\":\"who\",\"cause\":\"why\"}]}", (unsigned long long)end / 1000, (unsigned long long)end % 1000);
+    snprintf(last, sizeof last, "\"to_us\":%s,\"opened_by\":\"who\",\"cause\":\"why\"}]}", us_text(end));
     CHECK(strstr(text, last));
     CHECK(strstr(text, "{\"opened\":66,\"open\":false,\"cause\":\"why\",\"recorded_us\":"));
     cs_u64 open_ns = 0;
     for (cs_u64 i = 0; i < 66; i++) open_ns += cs_clock_ns(first + 100000 * i + 50000) - cs_clock_ns(first + 100000 * i);
-    snprintf(last, sizeof last, "\"recorded_us\":%llu.%03llu,\"last\"", (unsigned long long)open_ns / 1000, (unsigned long long)open_ns % 1000);
+    snprintf(last, sizeof last, "\"recorded_us\":%s,\"last\"", us_text(open_ns));
     CHECK(strstr(text, last));
     *cs_windows_put_totals(brief, true) = 0;
     CHECK(strstr(brief, "\"last\":[]}"));

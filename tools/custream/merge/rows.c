@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/custream/merge/shapes.h"
 #include "tools/custream/merge/source.h"
 #include "tools/custream/merge/window.h"
 #include "tools/custream/merge/write.h"
@@ -14,6 +15,7 @@ struct writing {
     const struct file *file;
     const struct process *process;
     struct window window;
+    struct shapes shapes; /* with a window */
     uint64_t rows;
     bool written; /* a row of some file */
 };
@@ -58,6 +60,7 @@ static bool row_write(void *of, const char *text, size_t length, char error[256]
     int64_t ts;
     int count = 0;
     if (w->rows++ >= w->file->rows) return true; /* the process still writes: the plan knows nothing of these */
+    if (w->plan->windowed) shapes_tell(&w->shapes, &text, &length);
     const struct group *group = row_read(&row, text, length) ? group_of(w->file, row.pieces[ROW_PID]) : NULL;
     if (!group) return snprintf(error, 256, "it was changed while it was read"), false;
     const bool kept = !w->plan->windowed || window_keeps(&w->window, &row);
@@ -92,6 +95,7 @@ bool rows_write(struct out *out, const struct plan *plan)
         if (plan->windowed && !window_survey(&w.window, file, origin + plan->window[0], origin + plan->window[1])) return false;
         const enum source_end end = source_read(file->path, &sink, error);
         window_free(&w.window);
+        shapes_free(&w.shapes);
         written = w.written;
         if (out->failed) return true; /* out_close() says why */
         if (end == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;

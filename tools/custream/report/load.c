@@ -57,9 +57,8 @@ static enum cs_call call_named(struct run *run, text name)
     return (enum cs_call)*at;
 }
 
-static uint32_t shape_of(struct run *run, const struct trace_row *row)
+static uint32_t shape_said(struct run *run, const struct trace_row *row)
 {
-    if (!row_has(row, KEY_GRID) || !row_has(row, KEY_BLOCK)) return NONE;
     struct shape shape = {.registers = (uint32_t)row_number(row, KEY_REGISTERS, 0), .shared_memory = (uint32_t)row_number(row, KEY_SHARED_MEMORY, 0)};
     memcpy(shape.grid, row->grid, sizeof shape.grid);
     memcpy(shape.block, row->block, sizeof shape.block);
@@ -68,6 +67,16 @@ static uint32_t shape_of(struct run *run, const struct trace_row *row)
     if (*at != NONE) return *at;
     *ADDED(run, shapes, shape_count, shape_capacity) = shape;
     return *at = (uint32_t)run->shape_count - 1;
+}
+
+/* A kernel of ours that does not say how it was launched was launched as the one before of that name on that GPU. */
+static uint32_t shape_of(struct run *run, const struct trace_row *row)
+{
+    const bool said = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK);
+    if (!run->ours) return said ? shape_said(run, row) : NONE;
+    uint32_t *last = numbers_at(&run->loading->last_shapes, pair((uint64_t)row_number(row, KEY_PID, 0), row_word(row, KEY_NAME)), NONE);
+    if (said) *last = shape_said(run, row);
+    return *last;
 }
 
 /* --- rows --- */

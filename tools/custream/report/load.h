@@ -16,6 +16,7 @@ struct loading {
     struct numbers devices, streams, threads; /* indices, by ordinal; ordinal and lane; pid and tid */
     struct numbers calls, ways;               /* enum cs_call, enum cs_way, by the text that names one */
     struct numbers shapes, facts, open_ranges; /* indices, by text */
+    struct numbers last_shapes; /* indices, by GPU and name of a kernel */
     unsigned files;
     bool merged;                               /* by custream merge: the header says so */
     void (*progress)(void *of, uint64_t bytes);

@@ -242,7 +242,7 @@ static void loading_free(struct run *run)
 {
     struct loading *l = run->loading;
     if (!l) return;
-    struct numbers *const maps[] = {&l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->shapes, &l->facts, &l->open_ranges};
+    struct numbers *const maps[] = {&l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->shapes, &l->last_shapes, &l->facts, &l->open_ranges};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) numbers_free(maps[i]);
     free(l);
     run->loading = NULL;
