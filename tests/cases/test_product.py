@@ -13,7 +13,7 @@ from tests.cudaheader import Header
 
 PRODUCTS = ["libcustream_shim.so", "libcustream_shim_dlsym.so"]
 OWN = {"cuGetProcAddress", "cuGetProcAddress_v2", "dlsym", "dlvsym", "_exit", "_Exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execlp",
-       "execle", "getenv", "__tsan_default_suppressions", "InitializeInjectionNvtx2", "dlclose"}
+       "execle", "getenv", "__tsan_default_suppressions", "InitializeInjectionNvtx2", "dlclose", "libcustream_link"}
 RUNTIME = re.compile(r"(__)?cuda[A-Z]")
 
 
