@@ -145,11 +145,13 @@ static status link_flush(void)
     return CUSTREAM_SUCCESS;
 }
 
-const struct api_link libcustream_link = {
-    .size = sizeof libcustream_link, .version = API_LINK_VERSION,
+static const struct api_link table = {
+    .size = sizeof table, .version = API_LINK_VERSION,
     .stream = link_stream, .event = link_event, .stream_ended = link_stream_ended, .event_ended = link_event_ended,
     .requested = link_requested, .named = link_named, .history = link_history,
     .hook = link_hook, .unhook = link_unhook, .in_hook = cs_hook_inside, .stays = cs_hooks_stay,
     .push = link_push, .pop = link_pop, .mark = link_mark, .record = link_record, .flush = link_flush,
 };
-const struct api_link *const api_link = &libcustream_link;
+const struct api_link *const api_link = &table;
+
+const struct api_link *libcustream_link(void) { return api_link; }

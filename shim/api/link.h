@@ -1,5 +1,5 @@
 /*
- * What the preload library knows and the API cannot ask CUDA: one table of functions. The preload library has it, and exports it as `libcustream_link`.
+ * What the preload library knows and the API cannot ask CUDA: one table of functions. The preload library has it, and exports a function that gives it.
  * libcustream.so, which is the API on its own, has a table in which all is "nothing" (alone/link.c). If a preload library is in the process, it takes over that
  * one's functions once, when it is loaded. The two may be of different versions: functions that the preload library's table is too short for stay "nothing".
  *
@@ -43,6 +43,6 @@ struct api_link {
 };
 
 extern const struct api_link *const api_link;
-CS_EXPORT extern const struct api_link libcustream_link;
+CS_EXPORT const struct api_link *libcustream_link(void);
 
 #endif

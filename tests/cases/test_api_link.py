@@ -17,9 +17,10 @@ static status flush(void) { return (status)43; }
 static bool in_hook(void) { return true; }
 static bool requested(void *handle, cs_u64 link, int *priority) { return (void)handle, (void)link, *priority = 44, true; }
 static cs_u64 stream(void *handle) { return (void)handle, 45; }
-const struct api_link libcustream_link = {
+static const struct api_link table = {
     .size = SIZE, .version = VERSION, .stream = stream, .requested = requested, .in_hook = in_hook, .push = push, .pop = pop, .record = record, FLUSH
 };
+const struct api_link *libcustream_link(void) { return &table; }
 """
 PROGRAM = r"""
 #include "shim/api/alone/link.c"
@@ -38,11 +39,11 @@ NOTHING, ALL = "0 0 14 0 0 0 14", "40 41 42 1 44 0 43"
 # The preload library: which version of the header it has, the size and version that it says, and what a libcustream.so of today answers beside it.
 BESIDE = {
     "none": None,
-    "same": ("same", "sizeof libcustream_link", "API_LINK_VERSION", ALL),
-    "older": ("older", "sizeof libcustream_link", "API_LINK_VERSION", "40 41 42 1 44 0 14"),
+    "same": ("same", "sizeof table", "API_LINK_VERSION", ALL),
+    "older": ("older", "sizeof table", "API_LINK_VERSION", "40 41 42 1 44 0 14"),
     "much-older": ("same", "offsetof(struct api_link, push)", "API_LINK_VERSION", "0 0 14 1 44 0 14"),
-    "newer": ("newer", "sizeof libcustream_link", "API_LINK_VERSION", ALL),
-    "another-version": ("same", "sizeof libcustream_link", "API_LINK_VERSION + 1", NOTHING),
+    "newer": ("newer", "sizeof table", "API_LINK_VERSION", ALL),
+    "another-version": ("same", "sizeof table", "API_LINK_VERSION + 1", NOTHING),
     "first-four-only": ("same", "offsetof(struct api_link, requested)", "API_LINK_VERSION", NOTHING),
     "no-size": ("same", "0", "API_LINK_VERSION", NOTHING),
 }

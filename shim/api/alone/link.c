@@ -35,7 +35,7 @@ const struct api_link *const api_link = &table;
 
 __attribute__((constructor)) static void at_start(void)
 {
-    const struct api_link *theirs = &libcustream_link;
+    const struct api_link *theirs = libcustream_link ? libcustream_link() : NULL;
     const size_t from = offsetof(struct api_link, requested);
     if (!theirs || theirs->version != API_LINK_VERSION || theirs->size <= from) return;
     const size_t both = theirs->size < sizeof table ? theirs->size : sizeof table;
