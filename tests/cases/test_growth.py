@@ -7,7 +7,7 @@ import pytest
 from tests.cases.test_ctl import say
 from tests.remote import Remote
 
-# What the first call costs, and how much the third of three equal batches may add, in KiB. Calls are kept in tables that fill up to their bound: 256 bytes each.
+# What the first call costs, and how much an equal batch may add from the third on, in KiB. Calls are kept in tables that fill up to their bound: 256 bytes each.
 FIRST = 10000
 THINGS = {"threads": 160, "streams": 600, "events": 600, "graphs": 300}
 
@@ -19,9 +19,10 @@ def resident(run):
 @pytest.mark.parametrize("kind", THINGS)
 def test_equal_batches(run_app, kind):
     idle = resident(run_app(["grows", "waits", 1, 3]).check())
-    first, second, third = resident(run_app(["grows", kind, THINGS[kind], 3]).check())
-    assert third - second <= 100 + THINGS[kind] * 2 // 4, "grows with each batch"
-    assert third - idle[-1] <= FIRST, "takes much more than nothing does"
+    kib = resident(run_app(["grows", kind, THINGS[kind], 5]).check())
+    growth = [later - before for before, later in zip(kib[1:], kib[2:])]
+    assert min(growth) <= 100 + THINGS[kind] // 4, f"grows with each batch: {kib}"  # one may meet a busy writer, and so more threads' states at once
+    assert kib[-1] - idle[-1] <= FIRST, "takes much more than nothing does"
 
 
 # ---- Policies by custream ctl ----
