@@ -1,6 +1,7 @@
 /*
  * custream.h: CUDA streams, events, graphs and the current stream as objects; hooks;
- * annotations of the timeline. docs/custream-h.md is the guide.
+ * annotations of the timeline. docs/custream-h.md is the guide. docs/api.md has a row for each
+ * function: what it gives and who owns that, its threads, its calls of CUDA, its answers.
  *
  * It does what cuda.core, CuPy, Warp and PyTorch do with streams, and more. It is C99 and C++.
  * It needs no CUDA header: CUstream, CUevent, CUgraph, CUgraphExec and CUcontext are `void *`
@@ -391,8 +392,7 @@ custream_status_t custream_graph_instantiate(custream_graph_t graph);
 custream_status_t custream_graph_launch(custream_graph_t graph, custream_t stream); /* NULL: current */
 custream_status_t custream_graph_upload(custream_graph_t graph, custream_t stream);
 /* Writes a description for Graphviz to a file. flags: cuGraphDebugDotPrint's; 0 is short. */
-custream_status_t custream_graph_debug_dot(custream_graph_t graph, const char *path,
-                                           unsigned flags);
+custream_status_t custream_graph_debug_dot(custream_graph_t graph, const char *path, unsigned flags);
 /* CUgraph, and CUgraphExec or NULL. */
 custream_status_t custream_graph_get_handles(custream_graph_t graph, void **graph_handle,
                                              void **exec_handle);

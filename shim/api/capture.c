@@ -1,41 +1,43 @@
 /* Captures of streams. */
-#include "shim/api/api.h"
+#include "shim/api/graph.h"
+#include "shim/api/stream.h"
 
 #include <stdlib.h>
 
-/* A capture that was taken off its stream: its graph, and what the next node of it would depend on. */
-struct api_paused {
-    CUgraph graph;
-    size_t count;
-    CUgraphNode after[];
-};
+static void captures_drop(struct api_thread *thread)
+{
+    for (struct api_capture *c; (c = thread->captures);) {
+        thread->captures = c->next;
+        api_capture_drop(c);
+        free(c);
+    }
+}
 
-/* NULL: no memory. Of default streams: of the context that is current. */
-static struct api_capture *capture_of(custream_t stream)
+/* Of default streams: of the context that is current. */
+static status capture_of(custream_t stream, struct api_capture **out)
 {
     struct api_capture *c, *idle = NULL;
     struct api_home here;
-    if (stream->kind != API_PER_THREAD) return &stream->capture;
+    if (stream->kind != API_PER_THREAD) return *out = &stream->capture, CUSTREAM_SUCCESS;
     struct api_thread *thread = api_thread();
-    if (!thread) return NULL;
+    CHECK(thread, CUSTREAM_NO_MEMORY);
     api_home_now(&here);
     for (c = thread->captures; c && !api_home_is(&c->home, &here); c = c->next)
         if (!cs_load(&c->on)) idle = c;
-    if (c) return c;
+    if (c) return *out = c, CUSTREAM_SUCCESS;
     if (!idle) {
-        if (!(idle = calloc(1, sizeof *idle))) return NULL;
+        CHECK(idle = calloc(1, sizeof *idle), CUSTREAM_NO_MEMORY);
         idle->next = thread->captures;
         thread->captures = idle;
+        thread->captures_end = captures_drop;
     }
     idle->home = here;
-    return idle;
+    return *out = idle, CUSTREAM_SUCCESS;
 }
 
-static CUstreamCaptureMode mode_of(custream_capture_mode_t mode)
-{
-    return mode == CUSTREAM_CAPTURE_GLOBAL ? CU_STREAM_CAPTURE_MODE_GLOBAL
-           : mode == CUSTREAM_CAPTURE_THREAD_LOCAL ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL : CU_STREAM_CAPTURE_MODE_RELAXED;
-}
+_Static_assert((int)CUSTREAM_CAPTURE_GLOBAL == CU_STREAM_CAPTURE_MODE_GLOBAL && (int)CUSTREAM_CAPTURE_THREAD_LOCAL == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
+               (int)CUSTREAM_CAPTURE_RELAXED == CU_STREAM_CAPTURE_MODE_RELAXED, "CUDA's modes");
+static CUstreamCaptureMode mode_of(custream_capture_mode_t mode) { return (CUstreamCaptureMode)mode; }
 
 /* A capture that was begun here may have been ended, and another one begun, past this library. CUDA tells no id of one that is broken. */
 static bool is_ours(struct api_capture *c, CUstreamCaptureStatus now, cs_u64 id)
@@ -58,10 +60,8 @@ CS_EXPORT status custream_capture_status(custream_t stream, custream_capture_sta
     CUstreamCaptureStatus now;
     cs_u64 number;
     NEED(out);
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
-    TRY(api_capture_info(stream, &now, &number));
+    READY_STREAM(stream);
+    TRY(api_capture_info(stream->handle, &now, &number));
     *out = now == CU_STREAM_CAPTURE_STATUS_ACTIVE ? CUSTREAM_CAPTURE_ACTIVE : now == CU_STREAM_CAPTURE_STATUS_NONE ? CUSTREAM_CAPTURE_NONE : CUSTREAM_CAPTURE_BROKEN;
     if (id) *id = number;
     return CUSTREAM_SUCCESS;
@@ -78,31 +78,29 @@ CS_EXPORT status custream_is_capturing(custream_t stream, int *capturing)
 
 CS_EXPORT status custream_begin_capture(custream_t stream, custream_capture_mode_t mode)
 {
+    struct api_capture *c;
     custream_capture_status_t now;
     CHECK((unsigned)mode <= CUSTREAM_CAPTURE_RELAXED, CUSTREAM_INVALID_VALUE);
     USABLE_STREAM(stream);
     CHECK(stream->kind != API_LEGACY, CUSTREAM_CAPTURE_UNSUPPORTED);
     TRY(custream_capture_status(stream, &now, NULL));
-    struct api_capture *c = capture_of(stream);
-    CHECK(c, CUSTREAM_NO_MEMORY);
+    TRY(capture_of(stream, &c));
     CHECK(now == CUSTREAM_CAPTURE_NONE && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
     api_joined_end();
     TRY(CUDA(cuStreamBeginCapture_v2, stream->handle, mode_of(mode)));
-    make_ours(c, mode, api_capture_id(stream));
+    make_ours(c, mode, api_capture_id(stream->handle));
     return CUSTREAM_SUCCESS;
 }
 
 CS_EXPORT status custream_adopt_capture(custream_t stream)
 {
+    struct api_capture *c;
     CUstreamCaptureStatus now;
     cs_u64 id;
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
-    TRY(api_capture_info(stream, &now, &id));
+    READY_STREAM(stream);
+    TRY(api_capture_info(stream->handle, &now, &id));
     CHECK(now != CU_STREAM_CAPTURE_STATUS_INVALIDATED, CUSTREAM_CAPTURE_INVALIDATED);
-    struct api_capture *c = capture_of(stream);
-    CHECK(c, CUSTREAM_NO_MEMORY);
+    TRY(capture_of(stream, &c));
     CHECK(now == CU_STREAM_CAPTURE_STATUS_ACTIVE && !cs_load(&c->paused) && !is_ours(c, now, id), CUSTREAM_CAPTURE_STATE);
     make_ours(c, CUSTREAM_CAPTURE_RELAXED, id); /* CUDA does not tell the mode */
     return CUSTREAM_SUCCESS;
@@ -111,24 +109,22 @@ CS_EXPORT status custream_adopt_capture(custream_t stream)
 /* After a call that may have ended it. */
 static void over(custream_t stream, struct api_capture *c)
 {
-    if (api_is_capturing(stream)) return;
+    if (api_is_capturing(stream->handle)) return;
     cs_store(&c->on, false);
     api_capture_drop(c);
 }
 
 CS_EXPORT status custream_end_capture(custream_t stream, custream_graph_t *graph)
 {
+    struct api_capture *c;
     CUstreamCaptureStatus now;
     CUgraph made = NULL;
     cs_u64 id;
     int device;
     NEED(graph);
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
-    TRY(api_capture_info(stream, &now, &id));
-    struct api_capture *c = capture_of(stream);
-    CHECK(c, CUSTREAM_NO_MEMORY);
+    READY_STREAM(stream);
+    TRY(api_capture_info(stream->handle, &now, &id));
+    TRY(capture_of(stream, &c));
     CHECK(is_ours(c, now, id), CUSTREAM_CAPTURE_STATE);
     status result = CUDA(cuStreamEndCapture, stream->handle, &made);
     over(stream, c);
@@ -147,8 +143,7 @@ CS_EXPORT status custream_exchange_capture_mode(custream_capture_mode_t *mode)
     TRY(api_ready());
     CUstreamCaptureMode exchanged = mode_of(*mode);
     TRY(CUDA(cuThreadExchangeStreamCaptureMode, &exchanged));
-    *mode = exchanged == CU_STREAM_CAPTURE_MODE_GLOBAL ? CUSTREAM_CAPTURE_GLOBAL
-            : exchanged == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ? CUSTREAM_CAPTURE_THREAD_LOCAL : CUSTREAM_CAPTURE_RELAXED;
+    *mode = (custream_capture_mode_t)exchanged;
     return CUSTREAM_SUCCESS;
 }
 
@@ -156,16 +151,14 @@ CS_EXPORT status custream_exchange_capture_mode(custream_capture_mode_t *mode)
 
 CS_EXPORT status custream_pause_capture(custream_t stream)
 {
+    struct api_capture *c;
     CUstreamCaptureStatus now;
     const CUgraphNode *after;
     size_t count;
     CUgraph graph;
     cuuint64_t id;
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
-    struct api_capture *c = capture_of(stream);
-    CHECK(c, CUSTREAM_NO_MEMORY);
+    READY_STREAM(stream);
+    TRY(capture_of(stream, &c));
     CHECK(cs_load(&c->on) && !cs_load(&c->paused), CUSTREAM_CAPTURE_STATE);
     CHECK(api_driver.cuStreamBeginCaptureToGraph, CUSTREAM_NOT_SUPPORTED);
     TRY(CUDA(cuStreamGetCaptureInfo_v2, stream->handle, &now, &id, &graph, &after, &count));
@@ -187,32 +180,14 @@ CS_EXPORT status custream_pause_capture(custream_t stream)
 
 CS_EXPORT status custream_resume_capture(custream_t stream)
 {
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
-    struct api_capture *c = capture_of(stream);
-    CHECK(c, CUSTREAM_NO_MEMORY);
+    struct api_capture *c;
+    READY_STREAM(stream);
+    TRY(capture_of(stream, &c));
     struct api_paused *paused = cs_load_acq(&c->paused);
     CHECK(paused, CUSTREAM_CAPTURE_STATE);
     TRY(CUDA(cuStreamBeginCaptureToGraph, stream->handle, paused->graph, paused->after, NULL, paused->count, mode_of(c->mode)));
     cs_store(&c->paused, NULL);
-    make_ours(c, c->mode, api_capture_id(stream));
+    make_ours(c, c->mode, api_capture_id(stream->handle));
     free(paused);
     return CUSTREAM_SUCCESS;
-}
-
-void api_capture_drop(struct api_capture *c)
-{
-    struct api_paused *paused = atomic_exchange(&c->paused, NULL);
-    if (paused && !api_forked()) api_driver.cuGraphDestroy(paused->graph);
-    free(paused);
-}
-
-void api_captures_drop(struct api_thread *thread)
-{
-    for (struct api_capture *c; (c = thread->captures);) {
-        thread->captures = c->next;
-        api_capture_drop(c);
-        free(c);
-    }
 }

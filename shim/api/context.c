@@ -1,5 +1,5 @@
 /* Which context a call is made in. */
-#include "shim/api/api.h"
+#include "shim/api/context.h"
 
 /* --- which context, and whether it is still there --- */
 
@@ -51,20 +51,12 @@ static status primary_of(int device, CUcontext *context)
     return CUSTREAM_SUCCESS;
 }
 
-static bool is_needed(int device)
-{
-    static const enum api_mark marks[] = {API_STREAM, API_EVENT, API_GRAPH};
-    cs_u64 alive = 0, ever;
-    for (size_t i = 0; i < CS_COUNT(marks) && !alive; i++) api_object_counts(marks[i], device, &alive, &ever);
-    return alive;
-}
-
 /* Where the program holds nothing of this library's any more. A context that goes is not to stay current; one that the program has references to stays. */
 void api_contexts_release(void)
 {
     for (int device = 0; device < API_DEVICES && !api_forked(); device++) {
         CUcontext current = NULL, context = cs_load_acq(&primaries[device]);
-        if (!context || is_needed(device)) continue;
+        if (!context || api_object_any(device)) continue;
         cs_store(&primaries[device], NULL);
         api_driver.cuCtxGetCurrent(&current);
         api_driver.cuDevicePrimaryCtxRelease_v2(device);
@@ -106,6 +98,16 @@ status api_current_device(int *device)
     return CUSTREAM_SUCCESS;
 }
 
+status api_enter_primary(int device, struct api_scope *scope)
+{
+    CUcontext primary;
+    scope->pushed = false;
+    TRY(primary_of(device, &primary));
+    TRY(CUDA(cuCtxPushCurrent_v2, primary));
+    scope->pushed = true;
+    return CUSTREAM_SUCCESS;
+}
+
 status api_enter(int *device, struct api_scope *scope)
 {
     CUcontext current, wanted;
@@ -119,33 +121,9 @@ status api_enter(int *device, struct api_scope *scope)
     }
     if (!current) CHECK(api_makes_contexts(), CUSTREAM_NO_CONTEXT);
     if (*device == -1) *device = number;
+    if (current) return api_enter_primary(*device, scope);
     TRY(primary_of(*device, &wanted));
-    if (!current) return CUDA(cuCtxSetCurrent, wanted); /* it stays: as with the CUDA runtime the next call finds one */
-    TRY(CUDA(cuCtxPushCurrent_v2, wanted));
-    scope->pushed = true;
-    return CUSTREAM_SUCCESS;
-}
-
-status api_enter_primary(int device, struct api_scope *scope)
-{
-    CUcontext primary;
-    scope->pushed = false;
-    TRY(primary_of(device, &primary));
-    TRY(CUDA(cuCtxPushCurrent_v2, primary));
-    scope->pushed = true;
-    return CUSTREAM_SUCCESS;
-}
-
-status api_enter_of(custream_t stream, struct api_scope *scope)
-{
-    CUcontext context = stream->home.context;
-    int any = -1;
-    scope->pushed = false;
-    if (api_stream_is_default(stream)) return api_enter(&any, scope);
-    if (!context) TRY(CUDA(cuStreamGetCtx, stream->handle, &context));
-    TRY(CUDA(cuCtxPushCurrent_v2, context));
-    scope->pushed = true;
-    return CUSTREAM_SUCCESS;
+    return CUDA(cuCtxSetCurrent, wanted); /* it stays: as with the CUDA runtime the next call finds one */
 }
 
 void api_leave(struct api_scope *scope)

@@ -2,9 +2,9 @@
  * The current stream: of a thread and a device, as CuPy's and PyTorch's; or of the process and a device, as Warp's, for threads that have set none. A push
  * keeps what it replaced on the thread's stack.
  */
-#include "shim/api/api.h"
+#include "shim/api/current.h"
+#include "shim/api/event.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct api_current {
@@ -20,13 +20,6 @@ struct api_pushed {
 };
 
 static custream_t of_process[API_DEVICES]; /* the lock's */
-
-/* --- the thread's --- */
-
-static CS_TLS struct api_thread *self;
-static pthread_key_t at_exit;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool has_key;
 
 static void set_free(custream_t *stream)
 {
@@ -48,26 +41,6 @@ static void currents_drop(struct api_thread *thread)
     thread->current = NULL;
 }
 
-static void thread_ends(void *thread)
-{
-    struct api_thread *ending = thread;
-    currents_drop(ending);
-    api_captures_drop(ending);
-    self = NULL;
-    free(thread);
-}
-
-static void make_key(void) { has_key = !pthread_key_create(&at_exit, thread_ends); }
-
-struct api_thread *api_thread(void)
-{
-    if (self) return self;
-    pthread_once(&once, make_key);
-    self = calloc(1, sizeof *self);
-    if (self && has_key) pthread_setspecific(at_exit, self);
-    return self;
-}
-
 /* --- get and set --- */
 
 /* The slot of the thread, made at the first set. */
@@ -75,7 +48,7 @@ static custream_t *slot_of(int device, bool make)
 {
     struct api_thread *thread = api_thread();
     if (!thread) return NULL;
-    if (!thread->current && make) thread->current = calloc(1, sizeof *thread->current);
+    if (!thread->current && make) thread->current = calloc(1, sizeof *thread->current), thread->currents_end = currents_drop;
     return thread->current ? &thread->current->stream[device] : NULL;
 }
 
@@ -137,16 +110,6 @@ static status order_with_current(custream_t stream, int device, bool waits)
     return result;
 }
 
-/* The references in `slot` change hands. */
-static status put(custream_t *slot, custream_t stream)
-{
-    custream_t before = *slot;
-    TRY(custream_retain(stream));
-    *slot = stream;
-    if (before) custream_release(before);
-    return CUSTREAM_SUCCESS;
-}
-
 /* Makes the device's context current in place of the one that is. */
 static status make_current(int device)
 {
@@ -164,18 +127,14 @@ CS_EXPORT status custream_set_current(custream_t stream, unsigned flags)
     CHECK(!(flags & ~(unsigned)(CUSTREAM_SCOPE_PROCESS | CUSTREAM_SYNC | CUSTREAM_SWITCH_DEVICE | CUSTREAM_CHECK_DEVICE)), CUSTREAM_INVALID_VALUE);
     TRY(prepare(stream, flags, &device));
     if (flags & CUSTREAM_SYNC) TRY(order_with_current(stream, device, true));
-    if (flags & CUSTREAM_SCOPE_PROCESS) {
-        TRY(custream_retain(stream));
-        cs_lock_take(&api_lock);
-        custream_t before = of_process[device];
-        of_process[device] = stream;
-        cs_lock_drop(&api_lock);
-        if (before) custream_release(before);
-    } else {
-        custream_t *slot = slot_of(device, true);
-        CHECK(slot, CUSTREAM_NO_MEMORY);
-        TRY(put(slot, stream));
-    }
+    custream_t *slot = flags & CUSTREAM_SCOPE_PROCESS ? &of_process[device] : slot_of(device, true);
+    CHECK(slot, CUSTREAM_NO_MEMORY);
+    TRY(custream_retain(stream));
+    cs_lock_take(&api_lock);
+    custream_t before = *slot;
+    *slot = stream;
+    cs_lock_drop(&api_lock);
+    if (before) custream_release(before);
     return flags & CUSTREAM_SWITCH_DEVICE ? make_current(device) : CUSTREAM_SUCCESS;
 }
 
@@ -187,14 +146,14 @@ CS_EXPORT status custream_push(custream_t stream, unsigned flags)
     custream_t *slot = slot_of(device, true);
     struct api_pushed *pushed = slot ? calloc(1, sizeof *pushed) : NULL;
     CHECK(pushed, CUSTREAM_NO_MEMORY);
-    *pushed = (struct api_pushed){.below = self->pushed, .before = *slot, .device = device, .switched = flags & CUSTREAM_SWITCH_DEVICE};
+    *pushed = (struct api_pushed){.below = api_thread()->pushed, .before = *slot, .device = device, .switched = flags & CUSTREAM_SWITCH_DEVICE};
     status result = flags & CUSTREAM_SYNC ? order_with_current(stream, device, true) : CUSTREAM_SUCCESS;
     if (result == CUSTREAM_SUCCESS && pushed->switched) result = CUDA(cuCtxGetCurrent, &pushed->context);
     if (result == CUSTREAM_SUCCESS && pushed->switched) result = make_current(device);
     if (result != CUSTREAM_SUCCESS) return free(pushed), result;
     custream_retain(stream);
     *slot = stream; /* the reference to the one before is the stack's now */
-    self->pushed = pushed;
+    api_thread()->pushed = pushed;
     return CUSTREAM_SUCCESS;
 }
 
@@ -221,7 +180,8 @@ CS_EXPORT status custream_pop(unsigned flags)
 
 void api_currents_release(void)
 {
-    if (self) currents_drop(self);
+    struct api_thread *thread = api_thread();
+    if (thread) currents_drop(thread);
     for (int device = 0; device < API_DEVICES; device++) {
         cs_lock_take(&api_lock);
         custream_t stream = of_process[device];

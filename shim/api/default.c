@@ -2,28 +2,15 @@
  * The default streams: CUDA's two, and Warp's, one of ours for each device. And the pools, PyTorch's. What the library holds itself is in the device's primary
  * context, whichever was current at the first need, and is made anew once a reset has ended that.
  */
-#include "shim/api/api.h"
+#include "shim/api/default.h"
+#include "shim/api/making.h"
+#include "shim/api/priority.h"
+#include "shim/api/sized.h"
 
 #include <stdlib.h>
 
-static _Atomic(custream_t) singles[2], of_device[API_DEVICES];
+static _Atomic(custream_t) of_device[API_DEVICES];
 static _Atomic int mode = -1; /* not read yet */
-
-static status single(int which, enum api_stream_kind kind, CUstream handle, custream_t *stream)
-{
-    custream_t s, none = NULL;
-    NEED(stream);
-    if (!cs_load_acq(&singles[which])) {
-        TRY(api_stream_new(&s, kind, handle, -1));
-        if (atomic_compare_exchange_strong(&singles[which], &none, s)) api_object_list(&s->object, handle);
-        else api_object_free(s);
-    }
-    *stream = cs_load_acq(&singles[which]);
-    return custream_retain(*stream);
-}
-
-CS_EXPORT status custream_legacy_default(custream_t *stream) { return single(0, API_LEGACY, CU_STREAM_LEGACY, stream); }
-CS_EXPORT status custream_per_thread_default(custream_t *stream) { return single(1, API_PER_THREAD, CU_STREAM_PER_THREAD, stream); }
 
 /* Those streams are of whatever context is current: so each device has an event for them, of the context that was current when it was last asked for. */
 static custream_event_t events[2][API_DEVICES]; /* the lock's */
@@ -205,12 +192,29 @@ CS_EXPORT status custream_create_from_pool(custream_t *stream, int device, int p
     TRY(pool_of(device, -level, &pool));
     for (int i = 0; i < CUSTREAM_POOL_SIZE; i++) {
         custream_t s = pool->streams[cs_add(&levels[device][-level].next, 1u) % CUSTREAM_POOL_SIZE];
-        if (avoid_capturing && api_is_capturing(s)) continue;
+        if (avoid_capturing && api_is_capturing(s->handle)) continue;
         TRY(custream_retain(s));
         *stream = s;
         return CUSTREAM_SUCCESS;
     }
     return CUSTREAM_CAPTURE_STATE;
+}
+
+CS_EXPORT status custream_create(custream_t *stream, const custream_options_t *options)
+{
+    custream_options_t chosen = api_stream_defaults;
+    int priority;
+    NEED(stream);
+    TRY(api_take(&chosen, options));
+    CHECK(!(chosen.flags & ~(unsigned)CUSTREAM_NON_BLOCKING), CUSTREAM_INVALID_VALUE);
+    TRY(api_ready());
+    api_postponed_end();
+    TRY(api_clamp(chosen.device, chosen.priority_policy, chosen.band_least, chosen.band_greatest, chosen.priority, &priority));
+    if (chosen.pooled) {
+        CHECK(chosen.flags == CUSTREAM_NON_BLOCKING && !(chosen.name && *chosen.name), CUSTREAM_INVALID_VALUE);
+        return custream_create_from_pool(stream, chosen.device, priority, 0);
+    }
+    return api_stream_make(stream, API_OWNED, chosen.device, chosen.flags, chosen.priority, priority, chosen.name);
 }
 
 void api_pools_release(void)

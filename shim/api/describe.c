@@ -1,10 +1,10 @@
 /* What a stream is: its properties, names, and comparing. */
-#include "shim/api/api.h"
+#include "shim/api/sized.h"
+#include "shim/api/stream.h"
 #include "shim/api/link.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 CS_EXPORT status custream_get_handle(custream_t stream, void **handle)
@@ -37,9 +37,7 @@ CS_EXPORT status custream_get_context(custream_t stream, void **context)
 {
     CUcontext found;
     NEED(context);
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
+    READY_STREAM(stream);
     TRY(CUDA(cuStreamGetCtx, stream->handle, &found));
     *context = found;
     return CUSTREAM_SUCCESS;
@@ -49,10 +47,8 @@ CS_EXPORT status custream_get_flags(custream_t stream, unsigned *flags)
 {
     unsigned found;
     NEED(flags);
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
-    const bool captured = api_stream_is_captured(stream); /* then CUDA's question would break the capture */
+    READY_STREAM(stream);
+    const bool captured = api_stream_is_captured(stream->handle); /* then CUDA's question would break the capture */
     CHECK(!captured || cs_load_acq(&stream->flags_known), CUSTREAM_CAPTURE_UNSUPPORTED);
     if (!captured) {
         TRY(CUDA(cuStreamGetFlags, stream->handle, &found));
@@ -83,9 +79,7 @@ CS_EXPORT status custream_is_owned(custream_t stream, int *owned)
 CS_EXPORT status custream_get_priority(custream_t stream, int *priority)
 {
     NEED(priority);
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
+    READY_STREAM(stream);
     return CUDA(cuStreamGetPriority, stream->handle, priority);
 }
 
@@ -107,28 +101,13 @@ CS_EXPORT status custream_protocol(custream_t stream, int *version, uintptr_t *h
 
 CS_EXPORT status custream_history(custream_t stream, custream_history_t *history)
 {
-    custream_history_t found = {.size = sizeof found};
     TRY(api_size_check(history));
     USABLE_STREAM(stream);
-    CHECK(!api_forked() && api_link_history(stream->handle, api_stream_link(stream), &found), CUSTREAM_NOT_SUPPORTED);
-    return api_give(history, &found);
+    CHECK(!api_forked() && api_link->history(stream->handle, api_stream_link(stream), history), CUSTREAM_NOT_SUPPORTED);
+    return CUSTREAM_SUCCESS;
 }
 
 /* --- names --- */
-
-CS_EXPORT status custream_set_name(custream_t stream, const char *name)
-{
-    char *copy = NULL;
-    USABLE_STREAM(stream);
-    if (name && *name) CHECK(copy = strdup(name), CUSTREAM_NO_MEMORY);
-    cs_lock_take(&api_lock);
-    char *before = stream->name;
-    stream->name = copy;
-    cs_lock_drop(&api_lock);
-    free(before);
-    if (!api_forked()) api_link_named(stream->handle, name);
-    return CUSTREAM_SUCCESS;
-}
 
 static status give_text(const char *text, char *to, size_t size, size_t *length)
 {

@@ -1,6 +1,7 @@
 /* Finding the driver, as any program does; and what it last answered to each thread. */
 #define _GNU_SOURCE
-#include "shim/api/api.h"
+#include "shim/api/driver.h"
+#include "shim/api/sized.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ __attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, N
 bool api_forked(void) { return cs_load(&forked); }
 
 /* Threads that come at once may all open the driver, which is one and the same; what the first to be done was asked for counts. */
-status api_init(const custream_init_options_t *options)
+static status init(const custream_init_options_t *options)
 {
     struct api_driver found;
     CHECK(!api_forked(), CUSTREAM_NOT_SUPPORTED);
@@ -79,10 +80,17 @@ status api_init(const custream_init_options_t *options)
     return options && !is_same(options) ? CUSTREAM_INVALID_VALUE : CUSTREAM_SUCCESS;
 }
 
+CS_EXPORT status custream_init(const custream_init_options_t *options)
+{
+    custream_init_options_t chosen = api_init_defaults;
+    TRY(api_take(&chosen, options));
+    return init(options ? &chosen : NULL);
+}
+
 status api_ready(void)
 {
     if (CS_UNLIKELY(api_forked())) return CUSTREAM_NOT_SUPPORTED;
-    return CS_LIKELY(cs_load_acq(&ready)) ? CUSTREAM_SUCCESS : api_init(NULL);
+    return CS_LIKELY(cs_load_acq(&ready)) ? CUSTREAM_SUCCESS : init(NULL);
 }
 
 /* --- what it answered --- */

@@ -1,6 +1,7 @@
 /* Events. */
-#include "shim/api/api.h"
+#include "shim/api/event.h"
 #include "shim/api/link.h"
+#include "shim/api/sized.h"
 
 #include <string.h>
 
@@ -11,10 +12,10 @@ static cs_u64 link_of(custream_event_t e)
 {
     cs_u64 link = cs_load(&e->link);
     if (link) return link;
-    const cs_u64 found = api_link_event(cs_load_acq(&e->handle));
+    const cs_u64 found = api_link->event(cs_load_acq(&e->handle));
     return !found || atomic_compare_exchange_strong(&e->link, &link, found) ? found : link;
 }
-static bool has_ended(custream_event_t e) { return !api_forked() && api_link_event_ended(link_of(e)); }
+static bool has_ended(custream_event_t e) { return !api_forked() && api_link->event_ended(link_of(e)); }
 
 status api_event_usable(custream_event_t e)
 {
@@ -22,9 +23,27 @@ status api_event_usable(custream_event_t e)
     return has_ended(e) ? CUSTREAM_INVALID_HANDLE : CUSTREAM_SUCCESS;
 }
 
+static status destroy(custream_event_t e)
+{
+    CUevent handle = cs_load_acq(&e->handle);
+    bool lives = e->owned && handle && !api_forked() && !has_ended(e) && api_home_lives(&e->home);
+    if (e->owned) return lives ? CUDA_ENDS(cuEventDestroy_v2, handle) : CUSTREAM_SUCCESS;
+    if (e->release) e->release(e->owner);
+    e->release = NULL;
+    return CUSTREAM_SUCCESS;
+}
+
+static status end(void *event)
+{
+    custream_event_t e = event;
+    status result = atomic_exchange(&e->object.closed, true) ? CUSTREAM_SUCCESS : destroy(e);
+    api_object_free(e);
+    return result;
+}
+
 static status event_new(custream_event_t *out, CUevent handle, int device)
 {
-    custream_event_t e = api_object_new(API_EVENT);
+    custream_event_t e = api_object_new(API_EVENT, sizeof *e, end);
     CHECK(e, CUSTREAM_NO_MEMORY);
     cs_store(&e->handle, handle);
     e->object.device = device;
@@ -98,52 +117,31 @@ CS_EXPORT status custream_event_wrap(custream_event_t *event, void *handle, int 
     NEED(handle);
     TRY(api_ready());
     TRY(api_device_check(device));
-    if ((e = known(handle))) {
-        *event = e;
-        if (release) release(owner);
-        return CUSTREAM_SUCCESS;
-    }
-    if (device == -1) TRY(api_current_device(&device));
-    TRY(event_new(&e, handle, device));
-    cs_store(&e->recorded, true); /* for all that is known */
-    e->release = release;
-    e->owner = owner;
-    custream_event_t other = api_object_list_once(&e->object, handle);
-    if (other) {
+    if (!(e = known(handle))) {
+        if (device == -1) TRY(api_current_device(&device));
+        TRY(event_new(&e, handle, device));
+        cs_store(&e->recorded, true); /* for all that is known */
+        e->release = release;
+        e->owner = owner;
+        custream_event_t other = api_object_list_once(&e->object, handle);
+        if (!other) return *event = e, CUSTREAM_SUCCESS;
         api_object_free(e);
-        if (release) release(owner);
+        e = other;
     }
-    *event = other ? other : e;
-    return CUSTREAM_SUCCESS;
-}
-
-static status event_end(custream_event_t e)
-{
-    CUevent handle = cs_load_acq(&e->handle);
-    bool lives = e->owned && handle && !api_forked() && !has_ended(e) && api_home_lives(&e->home);
-    if (e->owned) return lives ? CUDA_ENDS(cuEventDestroy_v2, handle) : CUSTREAM_SUCCESS;
-    if (e->release) e->release(e->owner);
-    e->release = NULL;
+    *event = e;
+    if (release) release(owner); /* the object is another's */
     return CUSTREAM_SUCCESS;
 }
 
 CS_EXPORT status custream_event_retain(custream_event_t event) { return api_retain(event, API_EVENT); }
-
-CS_EXPORT status custream_event_release(custream_event_t event)
-{
-    TRY(api_object_check(event, API_EVENT));
-    if (!api_release(event)) return CUSTREAM_SUCCESS;
-    status result = atomic_exchange(&event->object.closed, true) ? CUSTREAM_SUCCESS : event_end(event);
-    api_object_free(event);
-    return result;
-}
+CS_EXPORT status custream_event_release(custream_event_t event) { return api_release(event, API_EVENT); }
 
 CS_EXPORT status custream_event_close(custream_event_t event)
 {
     TRY(api_object_check(event, API_EVENT));
     if (atomic_exchange(&event->object.closed, true)) return CUSTREAM_SUCCESS;
     api_object_unlist(&event->object);
-    return event_end(event);
+    return destroy(event);
 }
 
 CS_EXPORT status custream_event_get_handle(custream_event_t event, void **handle)
@@ -174,7 +172,7 @@ CS_EXPORT status custream_event_get_flags(custream_event_t event, unsigned *flag
 
 static unsigned cuda_flags(custream_event_t e, custream_t stream, unsigned flags, unsigned external)
 {
-    bool capturing = (e->external || flags & CUSTREAM_EXTERNAL_IF_CAPTURING) && api_is_capturing(stream);
+    bool capturing = (e->external || flags & CUSTREAM_EXTERNAL_IF_CAPTURING) && api_is_capturing(stream->handle);
     return capturing || flags & CUSTREAM_EXTERNAL ? external : 0;
 }
 
@@ -190,6 +188,14 @@ static status belongs(custream_event_t e, custream_t stream, bool record)
     return !record || e->imported || e->object.device == device || e->object.device == -1 ? CUSTREAM_SUCCESS : CUSTREAM_DEVICE_MISMATCH;
 }
 
+static void was_recorded(custream_event_t event, custream_t stream, bool external)
+{
+    cs_u64 capture = api_capture_met() && !external ? api_capture_id(stream->handle) : 0;
+    if (capture) cs_store(&event->captured_on, stream->object.id);
+    cs_store_rel(&event->captured, capture);
+    cs_store_rel(&event->recorded, true);
+}
+
 status api_event_record(custream_event_t e, custream_t stream, unsigned flags)
 {
     CHECK(!(flags & ~(unsigned)FLAGS), CUSTREAM_INVALID_VALUE);
@@ -199,7 +205,7 @@ status api_event_record(custream_event_t e, custream_t stream, unsigned flags)
     TRY(belongs(e, stream, true));
     unsigned chosen = cuda_flags(e, stream, flags, CU_EVENT_RECORD_EXTERNAL);
     TRY(chosen ? CUDA(cuEventRecordWithFlags, cs_load_acq(&e->handle), stream->handle, chosen) : CUDA(cuEventRecord, cs_load_acq(&e->handle), stream->handle));
-    api_event_was_recorded(e, stream, chosen);
+    was_recorded(e, stream, chosen);
     return CUSTREAM_SUCCESS;
 }
 
@@ -211,31 +217,76 @@ status api_event_wait(custream_event_t e, custream_t stream, unsigned flags)
     return CUDA(cuStreamWaitEvent, stream->handle, cs_load_acq(&e->handle), cuda_flags(e, stream, flags, CU_EVENT_WAIT_EXTERNAL));
 }
 
-typedef status on_stream(custream_event_t event, custream_t stream, unsigned flags);
-
-static status by_event(custream_event_t event, custream_t stream, on_stream *what)
+/* An event in the stream's own context, where alone it can be recorded on it. */
+status api_event_in(custream_t stream, const custream_event_options_t *options, custream_event_t *event)
 {
-    status result;
-    USABLE_EVENT(event);
-    if (stream) USABLE_STREAM(stream);
-    TRY(api_ready());
-    custream_t chosen = api_current_or(stream, &result);
-    if (!chosen) return result;
-    result = what(event, chosen, 0);
-    if (!stream) custream_release(chosen);
+    custream_event_options_t here = *options;
+    struct api_scope scope;
+    here.device = -1;
+    TRY(api_enter_of(stream, &scope));
+    status result = custream_event_create(event, &here);
+    api_leave(&scope);
     return result;
 }
 
-CS_EXPORT status custream_event_record(custream_event_t event, custream_t stream) { return by_event(event, stream, api_event_record); }
-CS_EXPORT status custream_event_wait(custream_event_t event, custream_t stream) { return by_event(event, stream, api_event_wait); }
+status api_event_cached(custream_t stream, custream_event_t *event)
+{
+    custream_event_t made, none = NULL;
+    custream_event_t before = cs_load_acq(&stream->cached);
+    if (before && cs_load(&before->object.closed) && atomic_compare_exchange_strong(&stream->cached, &before, NULL)) custream_event_release(before);
+    if (!cs_load_acq(&stream->cached)) {
+        TRY(api_event_in(stream, &api_event_defaults, &made));
+        if (!atomic_compare_exchange_strong(&stream->cached, &none, made)) custream_event_release(made);
+    }
+    custream_event_t cached = cs_load_acq(&stream->cached);
+    CHECK(cached, CUSTREAM_CLOSED); /* by another thread, meanwhile */
+    TRY(custream_event_retain(cached));
+    *event = cached;
+    return CUSTREAM_SUCCESS;
+}
+
+/* An event that nobody else records meanwhile: those of default streams are on whatever device is current. */
+static status event_for(custream_t other, custream_event_t *event)
+{
+    if (!api_stream_is_default(other)) return api_event_cached(other, event);
+    return custream_event_create(event, NULL);
+}
+
+CS_EXPORT status custream_wait_stream(custream_t stream, custream_t other, custream_event_t event, unsigned flags)
+{
+    custream_event_t used = event;
+    USABLE_STREAM(stream);
+    USABLE_STREAM(other);
+    if (event) USABLE_EVENT(event);
+    CHECK(!(flags & ~(unsigned)(CUSTREAM_EXTERNAL | CUSTREAM_EXTERNAL_IF_CAPTURING)), CUSTREAM_INVALID_VALUE);
+    if (stream == other) return CUSTREAM_SUCCESS;
+    TRY(api_ready());
+    if (!event) TRY(event_for(other, &used));
+    status result = api_event_record(used, other, flags);
+    if (result == CUSTREAM_SUCCESS) result = api_event_wait(used, stream, flags);
+    if (!event) custream_event_release(used);
+    return result;
+}
 
 /* --- completion --- */
+
+static bool is_captured(custream_event_t event)
+{
+    cs_u64 capture = cs_load_acq(&event->captured), on = cs_load(&event->captured_on);
+    if (!capture) return false;
+    custream_t stream = api_object_of_id(API_STREAM, on);
+    bool captured = stream && api_stream_usable(stream) == CUSTREAM_SUCCESS && api_capture_id(stream->handle) == capture;
+    if (stream) custream_release(stream);
+    if (captured) return true;
+    api_joined_end();
+    return api_joined_in(capture, NULL);
+}
 
 CS_EXPORT status custream_event_query(custream_event_t event)
 {
     USABLE_EVENT(event);
     TRY(api_ready());
-    CHECK(!api_event_is_captured(event), CUSTREAM_CAPTURE_UNSUPPORTED);
+    CHECK(!is_captured(event), CUSTREAM_CAPTURE_UNSUPPORTED);
     CUevent handle = cs_load_acq(&event->handle);
     return handle ? CUDA(cuEventQuery, handle) : CUSTREAM_SUCCESS;
 }
@@ -243,9 +294,9 @@ CS_EXPORT status custream_event_query(custream_event_t event)
 CS_EXPORT status custream_event_synchronize(custream_event_t event)
 {
     USABLE_EVENT(event);
-    CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
+    CHECK(!api_link->in_hook(), CUSTREAM_NOT_SUPPORTED);
     TRY(api_ready());
-    CHECK(!api_event_is_captured(event), CUSTREAM_CAPTURE_UNSUPPORTED);
+    CHECK(!is_captured(event), CUSTREAM_CAPTURE_UNSUPPORTED);
     CUevent handle = cs_load_acq(&event->handle);
     return handle ? CUDA(cuEventSynchronize, handle) : CUSTREAM_SUCCESS;
 }
@@ -253,7 +304,7 @@ CS_EXPORT status custream_event_synchronize(custream_event_t event)
 static status is_timed(custream_event_t e)
 {
     CHECK(!(e->flags & CUSTREAM_EVENT_DISABLE_TIMING), CUSTREAM_TIMING_DISABLED);
-    CHECK(!api_event_is_captured(e), CUSTREAM_CAPTURE_UNSUPPORTED);
+    CHECK(!is_captured(e), CUSTREAM_CAPTURE_UNSUPPORTED);
     return cs_load_acq(&e->handle) ? CUSTREAM_SUCCESS : CUSTREAM_NOT_RECORDED;
 }
 

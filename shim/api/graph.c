@@ -1,9 +1,19 @@
 /* Graphs: what a capture gave, and its executable form. */
-#include "shim/api/api.h"
+#include "shim/api/graph.h"
+
+static status end(void *graph)
+{
+    custream_graph_t g = graph;
+    CUgraphExec exec = cs_load_acq(&g->exec);
+    status first = exec && !api_forked() ? CUDA_ENDS(cuGraphExecDestroy, exec) : CUSTREAM_SUCCESS;
+    status second = api_forked() ? CUSTREAM_SUCCESS : CUDA_ENDS(cuGraphDestroy, g->graph);
+    api_object_free(g);
+    return first != CUSTREAM_SUCCESS ? first : second;
+}
 
 status api_graph_new(custream_graph_t *out, CUgraph graph, int device)
 {
-    custream_graph_t g = api_object_new(API_GRAPH);
+    custream_graph_t g = api_object_new(API_GRAPH, sizeof *g, end);
     CHECK(g, CUSTREAM_NO_MEMORY);
     g->graph = graph;
     g->object.device = device;
@@ -12,39 +22,16 @@ status api_graph_new(custream_graph_t *out, CUgraph graph, int device)
     return CUSTREAM_SUCCESS;
 }
 
-static status instantiate(custream_graph_t g)
-{
-    CUgraphExec exec, none = NULL;
-    if (cs_load_acq(&g->exec)) return CUSTREAM_SUCCESS;
-    TRY(CUDA(cuGraphInstantiateWithFlags, &exec, g->graph, 0));
-    if (!atomic_compare_exchange_strong(&g->exec, &none, exec)) api_driver.cuGraphExecDestroy(exec);
-    return CUSTREAM_SUCCESS;
-}
-
 CS_EXPORT status custream_graph_instantiate(custream_graph_t graph)
 {
+    CUgraphExec exec, none = NULL;
     USABLE_GRAPH(graph);
     TRY(api_ready());
-    return instantiate(graph);
+    if (cs_load_acq(&graph->exec)) return CUSTREAM_SUCCESS;
+    TRY(CUDA(cuGraphInstantiateWithFlags, &exec, graph->graph, 0));
+    if (!atomic_compare_exchange_strong(&graph->exec, &none, exec)) api_driver.cuGraphExecDestroy(exec);
+    return CUSTREAM_SUCCESS;
 }
-
-static status on(custream_graph_t graph, custream_t stream, bool launch)
-{
-    status result;
-    USABLE_GRAPH(graph);
-    if (stream) USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(instantiate(graph));
-    custream_t chosen = api_current_or(stream, &result);
-    if (!chosen) return result;
-    if ((result = api_stream_enter(chosen)) == CUSTREAM_SUCCESS)
-        result = launch ? CUDA(cuGraphLaunch, cs_load_acq(&graph->exec), chosen->handle) : CUDA(cuGraphUpload, cs_load_acq(&graph->exec), chosen->handle);
-    if (!stream) custream_release(chosen);
-    return result;
-}
-
-CS_EXPORT status custream_graph_launch(custream_graph_t graph, custream_t stream) { return on(graph, stream, true); }
-CS_EXPORT status custream_graph_upload(custream_graph_t graph, custream_t stream) { return on(graph, stream, false); }
 
 CS_EXPORT status custream_graph_debug_dot(custream_graph_t graph, const char *path, unsigned flags)
 {
@@ -63,14 +50,4 @@ CS_EXPORT status custream_graph_get_handles(custream_graph_t graph, void **graph
 }
 
 CS_EXPORT status custream_graph_retain(custream_graph_t graph) { return api_retain(graph, API_GRAPH); }
-
-CS_EXPORT status custream_graph_release(custream_graph_t graph)
-{
-    TRY(api_object_check(graph, API_GRAPH));
-    if (!api_release(graph)) return CUSTREAM_SUCCESS;
-    CUgraphExec exec = cs_load_acq(&graph->exec);
-    status first = exec && !api_forked() ? CUDA_ENDS(cuGraphExecDestroy, exec) : CUSTREAM_SUCCESS;
-    status second = api_forked() ? CUSTREAM_SUCCESS : CUDA_ENDS(cuGraphDestroy, graph->graph);
-    api_object_free(graph);
-    return first != CUSTREAM_SUCCESS ? first : second;
-}
+CS_EXPORT status custream_graph_release(custream_graph_t graph) { return api_release(graph, API_GRAPH); }

@@ -1,5 +1,4 @@
 /* Hooks, plug-ins and annotations: all of them the preload library's business. */
-#include "shim/api/api.h"
 #include "shim/api/link.h"
 
 CS_EXPORT status custream_register_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, custream_hook_t *hook)
@@ -8,7 +7,7 @@ CS_EXPORT status custream_register_hook(custream_hook_kind_t kind, custream_hook
     NEED(function);
     NEED(hook);
     CHECK((unsigned)kind < CUSTREAM_HOOK_KINDS, CUSTREAM_INVALID_VALUE);
-    TRY(api_link_hook(kind, function, arg, &number));
+    TRY(api_link->hook(kind, function, arg, &number));
     *hook = (custream_hook_t)(uintptr_t)number;
     return CUSTREAM_SUCCESS;
 }
@@ -17,7 +16,7 @@ CS_EXPORT status custream_unregister_hook(custream_hook_t hook)
 {
     bool running = false;
     NEED(hook);
-    CHECK((uintptr_t)hook <= UINT32_MAX && api_link_unhook((cs_u32)(uintptr_t)hook, &running), CUSTREAM_INVALID_HANDLE);
+    CHECK((uintptr_t)hook <= UINT32_MAX && api_link->unhook((cs_u32)(uintptr_t)hook, &running), CUSTREAM_INVALID_HANDLE);
     return running ? CUSTREAM_NOT_READY : CUSTREAM_SUCCESS;
 }
 
@@ -26,18 +25,18 @@ CS_EXPORT status custream_unregister_hook(custream_hook_t hook)
 CS_EXPORT status custream_trace_range_push(const char *text)
 {
     NEED(text);
-    return api_link_push(text) < 0 ? CUSTREAM_NO_MEMORY : CUSTREAM_SUCCESS;
+    return api_link->push(text) < 0 ? CUSTREAM_NO_MEMORY : CUSTREAM_SUCCESS;
 }
 
-CS_EXPORT status custream_trace_range_pop(void) { return api_link_pop() < 0 ? CUSTREAM_INVALID_VALUE : CUSTREAM_SUCCESS; }
+CS_EXPORT status custream_trace_range_pop(void) { return api_link->pop() < 0 ? CUSTREAM_INVALID_VALUE : CUSTREAM_SUCCESS; }
 
 CS_EXPORT status custream_trace_mark(const char *text)
 {
     NEED(text);
-    api_link_mark(text);
+    api_link->mark(text);
     return CUSTREAM_SUCCESS;
 }
 
-CS_EXPORT status custream_trace_start(void) { return api_link_record(true); }
-CS_EXPORT status custream_trace_stop(void) { return api_link_record(false); }
-CS_EXPORT status custream_trace_flush(void) { return api_link_flush(); }
+CS_EXPORT status custream_trace_start(void) { return api_link->record(true); }
+CS_EXPORT status custream_trace_stop(void) { return api_link->record(false); }
+CS_EXPORT status custream_trace_flush(void) { return api_link->flush(); }

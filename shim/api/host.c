@@ -2,13 +2,10 @@
  * Host functions in stream order. What is given to CUDA is a block of ours that knows the program's function; who frees it: a callback itself, since it is
  * called once whatever happens; a host function after its call; one that was captured, a user object of the graph, when the last executable has gone.
  */
-#include "shim/api/api.h"
 #include "shim/api/link.h"
+#include "shim/api/stream.h"
 
 #include <stdlib.h>
-
-static CS_TLS unsigned char cudas;
-bool api_thread_is_cudas(void) { return cudas; }
 
 struct callback {
     void (*function)(custream_t, status, void *);
@@ -21,10 +18,10 @@ static void CUDA_CB call_back(CUstream handle, CUresult result, void *block)
     struct callback *c = block;
     (void)handle;
     status told = api_result(result);
-    cudas++;
+    api_thread_cudas++;
     c->function(c->stream, told == CUSTREAM_SUCCESS ? told : CUSTREAM_DRIVER, c->arg);
     custream_release(c->stream);
-    cudas--;
+    api_thread_cudas--;
     free(c);
 }
 
@@ -33,7 +30,7 @@ CS_EXPORT status custream_add_callback(custream_t stream, void (*function)(custr
     NEED(function);
     USABLE_STREAM(stream);
     TRY(api_ready());
-    CHECK(!api_is_capturing(stream), CUSTREAM_CAPTURE_UNSUPPORTED);
+    CHECK(!api_is_capturing(stream->handle), CUSTREAM_CAPTURE_UNSUPPORTED);
     TRY(api_stream_enter(stream));
     struct callback *c = malloc(sizeof *c);
     CHECK(c, CUSTREAM_NO_MEMORY);
@@ -56,9 +53,9 @@ struct host_call {
 static void CUDA_CB drop(void *block)
 {
     struct host_call *c = block;
-    cudas++;
+    api_thread_cudas++;
     if (c->destroy) c->destroy(c->arg);
-    cudas--;
+    api_thread_cudas--;
     free(c);
 }
 
@@ -66,10 +63,10 @@ static void CUDA_CB call_host(void *block)
 {
     struct host_call *c = block;
     bool captured = c->captured; /* then another launch may be at the same block */
-    cudas++;
+    api_thread_cudas++;
     c->function(c->arg);
     if (!captured) drop(c);
-    cudas--;
+    api_thread_cudas--;
 }
 
 /* The graph that is being captured keeps the block, from before the node is in it. */
@@ -88,9 +85,9 @@ static status keep_in_graph(custream_t stream, struct host_call *c, CUuserObject
 /* Not on another stream, where a hook would have it: who frees the block depends on whether this one captures. */
 static status launch_here(custream_t stream, struct host_call *c)
 {
-    api_link_stays(true);
+    api_link->stays(true);
     status result = CUDA(cuLaunchHostFunc, stream->handle, call_host, c);
-    api_link_stays(false);
+    api_link->stays(false);
     return result;
 }
 
@@ -98,12 +95,10 @@ CS_EXPORT status custream_launch_host_func(custream_t stream, void (*function)(v
 {
     CUuserObject object = NULL;
     NEED(function);
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
+    READY_STREAM(stream);
     struct host_call *c = malloc(sizeof *c);
     CHECK(c, CUSTREAM_NO_MEMORY);
-    *c = (struct host_call){function, arg, destroy, api_is_capturing(stream)};
+    *c = (struct host_call){function, arg, destroy, api_is_capturing(stream->handle)};
     status result = c->captured ? keep_in_graph(stream, c, &object) : CUSTREAM_SUCCESS;
     if (object && result != CUSTREAM_SUCCESS) return result; /* the object's end has freed the block */
     if (result == CUSTREAM_SUCCESS) result = launch_here(stream, c);

@@ -1,12 +1,8 @@
-/* Beginning and end, and what there is. */
-#include "shim/api/api.h"
-
-CS_EXPORT status custream_init(const custream_init_options_t *options)
-{
-    custream_init_options_t chosen = api_init_defaults;
-    TRY(api_take(&chosen, options));
-    return api_init(options ? &chosen : NULL);
-}
+/* The end, and what there is. */
+#include "shim/api/current.h"
+#include "shim/api/default.h"
+#include "shim/api/graph.h"
+#include "shim/api/sized.h"
 
 CS_EXPORT status custream_shutdown(void)
 {
@@ -36,7 +32,7 @@ CS_EXPORT status custream_foreach(int (*function)(custream_t stream, void *arg),
 {
     struct api_walk walk;
     NEED(function);
-    api_walk_begin(&walk);
+    api_walk_begin(&walk, API_STREAM);
     for (custream_t s; (s = api_walk_next(&walk)) && !function(s, arg);) continue;
     api_walk_end(&walk);
     return CUSTREAM_SUCCESS;

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "shim/api/link.h"
+#include "shim/api/sized.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -18,58 +19,59 @@
 #include "shim/trace/writer.h"
 #include "shim/wrap/annotate.h"
 
-static struct cs_stream *stream_of(cs_u64 link) { return link ? cs_pool_get(&cs_streams, (cs_ref)link) : NULL; }
-
-cs_u64 api_link_stream(void *handle)
+static cs_u64 link_stream(void *handle)
 {
     cs_u64 value = (uintptr_t)handle > (uintptr_t)CU_STREAM_PER_THREAD && cs_stream_handles.slots ? cs_map_get(&cs_stream_handles, (uintptr_t)handle) : 0;
     return value & CS_MAP_DEAD ? 0 : value;
 }
 
-cs_u64 api_link_event(void *handle) { return handle && cs_event_handles.slots ? cs_event_find(handle) : 0; }
+static cs_u64 link_event(void *handle) { return handle && cs_event_handles.slots ? cs_event_find(handle) : 0; }
 
-bool api_link_stream_ended(cs_u64 link)
+static struct cs_stream *stream_of(cs_u64 link) { return link ? cs_pool_get(&cs_streams, (cs_ref)link) : NULL; }
+static struct cs_stream *stream_now(void *handle, cs_u64 link) { return stream_of(link ? link : link_stream(handle)); }
+
+static bool link_stream_ended(cs_u64 link)
 {
     const struct cs_stream *stream = stream_of(link);
     return link && (!stream || cs_load_acq(&stream->ended));
 }
 
-bool api_link_event_ended(cs_u64 link)
+static bool link_event_ended(cs_u64 link)
 {
     const struct cs_event *event = link ? cs_pool_get(&cs_events, (cs_ref)link) : NULL;
     return link && (!event || cs_load_acq(&event->ended));
 }
 
-bool api_link_requested(void *handle, cs_u64 link, int *priority)
+static bool link_requested(void *handle, cs_u64 link, int *priority)
 {
-    (void)handle;
-    const struct cs_stream *stream = stream_of(link);
+    const struct cs_stream *stream = stream_now(handle, link);
     if (!stream || !cs_load_acq(&stream->filled) || stream->origin != CS_STREAM_CREATED) return false;
     *priority = stream->priority_asked;
     return true;
 }
 
-void api_link_named(void *handle, const char *name)
+static void link_named(void *handle, const char *name)
 {
     if (!cs_stream_handles.slots) return; /* nothing is kept of streams */
     cs_stream_named(NULL, (CUstream)handle, name && *name ? cs_name_add(name) : 0);
 }
 
 /* The counts are the writer's, which goes on counting. */
-bool api_link_history(void *handle, cs_u64 link, custream_history_t *history)
+static bool link_history(void *handle, cs_u64 link, custream_history_t *history)
 {
+    custream_history_t found = {.size = sizeof found};
+    if (!link) link = link_stream(handle);
     struct cs_stream *s = stream_of(link);
     cs_u64 work[CS_WORK_KINDS];
-    (void)handle;
     if (!s || !cs_load_acq(&s->filled)) return false;
-    uint64_t *const counts[] = {&history->launches, &history->copies, &history->sets, &history->records, &history->waits, &history->synchronizations,
-                                &history->graph_launches, &history->others};
+    uint64_t *const counts[] = {&found.launches, &found.copies, &found.sets, &found.records, &found.waits, &found.synchronizations,
+                                &found.graph_launches, &found.others};
     _Static_assert(CS_COUNT(counts) == CS_WORK_KINDS, "a count for each kind of work");
-    cs_stream_life_history((cs_ref)link, work, &history->bytes_copied);
+    cs_stream_life_history((cs_ref)link, work, &found.bytes_copied);
     for (int i = 0; i < CS_WORK_KINDS; i++) *counts[i] = work[i];
-    snprintf(history->library, sizeof history->library, "%s", s->library ? cs_name_text(s->library) : "");
-    snprintf(history->call, sizeof history->call, "%s", s->call ? cs_call_info[s->call].name : "");
-    return true;
+    snprintf(found.library, sizeof found.library, "%s", s->library ? cs_name_text(s->library) : "");
+    snprintf(found.call, sizeof found.call, "%s", s->call ? cs_call_info[s->call].name : "");
+    return api_give(history, &found) == CUSTREAM_SUCCESS;
 }
 
 /* --- hooks --- */
@@ -92,51 +94,49 @@ static void pin_module_of(custream_hook_fn *function)
     if (!dlopen(module.name, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) dlerror();
 }
 
-custream_status_t api_link_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, cs_u32 *number)
-{
-    bool running;
-    pin_module_of(function);
-    if (!(*number = cs_hook_add(kind, function, arg))) return CUSTREAM_NO_MEMORY;
-    if (steer_from_now_on()) return CUSTREAM_SUCCESS;
-    api_link_unhook(*number, &running);
-    return CUSTREAM_NOT_SUPPORTED;
-}
-
-bool api_link_unhook(cs_u32 number, bool *running)
+static bool link_unhook(cs_u32 number, bool *running)
 {
     if (!cs_hook_remove(number, running)) return false;
     cs_mode_hook_gone();
     return true;
 }
-bool api_link_in_hook(void) { return cs_hook_inside(); }
-void api_link_stays(bool stays) { cs_hooks_stay(stays); }
+
+static status link_hook(custream_hook_kind_t kind, custream_hook_fn *function, void *arg, cs_u32 *number)
+{
+    bool running;
+    pin_module_of(function);
+    if (!(*number = cs_hook_add(kind, function, arg))) return CUSTREAM_NO_MEMORY;
+    if (steer_from_now_on()) return CUSTREAM_SUCCESS;
+    link_unhook(*number, &running);
+    return CUSTREAM_NOT_SUPPORTED;
+}
 
 /* --- annotations --- */
 
 static struct cs_annotation annotation(const char *text) { return (struct cs_annotation){.text = cs_name_add_guest(text)}; }
 
-int api_link_push(const char *text)
+static int link_push(const char *text)
 {
     if (!cs_annotate_init()) return -1;
     struct cs_annotation what = annotation(text);
     return cs_annotate_push(&what);
 }
-int api_link_pop(void) { return cs_annotate_init() ? cs_annotate_pop(0) : -1; }
+static int link_pop(void) { return cs_annotate_init() ? cs_annotate_pop(0) : -1; }
 
-void api_link_mark(const char *text)
+static void link_mark(const char *text)
 {
     struct cs_annotation what = annotation(text);
     if (cs_annotate_init()) cs_annotate_mark(&what);
 }
 
-custream_status_t api_link_record(bool on)
+static status link_record(bool on)
 {
     const char *why = NULL;
     if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH)) return CUSTREAM_NOT_SUPPORTED;
     return cs_window_say(on, &why) || !on ? CUSTREAM_SUCCESS : CUSTREAM_NOT_SUPPORTED;
 }
 
-custream_status_t api_link_flush(void)
+static status link_flush(void)
 {
     enum { GPU_MS = 2000, WRITER_MS = 5000 };
     if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || !*cs_output_path()) return CUSTREAM_NOT_SUPPORTED;
@@ -144,3 +144,14 @@ custream_status_t api_link_flush(void)
     cs_writer_flush(WRITER_MS);
     return CUSTREAM_SUCCESS;
 }
+
+static const struct api_link table = {
+    .size = sizeof table, .version = API_LINK_VERSION,
+    .stream = link_stream, .event = link_event, .stream_ended = link_stream_ended, .event_ended = link_event_ended,
+    .requested = link_requested, .named = link_named, .history = link_history,
+    .hook = link_hook, .unhook = link_unhook, .in_hook = cs_hook_inside, .stays = cs_hooks_stay,
+    .push = link_push, .pop = link_pop, .mark = link_mark, .record = link_record, .flush = link_flush,
+};
+const struct api_link *const api_link = &table;
+
+const struct api_link *libcustream_link(void) { return api_link; }

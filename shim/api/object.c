@@ -1,5 +1,5 @@
 /* Objects: their memory, references, and finding them by handle. */
-#include "shim/api/api.h"
+#include "shim/api/object.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,15 +11,13 @@ struct cs_lock api_lock = CS_LOCK_INIT(CS_RANK_API, "api");
 /* By kind; all guarded by the lock. Memory that was freed goes to the end of the line, so that a stale reference meets a freed object, not a new one. */
 static struct kind {
     enum api_mark mark;
-    size_t size;
+    size_t size; /* known from the first on */
     struct api_object *free_first, *free_last;
     size_t free_count;
     struct api_object *first, *last; /* all that are listed, by id */
-    cs_u64 ever[API_DEVICES + 1], alive[API_DEVICES + 1][API_STREAM_KINDS]; /* by device, those without one at the end */
+    cs_u64 ever[API_DEVICES + 1], alive[API_DEVICES + 1][API_SORTS]; /* by device, those without one at the end */
 } kinds[KINDS] = {
-    {.mark = API_STREAM, .size = sizeof(struct custream_s)},
-    {.mark = API_EVENT, .size = sizeof(struct custream_event_s)},
-    {.mark = API_GRAPH, .size = sizeof(struct custream_graph_s)},
+    {.mark = API_STREAM}, {.mark = API_EVENT}, {.mark = API_GRAPH},
 };
 static struct api_object *buckets[BUCKETS];
 static cs_u64 last_id;
@@ -53,10 +51,11 @@ static void grow(struct kind *kind)
     }
 }
 
-void *api_object_new(enum api_mark mark)
+void *api_object_new(enum api_mark mark, size_t size, api_object_end *end)
 {
     struct kind *kind = kind_of(mark);
     cs_lock_take(&api_lock);
+    kind->size = size;
     if (kind->free_count <= CACHED) grow(kind);
     struct api_object *object = kind->free_first;
     if (object) {
@@ -66,6 +65,7 @@ void *api_object_new(enum api_mark mark)
         memset(object, 0, kind->size);
         object->references = 1;
         object->id = ++last_id;
+        object->end = end;
         cs_store_rel(&object->mark, mark);
     }
     cs_lock_drop(&api_lock);
@@ -213,7 +213,7 @@ void api_object_counts(enum api_mark mark, int device, cs_u64 *alive, cs_u64 *ev
     cs_lock_take(&api_lock);
     for (size_t i = 0; i <= API_DEVICES; i++) {
         if (device != -1 && i != place_of(device)) continue;
-        for (int sort = 0; sort < API_STREAM_KINDS; sort++) *alive += kind->alive[i][sort];
+        for (int sort = 0; sort < API_SORTS; sort++) *alive += kind->alive[i][sort];
         *ever += kind->ever[i];
     }
     cs_lock_drop(&api_lock);
@@ -230,11 +230,18 @@ cs_u64 api_object_count(enum api_mark mark, int device, int sort)
     return alive;
 }
 
+bool api_object_any(int device)
+{
+    cs_u64 alive = 0, ever;
+    for (size_t i = 0; i < KINDS && !alive; i++) api_object_counts(kinds[i].mark, device, &alive, &ever);
+    return alive;
+}
+
 /* --- walks --- */
 
-void api_walk_begin(struct api_walk *walk)
+void api_walk_begin(struct api_walk *walk, enum api_mark mark)
 {
-    *walk = (struct api_walk){.stream = NULL};
+    *walk = (struct api_walk){.mark = mark};
     cs_lock_take(&api_lock);
     walk->until = last_id;
     cs_lock_drop(&api_lock);
@@ -243,8 +250,8 @@ void api_walk_begin(struct api_walk *walk)
 /* With the lock held: where the walk goes on. From the beginning at its first step, and where the program has given back the walk's reference too. */
 static struct api_object *leave(struct api_walk *walk)
 {
-    struct kind *kind = kind_of(API_STREAM);
-    struct api_object *object = walk->stream ? &walk->stream->object : NULL;
+    struct kind *kind = kind_of(walk->mark);
+    struct api_object *object = walk->object;
     if (!object || !object->linked || object->id != walk->at) return kind->first;
     struct api_object *next = object->next;
     object->walkers--;
@@ -252,18 +259,18 @@ static struct api_object *leave(struct api_walk *walk)
     return next;
 }
 
-custream_t api_walk_next(struct api_walk *walk)
+void *api_walk_next(struct api_walk *walk)
 {
-    const custream_t before = walk->stream;
+    struct api_object *before = walk->object;
     cs_lock_take(&api_lock);
     struct api_object *object = leave(walk);
     while (object && (object->id <= walk->at || !object->listed || cs_load(&object->closed))) object = object->next;
     if (object && object->id > walk->until) object = NULL;
     if (object) object->references++, object->walkers++, walk->at = object->id;
     cs_lock_drop(&api_lock);
-    walk->stream = (custream_t)object;
-    if (before) custream_release(before);
-    return walk->stream;
+    walk->object = object;
+    if (before) api_release(before, walk->mark);
+    return object;
 }
 
 void api_walk_end(struct api_walk *walk)
@@ -300,20 +307,13 @@ status api_retain(void *at, enum api_mark mark)
     return result;
 }
 
-void api_unretain(void *at)
+status api_release(void *at, enum api_mark mark)
 {
     struct api_object *object = at;
+    TRY(api_object_check(at, mark));
     cs_lock_take(&api_lock);
-    if (object->references > 1) object->references--;
-    cs_lock_drop(&api_lock);
-}
-
-bool api_release(void *at)
-{
-    struct api_object *object = at;
-    cs_lock_take(&api_lock);
-    bool last = object->references && !--object->references;
+    bool last = object->references && (!object->stays || object->references > 1) && !--object->references;
     if (last) unlist(object);
     cs_lock_drop(&api_lock);
-    return last;
+    return last ? object->end(object) : CUSTREAM_SUCCESS;
 }

@@ -1,33 +1,57 @@
 /* Completion, and order between streams. */
-#include "shim/api/api.h"
+#include "shim/api/current.h"
+#include "shim/api/default.h"
+#include "shim/api/graph.h"
 #include "shim/api/link.h"
+#include "shim/api/sized.h"
 
 CS_EXPORT status custream_query(custream_t stream)
 {
-    USABLE_STREAM(stream);
-    TRY(api_ready());
-    TRY(api_stream_enter(stream));
-    CHECK(!api_stream_is_captured(stream), CUSTREAM_CAPTURE_UNSUPPORTED); /* asked first: CUDA would break the capture */
+    READY_STREAM(stream);
+    CHECK(!api_stream_is_captured(stream->handle), CUSTREAM_CAPTURE_UNSUPPORTED); /* asked first: CUDA would break the capture */
     return CUDA(cuStreamQuery, stream->handle);
 }
 
 CS_EXPORT status custream_synchronize(custream_t stream)
 {
     USABLE_STREAM(stream);
-    CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
+    CHECK(!api_link->in_hook(), CUSTREAM_NOT_SUPPORTED);
     TRY(api_ready());
     TRY(api_stream_enter(stream));
-    CHECK(!api_stream_is_captured(stream), CUSTREAM_CAPTURE_UNSUPPORTED);
+    CHECK(!api_stream_is_captured(stream->handle), CUSTREAM_CAPTURE_UNSUPPORTED);
     return CUDA(cuStreamSynchronize, stream->handle);
+}
+
+/* Handles that others destroy are asked for only where the capture is this library's. */
+static bool belongs(custream_t stream, int device, const struct api_home *here)
+{
+    if (stream->kind == API_PER_THREAD) return true;
+    if (stream->kind == API_WRAPPED && !cs_load(&stream->capture.on)) return false;
+    return stream->home.context ? api_home_is(&stream->home, here) : stream->object.device == device;
+}
+
+static bool context_is_captured(int device)
+{
+    struct api_home here;
+    bool captured = api_stream_is_captured(CU_STREAM_LEGACY);
+    struct api_walk walk;
+    if (captured || !api_capture_met()) return captured;
+    api_home_now(&here);
+    api_walk_begin(&walk, API_STREAM);
+    for (custream_t s; !captured && (s = api_walk_next(&walk));)
+        captured = belongs(s, device, &here) && api_stream_usable(s) == CUSTREAM_SUCCESS && api_is_capturing(s->handle);
+    api_walk_end(&walk);
+    api_joined_end();
+    return captured || api_joined_in(0, &here);
 }
 
 CS_EXPORT status custream_device_synchronize(int device)
 {
     struct api_scope scope;
-    CHECK(!api_link_in_hook(), CUSTREAM_NOT_SUPPORTED);
+    CHECK(!api_link->in_hook(), CUSTREAM_NOT_SUPPORTED);
     TRY(api_ready());
     TRY(api_enter(&device, &scope));
-    status result = api_context_is_captured(device) ? CUSTREAM_CAPTURE_UNSUPPORTED : CUDA(cuCtxSynchronize);
+    status result = context_is_captured(device) ? CUSTREAM_CAPTURE_UNSUPPORTED : CUDA(cuCtxSynchronize);
     api_leave(&scope);
     return result;
 }
@@ -40,18 +64,6 @@ CS_EXPORT status custream_record(custream_t stream, custream_event_t event, unsi
     return api_event_record(event, stream, flags);
 }
 
-/* An event in the stream's own context, where alone it can be recorded on it. */
-static status event_of(custream_t stream, const custream_event_options_t *options, custream_event_t *event)
-{
-    custream_event_options_t here = *options;
-    struct api_scope scope;
-    here.device = -1;
-    TRY(api_enter_of(stream, &scope));
-    status result = custream_event_create(event, &here);
-    api_leave(&scope);
-    return result;
-}
-
 CS_EXPORT status custream_record_new(custream_t stream, const custream_event_options_t *options, custream_event_t *out)
 {
     custream_event_options_t chosen = api_event_defaults;
@@ -61,7 +73,7 @@ CS_EXPORT status custream_record_new(custream_t stream, const custream_event_opt
     TRY(api_ready());
     TRY(api_take(&chosen, options));
     bool here = chosen.device == -1 || chosen.device == stream->object.device;
-    status result = here ? event_of(stream, &chosen, &event) : custream_event_create(&event, &chosen);
+    status result = here ? api_event_in(stream, &chosen, &event) : custream_event_create(&event, &chosen);
     if (result != CUSTREAM_SUCCESS) return result;
     result = api_event_record(event, stream, 0);
     if (result != CUSTREAM_SUCCESS) return custream_event_release(event), result;
@@ -79,45 +91,10 @@ CS_EXPORT status custream_wait_event(custream_t stream, custream_event_t event, 
 
 CS_EXPORT status custream_cached_event(custream_t stream, custream_event_t *event)
 {
-    custream_event_t made, none = NULL;
     NEED(event);
     USABLE_STREAM(stream);
     TRY(api_ready());
-    if (api_stream_is_default(stream)) return api_default_event(stream, event);
-    custream_event_t before = cs_load_acq(&stream->cached);
-    if (before && cs_load(&before->object.closed) && atomic_compare_exchange_strong(&stream->cached, &before, NULL)) custream_event_release(before);
-    if (!cs_load_acq(&stream->cached)) {
-        TRY(event_of(stream, &api_event_defaults, &made));
-        if (!atomic_compare_exchange_strong(&stream->cached, &none, made)) custream_event_release(made);
-    }
-    custream_event_t cached = cs_load_acq(&stream->cached);
-    CHECK(cached, CUSTREAM_CLOSED); /* by another thread, meanwhile */
-    TRY(custream_event_retain(cached));
-    *event = cached;
-    return CUSTREAM_SUCCESS;
-}
-
-/* An event that nobody else records meanwhile: those of default streams are on whatever device is current. */
-static status event_for(custream_t other, custream_event_t *event)
-{
-    if (!api_stream_is_default(other)) return custream_cached_event(other, event);
-    return custream_event_create(event, NULL);
-}
-
-CS_EXPORT status custream_wait_stream(custream_t stream, custream_t other, custream_event_t event, unsigned flags)
-{
-    custream_event_t used = event;
-    USABLE_STREAM(stream);
-    USABLE_STREAM(other);
-    if (event) USABLE_EVENT(event);
-    CHECK(!(flags & ~(unsigned)(CUSTREAM_EXTERNAL | CUSTREAM_EXTERNAL_IF_CAPTURING)), CUSTREAM_INVALID_VALUE);
-    if (stream == other) return CUSTREAM_SUCCESS;
-    TRY(api_ready());
-    if (!event) TRY(event_for(other, &used));
-    status result = api_event_record(used, other, flags);
-    if (result == CUSTREAM_SUCCESS) result = api_event_wait(used, stream, flags);
-    if (!event) custream_event_release(used);
-    return result;
+    return api_stream_is_default(stream) ? api_default_event(stream, event) : api_event_cached(stream, event);
 }
 
 CS_EXPORT status custream_wait_handle(custream_t stream, void *foreign_stream)
@@ -129,3 +106,40 @@ CS_EXPORT status custream_wait_handle(custream_t stream, void *foreign_stream)
     custream_release(other);
     return result;
 }
+
+/* --- NULL: the current stream --- */
+
+typedef status on_stream(void *object, custream_t stream);
+
+static status on(void *object, enum api_mark mark, custream_t stream, on_stream *what)
+{
+    status result;
+    TRY(mark == API_EVENT ? api_event_usable(object) : api_object_usable(object, mark));
+    if (stream) USABLE_STREAM(stream);
+    TRY(api_ready());
+    if (mark == API_GRAPH) TRY(custream_graph_instantiate(object));
+    custream_t chosen = api_current_or(stream, &result);
+    if (!chosen) return result;
+    result = what(object, chosen);
+    if (!stream) custream_release(chosen);
+    return result;
+}
+
+static status record(void *event, custream_t stream) { return api_event_record(event, stream, 0); }
+static status wait(void *event, custream_t stream) { return api_event_wait(event, stream, 0); }
+
+static status launch(void *graph, custream_t stream)
+{
+    TRY(api_stream_enter(stream));
+    return CUDA(cuGraphLaunch, cs_load_acq(&((custream_graph_t)graph)->exec), stream->handle);
+}
+static status upload(void *graph, custream_t stream)
+{
+    TRY(api_stream_enter(stream));
+    return CUDA(cuGraphUpload, cs_load_acq(&((custream_graph_t)graph)->exec), stream->handle);
+}
+
+CS_EXPORT status custream_event_record(custream_event_t event, custream_t stream) { return on(event, API_EVENT, stream, record); }
+CS_EXPORT status custream_event_wait(custream_event_t event, custream_t stream) { return on(event, API_EVENT, stream, wait); }
+CS_EXPORT status custream_graph_launch(custream_graph_t graph, custream_t stream) { return on(graph, API_GRAPH, stream, launch); }
+CS_EXPORT status custream_graph_upload(custream_graph_t graph, custream_t stream) { return on(graph, API_GRAPH, stream, upload); }

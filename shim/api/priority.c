@@ -1,5 +1,5 @@
 /* Priorities: least is 0 and greatest a negative number; a request becomes one of the range by one of three rules. */
-#include "shim/api/api.h"
+#include "shim/api/priority.h"
 #include "shim/base/saturate.h"
 
 static _Atomic int bands[API_DEVICES]; /* the greatest of the band; 0: none */

@@ -4,7 +4,7 @@
  * A structure grows at its end, past its former sizeof and never into padding, and a later field's default is 0: so what an older caller's lacks
  * has its default, and what a newer caller's has besides counts only where it is not 0.
  */
-#include "shim/api/api.h"
+#include "shim/api/sized.h"
 
 #include <string.h>
 
@@ -59,17 +59,6 @@ const custream_options_t api_stream_defaults = {
 };
 const custream_event_options_t api_event_defaults = {.size = sizeof api_event_defaults, .device = -1};
 
-CS_EXPORT status custream_init_options_init_sized(custream_init_options_t *options, size_t size)
-{
-    return api_set(options, size, &api_init_defaults);
-}
-
-CS_EXPORT status custream_options_init_sized(custream_options_t *options, size_t size)
-{
-    return api_set(options, size, &api_stream_defaults);
-}
-
-CS_EXPORT status custream_event_options_init_sized(custream_event_options_t *options, size_t size)
-{
-    return api_set(options, size, &api_event_defaults);
-}
+CS_EXPORT status custream_init_options_init_sized(custream_init_options_t *options, size_t size) { return api_set(options, size, &api_init_defaults); }
+CS_EXPORT status custream_options_init_sized(custream_options_t *options, size_t size) { return api_set(options, size, &api_stream_defaults); }
+CS_EXPORT status custream_event_options_init_sized(custream_event_options_t *options, size_t size) { return api_set(options, size, &api_event_defaults); }

@@ -1,4 +1,4 @@
-#include "shim/api/api.h"
+#include "shim/api/status.h"
 
 static const struct {
     const char *name, *text;

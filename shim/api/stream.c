@@ -1,10 +1,9 @@
-/* Stream objects: making, wrapping, ending. */
-#include "shim/api/api.h"
+/* Stream objects, and how they end. */
+#include "shim/api/stream.h"
 #include "shim/api/link.h"
 
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 bool api_stream_is_default(custream_t s) { return s->kind == API_LEGACY || s->kind == API_PER_THREAD; }
 
@@ -13,17 +12,17 @@ cs_u64 api_stream_link(custream_t s)
 {
     cs_u64 link = cs_load(&s->link);
     if (link || api_stream_is_default(s)) return link;
-    const cs_u64 found = api_link_stream(s->handle);
+    const cs_u64 found = api_link->stream(s->handle);
     return !found || atomic_compare_exchange_strong(&s->link, &link, found) ? found : link;
 }
 
 /* What the recorder knew before a fork is the parent's. */
-static bool has_ended(custream_t s) { return !api_forked() && api_link_stream_ended(api_stream_link(s)); }
+bool api_stream_has_ended(custream_t s) { return !api_forked() && api_link->stream_ended(api_stream_link(s)); }
 
 status api_stream_usable(custream_t s)
 {
     TRY(api_object_usable(s, API_STREAM));
-    return has_ended(s) ? CUSTREAM_INVALID_HANDLE : CUSTREAM_SUCCESS;
+    return api_stream_has_ended(s) ? CUSTREAM_INVALID_HANDLE : CUSTREAM_SUCCESS;
 }
 
 status api_stream_enter(custream_t s)
@@ -33,148 +32,36 @@ status api_stream_enter(custream_t s)
     return api_stream_is_default(s) ? api_enter(&device, &scope) : CUSTREAM_SUCCESS; /* with -1 nothing is pushed */
 }
 
-status api_stream_new(custream_t *out, enum api_stream_kind kind, CUstream handle, int device)
+status api_stream_ready(custream_t s)
 {
-    custream_t s = api_object_new(API_STREAM);
-    CHECK(s, CUSTREAM_NO_MEMORY);
-    s->kind = kind;
-    s->object.sort = (int)kind;
-    s->handle = handle;
-    s->object.device = device;
-    api_stream_link(s);
-    *out = s;
-    return CUSTREAM_SUCCESS;
-}
-
-/* --- owned --- */
-
-status api_stream_make(custream_t *out, enum api_stream_kind kind, int device, unsigned flags, int requested, int priority, const char *name)
-{
-    struct api_scope scope;
-    CUstream handle;
-    custream_t s = NULL;
-    TRY(api_enter(&device, &scope));
-    status result = CUDA(cuStreamCreateWithPriority, &handle, flags, priority);
-    if (result == CUSTREAM_SUCCESS && (result = api_stream_new(&s, kind, handle, device)) != CUSTREAM_SUCCESS) api_driver.cuStreamDestroy_v2(handle);
-    if (result == CUSTREAM_SUCCESS) {
-        api_home_now(&s->home);
-        s->requested = requested;
-        s->passed = priority;
-        /* A policy may have had its say. */
-        api_driver.cuStreamGetFlags(handle, &flags);
-        cs_store(&s->flags, flags);
-        cs_store(&s->flags_known, true);
-        if (api_driver.cuStreamGetPriority(handle, &s->priority) != CUDA_SUCCESS) s->priority = priority;
-    }
-    api_leave(&scope);
-    if (result != CUSTREAM_SUCCESS) return result;
-    api_object_list(&s->object, handle);
-    if (name && *name) custream_set_name(s, name);
-    *out = s;
-    return CUSTREAM_SUCCESS;
-}
-
-CS_EXPORT status custream_create(custream_t *stream, const custream_options_t *options)
-{
-    custream_options_t chosen = api_stream_defaults;
-    int priority;
-    NEED(stream);
-    TRY(api_take(&chosen, options));
-    CHECK(!(chosen.flags & ~(unsigned)CUSTREAM_NON_BLOCKING), CUSTREAM_INVALID_VALUE);
+    USABLE_STREAM(s);
     TRY(api_ready());
-    api_postponed_end();
-    TRY(api_clamp(chosen.device, chosen.priority_policy, chosen.band_least, chosen.band_greatest, chosen.priority, &priority));
-    if (chosen.pooled) {
-        CHECK(chosen.flags == CUSTREAM_NON_BLOCKING && !(chosen.name && *chosen.name), CUSTREAM_INVALID_VALUE);
-        return custream_create_from_pool(stream, chosen.device, priority, 0);
-    }
-    return api_stream_make(stream, API_OWNED, chosen.device, chosen.flags, chosen.priority, priority, chosen.name);
+    return api_stream_enter(s);
 }
 
-/* --- wrapped --- */
-
-static status ask_of(custream_t s, int device)
+status api_enter_of(custream_t stream, struct api_scope *scope)
 {
-    CUdevice found = device;
-    CUcontext context = NULL;
-    unsigned flags;
-    int current = -1;
-    struct api_scope scope;
-    TRY(api_enter(&current, &scope));
-    if (!api_is_capturing(s)) { /* CUDA would break the capture */
-        TRY(CUDA(cuStreamGetFlags, s->handle, &flags));
-        cs_store(&s->flags, flags);
-        cs_store(&s->flags_known, true);
-    }
-    TRY(CUDA(cuStreamGetPriority, s->handle, &s->priority));
-    if (CUDA(cuStreamGetCtx, s->handle, &context) == CUSTREAM_SUCCESS && CUDA(cuCtxPushCurrent_v2, context) == CUSTREAM_SUCCESS) {
-        api_driver.cuCtxGetDevice(&found);
-        api_driver.cuCtxPopCurrent_v2(&context);
-    }
-    CHECK(found >= 0 && found < API_DEVICES, CUSTREAM_INVALID_HANDLE);
-    CHECK(device == -1 || found == device, CUSTREAM_DEVICE_MISMATCH);
-    s->object.device = found;
-    s->requested = s->priority;
-    api_link_requested(s->handle, api_stream_link(s), &s->requested);
-    s->passed = s->requested;
-    return CUSTREAM_SUCCESS;
-}
-
-/* The object that has the handle, if it is still the same stream. */
-static custream_t known(void *handle)
-{
-    custream_t s = api_object_find(API_STREAM, handle);
-    if (!s || !has_ended(s)) return s;
-    api_object_unlist(&s->object);
-    custream_close(s); /* somebody has destroyed the stream, and CUDA made another of that address */
-    custream_release(s);
-    return NULL;
-}
-
-CS_EXPORT status custream_wrap(custream_t *stream, void *handle, int device, void (*release)(void *owner), void *owner)
-{
-    custream_t s;
-    NEED(stream);
-    TRY(api_ready());
-    TRY(api_device_check(device));
-    if ((uintptr_t)handle <= (uintptr_t)CU_STREAM_PER_THREAD) {
-        TRY(handle == CU_STREAM_PER_THREAD ? custream_per_thread_default(stream) : custream_legacy_default(stream));
-        if (release) release(owner);
-        return CUSTREAM_SUCCESS;
-    }
-    if ((s = known(handle))) {
-        if (device != -1 && s->object.device != device) return custream_release(s), CUSTREAM_DEVICE_MISMATCH;
-        *stream = s;
-        if (release) release(owner);
-        return CUSTREAM_SUCCESS;
-    }
-    TRY(api_stream_new(&s, API_WRAPPED, handle, device));
-    status result = ask_of(s, device);
-    if (result != CUSTREAM_SUCCESS) return api_object_free(s), result;
-    s->release = release;
-    s->owner = owner;
-    custream_t other = api_object_list_once(&s->object, handle);
-    if (other) {
-        api_object_free(s);
-        *stream = other;
-        if (release) release(owner);
-        return CUSTREAM_SUCCESS;
-    }
-    *stream = s;
+    CUcontext context = stream->home.context;
+    int any = -1;
+    scope->pushed = false;
+    if (api_stream_is_default(stream)) return api_enter(&any, scope);
+    if (!context) TRY(CUDA(cuStreamGetCtx, stream->handle, &context));
+    TRY(CUDA(cuCtxPushCurrent_v2, context));
+    scope->pushed = true;
     return CUSTREAM_SUCCESS;
 }
 
 /* --- the end --- */
 
-status api_stream_destroy(custream_t s)
+static status destroy(custream_t s)
 {
     custream_event_t cached = atomic_exchange(&s->cached, NULL);
-    if (cached) custream_event_release(cached);
+    if (cached) api_release(cached, API_EVENT);
     api_capture_drop(&s->capture);
     if (s->kind == API_WRAPPED) {
         if (s->release) s->release(s->owner);
         s->release = NULL;
-    } else if (!api_stream_is_default(s) && !api_forked() && !has_ended(s) && api_home_lives(&s->home)) {
+    } else if (!api_stream_is_default(s) && !api_forked() && !api_stream_has_ended(s) && api_home_lives(&s->home)) {
         return CUDA_ENDS(cuStreamDestroy_v2, s->handle);
     }
     return CUSTREAM_SUCCESS;
@@ -186,7 +73,7 @@ CS_EXPORT status custream_close(custream_t stream)
     CHECK(stream->kind == API_OWNED || stream->kind == API_WRAPPED, CUSTREAM_INVALID_VALUE);
     if (atomic_exchange(&stream->object.closed, true)) return CUSTREAM_SUCCESS;
     api_object_unlist(&stream->object); /* before its handle can come again */
-    return api_stream_destroy(stream);
+    return destroy(stream);
 }
 
 CS_EXPORT status custream_retain(custream_t stream) { return api_retain(stream, API_STREAM); }
@@ -195,11 +82,11 @@ CS_EXPORT status custream_retain(custream_t stream) { return api_retain(stream, 
  * with the next that goes elsewhere. */
 static _Atomic(custream_t) postponed;
 
-static status end(custream_t s)
+static status end_now(custream_t s)
 {
-    status result = atomic_exchange(&s->object.closed, true) ? CUSTREAM_SUCCESS : api_stream_destroy(s);
+    status result = atomic_exchange(&s->object.closed, true) ? CUSTREAM_SUCCESS : destroy(s);
     custream_event_t cached = atomic_exchange(&s->cached, NULL); /* made while another thread closed it */
-    if (cached) custream_event_release(cached);
+    if (cached) api_release(cached, API_EVENT);
     free(s->name);
     api_object_free(s);
     return result;
@@ -207,10 +94,10 @@ static status end(custream_t s)
 
 void api_postponed_end(void)
 {
-    if (CS_LIKELY(!cs_load(&postponed)) || api_thread_is_cudas()) return;
+    if (CS_LIKELY(!cs_load(&postponed)) || api_thread_cudas) return;
     for (custream_t next, s = atomic_exchange(&postponed, NULL); s; s = next) {
         next = s->next_joined;
-        end(s);
+        end_now(s);
     }
 }
 
@@ -228,14 +115,117 @@ static void postpone(custream_t s)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-CS_EXPORT status custream_release(custream_t stream)
+static status end(void *stream)
 {
-    TRY(api_object_check(stream, API_STREAM));
-    api_postponed_end();
-    if (api_stream_is_default(stream)) return api_unretain(stream), CUSTREAM_SUCCESS;
-    if (!api_release(stream)) return CUSTREAM_SUCCESS;
-    if (api_thread_is_cudas()) return postpone(stream), CUSTREAM_SUCCESS;
-    status result = end(stream);
+    if (api_thread_cudas) return postpone(stream), CUSTREAM_SUCCESS;
+    status result = end_now(stream);
     api_joined_end();
     return result;
+}
+
+CS_EXPORT status custream_release(custream_t stream)
+{
+    api_postponed_end();
+    return api_release(stream, API_STREAM);
+}
+
+/* --- joined in a capture --- */
+
+/* CUDA minds the end of a stream that takes part in a capture. It does so until that is over, whoever ends it: so the stream itself is asked. One thread at a time
+ * looks, and takes streams out; others have it look once more. */
+static custream_t joined; /* the lock's */
+static _Atomic unsigned wanted;
+
+/* Closed for the program, whose reference is the list's now. */
+void api_joined_keep(custream_t stream, cs_u64 capture)
+{
+    if (atomic_exchange(&stream->object.closed, true)) { /* by another thread */
+        custream_release(stream);
+        return;
+    }
+    api_object_unlist(&stream->object);
+    cs_lock_take(&api_lock);
+    stream->joined_in = capture;
+    stream->next_joined = joined;
+    joined = stream;
+    cs_lock_drop(&api_lock);
+}
+
+static custream_t first_joined(void)
+{
+    cs_lock_take(&api_lock);
+    custream_t first = joined;
+    cs_lock_drop(&api_lock);
+    return first;
+}
+
+bool api_joined_in(cs_u64 capture, const struct api_home *home)
+{
+    cs_lock_take(&api_lock);
+    custream_t s = joined;
+    while (s && ((capture && s->joined_in != capture) || (home && !api_home_is(&s->home, home)))) s = s->next_joined;
+    cs_lock_drop(&api_lock);
+    return s;
+}
+
+/* In its own context, which need not be current, nor be there any more. */
+static bool goes_on(custream_t stream)
+{
+    struct api_scope scope;
+    if (api_link->stream_ended(api_stream_link(stream)) || !api_home_lives(&stream->home) || api_enter_of(stream, &scope) != CUSTREAM_SUCCESS) return false;
+    bool on = api_capture_id(stream->handle) == stream->joined_in;
+    api_leave(&scope);
+    return on;
+}
+
+static void joined_over(custream_t stream)
+{
+    custream_t *at = &joined;
+    cs_lock_take(&api_lock);
+    while (*at != stream) at = &(*at)->next_joined;
+    *at = stream->next_joined;
+    cs_lock_drop(&api_lock);
+    destroy(stream);
+    custream_release(stream);
+}
+
+/* What holds for one stream of a capture holds for all. */
+static void look(void)
+{
+    cs_u64 asked = 0;
+    bool on = false;
+    for (custream_t next, s = first_joined(); s; s = next) {
+        next = s->next_joined;
+        if (s->joined_in != asked) asked = s->joined_in, on = goes_on(s);
+        if (!on) joined_over(s);
+    }
+}
+
+void api_joined_end(void)
+{
+    unsigned known;
+    if (!first_joined() || api_thread_cudas || api_forked() || atomic_fetch_add(&wanted, 1u)) return;
+    struct api_thread *thread = api_thread();
+    CUresult last = thread ? thread->last : CUDA_SUCCESS;
+    do {
+        known = cs_load(&wanted);
+        look();
+    } while (!atomic_compare_exchange_strong(&wanted, &known, 0u));
+    if (thread) thread->last = last; /* the program's own call's */
+}
+
+/* --- the beginning --- */
+
+status api_stream_new(custream_t *out, enum api_stream_kind kind, CUstream handle, int device)
+{
+    custream_t s = api_object_new(API_STREAM, sizeof *s, end);
+    CHECK(s, CUSTREAM_NO_MEMORY);
+    s->kind = kind;
+    s->object.stays = kind == API_LEGACY || kind == API_PER_THREAD;
+    s->object.sort = (int)kind;
+    s->handle = handle;
+    s->object.device = device;
+    api_stream_link(s);
+    *out = s;
+    return CUSTREAM_SUCCESS;
 }

@@ -10,7 +10,7 @@
 #include "shim/gpu/share.h"
 
 enum { SLAB = 2 << 20, SLABS = 128, LARGE = 64 /* slabs that are one buffer each */, PARTS = 64 /* buffers of each of the others */ };
-enum { SMALL = SLAB / PARTS, BUFFERS = LARGE + (SLABS - LARGE) * PARTS, AHEAD = 4 };
+enum { SMALL = SLAB / PARTS, BUFFERS = LARGE + (SLABS - LARGE) * PARTS, AHEAD = 4, PAGE = 4096 };
 
 static uint8_t *_Atomic slabs[SLABS]; /* NULL until it is made, then constant */
 static _Atomic cs_u32 made;           /* slabs */
@@ -134,6 +134,16 @@ static void take_full(void)
     newest = last;
 }
 
+/* CUPTI wants zeroes, and would write them on a thread of the application. What came back nearly empty, as from a short thread, keeps its first pages only, but for
+ * the buffers that were made ahead of time. */
+static void clear(cs_u32 index, size_t valid)
+{
+    const size_t size = size_of(index), begin = (valid + PAGE - 1) / PAGE * PAGE;
+    const bool spare = index >= AHEAD && begin < size / 2;
+    memset(memory_of(index), 0, spare ? begin : size);
+    if (spare) cs_memory_forget(memory_of(index) + begin, size - begin);
+}
+
 void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
 {
     _Static_assert(SLAB / sizeof(CUpti_ActivityAPI) <= CS_GPU_AT_ONCE, "a buffer has more records than the writer makes room for");
@@ -144,7 +154,7 @@ void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
         CUpti_Activity *record = NULL;
         cs_u32 read = oldest;
         while (b->valid && cs_cupti.cuptiActivityGetNextRecord(memory, b->valid, &record) == CUPTI_SUCCESS) cs_cupti_record(record, to);
-        memset(memory, 0, size_of(read - 1)); /* CUPTI wants zeroes, and would write them on a thread of the application */
+        clear(read - 1, b->valid);
         oldest = cs_load(&b->next);
         if (!oldest) newest = 0;
         push(free_of(read - 1), read - 1);

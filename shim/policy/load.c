@@ -39,18 +39,62 @@ static void settle(struct cs_settled *settled, struct cs_policy_file *file)
     }
 }
 
-/* Where a policy changes nothing there is none. Policies are never given back: streams name their rules. */
+/* --- policies that were in force --- */
+
+static bool same_keys(const struct cs_policy_key *key, const struct cs_rule *a, const struct cs_rule *b)
+{
+    bool same = true;
+    for (; key->name && same; key++) {
+        const char *const *x = (const void *)((const char *)a + key->offset), *const *y = (const void *)((const char *)b + key->offset);
+        if (key->type > CS_KEY_TEXT) same = *(const int *)x == *(const int *)y;
+        else same = *x && *y ? !strcmp(*x, *y) : *x == *y;
+    }
+    return same;
+}
+
+/* Padding may differ: then the same policy is taken for another one, and kept a second time. */
+static bool same_policy(const struct cs_policy *a, const struct cs_policy *b)
+{
+    bool same = a->default_stream == b->default_stream && a->audit == b->audit && a->all_handles == b->all_handles && a->rule_count == b->rule_count &&
+                !memcmp(&a->priority, &b->priority, sizeof a->priority) && !memcmp(&a->sharing, &b->sharing, sizeof a->sharing) &&
+                !memcmp(&a->jitter, &b->jitter, sizeof a->jitter);
+    for (int i = 0; i < a->rule_count && same; i++) same = same_keys(cs_match_keys, &a->rules[i], &b->rules[i]) && same_keys(cs_set_keys, &a->rules[i], &b->rules[i]);
+    return same;
+}
+
+/* All that were in force: one thread at a time asks. */
+static struct cs_policy *policies;
+
+/* The one that was in force before and says the same; it counts anew. NULL: none. */
+static struct cs_policy *in_force_before(const struct cs_policy *policy)
+{
+    struct cs_policy *p = policies;
+    while (p && !same_policy(p, policy)) p = p->before;
+    for (int i = 0; p && i < p->rule_count; i++) {
+        cs_store(&p->rules[i].matched, 0);
+        cs_store(&p->rules[i].used, false);
+    }
+    return p;
+}
+
+/* Where a policy changes nothing there is none. Policies are never given back, since streams name their rules: so one that comes again is used again. */
 static bool publish(const struct cs_settled *settled, struct cs_policy_file *file)
 {
-    static cs_u32 policies;
-    struct cs_policy *policy = malloc(sizeof *policy);
+    static cs_u32 count;
+    struct cs_policy *policy = calloc(1, sizeof *policy), *again;
     if (!policy) return false;
     cs_policy_make(policy, settled->value, file->rules, file->rule_count);
-    policy->number = ++policies;
-    bool acts = cs_policy_reach(policy);
-    if (acts) file->rules = NULL, file->rule_count = 0;
-    cs_store_rel(&cs_policy_now, acts ? policy : NULL);
-    if (!acts) free(policy);
+    const bool acts = cs_policy_reach(policy);
+    if ((again = acts ? in_force_before(policy) : NULL) || !acts) {
+        free(policy);
+        cs_store_rel(&cs_policy_now, again);
+        return true;
+    }
+    file->rules = NULL, file->rule_count = 0;
+    policy->number = ++count;
+    policy->before = policies;
+    policies = policy;
+    cs_store_rel(&cs_policy_now, policy);
     return true;
 }
 

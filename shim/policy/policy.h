@@ -2,8 +2,8 @@
  * What a policy says, as data: read once from the options and the policy file, then constant.
  *
  * A policy that `custream ctl` brings takes the place of the one in force for streams that are made from then on; what is done to single
- * operations (sync, jitter) begins and ends at once. The old one is never given back, since streams made under it name its rules. Nothing here knows of CUDA:
- * the command reads policies too, to refuse bad ones.
+ * operations (sync, jitter) begins and ends at once. The old one is never given back, since streams made under it name its rules. If it comes again it is used
+ * again. Nothing here knows of CUDA: the command reads policies too, to refuse bad ones.
  */
 #ifndef CS_POLICY_POLICY_H
 #define CS_POLICY_POLICY_H
@@ -41,6 +41,7 @@ struct cs_policy {
     struct cs_rule *rules;
     int rule_count;
     cs_u32 number; /* among the policies of the process, from 1 */
+    struct cs_policy *before; /* of number - 1 (policy/load.c) */
 };
 
 /* The policy in force; NULL: there is none, and nothing is changed. */

@@ -68,22 +68,22 @@ PLANTED = [
     ("shim/base/planted.c", '#include <stdio.h>\n#include "shim/trace/ring.h"\n', "shim/base/planted.c:2"),
     ("shim/calls/planted.h", '  #  include "shim/object/vstream.h" /* spaces */\n', "shim/calls/planted.h:1"),
     ("shim/policy/planted.c", '#include "shim/wrap/effects.h"\n', "shim/policy/planted.c:1"),
-    ("shim/trace/planted.c", '#include <shim/api/api.h>\n', "shim/trace/planted.c:1"),
+    ("shim/trace/planted.c", '#include <shim/api/object.h>\n', "shim/trace/planted.c:1"),
     ("shim/trace/planted.c", '#include "shim/audit/audit.h"\n', "shim/trace/planted.c:1"),
     ("shim/audit/planted.c", '#include "shim/policy/policy.h"\n', "shim/audit/planted.c:1"),
     ("shim/audit/planted.c", '#include "shim/trace/listener.h"\n', None),
     ("shim/calls/table/planted.def", '#include "shim/gpu/gpu.h"\n', "shim/calls/table/planted.def:1"),
     ("shim/base/planted.c", '#include "../wrap/effects.h"\n', "shim/base/planted.c:1"),
-    ("shim/api/planted.c", '#include "tests/fakecuda/fake.h"\n', "shim/api/planted.c:1"),
-    ("shim/api/planted.c", '#include "tools/custream/command.h"\n', "shim/api/planted.c:1"),
+    ("shim/wrap/planted.c", '#include "tests/fakecuda/fake.h"\n', "shim/wrap/planted.c:1"),
+    ("shim/wrap/planted.c", '#include "tools/custream/command.h"\n', "shim/wrap/planted.c:1"),
     ("shim/other/planted.c", "int planted;\n", "shim/other/planted.c:1"),
     ("tools/custream/planted.c", '#include "shim/trace/ring.h"\n', "tools/custream/planted.c:1"),
     ("tools/policy-doc/planted.c", '#include "shim/object/stream.h"\n', "tools/policy-doc/planted.c:1"),
     ("tests/fakecuda/planted.c", '#include "shim/object/vstream.h"\n', "tests/fakecuda/planted.c:1"),
     ("tests/apps/planted.c", '#include "shim/base/log.h"\n', "tests/apps/planted.c:1"),
     ("include/planted.h", '#include "shim/base/log.h"\n', "include/planted.h:1"),
-    ("shim/api/planted.c", '#include "custream.h"\n#include "shim/base/compiler.h"\n#include <cuda.h>\n', None),
-    ("shim/base/planted.c", '// #include "shim/api/api.h"\n', None),
+    ("shim/wrap/planted.c", '#include "custream.h"\n#include "shim/base/compiler.h"\n#include <cuda.h>\n', None),
+    ("shim/base/planted.c", '// #include "shim/api/object.h"\n', None),
     ("tools/custream/planted.c", '#include "shim/base/options.h"\n#include "shim/policy/file.h"\n', None),
 ]
 
@@ -98,3 +98,31 @@ def test_planted_violation(root, tree, path, text, named):
     found = [line for line in check(root, tree) if "planted" in line]
     assert len(found) == bool(named)
     assert all(line.startswith(f"{named}: ") for line in found)
+
+
+# What is added to a file of shim/api, and what must be said of that line; None where nothing must be.
+UPWARD = [
+    ("object.c", '#include "shim/api/stream.h"', "needs shim/api/stream.h, which stands later in the order of shim/api"),
+    ("event.h", '#include "current.h"', "needs shim/api/current.h, which stands later in the order of shim/api"),
+    ("context.c", "void end(custream_t s) { custream_release(s); }", "needs shim/api/stream.c, which stands later in the order of shim/api"),
+    ("event.c", "static void *later(void) { return (void *)custream_end_capture; }", "needs shim/api/capture.c, which stands later in the order of shim/api"),
+    ("context.c", '/* custream_release */ // custream_release "custream_release"', None),
+    ("context.c", 'const char *text(void) { return "custream_release(s)"; }', None),
+    ("order.c", '#include "shim/api/stream.h"\nvoid end(custream_t s) { custream_release(s); }', None),
+]
+
+
+@pytest.mark.parametrize("name, text, said", UPWARD, ids=[f"{i}-{row[0]}" for i, row in enumerate(UPWARD)])
+def test_the_order_inside_the_api(root, tree, name, text, said):
+    """A file needs only what stands before it, so that there is no circle: not by an include, and not by a function of custream.h."""
+    file = tree / "shim/api" / name
+    file.write_text(file.read_text(encoding="utf-8") + text + "\n", encoding="utf-8")
+    number = len(file.read_text(encoding="utf-8").splitlines())
+    assert check(root, tree) == ([f"shim/api/{name}:{number}: {said}"] if said else [])
+
+
+def test_the_order_has_each_file_of_the_api(root, tree):
+    (tree / "shim/api/planted.c").write_text("int planted;\n")
+    (tree / "shim/api/fork.c").unlink()
+    assert sorted(check(root, tree)) == ["shim/api/fork:1: is no file, and has a place in the order (ORDER in tools/check-layers)",
+                                         "shim/api/planted.c:1: has no place in the order of shim/api (ORDER in tools/check-layers)"]

@@ -13,7 +13,7 @@ from tests.cudaheader import Header
 
 PRODUCTS = ["libcustream_shim.so", "libcustream_shim_dlsym.so"]
 OWN = {"cuGetProcAddress", "cuGetProcAddress_v2", "dlsym", "dlvsym", "_exit", "_Exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execlp",
-       "execle", "getenv", "__tsan_default_suppressions", "InitializeInjectionNvtx2", "dlclose"}
+       "execle", "getenv", "__tsan_default_suppressions", "InitializeInjectionNvtx2", "dlclose", "libcustream_link"}
 RUNTIME = re.compile(r"(__)?cuda[A-Z]")
 
 
@@ -127,7 +127,7 @@ def test_the_build_takes_no_header_of_an_installed_toolkit(root, tmp_path):
 
 
 def test_exports_of_the_second_product(folder):
-    assert {n for _, n, _ in symbols(folder / PRODUCTS[1], "--defined-only") if not n.startswith("custream_")} == {"dlsym"}
+    assert {n for _, n, _ in symbols(folder / PRODUCTS[1], "--defined-only") if not n.startswith("custream_")} == {"dlsym", "libcustream_link"}
 
 
 def test_the_loader_takes_dlsym_for_any_version(product):
