@@ -4,7 +4,7 @@
  * It subscribes to CUPTI's driver-API callbacks before the program's first line, counts each call by its exact symbol, and writes
  * {"calls": {name: count}, "nested": {name: count}, "own": {name: count}} to CUPTI_COUNT_OUT (%p is the pid) when the process ends. "nested" are
  * calls that arrived while the same thread was inside another one: made by the driver or by CUPTI, not by the program. "own" are the shim's
- * own questions to the driver, told by the stack: the driver was entered from the shim, and not from the wrapper of that call.
+ * own questions to the driver, told by the stack: the driver was entered from the shim, and not from the sections in which its wrappers stand.
  *
  * CUPTI_COUNT_LIB is the libcupti to open; a program that links one gets this same instance, since the loader goes by the soname.
  * The shim knows nothing of this library: it never calls CUPTI from here, and this calls no driver function.
@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -73,28 +75,60 @@ static void write_file(void) {
     atomic_flag_clear(&writing);
 }
 
-struct entry {
-    const char *symbol;
-    int own;
-};
+/* The sections of the shim's file that hold the code of its wrappers, as offsets from its base. */
+static struct {
+    uintptr_t from, behind;
+} wrappers[4];
+static unsigned wrapper_sections;
+
+static void read_sections(const char *file, size_t size) {
+    const ElfW(Ehdr) *head = (const void *)file;
+    if (size < sizeof *head || !head->e_shnum || head->e_shoff + head->e_shnum * sizeof(ElfW(Shdr)) > size) return;
+    const ElfW(Shdr) *section = (const void *)(file + head->e_shoff);
+    const char *section_names = file + section[head->e_shstrndx].sh_offset;
+    for (unsigned i = 0; i < head->e_shnum && wrapper_sections < 4; i++) {
+        if (strncmp(section_names + section[i].sh_name, "cs_wrappers", 11)) continue;
+        wrappers[wrapper_sections].from = section[i].sh_addr;
+        wrappers[wrapper_sections++].behind = section[i].sh_addr + section[i].sh_size;
+    }
+}
+
+static int find_wrappers(struct dl_phdr_info *info, size_t length, void *unused) {
+    struct stat status;
+    (void)length, (void)unused;
+    if (!strstr(info->dlpi_name, "/libcustream_shim")) return 0;
+    int fd = open(info->dlpi_name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &status)) return 1;
+    char *file = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (file == MAP_FAILED) return 1;
+    read_sections(file, (size_t)status.st_size);
+    munmap(file, (size_t)status.st_size);
+    return 1;
+}
+
+static int is_wrapper(uintptr_t offset) {
+    for (unsigned i = 0; i < wrapper_sections; i++)
+        if (offset >= wrappers[i].from && offset < wrappers[i].behind) return 1;
+    return 0;
+}
 
 /* The first frame outside the driver and CUPTI is the one that made the call. */
 static _Unwind_Reason_Code visit(struct _Unwind_Context *frame, void *data) {
-    struct entry *entry = data;
+    int *own = data;
     struct dl_find_object object;
     void *at = (void *)(_Unwind_GetIP(frame) - 1);
-    Dl_info symbol;
     if (_dl_find_object(at, &object)) return _URC_END_OF_STACK;
     const char *slash = strrchr(object.dlfo_link_map->l_name, '/'), *name = slash ? slash + 1 : object.dlfo_link_map->l_name;
     if (!strncmp(name, "libcuda.so", 10) || !strncmp(name, "libcupti", 8)) return _URC_NO_REASON;
-    if (!strncmp(name, "libcustream_shim", 16)) entry->own = !dladdr(at, &symbol) || !symbol.dli_sname || strcmp(symbol.dli_sname, entry->symbol);
+    if (!strncmp(name, "libcustream_shim", 16)) *own = !is_wrapper((uintptr_t)at - object.dlfo_link_map->l_addr);
     return _URC_END_OF_STACK;
 }
 
-static int is_own(CUpti_CallbackId id) {
-    struct entry entry = {names[id] ? names[id] : "", 0};
-    _Unwind_Backtrace(visit, &entry);
-    return entry.own;
+static int is_own(void) {
+    int own = 0;
+    _Unwind_Backtrace(visit, &own);
+    return own;
 }
 
 static void on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data) {
@@ -105,7 +139,7 @@ static void on_call(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id
         if (depth) depth--;
         return;
     }
-    atomic_fetch_add_explicit(depth++ ? &nested[id] : is_own(id) ? &own[id] : &calls[id], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(depth++ ? &nested[id] : is_own() ? &own[id] : &calls[id], 1, memory_order_relaxed);
     /* Libraries call the driver from their own destructors, after ours: count those too. */
     if (atomic_load_explicit(&finished, memory_order_relaxed)) write_file();
 }
@@ -122,6 +156,7 @@ static void start(void) {
     static CUpti_SubscriberHandle subscriber;
     if (owner || !getenv("CUPTI_COUNT_OUT")) return;
     owner = getpid();
+    dl_iterate_phdr(find_wrappers, NULL);
     void *lib = open_cupti();
     if (!lib) {
         fprintf(stderr, "cupti_count: %s\n", dlerror());
