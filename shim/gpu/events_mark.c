@@ -104,10 +104,10 @@ static cs_u64 new_number(void)
 
 static struct cs_range *range_for(const struct cs_stream *stream, cs_ref ref)
 {
-    struct cs_event_pool *pool = cs_event_pool_of(stream);
-    struct cs_range *range = pool ? cs_range_take(pool) : NULL;
+    struct cs_stock *stock = cs_stock_of(stream);
+    struct cs_range *range = stock ? cs_range_take(stock) : NULL;
     if (range) range->stream = ref;
-    else cs_events_lost_add(pool ? CS_LOST_NO_EVENTS : CS_LOST_NO_POOL, 1);
+    else cs_events_lost_add(stock ? CS_LOST_NO_EVENTS : CS_LOST_NO_STOCK, 1);
     return range;
 }
 
@@ -121,7 +121,7 @@ struct cs_mark cs_mark_before(struct cs_thread *thread, CUstream handle, bool pe
     if (cs_stream_is_capturing(handle, per_thread)) return none;
     CUstream at = plain(handle, per_thread);
     struct cs_range *range = open_take(open_at(ref));
-    if (range && range->stream == ref && range->calls < CALLS_MAX && cs_ranges_are_few(range->pool))
+    if (range && range->stream == ref && range->calls < CALLS_MAX && cs_ranges_are_few(range->stock))
         return (struct cs_mark){range, range->number | CS_MARK_JOINS};
     if (range) finish(range);
     range = range_for(stream, ref);
@@ -189,6 +189,6 @@ void cs_mark_after(struct cs_mark mark, const struct cs_marked_call *call)
         memcpy(range->value, call->value, sizeof range->value);
     }
     range->last = call->end;
-    if (!range->end_unseen && range->calls < CALLS_MAX && cs_ranges_are_few(range->pool)) open_put(range);
+    if (!range->end_unseen && range->calls < CALLS_MAX && cs_ranges_are_few(range->stock)) open_put(range);
     else finish(range);
 }

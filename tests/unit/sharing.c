@@ -20,7 +20,7 @@ static struct cs_thread *start(void)
 
 static struct cs_stream_set *set_of(struct cs_creation c)
 {
-    cs_pool_create(&c);
+    cs_shares_create(&c);
     CHECK(!c.shared);
     return c.set;
 }
@@ -118,19 +118,19 @@ TEST(who_comes_last_shares)
     CUstream one = stub_stream(1), other = stub_stream(2);
     cs_real.cuStreamDestroy_v2 = destroy;
     cs_real.cuStreamGetGreenCtx = (__typeof__(cs_real.cuStreamGetGreenCtx))(void *)cs_real_missing;
-    cs_pool_create(&first);
-    cs_pool_create(&second);
+    cs_shares_create(&first);
+    cs_shares_create(&second);
     REQUIRE(first.set && first.set == second.set && !first.shared && !second.shared);
-    cs_pool_made(&first, &one);
+    cs_shares_made(&first, &one);
     CHECK(one == stub_stream(1) && !destroyed && first.made && !first.shared);
     errno = EDOM;
-    cs_pool_made(&second, &other);
+    cs_shares_made(&second, &other);
     CHECK_IS(errno, EDOM);
     CHECK(other == stub_stream(1) && destroyed == stub_stream(2));
     CHECK_IS(second.shared, first.made);
     CHECK(cs_load(&stream_at(second.made)->object.ended) && !cs_load(&stream_at(first.made)->object.ended));
     CHECK(cs_load(&stream_at(first.made)->shares) == 2 && cs_load(&stream_at(first.made)->shares_most) == 2);
-    CHECK(stream_at(first.made)->pool_place == 1 && !stream_at(second.made)->pool_place);
+    CHECK(stream_at(first.made)->share_place == 1 && !stream_at(second.made)->share_place);
 }
 
 static CUresult answer;
