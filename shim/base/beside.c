@@ -3,8 +3,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "shim/base/module.h"
@@ -12,9 +10,7 @@
 /* Looked at first: a dlopen that fails would cost more than that. */
 void *cs_open_beside(const char *soname)
 {
-    struct cs_module module;
     char path[PATH_MAX];
-    const char *file = cs_module_of((const void *)&cs_open_beside, &module) ? cs_module_path(&module) : "", *slash = strrchr(file, '/');
-    if (!slash || snprintf(path, sizeof path, "%.*s/%s", (int)(slash - file), file, soname) >= (int)sizeof path || access(path, R_OK)) return NULL;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const bool there = cs_module_beside((const void *)&cs_open_beside, soname, path, sizeof path) && !access(path, R_OK);
+    return there ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 }

@@ -51,6 +51,7 @@ bool cs_image_each(bool (*want)(const struct cs_image *image, void *data), void 
  * constructors run: the loader has it for moments, and so do callbacks of the program's. */
 struct dl_phdr_info;
 bool cs_objects_each(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+const void *cs_object_dynamic(const struct dl_phdr_info *info); /* its dynamic section; NULL: none */
 
 /* A loaded library by its load base, its dynamic section and its file's name. False where it has no symbols. Takes no lock and calls no function. */
 bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct cs_image *image);

@@ -103,7 +103,7 @@ static bool bound_copy(struct imports *imports, const ElfW(Rela) *rela, size_t c
         struct cs_module m;
         if (!cs_module_of(bound, &m)) continue;
         if (m.dynamic == imports->image.dynamic) imports->unbound = true;
-        if (m.dynamic == imports->image.dynamic || cs_module_is_own(&m) || !cs_image_read(m.base, m.dynamic, m.name, copy)) continue;
+        if (m.dynamic == imports->image.dynamic || cs_module_is_own(&m) || !cs_module_image(&m, copy)) continue;
         if (cs_image_symbol(copy, name_of(imports, symbol)) == bound) return true;
     }
     return false;
@@ -190,7 +190,7 @@ static bool copy_of(const void *address, const char *name, struct copy *copy, bo
     struct cs_image image;
     struct imports imports;
     struct cs_module m;
-    if (!cs_module_of(address, &m) || cs_module_is_own(&m) || !cs_image_read(m.base, m.dynamic, m.name, &image)) return false;
+    if (!cs_module_of(address, &m) || cs_module_is_own(&m) || !cs_module_image(&m, &image)) return false;
     if (!imports_read(&image, &imports)) return false;
     copy->version = name ? imports_name(&imports, name) : imports.version_name[0];
     if (!copy->version) return false;
