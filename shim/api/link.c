@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "shim/api/link.h"
+#include "shim/wrap/wrap.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -12,11 +13,9 @@
 #include "shim/object/stream.h"
 #include "shim/out/output.h"
 #include "shim/policy/hooks.h"
-#include "shim/process/mode.h"
-#include "shim/process/window.h"
+#include "shim/process/process.h"
 #include "shim/trace/stream_life.h"
 #include "shim/trace/writer.h"
-#include "shim/wrap/annotate.h"
 
 static struct cs_stream *stream_of(cs_u64 link) { return link ? cs_pool_get(&cs_streams, (cs_ref)link) : NULL; }
 

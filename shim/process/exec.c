@@ -7,15 +7,31 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
 #include "shim/base/realdl.h"
-#include "shim/process/mode.h"
+#include "shim/gpu/backend.h"
+#include "shim/process/inside.h"
+#include "shim/trace/closing.h"
+#include "shim/trace/writer.h"
 
 extern char **environ;
+
+static void before_exec(void)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || !cs_end_may()) return;
+    cs_gpu_flush(2000);
+    cs_closing_exec();
+    cs_writer_flush(10000);
+    cs_log_relay();
+}
 
 /* The function is found anew each time: exec is rare, and a program that never does it need not pay for it. */
 #define FORWARD(name, ...)                                                                                                                           \
     do {                                                                                                                                             \
-        cs_process_execs();                                                                                                                          \
+        before_exec();                                                                                                                               \
         __typeof__(&name) real = (__typeof__(&name))cs_symbol_behind(#name);                                                                         \
         if (real) return real(__VA_ARGS__);                                                                                                          \
         errno = ENOSYS;                                                                                                                              \

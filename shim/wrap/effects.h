@@ -14,8 +14,7 @@
 #include "shim/object/graph.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
-#include "shim/process/window.h"
-#include "shim/wrap/callback.h"
+#include "shim/wrap/inside.h"
 #include "shim/wrap/wrapped.h"
 
 /* The column of the call table. */
