@@ -1,10 +1,13 @@
 #define _GNU_SOURCE
 #include "shim/base/module.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* glibc's struct dl_find_object, from 2.35 on. Looked up at run time, since the library also runs with older ones. It takes no lock. */
 struct found_object {
@@ -79,12 +82,14 @@ const char *cs_module_file(const struct cs_module *module)
     return slash ? slash + 1 : path;
 }
 
-bool cs_module_beside(const void *address, const char *file, char *path, size_t size)
+/* Looked at first: a dlopen that fails would cost more than that. */
+void *cs_open_beside(const void *address, const char *file)
 {
     struct cs_module module;
-    if (!cs_module_of(address, &module)) return false;
-    const char *own = cs_module_path(&module), *slash = strrchr(own, '/');
-    return slash && snprintf(path, size, "%.*s/%s", (int)(slash - own), own, file) < (int)size;
+    char path[PATH_MAX];
+    const char *own = cs_module_of(address, &module) ? cs_module_path(&module) : "", *slash = strrchr(own, '/');
+    if (!slash || snprintf(path, sizeof path, "%.*s/%s", (int)(slash - own), own, file) >= (int)sizeof path || access(path, R_OK)) return NULL;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
 bool cs_module_image(const struct cs_module *module, struct cs_image *image) { return cs_image_read(module->base, module->dynamic, module->name, image); }

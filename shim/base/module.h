@@ -27,10 +27,11 @@ bool cs_module_is_own(const struct cs_module *module);
 const char *cs_module_path(const struct cs_module *module);
 const char *cs_module_file(const struct cs_module *module);
 
-/* The path of a file that lies where the module lies which holds the address; false where none does, or the path is too long. */
-bool cs_module_beside(const void *address, const char *file, char *path, size_t size);
-
 bool cs_module_image(const struct cs_module *module, struct cs_image *image); /* false where it has no symbols */
+
+/* Opens a library that lies where the module lies which holds the address, or on the way from there that `file` says. NULL: there is none, or it cannot be
+ * opened. Takes the loader's lock if there is one. Beside this library lie those that the wheel brings. */
+void *cs_open_beside(const void *address, const char *file);
 
 /* Which module holds an address, as a number that another one does not have, wherever it lies. 0: none, or the C library is too old to tell without
  * a lock. The module may go meanwhile: nothing of it is read. */

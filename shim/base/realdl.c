@@ -59,7 +59,7 @@ bool cs_image_own(struct cs_image *image)
     return false;
 }
 
-bool cs_image_of_libc(struct cs_image *image)
+static bool image_of_libc(struct cs_image *image)
 {
     for (const struct link_map *m = all_maps(); m; m = m->l_next)
         if (cs_image_read(m->l_addr, m->l_ld, m->l_name, image) && equal(image->soname, "libc.so.6")) return true;
@@ -88,7 +88,7 @@ void *cs_symbol_behind(const char *name)
         if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image)) found = cs_image_symbol(&image, name);
         behind |= m->l_ld == _DYNAMIC; /* this library's own */
     }
-    return found || !cs_image_of_libc(&image) ? found : cs_image_symbol(&image, name);
+    return found || !image_of_libc(&image) ? found : cs_image_symbol(&image, name);
 }
 
 /* How many libraries were loaded with the program: those that it opens come behind them in the list, and are not in everybody's scope. */

@@ -25,10 +25,9 @@ static const char *const sonames[] = {"libcupti.so.13", "libcupti.so.12"};
 static void *open_beside(const char *library, const char *way, const char *soname)
 {
     struct cs_image image;
-    char file[64], path[PATH_MAX];
+    char file[64];
     snprintf(file, sizeof file, "%s%s", way, soname);
-    const bool known = cs_image_find(library, &image) && cs_module_beside(image.symbols, file, path, sizeof path);
-    return known ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    return cs_image_find(library, &image) ? cs_open_beside(image.symbols, file) : NULL;
 }
 
 static void *open_in_toolkit(const char *root, const char *soname)

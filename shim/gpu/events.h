@@ -106,7 +106,4 @@ enum cs_events_lost { CS_LOST_NO_STOCK, CS_LOST_NO_EVENTS, CS_LOST_REFUSED, CS_L
 void cs_events_lost_add(enum cs_events_lost why, cs_u64 calls);
 cs_u64 cs_events_lost_take(enum cs_events_lost why);
 
-/* Whether the call returns only when its work is done. */
-bool cs_call_waits(enum cs_call call);
-
 #endif

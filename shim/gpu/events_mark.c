@@ -34,7 +34,8 @@ static const struct cs_mark none = {NULL, 0};
 void cs_events_lost_add(enum cs_events_lost why, cs_u64 calls) { cs_add(&lost[why], calls); }
 cs_u64 cs_events_lost_take(enum cs_events_lost why) { return atomic_exchange(&lost[why], 0); }
 
-bool cs_call_waits(enum cs_call call)
+/* Whether the call returns only when its work is done. */
+static bool call_waits(enum cs_call call)
 {
     const enum cs_way way = cs_call_way(call);
     return cs_call_info[call].how & CS_HOW_BLOCKS && way >= CS_WAY_HtoD && way <= CS_WAY_AtoH; /* to or from the host */
@@ -176,7 +177,7 @@ void cs_mark_after(struct cs_mark mark, const struct cs_marked_call *call)
         take_back(range);
         return;
     }
-    if (cs_call_waits((enum cs_call)call->call)) {
+    if (call_waits((enum cs_call)call->call)) {
         range->end_unseen = true;
     } else if (cs_real.cuEventRecord(range->end, plain(call->handle, call->per_thread)) != CUDA_SUCCESS) {
         cs_events_lost_add(CS_LOST_REFUSED, 1);

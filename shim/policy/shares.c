@@ -149,17 +149,18 @@ static int given_priority(int priority)
     return cs_clamp(priority, greatest, least);
 }
 
-void cs_shares_create(struct cs_creation *c)
+CUresult cs_shares_create(struct cs_creation *c)
 {
-    if (c->green || c->flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return; /* a green context's are its own; of the others the driver will say what is wrong */
+    if (c->policy->sharing.kind != CS_SHARING_POOL) return CUDA_SUCCESS;
+    if (c->green || c->flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return CUDA_SUCCESS; /* a green context's are its own; of the others the driver will say what is wrong */
     cs_ref context = cs_context_current(c->thread);
-    if (!context) return;
+    if (!context) return CUDA_SUCCESS;
     const cs_u64 rule = c->rule ? (cs_u64)(c->policy->number & 0x3fff) << 9 | c->rule : 0;
     c->set = set_of(context, (cs_u64)1 << 63 | rule << 40 | (cs_u64)c->flags << 32 | (cs_u32)given_priority(c->priority));
-    if (!c->set || has_room(c->set, (cs_u32)c->policy->sharing.pool)) return;
-    if (share(c)) return;
+    if (!c->set || has_room(c->set, (cs_u32)c->policy->sharing.pool) || share(c)) return CUDA_SUCCESS;
     c->set = NULL; /* all of them capture: one outside of the pool is made */
     cs_log_once(CS_LOG_WARN, "all streams of the pool (CUSTREAM_STREAMS) are being captured: one more is made");
+    return CUDA_SUCCESS;
 }
 
 static bool put(struct cs_creation *c, struct cs_stream *stream, cs_ref ref)

@@ -160,7 +160,7 @@ cs_ref cs_creation_object(struct cs_creation *c, CUstream stream, cs_u64 ticks)
         if (set->record == 0) cs_store(&object->muted, true);
     }
     cs_jitter_created(object);
-    cs_sharing_created(c, object);
+    cs_serial_created(c, object);
     return ref;
 }
 

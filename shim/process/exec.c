@@ -45,7 +45,7 @@ CS_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[]) 
 CS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) { FORWARD(fexecve, fd, argv, envp); }
 
 /* The forms with a list: gathered on the stack into an array, as exec(3) has it. `last` is NULL, and for execle the environment stands behind it. */
-#define GATHER(argv, envp, first)                                                                                                                    \
+#define GATHER(argv, envp, first, has_envp)                                                                                                          \
     va_list list;                                                                                                                                    \
     size_t count = 1;                                                                                                                                \
     va_start(list, first);                                                                                                                           \
@@ -55,26 +55,15 @@ CS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) { FORWARD(
     argv[0] = (char *)first;                                                                                                                         \
     va_start(list, first);                                                                                                                           \
     for (size_t i = 1; i <= count; i++) argv[i] = va_arg(list, char *);                                                                              \
-    char **envp = environ;
-
-CS_EXPORT int execl(const char *path, const char *first, ...)
-{
-    GATHER(argv, envp, first)
+    char **envp = has_envp ? va_arg(list, char **) : environ;                                                                                        \
     va_end(list);
-    return execve(path, argv, envp);
-}
 
-CS_EXPORT int execlp(const char *file, const char *first, ...)
-{
-    GATHER(argv, envp, first)
-    va_end(list);
-    return execvpe(file, argv, envp);
-}
-
-CS_EXPORT int execle(const char *path, const char *first, ...)
-{
-    GATHER(argv, envp, first)
-    envp = va_arg(list, char **);
-    va_end(list);
-    return execve(path, argv, envp);
-}
+#define LISTED(name, real, has_envp)                                                                                                                 \
+    CS_EXPORT int name(const char *path, const char *first, ...)                                                                                     \
+    {                                                                                                                                                \
+        GATHER(argv, envp, first, has_envp)                                                                                                          \
+        return real(path, argv, envp);                                                                                                               \
+    }
+LISTED(execl, execve, false)
+LISTED(execlp, execvpe, false)
+LISTED(execle, execve, true)

@@ -1,4 +1,4 @@
-/* STREAMS (policy/sharing.c, pool.c): what makes streams of one kind, over a stub of the driver. The rest: tests/cases/test_sharing.py. */
+/* STREAMS (policy/shares.c, serial.c): what makes streams of one kind, over a stub of the driver. The rest: tests/cases/test_sharing.py. */
 #include <errno.h>
 
 #include "shim/policy/policies.h"
@@ -95,14 +95,14 @@ TEST(each_way_of_sharing_does_its_own)
         struct cs_creation c = {.policy = &policy, .thread = thread, .call = CS_CALL_cuStreamCreate};
         struct cs_stream *stream = stream_at(make_stream(thread, stub_stream((int)i)));
         REQUIRE(stream);
-        CHECK_IS(cs_sharing_create(&c), CUDA_SUCCESS);
+        CHECK_IS(cs_shares_create(&c), CUDA_SUCCESS);
         CHECK_IS(c.set != NULL, kinds[i] == CS_SHARING_POOL);
-        cs_sharing_created(&c, stream);
+        cs_serial_created(&c, stream);
         CHECK_IS(stream->serial, kinds[i] == CS_SHARING_SERIAL);
         CHECK_IS(cs_load(&stream->ordered), kinds[i] == CS_SHARING_SERIAL);
         CHECK_IS(carriers, kinds[i] == CS_SHARING_SERIAL);
         c.policy = NULL;
-        cs_sharing_created(&c, stream);
+        cs_serial_created(&c, stream);
     }
 }
 
