@@ -93,4 +93,4 @@ is-built:
 	@$(MAKE) -s -q all || { echo "custream: not built, or not from the present files: run make first, not as root" >&2; exit 1; }
 
 clean:
-	rm -rf $(B)/obj $(B)/glibc $(B)/wheel $(B)/deb $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu
+	rm -rf $(B)/obj $(B)/glibc $(B)/wheel $(B)/deb $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu $(B)/pycache $(B)/collected.log

@@ -2,7 +2,8 @@
 #
 # Programs that the test cases run are built by `make test-programs`, before pytest starts; a folder of tests adds its own to TEST_PROGRAMS.
 
-PYTEST       := $(VENV)/bin/python -m pytest -c tests/pytest.ini
+# Python keeps what it has compiled, in the build folder alone: six processes that rewrite all assertions take half a minute of two cores.
+PYTEST       := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(B)/pycache $(VENV)/bin/python -m pytest -c tests/pytest.ini
 PYTEST_ARGS  ?=
 PYTEST_JOBS  ?= 6
 TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings
@@ -13,7 +14,7 @@ deps:
 
 check:
 	+$(MAKE) deps
-	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) all test-programs other-compilers
+	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell expr $$(nproc) + 1)) wheel-parts other-compilers compiled-tests all test-programs
 	+$(MAKE) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc)) -s wheel wheel-aarch64 deb
 	$(PYTEST) tests/cases -n $(PYTEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
@@ -32,9 +33,14 @@ endef
 $(eval $(call SLOW_WRAPPERS,O0))
 $(eval $(call SLOW_WRAPPERS,O1))
 
-.PHONY: test-programs other-compilers check-layers print-cuda-include mutants
+.PHONY: test-programs compiled-tests other-compilers clang-products aarch64-products check-layers print-cuda-include mutants
 test-programs: $(TEST_PROGRAMS)
 $(TEST_PROGRAMS): | $(HEADERS_READY)
+
+# The Python files of the tests, beside what else is compiled.
+compiled-tests:
+	@mkdir -p $(B)
+	@$(PYTEST) tests/cases --collect-only > $(B)/collected.log || { cat $(B)/collected.log; exit 1; }
 
 # Both tables as JSON lines, and a program that makes the first one's calls.
 $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%: $(B)/obj/tests/%.o
@@ -43,10 +49,12 @@ $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%:
 
 # By other compilers, each in a folder of its own: the products, and for aarch64 the programs that run under qemu. Before pytest, whose tests have a time limit.
 PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so
-other-compilers:
+other-compilers: clang-products aarch64-products
+clang-products:
 	+@$(MAKE) -s B=build/clang CC=clang $(addprefix build/clang/,$(PRODUCTS))
+aarch64-products:
 	+@$(MAKE) -s B=build/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include" \
-	  $(addprefix build/aarch64/,$(PRODUCTS) libcustream.so.0 fakecuda/libcuda.so.1) dlsym-programs runtime-programs
+	  $(addprefix build/aarch64/,microhttpd/copyright $(PRODUCTS) libcustream.so.0 fakecuda/libcuda.so.1) dlsym-programs runtime-programs
 
 check-layers:
 	tools/check-layers

@@ -146,6 +146,7 @@ const char *cs_option_check(enum cs_option id, const char *value)
     case CS_TYPE_SHARING: ok = ok && cs_sharing_read(value, &(struct cs_sharing){0}); break;
     case CS_TYPE_JITTER: ok = ok && cs_jitter_read(value, &(struct cs_jitter){0}); break;
     case CS_TYPE_WINDOW: ok = ok && cs_window_read(value, &(struct cs_window){0}); break;
+    case CS_TYPE_GPU: ok = ok && cs_gpu_times_read(value, &(struct cs_gpu_times){0}); break;
     }
     return ok ? NULL : info->allowed;
 }

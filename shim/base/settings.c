@@ -190,3 +190,20 @@ bool cs_window_read(const char *text, struct cs_window *out)
     *out = w;
     return true;
 }
+
+bool cs_gpu_times_read(const char *text, struct cs_gpu_times *out)
+{
+    enum { SAMPLE_MOST = 1000000 };
+    static const char *const words[] = {
+        [CS_GPU_TIMES_AUTO] = "auto", [CS_GPU_TIMES_CUPTI] = "cupti", [CS_GPU_TIMES_EVENTS] = "events", [CS_GPU_TIMES_OFF] = "off"};
+    const char *at = text;
+    int sample = 1;
+    size_t kind = 0;
+    while (kind < CS_COUNT(words) && strcmp(text, words[kind])) kind++;
+    if (kind == CS_COUNT(words)) {
+        if (!take(&at, "sample:") || !take_int(&at, 1, SAMPLE_MOST, &sample) || *at) return false;
+        kind = CS_GPU_TIMES_EVENTS;
+    }
+    *out = (struct cs_gpu_times){(enum cs_gpu_times_kind)kind, (cs_u32)sample};
+    return true;
+}

@@ -44,4 +44,11 @@ struct cs_window {
 };
 bool cs_window_read(const char *text, struct cs_window *out);
 
+/* GPU: where GPU times come from. */
+struct cs_gpu_times {
+    enum cs_gpu_times_kind { CS_GPU_TIMES_AUTO, CS_GPU_TIMES_CUPTI, CS_GPU_TIMES_EVENTS, CS_GPU_TIMES_OFF } kind;
+    cs_u32 sample; /* of how many calls one is timed; 1: all are */
+};
+bool cs_gpu_times_read(const char *text, struct cs_gpu_times *out);
+
 #endif

@@ -43,7 +43,8 @@ size_t cs_verdict_state(char *text, size_t size, size_t n, const struct cs_verdi
 static size_t put_gpu(char *text, size_t size, size_t n, const struct cs_verdict *v)
 {
     if (v->no_gpu_times) n = cs_verdict_put(text, size, n, ", no GPU times");
-    else if (v->gpu_cause) n = cs_verdict_put(text, size, n, ", GPU times missing");
+    else if (v->sample) n = cs_verdict_put(text, size, n, ", GPU times of one call in %llu", (unsigned long long)v->sample);
+    if (!v->no_gpu_times && v->gpu_cause) n = cs_verdict_put(text, size, n, ", GPU times missing");
     if (v->gpu_cause) n = cs_verdict_put(text, size, n, ": %.300s", v->gpu_cause);
     if (v->untimed) n = cs_verdict_put(text, size, n, ", %llu GPU operation%s without times", (unsigned long long)v->untimed, plural(v->untimed));
     return n;

@@ -20,6 +20,7 @@ struct cs_verdict {
     const char *no_memory_for;     /* a list with ", " between; NULL: there was memory */
     const char *cause;             /* why it is incomplete, if nothing above says it; NULL: not known */
     bool no_gpu_times;
+    cs_u64 sample;                 /* one in so many calls was timed; 0: all were, or none */
     cs_u64 untimed;                /* launches without a kernel, and work without a start or an end */
     const char *gpu_cause;         /* why GPU times are missing, all or some; NULL: none are, or nobody wanted any */
 };

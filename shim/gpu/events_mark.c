@@ -14,6 +14,7 @@
 
 enum { STREAMS = 1 << 16, CALLS_MAX = 64 };
 
+CS_READ_MOSTLY cs_u32 cs_gpu_sample = 1;
 _Atomic bool cs_gpu_marking;
 void (*cs_gpu_marks_change)(void);
 
@@ -112,13 +113,26 @@ static struct cs_range *range_for(const struct cs_stream *stream, cs_ref ref)
     return range;
 }
 
+/* This call has been marked, or would have been. Where in the next N the thread marks one: the same each time that a program runs with the same threads. */
+static void sampled(struct cs_thread *thread)
+{
+    if (!cs_gpu_samples()) return;
+    cs_u32 mixed = (++thread->sample_turns ^ thread->index << 20) * 0x9e3779b1u;
+    mixed = (mixed ^ mixed >> 15) * 0x85ebca77u;
+    const cs_u32 before = thread->sample_place;
+    thread->sample_place = (cs_u32)((cs_u64)(mixed ^ mixed >> 13) * cs_gpu_sample >> 32);
+    thread->unmarked = cs_gpu_sample - 1 - before + thread->sample_place;
+}
+
 struct cs_mark cs_mark_before(struct cs_thread *thread, CUstream handle, bool per_thread)
 {
     CS_KEEP_ERRNO;
     cs_ref ref = cs_stream_find(thread, handle, per_thread);
     if (!ref && is_default(handle)) ref = cs_stream_of(thread, handle, per_thread, false, 0);
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    if (!stream && cs_gpu_samples()) return none; /* the next call on it will do: without a begin it would last as long as all before it */
     if (!stream) return is_default(handle) ? none : (struct cs_mark){NULL, new_number()}; /* one that we have not met; the driver may know it */
+    sampled(thread);
     if (cs_stream_is_capturing(handle, per_thread)) return none;
     CUstream at = plain(handle, per_thread);
     struct cs_range *range = open_take(open_at(ref));
@@ -144,7 +158,7 @@ struct cs_mark cs_mark_before_at(struct cs_thread *thread, const CUstream *handl
     struct iovec to = {&found, sizeof found}, from = {(void *)(uintptr_t)handle, sizeof found};
     static _Atomic pid_t self;
     if (!cs_load(&self)) cs_store(&self, getpid()); /* marks end with a fork */
-    if (process_vm_readv(cs_load(&self), &to, 1, &from, 1, 0) != sizeof found) return (struct cs_mark){NULL, new_number()};
+    if (process_vm_readv(cs_load(&self), &to, 1, &from, 1, 0) != sizeof found) return cs_gpu_samples() ? none : (struct cs_mark){NULL, new_number()};
     return cs_mark_before(thread, found, per_thread);
 }
 
@@ -190,6 +204,7 @@ void cs_mark_after(struct cs_mark mark, const struct cs_marked_call *call)
         memcpy(range->value, call->value, sizeof range->value);
     }
     range->last = call->end;
-    if (!range->end_unseen && range->calls < CALLS_MAX && cs_ranges_are_few(range->stock)) open_put(range);
+    const bool stays = !cs_gpu_samples() && !range->end_unseen && range->calls < CALLS_MAX; /* between two samples there is work that is not marked */
+    if (stays && cs_ranges_are_few(range->stock)) open_put(range);
     else finish(range);
 }

@@ -9,6 +9,7 @@
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
+#include "shim/base/settings.h"
 #include "shim/base/worker.h"
 #include "shim/gpu/mark.h"
 #include "shim/gpu/share.h"
@@ -39,10 +40,12 @@ void cs_gpu_choose(void)
 {
     static const struct cs_gpu_backend *const automatic[] = {&cs_gpu_cupti, &cs_gpu_events, NULL}, *const cupti[] = {&cs_gpu_cupti, NULL},
                                        *const events[] = {&cs_gpu_events, NULL}, *const off[] = {NULL};
-    candidates = cs_option_is(CS_OPTION_GPU, "cupti")    ? cupti
-                 : cs_option_is(CS_OPTION_GPU, "events") ? events
-                 : cs_option_is(CS_OPTION_GPU, "off")    ? off
-                                                         : automatic;
+    static const struct cs_gpu_backend *const *const by_kind[] = {
+        [CS_GPU_TIMES_AUTO] = automatic, [CS_GPU_TIMES_CUPTI] = cupti, [CS_GPU_TIMES_EVENTS] = events, [CS_GPU_TIMES_OFF] = off};
+    struct cs_gpu_times times = {CS_GPU_TIMES_AUTO, 1};
+    cs_gpu_times_read(cs_option_text(CS_OPTION_GPU), &times);
+    candidates = by_kind[times.kind];
+    cs_gpu_sample = times.sample;
     if (cs_option_is(CS_OPTION_RUNTIME, "cupti") && candidates[0] != &cs_gpu_cupti)
         cs_log(CS_LOG_WARN, "CUSTREAM_RUNTIME=cupti needs CUPTI, and CUSTREAM_GPU=%s does without: only a shared runtime's calls are shown", cs_option_text(CS_OPTION_GPU));
 }

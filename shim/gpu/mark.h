@@ -3,6 +3,9 @@
  *
  * cs_gpu_marking is set only while that backend is at work, and is a bit of the mode (process/process.h). A wrapper then records an event before the call and another after it
  * (shim/gpu/events.h says how, and when not). What is asked of the driver here is whether the stream captures, and the two records; nothing is queried.
+ *
+ * Samples. With CUSTREAM_GPU=sample:N each thread marks one of every N such calls: the first of its first N, and of each N after that one whose place changes, so
+ * that a loop of N calls has each of them marked sooner or later. The thread counts for itself. A call that is not marked has no work in the trace.
  */
 #ifndef CS_GPU_MARK_H
 #define CS_GPU_MARK_H
@@ -28,6 +31,18 @@ struct cs_marked_call {
     cs_u64 begin, end;   /* ticks */
     const cs_u64 *value; /* of its record */
 };
+
+/* Of how many calls one is marked; 1: all are. Set once, before marking begins. */
+CS_HIDDEN extern cs_u32 cs_gpu_sample;
+static inline bool cs_gpu_samples(void) { return cs_gpu_sample > 1; }
+
+/* Whether this call is one that is not marked. Asked once for each call that puts work on a GPU, while marking is on. */
+static inline bool cs_mark_skips(struct cs_thread *thread)
+{
+    if (!thread->unmarked) return false;
+    thread->unmarked--;
+    return true;
+}
 
 extern _Atomic bool cs_gpu_marking;
 void cs_gpu_mark(bool on); /* sets it, and tells `cs_gpu_marks_change`, if that is set */

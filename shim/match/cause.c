@@ -4,6 +4,7 @@
  *
  * Those calls are looked for one round after the wait was read: another thread may have been in one of them when the wait ended. Their work comes later still.
  */
+#include "shim/gpu/mark.h"
 #include "shim/match/state.h"
 
 static bool may_hold_up(const struct cs_match_lane *lane, const struct cs_match_wait *wait)
@@ -25,6 +26,7 @@ static bool waits_for_work(const struct cs_match_wait *wait, const struct cs_mat
 /* Where a program asks again and again, the second half of the room is for waits that something is known to hold up. */
 void cs_match_wait(struct cs_match_wait wait, const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks)
 {
+    if (cs_gpu_samples()) return; /* what was enqueued last may have no times */
     if (cs_match.wait_count == CS_WAITS || (cs_match.wait_count >= CS_WAITS / 2 && !waits_for_work(&wait, lane, device))) return;
     cs_match.table.waits[cs_match.wait_count++] = (struct cs_waiting){.wait = wait, .lane = lane ? lane->number : 0, .serial = lane ? lane->serial : 0,
                                                                       .device = device, .ticks = ticks, .since = cs_since_now()};

@@ -80,6 +80,11 @@ cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *rec
     return op->id;
 }
 
+bool cs_match_captured(const struct cs_stream *stream, const struct cs_record *record)
+{
+    return record->result == CUDA_SUCCESS && cs_call_enqueues((enum cs_call)record->call) && cs_captures(stream, record->begin);
+}
+
 /* In a capture there is none; marks are around several calls. */
 bool cs_match_tells(cs_u64 number)
 {

@@ -77,6 +77,7 @@ bool cs_match_behind(void); /* that left something over, for which there was no 
 /* A call of a ring. The number that ties it to its work, 0 where it puts none on a GPU. The second: it is not shown, and neither is its work. The third: of
  * the runtime, whose number its work has. */
 cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, cs_u64 begin_ns);
+bool cs_match_captured(const struct cs_stream *stream, const struct cs_record *record); /* a call on it that goes into a graph */
 bool cs_match_tells(cs_u64 number); /* of a call: a profiler was there to tell of its work, each piece by itself */
 void cs_match_muted(const struct cs_thread *thread, const struct cs_record *record);
 void cs_match_runtime(const struct cs_thread *thread, const struct cs_record *record);

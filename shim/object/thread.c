@@ -124,6 +124,7 @@ struct cs_thread *cs_thread_start(void)
         t->context = t->default_stream[0] = t->default_stream[1] = 0;
         t->default_mode = 0;
         t->ordinal = t->default_operations = 0;
+        t->unmarked = t->sample_place = t->sample_turns = 0;
         if (end_known) pthread_setspecific(end_key, t);
         prctl(PR_GET_NAME, t->comm);
         cs_self = t;

@@ -32,6 +32,8 @@ struct cs_thread {
     const struct cs_change *default_set;   /* of that rule; policies are never given back */
     cs_u32 ordinal;                        /* among the threads that used a default stream, from 1 (policy/jitter.c); 0 not yet */
     cs_u32 default_operations;             /* its own on default streams that might have been delayed so far */
+    cs_u32 unmarked;                       /* of its next calls that put work on a GPU, so many are not marked (gpu/mark.h) */
+    cs_u32 sample_place, sample_turns;     /* which of N calls was marked last; how many have been */
 
     unsigned char spare[CS_SLOT] __attribute__((aligned(CS_SLOT))); /* takes the record of a call that found the ring full */
 

@@ -2,6 +2,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/calls/real.h"
+#include "shim/gpu/mark.h"
 #include "shim/match/match.h"
 #include "shim/object/event.h"
 #include "shim/trace/lanes.h"
@@ -161,6 +162,8 @@ void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream
     if (direction) e = cs_arg_word(e, "direction", direction);
     e = shown_args(e, r, correlation && cs_match_tells(correlation));
     e = cause_arg(e, r);
+    /* Of a sample nothing else tells a call without work from one whose work has no times. */
+    if (cs_gpu_samples() && !correlation && stream && cs_match_captured(stream, r)) e = cs_arg_uint(e, "cs.captured", 1);
     if (cs_call_info[r->call].kind == CS_KIND_SYNC) e = cs_arg_us(e, "blocked_us", end - begin);
     if (r->result != CUDA_SUCCESS) e = cs_arg_result(e, r->result);
     cs_commit(correlation ? cs_args_end_bound(e, CS_END_FIRST, correlation) : cs_args_end(e));

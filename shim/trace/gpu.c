@@ -4,6 +4,7 @@
 
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/gpu/mark.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/rotate.h"
@@ -52,8 +53,9 @@ static void process_begins(void)
     struct cs_lane_shown *lanes = cs_gpu_shown.lanes;
     memset(&cs_gpu_shown, 0, sizeof cs_gpu_shown);
     cs_gpu_shown.lanes = lanes;
-    cs_gpu_shown.loads = !cs_option_is(CS_OPTION_COUNTERS, "off");
-    cs_gpu_shown.depths = cs_option_is(CS_OPTION_COUNTERS, "streams");
+    const bool all = !cs_gpu_samples(); /* of a sample counters would tell next to nothing, as if that were all */
+    cs_gpu_shown.loads = all && !cs_option_is(CS_OPTION_COUNTERS, "off");
+    cs_gpu_shown.depths = all && cs_option_is(CS_OPTION_COUNTERS, "streams");
     cs_memory_forget(lanes, CS_MATCH_LANES * sizeof *lanes);
     cs_match_begin(&sink);
 }

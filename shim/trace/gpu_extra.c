@@ -5,6 +5,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
+#include "shim/gpu/mark.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
 #include "shim/out/output.h"
@@ -98,6 +99,7 @@ char *cs_gpu_put_totals(char *at)
     if (!why && !cs_gpu_is_on()) return at; /* nobody wanted any */
     at = cs_put_literal(at, ",\"gpu\":{\"source\":");
     at = cs_put_string(at, cs_gpu_source(), 16);
+    if (cs_gpu_samples()) at = cs_put_uint(cs_put_literal(at, ",\"sample\":"), cs_gpu_sample);
     for (int kind = 0; kind < CS_GPU_KINDS; kind++) {
         *at++ = ',';
         at = cs_put_string(at, names[kind], 16);

@@ -1,6 +1,7 @@
 #include "shim/trace/timeline.h"
 
 #include "shim/base/clock.h"
+#include "shim/gpu/mark.h"
 #include "shim/trace/annotation.h"
 #include "shim/trace/arrow.h"
 #include "shim/trace/call_slice.h"
@@ -161,7 +162,7 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     } else {
         if (stream) cs_stream_life_works(stream, r);
         cs_u64 work = cs_match_call(thread, r, stream, begin);
-        CS_TELL(call, thread, r, stream, work, begin);
+        CS_TELL(call, thread, r, stream, cs_gpu_samples() ? 0 : work, begin); /* of a sample nobody can say what waited for what */
         cs_call_slice(thread->tid, r, stream, work, begin, end);
     }
     if (cs_output_full()) { /* making room for it ended the file */

@@ -12,6 +12,7 @@
 #include "shim/base/verdict.h"
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
+#include "shim/gpu/mark.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
 #include "shim/out/path.h"
@@ -157,6 +158,7 @@ char *cs_totals_header(char *at)
     at = cs_put_int(at, world < 1 ? 1 : world);
     at = cs_put_literal(at, "},\n\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"gpu_time_source\":");
     at = cs_put_string(at, cs_gpu_source(), 16);
+    if (cs_gpu_samples()) at = cs_put_uint(cs_put_literal(at, ",\"gpu_sample\":"), cs_gpu_sample);
     at = cs_put_literal(at, ",\"simulated_gpu\":");
     at = cs_put_text(at, cs_device_is_simulated() ? "true" : "false");
     at = cs_put_literal(at, ",\"clock\":");
@@ -377,6 +379,7 @@ void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
         .work_not_written = cut.works,
         .no_memory_for = *room ? room : NULL,
         .no_gpu_times = !strcmp(source, "none"),
+        .sample = cs_gpu_samples() ? cs_gpu_sample : 0,
         .untimed = parts.untimed + untimed_of(&cs_totals.gpu),
         .gpu_cause = why == cs_gpu_ended || !strcmp(source, "events") ? NULL : why,
     };

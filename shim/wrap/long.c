@@ -120,7 +120,7 @@ bool cs_long_answers(struct cs_long *way, const void *where)
     struct cs_wrapped *w = way->wrapped;
     const struct row *row = &rows[w->call];
     if (refused(way)) way->answered = true, way->answer = way->hook.refused;
-    else if (w->records && row->enqueues && cs_load(&cs_gpu_marking)) way->mark = mark(w, row, where);
+    else if (w->records && row->enqueues && cs_load(&cs_gpu_marking) && !cs_mark_skips(w->thread)) way->mark = mark(w, row, where);
     w->begin = way->stamps ? cs_ticks() : 0;
     if (!way->answered && way->instead) way->answered = true, way->answer = way->instead(way->state);
     return way->answered;

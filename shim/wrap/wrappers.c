@@ -5,6 +5,7 @@
  * stream, one 64-byte record, written once and not read. Whatever else is on, the call goes the long way (wrap/wrapped.h). cuda.h's prototype has been
  * declared before each definition (wrap/wrappers.h), so the compiler checks every row.
  */
+#include "shim/calls/how_words.h"
 #include "shim/calls/real.h"
 #include "shim/calls/shown.h"
 #include "shim/wrap/effects.h"
@@ -54,7 +55,14 @@
 #define WRAPPER_CODE               __attribute__((section("cs_wrappers"), noinline))
 #define LONG_CODE                  __attribute__((section("cs_wrappers_long"), noinline))
 
-#define WRAPPER(symbol, of_sibling, implies, on, effect, parameters, arguments, ...)                                                                 \
+/* Marks are the only other thing that is on, and this call gets none. Never of a mode in which calls go straight on. */
+CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
+{
+    if (mode != (CS_MODE_SHORT | CS_MODE_MARKS) || !cs_self || cs_self->inside) return false;
+    return !enqueues || cs_mark_skips(cs_self);
+}
+
+#define WRAPPER(symbol, of_sibling, implies, enqueues, on, effect, parameters, arguments, ...)                                                       \
     SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ##__VA_ARGS__)                                                         \
     LONG_WAY(symbol, on, effect, parameters, arguments, ##__VA_ARGS__)                                                                               \
     WRAPPER_CODE CUresult cs_wrap_##symbol parameters                                                                                                \
@@ -62,7 +70,9 @@
         const unsigned mode_ = cs_load(&cs_mode);                                                                                                    \
         if (!(implies & CS_RARE) && CS_LIKELY(mode_ == CS_MODE_SHORT) && CS_LIKELY(cs_self && !cs_self->inside))                                     \
             return cs_short_##symbol AND_CALLER arguments;                                                                                           \
-        return mode_ & (CS_MODE_ALL | CS_ASKS effect | DEFAULTS_##on) ? cs_long_##symbol AND_CALLER arguments : cs_real.symbol arguments;            \
+        if (!(mode_ & (CS_MODE_ALL | CS_ASKS effect | DEFAULTS_##on))) return cs_real.symbol arguments;                                              \
+        if (!(implies & CS_RARE) && goes_unmarked(mode_, enqueues)) return cs_short_##symbol AND_CALLER arguments;                                   \
+        return cs_long_##symbol AND_CALLER arguments;                                                                                                \
     }                                                                                                                                                \
     CS_EXPORTED(symbol)
 
@@ -119,5 +129,5 @@
 
 #define ROW(symbol, other, of_sibling, ...) WRAPPER(symbol, of_sibling, __VA_ARGS__)
 #define CALL(name, sibling, kind, how, on, effect, parameters, arguments, ...)                                                                       \
-    CS_SIBLINGS_##sibling(ROW, name, CS_IMPLIED_BY_##kind, on, (effect), parameters, arguments, ##__VA_ARGS__)
+    CS_SIBLINGS_##sibling(ROW, name, CS_IMPLIED_BY_##kind, CS_ENQUEUES(CS_IMPLIED_BY_##kind, how), on, (effect), parameters, arguments, ##__VA_ARGS__)
 #include "shim/calls/calls.def"

@@ -26,7 +26,7 @@ def test_json_has_every_row_of_the_table(root):
         assert row["flag"] == "--" + id_.lower().replace("_", "-") and row["key"] == (None if id_ == "POLICY" else id_.lower())
         assert row["meaning"] and (row["words"] is None or row["allowed"] == "|".join(row["words"]))
     words = {row["variable"]: row["words"] for row in rows}
-    assert words["CUSTREAM_GPU"] == ["auto", "cupti", "events", "off"] and words["CUSTREAM_FORCE"] == ["on", "off", "1", "0"] and words["CUSTREAM_BUFFER"] is None
+    assert words["CUSTREAM_COUNTERS"] == ["gpu", "streams", "off"] and words["CUSTREAM_GPU"] is None and words["CUSTREAM_FORCE"] == ["on", "off", "1", "0"] and words["CUSTREAM_BUFFER"] is None
 
 
 def test_run_takes_what_is_listed():

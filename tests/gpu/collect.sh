@@ -18,7 +18,7 @@ mkdir -p "$results"
 build=$(cd "${BUILD_DIR:-build}" && pwd) || exit 2
 shim=$build/libcustream_shim.so
 python=${PYTHON:-python3}
-files=${CUSTREAM_GPU_TESTS:-test_gpu test_gpu_times test_gpu_profilers test_gpu_hard test_gpu_graphs}
+files=${CUSTREAM_GPU_TESTS:-test_gpu test_gpu_times test_gpu_profilers test_gpu_hard test_gpu_graphs test_gpu_sample}
 # libcjson, for a machine that has none.
 [ ! -e "$build/carry/libcjson.so.1" ] || export LD_LIBRARY_PATH=$build/carry${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

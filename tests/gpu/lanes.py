@@ -32,6 +32,7 @@ ROWS = {
     "runtime": ("second", "1", 200, "test_gpu_runtime.py", ""),
     "policy-same": ("third", "1", 400, "test_gpu_policy.py", SAME),
     "hard": ("third", "1", 300, "test_gpu_hard.py", ""),
+    "sample": ("fourth", "1", 100, "test_gpu_sample.py", ""),
     "graphs": ("fourth", "1", 300, "test_gpu_graphs.py", ""),
     "profilers": ("fourth", "1", 300, "test_gpu_profilers.py", ""),
     "warp-rest": ("fifth", "1", 300, "test_gpu_warp.py", "not test_async"),

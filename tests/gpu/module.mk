@@ -13,7 +13,7 @@ GPU_CFLAGS = -std=gnu11 $(WARN) -O1 -g -isystem $(CUDA_TOOLKIT)/include
 
 GPU_PROGRAMS := $(addprefix $(G)/,driver driver-ptds launch_ratio libcupti_count.so launch_runtime between liblauncher.so libnvidia-launcher.so \
                                   streams-static streams-shared streams-static-ptds streams-shared-ptds known-driver known-runtime unlucky \
-                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so libcupti_kinds.so shared_work null_stream graph_copies late_graph crowd \
+                                  libtwo_cudart.so libown_cudart.so two_gpu many libcupti_client.so libcupti_kinds.so cupti_cost sampled shared_work null_stream graph_copies late_graph crowd \
                                   planted planted-runtime libboth_ways.so cupti_calls hazards-static hazards-shared \
                                   $(foreach how,static shared static-ptds shared-ptds,default_stream-$(how)))
 
@@ -88,7 +88,7 @@ $(G)/known-main.o: tests/gpu/known/main.c tests/gpu/known/known.h
 	$(CC) $(GPU_CFLAGS) -c $< -o $@
 $(G)/known-runtime: tests/gpu/known/runtime.cu $(G)/known-main.o tests/gpu/known/known.h
 	$(NVCC) -std=c++17 -O2 $(GPU_ARCH) -cudart static $(filter %.cu %.o,$^) -o $@ -lpthread -ldl
-$(G)/unlucky $(G)/two_gpu $(G)/many $(G)/shared_work: $(G)/%: tests/gpu/%.c
+$(G)/unlucky $(G)/two_gpu $(G)/many $(G)/sampled $(G)/shared_work: $(G)/%: tests/gpu/%.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 $(G)/null_stream $(G)/graph_copies $(G)/late_graph $(G)/crowd: $(G)/%: tests/apps/%.c
@@ -105,6 +105,10 @@ $(G)/planted-runtime: $(wildcard tests/gpu/planted/*.cu) tests/gpu/planted/devic
 $(G)/libcupti_client.so: tests/gpu/cupti_client.c
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -isystem $(CUPTI_INC) -fPIC -shared $< -o $@ -lpthread -ldl
+
+$(G)/cupti_cost: tests/gpu/cupti_cost.c
+	@mkdir -p $(@D)
+	$(CC) $(GPU_CFLAGS) -O2 -isystem $(CUPTI_INC) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 
 # Linked to the simulated CUPTI; at run time LD_LIBRARY_PATH says which it is.
 $(G)/libcupti_kinds.so: tests/gpu/cupti_kinds.c $(B)/fakecuda/libcupti.so.13

@@ -93,6 +93,14 @@ static bool work_agrees(const struct judged *j)
     return !gpu || agrees(j, gpu, "totals.gpu.", "without_call", j->sums->without_call, "pieces of GPU work without a correlation");
 }
 
+/* A file is a sample as a whole or not at all. */
+static bool sample_agrees(const struct judged *j)
+{
+    const cJSON *gpu = member(j->totals, "gpu"), *header = member(member(j->check->header, "metadata"), "gpu_sample");
+    const double said = number_or_0(gpu, "sample"), began = header ? header->valuedouble : 0;
+    return !gpu || said == began || BREACH(j, 12, "totals.gpu.sample is %.15g, and the header's gpu_sample %.15g", said, began);
+}
+
 static int call_by_correlation(const void *left, const void *right)
 {
     const struct call *a = left, *b = right;
@@ -342,7 +350,7 @@ bool totals_judge(struct check *check, uint64_t line, const cJSON *trailer, size
     if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded, "rows of calls, callbacks, delays, ranges and marks")) return false;
     if (member(totals, "calls") && !agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls")) return false;
     if (check->merged) return work_agrees(&j); /* the rest is said of each process, not of all */
-    if (!work_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) || !missing_launches_agree(&j)) return false;
+    if (!work_agrees(&j) || !sample_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) || !missing_launches_agree(&j)) return false;
     return parts_agree(&j) && windows_agree(&j) && leaks_agree(&j);
 }
 
@@ -363,8 +371,10 @@ static cJSON *object_in(cJSON *object, const char *name)
 static void gpu_make(cJSON *totals, const struct check *check)
 {
     const char *source = cJSON_GetStringValue(member(member(check->header, "metadata"), "gpu_time_source"));
+    const double sample = number(member(check->header, "metadata"), "gpu_sample");
     cJSON *gpu = object_in(totals, "gpu");
     if (!cJSON_AddStringToObject(gpu, "source", source ? source : "none")) out_of_memory();
+    if (sample > 0) say(gpu, "sample", sample);
     for (int i = 0; i < WORK_KINDS; i++) say(gpu, kinds[i].name, (double)check->sums.kinds[i]);
     say(gpu, "without_call", (double)check->sums.without_call);
     say(gpu, "lost", (double)check->sums.lost_work);

@@ -15,7 +15,9 @@
 
 static bool is(const struct cs_settled *settled, enum cs_option id, const char *value) 
 {
-    return !strcmp(cs_option_word(id, settled->value[id]), value);
+    const size_t n = strlen(value);
+    const char *word = cs_option_word(id, settled->value[id]);
+    return n && value[n - 1] == ':' ? !strncmp(word, value, n) : !strcmp(word, value); /* "sample:": whatever follows */
 }
 
 /* --- the file of the trace --- */
@@ -117,9 +119,13 @@ static const struct cancel {
     {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record", false},
     {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", false},
     {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", false},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "sample:", "CUPTI is not used", false},
     {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", false},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "sample:", "CUPTI is not used", false},
     {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "off", "CUPTI is not used", false},
     {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", false},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "sample:", "only CUPTI has times of single nodes", false},
+    {CS_OPTION_COUNTERS, "streams", CS_OPTION_GPU, "sample:", "counters need the times of all work", false},
     {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", false},
 };
 

@@ -57,7 +57,7 @@ static const char *flag_allows(int flag)
 /* What stands for an option's value; NULL: the words that are allowed. */
 static const char *const value_words[] = {
     [CS_TYPE_PATH] = "FILE",        [CS_TYPE_FILE] = "FILE",         [CS_TYPE_SIZE] = "BYTES",    [CS_TYPE_LIMIT] = "BYTES[,rotate[:PARTS]]", [CS_TYPE_POLICY] = "FILE",
-    [CS_TYPE_PRIORITY] = "PRIORITY", [CS_TYPE_SHARING] = "STREAMS", [CS_TYPE_JITTER] = "JITTER", [CS_TYPE_WINDOW] = "WINDOW",
+    [CS_TYPE_PRIORITY] = "PRIORITY", [CS_TYPE_SHARING] = "STREAMS", [CS_TYPE_JITTER] = "JITTER", [CS_TYPE_WINDOW] = "WINDOW", [CS_TYPE_GPU] = "auto|cupti|events|off|sample:N",
 };
 
 void run_usage(void)

@@ -55,6 +55,7 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .work_not_written = count(not_written, "gpu_work"),
         .no_memory_for = list_of(room, size, member(totals, "no_memory_for")),
         .no_gpu_times = totals && (!source || !strcmp(source, "none")),
+        .sample = count(gpu, "sample"),
         .untimed = count(gpu, "launches_without_kernel") + count(gpu, "without_times"),
         .gpu_cause = source && !strcmp(source, "events") ? NULL : cJSON_GetStringValue(member(gpu, "cause")),
     };

@@ -34,7 +34,7 @@ complete -c custream -n '__fish_seen_subcommand_from run' -l jitter -x -d 'delay
 complete -c custream -n '__fish_seen_subcommand_from run' -l policy -r -F -d 'options and rules from a file (docs/policy.md)'
 complete -c custream -n '__fish_seen_subcommand_from run' -l plugin -r -F -d 'plug-ins to load; custream_plugin_init of each is called (docs/plugins.md)'
 complete -c custream -n '__fish_seen_subcommand_from run' -l window -x -d 'when to record: always, between cudaProfilerStart and cudaProfilerStop, only while custream record or ctl asks for it, for some seconds, or for the first part of each span of time'
-complete -c custream -n '__fish_seen_subcommand_from run' -l gpu -x -a 'auto cupti events off' -d 'source of GPU times; auto uses CUPTI, or events if CUPTI is not available'
+complete -c custream -n '__fish_seen_subcommand_from run' -l gpu -x -a 'auto cupti events off' -d 'source of GPU times; auto uses CUPTI, or events if CUPTI is not available; sample:N times one call in N by events'
 complete -c custream -n '__fish_seen_subcommand_from run' -l cupti -r -F -d 'the CUPTI to use; by default the one that the program has loaded, else the first one found'
 complete -c custream -n '__fish_seen_subcommand_from run' -l graph -x -a 'graph node' -d 'GPU times of a graph launch: one for the whole graph, or one per node'
 complete -c custream -n '__fish_seen_subcommand_from run' -l counters -x -a 'gpu streams off' -d 'counters in the timeline: per GPU (share busy, kernels at once, bytes in flight); streams: also the calls waiting on each stream'

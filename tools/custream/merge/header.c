@@ -47,6 +47,12 @@ static void clocks_write(struct out *out, const struct plan *plan)
                   "its clock between their starts; times of several hosts are as good as their clocks were synchronised\"");
 }
 
+/* Of how many calls one has GPU times, as the file's header says it; nothing: of all, or of none. */
+static struct piece sample_of(const struct file *file)
+{
+    return file->kept[KEPT_METADATA] ? member_at(file->kept[KEPT_METADATA], (const char *const[]){"gpu_sample", NULL}) : (struct piece){0};
+}
+
 static void file_write(struct out *out, const struct plan *plan, const struct file *file)
 {
     const struct process *process = &plan->processes[file->process];
@@ -58,6 +64,8 @@ static void file_write(struct out *out, const struct plan *plan, const struct fi
     if (file->has_base) out_print(out, ",\"baseTimeNanoseconds\":%" PRId64, file->base);
     out_print(out, ",\"shift_ns\":%" PRId64, process->shift);
     if (file->has_error) out_print(out, ",\"clock_error_ns\":%" PRIu64, file->error_ns);
+    const struct piece sample = sample_of(file);
+    if (sample.at) out_print(out, ",\"gpu_sample\":%.*s", (int)sample.length, sample.at);
     out_print(out, ",\"truncated\":%s,\"complete\":%s,\"pids\":{", flag(file->cut), flag(file->complete));
     for (size_t g = 0; g < file->group_count; g++) {
         const char *pid = file->groups[g].pid;
@@ -98,11 +106,14 @@ static void cut_trailer_write(struct out *out, const struct plan *plan)
     const struct file *file = newest(plan);
     bool complete = true;
     for (size_t i = 0; i < plan->file_count; i++) complete &= plan->files[i].complete;
-    const struct piece source = file->kept[KEPT_TOTALS] ? member_at(file->kept[KEPT_TOTALS], (const char *const[]){"gpu", "source", NULL}) : (struct piece){0};
+    const struct piece source = file->kept[KEPT_TOTALS] ? member_at(file->kept[KEPT_TOTALS], (const char *const[]){"gpu", "source", NULL}) : (struct piece){0},
+                       sample = sample_of(file);
     out_text(out, "\n],\"traceName\":\"custream\",");
     if (file->kept[KEPT_DEVICES]) out_text(out, "\"deviceProperties\":"), out_text(out, file->kept[KEPT_DEVICES]), out_text(out, ",");
     out_print(out, "\n\"totals\":{\"complete\":%s", flag(complete));
-    if (source.at) out_print(out, ",\"gpu\":{\"source\":%.*s}", (int)source.length, source.at);
+    if (source.at) out_print(out, ",\"gpu\":{\"source\":%.*s", (int)source.length, source.at);
+    if (source.at && sample.at) out_print(out, ",\"sample\":%.*s", (int)sample.length, sample.at);
+    if (source.at) out_text(out, "}");
     out_text(out, "}}\n");
 }
 

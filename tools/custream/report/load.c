@@ -130,6 +130,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     const bool of_event = call_kind(&call) == CS_KIND_WAIT || (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
     call.external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
     call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
+    call.captured = row_number(row, KEY_CAPTURED, 0);
     *ADDED(run, calls, call_count, call_capacity) = call;
 }
 
@@ -347,7 +348,13 @@ const char *run_source(const struct run *run)
 bool run_has_times(const struct run *run)
 {
     const char *source = run_source(run);
-    return run->work_count || !source || strcmp(source, "none");
+    return !run_sample(run) && (run->work_count || !source || strcmp(source, "none"));
+}
+
+uint32_t run_sample(const struct run *run)
+{
+    const double sample = run_number(run, "totals.gpu.sample", run_number(run, "metadata.gpu_sample", 0));
+    return sample > 1 ? (uint32_t)sample : 0;
 }
 
 /* --- files --- */

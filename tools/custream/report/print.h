@@ -39,6 +39,9 @@ struct finding {
 };
 struct finding finding_at(const struct report *report, size_t row);
 
+/* What stands above the findings, or that there are none. */
+const char *findings_heading(const struct report *report);
+
 /* Whether text and page show it in words, not as a table. */
 bool is_told(const struct table *table);
 

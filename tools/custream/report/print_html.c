@@ -112,7 +112,7 @@ static void finding_put(FILE *file, const struct finding *finding)
 static void findings_put(FILE *file, const struct report *report, const struct table *findings)
 {
     fputs("<section id=\"findings\">\n", file);
-    element_put(file, "h2", findings->row_count ? findings->title : "No rule found anything to change; the tables say the rest.");
+    element_put(file, "h2", findings_heading(report));
     if (findings->note && findings->row_count) element_put(file, "p", findings->note);
     for (size_t row = 0; row < findings->row_count && row < ROWS_MAX; row++) {
         const struct finding finding = finding_at(report, row);

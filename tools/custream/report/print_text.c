@@ -231,7 +231,7 @@ static void paragraph_put(FILE *file, const struct print *print, const char *lab
 static void findings_put(FILE *file, const struct print *print, const struct table *findings)
 {
     const size_t shown = rows_shown(findings);
-    text_heading_put(file, print, findings->row_count ? findings->title : "No rule found anything to change; the tables say the rest.");
+    text_heading_put(file, print, findings_heading(print->report));
     if (findings->note && findings->row_count) text_put_wrapped(file, findings->note, print->columns, 0, 0);
     for (size_t row = 0; row < shown; row++) {
         const struct finding finding = finding_at(print->report, row);

@@ -24,6 +24,7 @@ struct call {
     uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many; while it is loaded, `work` is its correlation, 0: none */
     text name;
     enum cs_call call : 24;  /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
+    bool captured : 1;       /* it went into a graph; told where only a sample of the work has times */
     bool external : 1;       /* a record or wait that was captured as a graph's own: each launch of the graph does it, and no call says so */
     uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH); else 0 */
     text result;             /* the error's name; 0: it succeeded */
@@ -113,6 +114,7 @@ struct fact {
 struct run {
     struct call *calls;         size_t call_count, call_capacity;
     struct work *works;         size_t work_count, work_capacity;
+    struct work *sampled;       size_t sampled_count; /* works of a trace that times only some: then `works` is empty, since who reads that takes it for all */
     struct shape *shapes;       size_t shape_count, shape_capacity;
     struct callback *callbacks; size_t callback_count, callback_capacity;
     struct stream *streams;     size_t stream_count, stream_capacity;
@@ -159,7 +161,8 @@ const struct fact *run_fact(const struct run *run, const char *path);
 double run_number(const struct run *run, const char *path, double otherwise);
 const char *run_source(const struct run *run); /* of its GPU times: "cupti"; NULL: the files do not say */
 double run_cut_seconds(const struct run *run); /* how long it is, of a file that custream record or dump cut out of a longer trace; else 0 */
-bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, so that nothing is known of it */
+bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, or only a sample, so that nothing is known of all of it */
+uint32_t run_sample(const struct run *run);    /* of how many calls that put work on a GPU one is timed; 0: of all, or of none */
 
 static inline enum cs_kind call_kind(const struct call *call) { return cs_call_info[call->call].kind; }
 static inline bool call_how(const struct call *call, enum cs_how how) { return cs_call_info[call->call].how & how; }

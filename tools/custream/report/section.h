@@ -6,6 +6,9 @@
 #include "tools/custream/report/overlap.h"
 #include "tools/custream/report/table.h"
 
+/* Why a table is empty that needs all work: "Absent: ..."; NULL where all work has times, or none. */
+const char *sample_note(struct report *report, const struct run *run);
+
 /* Column "whole" of a file of another tool. */
 #define WHOLE_NOT_SAID "the file does not say"
 

@@ -157,8 +157,10 @@ static void by_host(struct report *report, struct table *table, const struct ana
 void section_idle(struct report *report, const struct analysis *of)
 {
     struct table *table = report_table(report, "idle", "Where the GPU was idle, and why", idle_columns, IDLE_COLUMNS);
+    table->note = sample_note(report, of->run);
     for (uint32_t device = 0; device < of->run->device_count; device++) by_cause(report, table, of, device);
     table = report_table(report, "idle_host", "What the host did while the GPU waited for it", host_columns, HOST_COLUMNS);
+    table->note = sample_note(report, of->run);
     table->shown = 10;
     by_host(report, table, of);
 }

@@ -28,7 +28,7 @@ void section_overlap(struct report *report, const struct analysis *of)
 {
     const struct run *run = of->run;
     struct table *table = report_table(report, "serialized", "Streams that ran one after the other", columns, COLUMNS);
-    table->note =
+    table->note = sample_note(report, run) ?:
         "Lost is an upper bound: so much of the second stream's work could have run while the first was at work. Pairs that lost less than 1 % of "
         "the GPU's time, or overlapped for 10 % or more of theirs, are left out.";
     table->shown = 10;

@@ -10,6 +10,12 @@
 #include "tools/custream/report/show.h"
 #include "tools/custream/report/tally.h"
 
+const char *sample_note(struct report *report, const struct run *run)
+{
+    const uint32_t sample = run_sample(run);
+    return sample ? report_text(report, "Absent: it needs the GPU times of all calls, and the trace has those of one in %u.", sample) : NULL;
+}
+
 static const struct column run_columns[] = {
     {"program", "program", UNIT_TEXT, COLUMN_NAMES},
     {"pid", "process", UNIT_COUNT, COLUMN_NAMES},
@@ -18,6 +24,7 @@ static const struct column run_columns[] = {
     {"wall_ns", "ran for", UNIT_NS, 0},
     {"calls", "calls", UNIT_COUNT, 0},
     {"works", "GPU work", UNIT_COUNT, 0},
+    {"sample", "one call timed in", UNIT_COUNT, 0},
     {"threads", "threads", UNIT_COUNT, 0},
     {"streams", "streams", UNIT_COUNT, 0},
     {"unused_streams", "unused", UNIT_COUNT, 0},
@@ -129,7 +136,8 @@ static const char *whole_of(struct report *report, const struct run *run, struct
     if (!run->ours) return run->cut ? "the file ends inside an event" : WHOLE_NOT_SAID;
     if (run_cut_seconds(run) > 0) missing_add(&missing, "a cut of %.3f s out of a trace: all totals are those of the cut", run_cut_seconds(run));
     missing_end(&missing, run);
-    if (!run_has_times(run)) missing_add(&missing, "all GPU work, since no GPU times were taken");
+    if (run_sample(run)) missing_add(&missing, "the GPU times of all calls but one in %u", run_sample(run));
+    else if (!run_has_times(run)) missing_add(&missing, "all GPU work, since no GPU times were taken");
     missing_parts(&missing, run);
     missing_times(&missing, run);
     missing_count(&missing, lost.calls, "call lost", "calls lost");
@@ -189,7 +197,7 @@ static void run_table(struct report *report, const struct run *run)
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
     TABLE_PUT(table, run_columns, CELL_TEXT(run->program ? text_in(run, run->program) : NULL), CELL_NUMBER(run->pid),
               CELL_NUMBER(rank_of(run)), CELL_TEXT(run_source(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
-              CELL_NUMBER(run->work_count), CELL_NUMBER(calling_threads(run)), CELL_NUMBER(streams.used), CELL_NUMBER(streams.unused),
+              CELL_NUMBER(run->work_count + run->sampled_count), CELL_NUMBER(run_sample(run) ? run_sample(run) : NAN), CELL_NUMBER(calling_threads(run)), CELL_NUMBER(streams.used), CELL_NUMBER(streams.unused),
               CELL_TEXT(whole_of(report, run, lost)), CELL_NUMBER(lost.calls), CELL_NUMBER(lost.works));
 }
 
@@ -216,6 +224,7 @@ static void device_table(struct report *report, const struct analysis *of)
 {
     const struct run *run = of->run;
     struct table *table = TABLE_NEW(report, "devices", "The devices", device_columns);
+    table->note = sample_note(report, run);
     struct concurrency concurrency;
     concurrency_make(&concurrency, run);
     for (uint32_t d = 0; d < run->device_count; d++) {

@@ -64,7 +64,8 @@ void section_streams(struct report *report, const struct analysis *of)
         if (run->streams[s].works) tally_add(tally_of(&order, s), concurrency.streams[s].busy);
         else unused += run->streams[s].known;
     }
-    if (unused) table->note = report_text(report, "Without work, and not listed: %zu.", unused);
+    if (run_sample(run)) table->note = sample_note(report, run);
+    else if (unused) table->note = report_text(report, "Without work, and not listed: %zu.", unused);
     tallies_sort(&order);
     for (size_t i = 0; i < order.count; i++) {
         const uint32_t s = (uint32_t)order.rows[i].key;

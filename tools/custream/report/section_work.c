@@ -11,7 +11,9 @@ static const struct column kernel_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
     {"name", "kernel", UNIT_TEXT, COLUMN_NAMES},
     {"times", "times", UNIT_COUNT, 0},
+    {"sampled", "sampled", UNIT_COUNT, 0},
     {"total_ns", "total", UNIT_NS, 0},
+    {"about_total_ns", "total, about", UNIT_NS, 0},
     {"mean_ns", "mean", UNIT_NS, 0},
     {"shortest_ns", "shortest", UNIT_NS, 0},
     {"longest_ns", "longest", UNIT_NS, 0},
@@ -42,14 +44,25 @@ static const struct column graph_columns[] = {
 
 enum { ROWS_SHOWN = 20 };
 
+/* All work of the run, or its sample. */
+struct works {
+    const struct work *rows;
+    size_t count;
+};
+
+static const char *of_sample(struct report *report, const struct run *run)
+{
+    return run_sample(run) ? report_text(report, "Of the sampled calls only: one in %u.", run_sample(run)) : NULL;
+}
+
 static uint32_t ordinal_of(const struct run *run, uint32_t device) { return run->devices[device].ordinal; }
 
 static const char *text_or_null(const struct run *run, text name) { return name ? text_in(run, name) : NULL; }
 
 /* --- kernels --- */
 
-/* Sums of a row; of how many kernels the shape, and how much of the device they fill, is known. */
-enum { KERNEL_BLOCKS, KERNEL_THREADS, KERNEL_SHAPES, KERNEL_FILLS, KERNEL_FILLS_KNOWN };
+/* Sums of a row; of how many kernels the shape, and how much of the device they fill, is known. LAUNCHES, MEAN: of a sample. */
+enum { KERNEL_BLOCKS, KERNEL_THREADS, KERNEL_SHAPES, KERNEL_FILLS, KERNEL_FILLS_KNOWN, KERNEL_LAUNCHES, KERNEL_MEAN };
 
 static void kernel_add(struct tally *tally, const struct run *run, const struct work *work)
 {
@@ -70,23 +83,56 @@ static double mean_known(double sum, double times) { return times > 0 ? sum / ti
 static void kernel_put(struct table *table, const struct run *run, const struct tally *tally)
 {
     const double *sum = tally->sum;
-    TABLE_PUT(table, kernel_columns, CELL_NUMBER(ordinal_of(run, key_high(tally->key))), CELL_TEXT(text_in(run, key_low(tally->key))), CELL_NUMBER(tally->times),
-              CELL_NUMBER(tally->total), CELL_NUMBER(tally_mean(tally)), CELL_NUMBER(tally->shortest), CELL_NUMBER(tally->longest),
+    const bool sample = run_sample(run), timed = tally->times;
+    TABLE_PUT(table, kernel_columns, CELL_NUMBER(ordinal_of(run, key_high(tally->key))), CELL_TEXT(text_in(run, key_low(tally->key))),
+              CELL_NUMBER(sample ? sum[KERNEL_LAUNCHES] : (double)tally->times), CELL_NUMBER(sample ? (double)tally->times : NAN),
+              CELL_NUMBER(sample ? NAN : (double)tally->total), CELL_NUMBER(sample && timed ? (double)tally->total : NAN),
+              CELL_NUMBER(sample ? sum[KERNEL_MEAN] : tally_mean(tally)), CELL_NUMBER(timed ? (double)tally->shortest : NAN),
+              CELL_NUMBER(timed ? (double)tally->longest : NAN),
               CELL_NUMBER(mean_known(sum[KERNEL_BLOCKS], sum[KERNEL_SHAPES])), CELL_NUMBER(mean_known(sum[KERNEL_THREADS], sum[KERNEL_SHAPES])),
               CELL_NUMBER(mean_known(sum[KERNEL_FILLS], sum[KERNEL_FILLS_KNOWN])));
 }
 
-static void kernels(struct report *report, const struct run *run)
+/* The launches of a trace that times one in N. Each is recorded, so they can be counted. */
+static void launches_count(struct tallies *tallies, const struct run *run)
+{
+    const text unnamed = text_find(&run->texts, "kernel"); /* as work is called whose kernel has no name */
+    for (size_t c = 0; c < run->call_count; c++) {
+        const struct call *call = &run->calls[c];
+        const text name = call->what ? call->what : unnamed;
+        if (call_kind(call) != CS_KIND_LAUNCH || call->result || call->captured || call->stream == NONE || !name) continue;
+        tally_of(tallies, key_of(run->streams[call->stream].device, name))->sum[KERNEL_LAUNCHES]++;
+    }
+}
+
+/* From here on a row's total is about that of all its launches. Those of which none was timed have none. */
+static void totals_estimate(struct tallies *tallies)
+{
+    for (size_t i = 0; i < tallies->count; i++) {
+        struct tally *tally = &tallies->rows[i];
+        const double mean = tally->times ? tally_mean(tally) : NAN;
+        if (tally->times) tally->total = (int64_t)(mean * tally->sum[KERNEL_LAUNCHES]);
+        tally->sum[KERNEL_MEAN] = mean;
+    }
+}
+
+static void kernels(struct report *report, const struct run *run, const struct works *works)
 {
     struct table *table = TABLE_NEW(report, "kernels", "The kernels", kernel_columns);
     struct tallies tallies = {0};
-    for (size_t w = 0; w < run->work_count; w++) {
-        const struct work *work = &run->works[w];
+    for (size_t w = 0; w < works->count; w++) {
+        const struct work *work = &works->rows[w];
         if (work->kind == WORK_KERNEL) kernel_add(tally_of(&tallies, key_of(work_device(run, work), work->name)), run, work);
+    }
+    table->note = "\"fills GPU\" is an estimate, from the shape of the launch and the limits of the GPU.";
+    if (run_sample(run)) {
+        launches_count(&tallies, run);
+        totals_estimate(&tallies);
+        table->note = report_text(report, "One call in %u was timed. \"times\" counts all launches; \"total, about\" is the mean of the sampled ones times that. %s",
+                                  run_sample(run), table->note);
     }
     tallies_sort(&tallies);
     for (size_t i = 0; i < tallies.count; i++) kernel_put(table, run, &tallies.rows[i]);
-    table->note = "\"fills GPU\" is an estimate, from the shape of the launch and the limits of the GPU.";
     table->shown = ROWS_SHOWN;
     tallies_free(&tallies);
 }
@@ -111,12 +157,13 @@ static void copy_put(struct table *table, struct report *report, const struct ru
 }
 
 /* By their names, which tell the way and both kinds of memory. */
-static void copies(struct report *report, const struct run *run)
+static void copies(struct report *report, const struct run *run, const struct works *works)
 {
     struct table *table = TABLE_NEW(report, "copies", "The copies", copy_columns);
+    table->note = of_sample(report, run);
     struct tallies tallies = {0};
-    for (size_t w = 0; w < run->work_count; w++) {
-        const struct work *work = &run->works[w];
+    for (size_t w = 0; w < works->count; w++) {
+        const struct work *work = &works->rows[w];
         if (work->kind != WORK_COPY) continue;
         struct tally *tally = tally_of(&tallies, key_of(work_device(run, work), work->name));
         tally_add(tally, work->end - work->begin);
@@ -166,12 +213,13 @@ static void graph_put(struct table *table, struct report *report, const struct r
               CELL_NUMBER(tally_mean(tally)), CELL_NUMBER(tally->longest), CELL_NUMBER(mean_known(tally->sum[GRAPH_NODES], tally->sum[GRAPH_NODES_KNOWN])));
 }
 
-static void graphs(struct report *report, const struct run *run)
+static void graphs(struct report *report, const struct run *run, const struct works *works)
 {
     struct table *table = TABLE_NEW(report, "graphs", "The graphs", graph_columns);
+    table->note = of_sample(report, run);
     struct tallies tallies = {0};
-    for (size_t w = 0; w < run->work_count; w++) {
-        const struct work *work = &run->works[w];
+    for (size_t w = 0; w < works->count; w++) {
+        const struct work *work = &works->rows[w];
         if (work->kind == WORK_GRAPH) tally_add(graph_of(&tallies, run, work), work->end - work->begin);
     }
     for (size_t c = 0; c < run->call_count; c++)
@@ -184,7 +232,9 @@ static void graphs(struct report *report, const struct run *run)
 
 void section_work(struct report *report, const struct analysis *of)
 {
-    kernels(report, of->run);
-    copies(report, of->run);
-    graphs(report, of->run);
+    const struct run *run = of->run;
+    const struct works works = run_sample(run) ? (struct works){run->sampled, run->sampled_count} : (struct works){run->works, run->work_count};
+    kernels(report, run, &works);
+    copies(report, run, &works);
+    graphs(report, run, &works);
 }

@@ -98,6 +98,18 @@ static void tie_works(struct run *run)
     }
 }
 
+/* No gap and no order can be told of a sample. Its work stands apart, and for all else there is none. */
+static void set_sample_apart(struct run *run)
+{
+    if (!run_sample(run)) return;
+    run->sampled = run->works;
+    run->sampled_count = run->work_count;
+    run->works = NULL;
+    run->work_count = run->work_capacity = 0;
+    for (size_t i = 0; i < run->sampled_count; i++) run->sampled[i].call = NONE;
+    for (size_t i = 0; i < run->stream_count; i++) run->streams[i].works = 0;
+}
+
 static uint32_t thread_of_call(const void *run, size_t i) { return ((const struct run *)run)->calls[i].thread; }
 
 /* --- ranges --- */
@@ -247,17 +259,18 @@ void run_settle(struct run *run)
     sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time); /* which are longer now */
     sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
+    settle_span(run);
+    set_sample_apart(run);
     tie_works(run);
     run->thread_calls = groups_make(run->thread_count, run->call_count, thread_of_call, run);
     settle_devices(run);
-    settle_span(run);
 }
 
 void run_free(struct run *run)
 {
     loading_free(run);
     void *const tables[] = {run->calls,  run->works,  run->shapes, run->callbacks, run->streams,  run->devices,  run->threads,
-                            run->ranges, run->losses, run->facts,  run->parts,     run->works_of};
+                            run->ranges, run->losses, run->facts,  run->parts,     run->works_of,  run->sampled};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
     groups_free(&run->thread_calls);
     texts_free(&run->texts);

@@ -54,7 +54,10 @@ static void run_tell(struct line *line, const struct table *run)
     if (times) line_value(line, ", ", UNIT_COUNT, table_number(run, 0, "works"), " pieces of GPU work");
     line_count(line, times ? " on " : ", ", table_number(run, 0, "streams"), "stream");
     if (unused > 0) line_value(line, " (", UNIT_COUNT, unused, " more without work)");
-    line_add(line, *source && times ? "; GPU times from %s." : ".", source);
+    const double sample = table_number(run, 0, "sample");
+    line_add(line, *source && times ? "; GPU times from %s" : "", source);
+    if (sample > 0) line_add(line, ", of one call in %.0f: busy and idle time, overlap and most findings need those of all, and are absent", sample);
+    line_add(line, ".");
 }
 
 /* What most of a device's idle time went to: rows of a table with a share of it. `put` says the row's thing. */
@@ -167,6 +170,14 @@ struct finding finding_at(const struct report *report, size_t row)
     if (times > 0) line_count(&line, " (", times, "time");
     if (times > 0) line_add(&line, ")");
     return finding;
+}
+
+const char *findings_heading(const struct report *report)
+{
+    const struct table *findings = report_find(report, "findings");
+    if (findings->row_count) return findings->title;
+    return table_number(report_find(report, "run"), 0, "sample") > 0 ? "The rules that need no GPU times found nothing to change; the tables say the rest."
+                                                                    : "No rule found anything to change; the tables say the rest.";
 }
 
 bool is_told(const struct table *table)
