@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "shim/api/link.h"
 #include "shim/api/sized.h"
+#include "shim/wrap/wrap.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,11 +14,9 @@
 #include "shim/object/stream.h"
 #include "shim/out/output.h"
 #include "shim/policy/hooks.h"
-#include "shim/process/mode.h"
-#include "shim/process/window.h"
+#include "shim/process/process.h"
 #include "shim/trace/stream_life.h"
 #include "shim/trace/writer.h"
-#include "shim/wrap/annotate.h"
 
 static cs_u64 link_stream(void *handle)
 {

@@ -10,7 +10,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
-#include "shim/process/mode.h"
+#include "shim/process/process.h"
 
 static const custream_plugin_api_t api = {
     .version = CUSTREAM_PLUGIN_VERSION, .size = sizeof api,

@@ -22,5 +22,3 @@ void cs_lock_forget(struct cs_lock *lock)
     lock->mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     held &= ~(1u << lock->rank);
 }
-
-bool cs_lock_none_held(void) { return !held; }

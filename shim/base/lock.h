@@ -28,6 +28,5 @@ struct cs_lock {
 void cs_lock_take(struct cs_lock *lock);
 void cs_lock_drop(struct cs_lock *lock);
 void cs_lock_forget(struct cs_lock *lock); /* in the child of a fork: nobody holds it */
-bool cs_lock_none_held(void);              /* by this thread */
 
 #endif

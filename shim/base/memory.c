@@ -59,11 +59,6 @@ void *cs_memory_map(size_t bytes, const char *lost)
     return NULL;
 }
 
-void cs_memory_unmap(void *at, size_t bytes)
-{
-    if (at) munmap(at, bytes);
-}
-
 void cs_memory_populate(void *at, size_t bytes)
 {
 #ifndef MADV_POPULATE_WRITE

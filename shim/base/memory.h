@@ -32,7 +32,6 @@ struct cs_table {
 /* Makes those of a mode unless they are there. One thread at a time; in the child of a fork they are there, with what the parent had in them. */
 bool cs_tables_make(enum cs_tables of, const char *lost);
 
-void cs_memory_unmap(void *at, size_t bytes);
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
 void cs_memory_forget(void *at, size_t bytes); /* gives the pages back; they read as zero again */
 

@@ -1,11 +1,13 @@
 #define _GNU_SOURCE
 #include "shim/base/module.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
-
-#include "shim/base/realdl.h"
+#include <unistd.h>
 
 /* glibc's struct dl_find_object, from 2.35 on. Looked up at run time, since the library also runs with older ones. It takes no lock. */
 struct found_object {
@@ -35,15 +37,13 @@ struct wanted {
 static int holds(struct dl_phdr_info *info, size_t size, void *data)
 {
     const struct wanted *wanted = data;
-    const void *dynamic = NULL;
     bool inside = false;
     (void)size;
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         if (p->p_type == PT_LOAD && wanted->address - (info->dlpi_addr + p->p_vaddr) < p->p_memsz) inside = true;
-        if (p->p_type == PT_DYNAMIC) dynamic = (const void *)(info->dlpi_addr + p->p_vaddr);
     }
-    if (inside) *wanted->module = (struct cs_module){info->dlpi_addr, dynamic, info->dlpi_name};
+    if (inside) *wanted->module = (struct cs_module){info->dlpi_addr, cs_object_dynamic(info), info->dlpi_name};
     return inside;
 }
 
@@ -81,6 +81,18 @@ const char *cs_module_file(const struct cs_module *module)
     const char *path = cs_module_path(module), *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
+
+/* Looked at first: a dlopen that fails would cost more than that. */
+void *cs_open_beside(const void *address, const char *file)
+{
+    struct cs_module module;
+    char path[PATH_MAX];
+    const char *own = cs_module_of(address, &module) ? cs_module_path(&module) : "", *slash = strrchr(own, '/');
+    if (!slash || snprintf(path, sizeof path, "%.*s/%s", (int)(slash - own), own, file) >= (int)sizeof path || access(path, R_OK)) return NULL;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+bool cs_module_image(const struct cs_module *module, struct cs_image *image) { return cs_image_read(module->base, module->dynamic, module->name, image); }
 
 cs_u64 cs_module_number(const void *address)
 {

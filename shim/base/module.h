@@ -8,7 +8,7 @@
 #ifndef CS_BASE_MODULE_H
 #define CS_BASE_MODULE_H
 
-#include "shim/base/compiler.h"
+#include "shim/base/realdl.h"
 
 /* Valid while the module is loaded. Two are the same where `dynamic` is. */
 struct cs_module {
@@ -26,6 +26,12 @@ bool cs_module_is_own(const struct cs_module *module);
 /* The path by which it was loaded; the program's is its argv[0], as dladdr has it. And without folders. */
 const char *cs_module_path(const struct cs_module *module);
 const char *cs_module_file(const struct cs_module *module);
+
+bool cs_module_image(const struct cs_module *module, struct cs_image *image); /* false where it has no symbols */
+
+/* Opens a library that lies where the module lies which holds the address, or on the way from there that `file` says. NULL: there is none, or it cannot be
+ * opened. Takes the loader's lock if there is one. Beside this library lie those that the wheel brings. */
+void *cs_open_beside(const void *address, const char *file);
 
 /* Which module holds an address, as a number that another one does not have, wherever it lies. 0: none, or the C library is too old to tell without
  * a lock. The module may go meanwhile: nothing of it is read. */

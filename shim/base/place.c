@@ -108,7 +108,7 @@ static bool look_up(uintptr_t address, struct place *place)
     if (symbol) {
         place->function = module->strings + symbol->st_name;
         place->begin = place->module.base + symbol->st_value;
-    } else if (cs_image_read(place->module.base, place->module.dynamic, place->module.name, &image)) {
+    } else if (cs_module_image(&place->module, &image)) {
         place->function = cs_image_name_at(&image, address, &place->begin);
     }
     return true;

@@ -59,7 +59,7 @@ bool cs_image_own(struct cs_image *image)
     return false;
 }
 
-bool cs_image_of_libc(struct cs_image *image)
+static bool image_of_libc(struct cs_image *image)
 {
     for (const struct link_map *m = all_maps(); m; m = m->l_next)
         if (cs_image_read(m->l_addr, m->l_ld, m->l_name, image) && equal(image->soname, "libc.so.6")) return true;
@@ -88,7 +88,7 @@ void *cs_symbol_behind(const char *name)
         if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image)) found = cs_image_symbol(&image, name);
         behind |= m->l_ld == _DYNAMIC; /* this library's own */
     }
-    return found || !cs_image_of_libc(&image) ? found : cs_image_symbol(&image, name);
+    return found || !image_of_libc(&image) ? found : cs_image_symbol(&image, name);
 }
 
 /* How many libraries were loaded with the program: those that it opens come behind them in the list, and are not in everybody's scope. */
@@ -129,6 +129,13 @@ bool cs_objects_each(int (*visit)(struct dl_phdr_info *info, size_t size, void *
     return cs_load(&iterate) && cs_load(&iterate)(visit, data) == 1;
 }
 
+const void *cs_object_dynamic(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
 struct each {
     bool (*want)(const struct cs_image *image, void *data);
     void *data;
@@ -139,10 +146,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
     (void)size;
     const struct each *each = data;
     struct cs_image image;
-    const ElfW(Dyn) *dynamic = NULL;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    return cs_image_read(info->dlpi_addr, dynamic, info->dlpi_name, &image) && each->want(&image, each->data);
+    return cs_image_read(info->dlpi_addr, cs_object_dynamic(info), info->dlpi_name, &image) && each->want(&image, each->data);
 }
 
 /* What was loaded with the program stays, so its part of the list is read as it is. What was opened later may be closed while we look. */

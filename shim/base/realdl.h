@@ -30,11 +30,8 @@ struct cs_image {
     const void *gnu_hash, *sysv_hash;
 };
 
-/* The C library. Takes no lock and calls no function: it works in the child of a fork whose parent had another thread in the loader, and before a
- * sanitizer has found the functions that it stands in front of. */
-bool cs_image_of_libc(struct cs_image *image);
-
-/* A function of the C library's, also one that glibc before 2.34 has in libpthread or libdl. NULL: it has none of that name. As cs_image_of_libc. */
+/* A function of the C library's, also one that glibc before 2.34 has in libpthread or libdl. NULL: it has none of that name. Takes no lock and calls no function:
+ * it works in the child of a fork whose parent had another thread in the loader, and before a sanitizer has found the functions that it stands in front of. */
 void *cs_glibc_symbol(const char *name);
 
 bool cs_image_own(struct cs_image *image); /* this library */
@@ -51,6 +48,7 @@ bool cs_image_each(bool (*want)(const struct cs_image *image, void *data), void 
  * constructors run: the loader has it for moments, and so do callbacks of the program's. */
 struct dl_phdr_info;
 bool cs_objects_each(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+const void *cs_object_dynamic(const struct dl_phdr_info *info); /* its dynamic section; NULL: none */
 
 /* A loaded library by its load base, its dynamic section and its file's name. False where it has no symbols. Takes no lock and calls no function. */
 bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct cs_image *image);
@@ -72,7 +70,7 @@ bool cs_image_each_behind(bool (*want)(const struct cs_image *image, void *data)
 bool cs_image_sees_behind(const void *dynamic, const char *name);
 
 /* The definition that follows this library's own in the loader's order of search, so that others who stand in front of the C library's get their turn:
- * what RTLD_NEXT gives. Found as cs_image_of_libc finds the C library, whose own definition is the answer where the order does not tell. */
+ * what RTLD_NEXT gives. Found as cs_glibc_symbol finds it, which is the answer where the order does not tell. */
 void *cs_symbol_behind(const char *name);
 
 /* The exported function or variable that holds an address, and where it begins. NULL: none. Walks the whole table. */

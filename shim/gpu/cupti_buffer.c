@@ -1,5 +1,5 @@
 /*
- * The buffers that CUPTI fills: from a pool of our own, which grows on demand to a limit and is never freed. CUPTI takes one for each thread that calls CUDA, and
+ * The buffers that CUPTI fills: from a store of our own, which grows on demand to a limit and is never freed. CUPTI takes one for each thread that calls CUDA, and
  * each flush takes them back, full or not. So the first buffers are large, for a thread that launches fast; those after them are small, for a thousand threads.
  * Stacks without locks, since CUPTI asks and gives back on threads of the application: free large ones, free small ones, and the full ones that the writer
  * takes all at once.

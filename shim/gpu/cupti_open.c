@@ -25,12 +25,9 @@ static const char *const sonames[] = {"libcupti.so.13", "libcupti.so.12"};
 static void *open_beside(const char *library, const char *way, const char *soname)
 {
     struct cs_image image;
-    struct cs_module module;
-    char path[PATH_MAX];
-    if (!cs_image_find(library, &image) || !cs_module_of(image.symbols, &module)) return NULL;
-    const char *file = cs_module_path(&module), *slash = strrchr(file, '/');
-    if (!slash || snprintf(path, sizeof path, "%.*s/%s%s", (int)(slash - file), file, way, soname) >= (int)sizeof path) return NULL;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    char file[64];
+    snprintf(file, sizeof file, "%s%s", way, soname);
+    return cs_image_find(library, &image) ? cs_open_beside(image.symbols, file) : NULL;
 }
 
 static void *open_in_toolkit(const char *root, const char *soname)

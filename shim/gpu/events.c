@@ -77,7 +77,7 @@ static void settle(struct lane *lane, struct cs_gpu_work *w, double error)
 static bool convert(const struct cs_range *range, struct cs_gpu_work *w)
 {
     struct lane *lane = lane_of(range->stream);
-    const struct cs_event_clock *clock = &range->pool->clock;
+    const struct cs_event_clock *clock = &range->stock->clock;
     double begin_error = 0, end_error = 0;
     w->start = lane->end;
     w->end = range->last;
@@ -94,7 +94,7 @@ static bool convert(const struct cs_range *range, struct cs_gpu_work *w)
 
 static void emit(const struct cs_range *range)
 {
-    struct cs_gpu_work w = {.correlation = range->number, .vstream = range->stream, .device = range->pool->device};
+    struct cs_gpu_work w = {.correlation = range->number, .vstream = range->stream, .device = range->stock->device};
     describe(&w, range);
     if (!convert(range, &w)) {
         cs_events_lost_add(CS_LOST_ERROR, range->calls);
@@ -108,7 +108,7 @@ static void emit(const struct cs_range *range)
 static void drain(const struct cs_gpu_sink *to)
 {
     static const char *const causes[CS_EVENTS_LOST_COUNT] = {
-        [CS_LOST_NO_POOL] = "there are no events for its context",
+        [CS_LOST_NO_STOCK] = "there are no events for its context",
         [CS_LOST_NO_EVENTS] = "no event was free for the call",
         [CS_LOST_REFUSED] = "the driver took no event on the stream",
         [CS_LOST_CONTEXT] = "its context ended before its times were read",
@@ -130,7 +130,7 @@ static void drain(const struct cs_gpu_sink *to)
 
 /* --- rounds --- */
 
-/* Whether the range is through: written, or lost. The pool's context is current. */
+/* Whether the range is through: written, or lost. The stock's context is current. */
 static bool try(const struct cs_range *range, cs_u64 round)
 {
     struct lane *lane = lane_of(range->stream);
@@ -146,20 +146,20 @@ static bool try(const struct cs_range *range, cs_u64 round)
 }
 
 /* Makes the range's context current where it is not; false where that can't be. */
-static bool switch_to(struct cs_event_pool *pool, struct cs_event_pool **current)
+static bool switch_to(struct cs_stock *stock, struct cs_stock **current)
 {
-    if (*current == pool) return true;
-    if (*current) cs_event_pool_pop();
+    if (*current == stock) return true;
+    if (*current) cs_stock_pop();
     *current = NULL;
-    if (!cs_event_pool_push(pool)) return false;
-    *current = pool;
-    return cs_event_clock_renew(&pool->clock);
+    if (!cs_stock_push(stock)) return false;
+    *current = stock;
+    return cs_event_clock_renew(&stock->clock);
 }
 
 static void collect(void)
 {
     static cs_u64 round;
-    struct cs_event_pool *current = NULL;
+    struct cs_stock *current = NULL;
     cs_marks_take_open();
     *pending_last = cs_marks_take_done();
     while (*pending_last) pending_last = &(*pending_last)->next;
@@ -167,9 +167,9 @@ static void collect(void)
     round++;
     for (struct cs_range **at = &pending; *at && !cs_events_held_off();) {
         struct cs_range *range = *at;
-        bool gone = !cs_event_pool_is_alive(range->pool);
+        bool gone = !cs_stock_is_alive(range->stock);
         if (gone) cs_events_lost_add(CS_LOST_CONTEXT, range->calls);
-        else if (!switch_to(range->pool, &current) || !try(range, round)) {
+        else if (!switch_to(range->stock, &current) || !try(range, round)) {
             at = &range->next;
             continue;
         }
@@ -178,15 +178,15 @@ static void collect(void)
     }
     pending_last = &pending;
     while (*pending_last) pending_last = &(*pending_last)->next;
-    if (current) cs_event_pool_pop();
-    cs_event_pools_tend();
+    if (current) cs_stock_pop();
+    cs_stocks_tend();
     cs_events_leave();
 }
 
 static cs_u64 poll(void)
 {
     collect();
-    return cs_event_pools_are_busy() ? BUSY_NS : IDLE_NS;
+    return cs_stocks_are_busy() ? BUSY_NS : IDLE_NS;
 }
 
 /* The last waits a while for what is under way. */

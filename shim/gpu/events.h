@@ -1,11 +1,11 @@
 /*
  * The event backend: GPU times from CUDA events around ranges of work, where no profiler can be had.
  *
- *     application thread   takes a range from its context's pool, records the begin event, makes the call, records the end event, puts the range on `done`
- *     the GPU thread       makes events ahead of time, takes `done` over, asks which ranges have ended, turns them into times, gives them back to the pool
+ *     application thread   takes a range from its context's stock, records the begin event, makes the call, records the end event, puts the range on `done`
+ *     the GPU thread       makes events ahead of time, takes `done` over, asks which ranges have ended, turns them into times, gives them back to the stock
  *     the writer           takes the finished work
  *
- * Data and owners. A pool belongs to one context and holds its ranges, a begin and an end event each; the free ones stand in a lock-free list with a tag
+ * Data and owners. A stock belongs to one context and holds its ranges, a begin and an end event each; the free ones stand in a lock-free list with a tag
  * against ABA. A range belongs to whoever took it: the application thread during the call, then `done` (a stack that is taken over whole), then the GPU
  * thread. A call has a range to itself as long as there are enough. Where less than a quarter are free, a range stays on its stream (`open`) for the next
  * call to take up, which moves the end event behind itself: the range then stands for several calls. Its end event always stands behind the last of
@@ -14,7 +14,7 @@
  * What is never done. No event is recorded on a stream that captures, or where the driver does not tell. None is queried on an application's thread; ours asks
  * with its capture mode relaxed. After a copy that returns when it is done none is recorded on its stream: in the legacy stream, another barrier so much later
  * could order what the program left unordered, and a stream that the program knows to be idle would be busy again. The call's return is the end then.
- * Contexts get a pool only where their end will be seen (struct cs_context, `made`), are never retained, and are left alone while one is being ended
+ * Contexts get a stock only where their end will be seen (struct cs_context, `made`), are never retained, and are left alone while one is being ended
  * (cs_gpu_hold). That is no lock: who ends a context waits only for the driver call that the GPU thread is in, none of which waits for work.
  *
  * What the times mean. The work ran between the two events; it may have begun later than the first, as when other streams had filled the GPU. The error
@@ -52,11 +52,11 @@ bool cs_event_clock_open(struct cs_event_clock *clock);
 bool cs_event_clock_renew(struct cs_event_clock *clock); /* where it is due; false: there is no base at all */
 bool cs_event_clock_at(const struct cs_event_clock *clock, CUevent event, cs_u64 *ticks, double *error_ticks);
 
-/* --- ranges and their pools: events_pool.c --- */
+/* --- ranges and their stocks: events_stock.c --- */
 
 struct cs_range {
     struct cs_range *next; /* its owner's list */
-    struct cs_event_pool *pool;
+    struct cs_stock *stock;
     CUevent begin, end;
     _Atomic cs_u32 next_free; /* index + 1; read by who loses the race for the range, too */
     cs_u32 number;            /* of the call, in its record */
@@ -68,7 +68,7 @@ struct cs_range {
     cs_u64 value[CS_VALUES];  /* of the first call's record */
 };
 
-struct cs_event_pool {
+struct cs_stock {
     _Atomic cs_ref context; /* whose events these are; 0: nobody's */
     CUcontext handle;
     cs_u32 device;
@@ -76,37 +76,34 @@ struct cs_event_pool {
     _Atomic cs_u32 made, free_count;
     _Atomic cs_u64 free;    /* index + 1 in the low half, a tag against ABA in the high half */
     struct cs_event_clock clock;
-    struct cs_event_pool *next; /* of all */
+    struct cs_stock *next; /* of all */
     struct cs_range ranges[CS_RANGES];
 };
 
-/* A stream's context's pool. An application thread that comes first waits for it, for a second at most. NULL: there is none. */
-struct cs_event_pool *cs_event_pool_of(const struct cs_stream *stream);
+/* A stream's context's stock. An application thread that comes first waits for it, for a second at most. NULL: there is none. */
+struct cs_stock *cs_stock_of(const struct cs_stream *stream);
 
-struct cs_range *cs_range_take(struct cs_event_pool *pool); /* NULL: none is free */
+struct cs_range *cs_range_take(struct cs_stock *stock); /* NULL: none is free */
 void cs_range_give(struct cs_range *range);
-static inline bool cs_ranges_are_few(const struct cs_event_pool *pool) { return cs_load(&pool->free_count) < cs_load(&pool->made) / 4; }
+static inline bool cs_ranges_are_few(const struct cs_stock *stock) { return cs_load(&stock->free_count) < cs_load(&stock->made) / 4; }
 
-/* The GPU thread's. enter: from here to leave it may use CUDA; false where somebody holds it off. push: the pool's context is current. */
+/* The GPU thread's. enter: from here to leave it may use CUDA; false where somebody holds it off. push: the stock's context is current. */
 bool cs_events_enter(void);
 void cs_events_leave(void);
 bool cs_events_held_off(void); /* asked between two calls of CUDA */
-bool cs_event_pool_is_alive(const struct cs_event_pool *pool);
-bool cs_event_pool_push(const struct cs_event_pool *pool);
-void cs_event_pool_pop(void);
-void cs_event_pools_tend(void); /* makes those that were asked for, and more events; gives up those of contexts that ended */
-bool cs_event_pools_are_busy(void); /* a range is out */
+bool cs_stock_is_alive(const struct cs_stock *stock);
+bool cs_stock_push(const struct cs_stock *stock);
+void cs_stock_pop(void);
+void cs_stocks_tend(void); /* makes those that were asked for, and more events; gives up those of contexts that ended */
+bool cs_stocks_are_busy(void); /* a range is out */
 
 /* --- marks: events_mark.c --- */
 
 struct cs_range *cs_marks_take_done(void); /* a list, in the order in which they came */
 void cs_marks_take_open(void);             /* open ranges become done */
 
-enum cs_events_lost { CS_LOST_NO_POOL, CS_LOST_NO_EVENTS, CS_LOST_REFUSED, CS_LOST_CONTEXT, CS_LOST_ERROR, CS_LOST_UNFINISHED, CS_EVENTS_LOST_COUNT };
+enum cs_events_lost { CS_LOST_NO_STOCK, CS_LOST_NO_EVENTS, CS_LOST_REFUSED, CS_LOST_CONTEXT, CS_LOST_ERROR, CS_LOST_UNFINISHED, CS_EVENTS_LOST_COUNT };
 void cs_events_lost_add(enum cs_events_lost why, cs_u64 calls);
 cs_u64 cs_events_lost_take(enum cs_events_lost why);
-
-/* Whether the call returns only when its work is done. */
-bool cs_call_waits(enum cs_call call);
 
 #endif

@@ -35,7 +35,8 @@ static const struct cs_mark none = {NULL, 0};
 void cs_events_lost_add(enum cs_events_lost why, cs_u64 calls) { cs_add(&lost[why], calls); }
 cs_u64 cs_events_lost_take(enum cs_events_lost why) { return atomic_exchange(&lost[why], 0); }
 
-bool cs_call_waits(enum cs_call call)
+/* Whether the call returns only when its work is done. */
+static bool call_waits(enum cs_call call)
 {
     const enum cs_way way = cs_call_way(call);
     return cs_call_info[call].how & CS_HOW_BLOCKS && way >= CS_WAY_HtoD && way <= CS_WAY_AtoH; /* to or from the host */
@@ -105,10 +106,10 @@ static cs_u64 new_number(void)
 
 static struct cs_range *range_for(const struct cs_stream *stream, cs_ref ref)
 {
-    struct cs_event_pool *pool = cs_event_pool_of(stream);
-    struct cs_range *range = pool ? cs_range_take(pool) : NULL;
+    struct cs_stock *stock = cs_stock_of(stream);
+    struct cs_range *range = stock ? cs_range_take(stock) : NULL;
     if (range) range->stream = ref;
-    else cs_events_lost_add(pool ? CS_LOST_NO_EVENTS : CS_LOST_NO_POOL, 1);
+    else cs_events_lost_add(stock ? CS_LOST_NO_EVENTS : CS_LOST_NO_STOCK, 1);
     return range;
 }
 
@@ -135,7 +136,7 @@ struct cs_mark cs_mark_before(struct cs_thread *thread, CUstream handle, bool pe
     if (cs_stream_is_capturing(handle, per_thread)) return none;
     CUstream at = plain(handle, per_thread);
     struct cs_range *range = open_take(open_at(ref));
-    if (range && range->stream == ref && range->calls < CALLS_MAX && cs_ranges_are_few(range->pool))
+    if (range && range->stream == ref && range->calls < CALLS_MAX && cs_ranges_are_few(range->stock))
         return (struct cs_mark){range, range->number | CS_MARK_JOINS};
     if (range) finish(range);
     range = range_for(stream, ref);
@@ -190,7 +191,7 @@ void cs_mark_after(struct cs_mark mark, const struct cs_marked_call *call)
         take_back(range);
         return;
     }
-    if (cs_call_waits((enum cs_call)call->call)) {
+    if (call_waits((enum cs_call)call->call)) {
         range->end_unseen = true;
     } else if (cs_real.cuEventRecord(range->end, plain(call->handle, call->per_thread)) != CUDA_SUCCESS) {
         cs_events_lost_add(CS_LOST_REFUSED, 1);
@@ -204,6 +205,6 @@ void cs_mark_after(struct cs_mark mark, const struct cs_marked_call *call)
     }
     range->last = call->end;
     const bool stays = !cs_gpu_samples() && !range->end_unseen && range->calls < CALLS_MAX; /* between two samples there is work that is not marked */
-    if (stays && cs_ranges_are_few(range->pool)) open_put(range);
+    if (stays && cs_ranges_are_few(range->stock)) open_put(range);
     else finish(range);
 }

@@ -1,7 +1,7 @@
 /*
  * Marks: what the event backend does on the application's threads, around each call that puts work on a stream.
  *
- * cs_gpu_marking is set only while that backend is at work, and is a bit of the mode (process/mode.h). A wrapper then records an event before the call and another after it
+ * cs_gpu_marking is set only while that backend is at work, and is a bit of the mode (process/process.h). A wrapper then records an event before the call and another after it
  * (shim/gpu/events.h says how, and when not). What is asked of the driver here is whether the stream captures, and the two records; nothing is queried.
  *
  * Samples. With CUSTREAM_GPU=sample:N each thread marks one of every N such calls: the first of its first N, and of each N after that one whose place changes, so

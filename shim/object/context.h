@@ -18,7 +18,7 @@ struct cs_context {
     _Atomic bool made; /* by a call that we saw, so that its end will be seen too */
     _Atomic bool primary; /* stored after what stands above: the device's primary context: ends with cuDevicePrimaryCtxReset or the last Release, not by its handle */
 
-    /* what a policy keeps for it: policy/pool.c, policy/serial.c */
+    /* what a policy keeps for it: policy/shares.c, policy/serial.c */
     struct cs_stream_set *_Atomic sets;
     _Atomic cs_u64 carrier; /* CUstream */
 };

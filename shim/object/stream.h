@@ -43,7 +43,7 @@ struct cs_stream {
     bool unseen;         /* and nobody ever has: it is not shown */
     bool serial;         /* it has a carrier */
     _Atomic bool ordered;        /* whose work comes after its own, from before there was one */
-    cs_u16 pool_place;           /* in its pool, from 1; 0: it is in none (policy/pool.c) */
+    cs_u16 share_place;           /* in its pool, from 1; 0: it is in none (policy/shares.c) */
     _Atomic cs_u32 shares, shares_most; /* who was given it and has not destroyed it: now, and at most */
     _Atomic cs_u32 ordinal;      /* among those that the program made, from 1 (policy/jitter.c); 0 not yet counted */
     _Atomic cs_u32 operations;   /* that might have been delayed so far */

@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <zlib.h>
 
-#include "shim/base/beside.h"
+#include "shim/base/module.h"
 #include "shim/base/log.h"
 #include "shim/base/realdl.h"
 #include "shim/base/unpack.h"
@@ -26,7 +26,7 @@ bool cs_gzip_init(void)
     if (ready) return true;
     cs_loader_await();
     void *zlib = dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
-    if (!zlib) zlib = cs_open_beside(SONAME);
+    if (!zlib) zlib = cs_open_beside((const void *)&cs_open_beside, SONAME);
     if (zlib) {
         deflate_init = (__typeof__(deflate_init))cs_real_dlsym(zlib, "deflateInit2_");
         deflate_run = (__typeof__(deflate_run))cs_real_dlsym(zlib, "deflate");

@@ -93,7 +93,7 @@ static void make_absolute(char path[PATH_MAX])
 bool cs_output_open(const struct cs_output_teller *who)
 {
     static const char no_trace[] = "the trace, which begins late or not at all";
-    const bool off = cs_option_is(CS_OPTION_TRACE, "off"); /* and yet asked for, while the process runs (process/ctl.h) */
+    const bool off = cs_option_is(CS_OPTION_TRACE, "off"); /* and yet asked for, while the process runs (process/ctl.c) */
     const char *pattern = off ? cs_option_info[CS_OPTION_TRACE].preset : cs_option_text(CS_OPTION_TRACE);
     size_t n = strlen(pattern);
     teller = who;

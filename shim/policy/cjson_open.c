@@ -10,7 +10,7 @@
 #include <link.h>
 #include <stdlib.h>
 
-#include "shim/base/beside.h"
+#include "shim/base/module.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
 #include "shim/base/worker.h"
@@ -26,7 +26,7 @@ static void library_open(struct cs_cjson *api)
 {
     struct cs_image image;
     void *library = NULL;
-    for (size_t i = 0; !library && i < CS_COUNT(sonames); i++) library = cs_open_beside(sonames[i]);
+    for (size_t i = 0; !library && i < CS_COUNT(sonames); i++) library = cs_open_beside((const void *)&cs_open_beside, sonames[i]);
     for (size_t i = 0; !library && i < CS_COUNT(sonames); i++) library = dlopen(sonames[i], RTLD_NOW | RTLD_LOCAL);
     const struct link_map *map = library; /* glibc's handles are */
     if (!map || !cs_image_read(map->l_addr, map->l_ld, map->l_name, &image)) return;

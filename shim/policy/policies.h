@@ -9,7 +9,7 @@
 
 /* Each may change what is asked of the driver, or refuse with a CUDA error. */
 typedef CUresult cs_creation_fn(struct cs_creation *creation);
-#define CS_CREATION_CHAIN(POLICY) POLICY(cs_rules_create) POLICY(cs_priority_create) POLICY(cs_sharing_create)
+#define CS_CREATION_CHAIN(POLICY) POLICY(cs_rules_create) POLICY(cs_priority_create) POLICY(cs_shares_create)
 #define CS_DECLARED_(function) cs_creation_fn function;
 CS_CREATION_CHAIN(CS_DECLARED_)
 #undef CS_DECLARED_
@@ -32,15 +32,11 @@ enum cs_default_mode cs_default_of(struct cs_steer *steer, struct cs_thread *thr
 bool cs_priority_change(const struct cs_priority *rule, int asked, int least, int greatest, int *given);
 bool cs_priority_of_device(int *least, int *greatest); /* of the current context's; false where it can't be told */
 
-/* sharing.c: what becomes of a stream that has been made. */
-void cs_sharing_created(struct cs_creation *creation, struct cs_stream *stream);
-
-/* pool.c: a creation is given a stream that is there, or room for a new one; that one has been made, and *out may become another's; a destroy takes a share
+/* shares.c: a creation is given a stream that is there, or room for a new one; that one has been made, and *out may become another's; a destroy takes a share
  * back, with the answer to it, unless the stream is in no pool; how many share one on which a capture begins. */
-void cs_pool_create(struct cs_creation *creation);
-void cs_pool_made(struct cs_creation *creation, CUstream *out);
-bool cs_pool_destroys(CUstream stream, CUresult *answer);
-cs_u32 cs_pool_captures(CUstream stream);
+void cs_shares_made(struct cs_creation *creation, CUstream *out);
+bool cs_shares_destroys(CUstream stream, CUresult *answer);
+cs_u32 cs_shares_captures(CUstream stream);
 
 /* serial.c: a stream was made; where the work of one with a handle goes, and that of the default ones; what is to be done after the call. */
 void cs_serial_created(struct cs_creation *creation, struct cs_stream *stream);

@@ -68,7 +68,7 @@ static CUstream carrier_of(struct cs_thread *thread, cs_ref ref)
 
 void cs_serial_created(struct cs_creation *c, struct cs_stream *stream)
 {
-    if (c->green) return; /* its work belongs on its own part of the GPU */
+    if (!c->policy || c->policy->sharing.kind != CS_SHARING_SERIAL || c->green) return; /* its work belongs on its own part of the GPU */
     stream->serial = true;
     if (!cs_load(&used)) cs_store(&used, true);
     cs_store(&stream->ordered, carrier_of(c->thread, cs_load(&stream->context)) != NULL);

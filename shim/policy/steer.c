@@ -134,7 +134,7 @@ CUresult cs_steer_create(struct cs_creation *c, CUstream *out)
     }
     if (c->shared) return *out = c->handle, CUDA_SUCCESS;
     CUresult result = create(c, out);
-    if (c->set && result == CUDA_SUCCESS) cs_pool_made(c, out);
+    if (c->set && result == CUDA_SUCCESS) cs_shares_made(c, out);
     return result;
 }
 
@@ -160,10 +160,10 @@ cs_ref cs_creation_object(struct cs_creation *c, CUstream stream, cs_u64 ticks)
         if (set->record == 0) cs_store(&object->muted, true);
     }
     cs_jitter_created(object);
-    cs_sharing_created(c, object);
+    cs_serial_created(c, object);
     return ref;
 }
 
-bool cs_steer_destroys_share(CUstream stream, CUresult *answer) { return stream > CU_STREAM_PER_THREAD && cs_pool_destroys(stream, answer); }
+bool cs_steer_destroys_share(CUstream stream, CUresult *answer) { return stream > CU_STREAM_PER_THREAD && cs_shares_destroys(stream, answer); }
 
-cs_u32 cs_steer_captures(CUstream stream) { return stream > CU_STREAM_PER_THREAD ? cs_pool_captures(stream) : 0; }
+cs_u32 cs_steer_captures(CUstream stream) { return stream > CU_STREAM_PER_THREAD ? cs_shares_captures(stream) : 0; }

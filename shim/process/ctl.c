@@ -1,6 +1,10 @@
+/*
+ * The control thread, "custream-ctl": answers `custream ctl` (CUSTREAM_CTL), and opens and closes windows of time.
+ *
+ * It is apart from the program's descriptors (base/apart.h), so that its sockets have no number in the program and no child inherits them. What it has to say it
+ * answers. It blocks in poll alone, holds no lock there, and ends with the process.
+ */
 #define _GNU_SOURCE
-#include "shim/process/ctl.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -15,8 +19,7 @@
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/worker.h"
-#include "shim/process/mode.h"
-#include "shim/process/window.h"
+#include "shim/process/inside.h"
 
 enum { CLIENTS = 32, PATIENCE_NS = 2000000000, LOOK_MS = 500 };
 

@@ -15,9 +15,7 @@
 #include "shim/out/output.h"
 #include "shim/out/path.h"
 #include "shim/policy/load.h"
-#include "shim/process/ctl.h"
-#include "shim/process/mode.h"
-#include "shim/process/window.h"
+#include "shim/process/inside.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/writer.h"
 

@@ -7,15 +7,31 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
 #include "shim/base/realdl.h"
-#include "shim/process/mode.h"
+#include "shim/gpu/backend.h"
+#include "shim/process/inside.h"
+#include "shim/trace/closing.h"
+#include "shim/trace/writer.h"
 
 extern char **environ;
+
+static void before_exec(void)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || !cs_end_may()) return;
+    cs_gpu_flush(2000);
+    cs_closing_exec();
+    cs_writer_flush(10000);
+    cs_log_relay();
+}
 
 /* The function is found anew each time: exec is rare, and a program that never does it need not pay for it. */
 #define FORWARD(name, ...)                                                                                                                           \
     do {                                                                                                                                             \
-        cs_process_execs();                                                                                                                          \
+        before_exec();                                                                                                                               \
         __typeof__(&name) real = (__typeof__(&name))cs_symbol_behind(#name);                                                                         \
         if (real) return real(__VA_ARGS__);                                                                                                          \
         errno = ENOSYS;                                                                                                                              \
@@ -29,7 +45,7 @@ CS_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[]) 
 CS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) { FORWARD(fexecve, fd, argv, envp); }
 
 /* The forms with a list: gathered on the stack into an array, as exec(3) has it. `last` is NULL, and for execle the environment stands behind it. */
-#define GATHER(argv, envp, first)                                                                                                                    \
+#define GATHER(argv, envp, first, has_envp)                                                                                                          \
     va_list list;                                                                                                                                    \
     size_t count = 1;                                                                                                                                \
     va_start(list, first);                                                                                                                           \
@@ -39,26 +55,15 @@ CS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) { FORWARD(
     argv[0] = (char *)first;                                                                                                                         \
     va_start(list, first);                                                                                                                           \
     for (size_t i = 1; i <= count; i++) argv[i] = va_arg(list, char *);                                                                              \
-    char **envp = environ;
-
-CS_EXPORT int execl(const char *path, const char *first, ...)
-{
-    GATHER(argv, envp, first)
+    char **envp = has_envp ? va_arg(list, char **) : environ;                                                                                        \
     va_end(list);
-    return execve(path, argv, envp);
-}
 
-CS_EXPORT int execlp(const char *file, const char *first, ...)
-{
-    GATHER(argv, envp, first)
-    va_end(list);
-    return execvpe(file, argv, envp);
-}
-
-CS_EXPORT int execle(const char *path, const char *first, ...)
-{
-    GATHER(argv, envp, first)
-    envp = va_arg(list, char **);
-    va_end(list);
-    return execve(path, argv, envp);
-}
+#define LISTED(name, real, has_envp)                                                                                                                 \
+    CS_EXPORT int name(const char *path, const char *first, ...)                                                                                     \
+    {                                                                                                                                                \
+        GATHER(argv, envp, first, has_envp)                                                                                                          \
+        return real(path, argv, envp);                                                                                                               \
+    }
+LISTED(execl, execve, false)
+LISTED(execlp, execvpe, false)
+LISTED(execle, execve, true)

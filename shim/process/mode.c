@@ -1,9 +1,11 @@
-#include "shim/process/mode.h"
-
+/*
+ * The mode word: the one that every wrapper reads first.
+ */
 #include "shim/base/clock.h"
 #include "shim/gpu/mark.h"
 #include "shim/policy/hooks.h"
 #include "shim/policy/policy.h"
+#include "shim/process/inside.h"
 
 CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
 

@@ -1,5 +1,12 @@
-#include "shim/process/window.h"
-
+/*
+ * When calls are recorded: CUSTREAM_WINDOW, cuProfilerStart and cuProfilerStop, and what `custream ctl` asks for, which beats both from then on.
+ * `custream record` holds the window open for a while, whatever the others say.
+ *
+ * While the window is closed wrappers keep objects and record nothing, and the GPU backend is held back. Whoever opens or closes it holds a lock of the
+ * lowest rank (docs/locks.md): application threads in the two profiler calls, the control thread for the rest. The writer alone closes it without the lock,
+ * once and for good, when the file takes no more (cs_writer_full). No recorded call takes the lock, nor does the end of the process. What comes of it
+ * stands in the mode word alone; RECORD is set there only while it has CS_MODE_WATCH.
+ */
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
 #include "shim/base/lock.h"
@@ -8,8 +15,7 @@
 #include "shim/base/settings.h"
 #include "shim/gpu/backend.h"
 #include "shim/object/event.h"
-#include "shim/process/mode.h"
-#include "shim/process/steps.h"
+#include "shim/process/inside.h"
 #include "shim/trace/windows.h"
 #include "shim/trace/writer.h"
 

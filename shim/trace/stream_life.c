@@ -168,7 +168,7 @@ static struct cs_draft policy_args(struct cs_draft e, const struct cs_stream *st
     snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
     if (stream->rule) e = cs_arg_word(e, "rule", rule);
     if (stream->steered) e = cs_arg_bool(e, "changed by policy", true);
-    if (stream->pool_place) e = cs_arg_uint(e, "pool place", stream->pool_place);
+    if (stream->share_place) e = cs_arg_uint(e, "pool place", stream->share_place);
     if (stream->serial) e = cs_arg_word(e, "serial", "its work is the carrier's");
     if (stream->ours) e = cs_arg_word(e, "serial", "carrier");
     if (stream->redirected) e = cs_arg_bool(e, "redirected", true);
@@ -294,7 +294,7 @@ static void life_ends(struct cs_stream *stream, cs_u64 ns, enum how how)
     put_name(stream, row->name_shown, name, sizeof name);
     e = cs_arg_text(e, "name", name, sizeof name); /* which may be another by now */
     e = work_args(cs_arg_uint(e, "cs.stream", stream->lane), row);
-    if (stream->pool_place) e = cs_arg_uint(e, "shared by", cs_load(&stream->shares_most));
+    if (stream->share_place) e = cs_arg_uint(e, "shared by", cs_load(&stream->shares_most));
     if (stream->rule != row->rule_shown) { /* it matched by the name that it got */
         snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
         e = cs_arg_word(e, "rule", rule);

@@ -1,5 +1,6 @@
-#include "shim/wrap/annotate.h"
-
+/*
+ * The ranges and marks of the program's threads (wrap/wrap.h).
+ */
 #include <pthread.h>
 
 #include "shim/base/clock.h"
@@ -7,8 +8,8 @@
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/object/given.h"
-#include "shim/process/mode.h"
 #include "shim/trace/writer.h"
+#include "shim/wrap/inside.h"
 
 enum { NO_RANGE = -1, NOT_TRACKED = -2 /* what NVTX itself answers where there is no tool */ };
 

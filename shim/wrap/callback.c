@@ -1,10 +1,15 @@
-#include "shim/wrap/callback.h"
-
+/*
+ * Host functions and stream callbacks: run by the driver on a thread of its own, shown as slices there with their delay since they were enqueued.
+ *
+ * The wrapper hands the driver a trampoline and a node from a fixed pool; the node is given back when the function runs. While the stream
+ * captures, the program's own function goes into the graph untouched, since a graph shows its host nodes to the program and runs them many times.
+ * Delays that a policy puts in (policy/jitter.c) are slices of the same threads.
+ */
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
 #include "shim/policy/steer.h"
-#include "shim/process/mode.h"
 #include "shim/trace/record.h"
+#include "shim/wrap/inside.h"
 
 struct cs_callback {
     struct cs_object object;

@@ -11,7 +11,7 @@
 #include "shim/base/module.h"
 #include "shim/gpu/backend.h"
 #include "shim/gpu/share.h"
-#include "shim/wrap/cupti.h"
+#include "shim/wrap/inside.h"
 
 #define EXPORTED(name, parameters, arguments)                                                                                                        \
     CS_EXPORT CUptiResult name parameters { return cs_share_##name arguments; }

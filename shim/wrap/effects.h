@@ -14,8 +14,7 @@
 #include "shim/object/graph.h"
 #include "shim/object/kernel.h"
 #include "shim/object/stream.h"
-#include "shim/process/window.h"
-#include "shim/wrap/callback.h"
+#include "shim/wrap/inside.h"
 #include "shim/wrap/wrapped.h"
 
 /* The column of the call table. */
@@ -38,7 +37,6 @@ enum {
 #define CS_DOES_NOTHING(effect, ...)   (CS_EFFECT_##effect == CS_EFFECT_nothing)
 #define CS_STATE(effect, ...)          struct cs_effect_##effect
 #define CS_TELL(effect, ...)           cs_tell_##effect(&told_, ##__VA_ARGS__)
-#define CS_TELLS(effect, ...)          sizeof(cs_tell_##effect(&told_, ##__VA_ARGS__))
 #define CS_BEFORE(effect, ...)         cs_before_##effect(&wrapped_, &effect_, ##__VA_ARGS__)
 #define CS_AFTER(effect, ...)          cs_after_##effect(&wrapped_, &effect_, ##__VA_ARGS__)
 #define CS_PUBLISHED(effect, ...)      cs_published_##effect(&wrapped_, &effect_, ##__VA_ARGS__)
@@ -51,6 +49,11 @@ enum {
 #define NONE(step, effect)             CS_HOT void cs_##step##_##effect(struct cs_wrapped *w, struct cs_effect_##effect *e, ...) { (void)w, (void)e; }
 #define TELL(effect, ...)              CS_HOT bool cs_tell_##effect(struct cs_told *told, __VA_ARGS__)
 #define TELLS_NOTHING(effect)          CS_HOT bool cs_tell_##effect(struct cs_told *told, ...) { return (void)told, false; }
+#define HOLD(step, effect)              /* off the GPU thread, while a context ends */                                                                \
+    struct cs_effect_##effect {                                                                                                                      \
+        bool held;                                                                                                                                   \
+    };                                                                                                                                               \
+    CS_HOT void cs_##step##_##effect(struct cs_wrapped *w, struct cs_effect_##effect *e, ...) { (void)w, e->held = cs_gpu_hold(); }
 #define STATELESS(effect)              struct cs_effect_##effect {};
 
 /* --- nothing --- */
@@ -382,15 +385,8 @@ NONE(published, context_pop)
 
 /* --- context_detach: ends the context or not, which does not show --- */
 
-struct cs_effect_context_detach {
-    bool held;
-};
 TELLS_NOTHING(context_detach)
-STEP(before, context_detach, CUcontext handle)
-{
-    (void)w, (void)handle;
-    e->held = cs_gpu_hold();
-}
+HOLD(before, context_detach)
 STEP(after, context_detach, CUcontext handle)
 {
     cs_context_forget(w->thread);
@@ -401,15 +397,8 @@ NONE(published, context_detach)
 
 /* --- context_destroy --- */
 
-struct cs_effect_context_destroy {
-    bool held;
-};
 TELLS_NOTHING(context_destroy)
-STEP(before, context_destroy, CUcontext handle)
-{
-    (void)w, (void)handle;
-    e->held = cs_gpu_hold();
-}
+HOLD(before, context_destroy)
 STEP(after, context_destroy, CUcontext handle)
 {
     if (CS_MADE(w)) cs_context_ended(handle);
@@ -431,15 +420,8 @@ NONE(published, primary_retain)
 
 /* --- primary_end --- */
 
-struct cs_effect_primary_end {
-    bool held;
-};
 TELLS_NOTHING(primary_end)
-STEP(before, primary_end, CUdevice device, bool reset)
-{
-    (void)w, (void)device, (void)reset;
-    e->held = cs_gpu_hold();
-}
+HOLD(before, primary_end)
 STEP(after, primary_end, CUdevice device, bool reset)
 {
     if (CS_MADE(w) && (reset || !cs_context_primary_active(device))) cs_context_primary_ended(device);
@@ -473,6 +455,7 @@ NONE(published, kernels_unloaded)
 
 #undef STEP
 #undef NONE
+#undef HOLD
 #undef TELL
 #undef TELLS_NOTHING
 #undef STATELESS

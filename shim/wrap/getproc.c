@@ -3,8 +3,7 @@
  * status stay the driver's business. The answer for "cuGetProcAddress" itself is swapped like any other.
  */
 #include "shim/calls/real.h"
-#include "shim/process/mode.h"
-#include "shim/wrap/lookup.h"
+#include "shim/wrap/inside.h"
 #include "shim/wrap/wrappers.h"
 
 static CUresult swapped(CUresult result, void **found, const void *caller)

@@ -1,6 +1,11 @@
+/*
+ * Look-ups of driver symbols by name, through dlsym, dlvsym and cuGetProcAddress, answered with our wrappers.
+ *
+ * Always the real look-up first, on the caller's own terms; its answer is replaced only if it is a pointer that we know to be the driver's entry point
+ * of a call in the table. NULL answers, versions, flags and symbol status stay what they are. NVIDIA's own libraries (CUPTI, NVML, the driver) get the
+ * real pointers: their calls are not the application's.
+ */
 #define _GNU_SOURCE
-#include "shim/wrap/lookup.h"
-
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -10,8 +15,7 @@
 #include "shim/calls/real.h"
 #include "shim/gpu/share.h"
 #include "shim/object/creator.h"
-#include "shim/process/mode.h"
-#include "shim/wrap/cupti.h"
+#include "shim/wrap/inside.h"
 #include "shim/wrap/wrappers.h"
 
 /* Symbol, wrapper, and where the real pointer will stand. The two look-up functions of the driver are wrapped like calls. */

@@ -1,5 +1,11 @@
-#include "shim/wrap/nvtx.h"
-
+/*
+ * NVTX: what a program says of itself reaches us through NVTX's injection interface.
+ *
+ * Each copy of NVTX 3 in the process (it is header-only: there is one in each library that uses it), and libnvToolsExt.so.1 too, asks
+ * getenv("NVTX_INJECTION64_PATH") once, at its first call, for a library to load and to hand its table of functions to. We export getenv and answer with
+ * our own path where the variable is not set. So nothing is in the environment, children see nothing of it, and a tool that set the variable has
+ * precedence. (NVTX's other way in, a weak symbol, is hidden in the library that has it and can't be reached from outside.)
+ */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +18,7 @@
 #include "shim/object/given.h"
 #include "shim/object/stream.h"
 #include "shim/policy/steer.h"
-#include "shim/process/mode.h"
-#include "shim/wrap/annotate.h"
+#include "shim/wrap/inside.h"
 
 #define NVTX_NO_IMPL /* its types, and no copy of it in here */
 #include <nvtx3/nvToolsExt.h>

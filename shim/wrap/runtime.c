@@ -2,15 +2,13 @@
  * The wrappers of the runtime's functions, made from their table: the caller's own copy of cudart is called, and the call recorded behind those that it
  * made of the driver. They change nothing, and no object hears of them. Where a profiler tells of the runtime's calls, that is recorded instead.
  */
-#include "shim/wrap/runtime.h"
-
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
 #include "shim/gpu/backend.h"
-#include "shim/process/mode.h"
+#include "shim/process/process.h"
 #include "shim/trace/record.h"
 #include "shim/trace/writer.h"
-#include "shim/wrap/runtime_copy.h"
+#include "shim/wrap/runtime.h"
 
 /* In a call of the runtime: those that cudart makes into itself are part of it. How it was told of: OURS by our function in front of it, else in which of the
  * profiler's times at work; its end is not told when that is over. */

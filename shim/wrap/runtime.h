@@ -7,8 +7,13 @@
 
 #include "shim/calls/runtime.h"
 
-/* Whether their slices are wanted. Once, before the mode leaves COLD. */
+/* Whether slices of the runtime's calls are wanted. Once, before the mode leaves COLD. */
 void cs_runtime_begin(bool shown);
+
+/* runtime_copy.c: the function of that name in the copy for the module that holds `caller`; where that is not certain, for the one that holds the address
+ * `of`, if that imports anything of cudart. `of` is the caller itself for calls without a host function or variable. Never NULL: where no copy is there, a
+ * function that says so. */
+void *cs_runtime_function(enum cs_runtime_call call, const void *of, const void *caller);
 
 /* The header says of some that they are old; programs call them all the same. */
 #pragma GCC diagnostic push

@@ -1,6 +1,20 @@
+/*
+ * Which copy of the CUDA runtime a call is for: the one that the loader would have bound it to, had we not been in front of it (docs/runtime-level.md).
+ *
+ * Any thread; also before constructors have run. Takes no lock that the loader holds while it runs constructors, leaves dlerror() and errno alone, and
+ * loads nothing.
+ *
+ * Why nothing simpler serves. A wrong copy does not know the caller's kernels, and errors stand where nobody looks for them. Tests of each in test_runtime.py:
+ *   - The loader asked by the caller's handle (dlsym), or by the name that the caller needs: it names the copy that the caller is linked to. Where one of that
+ *     version is in the global scope the loader has bound the caller to that one. Only the caller's own relocations tell
+ *     (test_the_loader_does_not_tell_which_copy_it_has_bound). And dlsym takes the loader's lock: another thread may hold it until this call has returned
+ *     (test_the_loaders_lock_is_not_waited_for), so that no thread of ours could ask it either while this one waits.
+ *   - The module that holds the return address, alone: that of a call which was the last thing a function did is its caller's, in another library, with
+ *     another copy. Only the instruction in front of it tells (test_the_stack_does_not_tell_who_has_called).
+ *   - The kernel's or the variable's address: most functions have none, and one that is not known to the caller's copy is an error of the program's, which it
+ *     is to get (test_each_library_reaches_its_own_copy).
+ */
 #define _GNU_SOURCE
-#include "shim/wrap/runtime_copy.h"
-
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -12,6 +26,7 @@
 #include "shim/base/module.h"
 #include "shim/base/realdl.h"
 #include "shim/object/map.h"
+#include "shim/wrap/runtime.h"
 
 /* Versions that the symbols of cudart have. */
 #define VERSION_PREFIX "libcudart.so."
@@ -103,7 +118,7 @@ static bool bound_copy(struct imports *imports, const ElfW(Rela) *rela, size_t c
         struct cs_module m;
         if (!cs_module_of(bound, &m)) continue;
         if (m.dynamic == imports->image.dynamic) imports->unbound = true;
-        if (m.dynamic == imports->image.dynamic || cs_module_is_own(&m) || !cs_image_read(m.base, m.dynamic, m.name, copy)) continue;
+        if (m.dynamic == imports->image.dynamic || cs_module_is_own(&m) || !cs_module_image(&m, copy)) continue;
         if (cs_image_symbol(copy, name_of(imports, symbol)) == bound) return true;
     }
     return false;
@@ -190,7 +205,7 @@ static bool copy_of(const void *address, const char *name, struct copy *copy, bo
     struct cs_image image;
     struct imports imports;
     struct cs_module m;
-    if (!cs_module_of(address, &m) || cs_module_is_own(&m) || !cs_image_read(m.base, m.dynamic, m.name, &image)) return false;
+    if (!cs_module_of(address, &m) || cs_module_is_own(&m) || !cs_module_image(&m, &image)) return false;
     if (!imports_read(&image, &imports)) return false;
     copy->version = name ? imports_name(&imports, name) : imports.version_name[0];
     if (!copy->version) return false;

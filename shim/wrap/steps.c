@@ -1,10 +1,8 @@
-#include "shim/process/steps.h"
-
+/*
+ * What is done here at steps of the process (process/process.h).
+ */
 #include "shim/base/options.h"
-#include "shim/wrap/annotate.h"
-#include "shim/wrap/callback.h"
-#include "shim/wrap/lookup.h"
-#include "shim/wrap/nvtx.h"
+#include "shim/wrap/inside.h"
 #include "shim/wrap/runtime.h"
 
 static void options_read(void)

@@ -11,7 +11,7 @@
 #include "shim/gpu/mark.h"
 #include "shim/policy/hooks.h"
 #include "shim/policy/steer.h"
-#include "shim/process/mode.h"
+#include "shim/process/process.h"
 #include "shim/trace/record.h"
 
 /* What wrappers and effects work with. A wrapper's local whose address nobody else is given, so that it lives in registers. */

@@ -9,7 +9,7 @@
 #include "shim/calls/real.h"
 #include "shim/calls/shown.h"
 #include "shim/wrap/effects.h"
-#include "shim/wrap/lookup.h"
+#include "shim/wrap/inside.h"
 #include "shim/wrap/wrappers.h"
 
 /* Where the record says that the work went, on the short way. */

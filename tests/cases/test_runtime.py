@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -215,6 +216,49 @@ def test_a_global_copy_takes_all_of_its_version(run_app, build):
     assert "1 fails 400 and then of all 400 0 0" in bare.stdout and "2 fails 400 and then of all 0 0 400" in bare.stdout
     run = run_app(argv, shim=f"{shim} {copy}").check()
     assert run.stdout == bare.stdout and runtime_calls(read(run.trace))["cudaLaunchKernel"] == 48
+
+
+BY_HANDLE = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.user_bound.restype = ctypes.c_void_p
+print(library.user_bound() == ctypes.cast(library.cudaGetLastError, ctypes.c_void_p).value)
+"""
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_the_loader_does_not_tell_which_copy_it_has_bound(build, user):
+    """Why relocations are read (wrap/runtime_copy.c). By a library's handle the loader names the copy that it is linked to, and not always the one that it has."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("CUSTREAM_")}
+    for preloaded in ("", str(build / "fakecuda/libcudart.so.13")):
+        done = subprocess.run([sys.executable, "-c", BY_HANDLE, build / "tests" / user], capture_output=True, text=True, check=True,
+                              env=env | {"LD_LIBRARY_PATH": str(build / "fakecuda"), "LD_PRELOAD": preloaded})
+        assert done.stdout == f"{not (preloaded and 'own' in user)}\n"
+
+
+RETURNS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+int cudaEventSynchronize(void *event)
+{
+    Dl_info where;
+    (void)event;
+    dladdr(__builtin_return_address(0), &where);
+    printf("returns to %s\\n", strrchr(where.dli_fname, '/') + 1);
+    return 0;
+}
+"""
+
+
+def test_the_stack_does_not_tell_who_has_called(run_app, build, tmp_path):
+    """Why the instruction in front of the return address is read. The last call of a function returns to the function's caller, here in another library."""
+    (tmp_path / "returns.c").write_text(RETURNS)
+    subprocess.run(["gcc", "-shared", "-fPIC", "returns.c", "-o", "libreturns.so"], cwd=tmp_path, check=True)
+    lines = run_app(["runtime_copies", *(build / "tests" / user for user in USERS)], shim=tmp_path / "libreturns.so").check().stdout.splitlines()
+    through = [before for before, line in zip(lines, lines[1:]) if line.startswith("through another")]
+    assert through == ["returns to libruntime_user_12.so"] * 3, "libruntime_user_own.so has made these calls"
 
 
 def test_libraries_move(run_app, build, tmp_path):

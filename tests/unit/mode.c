@@ -1,5 +1,5 @@
 /* The mode word: when wrappers ask hooks and policies. */
-#include "shim/process/mode.h"
+#include "shim/process/inside.h"
 #include "shim/policy/hooks.h"
 #include "shim/policy/policy.h"
 #include "tests/unit/check.h"

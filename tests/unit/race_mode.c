@@ -1,7 +1,7 @@
 /* Hooks that come and go on several threads: who has registered one is asked, from then on until it goes; when all have gone nobody is. */
 #include <pthread.h>
 
-#include "shim/process/mode.h"
+#include "shim/process/inside.h"
 #include "shim/policy/hooks.h"
 #include "tests/unit/check.h"
 

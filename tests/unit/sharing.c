@@ -1,4 +1,4 @@
-/* STREAMS (policy/sharing.c, pool.c): what makes streams of one kind, over a stub of the driver. The rest: tests/cases/test_sharing.py. */
+/* STREAMS (policy/shares.c, serial.c): what makes streams of one kind, over a stub of the driver. The rest: tests/cases/test_sharing.py. */
 #include <errno.h>
 
 #include "shim/policy/policies.h"
@@ -20,7 +20,7 @@ static struct cs_thread *start(void)
 
 static struct cs_stream_set *set_of(struct cs_creation c)
 {
-    cs_pool_create(&c);
+    cs_shares_create(&c);
     CHECK(!c.shared);
     return c.set;
 }
@@ -95,14 +95,14 @@ TEST(each_way_of_sharing_does_its_own)
         struct cs_creation c = {.policy = &policy, .thread = thread, .call = CS_CALL_cuStreamCreate};
         struct cs_stream *stream = stream_at(make_stream(thread, stub_stream((int)i)));
         REQUIRE(stream);
-        CHECK_IS(cs_sharing_create(&c), CUDA_SUCCESS);
+        CHECK_IS(cs_shares_create(&c), CUDA_SUCCESS);
         CHECK_IS(c.set != NULL, kinds[i] == CS_SHARING_POOL);
-        cs_sharing_created(&c, stream);
+        cs_serial_created(&c, stream);
         CHECK_IS(stream->serial, kinds[i] == CS_SHARING_SERIAL);
         CHECK_IS(cs_load(&stream->ordered), kinds[i] == CS_SHARING_SERIAL);
         CHECK_IS(carriers, kinds[i] == CS_SHARING_SERIAL);
         c.policy = NULL;
-        cs_sharing_created(&c, stream);
+        cs_serial_created(&c, stream);
     }
 }
 
@@ -118,19 +118,19 @@ TEST(who_comes_last_shares)
     CUstream one = stub_stream(1), other = stub_stream(2);
     cs_real.cuStreamDestroy_v2 = destroy;
     cs_real.cuStreamGetGreenCtx = (__typeof__(cs_real.cuStreamGetGreenCtx))(void *)cs_real_missing;
-    cs_pool_create(&first);
-    cs_pool_create(&second);
+    cs_shares_create(&first);
+    cs_shares_create(&second);
     REQUIRE(first.set && first.set == second.set && !first.shared && !second.shared);
-    cs_pool_made(&first, &one);
+    cs_shares_made(&first, &one);
     CHECK(one == stub_stream(1) && !destroyed && first.made && !first.shared);
     errno = EDOM;
-    cs_pool_made(&second, &other);
+    cs_shares_made(&second, &other);
     CHECK_IS(errno, EDOM);
     CHECK(other == stub_stream(1) && destroyed == stub_stream(2));
     CHECK_IS(second.shared, first.made);
     CHECK(cs_load(&stream_at(second.made)->object.ended) && !cs_load(&stream_at(first.made)->object.ended));
     CHECK(cs_load(&stream_at(first.made)->shares) == 2 && cs_load(&stream_at(first.made)->shares_most) == 2);
-    CHECK(stream_at(first.made)->pool_place == 1 && !stream_at(second.made)->pool_place);
+    CHECK(stream_at(first.made)->share_place == 1 && !stream_at(second.made)->share_place);
 }
 
 static CUresult answer;

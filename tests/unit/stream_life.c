@@ -129,7 +129,7 @@ TEST(a_life_begins_with_all_that_is_known)
     cs_stream_life_begins(plain);
     check_holds(mark_of(plain, "begins"), "\"args\":{\"name\":\"stream 20 p-2 adopted\",\"cs.stream\":20,\"origin\":\"adopted: first seen in use\",\"handle\":\"0x1234\","
                                           "\"flags\":\"blocking\",\"priority\":-2,\"requested priority\":-7,\"created by\":\"cuStreamCreate\",\"library\":\"app\",\"thread\":99}");
-    ruled->flags = CU_STREAM_NON_BLOCKING, ruled->pool_place = 3, ruled->serial = ruled->steered = ruled->redirected = ruled->ours = true, ruled->green = 0xab;
+    ruled->flags = CU_STREAM_NON_BLOCKING, ruled->share_place = 3, ruled->serial = ruled->steered = ruled->redirected = ruled->ours = true, ruled->green = 0xab;
     cs_store(&ruled->rule, 1);
     cs_store(&ruled->muted, true);
     cs_stream_life_begins(ruled);
@@ -178,7 +178,7 @@ TEST(a_life_ends_with_what_went_through)
     CHECK(work[CS_WORK_LAUNCHES] == 3 && work[CS_WORK_COPIES] == 2 && work[CS_WORK_OTHER] == 2 && bytes == 2000);
     cs_stream_life_history(cs_load(&stream->object.ref) + (1u << CS_REF_INDEX_BITS), work, &bytes); /* another stream in its place */
     CHECK(!work[CS_WORK_LAUNCHES] && !work[CS_WORK_COPIES] && !bytes);
-    stream->pool_place = 1, stream->priority = -3;
+    stream->share_place = 1, stream->priority = -3;
     cs_store(&stream->shares_most, 4);
     cs_store(&stream->rule, 2); /* by the name that it got since */
     cs_store(&stream->ended, cs_ticks());

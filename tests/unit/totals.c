@@ -180,7 +180,7 @@ TEST(what_was_never_destroyed_is_counted_by_who_made_it)
     new_stream(CS_CALL_cuStreamCreate)->origin = CS_STREAM_ADOPTED;
     cs_store(&new_stream(CS_CALL_cuStreamCreate)->filled, false);
     struct cs_stream *shared = new_stream(CS_CALL_cuStreamCreateWithPriority);
-    shared->pool_place = 1;
+    shared->share_place = 1;
     cs_store(&shared->shares, 5); /* as often as it was given out and not given back */
     for (int i = 0; i < 4; i++) {
         struct cs_event *event = cs_pool_new(&cs_events);

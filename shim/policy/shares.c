@@ -149,17 +149,18 @@ static int given_priority(int priority)
     return cs_clamp(priority, greatest, least);
 }
 
-void cs_pool_create(struct cs_creation *c)
+CUresult cs_shares_create(struct cs_creation *c)
 {
-    if (c->green || c->flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return; /* a green context's are its own; of the others the driver will say what is wrong */
+    if (c->policy->sharing.kind != CS_SHARING_POOL) return CUDA_SUCCESS;
+    if (c->green || c->flags & ~(unsigned)CU_STREAM_NON_BLOCKING) return CUDA_SUCCESS; /* a green context's are its own; of the others the driver will say what is wrong */
     cs_ref context = cs_context_current(c->thread);
-    if (!context) return;
+    if (!context) return CUDA_SUCCESS;
     const cs_u64 rule = c->rule ? (cs_u64)(c->policy->number & 0x3fff) << 9 | c->rule : 0;
     c->set = set_of(context, (cs_u64)1 << 63 | rule << 40 | (cs_u64)c->flags << 32 | (cs_u32)given_priority(c->priority));
-    if (!c->set || has_room(c->set, (cs_u32)c->policy->sharing.pool)) return;
-    if (share(c)) return;
+    if (!c->set || has_room(c->set, (cs_u32)c->policy->sharing.pool) || share(c)) return CUDA_SUCCESS;
     c->set = NULL; /* all of them capture: one outside of the pool is made */
     cs_log_once(CS_LOG_WARN, "all streams of the pool (CUSTREAM_STREAMS) are being captured: one more is made");
+    return CUDA_SUCCESS;
 }
 
 static bool put(struct cs_creation *c, struct cs_stream *stream, cs_ref ref)
@@ -169,15 +170,15 @@ static bool put(struct cs_creation *c, struct cs_stream *stream, cs_ref ref)
     for (cs_u32 i = 0; i < (cs_u32)c->policy->sharing.pool; i++) {
         cs_ref before = cs_load_acq(&c->set->place[i]);
         if (living(before)) continue;
-        stream->pool_place = (cs_u16)(i + 1);
+        stream->share_place = (cs_u16)(i + 1);
         if (atomic_compare_exchange_strong(&c->set->place[i], &before, ref)) return true;
     }
-    stream->pool_place = 0;
+    stream->share_place = 0;
     return false;
 }
 
 /* Several threads at once may have found room. Who comes last gives his stream back and shares, so that there are N and no more. */
-void cs_pool_made(struct cs_creation *c, CUstream *out)
+void cs_shares_made(struct cs_creation *c, CUstream *out)
 {
     CS_KEEP_ERRNO;
     c->made = cs_creation_object(c, *out, cs_ticks());
@@ -190,10 +191,10 @@ void cs_pool_made(struct cs_creation *c, CUstream *out)
 
 /* --- what becomes of them --- */
 
-bool cs_pool_destroys(CUstream handle, CUresult *answer)
+bool cs_shares_destroys(CUstream handle, CUresult *answer)
 {
     struct cs_stream *stream = living(cs_stream_find(NULL, handle, false));
-    if (!stream || !stream->pool_place) return false;
+    if (!stream || !stream->share_place) return false;
     *answer = CUDA_SUCCESS;
     cs_u32 shares = cs_load(&stream->shares);
     while (shares) {
@@ -204,10 +205,10 @@ bool cs_pool_destroys(CUstream handle, CUresult *answer)
     return true;
 }
 
-cs_u32 cs_pool_captures(CUstream handle)
+cs_u32 cs_shares_captures(CUstream handle)
 {
     struct cs_stream *stream = living(cs_stream_find(NULL, handle, false));
-    const cs_u32 shares = stream && stream->pool_place ? cs_load(&stream->shares) : 0;
+    const cs_u32 shares = stream && stream->share_place ? cs_load(&stream->shares) : 0;
     if (shares > 1)
         cs_log_once(CS_LOG_WARN, "a stream that the program has created %u times (CUSTREAM_STREAMS=pool) is being captured: work on any of them goes into that graph",
                     shares);

@@ -1,10 +1,8 @@
 /*
- * Start and end of the shim in a process. Nothing happens before the program reaches for the CUDA driver.
+ * The start in a process: the driver is met, then a thread makes its first call. Nothing happens before the program reaches for the CUDA driver.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,51 +24,19 @@
 #include "shim/object/stream.h"
 #include "shim/policy/hooks.h"
 #include "shim/policy/load.h"
-#include "shim/process/ctl.h"
-#include "shim/process/mode.h"
-#include "shim/process/steps.h"
-#include "shim/process/window.h"
-#include "shim/trace/closing.h"
+#include "shim/process/inside.h"
 #include "shim/trace/writer.h"
-
-static _Atomic bool told_rules;  /* which were not used */
-static _Atomic pid_t owner; /* the process that may end the trace: not a vfork child, which shares our memory */
 
 CS_READ_MOSTLY void (*cs_activated)(void);
 static _Atomic pid_t activating; /* thread id; a mutex would deadlock where a look-up re-enters */
 static _Atomic pid_t loading;    /* the thread that opens plug-ins, which others wait for that begin meanwhile; ASKED: there will be one. 0: none */
 enum { ASKED = -1 };
-static _Atomic pid_t unwanted;   /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 
-/* The parent's other threads are gone, wherever they were: all that they may have had in hand is made anew, and nothing was waited for before the fork,
- * since whoever holds a lock of ours may wait for one that a handler of the program's has taken. */
-static void after_fork_in_child(void)
+void cs_start_after_fork_in_child(void)
 {
     cs_store(&activating, 0);
     cs_store(&loading, 0);
-    cs_workers_after_fork_in_child();
-    cs_log_after_fork_in_child();
-    cs_aide_after_fork_in_child();
-    cs_names_after_fork_in_child();
-    cs_writer_after_fork_in_child();
-    cs_gpu_after_fork_in_child();
-    cs_threads_forget();
-    cs_hooks_after_fork_in_child();
-    cs_mode_after_fork_in_child();
-    cs_process_steps.after_fork_in_child();
-    cs_store(&owner, getpid());
-    cs_store(&told_rules, false);
-    cs_window_after_fork_in_child();
-    cs_ctl_after_fork_in_child();
-    if (cs_load(&unwanted)) cs_store(&unwanted, getpid());
-    /* CUDA does not live on in the child, and what the parent made is not the child's to tell of. */
-    const unsigned mode = cs_load(&cs_mode);
-    if (!(mode & CS_MODE_WATCH)) return;
-    if (cs_contexts_init() && cs_streams_init() && cs_events_init()) cs_mode_begin(cs_window_begin(), mode & CS_MODE_STEER);
-    else cs_mode_end();
 }
-
-__attribute__((constructor)) static void at_start(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
 
 static bool objects_init(void)
 {
@@ -83,8 +49,7 @@ static bool begins_to_keep(void)
     if (!objects_init()) return false; /* which has been said */
     cs_clock_init();
     cs_gpu_choose();
-    cs_store(&owner, getpid());
-    at_quick_exit(cs_process_ends);
+    cs_end_begin();
     return true;
 }
 
@@ -97,7 +62,7 @@ static void activate_locked(void)
     const unsigned steers = cs_mode_of_policy(cs_policy_reach(cs_load(&cs_policy_now))) | (cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN) ? CS_MODE_HOOKS : 0);
     bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), listens = cs_option_is(CS_OPTION_CTL, "on");
     bool wanted = tracing || steers || listens, watches = wanted && begins_to_keep();
-    if (!wanted) cs_store(&unwanted, getpid());
+    if (!wanted) cs_end_unwanted();
     if (wanted) cs_log_look_for_terminal(), cs_watch_read();
     cs_process_steps.options_read();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
@@ -125,7 +90,7 @@ bool cs_activate_for_hooks(void)
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     if (!takes_turn(false)) return false;
-    if (atomic_exchange(&unwanted, 0) && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_mode_begin(cs_window_begin(), CS_MODE_HOOKS);
+    if (cs_end_wanted() && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_mode_begin(cs_window_begin(), CS_MODE_HOOKS);
     cs_store_rel(&activating, 0);
     return cs_load_acq(&cs_mode) & CS_MODE_WATCH;
 }
@@ -187,18 +152,6 @@ bool cs_activate(void)
     return cs_load_acq(&cs_mode) != CS_MODE_COLD;
 }
 
-/* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
-static void gpu_ends(void)
-{
-    if (cs_gpu_is_on() && cs_load(&owner) == getpid()) cs_gpu_finish(5000); /* one that is still coming up is waited for once, at the end */
-}
-
-void cs_gpu_is_ready(void)
-{
-    static _Atomic bool registered, early; /* the latter: it may yet come up, and perhaps nobody asks again */
-    if (!atomic_exchange(cs_gpu_is_on() ? &registered : &early, true)) atexit(gpu_ends);
-}
-
 CS_COLD struct cs_thread *cs_enter_slowly(void)
 {
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
@@ -229,44 +182,3 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     if (thread) cs_process_steps.thread_starts(thread);
     return thread;
 }
-
-void cs_process_ends(void)
-{
-    pid_t self = getpid();
-    atomic_compare_exchange_strong(&unwanted, &self, 0);
-    if (cs_load_acq(&cs_mode) == CS_MODE_COLD || cs_load(&owner) != getpid()) return; /* PASS: another thread may be at it, which is waited for */
-    CS_KEEP_ERRNO;
-    CS_KEEP_UNCANCELLED;
-    cs_window_end();
-    cs_gpu_finish(5000);
-    cs_mode_end();
-    cs_writer_finish(10000);
-    cs_log_relay();
-    cs_closing_say();
-    if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_unused_rules_say();
-}
-
-void cs_process_execs(void)
-{
-    CS_KEEP_ERRNO;
-    CS_KEEP_UNCANCELLED;
-    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_load(&owner) != getpid()) return;
-    cs_gpu_flush(2000);
-    cs_closing_exec();
-    cs_writer_flush(10000);
-    cs_log_relay();
-}
-
-/* Runs late: a preloaded library is initialised before the program's own, so the program's destructors and atexit functions have run. */
-__attribute__((destructor)) static void at_end(void) { cs_process_ends(); }
-
-/* _exit runs no destructor: without these, what was recorded since the last flush would be lost with a program that leaves that way. */
-static _Noreturn void leave(const char *name, int status)
-{
-    cs_process_ends();
-    void (*next)(int) = (void (*)(int))cs_symbol_behind(name);
-    if (next) next(status);
-    for (;;) syscall(SYS_exit_group, status);
-}
-CS_EXPORT _Noreturn void _exit(int status) { leave("_exit", status); }
-CS_EXPORT _Noreturn void _Exit(int status) { leave("_Exit", status); }

@@ -1,8 +1,8 @@
 /*
- * What wrappers do: the one word that every one of them reads first.
+ * The process: its start and end, and what is done of its calls meanwhile, for the layers above. Any thread calls these functions.
  */
-#ifndef CS_PROCESS_MODE_H
-#define CS_PROCESS_MODE_H
+#ifndef CS_PROCESS_PROCESS_H
+#define CS_PROCESS_PROCESS_H
 
 #include "shim/object/thread.h"
 
@@ -29,28 +29,17 @@ enum cs_mode {
     CS_MODE_RECORDING = CS_MODE_WATCH | CS_MODE_RECORD,
     CS_MODE_SHORT = CS_MODE_RECORDING | CS_MODE_COUNTER, /* the common case, and the short way of wrappers: recorded, and nothing else */
 };
-CS_HIDDEN extern _Atomic unsigned cs_mode; /* written by mode.c alone */
+CS_HIDDEN extern _Atomic unsigned cs_mode; /* what wrappers read first; written by mode.c alone */
 
 static inline bool cs_mode_records(void) { return cs_load_acq(&cs_mode) & CS_MODE_RECORD; }
 
 /* Wrappers ask policies and hooks from now on, by bits of STEER: those of a policy (enum cs_reach), or HOOKS until the last hook has gone. The hook is in its table
- * before. False: nothing is kept of calls, as there is no driver yet or the process has begun to end. Any thread. */
+ * before. False: nothing is kept of calls, as there is no driver yet or the process has begun to end. */
 bool cs_mode_steer(unsigned bits);
-unsigned cs_mode_of_policy(unsigned reach);
-bool cs_mode_ever_steered(void);
 void cs_mode_hook_gone(void); /* perhaps the last */
 
-/* Objects are kept from now on, by bits of STEER; once the clock is known. Nothing is any more. */
-void cs_mode_begin(bool records, unsigned steers);
-void cs_mode_end(void);
-
-/* Calls are recorded from now on, and no longer. False: it has ended. */
-bool cs_mode_record(void);
-void cs_mode_rest(void);
-void cs_mode_after_fork_in_child(void);
-
-/* Meets the driver: entry points, options, objects, clock. Starts no thread, opens no file. False while no driver is loaded. Any thread, any number
- * of times; a re-entering thread is answered false. */
+/* Meets the driver: entry points, options, objects, clock. Starts no thread, opens no file. False while no driver is loaded. Any number of times; a
+ * re-entering thread is answered false. */
 bool cs_activate(void);
 
 /* In a process of which nothing else was wanted: objects are kept from now on, and hooks are asked. False: it keeps none, as it has begun to end or has no
@@ -60,17 +49,25 @@ bool cs_activate_for_hooks(void);
 /* Called once, when that has been done in a process whose objects are kept, on that thread: what stands above this layer begins. NULL: nothing. */
 extern void (*cs_activated)(void);
 
-/* The GPU backend is at work, or is known not to be: it will be ended before the driver is. */
-void cs_gpu_is_ready(void);
-
 /* The thread's state at a call that is to be recorded, watched or steered; NULL where it is none of it: all is off, or the call comes from inside a driver
  * call. */
 struct cs_thread *cs_enter_slowly(void);
 
-/* The process ends, or as good as: what was recorded is written, then nothing more is recorded. Safe in a signal handler. */
-void cs_process_ends(void);
+/* cuProfilerStart and cuProfilerStop succeeded, on this thread. When it returns with an open window the next launch has its GPU time. */
+void cs_window_profiler(bool starts);
 
-/* The process may be replaced by another program: what was recorded is written, and recording goes on in case it is not. */
-void cs_process_execs(void);
+/* Recording goes on or off, as `custream ctl PID on|off` has it. False where it can't be done, and why. */
+bool cs_window_say(bool on, const char **why_not);
+
+/* What the layer above does at steps of the process. It defines the struct (wrap/steps.c), so that all of it is there before any constructor has run. */
+struct cs_process_steps {
+    void (*driver_met)(void);                          /* its entry points are known. Before the mode leaves COLD, as are the next two */
+    bool (*keeps_objects)(void);                       /* from now on. False: no memory, which has been said */
+    void (*options_read)(void);
+    void (*thread_starts)(struct cs_thread *thread);   /* to record: on that thread, at its first call */
+    void (*window_opened)(cs_u64 ticks);               /* calls are recorded again, from then on; on whatever thread that came about */
+    void (*after_fork_in_child)(void);
+};
+CS_HIDDEN extern const struct cs_process_steps cs_process_steps;
 
 #endif

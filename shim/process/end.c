@@ -1,0 +1,79 @@
+/*
+ * The end of a process, however it comes: what was recorded is written.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/realdl.h"
+#include "shim/gpu/backend.h"
+#include "shim/policy/load.h"
+#include "shim/process/inside.h"
+#include "shim/trace/closing.h"
+#include "shim/trace/writer.h"
+
+static _Atomic pid_t owner;    /* the process that may end the trace: not a vfork child, which shares our memory */
+static _Atomic pid_t unwanted; /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
+static _Atomic bool told_rules; /* which were not used */
+
+bool cs_end_may(void) { return cs_load(&owner) == getpid(); }
+void cs_end_unwanted(void) { cs_store(&unwanted, getpid()); }
+bool cs_end_wanted(void) { return atomic_exchange(&unwanted, 0); }
+
+void cs_end_begin(void)
+{
+    cs_store(&owner, getpid());
+    at_quick_exit(cs_process_ends);
+}
+
+void cs_end_after_fork_in_child(void)
+{
+    cs_store(&owner, getpid());
+    cs_store(&told_rules, false);
+    if (cs_load(&unwanted)) cs_end_unwanted();
+}
+
+/* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
+static void gpu_ends(void)
+{
+    if (cs_gpu_is_on() && cs_end_may()) cs_gpu_finish(5000); /* one that is still coming up is waited for once, at the end */
+}
+
+void cs_gpu_is_ready(void)
+{
+    static _Atomic bool registered, early; /* the latter: it may yet come up, and perhaps nobody asks again */
+    if (!atomic_exchange(cs_gpu_is_on() ? &registered : &early, true)) atexit(gpu_ends);
+}
+
+void cs_process_ends(void)
+{
+    pid_t self = getpid();
+    atomic_compare_exchange_strong(&unwanted, &self, 0);
+    if (cs_load_acq(&cs_mode) == CS_MODE_COLD || !cs_end_may()) return; /* PASS: another thread may be at it, which is waited for */
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    cs_window_end();
+    cs_gpu_finish(5000);
+    cs_mode_end();
+    cs_writer_finish(10000);
+    cs_log_relay();
+    cs_closing_say();
+    if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_unused_rules_say();
+}
+
+/* Runs late: a preloaded library is initialised before the program's own, so the program's destructors and atexit functions have run. */
+__attribute__((destructor)) static void at_end(void) { cs_process_ends(); }
+
+/* _exit runs no destructor: without these, what was recorded since the last flush would be lost with a program that leaves that way. */
+static _Noreturn void leave(const char *name, int status)
+{
+    cs_process_ends();
+    void (*next)(int) = (void (*)(int))cs_symbol_behind(name);
+    if (next) next(status);
+    for (;;) syscall(SYS_exit_group, status);
+}
+CS_EXPORT _Noreturn void _exit(int status) { leave("_exit", status); }
+CS_EXPORT _Noreturn void _Exit(int status) { leave("_Exit", status); }
