@@ -10,6 +10,7 @@ import pytest
 
 from tests.apprun import both, calls_in, calls_of, faithful, read, said
 from tests.cases.test_audit import audited, kernels as hazards_of
+from tests.cases.test_live import Record
 from tests.cases.test_events_backend import check_arrows, error_of, works_of
 from tests.cases.test_rotate import parts_of
 from tests.handmade import custream
@@ -33,6 +34,12 @@ def launches_by_thread(trace):
 
 def is_timed(call):
     return "correlation" in call["args"]
+
+
+def kernel_row_of_cut(path):
+    """The same where the report says on stderr that the file is a cut."""
+    (row,) = json.loads(custream("report", "--json", path).stdout)["tables"]["kernels"]
+    return row
 
 
 def kernel_row(*paths):
@@ -104,6 +111,15 @@ def test_times_of_one_kernel_only(run_app):
     assert 90 <= len(works) <= 92 and {work["cat"] for work in works} == {"kernel"} and not any("calls" in work["args"] for work in works)
     short = sorted(work["dur"] for work in works if work["name"] == "empty_kernel")
     assert short[len(short) // 2] < 100
+
+
+def test_samples_that_find_no_event(run_app):
+    """They have no times and are counted as lost. In no case does one slice stand for two samples, with all that lies between."""
+    env = sample(2, CUSTREAM_FAKE_KERNEL_NS=1000, CUSTREAM_FAKE_FAIL="cuEventCreate:300=2")
+    run, trace = both(run_app, ["marks", "flood", 900], env=env)
+    assert {work["cat"] for work in works_of(trace)} == {"kernel"}
+    lost = trace.totals["gpu"]["lost"]
+    assert lost > 100 and abs(len(works_of(trace)) + lost - 455) <= 1 and calls_in(trace) == calls_of(run.check().stdout)
 
 
 # ---- What is done to the program ----
@@ -208,6 +224,20 @@ def test_ctl_off_and_on(tmp_path):
 def test_a_policy_file_asks_for_it(run_app):
     _, trace = both(run_app, ["marks", "threads", 1, 100], env={"CUSTREAM_POLICY": '{"gpu": "sample:10"}'})
     assert trace.metadata["gpu_sample"] == 10 and len(works_of(trace)) == 30
+
+
+def test_record_for_a_while(tmp_path):
+    """custream record writes a cut that says, too, that it is a sample."""
+    path = tmp_path / "cut.json"
+    with Remote(tmp_path, sample(5, CUSTREAM_WINDOW="ctl")) as program:
+        program.do("create 1", "launch 1 50")
+        with Record("-p", program.pid, "-o", path) as record:
+            program.do("launch 1 100", "all")
+    assert record.rc == 0, record.err
+    trace = read(path)
+    assert calls_in(trace)["cuLaunchKernel"] == 100 and abs(len(works_of(trace)) - 20) <= 1
+    assert trace.metadata["gpu_sample"] == trace.totals["gpu"]["sample"] == 5
+    assert (kernel_row_of_cut(path)["times"], kernel_row_of_cut(path)["sampled"]) == (100, len(works_of(trace)))
 
 
 def test_forks(run_app):
