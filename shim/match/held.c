@@ -98,7 +98,10 @@ static bool is_waiting(const struct cs_held_work *held)
 {
     cs_u32 correlation = held->work.correlation;
     if (!correlation || cs_op_is_known(correlation) || cs_op_is_outside(correlation)) return false;
-    return !cs_is_over(&held->since, CS_FOR_CALL) || (!cs_is_over(&held->since, CS_FOR_EDGE) && cs_match.sink->outside(held->work.start));
+    if (!cs_is_over(&held->since, CS_FOR_CALL)) return true;
+    const bool by_edge = !cs_is_over(&held->since, CS_FOR_EDGE) && cs_match.sink->outside(held->work.start);
+    state->look.by_edge |= by_edge;
+    return by_edge;
 }
 
 /* Enqueued by a call that the profiler saw and we did not record, or before the profiler was there. */
@@ -187,9 +190,18 @@ static size_t choose_free(size_t chosen)
     return ready;
 }
 
+/* A profiler may tell of work long before it tells of the calls, and rounds are short. What waits is looked at again when more has come. */
+static bool all_wait_on(void)
+{
+    const struct cs_held_look *look = &state->look;
+    return look->waiting == state->work_count && look->told == cs_match.ops.told && look->flushes == cs_match.now.flushes && !look->by_edge;
+}
+
 size_t cs_held_choose(bool all)
 {
     enum { STEPS_EACH = 8 };
+    if (!all && all_wait_on()) return 0;
+    state->look = (struct cs_held_look){.flushes = cs_match.now.flushes, .told = cs_match.ops.told};
     size_t steps = STEPS_EACH * (size_t)state->work_count;
     size_t ready = choose_called(all, &steps);
     if (!steps) merge_sort(ready);
@@ -205,13 +217,19 @@ struct cs_held_work *cs_held_nth(size_t i)
     return &table->works[place->at];
 }
 
-void cs_held_forget_given(void)
+void cs_held_forget_given(size_t given)
 {
     cs_u32 kept = 0;
+    if (!given) { /* all wait, if there are any */
+        if (state->left_some) memset(table->left, 0, (state->work_count + 63) / 64 * sizeof *table->left);
+        state->left_some = false;
+        kept = state->work_count;
+    }
     for (cs_u32 word = 0; state->left_some && word <= (state->work_count - 1) / 64; word++) {
         cs_u64 bits = table->left[word];
         for (table->left[word] = 0; bits; bits &= bits - 1) table->works[kept++] = table->works[word * 64 + (cs_u32)__builtin_ctzll(bits)];
     }
     state->left_some = false;
     state->work_count = kept;
+    state->look.waiting = kept;
 }

@@ -163,7 +163,7 @@ static void round_once(bool all, bool waits, bool last)
     cs_held_calls(false);
     const size_t ready = cs_held_choose(all);
     for (size_t i = 0; i < ready; i++) give(&cs_held_nth(i)->work, all);
-    cs_held_forget_given();
+    cs_held_forget_given(ready);
     if (waits) cs_waits_settle(last);
     cs_count_settle(last);
     cs_gpu_expect(is_expected());

@@ -40,6 +40,7 @@ struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *
 static void correlate(cs_u32 correlation, cs_u64 op, bool outside)
 {
     table->correlated[correlation % CS_CORRELATIONS] = (struct cs_correlated){correlation, (cs_u32)op, outside};
+    state->told++;
 }
 
 static enum cs_op_found called_by(struct cs_op_thread *t, const struct cs_gpu_call *call, struct cs_op **found)

@@ -28,6 +28,11 @@ struct cs_held {
     cs_u32 work_count, call_count;
     bool in_second;         /* the order is in the second half of its table */
     bool left_some;         /* of this round */
+    struct cs_held_look {   /* the last look at what waits: while none of this changes, it waits on */
+        cs_u64 flushes, told;
+        cs_u32 waiting;
+        bool by_edge; /* of a window: that is a matter of time too */
+    } look;
     bool behind;            /* the backend has more than there was room for */
     struct cs_since filled; /* since when; 0 flushes and ns: there is room */
     cs_u64 now_ns;          /* about now, for all of one buffer; 0: it has not been asked */
@@ -61,6 +66,7 @@ struct cs_ops {
     cs_u64 newest;
     cs_u32 used_count;     /* places in the table of threads that were ever used */
     cs_u64 enqueued_last;  /* when the last call began that put work on a GPU, ticks */
+    cs_u64 told;           /* how often the profiler's word of a call was taken */
 };
 
 /* --- lane.c: streams, by their references and by the profiler's numbers --- */
@@ -208,7 +214,7 @@ void cs_held_collect(void);
 void cs_held_calls(bool last);            /* finds their ops; `last`: no op comes any more */
 size_t cs_held_choose(bool all);          /* puts the works to give away now in order; how many they are */
 struct cs_held_work *cs_held_nth(size_t i);
-void cs_held_forget_given(void);
+void cs_held_forget_given(size_t given);
 void cs_held_heal(bool has_call);         /* a piece of work was given, and the profiler has told of its call, or not */
 bool cs_held_is_outside(const struct cs_gpu_work *work, const struct cs_op *op); /* enqueued while nothing was recorded */
 bool cs_work_has_times(const struct cs_gpu_work *work);

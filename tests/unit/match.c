@@ -477,6 +477,35 @@ TEST(work_at_the_edge_of_a_window_waits_half_a_second_for_its_call)
     CHECK_IS(cs_match.held.work_count, 0);
 }
 
+static cs_u64 of_call;
+static void one_work(const struct cs_gpu_sink *to)
+{
+    to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = edge, .end = edge, .stream = 1, .correlation = (cs_u32)of_call});
+    drains = more;
+}
+
+/* In between, what waits is not looked at: it waits on. */
+TEST(work_waits_until_its_call_is_told_of_or_two_flushes_are_over)
+{
+    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .work = shows};
+    cs_clock_init();
+    edge = cs_ticks();
+    REQUIRE(begin_told(&sink));
+    called(1, 100, 10, 20);
+    drains = one_work, of_call = 1;
+    for (int i = 0; i < 3; i++) CHECK_IS(shown_at(1, (cs_u64)i), 0);
+    REQUIRE(told(100, 1, 12, 18) == CS_OP_FOUND);
+    CHECK_IS(shown_at(1, 5), 1);
+    CHECK_IS(cs_match.held.work_count, 0);
+    drains = one_work, of_call = 2; /* of which nobody tells */
+    for (cs_u64 flushes = 1; flushes <= 3; flushes++) CHECK_IS(shown_at(flushes, 6), 1);
+    CHECK_IS(cs_match.held.work_count, 1);
+    drains = one_work, of_call = 1; /* another, behind it on its stream */
+    CHECK_IS(shown_at(3, 7), 1);
+    CHECK_IS(shown_at(4, 8), 3);
+    CHECK_IS(cs_match.held.work_count, 0);
+}
+
 /* Of a time when nothing was recorded, for sure: no op will come. */
 static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, CS_OUTSIDE; }
 static void one_call(const struct cs_gpu_sink *to) { to->call(&(struct cs_gpu_call){1000, 1001, 7, 5}); }
