@@ -16,7 +16,8 @@ static const struct row {
     cs_u16 asks;    /* modes: of its effect */
     signed char hook;
     unsigned char on;
-    bool enqueues;
+    bool enqueues, per_thread;
+    bool simple; /* it may use a default stream, and does nothing else that a policy has a say in */
     cs_u16 own, other; /* places of the pointers in cs_real: its own, and that of its other form, if there is one */
 } rows[CS_CALL_COUNT] = {
 #define PLACE(symbol)     (offsetof(struct cs_real, symbol) / sizeof(void *))
@@ -26,7 +27,7 @@ static const struct row {
 #define ON_ON_FIELD(at)   ON_FIELD
 #define ROW(symbol, sibling, of_sibling, kind, how, on, effect)                                                                                      \
     [CS_CALL_##symbol] = {CS_ASKS effect, CS_HOOKED(kind, how, CS_BARE effect), ON_##on, CS_ENQUEUES(CS_IMPLIED_BY_##kind, how),                     \
-                          PLACE(symbol), PLACE(sibling)},
+                          of_sibling, CS_DOES_NOTHING effect && (ON_##on == ON_DEFAULT || ON_##on == ON_HANDLE), PLACE(symbol), PLACE(sibling)},
 #define CALL(name, sibling, kind, how, on, effect, ...) CS_SIBLINGS_##sibling(ROW, name, kind, how, on, (effect))
 #include "shim/calls/calls.def"
 #undef CALL
@@ -82,7 +83,34 @@ static void *steer(struct cs_long *way, const struct row *row, const void *where
     return way->steer.flip ? other : entry_point(row->own);
 }
 
+/* The entry point of a call on handle 0 where all that is on is a policy that has decided before what handle 0 means for the thread. NULL: it takes more. */
+static void *decided(const struct row *row, const void *where, const struct cs_thread *thread)
+{
+    const unsigned others = CS_MODE_RECORD | CS_MODE_CALLS | CS_MODE_HOOKS;
+    if (!row->simple || where || !thread || thread->inside || (cs_load(&cs_mode) & (others | CS_MODE_DEFAULTS)) != CS_MODE_DEFAULTS) return NULL;
+    const enum cs_default_mode mode = cs_steer_decided(cs_load_acq(&cs_policy_now), thread);
+    if (!mode) return NULL;
+    if (mode == CS_DEFAULT_KEEP || (mode == CS_DEFAULT_PER_THREAD) == row->per_thread) return entry_point(row->own);
+    void *const other = entry_point(row->other);
+    return row->other == row->own || other == (void *)cs_real_missing ? NULL : other;
+}
+
+static void *begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, const void *where, const void *caller, const struct cs_told *told);
+
 void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, const void *where, const void *caller, const struct cs_told *told)
+{
+    struct cs_thread *const thread = cs_self;
+    void *const real = decided(&rows[call], where, thread);
+    if (!real) return begin(way, w, call, where, caller, told);
+    thread->inside = 1;
+    w->thread = thread;
+    way->stream = NULL;
+    way->only_steered = true;
+    return real;
+}
+
+static __attribute__((noinline)) void *begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, const void *where, const void *caller,
+                                             const struct cs_told *told)
 {
     const struct row *row = &rows[call];
     struct cs_thread *thread = cs_self && !cs_self->inside ? cs_self : cs_enter_slowly();
@@ -92,7 +120,7 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, cons
     way->wrapped = w;
     way->steered = is_steered(row, mode, where);
     way->stamps = w->records || (thread && row->asks & CS_MODE_WATCH);
-    way->answered = false;
+    way->published = way->answered = false;
     way->instead = NULL;
     way->stream = (CUstream)where;
     way->told = told;
@@ -162,6 +190,21 @@ struct cs_record *cs_wrapped_record_shared(struct cs_thread *thread, cs_u16 call
     return cs_wrapped_record(thread, call, result, stream, begin, end);
 }
 
+struct cs_record *cs_wrapped_record_on(struct cs_thread *thread, cs_u16 call, CUresult result, CUstream handle, cs_u64 begin, cs_u64 end)
+{
+    const cs_ref stream = cs_stream_glance(handle) ?: cs_wrapped_stream(thread, handle, cs_call_info[call].per_thread, result, begin);
+    return cs_wrapped_record(thread, call, result, stream, begin, end);
+}
+
+void cs_wrapped_publish(struct cs_thread *thread, struct cs_record *record) { cs_record_publish(thread, record); }
+
+CUresult cs_wrapped_over(struct cs_thread *thread, struct cs_record *record, CUresult result)
+{
+    cs_record_publish(thread, record);
+    thread->inside = 0;
+    return result;
+}
+
 struct cs_record *cs_long_record(struct cs_long *way)
 {
     const struct cs_wrapped *w = way->wrapped;
@@ -171,8 +214,21 @@ struct cs_record *cs_long_record(struct cs_long *way)
     return record;
 }
 
+struct cs_record *cs_long_done_record(struct cs_long *way, CUresult result, const void *where)
+{
+    cs_long_done(way, result, where);
+    return cs_long_record(way);
+}
+
+void cs_long_publish(struct cs_long *way)
+{
+    if (way->record && !way->published) cs_record_publish(way->wrapped->thread, way->record);
+    way->published = true;
+}
+
 CUresult cs_long_end(struct cs_long *way, const void *where)
 {
+    cs_long_publish(way);
     const struct cs_wrapped *w = way->wrapped;
     const cs_u16 call = w->call & (cs_u16)~CS_CALL_MUTED;
     CUstream handle;
