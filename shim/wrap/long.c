@@ -42,9 +42,10 @@ static unsigned asks(const struct row *row, const void *where)
 }
 
 /* Whether hooks or policies are asked of the call: not where it meets hooks alone, and none of them is of its kind. */
-static bool is_steered(const struct row *row, unsigned mode, const void *where)
+static bool is_steered(struct cs_long *way, const struct row *row, unsigned mode, const void *where)
 {
     const unsigned by = mode & CS_MODE_STEER & asks(row, where);
+    way->hooks_alone = (mode & CS_MODE_STEER) == CS_MODE_HOOKS; /* else a hook may put the call on a stream on which a policy has a say */
     return by && (by != CS_MODE_HOOKS || cs_hooks_listen(row->hook));
 }
 
@@ -76,6 +77,7 @@ static void *steer(struct cs_long *way, const struct row *row, const void *where
     if (row->on == ON_HANDLE) way->stream = (CUstream)where;
     if (way->hook.refused) cs_steer_refused(&way->steer, how.of_sibling);
     else if (row->on == NO_STREAM) cs_steer_nothing(&way->steer);
+    else if (row->on == ON_HANDLE && way->hooks_alone) cs_steer_leaves(&way->steer, way->stream, how.of_sibling);
     else if (row->on == ON_DEFAULT) cs_steer_default(&way->steer, w->thread, &how);
     else if (row->on == ON_FIELD) cs_steer_field(&way->steer, w->thread, where, &how);
     else way->stream = cs_steer_stream(&way->steer, w->thread, way->stream, &how);
@@ -118,7 +120,7 @@ static __attribute__((noinline)) void *begin(struct cs_long *way, struct cs_wrap
     *w = (struct cs_wrapped){.thread = thread, .way = way, .caller = caller, .call = call, .per_thread = cs_call_info[call].per_thread};
     w->records = mode & CS_MODE_RECORD;
     way->wrapped = w;
-    way->steered = is_steered(row, mode, where);
+    way->steered = is_steered(way, row, mode, where);
     way->stamps = w->records || (thread && row->asks & CS_MODE_WATCH);
     way->published = way->answered = false;
     way->instead = NULL;
@@ -180,7 +182,7 @@ void cs_long_done(struct cs_long *way, CUresult result, const void *where)
         const CUresult known = refused(way) ? CUDA_ERROR_INVALID_VALUE : w->result; /* by what the driver has said */
         w->stream = cs_stream_glance(handle) ?: cs_wrapped_stream(w->thread, handle, w->per_thread, known, w->begin);
     }
-    if (!way->steered || !w->records) return;
+    if (!way->steered || !w->records || way->hooks_alone) return;
     if (cs_audit_on() && cs_call_implies((enum cs_call)w->call, CS_PLACED)) cs_audit_site(w->thread, w->caller, way->steer.stream == CU_STREAM_LEGACY);
     if (cs_steer_mutes(&way->steer, w->stream)) w->call |= CS_CALL_MUTED;
 }

@@ -42,6 +42,7 @@ struct cs_told {
 struct cs_long {
     struct cs_wrapped *wrapped;
     bool steered, stamps;
+    bool hooks_alone;  /* where `steered`: there has never been a policy */
     bool only_steered; /* nothing is to be done once the driver has answered: not recorded, no hook, nobody waits */
     bool published;
     bool answered;   /* the driver is not to be called: `answer` is what the call gets */

@@ -208,7 +208,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
         if (sizeof effect_ && !wrapped_.thread) return cs_real.symbol arguments;                                                                     \
         LANDS_##on                                                                                                                                   \
         if (sizeof effect_ || wrapped_.thread) CS_BEFORE effect;                                                                                     \
-        const bool over_ = CS_DOES_NOTHING effect && MAY_##on && CS_LIKELY(long_.only_steered);                                                      \
+        const bool over_ = CS_DOES_NOTHING effect && MAY_##on != 0 && CS_LIKELY(long_.only_steered);                                                 \
         const CUresult result_ = !over_ && cs_long_answers(&long_, WHERE_##on) ? long_.answer : real_ arguments;                                     \
         if (over_) return cs_left(&wrapped_, result_);                                                                                               \
         if (!CS_DOES_NOTHING effect) cs_long_done(&long_, result_, WHERE_##on);                                                                      \
