@@ -32,7 +32,7 @@ typedef uint16_t cs_u16;
 CS_HOT void cs_prefetch_to_write(const void *line)
 {
 #if defined(__x86_64__)
-    __asm__ volatile("prefetchw (%0)" : : "r"(line));
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
 #else
     __builtin_prefetch(line, 1);
 #endif

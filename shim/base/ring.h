@@ -13,38 +13,44 @@ enum { CS_SLOT = 64 };
 
 struct cs_ring {
     /* producer's line; head is also read by the consumer */
-    unsigned char (*slots)[CS_SLOT];
-    cs_u64 mask;      /* slots - 1; the count is a power of two */
-    cs_u64 limit;     /* head may rise to here before the producer looks at tail again */
+    unsigned char (*next)[CS_SLOT]; /* the slot of head */
+    unsigned char (*stop)[CS_SLOT]; /* next may rise to here before the producer looks at tail again: the end of the slots, or of the room it knows of */
     _Atomic cs_u64 head;
+    unsigned char (*slots)[CS_SLOT];
+    cs_u64 mask; /* slots - 1; the count is a power of two */
     /* consumer's line; read by the producer when full */
     _Alignas(CS_CACHE_LINE) _Atomic cs_u64 tail;
 };
 
-/* The consumer's core read the lines last: so many ahead, each is asked for to be here when its turn comes. */
+/* The consumer's core read the lines last: so many ahead, each is asked for to be here when its turn comes. Past the last slot that is a wasted hint. */
 enum { CS_RING_AHEAD = 16 };
 
-/* Producer: the next slot as far as the last look at the tail tells, else NULL. */
-CS_HOT void *cs_ring_claim_fast(struct cs_ring *ring)
+/* Producer: whether there is a next slot, as far as the last look at the tail tells; and that slot. */
+CS_HOT bool cs_ring_has_room(const struct cs_ring *ring) { return ring->next != ring->stop; }
+CS_HOT void *cs_ring_next(struct cs_ring *ring)
 {
-    cs_u64 head = cs_load(&ring->head);
-    if (CS_UNLIKELY(head == ring->limit)) return NULL;
-    cs_prefetch_to_write(ring->slots[(head + CS_RING_AHEAD) & ring->mask]);
-    return ring->slots[head & ring->mask];
+    cs_prefetch_to_write(ring->next[CS_RING_AHEAD]);
+    return ring->next;
 }
+CS_HOT void *cs_ring_claim_fast(struct cs_ring *ring) { return CS_LIKELY(cs_ring_has_room(ring)) ? cs_ring_next(ring) : NULL; }
+
+/* Producer: the next claim looks at the tail. */
+static inline void cs_ring_look_again(struct cs_ring *ring) { ring->stop = ring->next; }
 
 /* Producer: the next slot, or NULL when the ring is full. */
 static inline void *cs_ring_claim(struct cs_ring *ring)
 {
-    ring->limit = cs_load_acq(&ring->tail) + ring->mask + 1;
+    const cs_u64 head = cs_load(&ring->head), size = ring->mask + 1, at = head & ring->mask, room = cs_load_acq(&ring->tail) + size - head;
+    ring->next = ring->slots + at;
+    ring->stop = ring->next + (room < size - at ? room : size - at);
     return cs_ring_claim_fast(ring);
 }
 
 /* Producer: the claimed slot is filled. */
 CS_HOT void cs_ring_publish(struct cs_ring *ring)
 {
-    cs_u64 head = cs_load(&ring->head) + 1;
-    cs_store_rel(&ring->head, head);
+    ring->next++;
+    cs_store_rel(&ring->head, cs_load(&ring->head) + 1);
 }
 
 #endif

@@ -23,7 +23,7 @@ const struct cs_call_info cs_call_info[CS_CALL_COUNT] = {
 };
 
 const struct cs_kind_info cs_kind_info[CS_KIND_COUNT] = {
-#define KIND(name, text, implies, hook, jitter, counts) {#text, implies, jitter},
+#define KIND(name, text, implies, hook, jitter, ...) {#text, implies, jitter},
 #include "shim/calls/kinds.def"
 #undef KIND
 };

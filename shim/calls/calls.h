@@ -41,6 +41,7 @@ enum cs_implies {
     CS_PLACED = 8,       /* an audit of the default stream tells where in the program it is made */
     CS_OFTEN = 32,       /* its wrappers are fast rather than small */
     CS_RARE = 64,        /* its wrappers are small: they know the long way alone */
+    CS_OF_STREAM = 128,  /* it asks about a stream, or changes it: it is no work on it */
     CS_NODE = 16,        /* it is work on a stream, and a node where that captures */
 };
 

@@ -57,7 +57,7 @@ static void describe(struct cs_gpu_work *w, const struct cs_range *range)
         w->range.calls = range->calls;
         return;
     }
-    w->kind = info->kind == CS_KIND_LAUNCH ? CS_GPU_KERNEL : info->kind == CS_KIND_COPY ? CS_GPU_COPY : info->kind == CS_KIND_SET ? CS_GPU_SET : CS_GPU_GRAPH;
+    w->kind = cs_gpu_kind_of(info->kind);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) take_value(w, info->shown[i].label, info->shown[i].format, &range->value[i]);
     if (w->kind == CS_GPU_COPY) w->copy.direction = cs_call_way((enum cs_call)range->call);
 }

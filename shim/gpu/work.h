@@ -4,6 +4,7 @@
 #ifndef CS_GPU_WORK_H
 #define CS_GPU_WORK_H
 
+#include "shim/calls/calls.h"
 #include "shim/object/names.h"
 #include "shim/object/pool.h"
 
@@ -12,8 +13,20 @@ enum cs_gpu_kind {
     CS_GPU_GRAPH,    /* a whole graph launch */
     CS_GPU_RANGE,    /* of several calls, between two events */
     CS_GPU_OVERHEAD, /* the profiler's own, on a host thread or a device */
-    CS_GPU_KINDS
+    CS_GPU_KINDS,
+    CS_GPU_NONE = CS_GPU_KINDS
 };
+
+/* What the work of a call is, by its kind. NONE: no profiler gives times for it. */
+static inline enum cs_gpu_kind cs_gpu_kind_of(enum cs_kind kind)
+{
+    static const unsigned char of[CS_KIND_COUNT] = {
+#define KIND(name, text, implies, hook, jitter, counts, gpu) CS_GPU_##gpu,
+#include "shim/calls/kinds.def"
+#undef KIND
+    };
+    return (enum cs_gpu_kind)of[kind];
+}
 
 struct cs_gpu_work {
     enum cs_gpu_kind kind;

@@ -146,12 +146,8 @@ void cs_match_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ende
 
 static bool agrees(const struct cs_node *node, const struct cs_gpu_work *w)
 {
-    switch (w->kind) {
-    case CS_GPU_KERNEL: return node->kind == CS_KIND_LAUNCH && node->kernel == w->kernel.name && node->kernel > NAME_OTHERS;
-    case CS_GPU_COPY: return node->kind == CS_KIND_COPY;
-    case CS_GPU_SET: return node->kind == CS_KIND_SET;
-    default: return false;
-    }
+    if (w->kind == CS_GPU_GRAPH || w->kind != cs_gpu_kind_of(node->kind)) return false;
+    return w->kind != CS_GPU_KERNEL || (node->kernel == w->kernel.name && node->kernel > NAME_OTHERS);
 }
 
 struct cs_stream *cs_graph_stream(const struct cs_gpu_work *w)

@@ -55,7 +55,7 @@ static cs_u32 forgotten(struct cs_match_lane *lane)
 /* A launch makes a kernel. Events tell of several calls at once. */
 static void miss(struct cs_op *op)
 {
-    if (op->came || cs_gpu_marks() || cs_call_info[op->call].kind != CS_KIND_LAUNCH) return;
+    if (op->came || cs_gpu_marks() || cs_gpu_kind_of(cs_call_info[op->call].kind) != CS_GPU_KERNEL) return;
     if (cs_match.sink->outside(op->begin)) return; /* at a window's edge it may be hidden */
     op->missed = cs_match.file;
     cs_match.sink->missed(1);

@@ -4,9 +4,9 @@
 #include "shim/calls/real.h"
 
 CS_READ_MOSTLY struct cs_map cs_kernel_handles;
-CS_READ_MOSTLY _Atomic cs_u32 cs_kernel_epoch;
+CS_READ_MOSTLY _Atomic cs_u32 cs_kernel_epoch = 1;
 
-bool cs_kernels_init(void) { return cs_map_init(&cs_kernel_handles, 17); }
+bool cs_kernels_init(void) { return cs_map_init(&cs_kernel_handles, CS_KERNELS_LOG2); }
 
 static void keep(CUfunction function, cs_u32 epoch, cs_name name)
 {
@@ -25,7 +25,7 @@ static bool can_ask(void)
     return cs_real.cuFuncGetName || cs_real.cuKernelGetName;
 }
 
-cs_name cs_kernel_ask(CUfunction function)
+static cs_name ask(CUfunction function)
 {
     CS_KEEP_ERRNO;
     const char *name = NULL;
@@ -37,6 +37,13 @@ cs_name cs_kernel_ask(CUfunction function)
     if (!name) keep(function, epoch, known); /* a driver of that age gives out no handle again without a call that tells its name */
     else cs_kernel_named(function, name);
     return (cs_name)cs_map_get(&cs_kernel_handles, (uintptr_t)function);
+}
+
+cs_name cs_kernel_find(CUfunction function, bool accepted)
+{
+    const cs_u64 value = cs_map_get(&cs_kernel_handles, (uintptr_t)function);
+    if (CS_LIKELY(value && value >> 32 == cs_load(&cs_kernel_epoch))) return (cs_name)value;
+    return accepted ? ask(function) : 0;
 }
 
 void cs_kernels_unloaded(void) { cs_add(&cs_kernel_epoch, 1); }

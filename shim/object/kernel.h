@@ -12,10 +12,11 @@
 #include "shim/object/names.h"
 
 CS_HIDDEN extern struct cs_map cs_kernel_handles;
-CS_HIDDEN extern _Atomic cs_u32 cs_kernel_epoch; /* moves at every unload */
+CS_HIDDEN extern _Atomic cs_u32 cs_kernel_epoch; /* moves at every unload; from 1, so that what was never stored is of none */
+enum { CS_KERNELS_LOG2 = 17 };
 
 bool cs_kernels_init(void);
-CS_COLD cs_name cs_kernel_ask(CUfunction function); /* the slow half of cs_kernel_of */
+cs_name cs_kernel_find(CUfunction function, bool accepted); /* the slow half of cs_kernel_of */
 void cs_kernel_named(CUfunction function, const char *name);
 void cs_kernels_unloaded(void);
 
@@ -23,9 +24,8 @@ void cs_kernels_unloaded(void);
  * asked about. */
 CS_HOT cs_name cs_kernel_of(CUfunction function, bool accepted)
 {
-    cs_u64 value = cs_map_get(&cs_kernel_handles, (uintptr_t)function);
-    if (CS_LIKELY(value && value >> 32 == cs_load(&cs_kernel_epoch))) return (cs_name)value;
-    return accepted ? cs_kernel_ask(function) : 0;
+    const cs_u64 value = cs_map_glance(&cs_kernel_handles, CS_KERNELS_LOG2, (uintptr_t)function);
+    return CS_LIKELY(value >> 32 == cs_load(&cs_kernel_epoch)) ? (cs_name)value : cs_kernel_find(function, accepted);
 }
 
 #endif

@@ -22,7 +22,7 @@ static struct {
     _Atomic cs_u64 taken[LANE_BITS / 64];
 } lanes[DEVICES];
 
-bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), CS_STREAMS) && cs_map_init(&cs_stream_handles, 17); }
+bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), CS_STREAMS) && cs_map_init(&cs_stream_handles, CS_STREAMS_LOG2); }
 
 static bool lane_take(int d, cs_u32 lane)
 {

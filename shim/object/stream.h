@@ -55,7 +55,7 @@ struct cs_stream {
     _Atomic cs_name name;         /* that the program gave it; 0 none */
 };
 
-enum { CS_STREAMS = 1 << 16 }; /* kept at once */
+enum { CS_STREAMS = 1 << 16, CS_STREAMS_LOG2 = 17 }; /* kept at once; slots of the table of handles */
 extern struct cs_pool cs_streams;
 CS_HIDDEN extern struct cs_map cs_stream_handles;
 
@@ -109,7 +109,7 @@ CS_HOT cs_ref cs_stream_find(struct cs_thread *thread, CUstream handle, bool per
 /* A stream with a handle of its own that is where its look-up begins, which is nearly every one. 0 where it takes cs_stream_find to tell. */
 CS_HOT cs_ref cs_stream_glance(CUstream handle)
 {
-    const cs_u64 value = cs_map_glance(&cs_stream_handles, (uintptr_t)handle);
+    const cs_u64 value = cs_map_glance(&cs_stream_handles, CS_STREAMS_LOG2, (uintptr_t)handle);
     return CS_LIKELY(!(value & CS_MAP_DEAD)) ? (cs_ref)value : 0;
 }
 

@@ -21,7 +21,7 @@ cs_u16 cs_rule_of_default(const struct cs_policy *policy, struct cs_thread *thre
  * the thread first uses one in a context, and for each call where the caller matters. */
 static inline bool cs_default_decided(struct cs_steer *steer, const struct cs_thread *thread)
 {
-    if (steer->policy->asks_caller || !thread->default_mode || thread->context_epoch != cs_load(&cs_context_epoch)) return false;
+    if (!cs_steer_decided(steer->policy, thread)) return false;
     steer->rule = thread->default_rule;
     steer->set = thread->default_set;
     return true;

@@ -45,7 +45,7 @@ struct cs_policy {
 };
 
 /* The policy in force; NULL: there is none, and nothing is changed. */
-extern const struct cs_policy *_Atomic cs_policy_now;
+CS_HIDDEN extern const struct cs_policy *_Atomic cs_policy_now;
 
 /* Which of the program's calls a policy has to see. */
 enum cs_reach {

@@ -76,7 +76,7 @@ void cs_serial_created(struct cs_creation *c, struct cs_stream *stream)
 
 /* --- operations --- */
 
-static bool asks_of_stream(enum cs_kind kind) { return kind == CS_KIND_STREAM || kind == CS_KIND_CAPTURE; }
+static bool asks_of_stream(enum cs_kind kind) { return cs_kind_info[kind].implies & CS_OF_STREAM; }
 
 CUstream cs_serial_stream(struct cs_steer *steer, struct cs_thread *thread, CUstream handle, const struct cs_steered *how)
 {

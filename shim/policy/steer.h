@@ -45,6 +45,20 @@ void cs_steer_field(struct cs_steer *steer, struct cs_thread *thread, const CUst
 void cs_steer_nothing(struct cs_steer *steer);
 void cs_steer_refused(struct cs_steer *steer, bool of_sibling);
 
+/* In place of the first, where there is no policy: only hooks are asked. */
+CS_HOT CUstream cs_steer_leaves(struct cs_steer *steer, CUstream stream, bool of_sibling)
+{
+    *steer = (struct cs_steer){.per_thread = of_sibling, .asked = stream, .stream = stream};
+    return stream;
+}
+
+/* What handle 0 means for a thread that has used a default stream in its context before. UNDECIDED: it takes one of the above to tell. */
+CS_HOT enum cs_default_mode cs_steer_decided(const struct cs_policy *policy, const struct cs_thread *thread)
+{
+    return !policy || policy->asks_caller || thread->context_epoch != cs_load(&cs_context_epoch) ? CS_DEFAULT_UNDECIDED
+                                                                                                  : (enum cs_default_mode)thread->default_mode;
+}
+
 /* After it: the answer that the application gets. */
 CUresult cs_steer_done(struct cs_steer *steer, CUresult result);
 

@@ -34,7 +34,7 @@ struct cs_record *cs_record_claim_slowly(struct cs_thread *thread)
     if (tell_loss(thread)) record = cs_ring_claim(&thread->ring);
     if (!record && thread->ring.slots && cs_writer_blocks()) record = wait_for_room(thread);
     if (record) return record;
-    thread->ring.limit = cs_load(&thread->ring.head); /* the next call looks again, and tells of the loss first */
+    cs_ring_look_again(&thread->ring); /* and the next call tells of the loss first */
     return (struct cs_record *)thread->spare;
 }
 

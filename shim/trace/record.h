@@ -21,14 +21,13 @@ CS_COLD void cs_record_lost(struct cs_thread *thread, cs_u64 begin, cs_u64 end);
  * thread's spare slot, and publishing that counts the call as lost. */
 CS_HOT struct cs_record *cs_record_claim(struct cs_thread *thread)
 {
-    struct cs_record *record = cs_ring_claim_fast(&thread->ring);
-    return CS_LIKELY(record) ? record : cs_record_claim_slowly(thread);
+    return CS_LIKELY(cs_ring_has_room(&thread->ring)) ? cs_ring_next(&thread->ring) : cs_record_claim_slowly(thread);
 }
 
 /* The record is filled. */
 CS_HOT void cs_record_publish(struct cs_thread *thread, struct cs_record *record)
 {
-    if (CS_LIKELY((unsigned char *)record != thread->spare)) cs_ring_publish(&thread->ring);
+    if (CS_LIKELY((void *)record == (void *)thread->ring.next)) cs_ring_publish(&thread->ring);
     else cs_record_lost(thread, record->begin, record->end);
 }
 

@@ -248,7 +248,7 @@ void cs_stream_lives_go_on(void)
 void cs_stream_life_works(const struct cs_stream *stream, const struct cs_record *r)
 {
     static const unsigned char work_of[CS_KIND_COUNT] = {
-#define KIND(name, text, implies, hook, jitter, counts) CS_WORK_##counts,
+#define KIND(name, text, implies, hook, jitter, counts, ...) CS_WORK_##counts,
 #include "shim/calls/kinds.def"
 #undef KIND
     };

@@ -16,7 +16,8 @@ static const struct row {
     cs_u16 asks;    /* modes: of its effect */
     signed char hook;
     unsigned char on;
-    bool enqueues;
+    bool enqueues, per_thread;
+    bool simple; /* it may use a default stream, and does nothing else that a policy has a say in */
     cs_u16 own, other; /* places of the pointers in cs_real: its own, and that of its other form, if there is one */
 } rows[CS_CALL_COUNT] = {
 #define PLACE(symbol)     (offsetof(struct cs_real, symbol) / sizeof(void *))
@@ -26,7 +27,7 @@ static const struct row {
 #define ON_ON_FIELD(at)   ON_FIELD
 #define ROW(symbol, sibling, of_sibling, kind, how, on, effect)                                                                                      \
     [CS_CALL_##symbol] = {CS_ASKS effect, CS_HOOKED(kind, how, CS_BARE effect), ON_##on, CS_ENQUEUES(CS_IMPLIED_BY_##kind, how),                     \
-                          PLACE(symbol), PLACE(sibling)},
+                          of_sibling, CS_DOES_NOTHING effect && (ON_##on == ON_DEFAULT || ON_##on == ON_HANDLE), PLACE(symbol), PLACE(sibling)},
 #define CALL(name, sibling, kind, how, on, effect, ...) CS_SIBLINGS_##sibling(ROW, name, kind, how, on, (effect))
 #include "shim/calls/calls.def"
 #undef CALL
@@ -41,9 +42,10 @@ static unsigned asks(const struct row *row, const void *where)
 }
 
 /* Whether hooks or policies are asked of the call: not where it meets hooks alone, and none of them is of its kind. */
-static bool is_steered(const struct row *row, unsigned mode, const void *where)
+static bool is_steered(struct cs_long *way, const struct row *row, unsigned mode, const void *where)
 {
     const unsigned by = mode & CS_MODE_STEER & asks(row, where);
+    way->hooks_alone = (mode & CS_MODE_STEER) == CS_MODE_HOOKS; /* else a hook may put the call on a stream on which a policy has a say */
     return by && (by != CS_MODE_HOOKS || cs_hooks_listen(row->hook));
 }
 
@@ -75,6 +77,7 @@ static void *steer(struct cs_long *way, const struct row *row, const void *where
     if (row->on == ON_HANDLE) way->stream = (CUstream)where;
     if (way->hook.refused) cs_steer_refused(&way->steer, how.of_sibling);
     else if (row->on == NO_STREAM) cs_steer_nothing(&way->steer);
+    else if (row->on == ON_HANDLE && way->hooks_alone) cs_steer_leaves(&way->steer, way->stream, how.of_sibling);
     else if (row->on == ON_DEFAULT) cs_steer_default(&way->steer, w->thread, &how);
     else if (row->on == ON_FIELD) cs_steer_field(&way->steer, w->thread, where, &how);
     else way->stream = cs_steer_stream(&way->steer, w->thread, way->stream, &how);
@@ -82,7 +85,34 @@ static void *steer(struct cs_long *way, const struct row *row, const void *where
     return way->steer.flip ? other : entry_point(row->own);
 }
 
+/* The entry point of a call on handle 0 where all that is on is a policy that has decided before what handle 0 means for the thread. NULL: it takes more. */
+static void *decided(const struct row *row, const void *where, const struct cs_thread *thread)
+{
+    const unsigned others = CS_MODE_RECORD | CS_MODE_CALLS | CS_MODE_HOOKS;
+    if (!row->simple || where || !thread || thread->inside || (cs_load(&cs_mode) & (others | CS_MODE_DEFAULTS)) != CS_MODE_DEFAULTS) return NULL;
+    const enum cs_default_mode mode = cs_steer_decided(cs_load_acq(&cs_policy_now), thread);
+    if (!mode) return NULL;
+    if (mode == CS_DEFAULT_KEEP || (mode == CS_DEFAULT_PER_THREAD) == row->per_thread) return entry_point(row->own);
+    void *const other = entry_point(row->other);
+    return row->other == row->own || other == (void *)cs_real_missing ? NULL : other;
+}
+
+static void *begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, const void *where, const void *caller, const struct cs_told *told);
+
 void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, const void *where, const void *caller, const struct cs_told *told)
+{
+    struct cs_thread *const thread = cs_self;
+    void *const real = decided(&rows[call], where, thread);
+    if (!real) return begin(way, w, call, where, caller, told);
+    thread->inside = 1;
+    w->thread = thread;
+    way->stream = NULL;
+    way->only_steered = true;
+    return real;
+}
+
+static __attribute__((noinline)) void *begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, const void *where, const void *caller,
+                                             const struct cs_told *told)
 {
     const struct row *row = &rows[call];
     struct cs_thread *thread = cs_self && !cs_self->inside ? cs_self : cs_enter_slowly();
@@ -90,9 +120,9 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, cons
     *w = (struct cs_wrapped){.thread = thread, .way = way, .caller = caller, .call = call, .per_thread = cs_call_info[call].per_thread};
     w->records = mode & CS_MODE_RECORD;
     way->wrapped = w;
-    way->steered = is_steered(row, mode, where);
+    way->steered = is_steered(way, row, mode, where);
     way->stamps = w->records || (thread && row->asks & CS_MODE_WATCH);
-    way->answered = false;
+    way->published = way->answered = false;
     way->instead = NULL;
     way->stream = (CUstream)where;
     way->told = told;
@@ -152,7 +182,7 @@ void cs_long_done(struct cs_long *way, CUresult result, const void *where)
         const CUresult known = refused(way) ? CUDA_ERROR_INVALID_VALUE : w->result; /* by what the driver has said */
         w->stream = cs_stream_glance(handle) ?: cs_wrapped_stream(w->thread, handle, w->per_thread, known, w->begin);
     }
-    if (!way->steered || !w->records) return;
+    if (!way->steered || !w->records || way->hooks_alone) return;
     if (cs_audit_on() && cs_call_implies((enum cs_call)w->call, CS_PLACED)) cs_audit_site(w->thread, w->caller, way->steer.stream == CU_STREAM_LEGACY);
     if (cs_steer_mutes(&way->steer, w->stream)) w->call |= CS_CALL_MUTED;
 }
@@ -160,6 +190,21 @@ void cs_long_done(struct cs_long *way, CUresult result, const void *where)
 struct cs_record *cs_wrapped_record_shared(struct cs_thread *thread, cs_u16 call, CUresult result, cs_ref stream, cs_u64 begin, cs_u64 end)
 {
     return cs_wrapped_record(thread, call, result, stream, begin, end);
+}
+
+struct cs_record *cs_wrapped_record_on(struct cs_thread *thread, cs_u16 call, CUresult result, CUstream handle, cs_u64 begin, cs_u64 end)
+{
+    const cs_ref stream = cs_stream_glance(handle) ?: cs_wrapped_stream(thread, handle, cs_call_info[call].per_thread, result, begin);
+    return cs_wrapped_record(thread, call, result, stream, begin, end);
+}
+
+void cs_wrapped_publish(struct cs_thread *thread, struct cs_record *record) { cs_record_publish(thread, record); }
+
+CUresult cs_wrapped_over(struct cs_thread *thread, struct cs_record *record, CUresult result)
+{
+    cs_record_publish(thread, record);
+    thread->inside = 0;
+    return result;
 }
 
 struct cs_record *cs_long_record(struct cs_long *way)
@@ -171,8 +216,21 @@ struct cs_record *cs_long_record(struct cs_long *way)
     return record;
 }
 
+struct cs_record *cs_long_done_record(struct cs_long *way, CUresult result, const void *where)
+{
+    cs_long_done(way, result, where);
+    return cs_long_record(way);
+}
+
+void cs_long_publish(struct cs_long *way)
+{
+    if (way->record && !way->published) cs_record_publish(way->wrapped->thread, way->record);
+    way->published = true;
+}
+
 CUresult cs_long_end(struct cs_long *way, const void *where)
 {
+    cs_long_publish(way);
     const struct cs_wrapped *w = way->wrapped;
     const cs_u16 call = w->call & (cs_u16)~CS_CALL_MUTED;
     CUstream handle;

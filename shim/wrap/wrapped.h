@@ -42,7 +42,9 @@ struct cs_told {
 struct cs_long {
     struct cs_wrapped *wrapped;
     bool steered, stamps;
+    bool hooks_alone;  /* where `steered`: there has never been a policy */
     bool only_steered; /* nothing is to be done once the driver has answered: not recorded, no hook, nobody waits */
+    bool published;
     bool answered;   /* the driver is not to be called: `answer` is what the call gets */
     CUresult answer;
     CUresult (*instead)(void *state); /* in place of the driver's call; NULL: none */
@@ -66,9 +68,12 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *wrapped, cs_u16 call
 bool cs_long_answers(struct cs_long *way, const void *where);
 /* Right after it: waits, takes the time, finds the stream, and whether the call is muted. */
 void cs_long_done(struct cs_long *way, CUresult result, const void *where);
-/* The record, but for its values; NULL: none is made. */
+/* The record, but for its values; NULL: none is made. Then: both in one, of a call without an effect. */
 struct cs_record *cs_long_record(struct cs_long *way);
-/* Tells hooks, and leaves. What the program is answered. */
+struct cs_record *cs_long_done_record(struct cs_long *way, CUresult result, const void *where);
+/* The record has its values. */
+void cs_long_publish(struct cs_long *way);
+/* Publishes, unless that has been done, tells hooks, and leaves. What the program is answered. */
 CUresult cs_long_end(struct cs_long *way, const void *where);
 
 /* The end of a call that is only steered. */
@@ -95,5 +100,8 @@ CS_HOT struct cs_record *cs_wrapped_record(struct cs_thread *thread, cs_u16 call
     return record;
 }
 struct cs_record *cs_wrapped_record_shared(struct cs_thread *thread, cs_u16 call, CUresult result, cs_ref stream, cs_u64 begin, cs_u64 end);
+struct cs_record *cs_wrapped_record_on(struct cs_thread *thread, cs_u16 call, CUresult result, CUstream handle, cs_u64 begin, cs_u64 end);
+void cs_wrapped_publish(struct cs_thread *thread, struct cs_record *record);
+CUresult cs_wrapped_over(struct cs_thread *thread, struct cs_record *record, CUresult result); /* published, and left */
 
 #endif

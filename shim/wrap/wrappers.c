@@ -22,6 +22,12 @@
 #define OFTEN_ON(handle)           cs_stream_glance(handle)
 #define OFTEN_ON_FIELD(handle)     0
 
+/* The record of a call that does nothing to our objects, where size counts: what is left to find out is found there. */
+#define RECORD_NO_STREAM           cs_wrapped_record_shared(wrapped_.thread, wrapped_.call, wrapped_.result, wrapped_.stream, wrapped_.begin, wrapped_.end)
+#define RECORD_ON_DEFAULT          RECORD_ON(NULL)
+#define RECORD_ON(handle)          cs_wrapped_record_on(wrapped_.thread, wrapped_.call, wrapped_.result, handle, wrapped_.begin, wrapped_.end)
+#define RECORD_ON_FIELD(handle)    (CS_MADE(&wrapped_) ? RECORD_ON(handle) : RECORD_NO_STREAM)
+
 /* Where the long way finds the handle, and what it puts there. */
 #define WHERE_NO_STREAM            NULL
 #define WHERE_ON_DEFAULT           NULL
@@ -32,11 +38,15 @@
 #define LANDS_ON(handle)           handle = long_.stream;
 #define LANDS_ON_FIELD(handle)
 
-/* Whether the call may use a default stream: what stands behind a pointer is looked at later. */
-#define DEFAULTS_NO_STREAM         0
-#define DEFAULTS_ON_DEFAULT        CS_MODE_DEFAULTS
-#define DEFAULTS_ON(handle)        ((handle) <= CU_STREAM_PER_THREAD ? CS_MODE_DEFAULTS : 0)
-#define DEFAULTS_ON_FIELD(handle)  CS_MODE_DEFAULTS
+/* Whether the call may use a default stream: which one stands in its handle, or behind a pointer, is looked at later. And whether it does not, after all. */
+#define MAY_NO_STREAM              0
+#define MAY_ON_DEFAULT             CS_MODE_DEFAULTS
+#define MAY_ON(handle)             CS_MODE_DEFAULTS
+#define MAY_ON_FIELD(handle)       CS_MODE_DEFAULTS
+#define HAS_ITS_OWN_NO_STREAM      false
+#define HAS_ITS_OWN_ON_DEFAULT     false
+#define HAS_ITS_OWN_ON(handle)     ((handle) > CU_STREAM_PER_THREAD)
+#define HAS_ITS_OWN_ON_FIELD(at)   false
 
 /* What the rows' value expressions may say. */
 #define GIVEN(expression)          (CS_MADE(&wrapped_) ? (expression) : 0)
@@ -47,14 +57,88 @@
 
 #define VALUE(label, format, expression) record_->value[i_++] = (cs_u64)(uintptr_t)(expression);
 
-/* The wrapper passes on who has called it, as a last argument: only there is the return address sure to be the program's, however this is compiled. */
-#define WITH_CALLER(...)           (__VA_ARGS__ __VA_OPT__(,) const void *caller_ __attribute__((unused)))
-#define AND_CALLER(...)            (__VA_ARGS__ __VA_OPT__(,) __builtin_return_address(0))
-
 /* Code that calls the driver for the program stands in sections of its own, so that tests can tell it from calls that the shim makes for itself. */
 #define WRAPPER_CODE               __attribute__((section("cs_wrappers"), noinline))
 #define LONG_CODE                  __attribute__((section("cs_wrappers_long"), noinline))
 
+#define WRAPPER(symbol, of_sibling, implies, enqueues, on, effect, parameters, arguments, ...)                                                       \
+    SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ##__VA_ARGS__)                                                         \
+    LONG_WAY(symbol, on, effect, parameters, arguments, ##__VA_ARGS__)                                                                               \
+    GATE(symbol, implies, enqueues, on, effect, parameters, arguments)                                                                               \
+    CS_EXPORTED(symbol)
+
+/*
+ * The gate: the wrapper itself, which decides where the call goes on. It jumps, with all arguments where they are: both ways have the program's return address.
+ *
+ * C cannot promise a jump, and compilers take a call's arguments off the stack and put them back before they jump: a dozen instructions for a launch. So these
+ * few are written out. Elsewhere the gate is C and passes the caller on as a last argument.
+ */
+#if defined(__x86_64__)
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define WITH_CALLER(...)           (__VA_ARGS__)
+#define CALLER                     __builtin_return_address(0)
+/* Marks are the only other thing that is on, and this call gets none: the flags say equal. They keep all arguments, and the mode in eax. */
+#define UNMARKED(name, then)                                                                                                                         \
+    WRAPPER_CODE __attribute__((naked)) static void name(void)                                                                                       \
+    {                                                                                                                                                \
+        __asm__("cmp %[marks_], %%eax\n\t"                                                                                                           \
+                "jne 1f\n\t"                                                                                                                         \
+                "mov cs_self@gottpoff(%%rip), %%r11\n\t"                                                                                             \
+                "mov %%fs:(%%r11), %%r11\n\t"                                                                                                        \
+                "test %%r11, %%r11\n\t"                                                                                                              \
+                "jz 2f\n\t"                                                                                                                          \
+                "cmpl $0, %c[inside_](%%r11)\n\t" then                                                                                               \
+                "1: ret\n"                                                                                                                           \
+                "2: or $1, %%r11d\n\t"                                                                                                               \
+                "ret"                                                                                                                                \
+                :                                                                                                                                    \
+                : [marks_] "i"(CS_MODE_SHORT | CS_MODE_MARKS), [inside_] "i"(offsetof(struct cs_thread, inside)),                                    \
+                  [left_] "i"(offsetof(struct cs_thread, unmarked)));                                                                                \
+    }
+UNMARKED(unmarked_other, )
+UNMARKED(unmarked_work, /* one of N is marked: cs_mark_skips */
+         "jne 1f\n\t"
+         "cmpl $0, %c[left_](%%r11)\n\t"
+         "je 2f\n\t"
+         "decl %c[left_](%%r11)\n\t"
+         "cmp %%eax, %%eax\n")
+
+#define GATE(symbol, implies, enqueues, on, effect, parameters, arguments)                                                                           \
+    WRAPPER_CODE __attribute__((naked)) CUresult cs_wrap_##symbol parameters                                                                         \
+    {                                                                                                                                                \
+        __asm__("mov cs_mode(%%rip), %%eax\n\t"                                                                                                      \
+                ".if %c[rare_] == 0\n\t"                                                                                                             \
+                "cmp %[short_], %%eax\n\t"                                                                                                           \
+                "jne 1f\n\t"                                                                                                                         \
+                "mov cs_self@gottpoff(%%rip), %%r11\n\t"                                                                                             \
+                "mov %%fs:(%%r11), %%r11\n\t"                                                                                                        \
+                "test %%r11, %%r11\n\t"                                                                                                              \
+                "jz 2f\n\t"                                                                                                                          \
+                "cmpl $0, %c[inside_](%%r11)\n\t"                                                                                                    \
+                "je %P[near_]\n"                                                                                                                     \
+                "2: jmp %P[far_]\n"                                                                                                                  \
+                "1:\n\t"                                                                                                                             \
+                ".endif\n\t"                                                                                                                         \
+                "test %[long_], %%al\n\t"                                                                                                            \
+                "jz 3f\n\t"                                                                                                                          \
+                ".if %c[rare_] == 0\n\t"                                                                                                             \
+                "call %P[unmarked_]\n\t"                                                                                                             \
+                "je %P[near_]\n\t"                                                                                                                   \
+                "jmp 2b\n"                                                                                                                           \
+                ".else\n\t"                                                                                                                          \
+                "jmp %P[far_]\n"                                                                                                                     \
+                ".endif\n"                                                                                                                           \
+                "3: jmp *cs_real+%c[real_](%%rip)"                                                                                                   \
+                :                                                                                                                                    \
+                : [rare_] "i"((implies) & CS_RARE), [short_] "i"(CS_MODE_SHORT), [inside_] "i"(offsetof(struct cs_thread, inside)),                  \
+                  [long_] "i"(CS_MODE_ALL | CS_ASKS effect | MAY_##on), [real_] "i"(offsetof(struct cs_real, symbol)), [far_] "i"(cs_long_##symbol), \
+                  [near_] "i"((implies) & CS_RARE ? cs_long_##symbol : cs_short_##symbol),                                                           \
+                  [unmarked_] "i"((enqueues) ? unmarked_work : unmarked_other));                                                                     \
+    }
+#else
+#define WITH_CALLER(...)           (__VA_ARGS__ __VA_OPT__(,) const void *caller_ __attribute__((unused)))
+#define AND_CALLER(...)            (__VA_ARGS__ __VA_OPT__(,) __builtin_return_address(0))
+#define CALLER                     caller_
 /* Marks are the only other thing that is on, and this call gets none. Never of a mode in which calls go straight on. */
 CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
 {
@@ -62,39 +146,48 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
     return !enqueues || cs_mark_skips(cs_self);
 }
 
-#define WRAPPER(symbol, of_sibling, implies, enqueues, on, effect, parameters, arguments, ...)                                                       \
-    SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ##__VA_ARGS__)                                                         \
-    LONG_WAY(symbol, on, effect, parameters, arguments, ##__VA_ARGS__)                                                                               \
+#define GATE(symbol, implies, enqueues, on, effect, parameters, arguments)                                                                           \
     WRAPPER_CODE CUresult cs_wrap_##symbol parameters                                                                                                \
     {                                                                                                                                                \
         const unsigned mode_ = cs_load(&cs_mode);                                                                                                    \
         if (!(implies & CS_RARE) && CS_LIKELY(mode_ == CS_MODE_SHORT) && CS_LIKELY(cs_self && !cs_self->inside))                                     \
             return cs_short_##symbol AND_CALLER arguments;                                                                                           \
-        if (!(mode_ & (CS_MODE_ALL | CS_ASKS effect | DEFAULTS_##on))) return cs_real.symbol arguments;                                              \
+        if (!(mode_ & (CS_MODE_ALL | CS_ASKS effect | MAY_##on))) return cs_real.symbol arguments;                                                   \
         if (!(implies & CS_RARE) && goes_unmarked(mode_, enqueues)) return cs_short_##symbol AND_CALLER arguments;                                   \
         return cs_long_##symbol AND_CALLER arguments;                                                                                                \
-    }                                                                                                                                                \
-    CS_EXPORTED(symbol)
+    }
+#endif
 
 /* Both are functions of their own, so that a call that goes straight on saves no registers. Most short ones do not use the caller: the compiler leaves it out. */
 #define SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ...)                                                               \
     WRAPPER_CODE static CUresult cs_short_##symbol WITH_CALLER parameters                                                                            \
     {                                                                                                                                                \
         struct cs_wrapped wrapped_ = {                                                                                                               \
-            .thread = cs_self, .caller = caller_, .call = CS_CALL_##symbol, .per_thread = of_sibling, .records = true};                              \
+            .thread = cs_self, .caller = CALLER, .call = CS_CALL_##symbol, .per_thread = of_sibling, .records = true};                               \
         CS_STATE effect effect_;                                                                                                                     \
+        struct cs_record *record_;                                                                                                                   \
+        int i_ __attribute__((unused)) = 0;                                                                                                          \
         wrapped_.thread->inside = 1;                                                                                                                 \
         CS_BEFORE effect;                                                                                                                            \
         wrapped_.begin = cs_ticks_of_counter();                                                                                                      \
         wrapped_.result = cs_real.symbol arguments;                                                                                                  \
         wrapped_.end = cs_ticks_of_counter();                                                                                                        \
-        wrapped_.stream = (implies & CS_OFTEN ? OFTEN_##on : 0) ?: STREAM_##on;                                                                      \
+        if (implies & CS_OFTEN) {                                                                                                                    \
+            wrapped_.stream = OFTEN_##on ?: STREAM_##on;                                                                                             \
+            CS_AFTER effect;                                                                                                                         \
+            record_ = cs_wrapped_record(wrapped_.thread, CS_CALL_##symbol, wrapped_.result, wrapped_.stream, wrapped_.begin, wrapped_.end);          \
+            CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                           \
+            cs_record_publish(wrapped_.thread, record_);                                                                                             \
+            CS_PUBLISHED effect;                                                                                                                     \
+            wrapped_.thread->inside = 0;                                                                                                             \
+            return wrapped_.result;                                                                                                                  \
+        }                                                                                                                                            \
+        wrapped_.stream = CS_DOES_NOTHING effect ? 0 : STREAM_##on;                                                                                  \
         CS_AFTER effect;                                                                                                                             \
-        struct cs_record *record_ = (implies & CS_OFTEN ? cs_wrapped_record : cs_wrapped_record_shared)(                                             \
-            wrapped_.thread, CS_CALL_##symbol, wrapped_.result, wrapped_.stream, wrapped_.begin, wrapped_.end);                                      \
-        int i_ __attribute__((unused)) = 0;                                                                                                          \
+        record_ = CS_DOES_NOTHING effect ? RECORD_##on : RECORD_NO_STREAM;                                                                           \
         CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                               \
-        cs_record_publish(wrapped_.thread, record_);                                                                                                 \
+        if (CS_DOES_NOTHING effect) return cs_wrapped_over(wrapped_.thread, record_, wrapped_.result);                                               \
+        cs_wrapped_publish(wrapped_.thread, record_);                                                                                                \
         CS_PUBLISHED effect;                                                                                                                         \
         wrapped_.thread->inside = 0;                                                                                                                 \
         return wrapped_.result;                                                                                                                      \
@@ -105,24 +198,27 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
 #define LONG_WAY(symbol, on, effect, parameters, arguments, ...)                                                                                     \
     LONG_CODE static CUresult cs_long_##symbol WITH_CALLER parameters                                                                                \
     {                                                                                                                                                \
+        if (HAS_ITS_OWN_##on && !(cs_load(&cs_mode) & (CS_MODE_ALL | CS_ASKS effect))) return cs_real.symbol arguments;                              \
         struct cs_told told_;                                                                                                                        \
         struct cs_wrapped wrapped_;                                                                                                                  \
         struct cs_long long_;                                                                                                                        \
         CS_STATE effect effect_;                                                                                                                     \
         __typeof__(&cs_wrap_##symbol) real_ =                                                                                                        \
-            cs_long_begin(&long_, &wrapped_, CS_CALL_##symbol, WHERE_##on, caller_, CS_TELL effect ? &told_ : NULL);                                 \
+            cs_long_begin(&long_, &wrapped_, CS_CALL_##symbol, WHERE_##on, CALLER, CS_TELL effect ? &told_ : NULL);                                  \
         if (sizeof effect_ && !wrapped_.thread) return cs_real.symbol arguments;                                                                     \
         LANDS_##on                                                                                                                                   \
-        if (CS_DOES_NOTHING effect && CS_LIKELY(long_.only_steered)) return cs_left(&wrapped_, real_ arguments);                                     \
         if (sizeof effect_ || wrapped_.thread) CS_BEFORE effect;                                                                                     \
-        cs_long_done(&long_, cs_long_answers(&long_, WHERE_##on) ? long_.answer : real_ arguments, WHERE_##on);                                      \
+        const bool over_ = CS_DOES_NOTHING effect && MAY_##on != 0 && CS_LIKELY(long_.only_steered);                                                 \
+        const CUresult result_ = !over_ && cs_long_answers(&long_, WHERE_##on) ? long_.answer : real_ arguments;                                     \
+        if (over_) return cs_left(&wrapped_, result_);                                                                                               \
+        if (!CS_DOES_NOTHING effect) cs_long_done(&long_, result_, WHERE_##on);                                                                      \
         if (sizeof effect_ || wrapped_.thread) CS_AFTER effect;                                                                                      \
-        struct cs_record *record_ = cs_long_record(&long_);                                                                                          \
+        struct cs_record *record_ = CS_DOES_NOTHING effect ? cs_long_done_record(&long_, result_, WHERE_##on) : cs_long_record(&long_);              \
         if (record_) {                                                                                                                               \
             int i_ __attribute__((unused)) = 0;                                                                                                      \
             CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                           \
-            cs_record_publish(wrapped_.thread, record_);                                                                                             \
         }                                                                                                                                            \
+        if (!CS_DOES_NOTHING effect) cs_long_publish(&long_);                                                                                        \
         if (sizeof effect_ || wrapped_.thread) CS_PUBLISHED effect;                                                                                  \
         return cs_long_end(&long_, WHERE_##on);                                                                                                      \
     }

@@ -1,4 +1,5 @@
 """Plug-ins and hooks seen from the program: what it must not notice, and what other threads and closed libraries do (docs/plugins.md)."""
+import re
 import subprocess
 
 import pytest
@@ -144,3 +145,82 @@ def test_a_library_with_a_hook_stays(run_app, compiled, tmp_path, path):
     library = compiled("registers.so", REGISTERS)
     run = run_app([compiled("program", CLOSES), library if path == "whole" else "./registers.so"], cwd=tmp_path).check()
     assert run.stdout == "closed 0, calls 4, unregistered 0\n" and not said(run)
+
+
+# ---- A hook that does not return, and one that sends work elsewhere ----
+
+LEAPS = """
+#include <setjmp.h>
+static jmp_buf back;
+static int leaps_after = -1, launched;
+static CUfunction kernel;
+static CUstream s;
+static void hook(custream_hook_info_t *info, void *unused)
+{
+    (void)unused;
+    if (info->after == leaps_after) leaps_after = -1, longjmp(back, 1);
+}
+static void launches(int n) { while (n--) launched += cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, s, NULL, NULL) == 0; }
+static void *other(void *context)
+{
+    cuCtxSetCurrent(context);
+    launches(4);
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    CUcontext context;
+    CUmodule module;
+    custream_hook_t made;
+    pthread_t thread;
+    cuInit(0), cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context), cuStreamCreate(&s, 1);
+    cuModuleLoadData(&module, ""), cuModuleGetFunction(&kernel, module, "empty");
+    launches(2);
+    if (custream_register_hook(CUSTREAM_HOOK_ENQUEUE, hook, NULL, &made)) return 1;
+    launches(2);
+    leaps_after = argc > 1 ? atoi(argv[1]) : -1;
+    if (!setjmp(back)) launches(1);
+    launches(3);
+    pthread_create(&thread, NULL, other, context), pthread_join(thread, NULL);
+    const int status = custream_unregister_hook(made);
+    launches(5);
+    printf("launched %d, unregistered %d\\n", launched, status);
+}
+"""
+
+
+@pytest.mark.parametrize("gpu", ["auto", "off"])
+@pytest.mark.parametrize("leaps, launched, recorded", [("-1", 17, 17), ("0", 16, 2 + 2 + 4), ("1", 16, 2 + 2 + 1 + 4)], ids=["returns", "before", "after"])
+def test_a_hook_that_leaves_by_longjmp(run_app, compiled, leaps, launched, recorded, gpu):
+    """Its thread's calls go on and are not recorded. Another thread's are, while there is the hook. The call that it left after was made and recorded."""
+    run = run_app([compiled("program", LEAPS), leaps], env={"CUSTREAM_GPU": gpu}).check()
+    assert run.stdout == f"launched {launched}, unregistered 0\n" and not said(run)
+    assert run.load().count()["cuLaunchKernel"] == recorded
+
+
+MOVES = """
+static void hook(custream_hook_info_t *info, void *to) { info->stream = to; }
+int main(int argc, char **argv)
+{
+    CUcontext context;
+    CUmodule module;
+    CUfunction kernel;
+    CUstream s;
+    custream_hook_t made;
+    cuInit(0), cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context), cuStreamCreate(&s, 1);
+    cuModuleLoadData(&module, ""), cuModuleGetFunction(&kernel, module, "empty");
+    if (custream_register_hook(CUSTREAM_HOOK_ENQUEUE, hook, NULL, &made)) return 1;
+    for (int i = 0; i < 2; i++) cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, s, NULL, NULL);
+    custream_unregister_hook(made);
+    cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, s, NULL, NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("trace", ["t.json", "off"])
+@pytest.mark.parametrize("policy, stream", [("per-thread", "per-thread"), ("keep", "legacy")])
+def test_a_hook_moves_work_to_the_default_stream_and_a_policy_on(run_app, compiled, tmp_path, policy, stream, trace):
+    """Whether the stream that the program named is one on which the policy has a say does not matter."""
+    journal = tmp_path / "journal"
+    run_app([compiled("program", MOVES)], env={"CUSTREAM_DEFAULT_STREAM": policy, "CUSTREAM_FAKE_JOURNAL": journal, "CUSTREAM_TRACE": trace}).check()
+    assert re.findall(r"^\d+ cuLaunchKernel\S* (legacy|per-thread|s\d+)", journal.read_text(), re.MULTILINE) == [stream] * 2 + ["s1"]

@@ -207,3 +207,10 @@ def test_options_are_not_even_read_without_cuda(build, tmp_path, shim):
     done = subprocess.run(["bash", "-c", "echo a"], cwd=tmp_path, capture_output=True, text=True, check=False,
                           env={**os.environ, "LD_PRELOAD": str(build / shim), "CUSTREAM_FULL": "wrong", "CUSTREAM_NONSENSE": "1"})
     assert (done.returncode, done.stdout, done.stderr) == (0, "a\n", "") and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_wrappers_are_small(build, name):
+    """Programs load all of them, and use few: 150 KiB in all."""
+    sizes = dict(re.findall(r"^(cs_wrappers\w*)\s+(\d+)", out("size", "-A", build / name), re.M))
+    assert set(sizes) == {"cs_wrappers", "cs_wrappers_long"} and sum(map(int, sizes.values())) <= 150 << 10

@@ -136,7 +136,7 @@ static CUresult set_of(CUstream stream, CUstreamAttrID id, const CUstreamAttrVal
 static void asks_range(void) { CHECK(cs_priority_of_device(&(int){0}, &(int){0})); }
 static void asks_current(void) { CHECK(cs_context_current(thread)); }
 static void asks_state(void) { CHECK(cs_context_primary_active(0)); }
-static void asks_name(void) { CHECK(cs_kernel_ask((CUfunction)(uintptr_t)0x40)); }
+static void asks_name(void) { CHECK(cs_kernel_find((CUfunction)(uintptr_t)0x40, true)); }
 static void adopts(void) { CHECK(find_stream(thread, stub_stream(1))); }
 static void makes(void) { CHECK(make_stream(thread, stub_stream(2))); }
 static void makes_steered(void)
