@@ -13,24 +13,39 @@ static struct cs_pf_text shown(const struct cs_pf_text *text)
 /* --- an event's frame --- */
 
 /* Since the one before, of the same sequence; one that is earlier has its own clock. */
-static char *put_time(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
+static inline char *put_time(struct cs_pf *pf, char *at, cs_u64 *last_ns, cs_u64 ns)
 {
-    if (ns < pf->last_ns[sequence] || pf->plain) return cs_pf_uint(cs_pf_uint(at, CS_PF_CLOCK_ID, CS_PF_CLOCK_BOOT), CS_PF_TIMESTAMP, ns);
-    at = cs_pf_uint(at, CS_PF_TIMESTAMP, ns - pf->last_ns[sequence]);
-    pf->last_ns[sequence] = ns;
+    if (CS_UNLIKELY(ns < *last_ns || pf->plain)) return cs_pf_uint(cs_pf_uint(at, CS_PF_CLOCK_ID, CS_PF_CLOCK_BOOT), CS_PF_TIMESTAMP, ns);
+    at = cs_pf_uint(at, CS_PF_TIMESTAMP, ns - *last_ns);
+    *last_ns = ns;
     return at;
 }
 
-static char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
+static inline char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
 {
     pf->packet = cs_pf_nest(at, CS_PF_PACKET);
     pf->sequence = sequence;
     pf->args = NULL;
     pf->ends = pf->bare = false;
-    pf->flow_field = 0;
+    pf->flow_end = CS_PF_NO_END;
     pf->side_used = 0;
-    at = cs_pf_uint(put_time(pf, pf->packet, sequence, ns), CS_PF_SEQUENCE, sequence);
+    at = cs_pf_uint(put_time(pf, pf->packet, &pf->begins[sequence].last_ns, ns), CS_PF_SEQUENCE, sequence);
     return pf->event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
+}
+
+/* Not where it is understood. When many events in a row are on another one than that, it is the one from then on. */
+static inline char *put_track(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 track)
+{
+    enum { MANY = 32 };
+    struct cs_pf_begins *begins = &pf->begins[sequence];
+    if (track == begins->track) return begins->others = 0, at;
+    begins->others = track == begins->usual ? begins->others + 1 : 0;
+    begins->usual = track;
+    if (CS_UNLIKELY(begins->others >= MANY && !pf->plain)) {
+        cs_pf_track_usual(pf, sequence, begins->track = track);
+        begins->others = 0;
+    }
+    return cs_pf_uint(at, CS_PF_TRACK_UUID, track);
 }
 
 /* The category of an event may be empty: none. */
@@ -46,14 +61,21 @@ static char *put_names(struct cs_pf *pf, char *at, unsigned sequence, const stru
     return cs_pf_put_text(at, CS_PF_NAME, text.text, text.length);
 }
 
-static unsigned sequence_of(const struct cs_pf *pf, cs_u32 pid) { return pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST; }
+/* Of two, the one whose last event is not later. */
+static inline unsigned sequence_of(const struct cs_pf *pf, cs_u32 pid, cs_u64 ns)
+{
+    const unsigned sequence = pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST;
+    return sequence + (ns < pf->begins[sequence].last_ns && ns >= pf->begins[sequence + 1].last_ns);
+}
 
 char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
-    const unsigned sequence = sequence_of(pf, pid);
-    pf->track = cs_pf_thread_track(pf, pid, tid);
+    const unsigned sequence = sequence_of(pf, pid, from_ns);
+    const struct cs_pf_lane *lane = cs_pf_lane(pf, pid, tid);
+    pf->track = lane->track;
+    pf->end_sequence = lane->sequence;
     at = cs_pf_uint(event_begin(pf, at, sequence, from_ns), CS_PF_TYPE, CS_PF_BEGIN);
-    at = put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track), sequence, &category, &name);
+    at = put_names(pf, put_track(pf, at, sequence, lane->track), sequence, &category, &name);
     pf->ends = true;
     pf->end_ns = to_ns;
     return at;
@@ -61,12 +83,32 @@ char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct
 
 static char *end_of_slice(struct cs_pf *pf, char *at)
 {
-    const unsigned sequence = pf->sequence == CS_PF_GPU ? CS_PF_GPU_ENDS : CS_PF_HOST_ENDS;
+    const cs_u32 sequence = pf->end_sequence ? pf->end_sequence : CS_PF_OTHER;
+    cs_u64 *last_ns = pf->end_sequence ? &pf->ends_ns[pf->end_sequence - CS_PF_ENDS] : &pf->begins[CS_PF_OTHER].last_ns;
     char *packet = cs_pf_nest(at, CS_PF_PACKET), *event;
-    at = cs_pf_uint(put_time(pf, packet, sequence, pf->end_ns), CS_PF_SEQUENCE, sequence);
+    at = cs_pf_uint(put_time(pf, packet, last_ns, pf->end_ns), CS_PF_SEQUENCE, sequence);
     event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
-    at = cs_pf_uint(cs_pf_uint(event, CS_PF_TYPE, CS_PF_END), CS_PF_TRACK_UUID, pf->track);
+    at = cs_pf_uint(event, CS_PF_TYPE, CS_PF_END);
+    if (!pf->end_sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track);
     return cs_pf_nested(packet, cs_pf_nested(event, at));
+}
+
+/* The older fields: newer ones take eight bytes a number. A terminating flow ends there, so that it is for arrows with one last end alone. */
+static char *put_flow(const struct cs_pf *pf, char *at)
+{
+    if (pf->flow_end == CS_PF_FIRST) return cs_pf_uint(at, CS_PF_FLOW, pf->flow);
+    if (pf->flow_end == CS_PF_ONLY_LAST) return cs_pf_uint(at, CS_PF_FLOW_ENDS, pf->flow);
+    char *legacy = cs_pf_nest(at, CS_PF_LEGACY);
+    return cs_pf_nested(legacy, cs_pf_uint(cs_pf_uint(legacy, CS_PF_BIND_ID, pf->flow), CS_PF_BIND_WAY, CS_PF_BIND_IN));
+}
+
+/* What the event is the first to tell goes in front of it. */
+static CS_COLD char *news_before(struct cs_pf *pf, char *start, char *at)
+{
+    memmove(start + pf->news_used, start, (size_t)(at - start));
+    at += pf->news_used;
+    cs_pf_news_out(pf, start);
+    return at;
 }
 
 char *cs_pf_close(struct cs_pf *pf, char *at)
@@ -74,32 +116,20 @@ char *cs_pf_close(struct cs_pf *pf, char *at)
     if (!pf->packet) return at; /* a counter: each of its values is an event */
     char *start = pf->packet - 2;
     if (pf->args) at = cs_pf_nested(pf->args, at);
-    memcpy(at, pf->side, pf->side_used);
-    at += pf->side_used;
-    if (pf->flow_field) at = cs_pf_uint(at, pf->flow_field, pf->flow);
+    if (pf->side_used) at = (char *)memcpy(at, pf->side, pf->side_used) + pf->side_used;
+    if (pf->flow_end) at = put_flow(pf, at);
     at = cs_pf_nested(pf->event, at);
     if (pf->bare) at = cs_pf_uint(at, CS_PF_SEQUENCE_FLAGS, CS_PF_SAYS_BARE);
     at = cs_pf_nested(pf->packet, at);
     if (pf->ends) at = end_of_slice(pf, at);
     pf->packet = NULL;
-    if (!pf->news_used) return at;
-    memmove(start + pf->news_used, start, (size_t)(at - start));
-    memcpy(start, pf->news, pf->news_used);
-    at += pf->news_used;
-    pf->news_used = 0;
-    return at;
-}
-
-void cs_pf_flow(struct cs_pf *pf, cs_u64 id, bool ends)
-{
-    pf->flow = id;
-    pf->flow_field = ends ? CS_PF_FLOW_ENDS : CS_PF_FLOW; /* the older fields: newer ones take eight bytes a number */
+    return CS_LIKELY(!pf->news_used) ? at : news_before(pf, start, at);
 }
 
 static char *legacy_begin(struct cs_pf *pf, char *at, char phase, struct cs_pf_text *category, struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, char **legacy)
 {
-    pf->track = cs_pf_thread_track(pf, pid, tid);
-    at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TRACK_UUID, pf->track);
+    const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
+    at = put_track(pf, event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_OTHER, track);
     at = put_names(pf, at, CS_PF_OTHER, category, name);
     *legacy = cs_pf_nest(at, CS_PF_LEGACY);
     return cs_pf_uint(*legacy, CS_PF_PHASE, (cs_u64)phase);
@@ -123,9 +153,9 @@ char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, struct cs_pf_te
         at = legacy_begin(pf, at, 'i', &category, &name, pid, tid, ns, &legacy);
         return cs_pf_nested(legacy, cs_pf_uint(at, CS_PF_INSTANT_SCOPE, SCOPE_PROCESS));
     }
-    pf->track = cs_pf_thread_track(pf, pid, tid);
+    const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
     at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TYPE, CS_PF_INSTANT);
-    return put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track), CS_PF_OTHER, &category, &name);
+    return put_names(pf, put_track(pf, at, CS_PF_OTHER, track), CS_PF_OTHER, &category, &name);
 }
 
 char *cs_pf_counter(struct cs_pf *pf, char *at, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
@@ -145,11 +175,10 @@ char *cs_pf_counter(struct cs_pf *pf, char *at, struct cs_pf_text name, cs_u32 p
 static char *counter_value(struct cs_pf *pf, char *at, bool is_integer, cs_i64 integer, double number)
 {
     static const struct cs_pf_text more = {"+", 1, 0, NULL, NULL};
-    const unsigned sequence = pf->counter.pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST;
     const cs_u64 track = cs_pf_counter_track(pf);
-    at = cs_pf_uint(event_begin(pf, at, sequence, pf->counter.ns), CS_PF_TYPE, CS_PF_COUNTER);
-    at = cs_pf_uint(at, CS_PF_TRACK_UUID, track);
-    const cs_u32 category = pf->counter.values++ ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, sequence, &more) : 0;
+    at = cs_pf_uint(event_begin(pf, at, CS_PF_COUNTS, pf->counter.ns), CS_PF_TYPE, CS_PF_COUNTER);
+    at = put_track(pf, at, CS_PF_COUNTS, track);
+    const cs_u32 category = pf->counter.values++ ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, CS_PF_COUNTS, &more) : 0;
     if (category) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, category);
     else if (pf->counter.values > 1) at = cs_pf_put_text(at, CS_PF_CATEGORY, more.text, more.length);
     at = is_integer ? cs_pf_uint(at, CS_PF_COUNTER_VALUE, (cs_u64)integer) : cs_pf_double(at, CS_PF_COUNTER_DOUBLE, number);

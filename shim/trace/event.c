@@ -83,7 +83,10 @@ struct cs_draft cs_slice_made(struct cs_draft e, struct cs_slice_head *head, cs_
 
 struct cs_draft cs_args_end_bound(struct cs_draft e, enum cs_end end, cs_u64 id)
 {
-    if (cs_packets) return (struct cs_draft){cs_packets_close_bound(e.at, end == CS_END_LAST, id)};
+    if (cs_packets) {
+        static const enum cs_pf_end ends[] = {[CS_END_FIRST] = CS_PF_FIRST, [CS_END_LAST] = CS_PF_LAST, [CS_END_ONLY_LAST] = CS_PF_ONLY_LAST};
+        return (struct cs_draft){cs_packets_close_bound(e.at, ends[end], id)};
+    }
     char *at = cs_put_literal(e.at - (e.at[-1] == ','), "},\"bind_id\":");
     at = cs_put_uint(at, id);
     return (struct cs_draft){end == CS_END_FIRST ? cs_put_literal(at, ",\"flow_out\":true}") : cs_put_literal(at, ",\"flow_in\":true}")};

@@ -50,7 +50,7 @@ struct cs_draft cs_slice(struct cs_draft, const char *category, struct cs_title,
 enum cs_instant_of { CS_INSTANT_THREAD, CS_INSTANT_PROCESS };
 struct cs_draft cs_instant(struct cs_draft, enum cs_instant_of, const char *category, struct cs_title, struct cs_lane, cs_u64 ns);
 struct cs_draft cs_counter(struct cs_draft, struct cs_title, struct cs_lane, cs_u64 ns); /* its arguments are its values from then on */
-enum cs_end { CS_END_FIRST, CS_END_LAST };
+enum cs_end { CS_END_FIRST, CS_END_LAST, CS_END_ONLY_LAST };
 struct cs_draft cs_span_end(struct cs_draft, enum cs_end, const char *category, struct cs_title, struct cs_lane, cs_u64 ns, cs_u64 id); /* may lie over others */
 
 /* The last comma becomes a brace. */
@@ -61,7 +61,7 @@ CS_HOT struct cs_draft cs_args_end(struct cs_draft e)
 }
 
 /* The same, of a slice that is an end of an arrow too: the arrow of that number leads from the slice that is its first end to each that is its last. The first
- * one begins earlier, and is in the file before them. Its category is ac2g. */
+ * one begins earlier, and is in the file before them. Its category is ac2g. ONLY_LAST: no other slice is a last end of it. */
 struct cs_draft cs_args_end_bound(struct cs_draft, enum cs_end, cs_u64 id);
 
 /* Slices of which there are very many: what does not change of one is made once a file. */

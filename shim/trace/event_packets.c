@@ -114,7 +114,7 @@ static void naming_adds(cs_u64 n)
 }
 
 char *cs_packets_close(char *at) { return naming.open ? naming_ends(at) : cs_pf_close(&pf, at); }
-char *cs_packets_close_bound(char *at, bool ends, cs_u64 id) { return cs_pf_flow(&pf, id, ends), cs_pf_close(&pf, at); }
+char *cs_packets_close_bound(char *at, enum cs_pf_end end, cs_u64 id) { return cs_pf_flow(&pf, id, end), cs_pf_close(&pf, at); }
 char *cs_packets_close_bare(char *at) { return cs_pf_bare(&pf), cs_pf_close(&pf, at); }
 
 /* --- names --- */

@@ -26,7 +26,7 @@ char *cs_packets_instant(char *at, bool of_process, const char *category, struct
 char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, cs_u64 ns);
 char *cs_packets_legacy(char *at, char phase, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns, cs_u64 id);
 char *cs_packets_close(char *at);
-char *cs_packets_close_bound(char *at, bool ends, cs_u64 id); /* a slice that is an end of that arrow */
+char *cs_packets_close_bound(char *at, enum cs_pf_end end, cs_u64 id); /* a slice that is an end of that arrow */
 char *cs_packets_close_bare(char *at); /* a slice, without arguments */
 char *cs_packets_name(char *at, bool of_process, struct cs_lane lane, const char *name, size_t max); /* numbers may follow; then it is closed */
 char *cs_packets_order(char *at, bool of_process, struct cs_lane lane, cs_u32 order);

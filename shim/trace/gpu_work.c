@@ -107,6 +107,9 @@ static struct cs_draft context_arg(struct cs_draft e, struct cs_lane_shown *show
 
 static bool is_of_earlier_part(const struct cs_match_found *found) { return found->op->file != cs_lanes_file(); } /* its call is, and no arrow leads there */
 
+/* What its call made is this and nothing else. */
+static bool makes_one(const struct cs_match_found *found) { return found->work->kind == CS_GPU_KERNEL && !found->work->graph && !found->op->graph; }
+
 static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns, const struct cs_hold *hold)
 {
     const struct cs_gpu_work *w = found->work;
@@ -125,7 +128,8 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     /* it ran on another stream than the one from which it was captured into its graph, where it stands */
     if (w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id) e = cs_arg_uint(e, "cs.ran_on", w->stream);
     if (raw_start_ns != found->start_ns) e = cs_arg_uint(e, "cs.raw_start_ns", raw_start_ns);
-    return found->op && !is_of_earlier_part(found) ? cs_args_end_bound(e, CS_END_LAST, found->op->id) : cs_args_end(e);
+    if (!found->op || is_of_earlier_part(found)) return cs_args_end(e);
+    return cs_args_end_bound(e, makes_one(found) ? CS_END_ONLY_LAST : CS_END_LAST, found->op->id);
 }
 
 static void place(struct cs_match_found *found)

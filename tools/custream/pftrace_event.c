@@ -12,6 +12,20 @@ struct event {
     uint64_t number;
 };
 
+/* A slice's end of an arrow that may have several last ends. */
+static void legacy_bound(struct event *e)
+{
+    struct message all = e->legacy;
+    struct field field;
+    uint64_t id = 0, way = 0;
+    while (field_next(&all, &field))
+        if (field.number == CS_PF_BIND_ID) id = field.value;
+        else if (field.number == CS_PF_BIND_WAY) way = field.value;
+    if (way != CS_PF_BIND_IN && way != CS_PF_BIND_OUT) return;
+    e->flow = id;
+    e->flows = way == CS_PF_BIND_IN ? FLOW_IN : FLOW_OUT;
+}
+
 static void event_fields(const struct packet *packet, struct event *e)
 {
     struct message all = e->all = packet->event;
@@ -33,6 +47,7 @@ static void event_fields(const struct packet *packet, struct event *e)
         }
     }
     if (!e->has_uuid) e->uuid = packet->sequence->track;
+    legacy_bound(e);
 }
 
 /* --- pieces of a row --- */

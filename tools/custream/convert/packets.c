@@ -244,7 +244,7 @@ static bool slice(struct packets *p, struct event *e)
     if (member(p, "bind_id").at) {
         const struct piece in = member(p, "flow_in"), out = member(p, "flow_out");
         if (!piece_natural(member(p, "bind_id"), &id) || !in.at == !out.at) return fail(p, "a bind_id that is no arrow's one end: %.*s", member(p, "bind_id"));
-        cs_pf_flow(&p->pf, id, in.at);
+        cs_pf_flow(&p->pf, id, in.at ? CS_PF_LAST : CS_PF_FIRST);
     }
     if (!member(p, "args").at) cs_pf_bare(&p->pf);
     return args_put(p, &e->at, false);
