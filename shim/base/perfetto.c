@@ -79,18 +79,17 @@ static bool is_room(const struct cs_pf *pf, size_t length)
 /* A number of which a sequence gives its own, or the file. */
 static cs_u32 *next_of(struct cs_pf *pf, enum cs_pf_kind kind, unsigned sequence)
 {
-    enum { OF_SEQUENCES = (CS_PF_KNOWS_KEY + 1) * CS_PF_SEQUENCES };
-    return &pf->next[kind <= CS_PF_KNOWS_KEY ? (unsigned)kind * CS_PF_SEQUENCES + sequence : OF_SEQUENCES + (unsigned)(kind - CS_PF_KNOWS_FIELD)];
+    return kind <= CS_PF_KNOWS_KEY ? &pf->told[sequence].next[kind] : &pf->next[kind - CS_PF_KNOWS_FIELD];
 }
 
 cs_u32 cs_pf_number(struct cs_pf *pf, enum cs_pf_kind kind, const void *what, size_t n, bool *is_new)
 {
     const struct cs_pf_text text = {what, n, 0, NULL, NULL};
-    struct cs_pf_entry *entry = cs_pf_entry(pf, &text, kind * 256);
+    struct cs_pf_entry *entry = cs_pf_entry(pf, &text, cs_pf_of(kind, 0));
     *is_new = !entry->number;
     if (entry->number || !is_room(pf, 512)) return entry->number;
     pf->count++;
-    *entry = (struct cs_pf_entry){cs_pf_key_of(&text, kind * 256), ++*next_of(pf, kind, 0), 0};
+    *entry = (struct cs_pf_entry){cs_pf_key_of(&text, cs_pf_of(kind, 0)), ++*next_of(pf, kind, 0), 0};
     return entry->number;
 }
 
@@ -197,7 +196,7 @@ static cs_u32 told(struct cs_pf *pf, struct cs_pf_entry *entry, enum cs_pf_kind 
     const size_t n = text->text_of ? strnlen(shown, CS_PF_TEXT_MAX) : text->length;
     cs_u32 *next = next_of(pf, kind, more);
     if (n > CS_PF_TEXT_MAX || !is_room(pf, n) || (kind == CS_PF_KNOWS_FIELD && *next == CS_PF_FIELDS)) return 0;
-    if (!entry->key) *entry = (struct cs_pf_entry){cs_pf_key_of(text, kind * 256 + more), 0, 0}, pf->count++;
+    if (!entry->key) *entry = (struct cs_pf_entry){cs_pf_key_of(text, cs_pf_of(kind, more)), 0, 0}, pf->count++;
     if (entry->seen++ < patience[kind] && !is_for_field(kind, shown, n)) return 0;
     entry->number = ++*next;
     if (kind <= CS_PF_KNOWS_KEY) tell_interned(pf, fields[kind], more, entry->number, shown, n);
@@ -208,7 +207,7 @@ static cs_u32 told(struct cs_pf *pf, struct cs_pf_entry *entry, enum cs_pf_kind 
 
 cs_u32 cs_pf_learn_slowly(struct cs_pf *pf, enum cs_pf_kind kind, unsigned more, const struct cs_pf_text *text)
 {
-    const unsigned of = kind * 256 + more;
+    const unsigned of = cs_pf_of(kind, more);
     struct cs_pf_entry *entry = cs_pf_entry(pf, text, of);
     const cs_u32 number = entry->number ? entry->number : told(pf, entry, kind, more, text);
     struct cs_pf_numbered *numbered = cs_pf_numbered(pf, text, of);
@@ -253,7 +252,7 @@ char *cs_pf_head(struct cs_pf *pf, char *at, size_t n, cs_u64 wall_ns)
     memmove(at + length, at, n);
     memcpy(at, before, length);
     pf->wall_ns = wall_ns;
-    for (unsigned sequence = CS_PF_HOST; sequence < CS_PF_SEQUENCES; sequence++) cs_pf_sequence_begins(pf, sequence, 0);
+    for (unsigned sequence = CS_PF_HOST; sequence < CS_PF_LANE; sequence++) cs_pf_sequence_begins(pf, sequence, 0);
     cs_pf_root_tell(pf);
     return cs_pf_news_out(pf, at + length + n);
 }

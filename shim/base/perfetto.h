@@ -49,10 +49,12 @@ enum { CS_PF_CLOCK_BOOT = 6, CS_PF_CLOCK_REAL = 1, CS_PF_CLOCK_STEPS = 64 }; /* 
 enum { CS_PF_FIELD_UINT = 4, CS_PF_FIELD_SINT = 18, CS_PF_FIELD_DOUBLE = 1, CS_PF_FIELD_BOOL = 8, CS_PF_FIELD_STRING = 9, CS_PF_FIELD_ENUM = 14 }; /* FieldDescriptorProto */
 
 /* Sequences of packets, each with times and numbers of its own. What begins on the host, and on GPUs: the second of the two is for what began before the last
- * one of the first, as a slice does that encloses others. Then counters, the rest, and the ends of slices: one sequence per lane, whose track is understood. */
+ * one of the first, as a slice does that encloses others. Then counters, the rest, and one sequence per lane, whose track is understood: of the ends of its
+ * slices, and once there are many, of their begins too. */
 enum cs_pf_sequence {
-    CS_PF_HOST = 1, CS_PF_HOST_EARLIER, CS_PF_GPU, CS_PF_GPU_EARLIER, CS_PF_COUNTS, CS_PF_OTHER, CS_PF_ENDS,
-    CS_PF_SEQUENCES = CS_PF_ENDS, CS_PF_LANES = 4096 /* lanes beyond have no sequence of their own */
+    CS_PF_HOST = 1, CS_PF_HOST_EARLIER, CS_PF_GPU, CS_PF_GPU_EARLIER, CS_PF_COUNTS, CS_PF_OTHER, CS_PF_LANE,
+    CS_PF_LANES = 4096, /* lanes beyond have none */
+    CS_PF_SEQUENCES = CS_PF_LANE + CS_PF_LANES
 };
 
 /* Texts of the two packets that hold what stands around the events, as JSON. */
@@ -114,32 +116,31 @@ struct cs_pf_entry {
 /* Where a text is used again and again: its number, once it has been told. */
 struct cs_pf_key {
     cs_u32 file;
-    cs_u16 type, field;
+    cs_u16 of, field;
 };
 
-/* A thread's row. The ends of its slices come in order of time, whatever lies within what: they have a sequence of their own. */
+/* A thread's row. */
 struct cs_pf_lane {
     cs_u32 pid, tid;
     cs_u32 sequence; /* 0: none */
     cs_u64 track;    /* 0: no lane stands here */
 };
 
-/* Of a sequence of begins: where its last event is, and the track that is understood where an event names none. */
-struct cs_pf_begins {
-    cs_u64 last_ns, track, usual;
-    cs_u32 others; /* events in a row on one other track, `usual` */
+struct cs_pf_told {
+    cs_u64 last_ns;
+    cs_u32 slices; /* of a lane: up to so many that it is said to have many */
+    cs_u32 next[3]; /* numbers that have been given, of categories, names and keys */
 };
 
 struct cs_pf {
     struct cs_pf_entry *entries; /* CS_PF_ENTRIES of them, the caller's, zero */
     cs_u32 count, file;          /* used; which file this is */
-    cs_u32 next[32];             /* numbers that have been given, by kind */
+    cs_u32 next[4];              /* numbers that have been given, by kind */
     cs_u32 descriptors;
     cs_u64 wall_ns;
     cs_u32 gpu_pids;             /* pids below it are GPUs */
-    struct cs_pf_begins begins[CS_PF_SEQUENCES];
+    struct cs_pf_told told[CS_PF_SEQUENCES];
     struct cs_pf_lane lanes[256]; /* those of late, by what they are called */
-    cs_u64 ends_ns[CS_PF_LANES]; /* of the sequences of ends */
     struct cs_pf_numbered {
         cs_u64 number;
         const char *(*text_of)(cs_u64 number);
@@ -150,7 +151,7 @@ struct cs_pf {
     char *packet, *event, *args;
     unsigned sequence;
     bool ends, bare;
-    cs_u32 end_sequence;
+    cs_u32 lane_sequence;
     cs_u64 track, end_ns;
     struct {
         cs_u64 ns;

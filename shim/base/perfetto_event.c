@@ -10,6 +10,12 @@ static struct cs_pf_text shown(const struct cs_pf_text *text)
     return (struct cs_pf_text){is, strnlen(is, CS_PF_TEXT_MAX), 0, NULL, NULL};
 }
 
+static char *put_shown(char *at, unsigned field, const struct cs_pf_text *text)
+{
+    const struct cs_pf_text is = shown(text);
+    return cs_pf_put_text(at, field, is.text, is.length);
+}
+
 /* --- an event's frame --- */
 
 /* Since the one before, of the same sequence; one that is earlier has its own clock. */
@@ -29,53 +35,41 @@ static inline char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, c
     pf->ends = pf->bare = false;
     pf->flow_end = CS_PF_NO_END;
     pf->side_used = 0;
-    at = cs_pf_uint(put_time(pf, pf->packet, &pf->begins[sequence].last_ns, ns), CS_PF_SEQUENCE, sequence);
+    at = cs_pf_uint(put_time(pf, pf->packet, &pf->told[sequence].last_ns, ns), CS_PF_SEQUENCE, sequence);
     return pf->event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
-}
-
-/* Not where it is understood. When many events in a row are on another one than that, it is the one from then on. */
-static inline char *put_track(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 track)
-{
-    enum { MANY = 32 };
-    struct cs_pf_begins *begins = &pf->begins[sequence];
-    if (track == begins->track) return begins->others = 0, at;
-    begins->others = track == begins->usual ? begins->others + 1 : 0;
-    begins->usual = track;
-    if (CS_UNLIKELY(begins->others >= MANY && !pf->plain)) {
-        cs_pf_track_usual(pf, sequence, begins->track = track);
-        begins->others = 0;
-    }
-    return cs_pf_uint(at, CS_PF_TRACK_UUID, track);
 }
 
 /* The category of an event may be empty: none. */
 static char *put_names(struct cs_pf *pf, char *at, unsigned sequence, const struct cs_pf_text *category, const struct cs_pf_text *name)
 {
-    const bool some = category->length;
+    const bool some = category->length || category->text_of;
     cs_u32 number = some ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, sequence, category) : 0;
     if (number) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, number);
-    else if (some) at = cs_pf_put_text(at, CS_PF_CATEGORY, category->text, category->length);
+    else if (some) at = put_shown(at, CS_PF_CATEGORY, category);
     number = cs_pf_learn(pf, CS_PF_KNOWS_NAME, sequence, name);
-    if (number) return cs_pf_uint(at, CS_PF_NAME_IID, number);
-    const struct cs_pf_text text = shown(name);
-    return cs_pf_put_text(at, CS_PF_NAME, text.text, text.length);
+    return number ? cs_pf_uint(at, CS_PF_NAME_IID, number) : put_shown(at, CS_PF_NAME, name);
 }
 
-/* Of two, the one whose last event is not later. */
-static inline unsigned sequence_of(const struct cs_pf *pf, cs_u32 pid, cs_u64 ns)
+/* A lane's own, where it has had many slices and this one lies within none of them. Else of two the one whose last event is not later. */
+static inline unsigned sequence_of(struct cs_pf *pf, const struct cs_pf_lane *lane, cs_u64 ns)
 {
-    const unsigned sequence = pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST;
-    return sequence + (ns < pf->begins[sequence].last_ns && ns >= pf->begins[sequence + 1].last_ns);
+    enum { MANY = 256 };
+    struct cs_pf_told *own = &pf->told[lane->sequence];
+    if (CS_LIKELY(own->slices >= MANY && ns >= own->last_ns)) return lane->sequence;
+    own->slices += own->slices < MANY && lane->sequence;
+    const unsigned sequence = lane->pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST;
+    return sequence + (ns < pf->told[sequence].last_ns && ns >= pf->told[sequence + 1].last_ns);
 }
 
 char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
-    const unsigned sequence = sequence_of(pf, pid, from_ns);
     const struct cs_pf_lane *lane = cs_pf_lane(pf, pid, tid);
+    const unsigned sequence = sequence_of(pf, lane, from_ns);
     pf->track = lane->track;
-    pf->end_sequence = lane->sequence;
+    pf->lane_sequence = lane->sequence;
     at = cs_pf_uint(event_begin(pf, at, sequence, from_ns), CS_PF_TYPE, CS_PF_BEGIN);
-    at = put_names(pf, put_track(pf, at, sequence, lane->track), sequence, &category, &name);
+    if (sequence != lane->sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, lane->track);
+    at = put_names(pf, at, sequence, &category, &name);
     pf->ends = true;
     pf->end_ns = to_ns;
     return at;
@@ -83,13 +77,12 @@ char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct
 
 static char *end_of_slice(struct cs_pf *pf, char *at)
 {
-    const cs_u32 sequence = pf->end_sequence ? pf->end_sequence : CS_PF_OTHER;
-    cs_u64 *last_ns = pf->end_sequence ? &pf->ends_ns[pf->end_sequence - CS_PF_ENDS] : &pf->begins[CS_PF_OTHER].last_ns;
+    const cs_u32 sequence = pf->lane_sequence ? pf->lane_sequence : CS_PF_OTHER;
     char *packet = cs_pf_nest(at, CS_PF_PACKET), *event;
-    at = cs_pf_uint(put_time(pf, packet, last_ns, pf->end_ns), CS_PF_SEQUENCE, sequence);
+    at = cs_pf_uint(put_time(pf, packet, &pf->told[sequence].last_ns, pf->end_ns), CS_PF_SEQUENCE, sequence);
     event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
     at = cs_pf_uint(event, CS_PF_TYPE, CS_PF_END);
-    if (!pf->end_sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track);
+    if (!pf->lane_sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track);
     return cs_pf_nested(packet, cs_pf_nested(event, at));
 }
 
@@ -129,7 +122,7 @@ char *cs_pf_close(struct cs_pf *pf, char *at)
 static char *legacy_begin(struct cs_pf *pf, char *at, char phase, struct cs_pf_text *category, struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, char **legacy)
 {
     const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
-    at = put_track(pf, event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_OTHER, track);
+    at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TRACK_UUID, track);
     at = put_names(pf, at, CS_PF_OTHER, category, name);
     *legacy = cs_pf_nest(at, CS_PF_LEGACY);
     return cs_pf_uint(*legacy, CS_PF_PHASE, (cs_u64)phase);
@@ -155,7 +148,7 @@ char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, struct cs_pf_te
     }
     const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
     at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TYPE, CS_PF_INSTANT);
-    return put_names(pf, put_track(pf, at, CS_PF_OTHER, track), CS_PF_OTHER, &category, &name);
+    return put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, track), CS_PF_OTHER, &category, &name);
 }
 
 char *cs_pf_counter(struct cs_pf *pf, char *at, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
@@ -177,7 +170,7 @@ static char *counter_value(struct cs_pf *pf, char *at, bool is_integer, cs_i64 i
     static const struct cs_pf_text more = {"+", 1, 0, NULL, NULL};
     const cs_u64 track = cs_pf_counter_track(pf);
     at = cs_pf_uint(event_begin(pf, at, CS_PF_COUNTS, pf->counter.ns), CS_PF_TYPE, CS_PF_COUNTER);
-    at = put_track(pf, at, CS_PF_COUNTS, track);
+    at = cs_pf_uint(at, CS_PF_TRACK_UUID, track);
     const cs_u32 category = pf->counter.values++ ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, CS_PF_COUNTS, &more) : 0;
     if (category) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, category);
     else if (pf->counter.values > 1) at = cs_pf_put_text(at, CS_PF_CATEGORY, more.text, more.length);

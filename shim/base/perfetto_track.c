@@ -33,12 +33,6 @@ void cs_pf_sequence_begins(struct cs_pf *pf, unsigned sequence, cs_u64 track)
     cs_pf_news_end(pf, packet, at);
 }
 
-void cs_pf_track_usual(struct cs_pf *pf, unsigned sequence, cs_u64 track)
-{
-    char *packet, *at = cs_pf_uint(cs_pf_news(pf, &packet), CS_PF_SEQUENCE, sequence);
-    cs_pf_news_end(pf, packet, put_defaults(at, track));
-}
-
 /* --- tracks --- */
 
 /* A track by what it is of: its number, and whether it is new. Where it cannot be kept it has one from the key, and is new each time. */
@@ -46,7 +40,7 @@ static cs_u64 track_of(struct cs_pf *pf, const void *what, size_t n, bool *is_ne
 {
     const struct cs_pf_text text = {what, n, 0, NULL, NULL};
     const cs_u32 number = cs_pf_number(pf, CS_PF_KNOWS_TRACK, what, n, is_new);
-    return number ? number : cs_pf_key_of(&text, CS_PF_KNOWS_TRACK * 256) >> 16 | (cs_u64)1 << 40;
+    return number ? number : cs_pf_key_of(&text, cs_pf_of(CS_PF_KNOWS_TRACK, 0)) >> 16 | (cs_u64)1 << 40;
 }
 
 static char *track_begin(struct cs_pf *pf, char **packet, char **track, cs_u64 uuid)
@@ -94,15 +88,14 @@ static void thread_tell(struct cs_pf *pf, cs_u64 uuid, cs_u32 pid, cs_u32 tid, c
     track_end(pf, packet, track, at);
 }
 
-/* The sequence of the ends of its slices; 0: none. */
 static cs_u32 lane_sequence(struct cs_pf *pf, cs_u32 pid, cs_u32 tid, cs_u64 track)
 {
     const struct lane_key key = {4, pid, tid};
     bool is_new;
     const cs_u32 number = cs_pf_number(pf, CS_PF_KNOWS_LANE, &key, sizeof key, &is_new);
     if (!number || number > CS_PF_LANES) return 0;
-    if (is_new) cs_pf_sequence_begins(pf, CS_PF_ENDS + number - 1, track);
-    return CS_PF_ENDS + number - 1;
+    if (is_new) cs_pf_sequence_begins(pf, CS_PF_LANE + number - 1, track);
+    return CS_PF_LANE + number - 1;
 }
 
 const struct cs_pf_lane *cs_pf_lane(struct cs_pf *pf, cs_u32 pid, cs_u32 tid)

@@ -49,11 +49,9 @@ static struct constant *constant_of(const char *text)
     return constant;
 }
 
-static struct cs_pf_text category_text(const char *category)
-{
-    struct constant *constant = constant_of(category);
-    return (struct cs_pf_text){category, constant->length, 0, NULL, &constant->kept};
-}
+/* The same by its place alone, where it may have a number in each of many sequences. */
+static const char *text_at(cs_u64 place) { return (const char *)(uintptr_t)place; }
+static struct cs_pf_text placed(const char *constant) { return (struct cs_pf_text){NULL, 0, (uintptr_t)constant, text_at, NULL}; }
 
 static struct cs_pf_text title_text(struct cs_title title)
 {
@@ -65,18 +63,17 @@ static struct cs_pf_text title_text(struct cs_title title)
 
 char *cs_packets_slice(char *at, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 from_ns, cs_u64 to_ns)
 {
-    return cs_pf_slice(&pf, at, category_text(category), title_text(title), lane.pid, lane.tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
+    return cs_pf_slice(&pf, at, placed(category), title_text(title), lane.pid, lane.tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
 }
 
-char *cs_packets_slice_made(char *at, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+char *cs_packets_slice_made(char *at, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
-    const struct cs_pf_text name = {head->name, strlen(head->name), 0, NULL, &head->kept};
-    return cs_pf_slice(&pf, at, category_text(head->category), name, head->pid, tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
+    return cs_pf_slice(&pf, at, placed(head->category), placed(head->name), head->pid, tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
 }
 
 char *cs_packets_instant(char *at, bool of_process, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)
 {
-    return cs_pf_instant(&pf, at, of_process, category_text(category), title_text(title), lane.pid, lane.tid, ns);
+    return cs_pf_instant(&pf, at, of_process, placed(category), title_text(title), lane.pid, lane.tid, ns);
 }
 
 char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, cs_u64 ns)
@@ -86,7 +83,7 @@ char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, c
 
 char *cs_packets_legacy(char *at, char phase, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns, cs_u64 id)
 {
-    return cs_pf_legacy(&pf, at, phase, category_text(category), title_text(title), lane.pid, lane.tid, ns, id);
+    return cs_pf_legacy(&pf, at, phase, placed(category), title_text(title), lane.pid, lane.tid, ns, id);
 }
 
 /* A name, which may be followed by numbers that belong to it: written when it is closed. */
