@@ -177,6 +177,9 @@ struct cs_pf_text {
     struct cs_pf_key *kept; /* NULL: the text may be another one the next time */
 };
 
+/* Of a text that stays where it is, as its number. */
+static inline const char *cs_pf_text_at(cs_u64 place) { return (const char *)(uintptr_t)place; }
+
 /* Forgets what was told; `zero`: the entries are zero already. */
 void cs_pf_begin(struct cs_pf *pf, cs_u32 gpu_pids);
 /* The packets that a file begins with. `header`: n bytes at `at`, which move: text as JSON. Room for 1 KiB more. */
@@ -187,11 +190,11 @@ void cs_pf_tail_ends(char *text, char *end);
 
 /* --- events --- */
 
-char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
-char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns);
-char *cs_pf_counter(struct cs_pf *pf, char *at, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns); /* its arguments are numbers */
+char *cs_pf_slice(struct cs_pf *pf, char *at, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
+char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns);
+char *cs_pf_counter(struct cs_pf *pf, char *at, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns); /* its arguments are numbers */
 /* 'b' and 'e', 's' and 'f' of the JSON format. */
-char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u64 id);
+char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u64 id);
 char *cs_pf_close(struct cs_pf *pf, char *at);
 /* Before it is closed: a slice has no arguments, where JSON tells that from none of them. */
 static inline void cs_pf_bare(struct cs_pf *pf) { pf->bare = true; }
@@ -200,13 +203,14 @@ static inline void cs_pf_flow(struct cs_pf *pf, cs_u64 id, enum cs_pf_end end) {
 
 /* --- arguments --- */
 
+/* `kept`: the text stays where it is, and ends with a zero. */
 static inline void cs_pf_key(struct cs_pf *pf, const char *text, size_t n, struct cs_pf_key *kept) { pf->key = text, pf->key_length = n, pf->key_kept = kept; }
 char *cs_pf_value_uint(struct cs_pf *pf, char *at, cs_u64 n);
 char *cs_pf_value_int(struct cs_pf *pf, char *at, cs_i64 n);
 char *cs_pf_value_double(struct cs_pf *pf, char *at, double number);
 char *cs_pf_value_bool(struct cs_pf *pf, char *at, bool yes);
 char *cs_pf_value_pointer(struct cs_pf *pf, char *at, cs_u64 n);            /* shown as "0x1f" */
-char *cs_pf_value_word(struct cs_pf *pf, char *at, struct cs_pf_text text); /* one that comes again */
+char *cs_pf_value_word(struct cs_pf *pf, char *at, const struct cs_pf_text *text); /* one that comes again */
 char *cs_pf_value_text(struct cs_pf *pf, char *at, const char *text, size_t n);
 char *cs_pf_value_uints(struct cs_pf *pf, char *at, const cs_u32 *numbers, size_t n);
 char *cs_pf_value_json(struct cs_pf *pf, char *at, const char *json, size_t n); /* anything else */

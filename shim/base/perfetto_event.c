@@ -61,7 +61,7 @@ static inline unsigned sequence_of(struct cs_pf *pf, const struct cs_pf_lane *la
     return sequence + (ns < pf->told[sequence].last_ns && ns >= pf->told[sequence + 1].last_ns);
 }
 
-char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+char *cs_pf_slice(struct cs_pf *pf, char *at, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
     const struct cs_pf_lane *lane = cs_pf_lane(pf, pid, tid);
     const unsigned sequence = sequence_of(pf, lane, from_ns);
@@ -69,7 +69,7 @@ char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct
     pf->lane_sequence = lane->sequence;
     at = cs_pf_uint(event_begin(pf, at, sequence, from_ns), CS_PF_TYPE, CS_PF_BEGIN);
     if (sequence != lane->sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, lane->track);
-    at = put_names(pf, at, sequence, &category, &name);
+    at = put_names(pf, at, sequence, category, name);
     pf->ends = true;
     pf->end_ns = to_ns;
     return at;
@@ -119,7 +119,7 @@ char *cs_pf_close(struct cs_pf *pf, char *at)
     return CS_LIKELY(!pf->news_used) ? at : news_before(pf, start, at);
 }
 
-static char *legacy_begin(struct cs_pf *pf, char *at, char phase, struct cs_pf_text *category, struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, char **legacy)
+static char *legacy_begin(struct cs_pf *pf, char *at, char phase, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, char **legacy)
 {
     const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
     at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TRACK_UUID, track);
@@ -128,32 +128,32 @@ static char *legacy_begin(struct cs_pf *pf, char *at, char phase, struct cs_pf_t
     return cs_pf_uint(*legacy, CS_PF_PHASE, (cs_u64)phase);
 }
 
-char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u64 id)
+char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u64 id)
 {
     char *legacy;
     const bool arrow = phase == 's' || phase == 'f';
-    at = legacy_begin(pf, at, phase, &category, &name, pid, tid, ns, &legacy);
+    at = legacy_begin(pf, at, phase, category, name, pid, tid, ns, &legacy);
     at = cs_pf_uint(at, arrow ? CS_PF_UNSCOPED_ID : CS_PF_LOCAL_ID, id);
     if (phase == 'f') at = cs_pf_uint(at, CS_PF_BIND_ENCLOSING, 1);
     return cs_pf_nested(legacy, at);
 }
 
-char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
+char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
 {
     enum { SCOPE_PROCESS = 2 };
     char *legacy;
     if (of_process) {
-        at = legacy_begin(pf, at, 'i', &category, &name, pid, tid, ns, &legacy);
+        at = legacy_begin(pf, at, 'i', category, name, pid, tid, ns, &legacy);
         return cs_pf_nested(legacy, cs_pf_uint(at, CS_PF_INSTANT_SCOPE, SCOPE_PROCESS));
     }
     const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
     at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TYPE, CS_PF_INSTANT);
-    return put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, track), CS_PF_OTHER, &category, &name);
+    return put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, track), CS_PF_OTHER, category, name);
 }
 
-char *cs_pf_counter(struct cs_pf *pf, char *at, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
+char *cs_pf_counter(struct cs_pf *pf, char *at, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
 {
-    const struct cs_pf_text text = shown(&name);
+    const struct cs_pf_text text = shown(name);
     pf->packet = NULL;
     pf->counter.ns = ns;
     pf->counter.pid = pid;
@@ -202,7 +202,8 @@ struct note {
 
 static char *note_begin(struct cs_pf *pf, struct note *note, size_t room)
 {
-    const struct cs_pf_text key = {pf->key, pf->key_length, 0, NULL, NULL};
+    const bool stays = pf->key_kept;
+    const struct cs_pf_text key = {pf->key, pf->key_length, stays ? (uintptr_t)pf->key : 0, stays ? cs_pf_text_at : NULL, NULL};
     if (pf->side_used + room + 3 * pf->key_length + 64 > sizeof pf->side) return NULL;
     note->start = cs_pf_nest(pf->side + pf->side_used, CS_PF_ANNOTATION);
     const cs_u32 number = cs_pf_learn(pf, CS_PF_KNOWS_KEY, pf->sequence, &key);
@@ -267,13 +268,13 @@ char *cs_pf_value_pointer(struct cs_pf *pf, char *at, cs_u64 n)
     return at;
 }
 
-char *cs_pf_value_word(struct cs_pf *pf, char *at, struct cs_pf_text text)
+char *cs_pf_value_word(struct cs_pf *pf, char *at, const struct cs_pf_text *text)
 {
-    const cs_u32 word = cs_pf_learn(pf, CS_PF_KNOWS_WORD, 0, &text);
+    const cs_u32 word = cs_pf_learn(pf, CS_PF_KNOWS_WORD, 0, text);
     char *to = word ? field(pf, at, CS_PF_FIELD_ENUM, CS_WIRE_VARINT) : NULL;
     if (to) return cs_pf_varint(to, word);
-    text = shown(&text);
-    return cs_pf_value_text(pf, at, text.text, text.length);
+    const struct cs_pf_text is = shown(text);
+    return cs_pf_value_text(pf, at, is.text, is.length);
 }
 
 char *cs_pf_value_text(struct cs_pf *pf, char *at, const char *text, size_t n)

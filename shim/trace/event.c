@@ -165,13 +165,17 @@ struct cs_draft cs_meta_label(struct cs_draft e, struct cs_lane lane, const char
 
 struct cs_draft cs_arg_named(struct cs_draft e, const char *key)
 {
-    if (cs_packets) return (struct cs_draft){cs_packets_key(e.at, key, strlen(key), false)};
+    if (cs_packets) return cs_packets_key(key, strlen(key), NULL), e;
     char *at = e.at;
     *at++ = '"';
     return (struct cs_draft){cs_put_literal(cs_put_text(at, key), "\":")};
 }
 
-void cs_key_make(struct cs_key *key, const char *name) { key->length = (unsigned char)snprintf(key->text, sizeof key->text, "\"%s\":", name); }
+void cs_key_make(struct cs_key *key, const char *name)
+{
+    key->length = (unsigned char)snprintf(key->text, sizeof key->text, "\"%s\":", name);
+    key->name = name;
+}
 
 struct cs_draft cs_value_bool(struct cs_draft e, bool yes)
 {

@@ -97,20 +97,27 @@ struct cs_draft cs_meta_label(struct cs_draft, struct cs_lane, const char *label
 
 /* --- arguments: a key, then its value. cs_arg_uint(e, "key", n) and so on do both for a key that is a literal --- */
 
-#define cs_arg_key(e, literal)                                                                             \
-    ((struct cs_draft){CS_UNLIKELY(cs_packets) ? cs_packets_key((e).at, literal, sizeof(literal) - 1, true) \
-                                               : cs_put_literal((e).at, "\"" literal "\":")})
+/* The number that the key has in a file of packets is kept where it is used. */
+#define cs_arg_key(e, literal)                                                                                                \
+    ({                                                                                                                        \
+        static struct cs_pf_key cs_kept;                                                                                      \
+        struct cs_draft cs_keyed = e;                                                                                         \
+        CS_UNLIKELY(cs_packets) ? cs_packets_key(literal, sizeof(literal) - 1, &cs_kept), cs_keyed                             \
+                                : (struct cs_draft){cs_put_literal(cs_keyed.at, "\"" literal "\":")};                         \
+    })
 struct cs_draft cs_arg_named(struct cs_draft, const char *key); /* a text of ours */
 
 /* A key made once. */
 struct cs_key {
     char text[CS_JSON_BLOCK];
     unsigned char length;
+    const char *name;
+    struct cs_pf_key kept;
 };
-void cs_key_make(struct cs_key *key, const char *name);
-CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, const struct cs_key *key)
+void cs_key_make(struct cs_key *key, const char *name); /* a text of ours, which stays */
+CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, struct cs_key *key)
 {
-    if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_key(e.at, key->text + 1, key->length - 3, true)};
+    if (CS_UNLIKELY(cs_packets)) return cs_packets_key(key->name, key->length - 3, &key->kept), e;
     return (struct cs_draft){cs_put_blocks(e.at, key->text, key->length)};
 }
 
@@ -139,6 +146,10 @@ CS_HOT struct cs_draft cs_value_word(struct cs_draft e, const char *ours) /* a t
     *at = '"';
     return cs_value_next(at + 1);
 }
+CS_HOT struct cs_draft cs_value_constant(struct cs_draft e, const char *ours) /* the same, of a text that stays where it is */
+{
+    return CS_UNLIKELY(cs_packets) ? (struct cs_draft){cs_packets_constant(e.at, ours)} : cs_value_word(e, ours);
+}
 CS_HOT struct cs_draft cs_value_uints(struct cs_draft e, const cs_u32 *numbers, size_t n) /* a list, of one number at least */
 {
     if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_uints(e.at, numbers, n)};
@@ -159,6 +170,7 @@ struct cs_draft cs_value_kernel_brief(struct cs_draft, cs_name kernel);
 #define cs_arg_us(e, key, ns)          cs_value_us(cs_arg_key(e, key), ns) /* or any other number of thousandths */
 #define cs_arg_bool(e, key, yes)       cs_value_bool(cs_arg_key(e, key), yes)
 #define cs_arg_word(e, key, ours)      cs_value_word(cs_arg_key(e, key), ours)
+#define cs_arg_constant(e, key, ours)  cs_value_constant(cs_arg_key(e, key), ours)
 #define cs_arg_text(e, key, text, max) cs_value_text(cs_arg_key(e, key), text, max)
 #define cs_arg_kernel(e, key, name)    cs_value_kernel(cs_arg_key(e, key), name)
 #define cs_arg_uints(e, key, list, n)  cs_value_uints(cs_arg_key(e, key), list, n)

@@ -94,7 +94,7 @@ static struct cs_draft hold_args(struct cs_draft e, const struct cs_match_found 
 {
     static const char *const whys[] = {[CS_HOLD_EVENT] = "event", [CS_HOLD_DEFAULT] = "default stream", [CS_HOLD_UNKNOWN] = "not known"};
     if (!hold->ns || !whys[hold->why] || found->work->by_events) return e;
-    e = cs_arg_word(cs_arg_us(e, "waited_us", hold->ns), "waited for", whys[hold->why]);
+    e = cs_arg_constant(cs_arg_us(e, "waited_us", hold->ns), "waited for", whys[hold->why]);
     return hold->stream ? cs_arg_uint(e, "waited for stream", hold->stream) : e;
 }
 

@@ -173,7 +173,7 @@ def test_protobuf_reads_it(run_app, tmp_path):
     assert all((packet.trusted_packet_sequence_id, packet.track_event.name_iid) in known for packet in trace.packet if packet.track_event.name_iid)
 
 
-@pytest.mark.parametrize("argv", [["burst", 2, 5000], ["demo"], ["runtime"]], ids=lambda argv: argv[0])
+@pytest.mark.parametrize("argv", [["burst", 2, 5000], ["runtime"]], ids=lambda argv: argv[0])
 def test_short_times(run_app, tmp_path, argv):
     """Events have the time since the one before, whatever lies within what, on however many rows; the end of a slice names no track."""
     run = run_packets(run_app, argv, tmp_path)
