@@ -98,6 +98,12 @@ static struct cs_draft hold_args(struct cs_draft e, const struct cs_match_found 
     return hold->stream ? cs_arg_uint(e, "waited for stream", hold->stream) : e;
 }
 
+/* The work of other lanes that it had to wait for: exactly, whether or not that took any time. That of its own lane stands before it. */
+static struct cs_draft after_args(struct cs_draft e, const struct cs_hold *hold)
+{
+    return hold->count ? cs_arg_uints(e, "event_wait_ids", hold->after, hold->count) : e;
+}
+
 /* A lane's work has one context. The first slice in the file says which, and one that has another. */
 static struct cs_draft context_arg(struct cs_draft e, struct cs_lane_shown *shown, cs_u32 context)
 {
@@ -121,7 +127,7 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     e = context_arg(e, cs_gpu_lane_shown(lane), w->context);
     if (lane->priority) e = cs_arg_int(e, "priority", lane->priority);
     e = kind_args(e, w, found->pid, found->end_ns - found->start_ns);
-    e = hold_args(e, found, hold);
+    e = after_args(hold_args(e, found, hold), hold);
     if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
     if (w->graph) e = cs_arg_uint(e, "graph", w->graph);
     if (w->node) e = cs_arg_uint(e, "graph node", w->node & 0xffffffff);
