@@ -39,13 +39,14 @@ static inline char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, c
     return pf->event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
 }
 
-/* The category of an event may be empty: none. */
+/* The category of an event may be empty: none. There may be no name: of what ends another event. */
 static char *put_names(struct cs_pf *pf, char *at, unsigned sequence, const struct cs_pf_text *category, const struct cs_pf_text *name)
 {
     const bool some = category->length || category->text_of;
     cs_u32 number = some ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, sequence, category) : 0;
     if (number) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, number);
     else if (some) at = put_shown(at, CS_PF_CATEGORY, category);
+    if (!name->text && !name->text_of) return at;
     number = cs_pf_learn(pf, CS_PF_KNOWS_NAME, sequence, name);
     return number ? cs_pf_uint(at, CS_PF_NAME_IID, number) : put_shown(at, CS_PF_NAME, name);
 }
@@ -133,7 +134,7 @@ char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, const struct cs_pf_te
     char *legacy;
     const bool arrow = phase == 's' || phase == 'f';
     at = legacy_begin(pf, at, phase, category, name, pid, tid, ns, &legacy);
-    at = cs_pf_uint(at, arrow ? CS_PF_UNSCOPED_ID : CS_PF_LOCAL_ID, id);
+    if (phase != 'B' && phase != 'E') at = cs_pf_uint(at, arrow ? CS_PF_UNSCOPED_ID : CS_PF_LOCAL_ID, id);
     if (phase == 'f') at = cs_pf_uint(at, CS_PF_BIND_ENCLOSING, 1);
     return cs_pf_nested(legacy, at);
 }

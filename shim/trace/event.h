@@ -74,9 +74,6 @@ struct cs_slice_head {
 void cs_slice_head_make(struct cs_slice_head *head, const char *category, const char *name, cs_u32 pid); /* texts of ours */
 struct cs_draft cs_slice_made(struct cs_draft, const struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
 
-/* Whether each word costs its bytes, so that what the file has said is better not said again. In Perfetto's own format the same text again takes next to none. */
-CS_HOT bool cs_draft_is_terse(void) { return !cs_packets; }
-
 /* --- events without arguments: these are whole --- */
 
 struct cs_draft cs_slice_bare(struct cs_draft, const char *category, struct cs_title, struct cs_lane, cs_u64 from_ns, cs_u64 to_ns);

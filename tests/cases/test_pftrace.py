@@ -110,6 +110,19 @@ def test_arrows_to_each_node(run_app, trace_processor, tmp_path, app):
     same_in_perfetto(trace_processor, convert(tmp_path / "trace.json", tmp_path / "again.pftrace"), run.trace)
 
 
+@pytest.mark.parametrize("path", sorted((pathlib.Path(__file__).parents[2] / "traces").glob("*.json.gz")), ids=lambda path: path.name.partition(".")[0])
+def test_committed_traces(trace_processor, tmp_path, path):
+    """Traces of real GPUs, by this version and earlier ones: there and back they are the same, and so are Perfetto's view and the report of both forms."""
+    packets = convert(path, tmp_path / "there.pftrace")
+    back = convert(packets, tmp_path / "back.json")
+    assert events_of(back) == events_of(path)
+    same_in_perfetto(trace_processor, back, packets)
+    reports = [custream("report", "--json", "--", file) for file in (back, packets)]
+    assert reports[0].returncode == reports[1].returncode == 0
+    assert reports[0].stdout.replace(str(back), "FILE") == reports[1].stdout.replace(str(packets), "FILE")
+    assert custream("diff", packets, path).returncode == 0
+
+
 # ---- The file on the disk ----
 
 def packets_of(data):

@@ -278,6 +278,15 @@ static bool arrow_or_span(struct packets *p, struct event *e, char phase)
     return args_put(p, &e->at, false);
 }
 
+/* Half a slice: earlier traces have such. */
+static bool half(struct packets *p, struct event *e, char phase)
+{
+    if (!member(p, "name").at) e->name.at = NULL;
+    e->at = cs_pf_legacy(&p->pf, e->at, phase, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, 0);
+    if (!member(p, "args").at) cs_pf_bare(&p->pf);
+    return args_put(p, &e->at, false);
+}
+
 static bool event_put(struct packets *p, struct event *e, char phase)
 {
     bool good;
@@ -287,6 +296,7 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     case 'X': good = slice(p, e); break;
     case 'i': case 'I': good = instant(p, e); break;
     case 'C': good = counter(p, e); break;
+    case 'B': case 'E': good = half(p, e, phase); break;
     default: good = arrow_or_span(p, e, phase); break;
     }
     unquoted_free(&e->category);
@@ -344,7 +354,7 @@ static bool members_known(struct packets *p)
 
 bool packets_row(struct packets *p, const char *text, size_t length, char error[256])
 {
-    static const char kinds[] = "XiICsfbe";
+    static const char kinds[] = "XBEiICsfbe";
     struct event e = {0};
     p->error = error;
     p->count = 0;
