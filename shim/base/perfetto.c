@@ -7,12 +7,9 @@
 
 /* --- the wire --- */
 
-char *cs_pf_nest(char *at, unsigned field) { return cs_pf_tag(at, field, CS_WIRE_BYTES) + 1; }
-
-char *cs_pf_nested(char *start, char *at)
+char *cs_pf_nested_long(char *start, char *at)
 {
     const size_t n = (size_t)(at - start);
-    if (n < 128) return start[-1] = (char)n, at;
     char length[10];
     const size_t more = (size_t)(cs_pf_varint(length, n) - length) - 1;
     memmove(start + more, start, n);
@@ -58,7 +55,7 @@ static cs_u64 hash_of(const char *text, size_t n, cs_u64 h)
     return h ^ h >> 29;
 }
 
-static cs_u64 key_of(const struct cs_pf_text *text, unsigned kind)
+cs_u64 cs_pf_key_of(const struct cs_pf_text *text, unsigned kind)
 {
     const cs_u64 seed = (cs_u64)(kind + 1) * 0xd6e8feb86659fd93u;
     const cs_u64 key = text->text_of ? hash_of((const char *)&text->number, sizeof text->number, seed ^ (cs_u64)(uintptr_t)text->text_of)
@@ -66,8 +63,9 @@ static cs_u64 key_of(const struct cs_pf_text *text, unsigned kind)
     return key ? key : 1;
 }
 
-static struct cs_pf_entry *entry_of(struct cs_pf *pf, cs_u64 key)
+struct cs_pf_entry *cs_pf_entry(struct cs_pf *pf, const struct cs_pf_text *text, unsigned of)
 {
+    const cs_u64 key = cs_pf_key_of(text, of);
     size_t i = key % CS_PF_ENTRIES;
     while (pf->entries[i].key && pf->entries[i].key != key) i = (i + 1) % CS_PF_ENTRIES;
     return &pf->entries[i];
@@ -78,6 +76,23 @@ static bool is_room(const struct cs_pf *pf, size_t length)
     return !pf->plain && pf->count < CS_PF_ENTRIES / 4 * 3 && pf->news_used + 3 * length + 256 <= sizeof pf->news;
 }
 
+/* A number of which a sequence gives its own, or the file. */
+static cs_u32 *next_of(struct cs_pf *pf, enum cs_pf_kind kind, unsigned sequence)
+{
+    return kind <= CS_PF_KNOWS_KEY ? &pf->told[sequence].next[kind] : &pf->next[kind - CS_PF_KNOWS_FIELD];
+}
+
+cs_u32 cs_pf_number(struct cs_pf *pf, enum cs_pf_kind kind, const void *what, size_t n, bool *is_new)
+{
+    const struct cs_pf_text text = {what, n, 0, NULL, NULL};
+    struct cs_pf_entry *entry = cs_pf_entry(pf, &text, cs_pf_of(kind, 0));
+    *is_new = !entry->number;
+    if (entry->number || !is_room(pf, 512)) return entry->number;
+    pf->count++;
+    *entry = (struct cs_pf_entry){cs_pf_key_of(&text, cs_pf_of(kind, 0)), ++*next_of(pf, kind, 0), 0};
+    return entry->number;
+}
+
 /* --- news --- */
 
 char *cs_pf_news(struct cs_pf *pf, char **packet)
@@ -86,6 +101,14 @@ char *cs_pf_news(struct cs_pf *pf, char **packet)
 }
 
 void cs_pf_news_end(struct cs_pf *pf, char *packet, char *at) { pf->news_used = (size_t)(cs_pf_nested(packet, at) - pf->news); }
+
+char *cs_pf_news_out(struct cs_pf *pf, char *at)
+{
+    memcpy(at, pf->news, pf->news_used);
+    at += pf->news_used;
+    pf->news_used = 0;
+    return at;
+}
 
 static void tell_interned(struct cs_pf *pf, unsigned field, unsigned sequence, cs_u32 number, const char *text, size_t n)
 {
@@ -105,8 +128,6 @@ struct descriptor {
     char *packet, *descriptor, *set, *file;
 };
 
-static char *put_literal_field(char *at, unsigned field, const char *text) { return cs_pf_bytes(at, field, text, strlen(text)); }
-
 static char *descriptor_begin(struct cs_pf *pf, struct descriptor *d)
 {
     char name[32];
@@ -115,7 +136,7 @@ static char *descriptor_begin(struct cs_pf *pf, struct descriptor *d)
     d->descriptor = cs_pf_nest(at, CS_PF_EXTENSION_DESCRIPTOR);
     d->set = cs_pf_nest(d->descriptor, 1);
     d->file = cs_pf_nest(d->set, 1);
-    return put_literal_field(put_literal_field(d->file, FILE_NAME, name), FILE_PACKAGE, "custream");
+    return cs_pf_literal(cs_pf_literal(d->file, FILE_NAME, name), FILE_PACKAGE, "custream");
 }
 
 static void descriptor_end(struct cs_pf *pf, struct descriptor *d, char *at)
@@ -128,7 +149,7 @@ static void tell_word(struct cs_pf *pf, cs_u32 number, const char *text, size_t 
 {
     struct descriptor d;
     char *at = descriptor_begin(pf, &d), *message = cs_pf_nest(at, FILE_ENUM);
-    at = put_literal_field(message, NAME, "Word");
+    at = cs_pf_literal(message, NAME, "Word");
     char *value = cs_pf_nest(at, ENUM_VALUE);
     at = cs_pf_uint(cs_pf_put_text(value, NAME, text, n), VALUE_NUMBER, number);
     descriptor_end(pf, &d, cs_pf_nested(message, cs_pf_nested(value, at)));
@@ -139,11 +160,11 @@ static void tell_arguments(struct cs_pf *pf)
 {
     struct descriptor d;
     char *at = descriptor_begin(pf, &d), *part = cs_pf_nest(at, FILE_MESSAGE);
-    at = cs_pf_nested(part, put_literal_field(part, NAME, "Args"));
+    at = cs_pf_nested(part, cs_pf_literal(part, NAME, "Args"));
     part = cs_pf_nest(at, FILE_EXTENSION);
-    at = put_literal_field(put_literal_field(part, NAME, "debug"), FIELD_EXTENDEE, ".perfetto.protos.TrackEvent");
+    at = cs_pf_literal(cs_pf_literal(part, NAME, "debug"), FIELD_EXTENDEE, ".perfetto.protos.TrackEvent");
     at = cs_pf_uint(cs_pf_uint(cs_pf_uint(at, FIELD_NUMBER, CS_PF_ARGS), FIELD_LABEL, OPTIONAL), FIELD_TYPE, TYPE_MESSAGE);
-    descriptor_end(pf, &d, cs_pf_nested(part, put_literal_field(at, FIELD_TYPE_NAME, ".custream.Args")));
+    descriptor_end(pf, &d, cs_pf_nested(part, cs_pf_literal(at, FIELD_TYPE_NAME, ".custream.Args")));
 }
 
 static void tell_field(struct cs_pf *pf, cs_u32 number, unsigned type, const char *text, size_t n)
@@ -151,172 +172,49 @@ static void tell_field(struct cs_pf *pf, cs_u32 number, unsigned type, const cha
     struct descriptor d;
     if (number == 1) tell_arguments(pf);
     char *at = descriptor_begin(pf, &d), *message = cs_pf_nest(at, FILE_MESSAGE);
-    at = put_literal_field(message, NAME, "Args");
+    at = cs_pf_literal(message, NAME, "Args");
     char *field = cs_pf_nest(at, MESSAGE_FIELD);
     at = cs_pf_uint(cs_pf_put_text(field, NAME, text, n), FIELD_NUMBER, number);
     at = cs_pf_uint(cs_pf_uint(at, FIELD_LABEL, type & CS_PF_LIST ? REPEATED : OPTIONAL), FIELD_TYPE, type & ~(unsigned)CS_PF_LIST);
-    if ((type & ~(unsigned)CS_PF_LIST) == CS_PF_FIELD_ENUM) at = put_literal_field(at, FIELD_TYPE_NAME, ".custream.Word");
+    if ((type & ~(unsigned)CS_PF_LIST) == CS_PF_FIELD_ENUM) at = cs_pf_literal(at, FIELD_TYPE_NAME, ".custream.Word");
     if (type & CS_PF_LIST) at = cs_pf_bytes(at, FIELD_OPTIONS, (const char[]){OPTION_PACKED << 3, 1}, 2);
     descriptor_end(pf, &d, cs_pf_nested(message, cs_pf_nested(field, at)));
 }
 
-cs_u32 cs_pf_learn(struct cs_pf *pf, enum cs_pf_kind kind, unsigned more, const struct cs_pf_text *text)
+/* A key and a word are described only when they have come a few times: the description is long, and the first fields have the shortest numbers. Until then a key
+ * is the name of an annotation. Readers replace these characters there, so that a key with one is described at once. */
+static bool is_for_field(enum cs_pf_kind kind, const char *key, size_t n)
+{
+    return kind == CS_PF_KNOWS_FIELD && (memchr(key, '.', n) || memchr(key, '[', n) || memchr(key, ']', n));
+}
+
+static cs_u32 told(struct cs_pf *pf, struct cs_pf_entry *entry, enum cs_pf_kind kind, unsigned more, const struct cs_pf_text *text)
 {
     static const unsigned fields[] = {[CS_PF_KNOWS_CATEGORY] = CS_PF_INTERNED_CATEGORY, [CS_PF_KNOWS_NAME] = CS_PF_INTERNED_NAME, [CS_PF_KNOWS_KEY] = CS_PF_INTERNED_KEY};
-    const unsigned of = kind * 256 + more;
-    if (text->kept && text->kept->file == pf->file && text->kept->type == of) return text->kept->field;
-    struct cs_pf_entry *entry = entry_of(pf, key_of(text, of));
-    if (entry->key && text->kept && entry->number <= UINT16_MAX) *text->kept = (struct cs_pf_key){pf->file, (cs_u16)of, (cs_u16)entry->number};
-    if (entry->key) return entry->number;
+    static const cs_u32 patience[CS_PF_KINDS] = {[CS_PF_KNOWS_FIELD] = 3, [CS_PF_KNOWS_WORD] = 1};
     const char *shown = text->text_of ? text->text_of(text->number) : text->text;
     const size_t n = text->text_of ? strnlen(shown, CS_PF_TEXT_MAX) : text->length;
-    if (n > CS_PF_TEXT_MAX || !is_room(pf, n)) return 0;
-    cs_u32 *next = &pf->next[kind <= CS_PF_KNOWS_KEY ? kind * 3 + (more == CS_PF_OTHER ? 2 : more - 1) : 9 + (kind - CS_PF_KNOWS_FIELD)];
-    if (kind == CS_PF_KNOWS_FIELD && *next == UINT16_MAX) return 0;
-    *entry = (struct cs_pf_entry){key_of(text, of), ++*next};
-    pf->count++;
+    cs_u32 *next = next_of(pf, kind, more);
+    if (n > CS_PF_TEXT_MAX || !is_room(pf, n) || (kind == CS_PF_KNOWS_FIELD && *next == CS_PF_FIELDS)) return 0;
+    if (!entry->key) *entry = (struct cs_pf_entry){cs_pf_key_of(text, cs_pf_of(kind, more)), 0, 0}, pf->count++;
+    if (entry->seen++ < patience[kind] && !is_for_field(kind, shown, n)) return 0;
+    entry->number = ++*next;
     if (kind <= CS_PF_KNOWS_KEY) tell_interned(pf, fields[kind], more, entry->number, shown, n);
     else if (kind == CS_PF_KNOWS_WORD) tell_word(pf, entry->number, shown, n);
-    else if (kind == CS_PF_KNOWS_FIELD) tell_field(pf, entry->number, more, shown, n);
+    else tell_field(pf, entry->number, more, shown, n);
     return entry->number;
 }
 
-/* --- tracks --- */
-
-/* A track by what it is of: its number, and whether it is new. Where it cannot be kept it has one from the key, and is new each time. */
-static cs_u64 track_of(struct cs_pf *pf, const void *what, size_t n, bool *is_new)
+cs_u32 cs_pf_learn_slowly(struct cs_pf *pf, enum cs_pf_kind kind, unsigned more, const struct cs_pf_text *text)
 {
-    const struct cs_pf_text text = {what, n, 0, NULL, NULL};
-    const cs_u64 key = key_of(&text, CS_PF_KNOWS_TRACK * 256);
-    struct cs_pf_entry *entry = entry_of(pf, key);
-    *is_new = !entry->key;
-    if (entry->key) return entry->number;
-    if (!is_room(pf, 512)) return key >> 16 | (cs_u64)1 << 40;
-    pf->count++;
-    *entry = (struct cs_pf_entry){key, ++pf->next[9 + CS_PF_KNOWS_TRACK - CS_PF_KNOWS_FIELD]};
-    return entry->number;
-}
-
-static char *track_begin(struct cs_pf *pf, char **packet, char **track, cs_u64 uuid)
-{
-    char *at = cs_pf_uint(cs_pf_news(pf, packet), CS_PF_SEQUENCE, CS_PF_OTHER);
-    return cs_pf_uint(*track = cs_pf_nest(at, CS_PF_TRACK), CS_PF_UUID, uuid);
-}
-
-static void track_end(struct cs_pf *pf, char *packet, char *track, char *at) { cs_pf_news_end(pf, packet, cs_pf_nested(track, at)); }
-
-struct lane_key {
-    cs_u32 what, pid, tid;
-};
-
-static cs_u64 process_uuid(struct cs_pf *pf, cs_u32 pid, bool *is_new)
-{
-    const struct lane_key key = {1, pid, 0};
-    return track_of(pf, &key, sizeof key, is_new);
-}
-
-static cs_u64 thread_uuid(struct cs_pf *pf, cs_u32 pid, cs_u32 tid, bool *is_new)
-{
-    const struct lane_key key = {2, pid, tid};
-    return track_of(pf, &key, sizeof key, is_new);
-}
-
-/* Where a row stands among the others: by its number, which for a GPU says what belongs together (base/lane.h). A reader takes what the first descriptor of a
- * track says. */
-static cs_u32 thread_rank(cs_u32 tid) { return tid & INT32_MAX; }
-static cs_u32 process_rank(const struct cs_pf *pf, cs_u32 pid) { return pid < pf->gpu_pids ? pid + 1 : 0; }
-
-static void thread_tell(struct cs_pf *pf, cs_u64 uuid, cs_u32 pid, cs_u32 tid, const char *name, size_t n, const char *more, size_t more_n,
-                        const cs_i64 *order)
-{
-    char text[sizeof CS_PF_MORE_MARK + CS_PF_MORE], *packet, *track, *at = track_begin(pf, &packet, &track, uuid), *thread = cs_pf_nest(at, CS_PF_THREAD);
-    at = cs_pf_uint(cs_pf_uint(thread, CS_PF_PID, pid), CS_PF_TID, tid);
-    if (order) at = cs_pf_uint(at, CS_PF_SORT, (cs_u64)*order);
-    if (name) at = cs_pf_put_text(at, CS_PF_THREAD_NAME, name, n);
-    at = cs_pf_uint(cs_pf_nested(thread, at), CS_PF_RANK, thread_rank(tid));
-    if (more_n && more_n <= CS_PF_MORE) {
-        memcpy(text, CS_PF_MORE_MARK, sizeof CS_PF_MORE_MARK - 1);
-        memcpy(text + sizeof CS_PF_MORE_MARK - 1, more, more_n);
-        at = cs_pf_bytes(at, CS_PF_DESCRIPTION, text, sizeof CS_PF_MORE_MARK - 1 + more_n);
-    }
-    track_end(pf, packet, track, at);
-}
-
-cs_u64 cs_pf_thread_track(struct cs_pf *pf, cs_u32 pid, cs_u32 tid)
-{
-    bool is_new;
-    __typeof__(*pf->last) *last = &pf->last[pid < pf->gpu_pids];
-    if (last->track && last->pid == pid && last->tid == tid) return last->track;
-    const cs_u64 uuid = thread_uuid(pf, pid, tid, &is_new);
-    if (is_new) thread_tell(pf, uuid, pid, tid, NULL, 0, NULL, 0, NULL);
-    else last->pid = pid, last->tid = tid, last->track = uuid;
-    return uuid;
-}
-
-static void process_tell(struct cs_pf *pf, cs_u64 uuid, cs_u32 pid, cs_u32 tid, const char *name, size_t n, const char *label, size_t label_n, const cs_i64 *order)
-{
-    char text[32], *packet, *track, *at = track_begin(pf, &packet, &track, uuid), *process = cs_pf_nest(at, CS_PF_PROCESS);
-    at = cs_pf_uint(process, CS_PF_PID, pid);
-    if (order) at = cs_pf_uint(at, CS_PF_SORT, (cs_u64)*order);
-    if (name) at = cs_pf_put_text(at, CS_PF_PROCESS_NAME, name, n);
-    if (label) at = cs_pf_put_text(at, CS_PF_LABEL, label, label_n);
-    at = cs_pf_uint(cs_pf_nested(process, at), CS_PF_RANK, process_rank(pf, pid));
-    snprintf(text, sizeof text, "tid %u", tid);
-    if (tid != pid) at = put_literal_field(at, CS_PF_DESCRIPTION, text); /* of the row that the JSON form has for it */
-    track_end(pf, packet, track, at);
-}
-
-static cs_u64 process_track(struct cs_pf *pf, cs_u32 pid)
-{
-    bool is_new;
-    const cs_u64 uuid = process_uuid(pf, pid, &is_new);
-    if (is_new) process_tell(pf, uuid, pid, pid, NULL, 0, NULL, 0, NULL);
-    return uuid;
-}
-
-static char *news_out(struct cs_pf *pf, char *at)
-{
-    memcpy(at, pf->news, pf->news_used);
-    at += pf->news_used;
-    pf->news_used = 0;
-    return at;
-}
-
-char *cs_pf_thread(struct cs_pf *pf, char *at, cs_u32 pid, cs_u32 tid, const char *name, size_t n, const char *more, size_t more_n, const cs_i64 *order)
-{
-    bool is_new;
-    thread_tell(pf, thread_uuid(pf, pid, tid, &is_new), pid, tid, name, n, more, more_n, order);
-    return news_out(pf, at);
-}
-
-char *cs_pf_process(struct cs_pf *pf, char *at, cs_u32 pid, cs_u32 tid, const char *name, size_t n, const char *label, size_t label_n, const cs_i64 *order)
-{
-    bool is_new;
-    process_tell(pf, process_uuid(pf, pid, &is_new), pid, tid, name, n, label, label_n, order);
-    return news_out(pf, at);
-}
-
-cs_u64 cs_pf_counter_track(struct cs_pf *pf)
-{
-    char what[12 + sizeof pf->counter.name + 128], name[sizeof pf->counter.name + 130], *packet, *track;
-    const struct lane_key key = {3, pf->counter.pid, pf->counter.tid};
-    const size_t n = pf->key_length < 128 ? pf->key_length : 128, shown = pf->counter.length + 1 + n;
-    bool is_new;
-    memcpy(what, &key, sizeof key);
-    memcpy(name, pf->counter.name, pf->counter.length);
-    name[pf->counter.length] = ' ';
-    memcpy(name + pf->counter.length + 1, pf->key, n);
-    memcpy(what + sizeof key, name, shown - 1 < sizeof what - sizeof key ? shown : sizeof what - sizeof key);
-    const cs_u64 uuid = track_of(pf, what, sizeof key + shown, &is_new);
-    if (!is_new) return uuid;
-    const cs_u64 process = process_track(pf, pf->counter.pid);
-    char *at = cs_pf_put_text(track_begin(pf, &packet, &track, uuid), CS_PF_TRACK_NAME, name, shown);
-    at = cs_pf_uint(at, CS_PF_PARENT, process);
-    char *counter = cs_pf_nest(at, CS_PF_COUNTER_TRACK);
-    at = cs_pf_nested(counter, cs_pf_put_text(counter, CS_PF_UNIT_NAME, pf->key, n));
-    snprintf(what, sizeof what, "tid %u", pf->counter.tid);
-    track_end(pf, packet, track, put_literal_field(at, CS_PF_DESCRIPTION, what));
-    return uuid;
+    const unsigned of = cs_pf_of(kind, more);
+    struct cs_pf_entry *entry = cs_pf_entry(pf, text, of);
+    const cs_u32 number = entry->number ? entry->number : told(pf, entry, kind, more, text);
+    struct cs_pf_numbered *numbered = cs_pf_numbered(pf, text, of);
+    if (!number || number > UINT16_MAX) return number;
+    if (text->kept) *text->kept = (struct cs_pf_key){pf->file, (cs_u16)of, (cs_u16)number};
+    if (text->text_of) *numbered = (struct cs_pf_numbered){text->number, text->text_of, {pf->file, (cs_u16)of, (cs_u16)number}};
+    return number;
 }
 
 /* --- a file --- */
@@ -342,29 +240,9 @@ static size_t frame(char *to, const char *name, size_t n)
     at = cs_pf_varint(cs_pf_tag(at, CS_PF_PACKET, CS_WIRE_BYTES), (size_t)(cs_pf_varint(outer, bundle) - outer) + 1 + bundle);
     at = cs_pf_varint(cs_pf_tag(at, CS_PF_CHROME_EVENTS, CS_WIRE_BYTES), bundle);
     at = cs_pf_varint(cs_pf_tag(at, 2, CS_WIRE_BYTES), inner_n); /* metadata */
-    at = put_literal_field(at, 1, name);
+    at = cs_pf_literal(at, 1, name);
     at = cs_pf_varint(cs_pf_tag(at, 2, CS_WIRE_BYTES), n);
     return (size_t)(at - to);
-}
-
-static char *put_clock(char *at, cs_u32 clock, cs_u64 ns, bool steps)
-{
-    char *start = cs_pf_nest(at, 1);
-    at = cs_pf_uint(cs_pf_uint(start, 1, clock), 2, ns);
-    return cs_pf_nested(start, steps ? cs_pf_uint(at, 3, 1) : at);
-}
-
-/* Of a sequence: nothing was told before, and what its times mean. */
-static char *put_sequence(char *at, unsigned sequence, cs_u64 wall_ns)
-{
-    char *packet = cs_pf_nest(at, CS_PF_PACKET);
-    at = cs_pf_uint(cs_pf_uint(packet, CS_PF_SEQUENCE, sequence), CS_PF_SEQUENCE_FLAGS, 1);
-    char *part = cs_pf_nest(at, CS_PF_DEFAULTS);
-    at = cs_pf_nested(part, cs_pf_uint(part, CS_PF_CLOCK_ID, CS_PF_CLOCK_STEPS));
-    part = cs_pf_nest(at, CS_PF_CLOCK_SNAPSHOT);
-    at = put_clock(put_clock(put_clock(part, CS_PF_CLOCK_STEPS, 0, true), CS_PF_CLOCK_BOOT, 0, false), CS_PF_CLOCK_REAL, wall_ns, false);
-    at = cs_pf_nested(part, cs_pf_uint(at, 2, CS_PF_CLOCK_BOOT));
-    return cs_pf_nested(packet, at);
 }
 
 char *cs_pf_head(struct cs_pf *pf, char *at, size_t n, cs_u64 wall_ns)
@@ -373,11 +251,10 @@ char *cs_pf_head(struct cs_pf *pf, char *at, size_t n, cs_u64 wall_ns)
     const size_t length = frame(before, CS_PF_HEADER, n);
     memmove(at + length, at, n);
     memcpy(at, before, length);
-    at += length + n;
-    for (unsigned sequence = CS_PF_HOST; sequence < CS_PF_SEQUENCES; sequence++) at = put_sequence(at, sequence, wall_ns);
-    char *packet, *track, *root = track_begin(pf, &packet, &track, 0); /* of all others: they stand by their rank (Perfetto 57 and later) */
-    track_end(pf, packet, track, cs_pf_uint(cs_pf_uint(root, CS_PF_PROCESS_ORDER, 1), CS_PF_THREAD_ORDER, 1));
-    return news_out(pf, at);
+    pf->wall_ns = wall_ns;
+    for (unsigned sequence = CS_PF_HOST; sequence < CS_PF_LANE; sequence++) cs_pf_sequence_begins(pf, sequence, 0);
+    cs_pf_root_tell(pf);
+    return cs_pf_news_out(pf, at + length + n);
 }
 
 /* Lengths of five bytes each, whatever they are. */
@@ -395,7 +272,7 @@ static char *put_tail(char *at, size_t n)
     at = put_wide(cs_pf_tag(at, CS_PF_PACKET, CS_WIRE_BYTES), 2 * (1 + WIDE) + inner);
     at = put_wide(cs_pf_tag(at, CS_PF_CHROME_EVENTS, CS_WIRE_BYTES), 1 + WIDE + inner);
     at = put_wide(cs_pf_tag(at, 2, CS_WIRE_BYTES), inner);
-    at = put_literal_field(at, 1, CS_PF_TRAILER);
+    at = cs_pf_literal(at, 1, CS_PF_TRAILER);
     return put_wide(cs_pf_tag(at, 2, CS_WIRE_BYTES), n);
 }
 

@@ -10,50 +10,67 @@ static struct cs_pf_text shown(const struct cs_pf_text *text)
     return (struct cs_pf_text){is, strnlen(is, CS_PF_TEXT_MAX), 0, NULL, NULL};
 }
 
+static char *put_shown(char *at, unsigned field, const struct cs_pf_text *text)
+{
+    const struct cs_pf_text is = shown(text);
+    return cs_pf_put_text(at, field, is.text, is.length);
+}
+
 /* --- an event's frame --- */
 
 /* Since the one before, of the same sequence; one that is earlier has its own clock. */
-static char *put_time(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
+static inline char *put_time(struct cs_pf *pf, char *at, cs_u64 *last_ns, cs_u64 ns)
 {
-    if (ns < pf->last_ns[sequence] || pf->plain) return cs_pf_uint(cs_pf_uint(at, CS_PF_CLOCK_ID, CS_PF_CLOCK_BOOT), CS_PF_TIMESTAMP, ns);
-    at = cs_pf_uint(at, CS_PF_TIMESTAMP, ns - pf->last_ns[sequence]);
-    pf->last_ns[sequence] = ns;
+    if (CS_UNLIKELY(ns < *last_ns || pf->plain)) return cs_pf_uint(cs_pf_uint(at, CS_PF_CLOCK_ID, CS_PF_CLOCK_BOOT), CS_PF_TIMESTAMP, ns);
+    at = cs_pf_uint(at, CS_PF_TIMESTAMP, ns - *last_ns);
+    *last_ns = ns;
     return at;
 }
 
-static char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
+static inline char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
 {
     pf->packet = cs_pf_nest(at, CS_PF_PACKET);
     pf->sequence = sequence;
     pf->args = NULL;
     pf->ends = pf->bare = false;
-    pf->flow_field = 0;
+    pf->flow_end = CS_PF_NO_END;
     pf->side_used = 0;
-    at = cs_pf_uint(put_time(pf, pf->packet, sequence, ns), CS_PF_SEQUENCE, sequence);
+    at = cs_pf_uint(put_time(pf, pf->packet, &pf->told[sequence].last_ns, ns), CS_PF_SEQUENCE, sequence);
     return pf->event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
 }
 
-/* The category of an event may be empty: none. */
+/* The category of an event may be empty: none. There may be no name: of what ends another event. */
 static char *put_names(struct cs_pf *pf, char *at, unsigned sequence, const struct cs_pf_text *category, const struct cs_pf_text *name)
 {
-    const bool some = category->length;
+    const bool some = category->length || category->text_of;
     cs_u32 number = some ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, sequence, category) : 0;
     if (number) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, number);
-    else if (some) at = cs_pf_put_text(at, CS_PF_CATEGORY, category->text, category->length);
+    else if (some) at = put_shown(at, CS_PF_CATEGORY, category);
+    if (!name->text && !name->text_of) return at;
     number = cs_pf_learn(pf, CS_PF_KNOWS_NAME, sequence, name);
-    if (number) return cs_pf_uint(at, CS_PF_NAME_IID, number);
-    const struct cs_pf_text text = shown(name);
-    return cs_pf_put_text(at, CS_PF_NAME, text.text, text.length);
+    return number ? cs_pf_uint(at, CS_PF_NAME_IID, number) : put_shown(at, CS_PF_NAME, name);
 }
 
-static unsigned sequence_of(const struct cs_pf *pf, cs_u32 pid) { return pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST; }
-
-char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+/* A lane's own, where it has had many slices and this one lies within none of them. Else of two the one whose last event is not later. */
+static inline unsigned sequence_of(struct cs_pf *pf, const struct cs_pf_lane *lane, cs_u64 ns)
 {
-    const unsigned sequence = sequence_of(pf, pid);
-    pf->track = cs_pf_thread_track(pf, pid, tid);
+    enum { MANY = 256 };
+    struct cs_pf_told *own = &pf->told[lane->sequence];
+    if (CS_LIKELY(own->slices >= MANY && ns >= own->last_ns)) return lane->sequence;
+    own->slices += own->slices < MANY && lane->sequence;
+    const unsigned sequence = lane->pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST;
+    return sequence + (ns < pf->told[sequence].last_ns && ns >= pf->told[sequence + 1].last_ns);
+}
+
+char *cs_pf_slice(struct cs_pf *pf, char *at, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+{
+    const struct cs_pf_lane *lane = cs_pf_lane(pf, pid, tid);
+    const unsigned sequence = sequence_of(pf, lane, from_ns);
+    pf->track = lane->track;
+    pf->lane_sequence = lane->sequence;
     at = cs_pf_uint(event_begin(pf, at, sequence, from_ns), CS_PF_TYPE, CS_PF_BEGIN);
-    at = put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track), sequence, &category, &name);
+    if (sequence != lane->sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, lane->track);
+    at = put_names(pf, at, sequence, category, name);
     pf->ends = true;
     pf->end_ns = to_ns;
     return at;
@@ -61,12 +78,31 @@ char *cs_pf_slice(struct cs_pf *pf, char *at, struct cs_pf_text category, struct
 
 static char *end_of_slice(struct cs_pf *pf, char *at)
 {
-    const unsigned sequence = pf->sequence == CS_PF_GPU ? CS_PF_GPU_ENDS : CS_PF_HOST_ENDS;
+    const cs_u32 sequence = pf->lane_sequence ? pf->lane_sequence : CS_PF_OTHER;
     char *packet = cs_pf_nest(at, CS_PF_PACKET), *event;
-    at = cs_pf_uint(put_time(pf, packet, sequence, pf->end_ns), CS_PF_SEQUENCE, sequence);
+    at = cs_pf_uint(put_time(pf, packet, &pf->told[sequence].last_ns, pf->end_ns), CS_PF_SEQUENCE, sequence);
     event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
-    at = cs_pf_uint(cs_pf_uint(event, CS_PF_TYPE, CS_PF_END), CS_PF_TRACK_UUID, pf->track);
+    at = cs_pf_uint(event, CS_PF_TYPE, CS_PF_END);
+    if (!pf->lane_sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track);
     return cs_pf_nested(packet, cs_pf_nested(event, at));
+}
+
+/* The older fields: newer ones take eight bytes a number. A terminating flow ends there, so that it is for arrows with one last end alone. */
+static char *put_flow(const struct cs_pf *pf, char *at)
+{
+    if (pf->flow_end == CS_PF_FIRST) return cs_pf_uint(at, CS_PF_FLOW, pf->flow);
+    if (pf->flow_end == CS_PF_ONLY_LAST) return cs_pf_uint(at, CS_PF_FLOW_ENDS, pf->flow);
+    char *legacy = cs_pf_nest(at, CS_PF_LEGACY);
+    return cs_pf_nested(legacy, cs_pf_uint(cs_pf_uint(legacy, CS_PF_BIND_ID, pf->flow), CS_PF_BIND_WAY, CS_PF_BIND_IN));
+}
+
+/* What the event is the first to tell goes in front of it. */
+static CS_COLD char *news_before(struct cs_pf *pf, char *start, char *at)
+{
+    memmove(start + pf->news_used, start, (size_t)(at - start));
+    at += pf->news_used;
+    cs_pf_news_out(pf, start);
+    return at;
 }
 
 char *cs_pf_close(struct cs_pf *pf, char *at)
@@ -74,63 +110,51 @@ char *cs_pf_close(struct cs_pf *pf, char *at)
     if (!pf->packet) return at; /* a counter: each of its values is an event */
     char *start = pf->packet - 2;
     if (pf->args) at = cs_pf_nested(pf->args, at);
-    memcpy(at, pf->side, pf->side_used);
-    at += pf->side_used;
-    if (pf->flow_field) at = cs_pf_uint(at, pf->flow_field, pf->flow);
+    if (pf->side_used) at = (char *)memcpy(at, pf->side, pf->side_used) + pf->side_used;
+    if (pf->flow_end) at = put_flow(pf, at);
     at = cs_pf_nested(pf->event, at);
     if (pf->bare) at = cs_pf_uint(at, CS_PF_SEQUENCE_FLAGS, CS_PF_SAYS_BARE);
     at = cs_pf_nested(pf->packet, at);
     if (pf->ends) at = end_of_slice(pf, at);
     pf->packet = NULL;
-    if (!pf->news_used) return at;
-    memmove(start + pf->news_used, start, (size_t)(at - start));
-    memcpy(start, pf->news, pf->news_used);
-    at += pf->news_used;
-    pf->news_used = 0;
-    return at;
+    return CS_LIKELY(!pf->news_used) ? at : news_before(pf, start, at);
 }
 
-void cs_pf_flow(struct cs_pf *pf, cs_u64 id, bool ends)
+static char *legacy_begin(struct cs_pf *pf, char *at, char phase, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, char **legacy)
 {
-    pf->flow = id;
-    pf->flow_field = ends ? CS_PF_FLOW_ENDS : CS_PF_FLOW; /* the older fields: newer ones take eight bytes a number */
-}
-
-static char *legacy_begin(struct cs_pf *pf, char *at, char phase, struct cs_pf_text *category, struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, char **legacy)
-{
-    pf->track = cs_pf_thread_track(pf, pid, tid);
-    at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TRACK_UUID, pf->track);
+    const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
+    at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TRACK_UUID, track);
     at = put_names(pf, at, CS_PF_OTHER, category, name);
     *legacy = cs_pf_nest(at, CS_PF_LEGACY);
     return cs_pf_uint(*legacy, CS_PF_PHASE, (cs_u64)phase);
 }
 
-char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u64 id)
+char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u64 id)
 {
     char *legacy;
     const bool arrow = phase == 's' || phase == 'f';
-    at = legacy_begin(pf, at, phase, &category, &name, pid, tid, ns, &legacy);
-    at = cs_pf_uint(at, arrow ? CS_PF_UNSCOPED_ID : CS_PF_LOCAL_ID, id);
+    at = legacy_begin(pf, at, phase, category, name, pid, tid, ns, &legacy);
+    if (phase != 'B' && phase != 'E') at = cs_pf_uint(at, arrow ? CS_PF_UNSCOPED_ID : CS_PF_LOCAL_ID, id);
     if (phase == 'f') at = cs_pf_uint(at, CS_PF_BIND_ENCLOSING, 1);
     return cs_pf_nested(legacy, at);
 }
 
-char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, struct cs_pf_text category, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
+char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
 {
     enum { SCOPE_PROCESS = 2 };
     char *legacy;
     if (of_process) {
-        at = legacy_begin(pf, at, 'i', &category, &name, pid, tid, ns, &legacy);
+        at = legacy_begin(pf, at, 'i', category, name, pid, tid, ns, &legacy);
         return cs_pf_nested(legacy, cs_pf_uint(at, CS_PF_INSTANT_SCOPE, SCOPE_PROCESS));
     }
-    pf->track = cs_pf_thread_track(pf, pid, tid);
+    const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
     at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TYPE, CS_PF_INSTANT);
-    return put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track), CS_PF_OTHER, &category, &name);
+    return put_names(pf, cs_pf_uint(at, CS_PF_TRACK_UUID, track), CS_PF_OTHER, category, name);
 }
 
-char *cs_pf_counter(struct cs_pf *pf, char *at, struct cs_pf_text name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
+char *cs_pf_counter(struct cs_pf *pf, char *at, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
 {
-    const struct cs_pf_text text = shown(&name);
+    const struct cs_pf_text text = shown(name);
     pf->packet = NULL;
     pf->counter.ns = ns;
     pf->counter.pid = pid;
@@ -145,11 +169,10 @@ char *cs_pf_counter(struct cs_pf *pf, char *at, struct cs_pf_text name, cs_u32 p
 static char *counter_value(struct cs_pf *pf, char *at, bool is_integer, cs_i64 integer, double number)
 {
     static const struct cs_pf_text more = {"+", 1, 0, NULL, NULL};
-    const unsigned sequence = pf->counter.pid < pf->gpu_pids ? CS_PF_GPU : CS_PF_HOST;
     const cs_u64 track = cs_pf_counter_track(pf);
-    at = cs_pf_uint(event_begin(pf, at, sequence, pf->counter.ns), CS_PF_TYPE, CS_PF_COUNTER);
+    at = cs_pf_uint(event_begin(pf, at, CS_PF_COUNTS, pf->counter.ns), CS_PF_TYPE, CS_PF_COUNTER);
     at = cs_pf_uint(at, CS_PF_TRACK_UUID, track);
-    const cs_u32 category = pf->counter.values++ ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, sequence, &more) : 0;
+    const cs_u32 category = pf->counter.values++ ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, CS_PF_COUNTS, &more) : 0;
     if (category) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, category);
     else if (pf->counter.values > 1) at = cs_pf_put_text(at, CS_PF_CATEGORY, more.text, more.length);
     at = is_integer ? cs_pf_uint(at, CS_PF_COUNTER_VALUE, (cs_u64)integer) : cs_pf_double(at, CS_PF_COUNTER_DOUBLE, number);
@@ -180,7 +203,8 @@ struct note {
 
 static char *note_begin(struct cs_pf *pf, struct note *note, size_t room)
 {
-    const struct cs_pf_text key = {pf->key, pf->key_length, 0, NULL, NULL};
+    const bool stays = pf->key_kept;
+    const struct cs_pf_text key = {pf->key, pf->key_length, stays ? (uintptr_t)pf->key : 0, stays ? cs_pf_text_at : NULL, NULL};
     if (pf->side_used + room + 3 * pf->key_length + 64 > sizeof pf->side) return NULL;
     note->start = cs_pf_nest(pf->side + pf->side_used, CS_PF_ANNOTATION);
     const cs_u32 number = cs_pf_learn(pf, CS_PF_KNOWS_KEY, pf->sequence, &key);
@@ -245,13 +269,13 @@ char *cs_pf_value_pointer(struct cs_pf *pf, char *at, cs_u64 n)
     return at;
 }
 
-char *cs_pf_value_word(struct cs_pf *pf, char *at, struct cs_pf_text text)
+char *cs_pf_value_word(struct cs_pf *pf, char *at, const struct cs_pf_text *text)
 {
-    const cs_u32 word = cs_pf_learn(pf, CS_PF_KNOWS_WORD, 0, &text);
+    const cs_u32 word = cs_pf_learn(pf, CS_PF_KNOWS_WORD, 0, text);
     char *to = word ? field(pf, at, CS_PF_FIELD_ENUM, CS_WIRE_VARINT) : NULL;
     if (to) return cs_pf_varint(to, word);
-    text = shown(&text);
-    return cs_pf_value_text(pf, at, text.text, text.length);
+    const struct cs_pf_text is = shown(text);
+    return cs_pf_value_text(pf, at, is.text, is.length);
 }
 
 char *cs_pf_value_text(struct cs_pf *pf, char *at, const char *text, size_t n)

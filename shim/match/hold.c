@@ -35,21 +35,33 @@ struct holding {
     cs_u64 end_ns, start_ns;
 };
 
+/* It could not begin before that work had ended, whether or not that held it up. */
+static void comes_after(struct holding *h, cs_u64 op)
+{
+    struct cs_hold *hold = &h->hold;
+    for (cs_u32 i = 0; i < hold->count; i++)
+        if (hold->after[i] == op) return;
+    if (op && op <= UINT32_MAX && hold->count < CS_HOLD_AFTER) hold->after[hold->count++] = (cs_u32)op;
+}
+
 static void candidate(struct holding *h, cs_u64 end_ns, enum cs_hold_why why, cs_u32 stream)
 {
-    if (end_ns <= h->end_ns || end_ns > h->start_ns) return;
+    if (!h->hold.ns || end_ns <= h->end_ns || end_ns > h->start_ns) return;
     h->end_ns = end_ns;
     h->hold.why = why;
     h->hold.stream = stream;
 }
 
 /* The events that the stream was to wait for since its work before: for the earlier ones that has waited too. */
-static void candidates_by_event(struct holding *h, const struct cs_op *op)
+static void candidates_by_event(struct holding *h, const struct cs_op *op, const struct cs_op *before)
 {
-    const struct cs_op *before = that_worked(cs_op_get(op->before)), *awaited;
+    const struct cs_op *awaited;
     const struct cs_event_wait *wait;
     for (cs_u64 n = op->event_wait; (wait = wait_at(n)) && (!before || wait->ticks > before->begin); n = wait->before)
-        if (wait->ticks <= op->begin && (awaited = that_worked(cs_op_get(wait->op)))) candidate(h, awaited->work_end_ns, CS_HOLD_EVENT, wait->stream);
+        if (wait->ticks <= op->begin && (awaited = that_worked(cs_op_get(wait->op)))) {
+            comes_after(h, awaited->id);
+            candidate(h, awaited->work_end_ns, CS_HOLD_EVENT, wait->stream);
+        }
 }
 
 static const struct cs_last_work *other_side(const struct cs_match_lane *lane)
@@ -64,16 +76,19 @@ struct cs_hold cs_match_hold(const struct cs_match_found *found)
 {
     const struct cs_op *op = found->op;
     const struct cs_match_lane *lane = found->lane;
+    const struct cs_op *before = that_worked(cs_op_get(op->before)); /* what that waited for, this has waited for too */
     const cs_u64 called_ns = cs_clock_ns(op->end);
     struct holding h = {.end_ns = called_ns, .start_ns = found->start_ns};
-    if (found->start_ns <= called_ns) return h.hold;
-    h.hold.ns = found->start_ns - called_ns;
+    h.hold.ns = found->start_ns > called_ns ? found->start_ns - called_ns : 0;
     candidate(&h, lane->worked_ns, CS_HOLD_STREAM, 0);
-    candidates_by_event(&h, op);
+    candidates_by_event(&h, op, before);
     const struct cs_last_work *other = other_side(lane);
-    if (other && other->context == lane->context && other->begin < op->begin) candidate(&h, other->end_ns, CS_HOLD_DEFAULT, other->lane);
+    if (other && other->context == lane->context && other->begin < op->begin) {
+        if (!before || before->begin < other->begin) comes_after(&h, other->op);
+        candidate(&h, other->end_ns, CS_HOLD_DEFAULT, other->lane);
+    }
     const cs_u64 after_ns = found->start_ns - h.end_ns;
-    if (after_ns > SOON_NS && after_ns > h.hold.ns / 2) h.hold.why = CS_HOLD_UNKNOWN, h.hold.stream = 0;
+    if (h.hold.ns && after_ns > SOON_NS && after_ns > h.hold.ns / 2) h.hold.why = CS_HOLD_UNKNOWN, h.hold.stream = 0;
     return h.hold;
 }
 
@@ -84,5 +99,5 @@ void cs_hold_worked(struct cs_match_lane *lane, const struct cs_op *op, cs_u64 e
     if (!stream || lane->device >= CS_GPU_PIDS || (stream->origin != CS_STREAM_LEGACY && stream->flags & CU_STREAM_NON_BLOCKING)) return;
     struct cs_default_work *works = &cs_match.default_work[lane->device];
     struct cs_last_work *last = stream->origin == CS_STREAM_LEGACY ? &works->legacy : &works->blocking;
-    if (end_ns >= last->end_ns) *last = (struct cs_last_work){op->begin, end_ns, lane->context, lane->tid};
+    if (end_ns >= last->end_ns) *last = (struct cs_last_work){op->begin, end_ns, op->id, lane->context, lane->tid};
 }

@@ -46,10 +46,12 @@ struct cs_load {
 
 /* How long a piece of work waited after its call, and what it waited for last. */
 enum cs_hold_why { CS_HOLD_LAUNCH, CS_HOLD_STREAM, CS_HOLD_EVENT, CS_HOLD_DEFAULT, CS_HOLD_UNKNOWN };
+enum { CS_HOLD_AFTER = 16 };
 struct cs_hold {
     cs_u64 ns;
     enum cs_hold_why why;
     cs_u32 stream; /* whose event, or which side of the default stream: its lane; 0: none */
+    cs_u32 after[CS_HOLD_AFTER], count; /* the work of other lanes that had to end before: ids of its calls, as far as there is room */
 };
 
 /* Who asks for matches: what it must know, and what it is told. */

@@ -164,6 +164,7 @@ struct cs_event_wait {
 struct cs_default_work {
     struct cs_last_work {
         cs_u64 begin, end_ns; /* of its call, ticks; of it */
+        cs_u64 op;            /* the call's id */
         cs_u32 context, lane; /* the lane's number in the timeline */
     } legacy, blocking;
 };

@@ -45,11 +45,11 @@ static struct cs_draft value(struct cs_draft e, enum cs_format format, const cs_
     case CS_FORMAT_RESERVED:
     case CS_FORMAT_PTR:
     case CS_FORMAT_FUNCTION: return cs_value_hex(e, *v);
-    case CS_FORMAT_CALL: return cs_value_word(e, call_name(*v));
-    case CS_FORMAT_DELAYED: return cs_value_word(e, word_of(places, CS_COUNT(places), *v));
-    case CS_FORMAT_MEMTYPE: return cs_value_word(e, word_of(memory, CS_COUNT(memory), *v));
+    case CS_FORMAT_CALL: return cs_value_constant(e, call_name(*v));
+    case CS_FORMAT_DELAYED: return cs_value_constant(e, word_of(places, CS_COUNT(places), *v));
+    case CS_FORMAT_MEMTYPE: return cs_value_constant(e, word_of(memory, CS_COUNT(memory), *v));
     case CS_FORMAT_CAPTURE_MODE:
-        e = cs_value_word(e, word_of(modes, CS_COUNT(modes), (cs_u32)*v));
+        e = cs_value_constant(e, word_of(modes, CS_COUNT(modes), (cs_u32)*v));
         return *v >> 32 < 2 ? e : cs_arg_uint(e, "shared by", *v >> 32); /* what is done on any of them meanwhile is in the graph */
     case CS_FORMAT_KERNEL:
         if (work_tells) return cs_value_kernel_brief(e, (cs_name)*v);
@@ -136,7 +136,7 @@ void cs_callback_slice(cs_u32 tid, const struct cs_record *r, const struct cs_st
     struct cs_draft e = slice(CS_CALL_CALLBACK, tid, begin, end);
     e = cs_arg_hex(e, "function", r->value[0]);
     e = cs_arg_us(e, "delay_us", begin > enqueued ? begin - enqueued : 0);
-    e = cs_arg_word(e, "enqueued by", call_name(r->value[2]));
+    e = cs_arg_constant(e, "enqueued by", call_name(r->value[2]));
     if (stream) e = cs_arg_stream(e, stream);
     cs_commit(cs_args_end(e));
 }
@@ -159,7 +159,7 @@ void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream
     struct cs_draft e = slice(r->call, tid, begin, end);
     if (stream) e = cs_arg_stream(e, stream);
     if (correlation) e = cs_arg_uint(e, "correlation", correlation);
-    if (direction) e = cs_arg_word(e, "direction", direction);
+    if (direction) e = cs_arg_constant(e, "direction", direction);
     e = shown_args(e, r, correlation && cs_match_tells(correlation));
     e = cause_arg(e, r);
     /* Of a sample nothing else tells a call without work from one whose work has no times. */

@@ -71,10 +71,9 @@ void cs_slice_head_make(struct cs_slice_head *head, const char *category, const 
     head->category = category;
     head->name = name;
     head->pid = pid;
-    head->kept = (struct cs_pf_key){0};
 }
 
-struct cs_draft cs_slice_made(struct cs_draft e, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+struct cs_draft cs_slice_made(struct cs_draft e, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
     if (cs_packets) return (struct cs_draft){cs_packets_slice_made(e.at, head, tid, from_ns, to_ns)};
     char *at = cs_put_blocks(e.at, head->text, head->length);
@@ -83,7 +82,10 @@ struct cs_draft cs_slice_made(struct cs_draft e, struct cs_slice_head *head, cs_
 
 struct cs_draft cs_args_end_bound(struct cs_draft e, enum cs_end end, cs_u64 id)
 {
-    if (cs_packets) return (struct cs_draft){cs_packets_close_bound(e.at, end == CS_END_LAST, id)};
+    if (cs_packets) {
+        static const enum cs_pf_end ends[] = {[CS_END_FIRST] = CS_PF_FIRST, [CS_END_LAST] = CS_PF_LAST, [CS_END_ONLY_LAST] = CS_PF_ONLY_LAST};
+        return (struct cs_draft){cs_packets_close_bound(e.at, ends[end], id)};
+    }
     char *at = cs_put_literal(e.at - (e.at[-1] == ','), "},\"bind_id\":");
     at = cs_put_uint(at, id);
     return (struct cs_draft){end == CS_END_FIRST ? cs_put_literal(at, ",\"flow_out\":true}") : cs_put_literal(at, ",\"flow_in\":true}")};
@@ -163,13 +165,17 @@ struct cs_draft cs_meta_label(struct cs_draft e, struct cs_lane lane, const char
 
 struct cs_draft cs_arg_named(struct cs_draft e, const char *key)
 {
-    if (cs_packets) return (struct cs_draft){cs_packets_key(e.at, key, strlen(key), false)};
+    if (cs_packets) return cs_packets_key(key, strlen(key), NULL), e;
     char *at = e.at;
     *at++ = '"';
     return (struct cs_draft){cs_put_literal(cs_put_text(at, key), "\":")};
 }
 
-void cs_key_make(struct cs_key *key, const char *name) { key->length = (unsigned char)snprintf(key->text, sizeof key->text, "\"%s\":", name); }
+void cs_key_make(struct cs_key *key, const char *name)
+{
+    key->length = (unsigned char)snprintf(key->text, sizeof key->text, "\"%s\":", name);
+    key->name = name;
+}
 
 struct cs_draft cs_value_bool(struct cs_draft e, bool yes)
 {

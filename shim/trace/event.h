@@ -50,7 +50,7 @@ struct cs_draft cs_slice(struct cs_draft, const char *category, struct cs_title,
 enum cs_instant_of { CS_INSTANT_THREAD, CS_INSTANT_PROCESS };
 struct cs_draft cs_instant(struct cs_draft, enum cs_instant_of, const char *category, struct cs_title, struct cs_lane, cs_u64 ns);
 struct cs_draft cs_counter(struct cs_draft, struct cs_title, struct cs_lane, cs_u64 ns); /* its arguments are its values from then on */
-enum cs_end { CS_END_FIRST, CS_END_LAST };
+enum cs_end { CS_END_FIRST, CS_END_LAST, CS_END_ONLY_LAST };
 struct cs_draft cs_span_end(struct cs_draft, enum cs_end, const char *category, struct cs_title, struct cs_lane, cs_u64 ns, cs_u64 id); /* may lie over others */
 
 /* The last comma becomes a brace. */
@@ -61,7 +61,7 @@ CS_HOT struct cs_draft cs_args_end(struct cs_draft e)
 }
 
 /* The same, of a slice that is an end of an arrow too: the arrow of that number leads from the slice that is its first end to each that is its last. The first
- * one begins earlier, and is in the file before them. Its category is ac2g. */
+ * one begins earlier, and is in the file before them. Its category is ac2g. ONLY_LAST: no other slice is a last end of it. */
 struct cs_draft cs_args_end_bound(struct cs_draft, enum cs_end, cs_u64 id);
 
 /* Slices of which there are very many: what does not change of one is made once a file. */
@@ -70,13 +70,9 @@ struct cs_slice_head {
     cs_u16 length;
     const char *category, *name;
     cs_u32 pid;
-    struct cs_pf_key kept; /* of the name */
 };
 void cs_slice_head_make(struct cs_slice_head *head, const char *category, const char *name, cs_u32 pid); /* texts of ours */
-struct cs_draft cs_slice_made(struct cs_draft, struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
-
-/* Whether each word costs its bytes, so that what the file has said is better not said again. In Perfetto's own format the same text again takes next to none. */
-CS_HOT bool cs_draft_is_terse(void) { return !cs_packets; }
+struct cs_draft cs_slice_made(struct cs_draft, const struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
 
 /* --- events without arguments: these are whole --- */
 
@@ -98,20 +94,27 @@ struct cs_draft cs_meta_label(struct cs_draft, struct cs_lane, const char *label
 
 /* --- arguments: a key, then its value. cs_arg_uint(e, "key", n) and so on do both for a key that is a literal --- */
 
-#define cs_arg_key(e, literal)                                                                             \
-    ((struct cs_draft){CS_UNLIKELY(cs_packets) ? cs_packets_key((e).at, literal, sizeof(literal) - 1, true) \
-                                               : cs_put_literal((e).at, "\"" literal "\":")})
+/* The number that the key has in a file of packets is kept where it is used. */
+#define cs_arg_key(e, literal)                                                                                                \
+    ({                                                                                                                        \
+        static struct cs_pf_key cs_kept;                                                                                      \
+        struct cs_draft cs_keyed = e;                                                                                         \
+        CS_UNLIKELY(cs_packets) ? cs_packets_key(literal, sizeof(literal) - 1, &cs_kept), cs_keyed                             \
+                                : (struct cs_draft){cs_put_literal(cs_keyed.at, "\"" literal "\":")};                         \
+    })
 struct cs_draft cs_arg_named(struct cs_draft, const char *key); /* a text of ours */
 
 /* A key made once. */
 struct cs_key {
     char text[CS_JSON_BLOCK];
     unsigned char length;
+    const char *name;
+    struct cs_pf_key kept;
 };
-void cs_key_make(struct cs_key *key, const char *name);
-CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, const struct cs_key *key)
+void cs_key_make(struct cs_key *key, const char *name); /* a text of ours, which stays */
+CS_HOT struct cs_draft cs_arg_made(struct cs_draft e, struct cs_key *key)
 {
-    if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_key(e.at, key->text + 1, key->length - 3, true)};
+    if (CS_UNLIKELY(cs_packets)) return cs_packets_key(key->name, key->length - 3, &key->kept), e;
     return (struct cs_draft){cs_put_blocks(e.at, key->text, key->length)};
 }
 
@@ -140,6 +143,10 @@ CS_HOT struct cs_draft cs_value_word(struct cs_draft e, const char *ours) /* a t
     *at = '"';
     return cs_value_next(at + 1);
 }
+CS_HOT struct cs_draft cs_value_constant(struct cs_draft e, const char *ours) /* the same, of a text that stays where it is */
+{
+    return CS_UNLIKELY(cs_packets) ? (struct cs_draft){cs_packets_constant(e.at, ours)} : cs_value_word(e, ours);
+}
 CS_HOT struct cs_draft cs_value_uints(struct cs_draft e, const cs_u32 *numbers, size_t n) /* a list, of one number at least */
 {
     if (CS_UNLIKELY(cs_packets)) return (struct cs_draft){cs_packets_uints(e.at, numbers, n)};
@@ -160,6 +167,7 @@ struct cs_draft cs_value_kernel_brief(struct cs_draft, cs_name kernel);
 #define cs_arg_us(e, key, ns)          cs_value_us(cs_arg_key(e, key), ns) /* or any other number of thousandths */
 #define cs_arg_bool(e, key, yes)       cs_value_bool(cs_arg_key(e, key), yes)
 #define cs_arg_word(e, key, ours)      cs_value_word(cs_arg_key(e, key), ours)
+#define cs_arg_constant(e, key, ours)  cs_value_constant(cs_arg_key(e, key), ours)
 #define cs_arg_text(e, key, text, max) cs_value_text(cs_arg_key(e, key), text, max)
 #define cs_arg_kernel(e, key, name)    cs_value_kernel(cs_arg_key(e, key), name)
 #define cs_arg_uints(e, key, list, n)  cs_value_uints(cs_arg_key(e, key), list, n)

@@ -32,61 +32,44 @@ void cs_packets_trailer_ends(char *end) { cs_pf_tail_ends(trailer, end); }
 static const char *kernel_text(cs_u64 name) { return cs_kernel_text((cs_name)name, false); }
 static const char *kernel_brief(cs_u64 name) { return cs_kernel_text((cs_name)name, true); }
 
-static struct cs_pf_text text_of(const char *text, size_t n) { return (struct cs_pf_text){text, n, 0, NULL, NULL}; }
-static struct cs_pf_text ours(const char *text) { return text_of(text, strlen(text)); }
-
-/* Categories and most keys are constants: one is known by where it stands. Two that would have one place take turns. */
-static struct constant {
-    const char *text;
-    size_t length;
-    struct cs_pf_key kept;
-} constants[512];
-
-static struct constant *constant_of(const char *text)
-{
-    struct constant *constant = &constants[((uintptr_t)text * 0x9e3779b97f4a7c15u >> 32) % CS_COUNT(constants)];
-    if (constant->text != text) *constant = (struct constant){text, strlen(text), {0}};
-    return constant;
-}
-
-static struct cs_pf_text category_text(const char *category)
-{
-    struct constant *constant = constant_of(category);
-    return (struct cs_pf_text){category, constant->length, 0, NULL, &constant->kept};
-}
+/* Categories and names of calls are constants: known by where they stand. */
+#define PLACED(constant) (&(const struct cs_pf_text){.number = (uintptr_t)(constant), .text_of = cs_pf_text_at})
 
 static struct cs_pf_text title_text(struct cs_title title)
 {
-    if (!title.text) return (struct cs_pf_text){NULL, 0, title.kernel, kernel_text, NULL};
-    return title.max ? text_of(title.text, strnlen(title.text, title.max)) : ours(title.text);
+    if (!title.text) return (struct cs_pf_text){.number = title.kernel, .text_of = kernel_text};
+    return (struct cs_pf_text){.text = title.text, .length = title.max ? strnlen(title.text, title.max) : strlen(title.text)};
 }
 
 /* --- events --- */
 
 char *cs_packets_slice(char *at, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 from_ns, cs_u64 to_ns)
 {
-    return cs_pf_slice(&pf, at, category_text(category), title_text(title), lane.pid, lane.tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
+    const struct cs_pf_text name = title_text(title);
+    return cs_pf_slice(&pf, at, PLACED(category), &name, lane.pid, lane.tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
 }
 
-char *cs_packets_slice_made(char *at, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+char *cs_packets_slice_made(char *at, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
-    const struct cs_pf_text name = {head->name, strlen(head->name), 0, NULL, &head->kept};
-    return cs_pf_slice(&pf, at, category_text(head->category), name, head->pid, tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
+    return cs_pf_slice(&pf, at, PLACED(head->category), PLACED(head->name), head->pid, tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
 }
 
 char *cs_packets_instant(char *at, bool of_process, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)
 {
-    return cs_pf_instant(&pf, at, of_process, category_text(category), title_text(title), lane.pid, lane.tid, ns);
+    const struct cs_pf_text name = title_text(title);
+    return cs_pf_instant(&pf, at, of_process, PLACED(category), &name, lane.pid, lane.tid, ns);
 }
 
 char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, cs_u64 ns)
 {
-    return cs_pf_counter(&pf, at, title_text(title), lane.pid, lane.tid, ns);
+    const struct cs_pf_text name = title_text(title);
+    return cs_pf_counter(&pf, at, &name, lane.pid, lane.tid, ns);
 }
 
 char *cs_packets_legacy(char *at, char phase, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns, cs_u64 id)
 {
-    return cs_pf_legacy(&pf, at, phase, category_text(category), title_text(title), lane.pid, lane.tid, ns, id);
+    const struct cs_pf_text name = title_text(title);
+    return cs_pf_legacy(&pf, at, phase, PLACED(category), &name, lane.pid, lane.tid, ns, id);
 }
 
 /* A name, which may be followed by numbers that belong to it: written when it is closed. */
@@ -114,7 +97,7 @@ static void naming_adds(cs_u64 n)
 }
 
 char *cs_packets_close(char *at) { return naming.open ? naming_ends(at) : cs_pf_close(&pf, at); }
-char *cs_packets_close_bound(char *at, bool ends, cs_u64 id) { return cs_pf_flow(&pf, id, ends), cs_pf_close(&pf, at); }
+char *cs_packets_close_bound(char *at, enum cs_pf_end end, cs_u64 id) { return cs_pf_flow(&pf, id, end), cs_pf_close(&pf, at); }
 char *cs_packets_close_bare(char *at) { return cs_pf_bare(&pf), cs_pf_close(&pf, at); }
 
 /* --- names --- */
@@ -138,10 +121,7 @@ char *cs_packets_label(char *at, struct cs_lane lane, const char *label, size_t 
 
 /* --- arguments --- */
 
-char *cs_packets_key(char *at, const char *key, size_t n, bool constant)
-{
-    return cs_pf_key(&pf, key, n, constant ? &constant_of(key)->kept : NULL), at;
-}
+void cs_packets_key(const char *key, size_t n, struct cs_pf_key *kept) { cs_pf_key(&pf, key, n, kept); }
 
 char *cs_packets_uint(char *at, cs_u64 n)
 {
@@ -154,10 +134,11 @@ char *cs_packets_hex(char *at, cs_u64 n) { return cs_pf_value_pointer(&pf, at, n
 char *cs_packets_us(char *at, cs_u64 ns) { return cs_pf_value_double(&pf, at, (double)ns / 1000); }
 char *cs_packets_double(char *at, double number) { return cs_pf_value_double(&pf, at, number); }
 char *cs_packets_bool(char *at, bool yes) { return cs_pf_value_bool(&pf, at, yes); }
-char *cs_packets_word(char *at, const char *word) { return cs_pf_value_word(&pf, at, ours(word)); }
+char *cs_packets_word(char *at, const char *word) { return cs_pf_value_word(&pf, at, &(const struct cs_pf_text){.text = word, .length = strlen(word)}); }
+char *cs_packets_constant(char *at, const char *word) { return cs_pf_value_word(&pf, at, PLACED(word)); }
 char *cs_packets_text(char *at, const char *text, size_t max) { return cs_pf_value_text(&pf, at, text, strnlen(text, max)); }
 char *cs_packets_kernel(char *at, cs_name kernel, bool brief)
 {
-    return cs_pf_value_word(&pf, at, (struct cs_pf_text){NULL, 0, kernel, brief ? kernel_brief : kernel_text, NULL});
+    return cs_pf_value_word(&pf, at, &(const struct cs_pf_text){.number = kernel, .text_of = brief ? kernel_brief : kernel_text});
 }
 char *cs_packets_uints(char *at, const cs_u32 *numbers, size_t n) { return cs_pf_value_uints(&pf, at, numbers, n); }

@@ -21,18 +21,18 @@ char *cs_packets_end(char *at);
 void cs_packets_trailer_ends(char *end);
 
 char *cs_packets_slice(char *at, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 from_ns, cs_u64 to_ns);
-char *cs_packets_slice_made(char *at, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
+char *cs_packets_slice_made(char *at, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
 char *cs_packets_instant(char *at, bool of_process, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns);
 char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, cs_u64 ns);
 char *cs_packets_legacy(char *at, char phase, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns, cs_u64 id);
 char *cs_packets_close(char *at);
-char *cs_packets_close_bound(char *at, bool ends, cs_u64 id); /* a slice that is an end of that arrow */
+char *cs_packets_close_bound(char *at, enum cs_pf_end end, cs_u64 id); /* a slice that is an end of that arrow */
 char *cs_packets_close_bare(char *at); /* a slice, without arguments */
 char *cs_packets_name(char *at, bool of_process, struct cs_lane lane, const char *name, size_t max); /* numbers may follow; then it is closed */
 char *cs_packets_order(char *at, bool of_process, struct cs_lane lane, cs_u32 order);
 char *cs_packets_label(char *at, struct cs_lane lane, const char *label, size_t max);
 
-char *cs_packets_key(char *at, const char *key, size_t n, bool constant); /* constant: while the file is written, the same text stands there */
+void cs_packets_key(const char *key, size_t n, struct cs_pf_key *kept); /* `kept`: the same text stands there while the file is written; else NULL */
 char *cs_packets_uint(char *at, cs_u64 n);
 char *cs_packets_int(char *at, cs_i64 n);
 char *cs_packets_hex(char *at, cs_u64 n);
@@ -40,6 +40,7 @@ char *cs_packets_us(char *at, cs_u64 ns);
 char *cs_packets_double(char *at, double number);
 char *cs_packets_bool(char *at, bool yes);
 char *cs_packets_word(char *at, const char *ours);
+char *cs_packets_constant(char *at, const char *ours);
 char *cs_packets_text(char *at, const char *text, size_t max);
 char *cs_packets_kernel(char *at, cs_name kernel, bool brief);
 char *cs_packets_uints(char *at, const cs_u32 *numbers, size_t n);

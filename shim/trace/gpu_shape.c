@@ -19,7 +19,6 @@ _Static_assert(SHAPES == 1 << (64 - 52), "as many as the hash has values");
 
 bool cs_gpu_shape_shown(const struct cs_gpu_work *w, cs_u32 device)
 {
-    if (!cs_draft_is_terse()) return false;
     struct cs_shape_shown shape = {.key = cs_kernel_key(w->kernel.name), .device = device, .file = cs_lanes_file(),
                                    .registers = w->kernel.registers, .shared = w->kernel.shared_static + w->kernel.shared_dynamic, .local = w->kernel.local};
     memcpy(shape.grid, w->kernel.grid, sizeof shape.grid);

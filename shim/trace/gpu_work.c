@@ -94,8 +94,14 @@ static struct cs_draft hold_args(struct cs_draft e, const struct cs_match_found 
 {
     static const char *const whys[] = {[CS_HOLD_EVENT] = "event", [CS_HOLD_DEFAULT] = "default stream", [CS_HOLD_UNKNOWN] = "not known"};
     if (!hold->ns || !whys[hold->why] || found->work->by_events) return e;
-    e = cs_arg_word(cs_arg_us(e, "waited_us", hold->ns), "waited for", whys[hold->why]);
+    e = cs_arg_constant(cs_arg_us(e, "waited_us", hold->ns), "waited for", whys[hold->why]);
     return hold->stream ? cs_arg_uint(e, "waited for stream", hold->stream) : e;
+}
+
+/* The work of other lanes that it had to wait for: exactly, whether or not that took any time. That of its own lane stands before it. */
+static struct cs_draft after_args(struct cs_draft e, const struct cs_hold *hold)
+{
+    return hold->count ? cs_arg_uints(e, "event_wait_ids", hold->after, hold->count) : e;
 }
 
 /* A lane's work has one context. The first slice in the file says which, and one that has another. */
@@ -106,6 +112,9 @@ static struct cs_draft context_arg(struct cs_draft e, struct cs_lane_shown *show
 }
 
 static bool is_of_earlier_part(const struct cs_match_found *found) { return found->op->file != cs_lanes_file(); } /* its call is, and no arrow leads there */
+
+/* What its call made is this and nothing else. */
+static bool makes_one(const struct cs_match_found *found) { return found->work->kind == CS_GPU_KERNEL && !found->work->graph && !found->op->graph; }
 
 static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *found, cs_u64 raw_start_ns, const struct cs_hold *hold)
 {
@@ -118,14 +127,15 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     e = context_arg(e, cs_gpu_lane_shown(lane), w->context);
     if (lane->priority) e = cs_arg_int(e, "priority", lane->priority);
     e = kind_args(e, w, found->pid, found->end_ns - found->start_ns);
-    e = hold_args(e, found, hold);
+    e = after_args(hold_args(e, found, hold), hold);
     if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
     if (w->graph) e = cs_arg_uint(e, "graph", w->graph);
     if (w->node) e = cs_arg_uint(e, "graph node", w->node & 0xffffffff);
     /* it ran on another stream than the one from which it was captured into its graph, where it stands */
     if (w->node && w->stream && lane->gpu_id && w->stream != lane->gpu_id) e = cs_arg_uint(e, "cs.ran_on", w->stream);
     if (raw_start_ns != found->start_ns) e = cs_arg_uint(e, "cs.raw_start_ns", raw_start_ns);
-    return found->op && !is_of_earlier_part(found) ? cs_args_end_bound(e, CS_END_LAST, found->op->id) : cs_args_end(e);
+    if (!found->op || is_of_earlier_part(found)) return cs_args_end(e);
+    return cs_args_end_bound(e, makes_one(found) ? CS_END_ONLY_LAST : CS_END_LAST, found->op->id);
 }
 
 static void place(struct cs_match_found *found)

@@ -10,7 +10,7 @@
  *                  the same over a floor that nobody reads        -> record_floor_alone_ns, record_alone_ratio
  *   calls threads  recorded calls on two threads and on one       -> thread_ratio
  *   calls writer   launches with GPU times (without CUSTREAM_FAKE_DIRECT): what one core of the writer handles, and what they take of the trace
- *                  -> writer_launches_per_second, trace_bytes_per_launch; writer_pf_... and trace_pf_... for a .pftrace
+ *                  -> writer_launches_per_second, trace_bytes_per_launch; pftrace_launches_per_second, pftrace_bytes_per_launch for a .pftrace
  *   calls rate     a million calls a second for ten seconds; the trace's trailer then tells what was lost
  *
  * The direct pointer is read from the driver's symbol table, where no preload can change it.
@@ -237,8 +237,8 @@ static void bench_writer(void)
     }
     const char *path = getenv("CUSTREAM_TRACE");
     const bool packets = path && strstr(path, ".pftrace");
-    line(packets ? "writer_pf_launches_per_second" : "writer_launches_per_second", median(rate, N), "1/s");
-    line(packets ? "trace_pf_bytes_per_launch" : "trace_bytes_per_launch", median(bytes, N), "bytes");
+    line(packets ? "pftrace_launches_per_second" : "writer_launches_per_second", median(rate, N), "1/s");
+    line(packets ? "pftrace_bytes_per_launch" : "trace_bytes_per_launch", median(bytes, N), "bytes");
 }
 
 static void bench_rate(void)

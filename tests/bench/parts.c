@@ -2,7 +2,7 @@
  * What parts of the shim do on their own, linked from its objects.
  *
  *   parts lookup        stream object from handle, 10,000 live streams     -> lookup_ns
- *   parts writer FILE   records into a file, as the writer thread does it -> writer_events_per_second, or writer_gz_... for a FILE ending in .gz, writer_pf_... for a .pftrace
+ *   parts writer FILE   records into a file, as the writer thread does it -> writer_events_per_second, or writer_gz_... for a FILE ending in .gz, pftrace_events_per_second for a .pftrace
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -85,7 +85,7 @@ static void bench_writer(const char *path)
         cs_timeline_record(thread, &records[i % BATCH]);
     }
     cs_output_finish();
-    line(packets ? "writer_pf_events_per_second" : gz ? "writer_gz_events_per_second" : "writer_events_per_second", EVENTS / (seconds(CLOCK_THREAD_CPUTIME_ID) - start), "1/s");
+    line(packets ? "pftrace_events_per_second" : gz ? "writer_gz_events_per_second" : "writer_events_per_second", EVENTS / (seconds(CLOCK_THREAD_CPUTIME_ID) - start), "1/s");
 }
 
 int main(int argc, char **argv)

@@ -325,6 +325,11 @@ def test_what_work_waited_for(run_app):
     blocking = sorted(e["args"]["cs.stream"] for e in trace.lives if e["args"].get("flags") == "blocking")
     told = {name: (w["args"]["waited for"], w["args"].get("waited for stream")) for name, w in of.items()}
     assert told == {"kernel_a": ("default stream", blocking[0]), "kernel_b": ("default stream", blocking[0]), "kernel_c": ("default stream", blocking[1])}
+    by_number = {w["args"]["correlation"]: w for w in works(trace)}
+    for name, w in of.items():  # and whose work that was
+        awaited = [by_number[number] for number in w["args"]["event_wait_ids"]]
+        last = max(awaited, key=end_of)
+        assert last["args"]["stream"] == told[name][1] and end_of(last) <= w["ts"] and w not in awaited, (name, awaited)
     trace = run_app("demo", env=dict(CUPTI, CUSTREAM_FAKE_COPY_NS=300000)).check().load()
     told = {(w["args"].get("waited for"), w["args"].get("waited for stream")) for w in works(trace)}
     into = {w["args"]["stream"] for w in works(trace, "gpu_memcpy") if "HtoD" in w["name"]}

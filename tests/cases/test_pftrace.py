@@ -98,6 +98,31 @@ def test_there_and_back(run_app, trace_processor, tmp_path, argv):
     same_in_perfetto(trace_processor, run.trace, packets)
 
 
+@pytest.mark.parametrize("app", ["demo", "graph_copies", "late_graph"])
+def test_arrows_to_each_node(run_app, trace_processor, tmp_path, app):
+    """A graph launch has an arrow to each of its nodes, not to the first alone, whichever way the file was made."""
+    run = run_packets(run_app, [app], tmp_path, env={"CUSTREAM_GRAPH": "node"})
+    trace = Trace(convert(run.trace, tmp_path / "trace.json"))
+    shown = same_in_perfetto(trace_processor, run.trace, tmp_path / "trace.json")
+    assert sum(shown["arrows"].values()) == len(trace.flows())
+    ends = collections.Counter(e["bind_id"] for e in trace.slices if e.get("flow_in"))
+    assert max(ends.values()) > 1
+    same_in_perfetto(trace_processor, convert(tmp_path / "trace.json", tmp_path / "again.pftrace"), run.trace)
+
+
+@pytest.mark.parametrize("path", sorted((pathlib.Path(__file__).parents[2] / "traces").glob("*.json.gz")), ids=lambda path: path.name.partition(".")[0])
+def test_committed_traces(trace_processor, tmp_path, path):
+    """Traces of real GPUs, by this version and earlier ones: there and back they are the same, and so are Perfetto's view and the report of both forms."""
+    packets = convert(path, tmp_path / "there.pftrace")
+    back = convert(packets, tmp_path / "back.json")
+    assert events_of(back) == events_of(path)
+    same_in_perfetto(trace_processor, back, packets)
+    reports = [custream("report", "--json", "--", file) for file in (back, packets)]
+    assert reports[0].returncode == reports[1].returncode == 0
+    assert reports[0].stdout.replace(str(back), "FILE") == reports[1].stdout.replace(str(packets), "FILE")
+    assert custream("diff", packets, path).returncode == 0
+
+
 # ---- The file on the disk ----
 
 def packets_of(data):
@@ -159,6 +184,17 @@ def test_protobuf_reads_it(run_app, tmp_path):
     assert len(begins) == len(ends) > 100 and all(event.name_iid and event.category_iids for event in begins)
     known = {(packet.trusted_packet_sequence_id, name.iid) for packet in trace.packet for name in packet.interned_data.event_names}
     assert all((packet.trusted_packet_sequence_id, packet.track_event.name_iid) in known for packet in trace.packet if packet.track_event.name_iid)
+
+
+@pytest.mark.parametrize("argv", [["burst", 2, 5000], ["runtime"]], ids=lambda argv: argv[0])
+def test_short_times(run_app, tmp_path, argv):
+    """Events have the time since the one before, whatever lies within what, on however many rows; the end of a slice names no track."""
+    run = run_packets(run_app, argv, tmp_path)
+    packets = [packet for packet in protos.Trace.FromString(run.trace.read_bytes()).packet if packet.HasField("track_event")]
+    assert len(packets) > 100 and sum(packet.timestamp_clock_id != 0 for packet in packets) < len(packets) / 20
+    ends = [packet for packet in packets if packet.track_event.type == protos.TrackEvent.TYPE_SLICE_END]
+    assert len(ends) > 50 and sum(packet.track_event.HasField("track_uuid") for packet in ends) <= 1  # that which the next flush writes over
+    assert len({packet.trusted_packet_sequence_id for packet in ends}) > 1
 
 
 @pytest.mark.parametrize("name", ["trace.pftrace", "trace.pftrace.gz"])

@@ -139,6 +139,7 @@ def test_events_from_thread_to_thread(run_app):
     for k in range(1, 3001):
         awaited, behind = kernels[2 * k], kernels[2 * k + 1]
         assert (awaited["args"]["stream"], behind["args"]["stream"]) == (a, b)
+        assert behind["args"]["event_wait_ids"] == [awaited["args"]["correlation"]] and "event_wait_ids" not in awaited["args"]
         if end_of(awaited) <= end_of(calls[behind["args"]["correlation"]]) or "waited for" not in behind["args"]:
             continue
         late += 1

@@ -234,7 +234,7 @@ static void head(struct pftrace *p, struct message text)
 {
     rope_put(&p->out, (const char *)text.at, (size_t)(text.end - text.at));
     rope_put(&p->out, before_rows, sizeof before_rows - 1);
-    p->headed = true;
+    p->headed = p->ours = true;
 }
 
 /* Of a file that has none of ours. */

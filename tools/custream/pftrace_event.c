@@ -12,6 +12,20 @@ struct event {
     uint64_t number;
 };
 
+/* A slice's end of an arrow that may have several last ends. */
+static void legacy_bound(struct event *e)
+{
+    struct message all = e->legacy;
+    struct field field;
+    uint64_t id = 0, way = 0;
+    while (field_next(&all, &field))
+        if (field.number == CS_PF_BIND_ID) id = field.value;
+        else if (field.number == CS_PF_BIND_WAY) way = field.value;
+    if (way != CS_PF_BIND_IN && way != CS_PF_BIND_OUT) return;
+    e->flow = id;
+    e->flows = way == CS_PF_BIND_IN ? FLOW_IN : FLOW_OUT;
+}
+
 static void event_fields(const struct packet *packet, struct event *e)
 {
     struct message all = e->all = packet->event;
@@ -33,6 +47,7 @@ static void event_fields(const struct packet *packet, struct event *e)
         }
     }
     if (!e->has_uuid) e->uuid = packet->sequence->track;
+    legacy_bound(e);
 }
 
 /* --- pieces of a row --- */
@@ -44,6 +59,7 @@ static void put_names(struct rope *to, char phase, const char *more, const struc
         rope_literal(to, ",\"cat\":");
         rope_quoted(to, e->category);
     }
+    if (!e->name.at) return;
     rope_literal(to, ",\"name\":");
     rope_quoted(to, e->name);
 }
@@ -160,6 +176,16 @@ static void span(struct pftrace *p, const struct packet *packet, const struct ev
     put_args(p, packet, e, &p->out);
 }
 
+/* The row was one already. */
+static void half(struct pftrace *p, const struct packet *packet, const struct event *e, const struct track *track, char phase)
+{
+    row_begin(p);
+    put_names(&p->out, phase, "", e);
+    row_lane(&p->out, track);
+    put_time(&p->out, packet->ns);
+    put_args(p, packet, e, &p->out);
+}
+
 static void legacy(struct pftrace *p, const struct packet *packet, const struct event *e, struct track *track)
 {
     struct message all = e->legacy;
@@ -174,8 +200,11 @@ static void legacy(struct pftrace *p, const struct packet *packet, const struct 
     case 's': case 'f': arrow(p, packet, e, track, (char)phase, id); break;
     case 'b': case 'e': span(p, packet, e, track, (char)phase, id); break;
     case 'i': case 'I': instant(p, packet, e, track, scope == 1 ? 'g' : scope == 2 ? 'p' : 't'); break;
-    case 'B': slice_begins(p, packet, e, track); break;
-    case 'E': slice_ends(p, packet, track); break;
+    case 'B': case 'E':
+        if (p->ours) half(p, packet, e, track, (char)phase);
+        else if (phase == 'B') slice_begins(p, packet, e, track);
+        else slice_ends(p, packet, track);
+        break;
     default: p->left_out++; break;
     }
 }

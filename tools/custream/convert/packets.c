@@ -113,7 +113,7 @@ static struct unquoted unquote(struct piece piece)
 }
 
 static void unquoted_free(struct unquoted *text) { cJSON_Delete(text->made); }
-static struct cs_pf_text text_of(const struct unquoted *text) { return (struct cs_pf_text){text->at, text->length, 0, NULL, NULL}; }
+#define TEXT(unquoted) (&(const struct cs_pf_text){.text = (unquoted).at, .length = (unquoted).length})
 
 static bool natural(struct packets *p, const char *name, uint64_t *number, uint64_t most)
 {
@@ -151,7 +151,7 @@ static char *string_put(struct packets *p, char *at, struct piece value)
     enum { WORD_MAX = 512 };
     struct unquoted text = unquote(value);
     if (is_hex(&text)) at = cs_pf_value_pointer(&p->pf, at, strtoull(text.at, NULL, 16));
-    else if (text.length <= WORD_MAX) at = cs_pf_value_word(&p->pf, at, text_of(&text));
+    else if (text.length <= WORD_MAX) at = cs_pf_value_word(&p->pf, at, TEXT(text));
     else at = cs_pf_value_text(&p->pf, at, text.at, text.length);
     unquoted_free(&text);
     return at;
@@ -240,11 +240,11 @@ static bool slice(struct packets *p, struct event *e)
 {
     uint64_t ns, id;
     if (!time_of(p, "dur", &ns)) return false;
-    e->at = cs_pf_slice(&p->pf, e->at, text_of(&e->category), text_of(&e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, e->ns + ns);
+    e->at = cs_pf_slice(&p->pf, e->at, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, e->ns + ns);
     if (member(p, "bind_id").at) {
         const struct piece in = member(p, "flow_in"), out = member(p, "flow_out");
         if (!piece_natural(member(p, "bind_id"), &id) || !in.at == !out.at) return fail(p, "a bind_id that is no arrow's one end: %.*s", member(p, "bind_id"));
-        cs_pf_flow(&p->pf, id, in.at);
+        cs_pf_flow(&p->pf, id, in.at ? CS_PF_LAST : CS_PF_FIRST);
     }
     if (!member(p, "args").at) cs_pf_bare(&p->pf);
     return args_put(p, &e->at, false);
@@ -255,14 +255,14 @@ static bool instant(struct packets *p, struct event *e)
     const struct piece scope = member(p, "s");
     const bool process = piece_is(scope, "p");
     if (!process && scope.at && !piece_is(scope, "t")) return fail(p, "an instant of the scope %.*s", scope);
-    e->at = cs_pf_instant(&p->pf, e->at, process, text_of(&e->category), text_of(&e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns);
+    e->at = cs_pf_instant(&p->pf, e->at, process, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns);
     return args_put(p, &e->at, false);
 }
 
 static bool counter(struct packets *p, struct event *e)
 {
     if (e->category.length) return fail(p, "a counter with a category: %.*s", member(p, "cat"));
-    e->at = cs_pf_counter(&p->pf, e->at, text_of(&e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns);
+    e->at = cs_pf_counter(&p->pf, e->at, TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns);
     return args_put(p, &e->at, true);
 }
 
@@ -274,7 +274,16 @@ static bool arrow_or_span(struct packets *p, struct event *e, char phase)
     uint64_t number;
     if (!arrow && id.at) id = member_at(id.at, local);
     if (!piece_natural(id, &number)) return fail(p, "an arrow or a span whose number is %.*s", id);
-    e->at = cs_pf_legacy(&p->pf, e->at, phase, text_of(&e->category), text_of(&e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, number);
+    e->at = cs_pf_legacy(&p->pf, e->at, phase, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, number);
+    return args_put(p, &e->at, false);
+}
+
+/* Half a slice: earlier traces have such. */
+static bool half(struct packets *p, struct event *e, char phase)
+{
+    if (!member(p, "name").at) e->name.at = NULL;
+    e->at = cs_pf_legacy(&p->pf, e->at, phase, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, 0);
+    if (!member(p, "args").at) cs_pf_bare(&p->pf);
     return args_put(p, &e->at, false);
 }
 
@@ -287,6 +296,7 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     case 'X': good = slice(p, e); break;
     case 'i': case 'I': good = instant(p, e); break;
     case 'C': good = counter(p, e); break;
+    case 'B': case 'E': good = half(p, e, phase); break;
     default: good = arrow_or_span(p, e, phase); break;
     }
     unquoted_free(&e->category);
@@ -344,7 +354,7 @@ static bool members_known(struct packets *p)
 
 bool packets_row(struct packets *p, const char *text, size_t length, char error[256])
 {
-    static const char kinds[] = "XiICsfbe";
+    static const char kinds[] = "XBEiICsfbe";
     struct event e = {0};
     p->error = error;
     p->count = 0;
