@@ -227,7 +227,8 @@ def run(fault, shim=True, timeout=60):
             return Outcome(None, str(late.stdout), str(late.stderr), None, False, "it hangs", {}, set())
         content, tells, wrong = None, False, ""
         try:
-            content, tells = content_of(sorted(path for path in pathlib.Path(folder).iterdir() if re.search(r"^trace.*\.(json|json\.gz|pftrace)$", path.name)))
+            files = sorted(path for path in pathlib.Path(folder).iterdir() if not path.is_symlink())
+            content, tells = content_of([path for path in files if re.search(r"\.(json|json\.gz|pftrace)$", path.name)])
         except Exception as problem:  # whatever it is, it is told with its fault
             wrong = f"{problem!r}"[:1500]
         made = {name: int(count) for name, count in re.findall(r"^note made (\w+) (\d+)$", done.stderr, re.M)}
