@@ -49,6 +49,7 @@ include tests/fakecuda/module.mk
 include tests/bench/module.mk
 include tests/gpu/module.mk
 include tests/api/module.mk
+include tests/fuzz/module.mk
 include python/module.mk
 include tests/module.mk
 

@@ -70,5 +70,10 @@ $(B)/mutants-venv/stamp: tools/mutants/requirements.txt
 	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
 	touch $@
 
+# Each system call, driver call and CUPTI call of the library fails once, in each mode: docs/tests.md. check runs a fixed sample. FAULTS_ARGS: --mode, --cross, --jobs.
+.PHONY: faults
+faults: all test-programs
+	$(VENV)/bin/python -m tests.faults $(FAULTS_ARGS)
+
 print-cuda-include:
 	@echo $(CUDA_INC_DIR)

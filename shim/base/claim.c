@@ -141,7 +141,7 @@ static enum outcome claim_in(struct cs_claim *claim, int at, const char *name, u
 {
     struct stat folder, there;
     if (!(how & CS_CLAIM_OLD)) {
-        claim->fd = openat(at, name, OPEN_MODE | O_CREAT | O_EXCL, 0666); /* alone makes sure that it is new; follows no link */
+        claim->fd = openat(at, name, OPEN_MODE | O_CREAT | O_EXCL, 0600); /* alone makes sure that it is new; follows no link */
         claim->made = claim->fd >= 0;
         if (claim->made) return TAKEN;
         if (errno != EEXIST) return FAILED;

@@ -310,7 +310,8 @@ void cs_output_close(void)
 {
     struct stat st;
     if (out.fd < 0) return;
-    if (!lstat(out.path, &st) && st.st_dev == out.id.device && st.st_ino == out.id.inode && !st.st_size) unlink(out.path); /* it may be another's by now */
+    const bool known = cs_file_id_of(out.fd, &out.id); /* once more: that may be what failed */
+    if (known && !lstat(out.path, &st) && st.st_dev == out.id.device && st.st_ino == out.id.inode && !st.st_size) unlink(out.path); /* it may be another's by now */
     close(out.fd);
     out.fd = -1;
 }

@@ -204,8 +204,10 @@ static int open_one(const char *name, char *path, size_t size, bool is_asked_for
         why = claim.refusal ?: strerror(errno);
         return -1;
     }
-    if (cs_path_is_taken(&claim) || !cs_claim_stands(&claim)) { /* also where we made it: another process was faster to lock it */
-        close(claim.fd);
+    const bool taken = cs_path_is_taken(&claim); /* also where we made it: another process was faster to lock it */
+    if (taken || !cs_claim_stands(&claim)) {
+        if (taken) close(claim.fd);
+        else cs_claim_drop(&claim); /* its name may be as it was, and could not be looked at */
         *next = true;
         why = strerror(EEXIST);
         return -1;

@@ -21,7 +21,8 @@
 #include "shim/base/worker.h"
 #include "shim/process/inside.h"
 
-enum { CLIENTS = 32, PATIENCE_NS = 2000000000, LOOK_MS = 500 };
+/* CROWDED_MS: how long a client may say nothing where there is no place for another one. */
+enum { CLIENTS = 32, PATIENCE_MS = 2000, CROWDED_MS = 100, LOOK_MS = 500 };
 
 static struct cs_worker worker;
 static _Atomic bool begun;
@@ -139,15 +140,17 @@ static bool serve(struct client *client)
 
 static int timeout_ms(cs_u64 due_ns)
 {
-    if (client_count && due_ns > LOOK_MS * 1000000ull) return LOOK_MS;
+    const int look_ms = client_count < CLIENTS ? LOOK_MS : CROWDED_MS;
+    if (client_count && due_ns > (cs_u64)look_ms * 1000000) return look_ms;
     if (due_ns == UINT64_MAX) return -1;
     return due_ns / 1000000 < 3600000 ? (int)(due_ns / 1000000) + 1 : 3600000;
 }
 
 static void look_after_clients(const struct pollfd *polled)
 {
+    const cs_u64 patience_ns = (client_count < CLIENTS ? PATIENCE_MS : CROWDED_MS) * 1000000ull;
     for (int i = 0; i < client_count; i++) {
-        bool late = !clients[i].holds && cs_monotonic_ns() - clients[i].since > PATIENCE_NS;
+        bool late = !clients[i].holds && cs_monotonic_ns() - clients[i].since > patience_ns;
         bool stays = !polled[i].revents && !late;
         if (!stays) stays = serve(&clients[i]); /* a late one too: it may have asked while another was served */
         if (stays) continue;

@@ -3,28 +3,10 @@ import re
 
 import pytest
 
+from tests.faults import MODES
 from tests.streamscript import formless, program_journal
 from tests.trace import Trace, check_file
 
-RULES = '{"rules": [{"match": {"library": "*"}, "set": {"name": "a stream", "priority": -1}}]}'
-MODES = {
-    "timeline": ("demo", {}),
-    "events": ("demo", {"CUSTREAM_GPU": "events"}),
-    "nodes": ("demo", {"CUSTREAM_GRAPH": "node", "CUSTREAM_RUNTIME": "cupti"}),
-    "gz": ("demo", {"CUSTREAM_TRACE": "trace.json.gz"}),
-    "rotate": ("demo", {"CUSTREAM_TRACE_MAX": "1M,rotate"}),
-    "audit": ("demo", {"CUSTREAM_DEFAULT_STREAM": "audit"}),
-    "per-thread": ("demo", {"CUSTREAM_DEFAULT_STREAM": "per-thread", "CUSTREAM_DEFAULT_HANDLES": "all"}),
-    "pool": ("demo", {"CUSTREAM_STREAMS": "pool:2", "CUSTREAM_JITTER": "seed=1,us=2,percent=5"}),
-    "serial": ("demo", {"CUSTREAM_STREAMS": "serial"}),
-    "rules": ("demo", {"CUSTREAM_POLICY": RULES}),
-    "policy alone": ("demo", {"CUSTREAM_TRACE": "off", "CUSTREAM_PRIORITY": "0:-1"}),
-    "window": ("demo", {"CUSTREAM_WINDOW": "duration=100"}),
-    "plug-in": ("demo", {"CUSTREAM_PLUGIN": "nowhere/plugin.so:"}),
-    "nvtx": ("nvtx storm", {}),
-    "runtime": ("runtime", {}),
-    "callbacks": ("callbacks", {}),
-}
 NO_GPU_THREAD = "its thread could not be started"  # of which the trace alone tells
 
 

@@ -165,3 +165,33 @@ TEST(so_many_record_that_others_can_still_ask)
     CHECK_IS(client_count, CLIENTS / 2);
     CHECK_TEXT(said_to(more), "error too many record this process at once\n");
 }
+
+/* Where there is no place for another one, a client has a tenth of a second to ask. One that asks in time is answered. */
+TEST(who_says_nothing_makes_room)
+{
+    const cs_u64 before = cs_monotonic_ns() - 1000000000ull;
+    int peers[CLIENTS], pair[2];
+    for (int i = 0; i < CLIENTS; i++) {
+        REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+        clients[client_count++] = (struct client){pair[1], before, false};
+        peers[i] = pair[0];
+    }
+    CHECK_IS(timeout_ms(UINT64_MAX), CROWDED_MS);
+    REQUIRE(send(peers[7], "status", 6, 0) == 6);
+    client_count--; /* a place is free */
+    look();
+    CHECK_IS(client_count, CLIENTS - 2);
+    CHECK_TEXT(said_to(peers[7]), "ok status\n");
+    CHECK_IS(timeout_ms(UINT64_MAX), LOOK_MS);
+    client_count = CLIENTS;
+    for (int i = 0; i < CLIENTS; i++) {
+        REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+        clients[i] = (struct client){pair[1], before, i == 3};
+        peers[i] = pair[0];
+    }
+    REQUIRE(send(peers[7], "status", 6, 0) == 6);
+    look();
+    CHECK_IS(client_count, 1); /* the one that records */
+    CHECK_TEXT(said_to(peers[7]), "ok status\n");
+    CHECK_TEXT(said_to(peers[0]), "");
+}

@@ -34,6 +34,7 @@ bool field_next(struct message *message, struct field *field)
 {
     uint64_t tag;
     if (message->at >= message->end || !varint_next(message, &tag)) return false;
+    field->message = (struct message){message->at, message->at}; /* empty, where something else stands than is expected */
     field->number = (unsigned)(tag >> 3);
     field->wire = (unsigned)tag & 7;
     switch (field->wire) {
@@ -53,7 +54,7 @@ bool field_next(struct message *message, struct field *field)
 
 char *rope_room(struct rope *text, size_t n)
 {
-    if (text->capacity - text->length < n) {
+    if (!text->at || text->capacity - text->length < n) {
         size_t capacity = text->capacity ? text->capacity : 256;
         while (capacity - text->length < n) capacity *= 2;
         text->at = realloc(text->at, capacity);
@@ -63,7 +64,7 @@ char *rope_room(struct rope *text, size_t n)
     return text->at + text->length;
 }
 
-void rope_put(struct rope *text, const char *bytes, size_t n) { rope_used(text, cs_put(rope_room(text, n), bytes, n)); }
+void rope_put(struct rope *text, const char *bytes, size_t n) { rope_used(text, cs_put(rope_room(text, n), n ? bytes : "", n)); }
 void rope_uint(struct rope *text, uint64_t n) { rope_used(text, cs_put_uint(rope_room(text, 24), n)); }
 void rope_int(struct rope *text, int64_t n) { rope_used(text, cs_put_int(rope_room(text, 24), n)); }
 void rope_us(struct rope *text, uint64_t ns) { rope_used(text, cs_put_us(rope_room(text, 24), ns)); }
@@ -94,7 +95,7 @@ void rope_double(struct rope *text, double number)
 void rope_quoted(struct rope *text, struct message string)
 {
     const size_t n = (size_t)(string.end - string.at);
-    rope_used(text, cs_put_string(rope_room(text, 6 * n + 2), (const char *)string.at, n));
+    rope_used(text, cs_put_string(rope_room(text, 6 * n + 2), n ? (const char *)string.at : "", n)); /* an empty one may stand nowhere */
 }
 
 /* --- numbers that stand for something --- */
@@ -139,7 +140,7 @@ struct string *string_new(struct message message)
     struct string *s = malloc(sizeof *s + n + 1);
     if (!s) out_of_memory();
     s->length = n;
-    memcpy(s->text, message.at, n);
+    if (n) memcpy(s->text, message.at, n); /* an empty one may stand nowhere */
     s->text[n] = 0;
     return s;
 }

@@ -52,6 +52,7 @@ struct cupti_entry {
     const char *name;
     CUptiResult code;
     unsigned long from, seen;
+    bool once; /* at that call alone */
 };
 CUptiResult cupti_refused(struct cupti_entry *entry);
 

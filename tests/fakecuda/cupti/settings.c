@@ -1,6 +1,6 @@
 /*
- * Settings, and errors on demand: CUSTREAM_FAKE_CUPTI="function:code[:n],..." makes a function return a CUptiResult, from its n-th call on. The
- * code MUST_NOT ends the process: where the function would do harm. A greater one has the n-th call take as many milliseconds as it is greater.
+ * Settings, and errors on demand: CUSTREAM_FAKE_CUPTI="function:code[:n[!]],..." makes a function return a CUptiResult, from its n-th call on,
+ * or with "!" at that call alone, which is told as "note refused FUNCTION". The code MUST_NOT ends the process: where the function would do harm. A greater one has the n-th call take as many milliseconds as it is greater.
  *
  * A name that no function has, or a text that cannot be read, ends the process: a test that asks for it would otherwise test nothing.
  */
@@ -26,7 +26,10 @@ CUptiResult cupti_refused(struct cupti_entry *entry) {
         if (seen == entry->from) nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
         return CUPTI_SUCCESS;
     }
-    return seen >= entry->from ? entry->code : CUPTI_SUCCESS;
+    if (!entry->once) return seen >= entry->from ? entry->code : CUPTI_SUCCESS;
+    if (seen != entry->from) return CUPTI_SUCCESS;
+    if (entry->code) fprintf(stderr, "note refused %s\n", entry->name);
+    return entry->code;
 }
 
 static void refuse(const char *variable, const char *text) {
@@ -52,10 +55,13 @@ static void read_failures(const char *text) {
             if (sscanf(text + length, ":%lu%n", &from, &more) < 1 || !from) refuse("CUSTREAM_FAKE_CUPTI", text);
             length += more;
         }
+        const bool once = text[length] == '!';
+        length += once;
         entry = entry_named(name);
         if (!entry || (text[length] && text[length] != ',')) refuse("CUSTREAM_FAKE_CUPTI", text);
         entry->code = (CUptiResult)code;
         entry->from = from;
+        entry->once = once;
         text += length;
         if (*text == ',') text++;
     }

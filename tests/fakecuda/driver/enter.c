@@ -3,8 +3,10 @@
  *
  * In the common case (initialised, nothing to inject or count) a call reads `fake_ready` and comes no further.
  */
+#define _GNU_SOURCE
 #include "tests/fakecuda/driver/fake.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
@@ -27,7 +29,7 @@ static pthread_mutex_t rules_lock = PTHREAD_MUTEX_INITIALIZER; /* guards the rul
 static struct fake_call *called;
 
 struct rule {
-    char pattern[64];
+    char pattern[64];    /* "@NAME": calls that the preload library makes for itself */
     unsigned long nth, seen; /* nth 0: every call */
     CUresult result;
 };
@@ -81,7 +83,24 @@ __attribute__((constructor)) static void read_settings(void) {
     if (counts_path) atexit(write_counts);
 }
 
-static CUresult injected(struct fake_call *call) {
+/* From the preload library, and from none of its wrappers: CUSTREAM_FAKE_WRAPPERS has where their code is in its file, "from-to,...", in hex. */
+static bool is_the_shims_own(const void *caller) {
+    Dl_info who;
+    unsigned long from, to;
+    int length = 0;
+    if (!dladdr(caller, &who) || !who.dli_fname || !strstr(who.dli_fname, "/libcustream_shim.so")) return false;
+    const unsigned long at = (unsigned long)((const char *)caller - (const char *)who.dli_fbase);
+    for (const char *text = getenv("CUSTREAM_FAKE_WRAPPERS"); text && sscanf(text, "%lx-%lx%n", &from, &to, &length) == 2; text += length + (text[length] == ','))
+        if (at > from && at <= to) return false;
+    return true;
+}
+
+static bool concerns(const struct rule *rule, const struct fake_call *call, const void *caller) {
+    const bool own = *rule->pattern == '@';
+    return fnmatch(rule->pattern + own, call->name, 0) == 0 && (!own || is_the_shims_own(caller));
+}
+
+static CUresult injected(struct fake_call *call, const void *caller) {
     CUresult result = CUDA_SUCCESS;
 
     pthread_mutex_lock(&rules_lock);
@@ -93,19 +112,20 @@ static CUresult injected(struct fake_call *call) {
     call->count++;
     for (unsigned i = 0; i < rule_count && !result; i++) {
         struct rule *rule = &rules[i];
-        if (fnmatch(rule->pattern, call->name, 0) != 0) continue;
+        if (!concerns(rule, call, caller)) continue;
         rule->seen++;
         if (!rule->nth || rule->nth == rule->seen) result = rule->result;
+        if (result && *rule->pattern == '@') fprintf(stderr, "note refused %s\n", call->name);
     }
     pthread_mutex_unlock(&rules_lock);
     return result;
 }
 
-CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced) {
+CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced, const void *caller) {
     fake_trace_enter(call, traced);
     if (state == FORKED) return call->early ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
     if (rule_count || counts_path) {
-        CUresult result = injected(call);
+        CUresult result = injected(call, caller);
         if (result) return result;
     }
     if (!call->early && __atomic_load_n(&broken, __ATOMIC_RELAXED)) return (CUresult)__atomic_load_n(&broken, __ATOMIC_RELAXED);

@@ -39,7 +39,7 @@ extern unsigned fake_queues;  /* CUSTREAM_FAKE_QUEUES: hardware queues of a devi
 extern bool fake_full;        /* CUSTREAM_FAKE_FULL: kernels that take all threads of a device run one after the other */
 extern bool fake_errno;       /* CUSTREAM_FAKE_ERRNO: each call changes errno in a way of its own (left.h) */
 extern bool fake_copy_engines; /* CUSTREAM_FAKE_COPY_ENGINES: copies in one direction run one after the other */
-CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced); /* any thread, lock not held */
+CUresult fake_enter(struct fake_call *call, struct fake_trace_call *traced, const void *caller); /* any thread, lock not held */
 CUresult fake_leave(struct fake_trace_call *traced, CUresult result);        /* returns the result; after each fake_enter */
 void fake_ready_update(void);
 void fake_break_down(CUresult error);        /* an asynchronous error: all later calls answer it */
@@ -54,7 +54,7 @@ long fake_setting(const char *name, long otherwise); /* an integer from the envi
     if (UNLIKELY(__atomic_load_n(&fake_ready, __ATOMIC_RELAXED) != 1)) {                                                                             \
         struct fake_trace_call traced_;                                                                                                              \
         before;                                                                                                                                      \
-        CUresult result_ = fake_enter(&call_, &traced_);                                                                                             \
+        CUresult result_ = fake_enter(&call_, &traced_, __builtin_return_address(0));                                                                 \
         if (!result_) result_ = arguments;                                                                                                           \
         after;                                                                                                                                       \
         return fake_leave(&traced_, result_);                                                                                                        \

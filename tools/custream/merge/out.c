@@ -74,7 +74,7 @@ static bool temporary_open(struct out *out, const char *end)
     const bool packed = !out->raw && !out->packets && length > 3 && !strcmp(out->path + length - 3, ".gz");
     struct stat about;
     snprintf(out->temporary, sizeof out->temporary, "%s.%d.%s", out->claim.path, (int)getpid(), end);
-    const int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    const int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return complain(out->command, "%s: cannot be written: %s", out->temporary, strerror(errno)), false;
     unfinished = out->temporary;
     if (!out->claim.made && !fstat(out->claim.fd, &about)) (void)!fchmod(fd, about.st_mode & 0777);

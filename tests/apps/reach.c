@@ -1,0 +1,68 @@
+/*
+ * reach: has the library make calls that others do not. The program asks its own process by `custream ctl`'s socket, forks, has its trace's name taken away,
+ * and main leaves by pthread_exit. What it prints does not depend on whether anybody answers.
+ */
+#include "tests/apps/app.h"
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+static CUfunction empty;
+static CUstream stream;
+
+static void ask(const char *what)
+{
+    char name[64] = "", answer[8192];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (readlink("/proc/self/ns/pid", name, sizeof name - 1) < 0) *name = 0;
+    const int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "custream/%s/%d", name, (int)getpid()); /* abstract */
+    const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    const struct timeval patience = {.tv_sec = 3};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (!connect(fd, (struct sockaddr *)&address, size) && send(fd, what, strlen(what), MSG_NOSIGNAL) > 0 && recv(fd, answer, sizeof answer, 0) < 0) {}
+    close(fd);
+}
+
+static void *launches(void *unused)
+{
+    OK(cuCtxSetCurrent, app_context);
+    for (int i = 0; i < 50; i++) LAUNCH(empty, stream);
+    return unused;
+}
+
+static void *last(void *unused)
+{
+    launches(unused);
+    app_sleep_ms(20);
+    puts("the last thread ends");
+    fflush(stdout);
+    return unused;
+}
+
+int main(void)
+{
+    pthread_t thread;
+    app_start(0);
+    empty = app_kernel("empty_kernel");
+    OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    THREAD(&thread, launches, NULL);
+    pthread_join(thread, NULL);
+    ask("status");
+    ask("flush");
+    ask("record");
+    pid_t child = fork();
+    if (!child) _exit((int)CU(cuStreamQuery, stream) & 1);
+    int status;
+    waitpid(child, &status, 0);
+    printf("child %d\n", status);
+    OK(cuStreamDestroy_v2, stream);
+    OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
+    app_report();
+    THREAD(&thread, last, NULL);
+    pthread_detach(thread);
+    pthread_exit(NULL);
+}
