@@ -128,13 +128,13 @@ def test_kernels(tmp_path):
     shape = {"block": [64, 2, 1], "registers per thread": 32, "shared memory": 0}
     made.ran("a", 0, 10, grid=[132, 1, 1], **shape)
     made.ran("a", 20, 30, grid=[132, 3, 1], **shape)
-    made.ran("a", 60, 20)
+    made.ran("a", 60, 20)  # as the one before
     made.ran("b", 90, 1.5, lane=14)
     made.ran("a", 95, 1, lane=13, device=1, grid=[1, 1, 1], **shape)
     rows = by(report(tmp_path, made)["kernels"], "device", "name")
     keys = ("times", "total_ns", "mean_ns", "shortest_ns", "longest_ns", "blocks", "threads")
-    assert cells(rows[0, "a"], *keys) == (3, 60000, 20000, 10000, 30000, 264, 128)
-    assert rows[0, "a"]["fills"] == pytest.approx(264 / (132 * 16))
+    assert cells(rows[0, "a"], *keys) == (3, 60000, 20000, 10000, 30000, 308, 128)
+    assert rows[0, "a"]["fills"] == pytest.approx(308 / (132 * 16))
     assert cells(rows[0, "b"], *keys) == (1, 1500, 1500, 1500, 1500, None, None) and rows[0, "b"]["fills"] is None
     assert rows[1, "a"]["blocks"] == 1 and rows[1, "a"]["fills"] is None  # of this device the trace does not tell the multiprocessors
     assert list(rows) == [(0, "a"), (0, "b"), (1, "a")]

@@ -172,7 +172,7 @@ TEST(who_says_nothing_makes_room)
     const cs_u64 before = cs_monotonic_ns() - 1000000000ull;
     int peers[CLIENTS], pair[2];
     for (int i = 0; i < CLIENTS; i++) {
-        REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+        REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair));
         clients[client_count++] = (struct client){pair[1], before, false};
         peers[i] = pair[0];
     }
@@ -185,7 +185,7 @@ TEST(who_says_nothing_makes_room)
     CHECK_IS(timeout_ms(UINT64_MAX), LOOK_MS);
     client_count = CLIENTS;
     for (int i = 0; i < CLIENTS; i++) {
-        REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+        REQUIRE(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair));
         clients[i] = (struct client){pair[1], before, i == 3};
         peers[i] = pair[0];
     }

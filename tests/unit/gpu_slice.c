@@ -229,7 +229,7 @@ TEST(work_says_how_long_it_waited_and_for_what)
     cs_match.table.ops[5] = (struct cs_op){.id = 5, .works = 1, .work_end_ns = called + 1900};
     cs_match.table.event_waits[0] = (struct cs_event_wait){.ticks = 5, .op = 5, .stream = 14};
     cs_match.event_wait_count = op->event_wait = 1;
-    check_held(range, 2000, "\"waited_us\":2,\"waited for\":\"event\",\"waited for stream\":14");
+    check_held(range, 2000, "\"waited_us\":2,\"waited for\":\"event\",\"waited for stream\":14,\"event_wait_ids\":[5]");
 }
 
 /* --- what is counted --- */
