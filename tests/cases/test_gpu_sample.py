@@ -49,7 +49,8 @@ def kernel_row(*paths):
 
 # ---- Which calls are timed ----
 
-@pytest.mark.parametrize("n, count", [(10, 100), (3, 200), (50, 250), (2, 1)])
+# 512 samples at most are under way: more would be told as lost on a busy machine.
+@pytest.mark.parametrize("n, count", [(10, 100), (3, 60), (50, 250), (2, 1)])
 def test_each_thread_has_one_in_n_timed(run_app, trace_processor, n, count):
     """Of every N launches of a thread one, and its first one, so that short threads show something."""
     run, trace = faithful(run_app, ["marks", "threads", 3, count], env=sample(n))

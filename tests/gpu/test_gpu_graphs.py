@@ -46,7 +46,8 @@ def test_graphs_from_before_the_window(mode, window):
     done, trace = run_well(name, [program("late_graph"), {"profiler": "100", "all": "400"}.get(window, "10"), "400", *["6"] * ("delay" in window)], CUSTREAM_WINDOW=window, **MODES[mode])
     report(name, "launches shown whole, kernels shown as nodes", f"{len(times.work_of(trace, 'gpu_graph'))}, {len(times.work_of(trace, 'kernel'))}")
     assert done.stdout == "all right\n", done.tail()
-    assert gpu_whole(trace) and (mode != "nodes" or not times.work_of(trace, "gpu_graph"))
+    assert gpu_whole(trace), times.gpu_totals(trace)
+    assert mode != "nodes" or not times.work_of(trace, "gpu_graph")
     assert bool(times.work_of(trace, "gpu_graph")) == (mode != "nodes")
     times.assert_checked(trace)
 
@@ -77,7 +78,7 @@ def test_graphs_of_jax_in_a_window(how):
     done, trace = run_well(f"jax-window-{how}", [sys.executable, path, *[how] * (how != "plain")], timeout=120, CUSTREAM_WINDOW="profiler", TF_CPP_MIN_LOG_LEVEL="3",
                            XLA_PYTHON_CLIENT_PREALLOCATE="false")
     report(f"jax-window-{how}", "launches shown whole, kernels", f"{len(times.work_of(trace, 'gpu_graph'))}, {len(times.work_of(trace, 'kernel'))}")
-    assert "loss of the last step" in done.stdout and gpu_whole(trace)
+    assert "loss of the last step" in done.stdout and gpu_whole(trace), times.gpu_totals(trace)
     times.assert_checked(trace)
 
 

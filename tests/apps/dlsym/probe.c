@@ -19,14 +19,21 @@ static int each(struct dl_phdr_info *info, size_t size, void *line)
     return 0;
 }
 
-__attribute__((destructor)) static void at_end(void)
+static int thread_count(void)
 {
-    static char line[16384];
-    const char *out = getenv("PROBE_OUT");
     int threads = -2; /* . and .. */
     DIR *tasks = opendir("/proc/self/task");
     while (tasks && readdir(tasks)) threads++;
     if (tasks) closedir(tasks);
+    return threads;
+}
+
+__attribute__((destructor)) static void at_end(void)
+{
+    static char line[16384];
+    const char *out = getenv("PROBE_OUT");
+    int threads = thread_count();
+    for (int i = 0; i < 500 && threads > 1; i++, threads = thread_count()) usleep(1000); /* a thread that was joined is in /proc a little longer */
     snprintf(line, sizeof line, "%d", threads);
     dl_iterate_phdr(each, line);
     strcat(line, "\n");
