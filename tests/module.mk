@@ -75,5 +75,16 @@ $(B)/mutants-venv/stamp: tools/mutants/requirements.txt
 faults: all test-programs
 	$(VENV)/bin/python -m tests.faults $(FAULTS_ARGS)
 
+# Memory, threads and descriptors of a program that runs for long: docs/tests.md. SOAK_ARGS: --calls 1e9, --sizes, --out FOLDER.
+.PHONY: soak
+SOAK_SECONDS ?= 480
+soak: all test-programs
+	$(VENV)/bin/python -m tests.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGS)
+
+# A process is killed that often in each form of trace, at full speed: docs/recover.md. check does a few of them.
+.PHONY: kills
+kills: all test-programs
+	KILLS=$(or $(KILLS),200) $(VENV)/bin/python -m pytest -q -c tests/pytest.ini tests/cases/test_rings.py -k kills -n $(JOBS)
+
 print-cuda-include:
 	@echo $(CUDA_INC_DIR)

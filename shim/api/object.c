@@ -8,24 +8,23 @@ enum { KINDS = 3, BLOCK = 64, BUCKETS = 1 << 12, CACHED = 256 };
 
 struct cs_lock api_lock = CS_LOCK_INIT(CS_RANK_API, "api");
 
+static const enum api_mark marks[KINDS] = {API_STREAM, API_EVENT, API_GRAPH};
+
 /* By kind; all guarded by the lock. Memory that was freed goes to the end of the line, so that a stale reference meets a freed object, not a new one. */
 static struct kind {
-    enum api_mark mark;
     size_t size; /* known from the first on */
     struct api_object *free_first, *free_last;
     size_t free_count;
     struct api_object *first, *last; /* all that are listed, by id */
     cs_u64 ever[API_DEVICES + 1], alive[API_DEVICES + 1][API_SORTS]; /* by device, those without one at the end */
-} kinds[KINDS] = {
-    {.mark = API_STREAM}, {.mark = API_EVENT}, {.mark = API_GRAPH},
-};
+} kinds[KINDS];
 static struct api_object *buckets[BUCKETS];
 static cs_u64 last_id;
 
 static struct kind *kind_of(enum api_mark mark)
 {
     for (int i = 0; i < KINDS; i++)
-        if (kinds[i].mark == mark) return &kinds[i];
+        if (marks[i] == mark) return &kinds[i];
     return NULL;
 }
 
@@ -233,7 +232,7 @@ cs_u64 api_object_count(enum api_mark mark, int device, int sort)
 bool api_object_any(int device)
 {
     cs_u64 alive = 0, ever;
-    for (size_t i = 0; i < KINDS && !alive; i++) api_object_counts(kinds[i].mark, device, &alive, &ever);
+    for (size_t i = 0; i < KINDS && !alive; i++) api_object_counts(marks[i], device, &alive, &ever);
     return alive;
 }
 

@@ -53,7 +53,7 @@ static void clocks_free(struct cs_audit_event *event)
 
 struct cs_audit_event *cs_audit_event_make(cs_ref ref, cs_u32 n)
 {
-    cs_u32 index = ref & ((1u << CS_REF_INDEX_BITS) - 1);
+    cs_u32 index = cs_ref_index(ref);
     if (!events || !ref || index >= EVENTS) return NULL;
     struct cs_audit_event *event = &events[index];
     cs_u32 class = 0;
@@ -74,6 +74,6 @@ struct cs_audit_event *cs_audit_event_make(cs_ref ref, cs_u32 n)
 
 const struct cs_audit_event *cs_audit_event_get(cs_ref ref)
 {
-    cs_u32 index = ref & ((1u << CS_REF_INDEX_BITS) - 1);
+    cs_u32 index = cs_ref_index(ref);
     return events && ref && index < EVENTS && events[index].ref == ref ? &events[index] : NULL;
 }

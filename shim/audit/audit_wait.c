@@ -114,7 +114,7 @@ static struct cs_title title_of(const struct on *on, const struct cs_audit_op *s
 /* From the end of the work that was waited for to the end of the wait. */
 static void arrow_write(const struct cs_audit_op *first, const struct row *row, cs_u32 tid, cs_u64 start, cs_u64 end)
 {
-    const struct cs_op *op = cs_op_get(first->work);
+    const struct cs_op *op = cs_match_op(first->work);
     if (!op || !op->works || op->work_file != cs_lanes_file() || op->work_end_ns > end || op->work_end_ns <= start || cs_output_full()) return;
     cs_gpu_wake_write(CS_FLOW_AUDIT + ++arrows, op, cs_lane_at(row->device, tid), end);
 }
@@ -148,7 +148,7 @@ static void show(const struct wait *wait, const struct on *on, cs_u64 start, cs_
 /* Whether it is settled when the work of a call ended: at *end; 0: nobody knows. */
 static bool end_of(cs_u64 work, const struct wait *wait, bool all, cs_u64 *end)
 {
-    const struct cs_op *op = cs_op_get(work);
+    const struct cs_op *op = cs_match_op(work);
     *end = op && op->works ? op->work_end_ns : 0;
     return all || cs_op_come(work, &wait->since) != CS_AWAITED;
 }
@@ -184,7 +184,7 @@ static bool settle(struct wait *wait, bool all)
     }
     for (int i = 0; i < wait->befores; i++) {
         there &= end_of(wait->before[i], wait, all, &before);
-        known &= before || !cs_op_get(wait->before[i]); /* one so long ago that it is forgotten held nobody up */
+        known &= before || !cs_match_op(wait->before[i]); /* one so long ago that it is forgotten held nobody up */
         if (before > from) from = before;
     }
     if (!there) return false;

@@ -16,6 +16,7 @@ static struct anchor {
     double rate; /* ns a tick */
 } anchors[ANCHORS];
 static int anchor_count;
+struct cs_clock_stretch cs_clock_recent;
 static cs_u64 zero_ns, wall_ns, error_ns;
 
 static bool counter_is_constant(void)
@@ -52,6 +53,7 @@ void cs_clock_init(void)
     struct timespec wall;
     cs_clock_is_counter = counter_is_constant();
     anchor_count = 0;
+    cs_clock_recent.ticks = 0;
     error_ns = 0;
     cs_u64 t0, n0, t1, n1;
     read_both(&t0, &n0);
@@ -89,6 +91,7 @@ void cs_clock_sync(void)
     now -= zero_ns;
     struct anchor *last = &anchors[anchor_count - 1];
     if (ticks <= last->ticks || (anchor_count > 1 && now < last->ns + step_ns)) return;
+    cs_clock_recent.ticks = 0;
     if (anchor_count == ANCHORS) anchors_halve(), last = &anchors[anchor_count - 1];
     double rate = (double)now / (double)(ticks - anchors[0].ticks); /* of the whole run */
     if (anchor_count == 1) last->rate = rate;
@@ -98,7 +101,7 @@ void cs_clock_sync(void)
     anchors[anchor_count++] = (struct anchor){ticks, at, slope < rate / 2 ? rate / 2 : slope};
 }
 
-cs_u64 cs_clock_ns(cs_u64 ticks)
+cs_u64 cs_clock_ns_slowly(cs_u64 ticks)
 {
     int low = 0, high = anchor_count - 1;
     if (ticks <= anchors[0].ticks) return 0;
@@ -111,7 +114,18 @@ cs_u64 cs_clock_ns(cs_u64 ticks)
     } else {
         low = high;
     }
-    return anchors[low].ns + (cs_u64)((double)(ticks - anchors[low].ticks) * anchors[low].rate);
+    const struct anchor *a = &anchors[low];
+    const cs_u64 ends = low + 1 < anchor_count ? a[1].ticks - a->ticks : INT64_MAX;
+    cs_clock_recent = (struct cs_clock_stretch){a->ticks, ends, a->ns, a->rate};
+    return a->ns + (cs_u64)((double)(ticks - a->ticks) * a->rate);
+}
+
+void cs_clock_point(cs_u64 *ticks, cs_u64 *ns, double *rate)
+{
+    const struct anchor *last = &anchors[anchor_count - 1];
+    *ticks = last->ticks;
+    *ns = last->ns;
+    *rate = last->rate;
 }
 
 cs_u64 cs_clock_wall_base_ns(void) { return wall_ns; }

@@ -64,7 +64,23 @@ void cs_clock_init(void);
 
 /* One thread at a time (the writer), from here on. */
 void cs_clock_sync(void);                 /* reads both clocks and extends the scale to now */
-cs_u64 cs_clock_ns(cs_u64 ticks);         /* nanoseconds since the zero point; 0 for anything before it */
+
+/* The stretch of the scale that was used last: from there on so many ticks. What follows each other is nearly always on one. */
+CS_HIDDEN extern struct cs_clock_stretch {
+    cs_u64 from, ticks, ns; /* ticks: 0: none */
+    double rate;            /* ns a tick */
+} cs_clock_recent;
+cs_u64 cs_clock_ns_slowly(cs_u64 ticks);
+
+/* Nanoseconds since the zero point; 0 for anything before it. */
+static inline cs_u64 cs_clock_ns(cs_u64 ticks)
+{
+    const cs_u64 since = ticks - cs_clock_recent.from;
+    if (CS_UNLIKELY(since >= cs_clock_recent.ticks)) return cs_clock_ns_slowly(ticks);
+    return cs_clock_recent.ns + (cs_u64)(cs_i64)((double)(cs_i64)since * cs_clock_recent.rate); /* signed: one instruction each */
+}
+
+void cs_clock_point(cs_u64 *ticks, cs_u64 *ns, double *rate); /* the last point of the scale, and nanoseconds a tick from there on */
 cs_u64 cs_clock_wall_base_ns(void);       /* CLOCK_REALTIME at the zero point */
 cs_u64 cs_clock_wall_now_ns(void);       /* now, as CLOCK_REALTIME would have it if nobody had set it since. Any thread */
 cs_u64 cs_clock_error_ns(void);           /* half the widest window in which both clocks were read */

@@ -132,4 +132,5 @@ CS_HIDDEN int setsockopt(int fd, int level, int name, const void *value, socklen
 }
 
 CS_HIDDEN ssize_t recv(int fd, void *to, size_t n, int flags) { return syscall(SYS_recvfrom, fd, to, n, flags, NULL, NULL); }
+CS_HIDDEN ssize_t sendmsg(int fd, const struct msghdr *packet, int flags) { return syscall(SYS_sendmsg, fd, packet, flags); }
 CS_HIDDEN ssize_t send(int fd, const void *from, size_t n, int flags) { return syscall(SYS_sendto, fd, from, n, flags, NULL, 0); }

@@ -27,6 +27,12 @@ struct cs_lock {
 
 void cs_lock_take(struct cs_lock *lock);
 void cs_lock_drop(struct cs_lock *lock);
+
+/* This thread holds the lock, or some lock, where nothing of ours would ask for it: a signal handler of the program's has come in between, and must not wait
+ * for what only the code under it can give back. */
+bool cs_lock_interrupted(const struct cs_lock *lock);
+bool cs_locks_interrupted(void);
+
 void cs_lock_forget(struct cs_lock *lock); /* in the child of a fork: nobody holds it */
 
 #endif

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "shim/base/memory.h"
 
 #include <errno.h>
@@ -43,29 +44,83 @@ bool cs_tables_make(enum cs_tables of, const char *lost)
     return made[of] = true;
 }
 
-void *cs_memory_map(size_t bytes, const char *lost)
+/* Where the program has all that comes locked (mlockall): ours are large, and hardly touched. */
+static void *usable(void *at, size_t bytes)
 {
-    int saved = errno;
-    void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     bool there = at != MAP_FAILED;
-    if (there) munlock(at, bytes); /* where the program has all that comes locked (mlockall): ours are large, and hardly touched */
+    if (there) munlock(at, bytes);
     if (there && mprotect(at, bytes, PROT_READ | PROT_WRITE)) {
         munmap(at, bytes);
         there = false;
     }
+    return there ? at : NULL;
+}
+
+void *cs_memory_map(size_t bytes, const char *lost)
+{
+    int saved = errno;
+    void *at = usable(mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), bytes);
     errno = saved;
-    if (there) return at;
+    if (at) return at;
     cs_refused(lost);
     return NULL;
 }
 
-void cs_memory_populate(void *at, size_t bytes)
+void *cs_memory_map_file(int fd, size_t bytes)
 {
+    int saved = errno;
+    void *at = usable(mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0), bytes);
+    errno = saved;
+    return at;
+}
+
+bool cs_memory_replace(void *at, size_t bytes)
+{
+    int saved = errno;
+    const bool done = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at;
+    errno = saved;
+    return done;
+}
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14; an older kernel refuses, and pages are made as they are touched */
 #endif
+
+bool cs_memory_reserve(void *at, size_t bytes)
+{
     int saved = errno;
-    if (at) madvise(at, bytes, MADV_POPULATE_WRITE);
+    const bool done = !madvise(at, bytes, MADV_POPULATE_WRITE);
+    errno = saved;
+    return done;
+}
+
+void cs_memory_populate(void *at, size_t bytes)
+{
+    if (at) cs_memory_reserve(at, bytes);
+}
+
+bool cs_memory_wiped_in_child(void *at, size_t bytes)
+{
+    int saved = errno;
+    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool done = copy != MAP_FAILED && !madvise(copy, bytes, MADV_WIPEONFORK);
+    if (done) memcpy(copy, at, bytes), done = mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
+    if (!done && copy != MAP_FAILED) munmap(copy, bytes);
+    errno = saved;
+    return done;
+}
+
+void cs_memory_unmap(void *at, size_t bytes)
+{
+    int saved = errno;
+    munmap(at, bytes);
+    errno = saved;
+}
+
+void cs_memory_free(void *at, size_t bytes)
+{
+    int saved = errno;
+    madvise(at, bytes, MADV_REMOVE);
     errno = saved;
 }
 

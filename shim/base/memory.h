@@ -33,6 +33,12 @@ struct cs_table {
 bool cs_tables_make(enum cs_tables of, const char *lost);
 
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
+bool cs_memory_reserve(void *at, size_t bytes);  /* the same of memory that may not be there: false, and touching it may be SIGBUS */
+void *cs_memory_map_file(int fd, size_t bytes);  /* shared; NULL */
+bool cs_memory_replace(void *at, size_t bytes);  /* by memory of the process's own, which reads as zero */
+bool cs_memory_wiped_in_child(void *at, size_t bytes); /* whole pages of static data: zero in the child of a fork. Nobody writes them meanwhile */
+void cs_memory_unmap(void *at, size_t bytes);
+void cs_memory_free(void *at, size_t bytes);     /* of a file's memory: the file's pages go too */
 void cs_memory_forget(void *at, size_t bytes); /* gives the pages back; they read as zero again */
 
 #endif

@@ -181,17 +181,23 @@ static char *counter_value(struct cs_pf *pf, char *at, bool is_integer, cs_i64 i
 
 /* --- arguments --- */
 
-static cs_u32 field_number(struct cs_pf *pf, unsigned type)
+static CS_COLD cs_u32 field_number_slowly(struct cs_pf *pf, unsigned type)
 {
     const struct cs_pf_text key = {pf->key, pf->key_length, 0, NULL, pf->key_kept};
     return cs_pf_learn(pf, CS_PF_KNOWS_FIELD, type, &key);
 }
 
+static inline cs_u32 field_number(struct cs_pf *pf, unsigned type)
+{
+    const struct cs_pf_key *kept = pf->key_kept;
+    return CS_LIKELY(kept && cs_pf_is(pf, kept, cs_pf_of(CS_PF_KNOWS_FIELD, type))) ? kept->field : field_number_slowly(pf, type);
+}
+
 /* A field of the message of arguments: where its value goes, or NULL: it cannot be told. */
-static char *field(struct cs_pf *pf, char *at, unsigned type, unsigned wire)
+static inline char *field(struct cs_pf *pf, char *at, unsigned type, unsigned wire)
 {
     const cs_u32 number = field_number(pf, type);
-    if (!number) return NULL;
+    if (CS_UNLIKELY(!number)) return NULL;
     if (!pf->args) at = pf->args = cs_pf_nest(at, CS_PF_ARGS);
     return cs_pf_tag(at, number, wire);
 }

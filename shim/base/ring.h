@@ -18,9 +18,16 @@ struct cs_ring {
     _Atomic cs_u64 head;
     unsigned char (*slots)[CS_SLOT];
     cs_u64 mask; /* slots - 1; the count is a power of two */
+    _Atomic cs_u64 limit; /* slots from here on have no memory yet (base/rings.h); 0: all have */
     /* consumer's line; read by the producer when full */
     _Alignas(CS_CACHE_LINE) _Atomic cs_u64 tail;
+    bool own; /* some of the slots are memory of the process alone, though the others are a file's */
+    _Atomic cs_u64 told; /* records up to here need not be told again, should the process die; the consumer's alone, and ahead of tail */
 };
+
+/* Memory for more slots, all the same whence. Producer: up to which slot there is some now. Consumer: for what a busy thread needs soon. */
+CS_COLD cs_u64 cs_ring_grow(struct cs_ring *ring);
+void cs_ring_populate(struct cs_ring *ring);
 
 /* The consumer's core read the lines last: so many ahead, each is asked for to be here when its turn comes. Past the last slot that is a wasted hint. */
 enum { CS_RING_AHEAD = 16 };
@@ -41,9 +48,23 @@ static inline void cs_ring_look_again(struct cs_ring *ring) { ring->stop = ring-
 static inline void *cs_ring_claim(struct cs_ring *ring)
 {
     const cs_u64 head = cs_load(&ring->head), size = ring->mask + 1, at = head & ring->mask, room = cs_load_acq(&ring->tail) + size - head;
+    cs_u64 limit = cs_load_acq(&ring->limit) ?: size;
+    while (CS_UNLIKELY(at >= limit) && size) {
+        const cs_u64 more = cs_ring_grow(ring);
+        if (more == limit) break;
+        limit = more;
+    }
+    const cs_u64 most = limit > at ? limit - at : 0;
     ring->next = ring->slots + at;
-    ring->stop = ring->next + (room < size - at ? room : size - at);
+    ring->stop = ring->next + (room < most ? room : most);
     return cs_ring_claim_fast(ring);
+}
+
+/* Producer: there is no memory for the next slot, and there may never be. */
+static inline bool cs_ring_is_stuck(const struct cs_ring *ring)
+{
+    const cs_u64 limit = cs_load(&ring->limit);
+    return limit && (cs_load(&ring->head) & ring->mask) >= limit;
 }
 
 /* Producer: the claimed slot is filled. */

@@ -33,6 +33,7 @@ size_t cs_verdict_state(char *text, size_t size, size_t n, const struct cs_verdi
     if (v->ended) return put_end_of_file(text, size, n, v);
     if (v->complete) return cs_verdict_put(text, size, n, "ok");
     if (v->ended_by) n = cs_verdict_put(text, size, n, "incomplete: ended by %.64s", v->ended_by);
+    if (v->all_calls) return cs_verdict_put(text, size, n, v->ended_by ? "; all calls up to then are there" : "incomplete: the process was killed; all calls up to then are there");
     if (v->ended_by && strcmp(v->ended_by, "exec")) n = cs_verdict_put(text, size, n, ", and what came in the last half second may be missing");
     if (v->no_memory_for) n = cs_verdict_put(text, size, n, v->ended_by ? "; no memory for %s" : "incomplete: no memory for %s", v->no_memory_for);
     if (v->recovered) n = cs_verdict_put(text, size, n, v->ended_by || v->no_memory_for ? "; %s" : "incomplete: %s", "recovered up to the last whole event");

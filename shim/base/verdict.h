@@ -14,6 +14,7 @@ struct cs_verdict {
     bool complete;                 /* the file has everything up to the end of its process */
     const char *ended;             /* why the file ended before the process; NULL: it did not */
     const char *ended_by;          /* what ended the process before the file was complete, "SIGTERM"; NULL: nothing did, or nobody knows */
+    bool all_calls;                /* recovered, with all calls that had returned: from the rings of the process */
     bool recovered;                /* the file ended inside an event; `custream recover` or the watcher has given it an end */
     bool tells_not_written;        /* these two are known: */
     cs_u64 calls_not_written, work_not_written;

@@ -7,6 +7,7 @@
  *   hello          a process uses CUDA; "hello quiet": it wants no line
  *   file DEVICE INODE PATH
  *                  its trace goes there; another one takes the place of the one before
+ *   rings          with the packet comes the process's memfd of rings (base/rings.h)
  *   exec           all is in the file, and the process may become another program now
  *   end            the file is complete; the process waits for the answer before it ends
  *
@@ -44,6 +45,8 @@ bool cs_watch_is_run(void);
 /* The writer thread's, which has descriptors of its own: the connection is one of them. */
 void cs_watch_hello(bool quiet);
 void cs_watch_file(const char *path, cs_u64 device, cs_u64 inode); /* nothing where it is the file that was told last */
+bool cs_watch_listens(void); /* there is a watcher, and it has been told hello */
+void cs_watch_rings(int memfd); /* nothing for -1 */
 void cs_watch_exec(void);
 bool cs_watch_end(void); /* true: the watcher has said what there is to say. Waits a second at most, and ten for a report */
 

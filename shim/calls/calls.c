@@ -28,8 +28,4 @@ const struct cs_kind_info cs_kind_info[CS_KIND_COUNT] = {
 #undef KIND
 };
 
-bool cs_call_implies(enum cs_call call, enum cs_implies what) { return cs_kind_info[cs_call_info[call].kind].implies & what; }
-
-bool cs_call_enqueues(enum cs_call call) { return CS_ENQUEUES(cs_kind_info[cs_call_info[call].kind].implies, cs_call_info[call].how); }
-
 const char *const cs_way_name[CS_WAY_COUNT] = {NULL, "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "Peer"};

@@ -42,6 +42,7 @@ enum cs_implies {
     CS_OFTEN = 32,       /* its wrappers are fast rather than small */
     CS_RARE = 64,        /* its wrappers are small: they know the long way alone */
     CS_OF_STREAM = 128,  /* it asks about a stream, or changes it: it is no work on it */
+    CS_BLOCKING = 256,   /* the thread waits in it; while it does, its state says for what */
     CS_NODE = 16,        /* it is work on a stream, and a node where that captures */
 };
 
@@ -61,10 +62,10 @@ enum {
 
 struct cs_kind_info {
     const char *name; /* "launch" */
-    unsigned char implies;
+    unsigned short implies;
     signed char jitter; /* its place in cs_jitter_kinds; -1 none. Of GRAPH, that of a call which launches */
 };
-extern const struct cs_kind_info cs_kind_info[CS_KIND_COUNT];
+CS_HIDDEN extern const struct cs_kind_info cs_kind_info[CS_KIND_COUNT];
 
 /* How the trace shows a value. */
 enum cs_format {
@@ -100,12 +101,13 @@ struct cs_call_info {
         enum cs_format format;
     } shown[CS_VALUES];
 };
-extern const struct cs_call_info cs_call_info[CS_CALL_COUNT];
+CS_HIDDEN extern const struct cs_call_info cs_call_info[CS_CALL_COUNT];
+
+static inline bool cs_call_implies(enum cs_call call, enum cs_implies what) { return cs_kind_info[cs_call_info[call].kind].implies & what; }
 
 /* Whether the call puts work on a GPU that a profiler gives times for: launches, copies, sets and graph launches. */
-bool cs_call_enqueues(enum cs_call call);
 #define CS_ENQUEUES(implies, how) (((implies) & CS_TIMED) != 0 || ((implies) & CS_TIMED_LAUNCH && (how) & CS_HOW_LAUNCHES))
-bool cs_call_implies(enum cs_call call, enum cs_implies what);
+static inline bool cs_call_enqueues(enum cs_call call) { return CS_ENQUEUES(cs_kind_info[cs_call_info[call].kind].implies, cs_call_info[call].how); }
 
 static inline enum cs_way cs_call_way(enum cs_call call) { return (enum cs_way)(cs_call_info[call].how & CS_HOW_WAY); }
 extern const char *const cs_way_name[CS_WAY_COUNT]; /* "HtoD", "Peer"; NULL: the call does not say */

@@ -78,6 +78,7 @@ bool cs_gpu_calls_missing(bool now);            /* the writer: work comes, and n
 const char *cs_gpu_source(void);                /* its name, "none" */
 bool cs_gpu_marks(void);                        /* it marks calls */
 cs_u64 cs_gpu_flushes(void);                    /* how many flushes have ended */
+cs_u64 cs_gpu_flushed(void);                    /* when the last of them began, ticks: what had ended by then was told; 0: there was none */
 void cs_gpu_flushes_pass(void);                 /* one more, though none has: none comes any more, and what waits for some is in the way */
 
 /* Why the source is not the one that would be taken first; NULL where it is. */

@@ -6,10 +6,12 @@
  */
 #include <string.h>
 
+#include "shim/base/clock.h"
 #include "shim/base/memory.h"
 #include "shim/gpu/share.h"
 
 enum { SLAB = 2 << 20, SLABS = 128, LARGE = 64 /* slabs that are one buffer each */, PARTS = 64 /* buffers of each of the others */ };
+enum { KEPT_NS = 1000000000 /* for so long the pages of a free one stay */ };
 enum { SMALL = SLAB / PARTS, BUFFERS = LARGE + (SLABS - LARGE) * PARTS, AHEAD = 4, PAGE = 4096 };
 
 static uint8_t *_Atomic slabs[SLABS]; /* NULL until it is made, then constant */
@@ -18,6 +20,7 @@ static _Atomic cs_u32 made;           /* slabs */
 static struct buffer {
     size_t valid;
     _Atomic cs_u32 next; /* in its stack: index + 1 */
+    cs_u64 kept;         /* since when it has been free with its pages; 0: it has none, or is one of those made ahead of time. The writer's */
 } buffers[BUFFERS];
 
 /* index + 1 of the top in the low half, a count against ABA in the high half */
@@ -134,14 +137,48 @@ static void take_full(void)
     newest = last;
 }
 
+static cs_u32 kept; /* how many have kept their pages */
+
 /* CUPTI wants zeroes, and would write them on a thread of the application. What came back nearly empty, as from a short thread, keeps its first pages only, but for
- * the buffers that were made ahead of time. */
+ * the buffers that were made ahead of time. A fast thread fills the next one soon: what it filled keeps its pages for a while. */
 static void clear(cs_u32 index, size_t valid)
 {
     const size_t size = size_of(index), begin = (valid + PAGE - 1) / PAGE * PAGE;
     const bool spare = index >= AHEAD && begin < size / 2;
     memset(memory_of(index), 0, spare ? begin : size);
     if (spare) cs_memory_forget(memory_of(index) + begin, size - begin);
+    if (index < AHEAD || spare) return;
+    kept += !buffers[index].kept;
+    buffers[index].kept = cs_monotonic_ns();
+}
+
+/* The stack is as it was afterwards. Who asks for a buffer meanwhile may be given a new one. */
+static void shrink(_Atomic cs_u64 *stack, cs_u64 now)
+{
+    cs_u32 taken = 0;
+    for (struct buffer *b; (b = pop(stack)); taken = index_of(b) + 1) {
+        cs_store(&b->next, taken);
+        if (!b->kept || now - b->kept < KEPT_NS) continue;
+        cs_memory_forget(memory_of(index_of(b)), size_of(index_of(b)));
+        b->kept = 0;
+        kept--;
+    }
+    while (taken) {
+        const cs_u32 index = taken - 1;
+        taken = cs_load(&buffers[index].next);
+        push(stack, index);
+    }
+}
+
+/* Else the most that many threads ever had at once would stay. */
+static void shrink_all(void)
+{
+    static cs_u64 last;
+    const cs_u64 now = kept ? cs_monotonic_ns() : 0;
+    if (!kept || now - last < KEPT_NS) return;
+    last = now;
+    shrink(&free_large, now);
+    shrink(&free_small, now);
 }
 
 void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
@@ -162,4 +199,5 @@ void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
         push(free_of(read - 1), read - 1);
         atomic_fetch_sub(&waiting, 1);
     }
+    shrink_all();
 }

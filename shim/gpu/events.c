@@ -29,7 +29,7 @@ static struct lane {
 
 static struct lane *lane_of(cs_ref stream)
 {
-    struct lane *lane = &lanes[(stream & ((1u << CS_REF_INDEX_BITS) - 1)) % STREAMS];
+    struct lane *lane = &lanes[cs_ref_index(stream) % STREAMS];
     if (lane->stream != stream) *lane = (struct lane){.stream = stream};
     return lane;
 }

@@ -51,7 +51,7 @@ static void finish(struct cs_range *range)
     while (!atomic_compare_exchange_weak_explicit(&done, &head, range, memory_order_release, memory_order_relaxed));
 }
 
-static struct cs_range *_Atomic *open_at(cs_ref stream) { return &open[(stream & ((1u << CS_REF_INDEX_BITS) - 1)) % STREAMS]; }
+static struct cs_range *_Atomic *open_at(cs_ref stream) { return &open[cs_ref_index(stream) % STREAMS]; }
 
 static struct cs_range *open_take(struct cs_range *_Atomic *at)
 {
@@ -121,7 +121,7 @@ static void sampled(struct cs_thread *thread)
     mixed = (mixed ^ mixed >> 15) * 0x85ebca77u;
     const cs_u32 before = thread->sample_place;
     thread->sample_place = (cs_u32)((cs_u64)(mixed ^ mixed >> 13) * cs_gpu_sample >> 32);
-    thread->unmarked = cs_gpu_sample - 1 - before + thread->sample_place;
+    thread->unmarked = (int)(cs_gpu_sample - 1 - before + thread->sample_place);
 }
 
 struct cs_mark cs_mark_before(struct cs_thread *thread, CUstream handle, bool per_thread)

@@ -22,7 +22,7 @@ static struct place {
 static struct cs_stock *stocks; /* all; the GPU thread's */
 static _Atomic bool any_wanted, ever_wanted;
 
-static struct place *place_of(cs_ref context) { return &places[(context & ((1u << CS_REF_INDEX_BITS) - 1)) % CONTEXTS]; }
+static struct place *place_of(cs_ref context) { return &places[cs_ref_index(context) % CONTEXTS]; }
 
 /* --- the list of free ranges --- */
 

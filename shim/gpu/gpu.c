@@ -83,10 +83,13 @@ static bool begin(bool *taken)
 }
 
 static cs_u64 flushed_ns; /* the GPU thread's */
+static _Atomic cs_u64 flushed; /* ticks: when the last flush that has ended began */
 
 static void flush(bool all)
 {
+    const cs_u64 began = cs_ticks();
     cs_load(&backend)->flush(all);
+    cs_store_rel(&flushed, began);
     cs_add(&flushes, 1);
     flushed_ns = cs_monotonic_ns();
 }
@@ -241,6 +244,7 @@ bool cs_gpu_calls_missing(bool now)
 const char *cs_gpu_source(void) { return cs_load_acq(&backend)->name; }
 bool cs_gpu_marks(void) { return cs_load_acq(&backend)->marks; }
 cs_u64 cs_gpu_flushes(void) { return cs_load_acq(&flushes); }
+cs_u64 cs_gpu_flushed(void) { return cs_load_acq(&flushed); }
 void cs_gpu_flushes_pass(void) { cs_add(&flushes, 1); }
 
 void cs_gpu_after_fork_in_child(void)
@@ -252,6 +256,7 @@ void cs_gpu_after_fork_in_child(void)
     cs_store(&stepped_back, 0);
     atomic_compare_exchange_strong(&cs_runtime_source, &profiler, CS_RUNTIME_SYMBOLS);
     if (cs_load(&worker.state) == CS_WORKER_IDLE) return;
+    cs_store(&flushed, 0);
     cs_store(&worker.state, CS_WORKER_FAILED); /* CUDA does not live on in a forked child, nor does a profiler */
     cs_store(&backend, &cs_gpu_none);
     cs_gpu_mark(false);

@@ -39,7 +39,7 @@ static inline bool cs_gpu_samples(void) { return cs_gpu_sample > 1; }
 /* Whether this call is one that is not marked. Asked once for each call that puts work on a GPU, while marking is on. */
 static inline bool cs_mark_skips(struct cs_thread *thread)
 {
-    if (!thread->unmarked) return false;
+    if (thread->unmarked <= 0) return false;
     thread->unmarked--;
     return true;
 }

@@ -30,6 +30,7 @@ static inline enum cs_gpu_kind cs_gpu_kind_of(enum cs_kind kind)
 
 struct cs_gpu_work {
     enum cs_gpu_kind kind;
+    bool by_events;           /* times of events around the call, in which the work ran; else the work's own */
     cs_u64 start, end;        /* ticks */
     cs_u32 device;
     cs_u32 context, stream;   /* the backend's numbers; 0: it has none */
@@ -37,7 +38,6 @@ struct cs_gpu_work {
     cs_ref vstream;           /* where the backend knows it */
     cs_u32 graph;             /* that it belongs to; 0 none */
     cs_u64 node;
-    bool by_events;           /* times of events around the call, in which the work ran; else the work's own */
     cs_u64 error;             /* ns: how far off those may be */
     union {
         struct {

@@ -39,6 +39,7 @@ static cs_u64 began_of(const struct cs_stream *stream)
 bool cs_captures(const struct cs_stream *stream, cs_u64 ticks)
 {
     if (ticks >= began_of(stream)) return true;
+    if (!state->open && ticks >= state->until) return false;
     const struct cs_match_lane *lane = cs_match_lane_made(stream);
     return (state->open || (lane && ticks < lane->captured_until)) && member_at(cs_load(&stream->object.ref), ticks);
 }
@@ -68,6 +69,7 @@ static void member_ends(struct cs_capture_member *m, cs_u64 until)
     m->until = until;
     if (!lane) return;
     if (lane->captured_until < until) lane->captured_until = until;
+    if (state->until < until) state->until = until;
     cs_queue_remove(lane, m->from, until);
 }
 

@@ -17,7 +17,7 @@ static bool waits_for_work(const struct cs_match_wait *wait, const struct cs_mat
 {
     if (lane) return may_hold_up(lane, wait);
     for (cs_u32 i = 1; i <= cs_match_lanes_high() && !lane; i++) {
-        lane = cs_match_lane_get(i);
+        lane = cs_lane_get(i);
         if (lane && (lane->device != device || !may_hold_up(lane, wait))) lane = NULL;
     }
     return lane;
@@ -42,12 +42,12 @@ static void candidate(struct cs_waiting *w, const struct cs_match_lane *lane)
 /* The stream may be gone: then all of its work has come, and none was within the wait. */
 static void choose(struct cs_waiting *w)
 {
-    const struct cs_match_lane *lane = cs_match_lane_get(w->lane);
+    const struct cs_match_lane *lane = cs_lane_get(w->lane);
     w->chosen = true;
     w->first = cs_match.candidate_count;
     if (lane && lane->serial == w->serial) candidate(w, lane);
     for (cs_u32 i = 1; !w->lane && i <= cs_match_lanes_high(); i++) {
-        lane = cs_match_lane_get(i);
+        lane = cs_lane_get(i);
         if (lane && lane->device == w->device && may_hold_up(lane, &w->wait)) candidate(w, lane);
     }
 }

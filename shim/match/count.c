@@ -54,6 +54,7 @@ static void sort(struct cs_edge *edges, size_t count)
     enum { STEPS_EACH = 16 };
     size_t steps = STEPS_EACH * count;
     for (size_t i = 1; i < count; i++) {
+        if (CS_LIKELY(!is_later(&edges[i - 1], &edges[i]))) continue;
         const struct cs_edge edge = edges[i];
         size_t to = i;
         for (; to && is_later(&edges[to - 1], &edge) && steps; to--, steps--) edges[to] = edges[to - 1];
@@ -62,18 +63,28 @@ static void sort(struct cs_edge *edges, size_t count)
     }
 }
 
+static void step(struct cs_load *load, const struct cs_edge *e)
+{
+    load->works += (cs_u32)e->works;
+    load->kernels += (cs_u32)e->kernels;
+    load->bytes[e->way] += e->bytes;
+}
+
 /* Work that follows other work at once is no step: what begins and ends in the same nanosecond is taken together. */
 static size_t take_steps(size_t from)
 {
-    const struct cs_edge *edges = cs_match.table.edges, *e = &edges[from];
-    struct cs_load *load = &state->load[e->device], before = *load;
-    for (; from < state->edge_count && edges[from].ns == e->ns && edges[from].device == e->device; from++) {
-        load->works += (cs_u32)edges[from].works;
-        load->kernels += (cs_u32)edges[from].kernels;
-        load->bytes[edges[from].way] += edges[from].bytes;
+    const struct cs_edge *edges = cs_match.table.edges, *first = &edges[from], *e = first;
+    const struct cs_edge *const end = &edges[state->edge_count];
+    struct cs_load *load = &state->load[first->device];
+    bool changes = first->works || first->kernels || first->bytes;
+    if (e + 1 == end || e[1].ns != e->ns || e[1].device != e->device) step(load, e++);
+    else {
+        const struct cs_load before = *load;
+        for (; e < end && e->ns == first->ns && e->device == first->device; e++) step(load, e);
+        changes = memcmp(load, &before, sizeof before);
     }
-    if (memcmp(load, &before, sizeof before)) cs_match.sink->load(e->device, e->ns, load);
-    return from;
+    if (changes) cs_match.sink->load(first->device, first->ns, load);
+    return (size_t)(e - edges);
 }
 
 /* Beside a long kernel there may be any number of short ones, and nothing can be said until it has come. What is close together becomes one edge at the end of
@@ -132,7 +143,7 @@ static cs_u64 complete_until(void)
 {
     cs_u64 until = UINT64_MAX;
     for (cs_u32 i = 1; i <= cs_match_lanes_high(); i++) {
-        const struct cs_match_lane *lane = cs_match_lane_get(i);
+        const struct cs_match_lane *lane = cs_lane_get(i);
         if (cs_lane_come(lane, NULL) != CS_AWAITED) continue;
         const struct cs_op *first = cs_op_get(lane->first); /* NULL: so long ago that it is forgotten */
         cs_u64 from = !first || lane->work.filled[0] > first->begin_ns ? lane->work.filled[0] : first->begin_ns;

@@ -63,11 +63,11 @@ static struct cs_match_lane *lane_at(cs_ref ref)
     return stream ? cs_match_lane_of(stream) : NULL;
 }
 
-void cs_match_graph_call(const struct cs_record *r)
+void cs_match_graph_call(const struct cs_record *r, const struct cs_stream *stream)
 {
-    if (!r->stream || r->result != CUDA_SUCCESS || cs_gpu_marks() || !cs_gpu_is_on() || !makes_node(r)) return;
+    if (!stream || r->result != CUDA_SUCCESS || !makes_node(r) || cs_gpu_marks() || !cs_gpu_is_on()) return;
     const struct cs_call_info *info = &cs_call_info[r->call];
-    struct cs_match_lane *lane = lane_at(r->stream);
+    struct cs_match_lane *lane = cs_match_lane_of(stream);
     if (!lane) return;
     table->node_calls[state->calls++ % CS_NODE_CALLS] = (struct cs_node_call){
         .begin = r->begin, .end = r->end, .stream = r->stream, .kind = info->kind, .before = lane->node_calls,

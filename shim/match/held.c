@@ -15,11 +15,12 @@ static struct cs_held *const state = &cs_match.held;
 /* Unfinished when it was taken, or nonsense. */
 bool cs_work_has_times(const struct cs_gpu_work *work) { return work->start && work->end >= work->start; }
 
-/* Work that has ended did so before now. Seen under Nsight Systems: CUPTI takes our clock, and its records come in that of the tool. */
+/* Work that has ended did so before now. Seen under Nsight Systems: CUPTI takes our clock, and its records come in that of the tool. The time is asked for again
+ * if the work is later than it was: this thread may have been stopped since. */
 static bool is_in_our_clock(const struct cs_gpu_work *work)
 {
     const cs_u64 second = 1000000000, end = cs_clock_ns(work->end);
-    if (!state->now_ns) state->now_ns = cs_clock_ns(cs_ticks());
+    if (end >= state->now_ns + second) state->now_ns = cs_clock_ns(cs_ticks());
     return end && end < state->now_ns + second;
 }
 
@@ -53,7 +54,6 @@ static void take_call(const struct cs_gpu_call *call)
 static bool has_room(void)
 {
     bool room = state->work_count + CS_GPU_AT_ONCE <= CS_HELD_WORKS && state->call_count + CS_GPU_AT_ONCE <= CS_HELD_CALLS;
-    state->now_ns = 0; /* time has passed */
     if (room) state->filled = cs_since_now(); /* it gets on */
     else state->behind = true;
     return room;
@@ -64,7 +64,6 @@ void cs_held_collect(void)
     const struct cs_gpu_sink sink = {take_work, take_call, cs_match.sink->pool, cs_match.sink->lost, has_room};
     const bool was_behind = state->behind;
     state->behind = false;
-    state->now_ns = 0;
     cs_gpu_drain(&sink);
     if (state->strange) cs_match.sink->lost(state->strange, "their times are not in our clock: another tool has set CUPTI's");
     state->strange = 0;
@@ -134,24 +133,35 @@ static bool starts_after(const struct cs_held_place *a, const struct cs_held_pla
     return a->start > b->start || (a->start == b->start && table->works[a->at].work.end < table->works[b->at].work.end);
 }
 
-/* Bottom-up, stable, without allocation. */
+/* Behind the last of those that are in order from there on. */
+static size_t run_end(const struct cs_held_place *from, size_t at, size_t n)
+{
+    while (at < n && ++at < n && !starts_after(&from[at - 1], &from[at])) continue;
+    return at;
+}
+
+/* Stable, without allocation: two neighbouring runs become one, until there is one. What came of a few streams or threads is few runs. */
 static void merge_sort(size_t n)
 {
-    for (size_t width = 1; width < n; width *= 2, state->in_second = !state->in_second) {
+    for (; run_end(order(false), 0, n) < n; state->in_second = !state->in_second) {
         const struct cs_held_place *from = order(false);
         struct cs_held_place *into = order(true);
-        for (size_t low = 0; low < n; low += 2 * width) {
-            size_t a = low, middle = low + width < n ? low + width : n, b = middle, high = low + 2 * width < n ? low + 2 * width : n, to = low;
+        for (size_t low = 0, high; low < n; low = high) {
+            size_t a = low, middle = run_end(from, low, n), b = middle, to = low;
+            high = run_end(from, middle, n);
             while (a < middle || b < high) into[to++] = a < middle && (b == high || !starts_after(&from[a], &from[b])) ? from[a++] : from[b++];
         }
     }
 }
 
-/* What came is in order, or nearly: each passes the few that ran beside it, as long as there are steps left for all. */
-static void put_in_order(struct cs_held_place *at, size_t to, struct cs_held_place place, size_t *steps)
+/* What came is in order, or nearly: each passes the few that ran beside it. Whether that was enough. */
+static bool put_in_order(struct cs_held_place *at, size_t to, struct cs_held_place place)
 {
-    for (; to && *steps && starts_after(&at[to - 1], &place); to--, --*steps) at[to] = at[to - 1];
+    enum { FEW = 16 };
+    const size_t least = to > FEW ? to - FEW : 0;
+    for (; to > least && starts_after(&at[to - 1], &place); to--) at[to] = at[to - 1];
     at[to] = place;
+    return !to || !starts_after(&at[to - 1], &place);
 }
 
 static void leave(cs_u32 i)
@@ -161,15 +171,20 @@ static void leave(cs_u32 i)
 }
 
 /* All, or those that do not wait for their calls. The others are noted, and from where on they hold others up. */
-static size_t choose_called(bool all, size_t *steps)
+static size_t choose_called(bool all, bool *in_order)
 {
     struct cs_held_place *into = order(false);
+    enum { AHEAD = 8 };
     size_t ready = 0;
     if (!all) memset(state->from, 0xff, sizeof state->from);
     for (cs_u32 i = 0; i < state->work_count; i++) {
         const struct cs_held_work *held = &table->works[i];
+        __builtin_prefetch(held + AHEAD);
         if (all || !is_waiting(held)) {
-            put_in_order(into, ready++, (struct cs_held_place){held->work.start, i}, steps);
+            const struct cs_held_place place = {held->work.start, i};
+            if (*in_order) *in_order = put_in_order(into, ready, place);
+            else into[ready] = place;
+            ready++;
             continue;
         }
         leave(i);
@@ -199,21 +214,24 @@ static bool all_wait_on(void)
 
 size_t cs_held_choose(bool all)
 {
-    enum { STEPS_EACH = 8 };
     if (!all && all_wait_on()) return 0;
     state->look = (struct cs_held_look){.flushes = cs_match.now.flushes, .told = cs_match.ops.told};
-    size_t steps = STEPS_EACH * (size_t)state->work_count;
-    size_t ready = choose_called(all, &steps);
-    if (!steps) merge_sort(ready);
+    bool in_order = true;
+    const size_t ready = choose_called(all, &in_order);
+    if (!in_order) merge_sort(ready);
     return state->left_some ? choose_free(ready) : ready;
 }
 
-/* The one after it is fetched meanwhile. */
+/* Those after it, and their calls, are fetched meanwhile. */
 struct cs_held_work *cs_held_nth(size_t i)
 {
-    enum { AHEAD = 6 };
+    enum { SOON = 4, AHEAD = 8 };
     const struct cs_held_place *place = &order(false)[i];
-    if (i + AHEAD < state->work_count) __builtin_prefetch(&table->works[place[AHEAD].at]), __builtin_prefetch((char *)&table->works[place[AHEAD].at] + 64);
+    if (i + AHEAD < state->work_count) {
+        const struct cs_held_work *ahead = &table->works[place[AHEAD].at];
+        __builtin_prefetch(ahead), __builtin_prefetch((const char *)ahead + 64);
+        cs_op_fetch(table->works[place[SOON].at].work.correlation);
+    }
     return &table->works[place->at];
 }
 

@@ -31,14 +31,14 @@ static const struct cs_op *that_worked(const struct cs_op *op)
 }
 
 struct holding {
-    struct cs_hold hold;
+    struct cs_hold *hold;
     cs_u64 end_ns, start_ns;
 };
 
 /* It could not begin before that work had ended, whether or not that held it up. */
 static void comes_after(struct holding *h, cs_u64 op)
 {
-    struct cs_hold *hold = &h->hold;
+    struct cs_hold *hold = h->hold;
     for (cs_u32 i = 0; i < hold->count; i++)
         if (hold->after[i] == op) return;
     if (op && op <= UINT32_MAX && hold->count < CS_HOLD_AFTER) hold->after[hold->count++] = (cs_u32)op;
@@ -46,10 +46,10 @@ static void comes_after(struct holding *h, cs_u64 op)
 
 static void candidate(struct holding *h, cs_u64 end_ns, enum cs_hold_why why, cs_u32 stream)
 {
-    if (!h->hold.ns || end_ns <= h->end_ns || end_ns > h->start_ns) return;
+    if (!h->hold->ns || end_ns <= h->end_ns || end_ns > h->start_ns) return;
     h->end_ns = end_ns;
-    h->hold.why = why;
-    h->hold.stream = stream;
+    h->hold->why = why;
+    h->hold->stream = stream;
 }
 
 /* The events that the stream was to wait for since its work before: for the earlier ones that has waited too. */
@@ -72,14 +72,17 @@ static const struct cs_last_work *other_side(const struct cs_match_lane *lane)
     return stream->origin == CS_STREAM_LEGACY ? &works->blocking : stream->flags & CU_STREAM_NON_BLOCKING ? NULL : &works->legacy;
 }
 
-struct cs_hold cs_match_hold(const struct cs_match_found *found)
+void cs_match_hold(struct cs_hold *hold, const struct cs_match_found *found)
 {
     const struct cs_op *op = found->op;
     const struct cs_match_lane *lane = found->lane;
+    hold->ns = hold->stream = hold->count = 0;
+    hold->why = CS_HOLD_LAUNCH;
+    if (!op || op->works) return; /* nobody knows, or it is a further piece */
     const struct cs_op *before = that_worked(cs_op_get(op->before)); /* what that waited for, this has waited for too */
     const cs_u64 called_ns = cs_clock_ns(op->end);
-    struct holding h = {.end_ns = called_ns, .start_ns = found->start_ns};
-    h.hold.ns = found->start_ns > called_ns ? found->start_ns - called_ns : 0;
+    struct holding h = {.hold = hold, .end_ns = called_ns, .start_ns = found->start_ns};
+    hold->ns = found->start_ns > called_ns ? found->start_ns - called_ns : 0;
     candidate(&h, lane->worked_ns, CS_HOLD_STREAM, 0);
     candidates_by_event(&h, op, before);
     const struct cs_last_work *other = other_side(lane);
@@ -88,8 +91,7 @@ struct cs_hold cs_match_hold(const struct cs_match_found *found)
         candidate(&h, other->end_ns, CS_HOLD_DEFAULT, other->lane);
     }
     const cs_u64 after_ns = found->start_ns - h.end_ns;
-    if (h.hold.ns && after_ns > SOON_NS && after_ns > h.hold.ns / 2) h.hold.why = CS_HOLD_UNKNOWN, h.hold.stream = 0;
-    return h.hold;
+    if (hold->ns && after_ns > SOON_NS && after_ns > hold->ns / 2) hold->why = CS_HOLD_UNKNOWN, hold->stream = 0;
 }
 
 void cs_hold_worked(struct cs_match_lane *lane, const struct cs_op *op, cs_u64 end_ns)

@@ -3,7 +3,7 @@
 static struct cs_match_tables *const table = &cs_match.table;
 static struct cs_lanes *const state = &cs_match.lanes;
 
-struct cs_match_lane *cs_match_lane_get(cs_u32 lane) { return lane && lane <= state->high && table->lanes[lane - 1].used ? &table->lanes[lane - 1] : NULL; }
+struct cs_match_lane *cs_match_lane_get(cs_u32 lane) { return cs_lane_get(lane); }
 cs_u32 cs_match_lanes_high(void) { return state->high; }
 
 static cs_u32 *bucket_of(cs_u32 device, cs_u32 gpu_id) { return &table->lane_buckets[(gpu_id + device * 0x9e3779b9u) % CS_LANE_BUCKETS]; }
@@ -35,7 +35,7 @@ static cs_u32 *place_of(const struct cs_stream *stream) { return &table->lane_of
 
 struct cs_match_lane *cs_match_lane_made(const struct cs_stream *stream)
 {
-    struct cs_match_lane *lane = cs_match_lane_get(*place_of(stream));
+    struct cs_match_lane *lane = cs_lane_get(*place_of(stream));
     return lane && lane->stream == cs_load(&stream->object.ref) ? lane : NULL;
 }
 
@@ -91,9 +91,11 @@ struct cs_match_lane *cs_match_lane_of_work(const struct cs_gpu_work *w, const s
 {
     const struct cs_stream *stream = cs_pool_get(&cs_streams, w->vstream);
     if (stream || (w->node && (stream = cs_graph_stream(w)))) return cs_match_lane_of(stream);
-    struct cs_match_lane *of_call = op ? cs_match_lane_get(op->lane) : NULL, *of_number = known(w->device, w->context, w->stream);
-    bool may_be = of_call && of_call->device == w->device && (!of_call->context || of_call->context == w->context);
-    if (may_be && (of_call->gpu_id == w->stream || (!of_call->gpu_id && !op->graph && !of_number))) {
+    struct cs_match_lane *of_call = op ? cs_lane_get(op->lane) : NULL;
+    const bool may_be = of_call && of_call->device == w->device && (!of_call->context || of_call->context == w->context);
+    const bool is_it = may_be && of_call->gpu_id == w->stream;
+    struct cs_match_lane *of_number = is_it ? NULL : known(w->device, w->context, w->stream);
+    if (is_it || (may_be && !of_call->gpu_id && !op->graph && !of_number)) {
         of_call->context = w->context;
         learn(of_call, w->stream);
         return of_call;

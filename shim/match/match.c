@@ -83,8 +83,18 @@ cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *rec
 
 bool cs_match_captured(const struct cs_stream *stream, const struct cs_record *record)
 {
-    return record->result == CUDA_SUCCESS && cs_call_enqueues((enum cs_call)record->call) && cs_captures(stream, record->begin);
+    const enum cs_kind kind = cs_call_info[record->call].kind;
+    const bool goes_in = cs_call_enqueues((enum cs_call)record->call) || cs_call_implies((enum cs_call)record->call, CS_NODE) || kind == CS_KIND_EVENT || kind == CS_KIND_WAIT;
+    return goes_in && record->result == CUDA_SUCCESS && cs_captures(stream, record->begin);
 }
+
+const struct cs_op *cs_match_awaited(const struct cs_match_lane *lane)
+{
+    const struct cs_op *op = lane ? cs_op_get(lane->first) : NULL;
+    return op && !op->works && !op->left && op->launch.block ? op : NULL;
+}
+
+struct cs_op *cs_match_op(cs_u64 number) { return cs_op_get(number); }
 
 /* In a capture there is none; marks are around several calls. */
 bool cs_match_tells(cs_u64 number)
@@ -103,7 +113,7 @@ void cs_match_runtime(const struct cs_thread *thread, const struct cs_record *re
 
 static void arrived(struct cs_op *op, const struct cs_match_found *found)
 {
-    op->works++;
+    if (!op->works++) op->work_end_ns = op->work_pid = op->work_tid = 0;
     cs_queue_came(op);
     if (found->end_ns <= op->work_end_ns) return;
     op->work_end_ns = found->end_ns;
@@ -129,7 +139,7 @@ static void give_work(const struct cs_gpu_work *work, struct cs_op *op)
         arrived(op, &found);
         struct cs_op *last = cs_op_get(op->joined);
         if (last) arrived(op = last, &found);
-        cs_queue_arrived(cs_match_lane_get(op->lane), op, work->end, found.end_ns);
+        cs_queue_arrived(cs_lane_get(op->lane), op, work->end, found.end_ns);
     }
     if (op) cs_hold_worked(found.lane, op, found.end_ns);
     cs_count_load(work, found.pid, found.start_ns, found.end_ns);
@@ -153,7 +163,7 @@ static void give(const struct cs_gpu_work *work, bool all)
 static bool is_expected(void)
 {
     bool expected = !cs_match.sink->closed() && (cs_match.held.call_count || cs_match.held.work_count); /* else they may be of calls that are not recorded */
-    for (cs_u32 i = 1; i <= cs_match_lanes_high() && !expected; i++) expected = cs_lane_come(cs_match_lane_get(i), NULL) == CS_AWAITED;
+    for (cs_u32 i = 1; i <= cs_match_lanes_high() && !expected; i++) expected = cs_lane_come(cs_lane_get(i), NULL) == CS_AWAITED;
     return expected;
 }
 

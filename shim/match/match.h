@@ -51,7 +51,7 @@ struct cs_hold {
     cs_u64 ns;
     enum cs_hold_why why;
     cs_u32 stream; /* whose event, or which side of the default stream: its lane; 0: none */
-    cs_u32 after[CS_HOLD_AFTER], count; /* the work of other lanes that had to end before: ids of its calls, as far as there is room */
+    cs_u32 count, after[CS_HOLD_AFTER]; /* of the work of other lanes that had to end before: the ids of its calls, as far as there is room */
 };
 
 /* Who asks for matches: what it must know, and what it is told. */
@@ -79,7 +79,10 @@ bool cs_match_behind(void); /* that left something over, for which there was no 
 /* A call of a ring. The number that ties it to its work, 0 where it puts none on a GPU. The second: it is not shown, and neither is its work. The third: of
  * the runtime, whose number its work has. */
 cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, cs_u64 begin_ns);
+/* The oldest launch on a lane whose kernel has not come; NULL: what is oldest there is none, or nothing is awaited. */
+const struct cs_op *cs_match_awaited(const struct cs_match_lane *lane);
 bool cs_match_captured(const struct cs_stream *stream, const struct cs_record *record); /* a call on it that goes into a graph */
+struct cs_op *cs_match_op(cs_u64 number); /* of a call, while it is kept; else NULL */
 bool cs_match_tells(cs_u64 number); /* of a call: a profiler was there to tell of its work, each piece by itself */
 void cs_match_muted(const struct cs_thread *thread, const struct cs_record *record);
 void cs_match_runtime(const struct cs_thread *thread, const struct cs_record *record);
@@ -88,7 +91,7 @@ cs_u64 cs_match_enqueued_last(void); /* when the last call began that put work o
 /* A stream waits for an event, of that record (values as in CAUSED): what is called on it later waits for the work before the record. What the work that was
  * found waited for; before it is shown. */
 void cs_match_stream_waits(struct cs_match_lane *lane, cs_u64 ticks, const cs_u64 *cause);
-struct cs_hold cs_match_hold(const struct cs_match_found *found);
+void cs_match_hold(struct cs_hold *hold, const struct cs_match_found *found);
 
 /* The host waited for what had been enqueued by `ticks` on a lane, or on all of a device's where that is NULL. */
 void cs_match_wait(struct cs_match_wait wait, const struct cs_match_lane *lane, cs_u32 device, cs_u64 ticks);
@@ -103,7 +106,7 @@ void cs_match_captures_resume(cs_u64 closed);
 
 /* A call that makes a node where its stream captures; a graph came out of a capture (ticks), of so many nodes; an executable was made of one, and was
  * changed to another. Numbers are the profiler's; 0: unknown. */
-void cs_match_graph_call(const struct cs_record *record);
+void cs_match_graph_call(const struct cs_record *record, const struct cs_stream *stream);
 void cs_match_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ended, cs_u32 graph, cs_u32 length);
 void cs_match_graph_instantiated(cs_u32 graph, cs_u32 exec, cs_u32 length);
 void cs_match_graph_updated(cs_u32 exec);

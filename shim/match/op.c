@@ -1,12 +1,10 @@
 #include "shim/gpu/mark.h"
 #include "shim/match/state.h"
 
-enum { STEPS = 4096, BACK = 1 << 15 };
+enum { STEPS = 4096, BACK = 1 << 15, AHEAD = 8 };
 
 static struct cs_match_tables *const table = &cs_match.table;
 static struct cs_ops *const state = &cs_match.ops;
-
-struct cs_op *cs_op_get(cs_u64 id) { return id && table->ops[id % CS_OPS].id == id ? &table->ops[id % CS_OPS] : NULL; }
 
 static struct cs_op_thread *thread_at(cs_u32 key, cs_u32 i) { return &table->threads[((key * 0x9e3779b9u >> 20) + i) % CS_OP_THREADS]; }
 
@@ -23,12 +21,27 @@ static struct cs_op_thread *thread_of(cs_u32 key, cs_u32 tid)
     return NULL;
 }
 
+/* How a kernel is launched: its own record tells it, and comes when it has ended. */
+static struct cs_op_launch launch_of(const struct cs_record *record)
+{
+    const struct cs_call_info *info = &cs_call_info[record->call];
+    struct cs_op_launch launch = {{0}, 0};
+    if (info->kind != CS_KIND_LAUNCH) return launch;
+    for (int i = 0; i + 2 < CS_VALUES; i++) {
+        const cs_u64 *v = &record->value[i];
+        if (info->shown[i].format != CS_FORMAT_GRID) continue;
+        const cs_u32 x = (cs_u32)(v[1] >> 32), y = (cs_u32)v[2], z = (cs_u32)(v[2] >> 32);
+        if (x < 1 << 11 && y < 1 << 11 && z < 1 << 10) launch = (struct cs_op_launch){{(cs_u32)v[0], (cs_u32)(v[0] >> 32), (cs_u32)v[1]}, x | y << 11 | z << 22};
+    }
+    return launch;
+}
+
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns)
 {
     struct cs_op_thread *t = thread_of(thread->key, thread->tid);
     struct cs_op *op = &table->ops[++state->newest % CS_OPS], *before = t ? cs_op_get(t->last) : NULL;
     *op = (struct cs_op){.id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .key = thread->key,
-                         .call = record->call, .file = cs_match.file};
+                         .call = record->call, .file = cs_match.file, .launch = launch_of(record)};
     if (!t) return op;
     if (before) before->next_of_thread = op->id;
     op->before_of_thread = t->last;
@@ -52,6 +65,7 @@ static enum cs_op_found called_by(struct cs_op_thread *t, const struct cs_gpu_ca
     if (!op) return CS_OP_LATER;
     const cs_u64 last = op->id;
     for (int i = 0; op && op->begin > call->end && i < STEPS; i++) op = cs_op_get(op->before_of_thread); /* profilers may tell of calls out of order */
+    __builtin_prefetch(cs_op_get(last + AHEAD)); /* a thread's calls mostly follow each other */
     bool is_it = op && op->begin <= call->end && op->end >= call->start;
     *(is_it ? &t->first : &t->beyond) = last;
     if (is_it) *found = op;
@@ -119,23 +133,24 @@ static cs_u64 id_of(cs_u32 correlation)
 
 struct cs_op *cs_op_of(cs_u32 correlation) { return cs_op_get(id_of(correlation)); }
 
-/* Each of the last CS_OPS ids is kept. */
-bool cs_op_is_known(cs_u32 correlation)
+void cs_op_fetch(cs_u32 correlation)
 {
-    const cs_u64 id = id_of(correlation);
-    return id > CS_OP_BEFORE_FIRST && state->newest - id < CS_OPS;
+    const struct cs_op *op = cs_op_of(correlation);
+    __builtin_prefetch(op), __builtin_prefetch((const char *)op + 64);
 }
+
+bool cs_op_is_known(cs_u32 correlation) { return cs_op_is_kept(id_of(correlation)); }
 
 /* Whether the profiler's number of its stream is known and another than that of the work. */
 static bool stands_elsewhere(const struct cs_op *op, const struct cs_gpu_work *work)
 {
-    const struct cs_match_lane *lane = cs_match_lane_get(op->lane);
+    const struct cs_match_lane *lane = cs_lane_get(op->lane);
     return lane && lane->gpu_id && !op->graph && !work->node && lane->gpu_id != work->stream;
 }
 
 static bool stands_there(const struct cs_op *op, const struct cs_gpu_work *work)
 {
-    const struct cs_match_lane *lane = cs_match_lane_get(op->lane);
+    const struct cs_match_lane *lane = cs_lane_get(op->lane);
     return lane && lane->gpu_id == work->stream && lane->device == work->device;
 }
 

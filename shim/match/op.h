@@ -21,8 +21,16 @@ struct cs_op {
     cs_u64 before_of_thread, next_of_thread;
     cs_u32 lane;          /* index + 1 of the stream's lane; 0: none */
     cs_u32 missed;        /* it is a launch, and something behind it came first: the file that counts it as without a kernel; 0 none */
-    cs_u64 work_end_ns;   /* of the GPU records that came the end of the last, and where it stands; how many they are */
-    cs_u32 work_pid, work_tid, works;
+    union {
+        struct {                /* once some have: the end of the last, and where it stands */
+            cs_u64 work_end_ns;
+            cs_u32 work_pid, work_tid;
+        };
+        struct cs_op_launch {   /* until then, of a launch; block 0: not known */
+            cs_u32 grid[3], block; /* block: x | y << 11 | z << 22 */
+        } launch;
+    };
+    cs_u32 works;         /* how many GPU records have come */
     cs_u32 file, work_file; /* the part of the trace with its slice, and with that work */
     cs_u16 call;
     bool muted : 1;         /* neither it nor its work is shown */
@@ -35,15 +43,13 @@ _Static_assert(sizeof(struct cs_op) == 128, "two cache lines: there are very man
 /* A new op for a record; the caller fills what it knows of the lane. */
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns);
 
-/* The op of that id while it is kept. */
-struct cs_op *cs_op_get(cs_u64 id);
-
 /* What the profiler saw of a call: from here on its correlation number leads to the op. LATER: its thread has recorded nothing since, so the op may
  * be on its way; NONE: it has, and the call is none of ours. */
 enum cs_op_found { CS_OP_FOUND, CS_OP_LATER, CS_OP_NONE };
 enum cs_op_found cs_op_called(const struct cs_gpu_call *call);
 struct cs_op *cs_op_of(cs_u32 correlation);
 bool cs_op_is_known(cs_u32 correlation); /* the same, without a look at the op */
+void cs_op_fetch(cs_u32 correlation);    /* that is about to be looked at */
 
 /* The op of a piece of work. Where threads have the same key and called at the same time, the work's stream tells them apart, and from here on its number
  * leads to the right one. */

@@ -16,6 +16,7 @@ struct cs_held_work {
     struct cs_gpu_work work;
     struct cs_since since;
 };
+_Static_assert(sizeof(struct cs_held_work) == 128, "two cache lines: there are very many");
 struct cs_held_place {
     cs_u64 start; /* ticks */
     cs_u32 at;    /* among the works */
@@ -35,7 +36,7 @@ struct cs_held {
     } look;
     bool behind;            /* the backend has more than there was room for */
     struct cs_since filled; /* since when; 0 flushes and ns: there is room */
-    cs_u64 now_ns;          /* about now, for all of one buffer; 0: it has not been asked */
+    cs_u64 now_ns;          /* now, or some time before; 0: it has not been asked */
     cs_u64 strange;         /* pieces of work whose times are in no clock of ours */
     int without_call;       /* in a row */
     cs_u64 from[256];       /* ticks: from where on work is held up that goes to the lanes of that hash */
@@ -88,6 +89,7 @@ struct cs_capture_member {
 struct cs_captures {
     struct cs_capture_member members[CS_MEMBERS];
     cs_u32 newest, open;
+    cs_u64 until; /* ticks: by then all have ended that have */
 };
 
 /* --- graph.c --- */
@@ -140,9 +142,9 @@ enum { CS_EDGES = 1 << 16 };
 
 struct cs_edge { /* where some work begins or ends: what it adds then */
     cs_u64 ns;
-    unsigned char device, way; /* enum cs_load_way */
-    int works, kernels;
     cs_i64 bytes;
+    int works, kernels;
+    unsigned char device, way; /* enum cs_load_way */
 };
 struct cs_busy {
     size_t edge_count;
@@ -171,7 +173,7 @@ struct cs_default_work {
 
 /* --- the one object --- */
 
-extern struct cs_match {
+CS_HIDDEN extern struct cs_match {
     struct cs_match_tables { /* made before the trace begins; stay */
         struct cs_held_work *works;
         struct cs_held_call *calls;
@@ -208,6 +210,16 @@ extern struct cs_match {
     struct cs_busy busy;
     struct cs_default_work default_work[CS_GPU_PIDS];
 } cs_match;
+
+/* The op of an id: each of the last CS_OPS is kept. */
+CS_HOT bool cs_op_is_kept(cs_u64 id) { return id > CS_OP_BEFORE_FIRST && cs_match.ops.newest - id < CS_OPS; }
+CS_HOT struct cs_op *cs_op_get(cs_u64 id) { return cs_op_is_kept(id) ? &cs_match.table.ops[id % CS_OPS] : NULL; }
+
+/* The lane of a number, as cs_match_lane_get tells others. */
+CS_HOT struct cs_match_lane *cs_lane_get(cs_u32 lane)
+{
+    return lane && lane <= cs_match.lanes.high && cs_match.table.lanes[lane - 1].used ? &cs_match.table.lanes[lane - 1] : NULL;
+}
 
 /* --- what the files of it ask each other --- */
 

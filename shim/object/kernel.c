@@ -8,10 +8,11 @@ CS_READ_MOSTLY _Atomic cs_u32 cs_kernel_epoch = 1;
 
 bool cs_kernels_init(void) { return cs_map_init(&cs_kernel_handles, CS_KERNELS_LOG2); }
 
-static void keep(CUfunction function, cs_u32 epoch, cs_name name)
+static cs_name keep(CUfunction function, cs_u32 epoch, cs_name name)
 {
-    struct cs_map_slot *slot = cs_map_slot(&cs_kernel_handles, (uintptr_t)function, true);
+    struct cs_map_slot *slot = name ? cs_map_slot(&cs_kernel_handles, (uintptr_t)function, true) : NULL;
     if (slot) cs_store_rel(&slot->value, (cs_u64)epoch << 32 | name);
+    return name;
 }
 
 void cs_kernel_named(CUfunction function, const char *name)
@@ -34,9 +35,7 @@ static cs_name ask(CUfunction function)
     if (!cs_real.cuFuncGetName || cs_real.cuFuncGetName(&name, function) != CUDA_SUCCESS) name = NULL;
     if (!name && cs_real.cuKernelGetName && cs_real.cuKernelGetName(&name, (CUkernel)function) != CUDA_SUCCESS) name = NULL;
     if (!name && (can_ask() || !known)) return 0;
-    if (!name) keep(function, epoch, known); /* a driver of that age gives out no handle again without a call that tells its name */
-    else cs_kernel_named(function, name);
-    return (cs_name)cs_map_get(&cs_kernel_handles, (uintptr_t)function);
+    return keep(function, epoch, name ? cs_name_add(name) : known); /* a driver that can't be asked gives out no handle again without a call that tells its name */
 }
 
 cs_name cs_kernel_find(CUfunction function, bool accepted)

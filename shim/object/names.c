@@ -4,6 +4,7 @@
 
 #include "shim/base/lock.h"
 #include "shim/base/memory.h"
+#include "shim/base/rings.h"
 
 enum { NAMES_MAX = 1 << 16, GUESTS_MAX = NAMES_MAX / 4 * 3, SLOTS = 2 * NAMES_MAX, CHUNK = 1 << 18, TEXT_MAX = 4096 };
 
@@ -67,6 +68,7 @@ static cs_name add_locked(const char *text, size_t n, cs_u64 hash, cs_u32 max)
     if (!kept) return 1;
     cs_store_rel(&count, name + 1); /* first: a fork may cut this short, and the child gives out no number twice */
     cs_store_rel(&text_of[name], kept);
+    cs_rings_name(name, kept, n);
     cs_store_rel(&hashed[slot], name);
     return name;
 }
@@ -79,6 +81,7 @@ static cs_name add(const char *text, cs_u32 max)
     cs_name name = find(text, n, hash, &slot);
     if (name) return name;
     if (cs_load_acq(&count) >= max) return 1;
+    if (cs_lock_interrupted(&lock)) return 0;
     cs_lock_take(&lock);
     name = add_locked(text, n, hash, max);
     cs_lock_drop(&lock);
@@ -92,6 +95,13 @@ const char *cs_name_text(cs_name name)
 {
     const char *text = name < NAMES_MAX ? cs_load_acq(&text_of[name]) : NULL;
     return text ? text : "";
+}
+
+void cs_names_keep(void)
+{
+    cs_lock_take(&lock);
+    for (cs_name name = 1; name < cs_load(&count); name++) cs_rings_name(name, cs_name_text(name), strlen(cs_name_text(name)));
+    cs_lock_drop(&lock);
 }
 
 void cs_names_after_fork_in_child(void)

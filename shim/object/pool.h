@@ -55,10 +55,13 @@ static inline struct cs_object *cs_pool_slot(const struct cs_pool *pool, cs_u32 
     return (struct cs_object *)(pool->base + (size_t)index * pool->object_size);
 }
 
+/* Its place in the pool, which is another object's in time. */
+static inline cs_u32 cs_ref_index(cs_ref ref) { return ref & ((1u << CS_REF_INDEX_BITS) - 1); }
+
 /* The object, also when it has ended, or NULL when the reference is 0 or its slot was given back. */
 static inline void *cs_pool_get(const struct cs_pool *pool, cs_ref ref)
 {
-    cs_u32 index = ref & ((1u << CS_REF_INDEX_BITS) - 1);
+    cs_u32 index = cs_ref_index(ref);
     if (!ref || index >= pool->capacity) return NULL;
     struct cs_object *object = cs_pool_slot(pool, index);
     return cs_load_acq(&object->ref) == ref ? object : NULL;

@@ -53,16 +53,19 @@ static void captures(struct cs_stream *stream, cs_u64 began)
     if (!before != !began) cs_add(&cs_streams_capturing, began ? 1 : -1);
 }
 
-/* Keys of default streams lie where no pointer can: the top byte tells the kind. */
+/* Keys of default streams lie where no pointer can: the top byte tells the kind. They stay in the table, so they are made of places, which are used
+ * again: else a program that makes a context for each of its jobs fills the table. */
 static cs_u64 default_key(cs_ref context, const struct cs_thread *thread, bool per_thread)
 {
-    return per_thread ? (cs_u64)0xf0 << 56 | (cs_u64)thread->index << 32 | context : (cs_u64)0xe0 << 56 | context;
+    const cs_u32 place = cs_ref_index(context);
+    return per_thread ? (cs_u64)0xf0 << 56 | (cs_u64)thread->index << 32 | place : (cs_u64)0xe0 << 56 | place;
 }
 
 /* Puts a filled object under its key. A dead or missing value gives way; a live one is kept where `keep_live` and the object is given back. */
 static cs_ref enter(struct cs_stream *stream, bool keep_live)
 {
     cs_store_rel(&stream->filled, true);
+    cs_rings_stream(cs_load(&stream->object.ref), stream->lane, (cs_u32)stream->device);
     struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, true);
     cs_ref ref = cs_load(&stream->object.ref);
     cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
@@ -141,13 +144,35 @@ cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned fla
     return enter(stream, false);
 }
 
+static void end_now(struct cs_stream *stream, cs_u64 key, cs_ref ref, cs_u64 now)
+{
+    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, key, false);
+    cs_u64 value = ref;
+    if (slot) atomic_compare_exchange_strong(&slot->value, &value, ref | CS_MAP_DEAD);
+    captures(stream, 0);
+    cs_store_rel(&stream->ended, now);
+    cs_pool_end(&cs_streams, &stream->object);
+}
+
+/* The default stream that lives under the key; 0: none. One of the context that had this place before was made by a call that was under way when that context
+ * ended. It ends now. */
+static cs_ref default_known(cs_u64 key, cs_ref context)
+{
+    const cs_u64 value = cs_map_get(&cs_stream_handles, key);
+    struct cs_stream *stream = value & CS_MAP_DEAD ? NULL : cs_pool_get(&cs_streams, (cs_ref)value);
+    if (!stream || cs_load(&stream->context) == context) return value & CS_MAP_DEAD ? 0 : (cs_ref)value;
+    if (!cs_load(&stream->object.ended)) end_now(stream, key, (cs_ref)value, cs_ticks());
+    return 0;
+}
+
 static cs_ref default_stream(struct cs_thread *thread, bool per_thread, cs_u64 begin)
 {
     cs_ref context = cs_context_current(thread);
     if (!context) return 0;
     if (thread->default_stream[per_thread]) return thread->default_stream[per_thread];
-    cs_u64 key = default_key(context, thread, per_thread), value = cs_map_get(&cs_stream_handles, key);
-    cs_ref ref = value & CS_MAP_DEAD ? 0 : (cs_ref)value;
+    if (!cs_pool_get(&cs_contexts, context)) return 0;
+    const cs_u64 key = default_key(context, thread, per_thread);
+    cs_ref ref = default_known(key, context);
     if (!ref) {
         struct cs_stream *stream = stream_new(thread, key, context, per_thread ? CS_STREAM_PER_THREAD : CS_STREAM_LEGACY, begin ? begin : cs_ticks());
         if (stream && per_thread) {
@@ -241,16 +266,6 @@ void cs_stream_destroyed(cs_ref ref, bool done, cs_u64 ticks)
     }
     dead = ref | CS_MAP_DEAD; /* of two destroys at once the refused one had taken the mark off */
     if (slot) atomic_compare_exchange_strong(&slot->value, &alive, dead);
-}
-
-static void end_now(struct cs_stream *stream, cs_u64 key, cs_ref ref, cs_u64 now)
-{
-    struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, key, false);
-    cs_u64 value = ref;
-    if (slot) atomic_compare_exchange_strong(&slot->value, &value, ref | CS_MAP_DEAD);
-    captures(stream, 0);
-    cs_store_rel(&stream->ended, now);
-    cs_pool_end(&cs_streams, &stream->object);
 }
 
 void cs_streams_end_with_thread(struct cs_thread *thread)

@@ -7,7 +7,7 @@
 #ifndef CS_OBJECT_THREAD_H
 #define CS_OBJECT_THREAD_H
 
-#include "shim/base/ring.h"
+#include "shim/base/rings.h"
 #include "shim/calls/cuda_api.h"
 #include "shim/object/pool.h"
 
@@ -18,7 +18,7 @@ enum { CS_THREADS = 1 << 16 }; /* that may be alive at once; others are not reco
 struct cs_thread {
     struct cs_ring ring;
 
-    _Alignas(CS_CACHE_LINE) cs_u32 inside; /* in a driver call of ours: calls made by the driver itself or by a tool in it are not the application's */
+    _Alignas(CS_CACHE_LINE) cs_u32 inside; /* in a driver call of ours: calls made by the driver itself or by a tool in it are not the application's; in which: CS_IN_CALL */
     cs_u32 tid;                            /* of the kernel */
     cs_u32 key;                            /* the low half of pthread_self(), as profilers give it */
     cs_u32 index;                          /* of this state among all, from 1 to CS_THREADS; threads that follow each other share it */
@@ -32,7 +32,10 @@ struct cs_thread {
     const struct cs_change *default_set;   /* of that rule; policies are never given back */
     cs_u32 ordinal;                        /* among the threads that used a default stream, from 1 (policy/jitter.c); 0 not yet */
     cs_u32 default_operations;             /* its own on default streams that might have been delayed so far */
-    cs_u32 unmarked;                       /* of its next calls that put work on a GPU, so many are not marked (gpu/mark.h) */
+    const void *waited;                    /* inside a call that synchronises, its stream or event; stands on when the call is over */
+    const void *function;                  /* the host function that it runs for the driver; NULL none */
+    cs_ref function_stream;                /* its stream */
+    int unmarked;                          /* of its next calls that put work on a GPU, so many are not marked (gpu/mark.h); a handler's may take it below 0 */
     cs_u32 sample_place, sample_turns;     /* which of N calls was marked last; how many have been */
 
     unsigned char spare[CS_SLOT] __attribute__((aligned(CS_SLOT))); /* takes the record of a call that found the ring full */
@@ -47,21 +50,46 @@ struct cs_thread {
     cs_u64 ended;       /* ticks; 0 while it lives */
     cs_u32 given;       /* at its end, the name that the program gave it (object/given.h); 0 none */
     cs_u64 first;       /* the ring's head when the thread began to use it */
+    int pid;            /* of the process that it is in */
+    _Atomic cs_u64 free_since; /* monotonic ns */
 };
+_Static_assert(sizeof(struct cs_thread) <= CS_RINGS_PAGE, "it has a page in the file of rings");
+
+/* What `inside` holds: 0 in no call; CS_INSIDE_OURS in something of the recorder's own; else in this call of the driver's. The writer reads it, so that a call which
+ * never returns, and makes no record, can be told (trace/inside.h). One store either way: which call it is costs nothing. */
+#define CS_INSIDE_OURS          1
+#define CS_IN_CALL(call)        ((cs_u32)(call) << 1 | CS_INSIDE_OURS)
+#define CS_CALL_IN(inside)      ((inside) >> 1)
 
 enum cs_thread_state { CS_THREAD_FREE, CS_THREAD_LIVE, CS_THREAD_DONE };
 
 CS_HIDDEN extern CS_TLS struct cs_thread *cs_self;
 extern struct cs_thread *_Atomic cs_threads; /* the list, newest first; entries are never taken out */
 
+void cs_threads_init(void); /* before the first of them starts; one thread at a time */
+
 /* Makes cs_self for this thread; NULL when there is no memory. Keeps errno. */
 struct cs_thread *cs_thread_start(void);
 
 /* Bytes of ring each thread gets, a power of two; before the first cs_thread_start. */
 void cs_thread_set_ring_size(size_t bytes);
+size_t cs_thread_ring_size(void);
 
 /* The writer's: a thread that is done and drained may be used again. */
 void cs_thread_recycle(struct cs_thread *thread);
+
+/* The writer's, once a round: what busy threads' rings had in the file of rings goes back when no thread has wanted it for a second. */
+void cs_threads_rest(void);
+
+/* What the thread that a fork has left has in place of its state, until a call of its own starts afresh. It seems to be inside, so each call takes the long way;
+ * only one that a signal handler interrupted to fork goes on with it: between a wrapper's look at its thread and its use of it. It has no ring. */
+CS_HIDDEN extern struct cs_thread cs_orphan;
+
+/* The thread's own state, NULL: it has none. Wrappers look at cs_self, and at inside. */
+static inline struct cs_thread *cs_thread_own(void) { return cs_self == &cs_orphan ? NULL : cs_self; }
+
+/* Where the file of rings has what tells of a thread. */
+struct cs_rings_layout cs_threads_layout(void);
 
 /* In the child of a fork: forget all threads but leave the caller able to start afresh. */
 void cs_threads_forget(void);

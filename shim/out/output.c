@@ -14,15 +14,16 @@
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/base/rings.h"
 #include "shim/out/gzip.h"
 #include "shim/out/part.h"
 #include "shim/out/path.h"
 
 /* SPARE: how much longer than the trailer of a flush one that tells of a gap may be. */
-enum { BUFFER = 512 << 10, TRAILER = 64 << 10, SPARE = 1 << 10 };
+enum { BUFFER = CS_RINGS_BUFFER, TRAILER = 64 << 10, SPARE = 1 << 10 };
 
 static struct output {
-    int fd;
+    int file; /* its descriptor, +1; 0: none */
     struct cs_file_id id; /* when it is known by its name (part.c) */
     cs_u32 parts; /* how many files are kept; 0: there is one */
     cs_u32 part;  /* which one this is, from 1 */
@@ -38,7 +39,9 @@ static struct output {
     unsigned char *packed;
     size_t used, room; /* bytes gathered; how many to gather before a flush */
     off_t head;        /* end of what every part begins with */
-} out = {.fd = -1}, before = {.fd = -1}; /* before: the part that is ending, while the next one gets its head; fd -1 if none is */
+} out, before; /* before: the part that is ending, while the next one gets its head */
+
+static int fd_of(const struct output *o) { return o->file - 1; }
 
 static const struct cs_output_teller *teller;
 
@@ -75,8 +78,8 @@ static bool open_failed(const char *why)
 /* Takes over a descriptor; errno is kept where there is none. */
 static bool adopt_descriptor(int fd)
 {
-    out.fd = cs_apart_keep(fd);
-    return out.fd >= 0 && cs_file_id_of(out.fd, &out.id);
+    out.file = cs_apart_keep(fd) + 1;
+    return out.file && cs_file_id_of(fd_of(&out), &out.id);
 }
 
 /* The program may change its directory. */
@@ -88,6 +91,15 @@ static void make_absolute(char path[PATH_MAX])
     strcat(full, "/");
     strcat(full, path);
     strcpy(path, full);
+}
+
+/* The trace is this file up to here, and what is in the buffer. While a part gets its head, it is the part before. */
+static void tell_rings(void)
+{
+    const struct output *now = before.file ? &before : &out;
+    struct cs_rings_trace trace = {.device = now->id.device, .inode = now->id.inode, .end = (cs_u64)now->end, .ended = now->full};
+    if (before.file) trace.next_device = out.id.device, trace.next_inode = out.id.inode, trace.next_end = (cs_u64)out.end;
+    cs_rings_flushed(&trace, before.file ? 0 : out.used);
 }
 
 bool cs_output_open(const struct cs_output_teller *who)
@@ -103,6 +115,7 @@ bool cs_output_open(const struct cs_output_teller *who)
     if (!adopt_descriptor(fd)) return open_failed(fd < 0 ? cs_path_why() : strerror(errno));
     make_absolute(out.path);
     show_path();
+    if (!out.buffer) out.buffer = cs_rings_buffer();
     if (!out.buffer) out.buffer = cs_memory_map(BUFFER, no_trace);
     if (!out.trailer) out.trailer = cs_memory_map(3 * TRAILER, no_trace);
     if (out.gzip && !out.packed) out.packed = cs_memory_map(cs_gzip_bound(BUFFER) + cs_gzip_bound(TRAILER), no_trace);
@@ -113,9 +126,11 @@ bool cs_output_open(const struct cs_output_teller *who)
     out.full = out.at_limit = false;
     out.how = 0;
     out.part = 1;
+    cs_rings_path(out.path);
+    tell_rings();
     out.parts = cs_option_parts(CS_OPTION_TRACE_MAX);
     if (out.parts && !cs_parts_begin(out.path)) out.parts = 0; /* it will end there, then */
-    before.fd = -1;
+    before.file = 0;
     cs_u64 part = cs_option_size(CS_OPTION_TRACE_MAX) / 8; /* near the limit, what one flush too many would lose is little */
     out.room = (part < BUFFER ? (size_t)part : BUFFER) + CS_EVENT_MAX;
     if (out.room > BUFFER) out.room = BUFFER;
@@ -128,7 +143,7 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
     struct iovec pieces[2] = {{(void *)events, n}, {(void *)trailer, m}};
     off_t at = out.end;
     while (pieces[0].iov_len + pieces[1].iov_len) {
-        ssize_t done = pwritev(out.fd, pieces, 2, at);
+        ssize_t done = pwritev(fd_of(&out), pieces, 2, at);
         if (done < 0 || at + done > out.size) out.size = done < 0 ? INT64_MAX : at + done;
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return false;
@@ -142,7 +157,7 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
     }
     bool shorter = at < out.size;
     out.size = at;
-    return !shorter || ftruncate(out.fd, at) == 0;
+    return !shorter || ftruncate(fd_of(&out), at) == 0;
 }
 
 /* The trailer as it goes to disk, `spare` bytes longer than it need be; into `to`. Its size. */
@@ -168,6 +183,7 @@ static void stop(const char *cause)
     out.full = true;
     out.full_cause = cause;
     out.used = 0;
+    tell_rings();
     teller->unflushed();
 }
 
@@ -186,14 +202,14 @@ static void mend(void)
 static bool was_cut(void)
 {
     struct stat st;
-    if (fstat(out.fd, &st)) return false;
+    if (fstat(fd_of(&out), &st)) return false;
     if (st.st_size > out.size) out.size = st.st_size;
     return !out.parts && st.st_size < out.end;
 }
 
 void cs_output_flush(void)
 {
-    if (out.fd < 0) return;
+    if (!out.file) return;
     if (!out.full && was_cut()) {
         cs_log(CS_LOG_ERROR, "somebody has cut the trace %s short; it ends here", out.path);
         stop("somebody has cut the trace short");
@@ -222,11 +238,12 @@ void cs_output_flush(void)
         cs_log(CS_LOG_ERROR, "cannot write on to the trace %s: %s; it ends here", out.path, strerror(errno));
         stop("the trace could not be written any further");
         if (out.end) mend();
-        else if (ftruncate(out.fd, 0)) {} /* not even the head: nothing is better than half of it */
+        else if (ftruncate(fd_of(&out), 0)) {} /* not even the head: nothing is better than half of it */
     } else {
         out.end += (off_t)n;
         cs_store(&events_end, (cs_u64)out.end);
         out.used = 0;
+        tell_rings();
         memcpy(out.last_trailer, tail, m);
         out.last_size = m;
         teller->flushed();
@@ -257,9 +274,9 @@ bool cs_output_roomy(void) { return reach(0) < cs_option_size(CS_OPTION_TRACE_MA
 static bool back_to_the_old_part(void)
 {
     cs_log(CS_LOG_ERROR, "cannot begin the next part of the trace %s: %s; it ends here", out.path, strerror(errno));
-    cs_part_drop(out.fd);
+    cs_part_drop(fd_of(&out));
     out = before;
-    before.fd = -1;
+    before.file = 0;
     stop("the next part of the trace could not be written");
     return false;
 }
@@ -268,7 +285,7 @@ bool cs_output_part_begin(void)
 {
     char *free_trailer = out.last_trailer == out.trailer + TRAILER ? out.trailer + 2 * TRAILER : out.trailer + TRAILER;
     before = out;
-    out.fd = -1;
+    out.file = 0;
     int fd = cs_part_create();
     if (!adopt_descriptor(fd)) return back_to_the_old_part();
     out.last_trailer = free_trailer;
@@ -281,19 +298,20 @@ bool cs_output_part_begin(void)
 bool cs_output_part_take(cs_u64 recorded)
 {
     if (out.full) { /* its head could not be written */
-        cs_part_drop(out.fd);
+        cs_part_drop(fd_of(&out));
         const char *cause = out.full_cause;
         out = before;
-        before.fd = -1;
+        before.file = 0;
         stop(cause);
         return false;
     }
-    if (!cs_part_swap(out.fd, before.id, before.part, recorded)) return back_to_the_old_part();
+    if (!cs_part_swap(fd_of(&out), before.id, before.part, recorded)) return back_to_the_old_part();
     memcpy(out.path, cs_parts_path(), sizeof out.path);
     show_path();
     out.head = out.end;
-    close(before.fd);
-    before.fd = -1;
+    close(fd_of(&before));
+    before.file = 0;
+    tell_rings();
     cs_parts_trim(out.parts, teller->part_deleted);
     return true;
 }
@@ -304,16 +322,23 @@ char *cs_output_room(void)
     return out.buffer + out.used;
 }
 
-void cs_output_commit(char *end) { out.used = (size_t)(end - out.buffer); }
+static void commit(char *end, bool tells)
+{
+    out.used = (size_t)(end - out.buffer);
+    if (!before.file) cs_rings_fill(out.used, tells);
+}
+
+void cs_output_commit(char *end) { commit(end, false); }
+void cs_output_commit_told(char *end) { commit(end, true); }
 
 void cs_output_close(void)
 {
     struct stat st;
-    if (out.fd < 0) return;
-    const bool known = cs_file_id_of(out.fd, &out.id); /* once more: that may be what failed */
+    if (!out.file) return;
+    const bool known = cs_file_id_of(fd_of(&out), &out.id); /* once more: that may be what failed */
     if (known && !lstat(out.path, &st) && st.st_dev == out.id.device && st.st_ino == out.id.inode && !st.st_size) unlink(out.path); /* it may be another's by now */
-    close(out.fd);
-    out.fd = -1;
+    close(fd_of(&out));
+    out.file = 0;
 }
 
 void cs_output_finish(void)
@@ -325,7 +350,8 @@ void cs_output_finish(void)
 
 void cs_output_forget(void)
 {
-    out.fd = before.fd = -1; /* numbers in the table of the parent's writer, which the child has not got */
+    out.file = before.file = 0; /* numbers in the table of the parent's writer, which the child has not got */
     out.used = 0;
+    if (cs_rings_has(out.buffer)) out.buffer = NULL;
     cs_store(&shown_path, "");
 }

@@ -42,6 +42,7 @@ cs_u64 cs_output_events_end(void);
 /* Room for one event of at most CS_EVENT_MAX bytes, and what was used of it. */
 char *cs_output_room(void);
 void cs_output_commit(char *end);
+void cs_output_commit_told(char *end); /* it stands for the record that the writer has in hand (base/rings.h) */
 bool cs_output_full(void);
 const char *cs_output_full_cause(void); /* for the timeline */
 

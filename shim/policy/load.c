@@ -62,8 +62,11 @@ static bool same_policy(const struct cs_policy *a, const struct cs_policy *b)
     return same;
 }
 
-/* All that were in force: one thread at a time asks. */
+enum { KEPT_MOST = 4 << 20 }; /* bytes; a policy file has at most a quarter of that */
+
+/* All that were in force, and what they take: one thread at a time asks. */
 static struct cs_policy *policies;
+static size_t kept;
 
 /* The one that was in force before and says the same; it counts anew. NULL: none. */
 static struct cs_policy *in_force_before(const struct cs_policy *policy)
@@ -77,25 +80,48 @@ static struct cs_policy *in_force_before(const struct cs_policy *policy)
     return p;
 }
 
-/* Where a policy changes nothing there is none. Policies are never given back, since streams name their rules: so one that comes again is used again. */
-static bool publish(const struct cs_settled *settled, struct cs_policy_file *file)
+static size_t texts_of(const struct cs_rule *rule, const struct cs_policy_key *key)
+{
+    size_t n = 0;
+    for (; key->name; key++) {
+        const char *const *text = (const void *)((const char *)rule + key->offset);
+        if (key->type <= CS_KEY_TEXT && *text) n += strlen(*text) + 1;
+    }
+    return n;
+}
+
+static size_t size_of(const struct cs_policy *policy)
+{
+    size_t n = sizeof *policy + (size_t)policy->rule_count * sizeof *policy->rules;
+    for (int i = 0; i < policy->rule_count; i++) n += texts_of(&policy->rules[i], cs_match_keys) + texts_of(&policy->rules[i], cs_set_keys);
+    return n;
+}
+
+static void now_in_force(struct cs_policy *policy, struct cs_policy_file *file)
 {
     static cs_u32 count;
-    struct cs_policy *policy = calloc(1, sizeof *policy), *again;
-    if (!policy) return false;
-    cs_policy_make(policy, settled->value, file->rules, file->rule_count);
-    const bool acts = cs_policy_reach(policy);
-    if ((again = acts ? in_force_before(policy) : NULL) || !acts) {
-        free(policy);
-        cs_store_rel(&cs_policy_now, again);
-        return true;
-    }
     file->rules = NULL, file->rule_count = 0;
     policy->number = ++count;
     policy->before = policies;
     policies = policy;
+    kept += size_of(policy);
     cs_store_rel(&cs_policy_now, policy);
-    return true;
+}
+
+/* NULL, or why it is not in force. Where a policy changes nothing there is none. Policies are never given back, since threads that are in a call of CUDA may use
+ * them for as long as it takes: so one that comes again is used again, and so many others are refused that memory has a bound. */
+static const char *publish(const struct cs_settled *settled, struct cs_policy_file *file)
+{
+    struct cs_policy *policy = calloc(1, sizeof *policy), *again = NULL;
+    if (!policy) return "no memory";
+    cs_policy_make(policy, settled->value, file->rules, file->rule_count);
+    const bool acts = cs_policy_reach(policy);
+    const char *refused = NULL;
+    if (!acts || (again = in_force_before(policy))) cs_store_rel(&cs_policy_now, again);
+    else if (kept + size_of(policy) > KEPT_MOST) refused = "too many different ones were in force since the process started (4 MiB); those can be in force again";
+    else return now_in_force(policy, file), NULL;
+    free(policy);
+    return refused;
 }
 
 void cs_policy_load(void)
@@ -104,7 +130,7 @@ void cs_policy_load(void)
     struct cs_policy_file file = {0};
     struct cs_settled settled;
     settle(&settled, &file);
-    if (!publish(&settled, &file)) cs_log(CS_LOG_ERROR, "no memory for a policy; nothing is changed");
+    if (publish(&settled, &file)) cs_log(CS_LOG_ERROR, "no memory for a policy; nothing is changed");
     cs_unused_rules_tell();
     for (int i = 0; i < CS_OPTION_COUNT; i++)
         if (file.option[i]) cs_option_give((enum cs_option)i, file.option[i]);
@@ -134,7 +160,8 @@ bool cs_policy_replace(const char *json, char *error, size_t room)
     if (!cs_policy_file_parse(&file, "policy", json, strlen(json), true, error, room)) return false;
     cs_settle(&settled, &file, in_environment);
     bool ok = !beaten(&file, error, room) && !cs_settled_contradicts(&settled, &found, error, room);
-    if (ok && !publish(&settled, &file)) ok = false, snprintf(error, room, "policy: no memory");
+    const char *refused = ok ? publish(&settled, &file) : NULL;
+    if (refused) ok = false, snprintf(error, room, "policy: %s", refused);
     cs_policy_file_finish(&file);
     return ok;
 }

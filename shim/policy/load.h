@@ -11,8 +11,8 @@
 void cs_policy_load(void);
 
 /* Puts another policy in the place of the one in force: options and rules of this JSON, and the environment's options. False, with the reason in one line
- * ("policy: ..."), where it has a mistake, names an option that can't change in a running process, or one to which the environment gives another value: nothing
- * has changed then. One caller at a time. errno and dlerror stay as they are. */
+ * ("policy: ..."), where it has a mistake, names an option that can't change in a running process, or one to which the environment gives another value, or where
+ * 4 MiB of different policies are kept: nothing has changed then. One caller at a time. errno and dlerror stay as they are. */
 bool cs_policy_replace(const char *json, char *error, size_t room);
 
 /* Has the trace tell of rules that were used for no stream; says so on stderr. */

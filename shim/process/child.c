@@ -5,6 +5,7 @@
 
 #include "shim/base/aide.h"
 #include "shim/base/log.h"
+#include "shim/base/rings.h"
 #include "shim/base/worker.h"
 #include "shim/gpu/backend.h"
 #include "shim/object/event.h"
@@ -25,6 +26,7 @@ static void after_fork_in_child(void)
     cs_writer_after_fork_in_child();
     cs_gpu_after_fork_in_child();
     cs_threads_forget();
+    cs_rings_after_fork_in_child();
     cs_hooks_after_fork_in_child();
     cs_mode_after_fork_in_child();
     cs_process_steps.after_fork_in_child();

@@ -12,6 +12,7 @@ unsigned cs_mode_of_policy(unsigned reach);
 bool cs_mode_ever_steered(void);
 
 /* Objects are kept from now on, by bits of STEER; once the clock is known. Nothing is any more. */
+void cs_mode_guard(void); /* while it is COLD: the calls of a child that nobody tells of go straight on */
 void cs_mode_begin(bool records, unsigned steers);
 void cs_mode_end(void);
 

@@ -2,13 +2,26 @@
  * The mode word: the one that every wrapper reads first.
  */
 #include "shim/base/clock.h"
+#include "shim/base/memory.h"
+#include "shim/base/rings.h"
 #include "shim/gpu/mark.h"
 #include "shim/policy/hooks.h"
 #include "shim/policy/policy.h"
 #include "shim/process/inside.h"
 
-CS_READ_MOSTLY _Atomic unsigned cs_mode = CS_MODE_COLD;
+/*
+ * It has a page to itself, which reads as zero in a child: PASS. So the calls of a child that no handler of pthread_atfork tells us of (a bare clone) go straight on,
+ * and it stores nothing into rings that it shares with its parent (base/rings.h). What the mode is stands in `kept`, from which the child of a fork has it back.
+ */
+enum { PAGE = 4096 };
+static union {
+    _Atomic unsigned word;
+    char page[PAGE];
+} page __attribute__((aligned(PAGE), used)) = {CS_MODE_COLD};
+extern _Atomic unsigned cs_mode __attribute__((alias("page")));
 
+static _Atomic unsigned kept = CS_MODE_COLD;
+static bool guarded;
 static _Atomic bool ever;
 static _Atomic unsigned asked; /* hooks that have gone while somebody was at it */
 
@@ -19,6 +32,20 @@ unsigned cs_mode_of_policy(unsigned reach)
 
 bool cs_mode_ever_steered(void) { return cs_load(&ever); }
 
+void cs_mode_guard(void)
+{
+    guarded = guarded || cs_memory_wiped_in_child(&page, sizeof page);
+    if (guarded) cs_rings_allow();
+}
+
+/* Whoever comes last has seen what all have done. */
+static void keep(void)
+{
+    unsigned now;
+    do atomic_store(&kept, now = atomic_load(&cs_mode));
+    while (atomic_load(&cs_mode) != now);
+}
+
 /* Where it has these bits. None is there any more once the process has begun to end. */
 static bool change(unsigned there, unsigned off, unsigned on)
 {
@@ -26,6 +53,7 @@ static bool change(unsigned there, unsigned off, unsigned on)
     do
         if (!(mode & there)) return false;
     while (!atomic_compare_exchange_weak(&cs_mode, &mode, (mode & ~off) | on));
+    keep();
     return true;
 }
 
@@ -41,11 +69,16 @@ void cs_mode_begin(bool records, unsigned steers)
 {
     if (steers) cs_store(&ever, true);
     cs_store_rel(&cs_mode, CS_MODE_WATCH | steers | (records ? CS_MODE_RECORD : 0) | (cs_clock_is_counter ? CS_MODE_COUNTER : 0));
+    keep();
     cs_gpu_marks_change = marks_change;
     marks_change();
 }
 
-void cs_mode_end(void) { cs_store_rel(&cs_mode, CS_MODE_PASS); }
+void cs_mode_end(void)
+{
+    cs_store_rel(&cs_mode, CS_MODE_PASS);
+    keep();
+}
 
 bool cs_mode_record(void) { return change(CS_MODE_WATCH, 0, CS_MODE_RECORD); }
 void cs_mode_rest(void) { change(CS_MODE_WATCH, CS_MODE_RECORD, 0); }
@@ -70,6 +103,7 @@ void cs_mode_hook_gone(void)
 
 void cs_mode_after_fork_in_child(void)
 {
+    if (guarded) cs_store_rel(&cs_mode, cs_load(&kept));
     cs_store(&asked, 0u);
     change(CS_MODE_WATCH, CS_MODE_LEAVING, 0);
 }

@@ -11,6 +11,7 @@
 #include "shim/base/aide.h"
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
+#include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/base/realdl.h"
@@ -47,6 +48,7 @@ static bool objects_init(void)
 static bool begins_to_keep(void)
 {
     if (!objects_init()) return false; /* which has been said */
+    cs_threads_init();
     cs_clock_init();
     cs_gpu_choose();
     cs_end_begin();
@@ -58,6 +60,7 @@ static void activate_locked(void)
     cs_options_read();
     cs_policy_load();
     cs_audit_listen();
+    if (!cs_option_is(CS_OPTION_TRACE, "off")) cs_mode_guard();
     cs_thread_set_ring_size(cs_option_size(CS_OPTION_BUFFER));
     const unsigned steers = cs_mode_of_policy(cs_policy_reach(cs_load(&cs_policy_now))) | (cs_hooks_any() || *cs_option_text(CS_OPTION_PLUGIN) ? CS_MODE_HOOKS : 0);
     bool tracing = !cs_option_is(CS_OPTION_TRACE, "off"), listens = cs_option_is(CS_OPTION_CTL, "on");
@@ -157,7 +160,8 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
     unsigned mode = cs_load_acq(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return NULL;
-    if (cs_self) return cs_self->inside ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
+    if (cs_thread_own()) return cs_self->inside ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
+    if (cs_locks_interrupted()) return NULL; /* a signal handler's call in the middle of this thread's first */
     if (cs_hook_inside()) return NULL; /* in the child of a hook that has forked, which has no thread of its parent's any more */
     CS_KEEP_UNCANCELLED;
     if (cs_load_acq(&loading)) await_plugins();

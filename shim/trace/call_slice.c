@@ -12,6 +12,7 @@
 /* Of each call's slice, what does not change; made at the begin of a file. */
 static struct head {
     const char *direction; /* of a copy, where the symbol's name tells */
+    bool waits;            /* for a record */
     struct cs_slice_head slice;
     struct cs_key label[CS_VALUES];
 } heads[CS_CALL_COUNT];
@@ -22,7 +23,10 @@ void cs_call_slices_begin(void)
         const char *cat = call == CS_CALL_CALLBACK ? "cs_callback" : call == CS_CALL_LOSS ? "cs_loss" : call == CS_CALL_DELAY ? "cs_policy" : "cuda_driver";
         cs_slice_head_make(&heads[call].slice, cat, cs_call_info[call].name, cs_host_pid());
         heads[call].direction = cs_way_name[cs_call_way((enum cs_call)call)];
-        for (int i = 0; i < CS_VALUES && cs_call_info[call].shown[i].label; i++) cs_key_make(&heads[call].label[i], cs_call_info[call].shown[i].label);
+        for (int i = 0; i < CS_VALUES && cs_call_info[call].shown[i].label; i++) {
+            cs_key_make(&heads[call].label[i], cs_call_info[call].shown[i].label);
+            heads[call].waits |= cs_call_info[call].shown[i].format == CS_FORMAT_CAUSE;
+        }
     }
 }
 
@@ -138,13 +142,13 @@ void cs_callback_slice(cs_u32 tid, const struct cs_record *r, const struct cs_st
     e = cs_arg_us(e, "delay_us", begin > enqueued ? begin - enqueued : 0);
     e = cs_arg_constant(e, "enqueued by", call_name(r->value[2]));
     if (stream) e = cs_arg_stream(e, stream);
-    cs_commit(cs_args_end(e));
+    cs_commit_record(cs_args_end(e));
 }
 
 void cs_loss_slice(cs_u32 tid, cs_u64 begin, cs_u64 end, cs_u64 count)
 {
     struct cs_draft e = cs_arg_uint(slice(CS_CALL_LOSS, tid, begin, end), "count", count);
-    cs_commit(cs_args_end(cs_arg_word(e, "cause", "the thread's ring was full (CUSTREAM_BUFFER, CUSTREAM_FULL)")));
+    cs_commit_record(cs_args_end(cs_arg_word(e, "cause", "the thread's ring was full (CUSTREAM_BUFFER, CUSTREAM_FULL)")));
     if (cs_output_full()) {
         cs_totals_cut(count, begin, end);
         return;
@@ -161,10 +165,9 @@ void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream
     if (correlation) e = cs_arg_uint(e, "correlation", correlation);
     if (direction) e = cs_arg_constant(e, "direction", direction);
     e = shown_args(e, r, correlation && cs_match_tells(correlation));
-    e = cause_arg(e, r);
-    /* Of a sample nothing else tells a call without work from one whose work has no times. */
-    if (cs_gpu_samples() && !correlation && stream && cs_match_captured(stream, r)) e = cs_arg_uint(e, "cs.captured", 1);
+    if (heads[r->call].waits) e = cause_arg(e, r);
+    if (stream && cs_match_captured(stream, r)) e = cs_arg_uint(e, "cs.captured", 1); /* no work comes of it: who looks for what has not ended must know */
     if (cs_call_info[r->call].kind == CS_KIND_SYNC) e = cs_arg_us(e, "blocked_us", end - begin);
     if (r->result != CUDA_SUCCESS) e = cs_arg_result(e, r->result);
-    cs_commit(correlation ? cs_args_end_bound(e, CS_END_FIRST, correlation) : cs_args_end(e));
+    cs_commit_record(correlation ? cs_args_end_bound(e, CS_END_FIRST, correlation) : cs_args_end(e));
 }

@@ -32,9 +32,11 @@ void cs_closing_file(void)
 
 void cs_closing_exec(void) { cs_store(&execs, true); }
 
-void cs_closing_flushed(void)
+bool cs_closing_flushed(void)
 {
-    if (atomic_exchange(&execs, false)) cs_watch_exec();
+    const bool is = atomic_exchange(&execs, false);
+    if (is) cs_watch_exec();
+    return is;
 }
 
 static void compose(void)

@@ -13,7 +13,7 @@
  * there was none. */
 void cs_closing_begin(void);
 void cs_closing_file(void);
-void cs_closing_flushed(void);
+bool cs_closing_flushed(void); /* true: for an exec */
 void cs_closing_prepare(bool has_file);
 
 /* The process may become another program: the next flush is for that. */

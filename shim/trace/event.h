@@ -26,6 +26,7 @@ struct cs_draft {
 };
 CS_HOT struct cs_draft cs_draft(void) { return (struct cs_draft){cs_output_room()}; } /* room for one event; what is in it counts with the commit */
 CS_HOT void cs_commit(struct cs_draft e) { cs_output_commit(e.at); }
+CS_HOT void cs_commit_record(struct cs_draft e) { cs_output_commit_told(e.at); } /* the event of the record that is being read */
 
 /* Where an event stands. */
 struct cs_lane {

@@ -113,7 +113,9 @@ void cs_gpu_load_write(cs_u32 device, cs_u64 ns, const struct cs_load *load)
     stretches_until(shown, device, ns);
     shown->stretch.busy = load->works != 0;
     step(&shown->kernels, load->kernels);
-    for (int way = 1; way < CS_LOAD_WAYS; way++) step(&shown->bytes[way], (cs_u64)load->bytes[way]);
+    const bool others = load->works != load->kernels;
+    for (int way = 1; (others || shown->others) && way < CS_LOAD_WAYS; way++) step(&shown->bytes[way], (cs_u64)load->bytes[way]);
+    shown->others = others;
 }
 
 void cs_gpu_counters_end(void)

@@ -24,9 +24,9 @@ bool cs_gpu_shape_shown(const struct cs_gpu_work *w, cs_u32 device)
     memcpy(shape.grid, w->kernel.grid, sizeof shape.grid);
     memcpy(shape.block, w->kernel.block, sizeof shape.block);
     struct cs_shape_shown *shown = shown_of(shape.key + device);
-    const bool same = !w->by_events && !memcmp(shown, &shape, sizeof shape);
-    *shown = shape;
-    return same;
+    const bool same = !memcmp(shown, &shape, sizeof shape);
+    if (!same) *shown = shape;
+    return same && !w->by_events;
 }
 
 void cs_gpu_shapes_forget(void) { cs_memory_forget(cs_gpu_shown.shapes, SHAPES * sizeof *cs_gpu_shown.shapes); }

@@ -61,6 +61,7 @@ extern struct cs_gpu_shown {
     cs_u64 lost_ns;           /* when some were lost last */
     struct cs_gpu_device_shown {
         bool counters;               /* the lane of its counters is announced */
+        bool others;                 /* something other than kernels is under way */
         struct cs_rows waits, peers; /* for all that it does; copies that others do to it or from it */
         struct cs_peak_shown kernels, bytes[CS_LOAD_WAYS];
         struct cs_stretch_shown stretch;

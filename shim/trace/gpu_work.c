@@ -160,7 +160,8 @@ bool cs_gpu_work_write(struct cs_match_found *found)
         cs_gpu_shown.without_lane++;
         return false;
     }
-    const struct cs_hold hold = found->op && !found->op->works ? cs_match_hold(found) : (struct cs_hold){0};
+    struct cs_hold hold;
+    cs_match_hold(&hold, found);
     struct cs_draft draft = {NULL};
     if (!cs_output_full()) place(found), draft = cs_draft();
     if (cs_output_full()) { /* before, or by making room */

@@ -24,13 +24,17 @@ static struct cs_record *wait_for_room(struct cs_thread *thread)
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     struct cs_record *record;
-    while (!(record = cs_ring_claim(&thread->ring)) && cs_writer_at_work()) nanosleep(&(struct timespec){0, 50000}, NULL);
+    while (!(record = cs_ring_claim(&thread->ring)) && cs_writer_at_work() && !cs_ring_is_stuck(&thread->ring)) nanosleep(&(struct timespec){0, 50000}, NULL);
     return record;
 }
 
 struct cs_record *cs_record_claim_slowly(struct cs_thread *thread)
 {
     struct cs_record *record = NULL;
+    if (thread == &cs_orphan) { /* the thread's next call starts afresh */
+        cs_self = NULL;
+        return (struct cs_record *)thread->spare;
+    }
     if (tell_loss(thread)) record = cs_ring_claim(&thread->ring);
     if (!record && thread->ring.slots && cs_writer_blocks()) record = wait_for_room(thread);
     if (record) return record;
@@ -41,7 +45,7 @@ struct cs_record *cs_record_claim_slowly(struct cs_thread *thread)
 static bool put(struct cs_thread *thread, const struct cs_record *filled, bool counts)
 {
     const cs_u32 inside = thread->inside;
-    thread->inside = 1;
+    thread->inside = CS_INSIDE_OURS;
     atomic_signal_fence(memory_order_seq_cst);
     struct cs_record *record = cs_record_claim(thread);
     const bool room = (unsigned char *)record != thread->spare;

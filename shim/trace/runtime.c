@@ -31,7 +31,7 @@ cs_u64 cs_runtime_slice(const struct cs_thread *thread, const struct cs_record *
     name += strspn(name, "_"); /* __cudaLaunchKernel is what everybody calls cudaLaunchKernel */
     struct cs_draft e = cs_slice(cs_draft(), "cuda_runtime", cs_title(name), cs_host_lane(thread->tid), begin, end);
     if (r->result != cudaSuccess) e = cs_arg_int(e, "cs.result", r->result);
-    cs_commit(cs_args_end(e));
+    cs_commit_record(cs_args_end(e));
     if (cs_output_full()) { /* making room for it ended the file */
         cs_totals_cut(1, begin, end);
         return end;

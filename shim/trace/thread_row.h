@@ -22,6 +22,11 @@ struct cs_thread_row {
     bool announced, is_driver;   /* is_driver: ran nothing but callbacks so far: a thread of the driver's */
     char name[16];               /* as last announced, */
     cs_u32 given_shown;          /* and the given one */
+    struct cs_inside_seen {      /* what the last looks saw the thread inside of (trace/inside.h) */
+        cs_u64 what, at;         /* the call, or the function; how many records the thread had made by then */
+        cs_u64 since;            /* ticks of the first of these looks; 0: it was in nothing */
+        bool twice;              /* by a later look too */
+    } call, function;
     struct cs_open_ranges *open; /* what trace/annotation.c keeps of it; stays with the row */
 };
 

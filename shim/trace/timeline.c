@@ -19,6 +19,21 @@ CS_READ_MOSTLY const struct cs_listener *cs_listener;
 
 static cs_u64 latest_ns; /* up to which the host's slices reach */
 
+/* Whether a call says more than its slice shows, by its row in the table: next to none that is made often does. */
+static bool tells[CS_CALL_COUNT];
+
+static void tells_make(void)
+{
+    for (int call = 1; call < CS_CALL_COUNT; call++) {
+        const struct cs_call_info *info = &cs_call_info[call];
+        tells[call] = info->kind == CS_KIND_SYNC || info->kind == CS_KIND_WAIT || info->how & CS_HOW_BEGINS;
+        for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
+            const enum cs_format format = info->shown[i].format;
+            tells[call] |= format == CS_FORMAT_CAUSE || format == CS_FORMAT_CAPTURE || format == CS_FORMAT_GRAPH_IDS;
+        }
+    }
+}
+
 void cs_timeline_begin(enum cs_begin why)
 {
     if (why == CS_BEGIN_FILE) {
@@ -29,6 +44,7 @@ void cs_timeline_begin(enum cs_begin why)
     cs_lanes_begin(why == CS_BEGIN_PART);
     cs_gpu_trace_begin(why == CS_BEGIN_FILE);
     cs_call_slices_begin();
+    tells_make();
     cs_packets_choose();
     cs_output_commit(cs_totals_header(cs_output_room()));
     cs_lane_process();
@@ -56,7 +72,6 @@ static void tell_graphs(const struct cs_record *r, struct cs_stream *stream)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     const cs_u64 *ids = NULL;
-    cs_match_graph_call(r);
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
         if (info->shown[i].format == CS_FORMAT_GRAPH_IDS) ids = &r->value[i];
     if (!ids || r->result != CUDA_SUCCESS) return;
@@ -173,6 +188,8 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     cs_totals.recorded++;
     if (r->call == CS_CALL_CALLBACK || r->call == CS_CALL_DELAY) return;
     cs_totals.calls++;
+    cs_match_graph_call(r, stream);
+    if (!tells[r->call]) return;
     tell_causes(thread, r, stream, begin);
     tell_wait(thread, r, stream, begin, end);
     tell_graphs(r, stream);

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "shim/trace/inside.h"
 #include "shim/trace/totals.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/base/rings.h"
 #include "shim/base/verdict.h"
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
@@ -165,6 +167,8 @@ char *cs_totals_header(char *at)
     at = cs_put_string(at, cs_clock_is_counter ? "processor counter" : "CLOCK_MONOTONIC", 32);
     at = cs_put_literal(at, ",\"clock_error_ns\":");
     at = cs_put_uint(at, cs_clock_error_ns());
+    at = cs_put_literal(at, ",\"rings\":");
+    at = cs_put_string(at, cs_rings_where(), CS_RINGS_PATH);
     at = cs_put_literal(at, ",\"options\":{");
     for (int i = 0; i < CS_OPTION_COUNT; i++) {
         if (i) *at++ = ',';
@@ -354,6 +358,7 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     at = cs_gpu_put_totals(at);
     at = cs_windows_put_totals(at, brief);
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) at = put_parts(at);
+    if (!final && !brief && !cs_totals.part_ends) at = cs_inside_put(at, end);
     at = final && !brief ? put_leaks(at, end) : cs_put_literal(at, "}");
     if (cs_totals_add && !brief && end - at > 8192) at = cs_totals_add(at, (size_t)(end - at) - 4096);
     return cs_put_literal(at, "}\n");

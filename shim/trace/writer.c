@@ -14,12 +14,15 @@
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/over.h"
+#include "shim/base/rings.h"
+#include "shim/base/watch.h"
 #include "shim/base/worker.h"
 #include "shim/gpu/backend.h"
 #include "shim/out/output.h"
 #include "shim/trace/annotation.h"
 #include "shim/trace/closing.h"
 #include "shim/trace/gpu.h"
+#include "shim/trace/lanes.h"
 #include "shim/trace/listener.h"
 #include "shim/trace/merge.h"
 #include "shim/trace/rotate.h"
@@ -27,6 +30,7 @@
 #include "shim/trace/stream_life.h"
 #include "shim/trace/thread_row.h"
 #include "shim/trace/timeline.h"
+#include "shim/trace/inside.h"
 #include "shim/trace/totals.h"
 #include "shim/trace/windows.h"
 
@@ -50,8 +54,11 @@ bool cs_writer_blocks(void) { return blocks; }
 
 static void take(struct cs_thread *thread, cs_u64 place)
 {
+    struct cs_rings *rings = cs_load(&cs_rings);
     cs_runtime_before(thread, place);
+    if (rings) cs_rings_take(rings, thread->index, place);
     cs_timeline_record(thread, (const struct cs_record *)thread->ring.slots[place & thread->ring.mask]);
+    cs_store_rel(&thread->ring.told, place + 1);
     cs_rotate_if_due();
 }
 
@@ -59,7 +66,7 @@ static void has_been_read(struct cs_thread *thread, bool over)
 {
     struct cs_thread_row *row = cs_thread_row(thread);
     if (!row->populated && cs_load(&thread->ring.tail) - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
-        cs_memory_populate(thread->ring.slots, (thread->ring.mask + 1) * CS_SLOT);
+        cs_ring_populate(&thread->ring);
         row->populated = true;
     }
     if (!over) return;
@@ -107,10 +114,20 @@ static void release_ended_streams(cs_u32 first)
     }
 }
 
+static void keep_clock(void)
+{
+    cs_u64 ticks, ns;
+    double rate;
+    cs_clock_point(&ticks, &ns, &rate);
+    cs_rings_clock(ticks, ns, rate);
+}
+
 static size_t round_once(void)
 {
     const bool file = cs_load(&had);
     cs_clock_sync();
+    keep_clock();
+    if (file) cs_inside_look();
     cs_windows_collect(file);
     if (file) cs_match_collect();
     else cs_gpu_discard();
@@ -123,6 +140,7 @@ static size_t round_once(void)
         cs_gpu_trace_emit();
         CS_TELL(round);
     }
+    cs_threads_rest();
     cs_u32 lingering = lingering_streams;
     lingering_streams = 0;
     release_ended_streams(ended_streams);
@@ -156,6 +174,7 @@ static void finish(void)
     }
     cs_stream_lives_summed_up();
     cs_output_finish();
+    cs_rings_end();
 }
 
 /* The head of the file goes to disk at once: from here on it is valid however the process ends. */
@@ -172,6 +191,7 @@ static bool begin(void)
     told_full = false;
     CS_TELL(begin);
     cs_timeline_begin(CS_BEGIN_FILE);
+    cs_rings_shown_pid(cs_host_pid());
     cs_output_flush();
     cs_closing_file();
     cs_store_rel(&had, true);
@@ -200,12 +220,23 @@ static void stand_by(void)
     for (;; look_whether_it_is_over()) nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
 }
 
+/* Before any thread has a ring. */
+static void keep_rings(void)
+{
+    const struct cs_rings_plan plan = {.ring_bytes = cs_thread_ring_size(), .base_ns = cs_clock_wall_base_ns(), .calls = CS_CALL_COUNT, .layout = cs_threads_layout()};
+    if (!cs_rings_begin(&plan)) return;
+    keep_clock();
+    cs_names_keep();
+    cs_watch_rings(cs_rings_memfd());
+}
+
 static void *run(void *unused)
 {
     (void)unused;
     pthread_setname_np(pthread_self(), "custream");
     become_apart();
     if (apart) cs_closing_begin();
+    if (apart && (cs_load(&wanted) || !cs_option_is(CS_OPTION_TRACE, "off"))) keep_rings();
     if (cs_load(&wanted) && !begin() && !needed) {
         cs_worker_set(&writer, CS_WORKER_FAILED);
         stand_by();
@@ -219,7 +250,7 @@ static void *run(void *unused)
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its ends of objects, and what released its waits */
         cs_u64 time = cs_monotonic_ns();
         if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), cs_closing_file(), flushed = time;
-        if (now == CS_WORKER_FLUSHING) cs_closing_flushed();
+        if (now == CS_WORKER_FLUSHING && cs_closing_flushed()) cs_rings_end();
         if (cs_load(&had) && cs_output_full() && !told_full) {
             told_full = true;
             if (cs_writer_full) cs_writer_full();

@@ -86,7 +86,7 @@ static CS_COLD struct stack *stack_make(void)
 static struct cs_thread *thread_where(unsigned mode)
 {
     if (!(cs_load_acq(&cs_mode) & mode)) return NULL;
-    if (CS_LIKELY(cs_self)) return cs_self->inside ? NULL : cs_self;
+    if (CS_LIKELY(cs_thread_own())) return cs_self->inside ? NULL : cs_self;
     return cs_writer_alive() ? cs_enter_slowly() : NULL; /* it is a CUDA call that starts the recording, never a range */
 }
 
@@ -121,7 +121,7 @@ void cs_annotate_thread_starts(struct cs_thread *thread)
 void cs_annotate_window_opened(cs_u64 ticks)
 {
     cs_store(&open_since, ticks);
-    if (own && cs_self && !own->busy) tell(own, cs_self);
+    if (own && cs_thread_own() && !own->busy) tell(own, cs_self);
 }
 
 void cs_annotate_after_fork_in_child(void)

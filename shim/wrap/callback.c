@@ -68,6 +68,22 @@ static struct cs_callback take(void *node)
 /* Of a thread that is not in a call of ours: the driver's, as a rule. */
 static struct cs_thread *running(void) { return cs_self && !cs_self->inside ? cs_self : cs_enter_slowly(); }
 
+/* A function that does not return makes no record: until it does, its thread's state says so. */
+static struct cs_thread *enters(const struct cs_callback *callback)
+{
+    CS_KEEP_ERRNO;
+    struct cs_thread *thread = callback->hidden ? NULL : running();
+    if (!thread) return NULL;
+    thread->function_stream = callback->stream;
+    thread->function = callback->function;
+    return thread;
+}
+
+static void leaves(struct cs_thread *entered)
+{
+    if (entered && entered == cs_self) entered->function = NULL;
+}
+
 static void record(const struct cs_callback *callback, cs_u64 begin)
 {
     CS_KEEP_ERRNO;
@@ -97,15 +113,19 @@ static void delayed(const struct cs_delayed *d)
 void CUDA_CB cs_callback_host(void *node)
 {
     struct cs_callback callback = take(node);
+    struct cs_thread *entered = enters(&callback);
     cs_u64 begin = cs_ticks_before();
     ((CUhostFn)callback.function)(callback.data);
+    leaves(entered);
     record(&callback, begin);
 }
 
 void CUDA_CB cs_callback_stream(CUstream stream, CUresult status, void *node)
 {
     struct cs_callback callback = take(node);
+    struct cs_thread *entered = enters(&callback);
     cs_u64 begin = cs_ticks_before();
     ((CUstreamCallback)callback.function)(callback.tells ? callback.told : stream, status, callback.data);
+    leaves(entered);
     record(&callback, begin);
 }

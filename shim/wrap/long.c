@@ -104,7 +104,7 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, cons
     struct cs_thread *const thread = cs_self;
     void *const real = decided(&rows[call], where, thread);
     if (!real) return begin(way, w, call, where, caller, told);
-    thread->inside = 1;
+    thread->inside = CS_IN_CALL(call);
     w->thread = thread;
     way->stream = NULL;
     way->only_steered = true;
@@ -129,7 +129,7 @@ static __attribute__((noinline)) void *begin(struct cs_long *way, struct cs_wrap
     way->mark = (struct cs_mark){NULL, 0};
     way->record = NULL;
     way->only_steered = false;
-    if (thread) thread->inside = 1;
+    if (thread) thread->inside = CS_IN_CALL(call), thread->waited = row->on == ON_HANDLE ? where : NULL;
     if (!way->steered) return entry_point(row->own);
     void *const real = steer(way, row, where);
     way->only_steered = !way->stamps && way->hook.kind < 0 && !way->hook.refused && !way->steer.waits && !way->steer.carrier;

@@ -99,7 +99,7 @@ UNMARKED(unmarked_other, )
 UNMARKED(unmarked_work, /* one of N is marked: cs_mark_skips */
          "jne 1f\n\t"
          "cmpl $0, %c[left_](%%r11)\n\t"
-         "je 2f\n\t"
+         "jle 2f\n\t" /* or less: a handler's call may have come in between */
          "decl %c[left_](%%r11)\n\t"
          "cmp %%eax, %%eax\n")
 
@@ -167,7 +167,8 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
         CS_STATE effect effect_;                                                                                                                     \
         struct cs_record *record_;                                                                                                                   \
         int i_ __attribute__((unused)) = 0;                                                                                                          \
-        wrapped_.thread->inside = 1;                                                                                                                 \
+        wrapped_.thread->inside = CS_IN_CALL(CS_CALL_##symbol);                                                                                       \
+        if (implies & CS_BLOCKING) wrapped_.thread->waited = WHERE_##on;                                                                             \
         CS_BEFORE effect;                                                                                                                            \
         wrapped_.begin = cs_ticks_of_counter();                                                                                                      \
         wrapped_.result = cs_real.symbol arguments;                                                                                                  \

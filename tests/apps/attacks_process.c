@@ -75,7 +75,7 @@ static void forbid(unsigned call, unsigned action, unsigned flags)
 static const unsigned allowed[] = {
     SYS_write, SYS_clock_nanosleep, SYS_exit_group, SYS_clock_gettime, SYS_gettid, SYS_sched_yield, SYS_rt_sigreturn, SYS_rt_sigaction,
     SYS_futex, SYS_nanosleep, SYS_getpid, SYS_pread64, SYS_pwritev, SYS_newfstatat, SYS_ftruncate, SYS_close, SYS_rt_sigprocmask, SYS_exit,
-    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_munlock, SYS_madvise, SYS_brk,
+    SYS_mmap, SYS_munmap, SYS_mprotect, SYS_munlock, SYS_madvise, SYS_brk, SYS_unlinkat,
 };
 
 static int with_few_calls(void)

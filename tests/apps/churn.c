@@ -5,6 +5,7 @@
  *     refused N M     N events alive, the last M of them used three times each
  *     sync            a stream is destroyed while another thread waits for it, long enough for the shim to have forgotten it
  *     contexts        a thread uses its default stream in 12 contexts; when it has ended, a second one does the same
+ *     defaults N      N contexts one after the other, in each of which both default streams are used
  *     threads         short threads one after the other, each with few calls
  *     callbacks N     200 host functions that make N calls each
  *     unload          a module is unloaded, and kernels of another are launched again
@@ -80,6 +81,18 @@ static void one_after_the_other(void)
     pthread_join(thread, NULL);
 }
 
+static void both_defaults(long n)
+{
+    for (long i = 0; i < n; i++) {
+        CUcontext own;
+        OK(cuCtxCreate_v2, &own, 0, 0);
+        OK(cuStreamQuery, NULL);
+        OK(cuStreamQuery, CU_STREAM_PER_THREAD);
+        OK(cuCtxDestroy_v2, own);
+    }
+    OK(cuCtxSetCurrent, app_context);
+}
+
 static void *few_calls(void *unused)
 {
     OK(cuCtxSetCurrent, app_context);
@@ -130,6 +143,7 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "refused")) refused(n, argc > 3 ? atol(argv[3]) : 0);
     else if (!strcmp(how, "sync")) sync_and_destroy();
     else if (!strcmp(how, "contexts")) one_after_the_other();
+    else if (!strcmp(how, "defaults")) both_defaults(n);
     else if (!strcmp(how, "threads")) short_threads();
     else if (!strcmp(how, "callbacks")) callbacks(n);
     else if (!strcmp(how, "unload")) unload();

@@ -70,7 +70,7 @@
     NUMBER(openat) NUMBER(newfstatat) NUMBER(faccessat) NUMBER(readlinkat) NUMBER(unlinkat) NUMBER(linkat) NUMBER(renameat2) NUMBER(close)            \
     NUMBER(read) NUMBER(write) NUMBER(pread64) NUMBER(pwritev) NUMBER(ftruncate) NUMBER(flock) NUMBER(fstatfs) NUMBER(fcntl) NUMBER(ioctl)            \
     NUMBER(ppoll) NUMBER(socket) NUMBER(bind) NUMBER(connect) NUMBER(listen) NUMBER(accept4) NUMBER(getsockopt) NUMBER(setsockopt)                    \
-    NUMBER(recvfrom) NUMBER(sendto) NUMBER(gettid) NUMBER(clock_nanosleep) NUMBER(close_range) NUMBER(futex) NUMBER(exit_group)
+    NUMBER(recvfrom) NUMBER(sendto) NUMBER(sendmsg) NUMBER(memfd_create) NUMBER(gettid) NUMBER(clock_nanosleep) NUMBER(close_range) NUMBER(futex) NUMBER(exit_group)
 
 enum which {
 #define NUMBER(name) OF_##name,
@@ -78,7 +78,7 @@ enum which {
     NUMBERS(NUMBER) FUNCTIONS(FUNCTION)
 #undef NUMBER
 #undef FUNCTION
-    OF_syscall, OF_prctl, KINDS
+    OF_syscall, OF_prctl, OF_mremap, KINDS
 };
 static const char *const names[] = {
 #define NUMBER(name) [OF_##name] = #name,
@@ -86,7 +86,7 @@ static const char *const names[] = {
     NUMBERS(NUMBER) FUNCTIONS(FUNCTION)
 #undef NUMBER
 #undef FUNCTION
-    [OF_syscall] = "syscall", [OF_prctl] = "prctl"};
+    [OF_syscall] = "syscall", [OF_prctl] = "prctl", [OF_mremap] = "mremap"};
 
 static _Atomic long made[KINDS];
 static pid_t process; /* 0: nothing is counted */
@@ -139,6 +139,20 @@ int prctl(int what, ...)
     if (error) return errno = error, -1;
     if (!real) real = (__typeof__(real))find("prctl");
     return real(what, a[0], a[1], a[2], a[3]);
+}
+
+/* mremap has a prototype without an end. */
+void *mremap(void *at, size_t n, size_t more, int how, ...)
+{
+    static __typeof__(&mremap) real;
+    va_list rest;
+    va_start(rest, how);
+    void *to = va_arg(rest, void *);
+    va_end(rest);
+    const int error = fails(OF_mremap, __builtin_return_address(0));
+    if (error) return errno = error, MAP_FAILED;
+    if (!real) real = (__typeof__(real))find("mremap");
+    return real(at, n, more, how, to);
 }
 
 void *__libc_malloc(size_t size);

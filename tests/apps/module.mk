@@ -2,7 +2,7 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks asks
-APPS_PLAIN  := $(filter-out asks maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce faults graph_copies late_graph crowd slow_cupti,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS_PLAIN  := $(filter-out asks maker runtime runtime_user runtime_deep keeps leaks other_preload in_constructor null_stream held held_library no_threads scarce faults graph_copies late_graph crowd slow_cupti hangs,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
 APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies late_graph crowd timeline_linked race_linked asks_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
@@ -38,6 +38,12 @@ TEST_PROGRAMS += $(B)/tests/planted
 $(B)/tests/planted: $(PLANTED_SRC) $(APPS_DIR)/planted/planted.h $(APPS_DIR)/planted/device.h $(APPS_DIR)/module.mk $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) $(LDFLAGS) $(PLANTED_SRC) -o $@ $(APPS_DRIVER)
+# Programs that hang, with the device of those.
+HANGS_SRC := $(APPS_DIR)/hangs.c $(APPS_DIR)/planted/device.c $(APPS_DIR)/planted/measure.c
+TEST_PROGRAMS += $(B)/tests/hangs
+$(B)/tests/hangs: $(HANGS_SRC) $(APPS_DIR)/planted/planted.h $(APPS_DIR)/planted/device.h $(APPS_DIR)/module.mk $(FAKE)/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(APPS_FLAGS) $(LDFLAGS) $(HANGS_SRC) -o $@ $(APPS_DRIVER)
 # A program that uses the library: its folder is where the program is.
 $(B)/tests/keeps $(B)/tests/leaks: $(B)/tests/%: $(APPS_DIR)/%.c $(B)/tests/libmaker.so
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ -L$(B)/tests -lmaker '-Wl,-rpath,$$ORIGIN' $(APPS_DRIVER) -ldl

@@ -7,65 +7,30 @@
  * and not filled shows: it holds a call of the first lap once more.
  */
 #include "tests/apps/app.h"
+#include "tests/apps/step.h"
 
 #include <nvtx3/nvToolsExt.h>
-#include <signal.h>
-#include <ucontext.h>
 
 enum {
     APART = 64,       /* instructions; filling a record takes less */
     LAP = 1500,       /* calls; a ring of 64K holds 1024 */
     WHOLE = 4,        /* rounds with the driver's code */
     ROUNDS_MOST = 500,
-    TRAP_FLAG = 0x100,
 };
 
 static CUstream stream;
 static CUevent event;
-static struct code {
-    const char *library;
-    uintptr_t from, to;
-} shim = {.library = "libcustream_shim"}, driver = {.library = "libcuda.so"};
+static struct step_code shim = {.library = "libcustream_shim"}, driver = {.library = "libcuda.so"};
 static unsigned char met[16 << 20];
 static long calls, since, callbacks, rounds;
-
-static void find(struct code *code)
-{
-    char line[1024], mode[8];
-    FILE *maps = fopen("/proc/self/maps", "re");
-    while (maps && fgets(line, sizeof line, maps)) {
-        unsigned long from, to;
-        if (!strstr(line, code->library) || sscanf(line, "%lx-%lx %7s", &from, &to, mode) != 3 || mode[2] != 'x') continue;
-        code->from = from, code->to = to;
-    }
-    if (maps) fclose(maps);
-}
-
-static int lies_in(uintptr_t at, const struct code *code) { return at >= code->from && at < code->to; }
-
-#if defined __x86_64__
-static uintptr_t place_of(const ucontext_t *at) { return (uintptr_t)at->uc_mcontext.gregs[REG_RIP]; }
-static void no_more_steps(ucontext_t *at) { at->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG; }
-static inline void steps(int on)
-{
-    unsigned long flags;
-    __asm__ volatile("pushfq\n\tpopq %0" : "=r"(flags)::"memory");
-    flags = on ? flags | TRAP_FLAG : flags & ~(unsigned long)TRAP_FLAG;
-    __asm__ volatile("pushq %0\n\tpopfq" ::"r"(flags) : "memory", "cc");
-}
-#else
-static uintptr_t place_of(const ucontext_t *at) { return (void)at, 0; } /* no trap flag: the program runs without a handler */
-static void no_more_steps(ucontext_t *at) { (void)at; }
-static inline void steps(int on) { (void)on; }
-#endif
 
 static void trapped(int signal, siginfo_t *info, void *context)
 {
     (void)signal, (void)info;
     const int saved = errno;
-    const uintptr_t at = place_of(context);
-    if (rounds >= WHOLE && lies_in(at, &driver)) no_more_steps(context);
-    if (lies_in(at, &shim) && since++ >= (rounds < WHOLE ? APART / 4 : APART) && !met[at - shim.from]) {
+    const uintptr_t at = step_place(context);
+    if (rounds >= WHOLE && step_is_in(at, &driver)) step_no_more(context);
+    if (step_is_in(at, &shim) && since++ >= (rounds < WHOLE ? APART / 4 : APART) && !met[at - shim.from]) {
         met[at - shim.from] = rounds >= WHOLE;
         since = 0;
         calls++;
@@ -112,8 +77,8 @@ int main(void)
     CUdeviceptr memory;
     sigaction(SIGTRAP, &action, NULL);
     app_start(0);
-    find(&shim);
-    find(&driver);
+    step_find(&shim);
+    step_find(&driver);
     OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     OK(cuEventQuery, event);

@@ -61,7 +61,7 @@ def test_each_function_that_may_fail_has_a_row(build):
     listed = subprocess.run(["nm", "-D", "--undefined-only", build / "libcustream_shim.so"], check=True, capture_output=True, text=True).stdout
     called = {line.split()[-1].partition("@")[0] for line in listed.splitlines()}
     source = (faults.ROOT / "tests/apps/faults.c").read_text()
-    rows = set(re.findall(r"^    FUNCTION\(.*?, (\w+), \(", source, re.M)) | {"syscall", "prctl"}
+    rows = set(re.findall(r"^    FUNCTION\(.*?, (\w+), \(", source, re.M)) | {"syscall", "prctl", "mremap"}
     assert {name for name in called if not PURE.match(name)} == rows & called
 
 
@@ -71,7 +71,7 @@ def test_each_system_call_has_errnos(root):
     numbers = set(re.findall(r"NUMBER\((\w+)\)", source)) - {"name", "number"}
     used = {name for path in root.glob("shim/*/*.c") for name in re.findall(r"\bSYS_(\w+)", path.read_text())}
     assert used <= numbers
-    rows = set(re.findall(r"^    FUNCTION\(.*?, (\w+), \(", source, re.M)) | numbers | {"prctl"}
+    rows = set(re.findall(r"^    FUNCTION\(.*?, (\w+), \(", source, re.M)) | numbers | {"prctl", "mremap"}
     assert rows - faults.NEVER == set(faults.errno_table()) - faults.NEVER
     for call in faults.errno_table():
         assert faults.errnos_of(call), call

@@ -49,6 +49,22 @@ def test_policies_that_come_again(tmp_path):
         assert kib[2] - kib[0] <= 600
 
 
+def test_policies_that_differ_have_a_bound(tmp_path):
+    """4 MiB are kept, here some 45 policies. Another one is refused, and the one in force stays. Those that were in force can be so again."""
+    def large(number):
+        return b"policy " + json.dumps({"rules": [{"match": {"library": f"lib{number}_{i}.so"}, "set": {"name": "n" * 250}} for i in range(256)]}).encode()
+    with Remote(tmp_path) as program:
+        program.do("create 1", "launch 1 2")
+        answers = [say(program.pid, large(number)) for number in range(90)]
+        refused = [answer for answer in answers if not answer.startswith(b"ok in force")]
+        assert 30 < len(refused) < 60 and refused == [refused[0]] * len(refused) == answers[-len(refused):]
+        assert refused[0].startswith(b"error policy: too many different ones were in force")
+        assert say(program.pid, large(89 - len(refused))).startswith(b"ok in force") and say(program.pid, large(0)).startswith(b"ok in force")
+        assert "lib0_0" in program.status()["policy"]
+        assert say(program.pid, large(89)) == refused[0] and "lib0_0" in program.status()["policy"]
+        assert say(program.pid, b"policy {}").startswith(b"ok in force")
+
+
 def test_a_policy_that_comes_again_counts_anew(tmp_path):
     """The first stream that is made under it is its first one: also the second time that it is in force, and with the same rule in another policy between."""
     first = {"rules": [{"match": {"library": "remote", "nth": 1}, "set": {"name": "first"}}]}

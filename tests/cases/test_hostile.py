@@ -175,11 +175,20 @@ def test_threads_do_not_share_default_streams(run_app):
     assert sorted(names) == ["first"] * 12 + ["second"] * 12
 
 
+def test_default_streams_of_contexts_that_come_and_go(run_app):
+    """The table of handles, which has room for 98,304, has one place for all default streams of a thread in contexts that were there one after the other."""
+    run = run_app(["churn", "defaults", 60000], env={"CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "64K", "CUSTREAM_TRACE_MAX": "1M,rotate"}).check()
+    assert run.load().totals["untracked_objects"] == 0
+
+
 def test_short_threads_take_little_memory(build, run_app, other):
     """The pages of a ring are made ahead for a busy thread only, however often its state was used before."""
-    run = run_app(["churn", "threads"], shim=preloaded(build, other), env=HOST).check()
+    run = run_app(["churn", "threads"], shim=preloaded(build, other), env=HOST | {"CUSTREAM_KEEP": "off"}).check()
     check_file(run.trace)
     assert "populated" not in notes_of(run.stderr)
+    run = run_app(["churn", "threads"], shim=preloaded(build, other), env=HOST).check()
+    check_file(run.trace)
+    assert int(notes_of(run.stderr)["populated"]) <= 800  # of the file of rings its head and the buffer, and 20 KiB for each state
 
 
 @pytest.mark.parametrize("calls", [300, 700, 1500])

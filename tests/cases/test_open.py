@@ -17,6 +17,7 @@ import urllib.parse
 
 import pytest
 
+from tests.gputrace import CUPTI
 from tests.handmade import COMMAND, GOOD, GPU, HOST, SHIM, copy_rows, custream, meta, render, slice_
 from tests.perfetto import browser
 from tests.perfetto.server import web_dist
@@ -209,6 +210,63 @@ def test_packed_traces_stay_packed(online, tmp_path):
     opened, port = online(path)
     status, headers, body = opened.ask(port=port)
     assert (status, body) == (200, path.read_bytes()) and "Content-Encoding" not in headers
+
+
+# --- each slice says all of it ---
+
+def terse(run_app, tmp_path, ending, *argv):
+    argv = argv or ("burst", 2, 3000, 0)
+    return run_app(argv, env=CUPTI, trace=tmp_path / f"{argv[0]}{ending}").check().trace
+
+
+@pytest.mark.parametrize("ending", [".json", ".json.gz", ".pftrace", ".pftrace.gz"])
+def test_what_is_handed_out_says_it_on_each_slice(online, run_app, tmp_path, ending):
+    """As `custream convert --whole` writes it, in the format that the name says."""
+    path, whole = terse(run_app, tmp_path, ending), tmp_path / f"whole{ending}"
+    assert custream("convert", "--whole", path, whole).returncode == 0
+    opened, port = online("--stay", path)
+    plain = gzip.decompress if ending.endswith(".gz") else bytes
+    for _ in range(2):
+        status, headers, body = opened.ask(port=port)
+        assert (status, plain(body)) == (200, plain(whole.read_bytes())) and "Content-Encoding" not in headers
+    assert plain(body) != plain(path.read_bytes()) and opened.end() == 0
+
+
+def test_it_does_so_of_several_files_too(online, run_app, trace_processor, tmp_path):
+    opened, port = online(terse(run_app, tmp_path, ".json"), terse(run_app, tmp_path, ".pftrace.gz", "demo"))
+    (tmp_path / "got.json").write_bytes(opened.ask(port=port)[2])
+    assert opened.process.wait(timeout=30) == 0
+    trace_processor.load(tmp_path / "got.json")
+    shapes = "SELECT count(*) AS n, count(extract_arg(arg_set_id, 'args.grid[0]')) AS said FROM slice WHERE category = 'kernel'"
+    launches = "SELECT count(*) AS n, count(extract_arg(arg_set_id, 'args.kernel')) AS said FROM slice WHERE name LIKE 'cuLaunchKernel%'"
+    for query, least in ((shapes, 6017), (launches, 6019)):
+        (row,) = trace_processor.query(query)
+        assert row["n"] == row["said"] >= least
+
+
+def test_who_breaks_off_a_whole_trace_can_ask_again(online, run_app, tmp_path):
+    """And whoever made it for that browser ends."""
+    opened, port = online(terse(run_app, tmp_path, ".json", "burst", 1, 30000, 0))
+    for _ in range(3):
+        with contextlib.closing(socket.create_connection(("127.0.0.1", port))) as half:
+            half.sendall(f"GET {opened.url.path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            assert half.recv(100).startswith(b"HTTP/1.1 200")
+    body = opened.ask(port=port)[2]
+    rows = [row for row in json.loads(body)["traceEvents"] if row.get("cat") == "kernel"]
+    assert len(rows) == 30000 and all("grid" in row["args"] for row in rows)
+    assert opened.process.wait(timeout=30) == 0
+
+
+def test_a_trace_that_breaks_while_it_is_handed_out_is_no_whole_one(online, run_app, tmp_path):
+    """The browser hears that the answer is not whole, and may ask again."""
+    path = terse(run_app, tmp_path, ".json")
+    opened, port = online(path)
+    with open(path, "r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"no JSON")
+    with pytest.raises((http.client.HTTPException, OSError)):
+        opened.ask(port=port)
+    assert opened.process.poll() is None
 
 
 # --- the link ---

@@ -49,6 +49,11 @@ def test_needs_the_c_library_alone(product):
     assert not re.search(r"\((RPATH|RUNPATH|SYMBOLIC|TEXTREL)\)", out("readelf", "-d", product))
     assert "SYMBOLIC" not in re.sub(r".*\(FLAGS_1\).*", "", out("readelf", "-d", product))
 
+def test_the_loader_writes_to_few_pages(build):
+    """Each page that has an address to fill in costs every process of the preload a page fault, also those without CUDA."""
+    pages = {int(line.split()[0], 16) >> 12 for line in out("readelf", "-rW", build / "libcustream_shim.so").splitlines() if " R_X86_64_" in line}
+    assert 0 < len(pages) <= 18, "put what is constant next to cs_call_info, and pointers that start as NULL into .bss"
+
 
 @pytest.mark.parametrize("name", [*PRODUCTS, "libcustream.so.0", "custream", "aarch64/libcustream_shim.so"])
 def test_runs_with_glibc_2_28(build, name):

@@ -407,11 +407,18 @@ def test_kills_at_full_speed(build, tmp_path, name, limit, watched):
 
 def test_parts(build, tmp_path):
     """The newest part is torn. What all parts have together is known from the one before it."""
-    run = begin(build, tmp_path, "burst", 1, 30000, 60000, options=["-o", "t.json", "--trace-max=1M,rotate:99", "--full=block"])
+    run = begin(build, tmp_path, "burst", 1, 30000, 60000, options=["-o", "t.json", "--trace-max=1M,rotate:99", "--full=block", "--keep=off"])
     until(lambda: len(list(tmp_path.glob("t.*.json"))) > 1)
     until(lambda: (tmp_path / "t.json").read_text().count(',\n{"ph"') > 20)
-    run.send_signal(signal.SIGSTOP)
-    until(lambda: pathlib.Path(f"/proc/{run.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
+
+    def stopped_between_writes():
+        run.send_signal(signal.SIGSTOP)
+        until(lambda: pathlib.Path(f"/proc/{run.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
+        between = '\n],"traceName"' in (tmp_path / "t.json").read_text(errors="replace")
+        if not between:
+            run.send_signal(signal.SIGCONT)
+        return between
+    until(stopped_between_writes)
     tear(tmp_path / "t.json")
     run.kill()
     _, err = run.communicate(timeout=60)

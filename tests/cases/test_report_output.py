@@ -147,6 +147,18 @@ Where the GPU was idle, and why
 ''')
 
 
+def test_without_gpu_times_few_rules_can_judge(run_app, tmp_path):
+    """Those are named. So "nothing found" is no praise of the program."""
+    path = run_app(["demo"], env={"CUSTREAM_GPU": "off"}).check().trace  # it is about that
+    said = "Without GPU times only CS113 and CS115 could be judged, and CS108 and CS110 in part: they found nothing to change. The tables say the rest."
+    text = custream("report", path).stdout
+    assert said in text.replace("\n", " ") and "No rule found" not in text
+    custream("report", "--html", tmp_path / "r.html", path)
+    assert f"<h2>{said}</h2>" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    works = run_app(["demo"]).check().trace
+    assert "Without GPU times" not in custream("report", works).stdout
+
+
 def on_terminal(args, columns, **env):
     """What the command prints on a terminal of that width: standard output and standard error together."""
     leader, terminal = pty.openpty()

@@ -108,3 +108,23 @@ def test_events_of_the_gpu_say_it_each_time(run_app):
     """With times of events, and in Perfetto's own format, in which the same again takes next to nothing."""
     rows = kernels(raw(run_app(["burst", 1, 100, 0], env={"CUSTREAM_GPU": "events"}).check().trace))
     assert len(rows) >= 50 and all("grid" in row["args"] for row in rows)
+
+
+@pytest.mark.parametrize("argv", PROGRAMS, ids=lambda argv: argv[0])
+def test_the_page_says_how_to_fill_it_in(run_app, root, argv):
+    """The code in docs/trace.md does."""
+    path = run_app(argv, env=CUPTI).check().trace
+    section = (root / "docs/trace.md").read_text(encoding="utf-8").split("## What is not said again")[1].split("\n## ")[0]
+    (code,) = section.split("```python\n")[1:]
+    rows = parse(path.read_bytes())
+    assert kernels(rows["traceEvents"]) != kernels(Trace(path).events)
+    exec(code.split("```")[0].replace('json.load(open("trace.json"))', "rows"), {"rows": rows})
+    assert rows["traceEvents"] == Trace(path).events
+
+
+def test_convert_fills_it_in_where_it_is_asked_to(run_app, custream, tmp_path):
+    path = run_app(PROGRAMS[1], env=CUPTI).check().trace
+    custream("convert", path, tmp_path / "same.json")
+    custream("convert", "--whole", path, tmp_path / "whole.json")
+    assert raw(tmp_path / "same.json") == raw(path)
+    assert raw(tmp_path / "whole.json") == Trace(path).events != raw(path)

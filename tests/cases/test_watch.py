@@ -14,7 +14,7 @@ from tests.cases.test_closing import GOOD, lines, only_line, run_under
 from tests.handmade import COMMAND, NO_CUDA, custream
 from tests.trace import check_file
 
-BY = "incomplete: ended by {}, and what came in the last half second may be missing"
+BY = "incomplete: ended by {}; all calls up to then are there"
 
 
 def environment(build, **more):

@@ -20,7 +20,7 @@ PIECE = 45 << 20
 PACKED = ["libcustream*.so*", "custream", "fakecuda", "gpu", "tests/api", "tests/null_stream", "tests/demo", "carry", "carry-hta", "warp"]
 
 # Rows of a lane run one after the other; the last lane's when all others are through. What measures times has the first GPU to itself; on the
-# other, programs run beside each other. Seconds are a limit.
+# other, programs run beside each other. With one GPU they begin when the quiet lane is through, and rows for two are left out. Seconds are a limit.
 SAME = "priorities or results_are_the_same or nccl"  # tests of policies that measure no times
 ROWS = {
     # name: (lane, GPUs, seconds, file, what pytest's -k picks; "": all)
@@ -62,14 +62,18 @@ def pack(folder):
         print(piece, piece.stat().st_size >> 20, "MiB")
 
 
+def gpus():
+    return len(subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True).stdout.splitlines())
+
+
 def unpack(folder):
     pieces = " ".join(str(piece.resolve()) for piece in sorted(folder.glob("build.tar.xz.*")))
     subprocess.run(["bash", "-o", "pipefail", "-c", f"cat {pieces} | tar -C '{ROOT}' -xJf -"], check=True)
 
 
 def run_row(name, results):
-    _, gpus, seconds, file, pick = ROWS[name]
-    env = dict(os.environ, CUDA_VISIBLE_DEVICES=gpus, BUILD_DIR=str(BUILD), CUSTREAM_GPU_REPORT=str(results / f"{name}.md"), PYTHONUNBUFFERED="1",
+    _, devices, seconds, file, pick = ROWS[name]
+    env = dict(os.environ, CUDA_VISIBLE_DEVICES=devices if gpus() > 1 else "0", BUILD_DIR=str(BUILD), CUSTREAM_GPU_REPORT=str(results / f"{name}.md"), PYTHONUNBUFFERED="1",
                WARP_CACHE_PATH=str(results / f"{name}.warp"), LD_LIBRARY_PATH=":".join(filter(None, [str(BUILD / "carry"), os.environ.get("LD_LIBRARY_PATH")])))
     began = time.time()
     pytest = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-ra", "--durations=10", file, *["-k", pick] * bool(pick)]
@@ -80,19 +84,19 @@ def run_row(name, results):
 
 
 def lane(which, results, names):
+    first = {"quiet": [], "last": [name for name in names if ROWS[name][0] != "last"]}
+    quiet = [name for name in names if ROWS[name][0] == "quiet"]
+    before = first.get(which, quiet if gpus() == 1 else [])
+    while not all((results / f"{name}.status").exists() for name in before):
+        time.sleep(0.5)
     for name in names:
-        if ROWS[name][0] != which:
-            continue
-        if which == "last":
-            others = [other for other in names if ROWS[other][0] != "last"]
-            while not all((results / f"{other}.status").exists() for other in others):
-                time.sleep(0.5)
-        run_row(name, results)
+        if ROWS[name][0] == which:
+            run_row(name, results)
 
 
 def start(results, names):
     results.mkdir(parents=True, exist_ok=True)
-    names = names or list(ROWS)
+    names = [name for name in names or ROWS if gpus() > 1 or ROWS[name][0] != "last"]
     for old in [results / f"{name}.{kind}" for name in names for kind in ("txt", "status", "md")]:
         old.unlink(missing_ok=True)
     (results / "rows").write_text("\n".join(names) + "\n")

@@ -26,9 +26,9 @@ MODES = {
 # test_async has graphs with copies inside one device: under CUPTI's fault they end with error 719 within a hundred tests.
 MODULES = ("test_async", "test_array_fill_capture", "test_capture_mode", "test_conditional_captures", "test_ipc", "test_mempool", "test_multigpu",
            "test_peer", "test_pinned", "test_streams")
-# Incorrect in that mode, by their source: this one fills arrays on a blocking stream and reads them on the legacy default stream, with no other wait between.
-# Under per-thread default streams it may read too early (docs/per-thread.md).
-NEED_LEGACY_ORDER = {("per-thread", "test_stream_arg_explicit_sync")}
+# Incorrect in that mode, by their source: these fill arrays on a blocking stream and read them on the legacy default stream, with no other wait between
+# (ScopedStream waits as it is entered, and not as it is left). Under per-thread default streams they may read too early (docs/per-thread.md).
+NEED_LEGACY_ORDER = {("per-thread", "test_stream_arg_explicit_sync"), ("per-thread", "test_stream_scope_implicit_sync")}
 
 
 @functools.lru_cache(maxsize=None)

@@ -104,6 +104,7 @@ static void *starts(void *unused)
 TEST(of_a_threads_start_and_end)
 {
     pthread_t other;
+    cs_threads_init();
     stub_driver();
     REQUIRE(cs_thread_start());
     REQUIRE(!pthread_key_create(&late, ends));

@@ -142,14 +142,24 @@ TEST(what_comes_late_counts_from_then_on)
 TEST(each_way_of_copies_has_a_counter)
 {
     begin();
-    cs_gpu_load_write(3, at, &(struct cs_load){.bytes = {1, 20, 300, 4000, 50000}});
-    cs_gpu_load_write(3, at + SHARE, &(struct cs_load){.bytes = {0, 21, 301, 4001, 50001}});
+    cs_gpu_load_write(3, at, &(struct cs_load){.works = 4, .bytes = {1, 20, 300, 4000, 50000}});
+    cs_gpu_load_write(3, at + SHARE, &(struct cs_load){.works = 4, .bytes = {0, 21, 301, 4001, 50001}});
     cs_gpu_counters_end();
     CHECK_STEPS(3, "bytes in flight", "HtoD", {0, 20}, {SHARE, 21});
     CHECK_STEPS(3, "bytes in flight", "DtoH", {0, 300}, {SHARE, 301});
     CHECK_STEPS(3, "bytes in flight", "DtoD", {0, 4000}, {SHARE, 4001});
     CHECK_STEPS(3, "bytes in flight", "PtoP", {0, 50000}, {SHARE, 50001});
     CHECK_IS(trace_file_count("\"bytes in flight\"", ""), 8);
+}
+
+TEST(bytes_in_flight_end_with_the_last_copy_beside_kernels)
+{
+    begin();
+    cs_gpu_load_write(3, at, &(struct cs_load){.works = 2, .kernels = 1, .bytes = {0, 20}});
+    cs_gpu_load_write(3, at + SHARE, &(struct cs_load){.works = 1, .kernels = 1});
+    cs_gpu_load_write(3, at + 2 * SHARE, &(struct cs_load){0});
+    cs_gpu_counters_end();
+    CHECK_STEPS(3, "bytes in flight", "HtoD", {0, 20}, {2 * SHARE, 0}); /* the most of each stretch */
 }
 
 /* --- depths of streams --- */

@@ -36,7 +36,7 @@ static bool called_at(struct cs_stream *stream, cs_u16 call, cs_u64 begin, cs_u6
     const cs_u64 before = cs_match.graphs.calls;
     struct cs_record r = {.begin = begin, .end = end, .call = call, .stream = stream ? ref_of(stream) : 0};
     if (values) memcpy(r.value, values, 2 * sizeof *values);
-    cs_match_graph_call(&r);
+    cs_match_graph_call(&r, stream);
     return cs_match.graphs.calls > before;
 }
 static void launch_at(struct cs_stream *stream, cs_name kernel, cs_u64 begin) { CHECK(called_at(stream, CS_CALL_cuLaunchKernel, begin, begin + 5, (cs_u64[]){kernel, 0})); }
@@ -137,7 +137,7 @@ TEST(calls_are_kept_only_where_they_count)
     struct cs_stream *stream = stream_new();
     CHECK(!called_at(NULL, CS_CALL_cuLaunchKernel, 10, 15, NULL));
     struct cs_record failed = {.begin = 10, .end = 15, .call = CS_CALL_cuLaunchKernel, .stream = ref_of(stream), .result = CUDA_ERROR_INVALID_VALUE};
-    cs_match_graph_call(&failed);
+    cs_match_graph_call(&failed, stream);
     gpu_marks = true; /* events around the calls know nothing of nodes */
     CHECK(!called_at(stream, CS_CALL_cuLaunchKernel, 10, 15, NULL));
     gpu_marks = gpu_is_on = false;

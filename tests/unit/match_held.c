@@ -8,8 +8,15 @@ static struct cs_gpu_call calls[16];
 static int work_count, call_count; /* that the backend has */
 
 static void nothing(bool all) { (void)all; }
+static bool stops; /* the writer, behind the first piece: for so long that the time it knows is over a second old */
 static void drain(const struct cs_gpu_sink *to)
 {
+    if (stops) {
+        to->work(&works[0]);
+        cs_match.held.now_ns = 1;
+        to->work(&works[1]);
+        work_count = 0;
+    }
     for (int i = 0; i < work_count; i++) to->work(&works[i]);
     for (int i = 0; i < call_count; i++) to->call(&calls[i]);
     work_count = call_count = 0;
@@ -50,6 +57,14 @@ static void round_at(cs_u64 flushes, cs_u64 ns)
     cs_match_round();
 }
 
+/* 900 ms from now, ticks. */
+static cs_u64 soon(void)
+{
+    cs_u64 ticks = cs_ticks();
+    while (cs_clock_ns(ticks) < cs_clock_ns(cs_ticks()) + 900000000) ticks += 1000000;
+    return ticks;
+}
+
 TEST(work_in_another_clock_is_lost)
 {
     begin();
@@ -58,16 +73,28 @@ TEST(work_in_another_clock_is_lost)
     works[1].end = cs_ticks() + 40000000000; /* far from now, however fast the counter is */
     has_work(3, 1, 400, 500);
     works[2].start = works[2].end = 1; /* before the clock's begin */
-    cs_u64 soon = cs_ticks();
-    while (cs_clock_ns(soon) < cs_clock_ns(cs_ticks()) + 900000000) soon += 1000000;
     has_work(4, 1, 600, 700);
-    works[3].start = works[3].end = soon; /* within a second: the clock is not that exact */
+    works[3].start = works[3].end = soon(); /* within a second: the clock is not that exact */
     round_at(0, 0);
     CHECK_IS(lost, 2);
     CHECK_TEXT(lost_why, "their times are not in our clock: another tool has set CUPTI's");
     CHECK_IS(cs_match.held.work_count, 2);
     round_at(0, 0);
     CHECK_IS(lost, 2); /* told once */
+}
+
+/* In the middle of what the backend has brought in, which is taken for as if it were one moment. */
+TEST(work_that_ended_while_the_writer_was_stopped_is_not_lost)
+{
+    begin();
+    has_work(1, 1, 0, 100);
+    has_work(2, 1, 200, 300);
+    while (cs_clock_ns(cs_ticks()) < 200000000) usleep(10000); /* so that 900 ms from now are more than a second from the clock's begin */
+    works[1].end = soon();
+    stops = true;
+    round_at(0, 0);
+    CHECK_IS(lost, 0);
+    CHECK_IS(cs_match.held.work_count, 2);
 }
 
 TEST(work_without_times_is_given_as_such)

@@ -35,7 +35,9 @@ static struct cs_match_lane *any_lane(void) { return new_lane(CS_STREAM_CREATED,
 static struct cs_hold hold(struct cs_match_lane *lane, cs_u64 after_ns)
 {
     op.event_wait = lane->event_wait;
-    return cs_match_hold(&(struct cs_match_found){.op = &op, .lane = lane, .start_ns = called_ns + after_ns});
+    struct cs_hold hold;
+    cs_match_hold(&hold, &(struct cs_match_found){.op = &op, .lane = lane, .start_ns = called_ns + after_ns});
+    return hold;
 }
 
 #define CHECK_HOLD(lane, after_ns, why_, stream_)                                                                                                    \

@@ -173,6 +173,18 @@ TEST(nothing_is_added_twice_or_lost_where_calls_begin_together)
 
 /* --- calls so long ago that they are forgotten --- */
 
+TEST(the_last_calls_are_kept_and_no_others)
+{
+    begin();
+    CHECK(!cs_op_get(0) && !cs_op_get(CS_OP_BEFORE_FIRST) && !cs_op_get(CS_OP_BEFORE_FIRST + 1));
+    struct cs_op *first = called(1, 100, 1, 2);
+    CHECK(first->id == CS_OP_BEFORE_FIRST + 1 && cs_op_get(first->id) == first && cs_match_op(first->id) == first && !cs_op_get(first->id + 1));
+    for (cs_u32 i = 1; i < CS_OPS; i++) called(1, 100, 10 * i, 10 * i + 1);
+    CHECK(cs_op_get(CS_OP_BEFORE_FIRST + 1) == first && first->begin == 1);
+    called(1, 100, 10 * CS_OPS, 10 * CS_OPS + 1);
+    CHECK(!cs_op_get(CS_OP_BEFORE_FIRST + 1) && cs_op_get(CS_OP_BEFORE_FIRST + 2) && cs_op_get(cs_match.ops.newest) == first);
+}
+
 TEST(a_depth_forgets_calls_with_the_ring)
 {
     begin();
@@ -182,7 +194,7 @@ TEST(a_depth_forgets_calls_with_the_ring)
     come(third, 60); /* all five were counted, and the first two left with it */
     CHECK_IS(lane.depth, 2);
     told_count = 0;
-    fourth->id = 0; /* another has its place */
+    cs_match.ops.newest = fourth->id + CS_OPS; /* another has its place */
     CHECK(!cs_op_get(lane.first));
     come(last, 70);
     CHECK_IS(told_count, 1);

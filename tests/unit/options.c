@@ -60,6 +60,7 @@ TEST(valid_values_are_taken)
         {CS_OPTION_STREAMS, "keep", 0}, {CS_OPTION_STREAMS, "pool:4", 0}, {CS_OPTION_STREAMS, "serial", 0}, {CS_OPTION_STREAMS, "sync", 0},
         {CS_OPTION_JITTER, "off", 0}, {CS_OPTION_JITTER, "seed=1,us=50,on=copy+launch", 0},
         {CS_OPTION_POLICY, "policy.json", 0}, {CS_OPTION_POLICY, "{\"rules\": []}", 0}, {CS_OPTION_POLICY, "anything: what it holds is the policy layer's", 0},
+        {CS_OPTION_KEEP, "auto", 0}, {CS_OPTION_KEEP, "off", 0}, {CS_OPTION_KEEP, "/a folder", 0},
         {CS_OPTION_PLUGIN, "libmine.so:/opt/a b/plugin.so", 0},
         {CS_OPTION_WINDOW, "all", 0}, {CS_OPTION_WINDOW, "profiler", 0}, {CS_OPTION_WINDOW, "delay=0.5,duration=2", 0},
         {CS_OPTION_CTL, "auto", 0}, {CS_OPTION_CTL, "on", 0}, {CS_OPTION_CTL, "off", 0}, {CS_OPTION_RUNTIME, "on", 0}, {CS_OPTION_RUNTIME, "off", 0},

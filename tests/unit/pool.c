@@ -142,6 +142,7 @@ static int states_after(int threads)
 
 TEST(without_a_writer_threads_take_the_states_of_those_that_have_ended)
 {
+    cs_threads_init();
     cs_thread_set_ring_size(1 << 16);
     CHECK_IS(states_after(3), 3);
     cs_store(&cs_objects_alone, true);
@@ -266,6 +267,7 @@ static void *starts_anew(void *unused)
 TEST(a_thread_begins_with_nothing_of_the_one_before)
 {
     pthread_t second;
+    cs_threads_init();
     cs_thread_set_ring_size(1 << 16);
     struct cs_thread *state = cs_thread_start();
     REQUIRE(state);

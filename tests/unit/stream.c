@@ -355,6 +355,7 @@ TEST(a_threads_state_is_used_again_when_it_is_drained)
     struct cs_thread *t = start();
     pthread_t thread;
     void *numbers[3];
+    cs_threads_init();
     for (int i = 0; i < 3; i++) {
         REQUIRE(!pthread_create(&thread, NULL, one_call, NULL) && !pthread_join(thread, &numbers[i]));
         for (struct cs_thread *at = cs_load(&cs_threads); i < 2 && at; at = at->next)

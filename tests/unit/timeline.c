@@ -223,6 +223,21 @@ TEST(a_capture_of_a_stream_that_there_was_no_room_for)
     CHECK_IS(trace_file_count("\"cuda_driver\"", ""), 2);
 }
 
+/* Of an end that names no graph too. */
+TEST(a_capture_is_a_slice_beside_its_stream)
+{
+    static const cs_u16 ends[] = {CS_CALL_cuStreamEndCapture, CS_CALL_cuStreamEndCaptureToCig};
+    begin();
+    for (cs_u64 i = 0; i < CS_COUNT(ends); i++) {
+        struct cs_stream *stream = new_stream(13 + (cs_u32)i);
+        const cs_u64 from = 100 * i;
+        record((struct cs_record){.begin = at(from), .end = at(from + 10), .call = CS_CALL_cuStreamBeginCapture_v2, .stream = cs_load(&stream->object.ref)});
+        record((struct cs_record){.begin = at(from + 20), .end = at(from + 30), .call = ends[i], .stream = cs_load(&stream->object.ref), .value = {at(from + 10)}});
+        CHECK_IS(trace_file_count("\"cs_stream\"", "\"name\":\"capture\""), i + 1);
+        CHECK(cs_captures(stream, at(from + 15)) && !cs_captures(stream, at(from + 20)));
+    }
+}
+
 TEST(a_stream_is_in_a_capture_from_the_begin_of_its_wait_on)
 {
     begin();
@@ -245,15 +260,15 @@ TEST(a_stream_waits_from_the_begin_of_the_call_on)
     begin();
     struct cs_stream *recorded = new_stream(13), *waits = new_stream(14);
     struct cs_match_lane *from = cs_match_lane_of(recorded), *lane = cs_match_lane_of(waits);
-    cs_match.table.ops[5] = (struct cs_op){.id = 5, .begin = at(10), .end = at(11)};
-    from->last = 5;
+    from->last = ++cs_match.ops.newest;
+    cs_match.table.ops[from->last % CS_OPS] = (struct cs_op){.id = from->last, .begin = at(10), .end = at(11)};
     struct cs_record wait = {.begin = at(40), .end = at(50), .call = CS_CALL_cuStreamWaitEvent, .stream = cs_load(&waits->object.ref)};
     for (int i = 0; i + 1 < CS_VALUES; i++)
         if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE) wait.value[i] = at(20), wait.value[i + 1] = (cs_u64)cs_load(&recorded->object.ref) << 32 | thread->tid;
     record(wait);
     CHECK(lane->event_wait == 1 && cs_match.event_wait_count == 1);
     const struct cs_event_wait *kept = &cs_match.table.event_waits[0];
-    CHECK(kept->ticks == at(40) && kept->op == 5 && kept->stream == from->tid);
+    CHECK(kept->ticks == at(40) && kept->op == from->last && kept->stream == from->tid);
     wait.result = CUDA_ERROR_INVALID_VALUE; /* no wait */
     record(wait);
     CHECK(lane->event_wait == 1 && cs_match.event_wait_count == 1);

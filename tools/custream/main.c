@@ -29,6 +29,7 @@ static const struct subcommand {
     {"ps", "list the processes that can be asked to record", command_ps, ps_usage},
     {"record", "have processes that run record for a while", command_record, record_usage},
     {"dump", "write what processes recorded last", command_dump, dump_usage},
+    {"hang", "say what processes that run are waiting for", command_hang, hang_usage},
     {"ctl", "tell a process that runs to record or not, or to take a policy", command_ctl, ctl_usage},
     {"options", "list what can be set, with values, defaults and meaning", command_options, options_usage},
     {"help", "show this text, or that of one command", command_help, NULL},

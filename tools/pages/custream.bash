@@ -3,7 +3,7 @@ _custream() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} option= given= words= kind= place= i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert recover open inspect ps record dump ctl options help version --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert recover open inspect ps record dump hang ctl options help version --help --version" -- "$cur")
         return
     fi
     # --name=value is one word or three, as COMP_WORDBREAKS has it.
@@ -22,6 +22,7 @@ _custream() {
                 --force) [ -z "$given" ] || kind=words words="on off 1 0" ;;
                 --full) kind=words words="drop block" ;;
                 --buffer) kind=none ;;
+                --keep) kind=file ;;
                 --trace-max) kind=none ;;
                 --default-stream) kind=words words="keep per-thread legacy audit" ;;
                 --default-handles) kind=words words="zero all" ;;
@@ -41,7 +42,7 @@ _custream() {
                 --quiet) [ -z "$given" ] || kind=words words="on off 1 0" ;;
                 --log) kind=words words="error warn info debug" ;;
             esac
-            case $cur in -*) place=words words="--trace= --force --full= --buffer= --trace-max= --default-stream= --default-handles= --priority= --streams= --jitter= --policy= --plugin= --window= --gpu= --cupti= --graph= --counters= --nvtx= --runtime= --ctl= --quiet --log= --report --help"; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--trace= --force --full= --buffer= --keep= --trace-max= --default-stream= --default-handles= --priority= --streams= --jitter= --policy= --plugin= --window= --gpu= --cupti= --graph= --counters= --nvtx= --runtime= --ctl= --quiet --log= --report --help"; compopt -o nospace ;; esac
             ;;
         check)
             place=file
@@ -77,6 +78,9 @@ _custream() {
             ;;
         convert)
             place=none
+            case $option in
+            esac
+            case $cur in -*) place=words words="--whole"; compopt -o nospace ;; esac
             ;;
         recover)
             place=none
@@ -128,6 +132,15 @@ _custream() {
             esac
             case $cur in -*) place=words words="--pid= --all --rank= --program= --last= --output="; compopt -o nospace ;; esac
             ;;
+        hang)
+            place=none
+            case $option in
+                -p|--pid) kind=pid ;;
+                --rank) kind=none ;;
+                --program) kind=none ;;
+            esac
+            case $cur in -*) place=words words="--pid= --all --rank= --program= --json --whole"; compopt -o nospace ;; esac
+            ;;
         ctl)
             place=pid
             [ "$COMP_CWORD" -gt 2 ] && place=words words="on off flush status policy"
@@ -140,7 +153,7 @@ _custream() {
             case $cur in -*) place=words words="--json"; compopt -o nospace ;; esac
             ;;
         help)
-            place=words words="run check report diff merge convert recover open inspect ps record dump ctl options help version"
+            place=words words="run check report diff merge convert recover open inspect ps record dump hang ctl options help version"
             ;;
         version)
             place=none

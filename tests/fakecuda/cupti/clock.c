@@ -11,8 +11,9 @@
 struct mark {
     uint64_t monotonic, domain;
 };
-static struct mark *marks; /* oldest first */
-static size_t mark_count, mark_room;
+enum { MARKS = 1 << 16 }; /* of some minutes: a program may run for long */
+static struct mark marks[MARKS]; /* oldest first */
+static size_t mark_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the marks; the client's clock is read under it */
 static CUpti_TimestampCallbackFunc callback;              /* atomic */
 
@@ -48,11 +49,7 @@ static void mark(void) {
     struct mark now = sample();
 
     if (mark_count && (now.monotonic <= marks[mark_count - 1].monotonic || now.domain < marks[mark_count - 1].domain)) return;
-    if (mark_count == mark_room) {
-        mark_room = mark_room ? mark_room * 2 : 256;
-        marks = realloc(marks, mark_room * sizeof *marks);
-        if (!marks) abort();
-    }
+    if (mark_count == MARKS) memmove(marks, marks + MARKS / 2, (mark_count = MARKS / 2) * sizeof *marks);
     marks[mark_count++] = now;
 }
 

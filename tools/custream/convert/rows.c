@@ -6,6 +6,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/convert/packets.h"
+#include "tools/custream/merge/shapes.h"
 
 struct conversion {
     void (*put)(void *of, const char *bytes, size_t n);
@@ -15,6 +16,8 @@ struct conversion {
     size_t head_length, tail_length, head_room, tail_room;
     uint64_t base;
     bool has_rows, is_first;
+    bool whole, is_ours;
+    struct shapes shapes;
 };
 
 #define put_literal(c, literal) (c)->put((c)->of, literal, sizeof(literal) - 1)
@@ -42,7 +45,7 @@ static void head_member(struct conversion *c, const char *name, const char *valu
     if (!info) head_add(c, value, length);
     for (size_t i = 0; info && i < length; i++) {
         head_add(c, value + i, 1);
-        quoted ^= value[i] == '"' && value[i - 1] != '\\';
+        quoted ^= value[i] == '"' && (!i || value[i - 1] != '\\');
         if (!quoted && strchr(":,", value[i])) head_add(c, " ", 1);
     }
 }
@@ -65,6 +68,7 @@ static bool row(void *of, const char *text, size_t length, char error[256])
     struct conversion *c = of;
     char why[256];
     if (!c->has_rows) rows_begin(c);
+    if (c->whole && c->is_ours) shapes_tell(&c->shapes, &text, &length);
     if (!c->packets) {
         if (!c->is_first) put_literal(c, ",\n");
         c->is_first = false;
@@ -80,6 +84,7 @@ static bool member(void *of, const char *name, const char *value, size_t length,
 {
     struct conversion *c = of;
     (void)error;
+    if (!strcmp(name, "metadata")) c->is_ours = shapes_are_left_out(value);
     if (!strcmp(name, "baseTimeNanoseconds")) c->base = strtoull(value, NULL, 10);
     if (!c->has_rows) {
         head_member(c, name, value, length);
@@ -109,13 +114,14 @@ static void rows_end(struct conversion *c)
     free(text);
 }
 
-enum source_end rows_convert(const char *from, bool packets, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256])
+enum source_end rows_convert(const char *from, bool packets, bool whole, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256])
 {
-    struct conversion c = {.put = put, .of = of, .is_first = true, .packets = packets ? packets_new(put, of) : NULL};
+    struct conversion c = {.put = put, .of = of, .is_first = true, .whole = whole, .packets = packets ? packets_new(put, of) : NULL};
     const struct source_sink sink = {&c, row, member};
     const enum source_end end = source_read(from, &sink, error);
     if (end != SOURCE_BROKEN) rows_end(&c);
     if (c.packets) packets_free(c.packets);
+    shapes_free(&c.shapes);
     free(c.head);
     free(c.tail);
     return end;

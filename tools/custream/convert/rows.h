@@ -4,7 +4,8 @@
 
 #include "tools/custream/merge/source.h"
 
-/* SOURCE_CUT: what is before the cut is written, with an end. SOURCE_BROKEN: `error` says why; what was written is no trace. */
-enum source_end rows_convert(const char *from, bool packets, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
+/* `whole`: each row of a trace of ours says all of it (merge/shapes.h). SOURCE_CUT: what is before the cut is written, with an end. SOURCE_BROKEN: `error` says why;
+ * what was written is no trace. */
+enum source_end rows_convert(const char *from, bool packets, bool whole, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
 
 #endif

@@ -77,19 +77,21 @@ static int scratch(const char *to)
     return fd >= 0 ? fd : memfd_create("custream", MFD_CLOEXEC);
 }
 
-/* The bytes from `at` to `end`, to the same place. */
-static bool copy_bytes(int from, int to, off_t at, off_t end)
+/* The bytes from `at` to `end`, `down` before the same place. */
+static bool move_bytes(int from, int to, off_t at, off_t end, off_t down)
 {
     static char bytes[256 * 1024];
     while (at < end) {
         const ssize_t got = pread(from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
         if (got <= 0) return !got;
         for (ssize_t done = 0, n; done < got; done += n)
-            if ((n = pwrite(to, bytes + done, (size_t)(got - done), at + done)) <= 0) return false;
+            if ((n = pwrite(to, bytes + done, (size_t)(got - done), at + done - down)) <= 0) return false;
         at += got;
     }
     return true;
 }
+
+static bool copy_bytes(int from, int to, off_t at, off_t end) { return move_bytes(from, to, at, end, 0); }
 
 /* Times of files go in steps of a few milliseconds: one that was written just now may be written again and seem the same. */
 static bool is_at_rest(const struct stat *before, const struct stat *after, bool patient)
@@ -222,6 +224,85 @@ static bool extract_take(const char *command, const char *to, struct taken *take
     close(file);
     return fd >= 0;
 }
+
+/* --- the newest file, or its end --- */
+
+/* The offset behind the first newline from there on, or behind the line that has the word; -1: there is none near. */
+static off_t line_behind(int file, off_t at, const char *word)
+{
+    static char text[256 * 1024];
+    const ssize_t got = pread(file, text, sizeof text - 1, at);
+    if (got <= 0) return -1;
+    text[got] = 0;
+    const char *from = word ? strstr(text, word) : text, *newline = from ? strchr(from, '\n') : NULL;
+    return newline ? at + (newline - text) + 1 : -1;
+}
+
+/* The header and the last bytes, from the begin of a line on. -1 with errno, also where somebody writes meanwhile. */
+static int tail_snapshot(int file, off_t size, off_t most)
+{
+    struct stat before, after;
+    const off_t head = line_behind(file, 0, "\"traceEvents\":["), from = line_behind(file, size - most, NULL);
+    if (head < 0 || from < head) return errno = EINVAL, -1;
+    const int fd = scratch("/dev/shm/");
+    bool good = fd >= 0 && copy_bytes(file, fd, 0, head), done = false;
+    for (int try = 0; try < TRIES && good && !done; try++) {
+        if (try) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+        good = !fstat(file, &before) && !ftruncate(fd, head) && move_bytes(file, fd, from, before.st_size, from - head) && !fstat(file, &after);
+        done = good && is_at_rest(&before, &after, false);
+    }
+    if (good) return fd; /* of one that is written all the time, the end is torn: its last whole event counts */
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    return errno = error, -1;
+}
+
+static int taken_now(int file, const char *name, off_t sure, off_t most, bool *partly)
+{
+    struct stat about;
+    const char *extension = cs_trace_extension(name);
+    if (most && extension && !strcmp(extension, ".json") && !fstat(file, &about) && about.st_size > most) {
+        const int fd = tail_snapshot(file, about.st_size, most);
+        if (fd >= 0) return *partly = true, fd;
+    }
+    return snapshot(file, sure, "/dev/shm/");
+}
+
+/* Of parts that have ended, the one that ended last. */
+static int last_part(struct taken *taken)
+{
+    struct timespec latest = {0, 0};
+    int found = -1;
+    for (size_t i = 0; i < taken->count; i++) {
+        struct stat about;
+        if (fstat(taken->fds[i], &about)) continue;
+        const bool later = about.st_mtim.tv_sec != latest.tv_sec ? about.st_mtim.tv_sec > latest.tv_sec : about.st_mtim.tv_nsec > latest.tv_nsec;
+        if (found < 0 || later) latest = about.st_mtim, found = taken->fds[i];
+    }
+    return found;
+}
+
+size_t newest_take(const char *command, const struct extract *extract, off_t most, int *files, size_t room, bool *partly)
+{
+    char path[TRACE_ROOM];
+    size_t count = 0;
+    *partly = false;
+    trace_path(path, extract->pid, extract->trace);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return complain(command, "%s: %s", extract->trace, strerror(errno)), 0;
+    struct taken parts = {0};
+    files[0] = taken_now(file, path, still_sure(extract) ? (off_t)extract->events_end : 0, most, partly);
+    if (files[0] >= 0) count++;
+    else complain(command, "%s: %s", extract->trace, strerror(errno));
+    if (count && extract->parts && room > 1 && !*partly) take_parts(&parts, extract, path, file);
+    const int part = last_part(&parts);
+    if (part >= 0 && (files[1] = taken_now(part, path, 0, most, partly)) >= 0) count++;
+    taken_free(&parts);
+    close(file);
+    return count;
+}
+
+/* --- out of the files --- */
 
 bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count, struct cut *cut)
 {

@@ -80,8 +80,9 @@ uint64_t piece_hash(uint64_t before, struct piece piece)
 bool piece_ns(struct piece piece, int64_t *ns)
 {
     int64_t whole = 0;
+    if (!piece.length) return false;
     const char *at = piece.at, *end = piece.at + piece.length;
-    if (!at || !piece.length || (*at != '-' && (*at < '0' || *at > '9'))) return false;
+    if ((*at != '-' && (*at < '0' || *at > '9'))) return false;
     const bool negative = *at == '-';
     if (negative) at++;
     const char *digits = at;

@@ -93,3 +93,10 @@ void shapes_free(struct shapes *shapes)
     numbers_free(&shapes->last);
     *shapes = (struct shapes){0};
 }
+
+bool shapes_are_left_out(const char *metadata)
+{
+    static const char *const tool[] = {"tool", NULL};
+    const struct piece piece = *metadata == '{' ? member_at(metadata, tool) : (struct piece){0};
+    return piece.length > 9 && !memcmp(piece.at, "\"custream ", 10);
+}

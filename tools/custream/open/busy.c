@@ -28,12 +28,22 @@ static void name_lane(struct busy *busy, const struct trace_row *row, int64_t pi
         lane_at(busy, pid, lane_stream(tid, row_has(row, KEY_CS_STREAM)))->name = row_word(row, KEY_META_NAME);
 }
 
+/* A kernel may leave out how it was launched, where one before it has said it. */
+static void take_shape(struct busy *busy, const struct trace_row *row)
+{
+    if (strcmp(text_of(&busy->texts, row_word(row, KEY_CAT)), "kernel")) return;
+    const bool says = row_has(row, KEY_GRID);
+    busy->leaves_out |= busy->ours && !says && busy->says;
+    busy->says |= says;
+}
+
 /* Only GPU work has args.stream: the number of its stream. Work of other tools' traces has it too. */
 static void take_row(void *of, const struct trace_row *row)
 {
     struct busy *busy = of;
     const char *ph = text_of(&busy->texts, row_word(row, KEY_PH));
     if (!row_has(row, KEY_PID)) return;
+    if (*ph == 'X' && !busy->leaves_out) take_shape(busy, row);
     const int64_t pid = row_number(row, KEY_PID, 0);
     if (*ph == 'X' && row_has(row, KEY_STREAM)) {
         const int64_t lasted = row_number(row, KEY_DUR, 0);
@@ -42,7 +52,11 @@ static void take_row(void *of, const struct trace_row *row)
         name_lane(busy, row, pid);
 }
 
-static void take_fact(void *of, const struct trace_fact *fact) { (void)of, (void)fact; }
+static void take_fact(void *of, const struct trace_fact *fact)
+{
+    struct busy *busy = of;
+    if (!strcmp(fact->path, "metadata.tool")) busy->ours = !strncmp(text_of(&busy->texts, fact->value), "custream ", 9);
+}
 
 void busy_init(struct busy *busy)
 {
@@ -54,6 +68,7 @@ bool busy_read(struct busy *busy, const char *path, char error[256])
 {
     const struct trace_sink sink = {.of = busy, .row = take_row, .fact = take_fact};
     uint64_t bytes = 0;
+    busy->ours = busy->says = false;
     const enum trace_end end = trace_read(path, &busy->texts, &sink, &bytes, error);
     numbers_free(&busy->index);
     busy->index = (struct numbers){0};

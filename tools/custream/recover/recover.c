@@ -14,9 +14,11 @@
 #include "tools/custream/flags.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/recover/mend.h"
+#include "tools/custream/recover/rings.h"
 #include "tools/custream/report/output.h"
 #include "tools/custream/watch/finish.h"
 
+#include "shim/base/options.h"
 #include "shim/base/verdict.h"
 
 static const char NAME[] = "custream recover";
@@ -30,16 +32,17 @@ struct request {
     int count;
 };
 
-/* Where the extension begins: ".json", ".json.gz"; the end of the name where it has neither. */
+/* Where the extension begins; the end of the name where it has none of a trace. */
 static size_t stem_of(const char *path)
 {
-    static const char *const extensions[] = {".json.gz", ".json"};
-    const size_t length = strlen(path);
-    for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++) {
-        const size_t n = strlen(extensions[i]);
-        if (length > n && !strcmp(path + length - n, extensions[i])) return length - n;
-    }
-    return length;
+    const char *extension = cs_trace_extension(path);
+    return extension && extension > path ? (size_t)(extension - path) : strlen(path);
+}
+
+static bool trace_is_packets(const char *path)
+{
+    const char *extension = cs_trace_extension(path);
+    return extension && cs_trace_extension_is_packets(extension);
 }
 
 static bool is_same(int fd, const char *path)
@@ -97,24 +100,77 @@ static void say(const char *path, const char *to, const struct mended *mended)
     puts(line);
 }
 
-static int recover_open(const struct request *request, const char *path, const char *to, int fd)
+/* What the writer had not written: behind the line that says what stands there. */
+static void say_rings(const struct rings *rings)
 {
-    const struct mend_source source = {.fd = fd};
+    const unsigned long long rows = rings_row_count(rings), out = rings_left_out(rings);
+    printf("  with all calls that had returned: %llu row%s from the rings of the process", rows, rows == 1 ? "" : "s");
+    if (out) printf(", and %llu record%s that cannot be shown", out, out == 1 ? "" : "s");
+    puts("");
+}
+
+static int written(const char *path, const char *to, const struct mended *mended, struct rings *rings)
+{
+    say(path, to, mended);
+    if (rings) say_rings(rings), rings_remove(rings);
+    return STATUS_OK;
+}
+
+/* Perfetto's own format: all of it anew. */
+static int recover_packets(const char *path, const char *to, const struct mend_source *sources, size_t count, const struct mend_known *known, struct rings *rings)
+{
+    struct out out;
     struct mended mended;
-    cJSON *before = finish_part_before(path, fd);
-    const struct mend_known known = {.before = cJSON_GetObjectItemCaseSensitive(before, "totals")};
-    const enum mend_end end = mend_make(&mended, &source, 1, &known);
+    const struct mend_put put = {out_put, &out};
+    if (!out_open_as_is(NAME, &out, to, NULL, 0)) return STATUS_UNUSABLE;
+    const enum mend_end end = mend_make(&mended, sources, count, known, &put);
+    if (end != MEND_TORN) complain(NAME, "%s: %s", path, end == MEND_WHOLE ? "it has changed" : mended.why);
+    const int status = out_close(&out, end == MEND_TORN) ? written(path, to, &mended, rings) : STATUS_UNUSABLE;
+    mended_free(&mended);
+    return status;
+}
+
+static int whole(const struct request *request, const char *path, const char *to, int fd)
+{
+    if (!request->to) return printf("%s: is whole; nothing to recover\n", path), STATUS_OK;
+    const int status = write_to(to, fd, NULL);
+    if (status == STATUS_OK) printf("%s: is whole; %s is a copy\n", path, to);
+    return status;
+}
+
+/* `fd`: the trace, or where there are rings, the trace with what they add. */
+static int recover_from(const struct request *request, const char *path, const char *to, int fd, struct rings *rings, const cJSON *before, const cJSON *last)
+{
+    const struct mend_source sources[] = {{.fd = fd}, {.of = rings, .rows = rings_rows}};
+    const struct mend_known known = {.before = cJSON_GetObjectItemCaseSensitive(before, "totals"), .rings = rings, .last = last};
+    const size_t count = rings ? 2 : 1;
+    struct mended mended;
+    if (rings && trace_is_packets(path)) return recover_packets(path, to, sources, count, &known, rings);
+    const enum mend_end end = mend_make(&mended, sources, count, &known, NULL);
     int status = STATUS_OK;
     if (end == MEND_USELESS) status = complain(NAME, "%s: %s", path, mended.why);
-    else if (end == MEND_TORN) {
-        status = write_to(to, fd, &mended);
-        if (status == STATUS_OK) say(path, to, &mended);
-    } else if (request->to) {
-        status = write_to(to, fd, NULL);
-        if (status == STATUS_OK) printf("%s: is whole; %s is a copy\n", path, to);
-    } else printf("%s: is whole; nothing to recover\n", path);
+    else if (end == MEND_WHOLE) status = whole(request, path, to, fd);
+    else if ((status = write_to(to, fd, &mended)) == STATUS_OK) written(path, to, &mended, rings);
     mended_free(&mended);
+    return status;
+}
+
+static int recover_open(const struct request *request, const char *path, const char *to, int fd)
+{
+    char why[256];
+    struct rings *rings = rings_open(fd, -1, why);
+    cJSON *before = finish_part_before(path, fd), *last = finish_trailer(fd);
+    if (*why) complain(NAME, "%s: without the rings of its process: %s", path, why);
+    const bool adds = rings && rings_add(rings);
+    const int spliced = adds ? rings_splice(rings, fd) : -1;
+    int status;
+    if (adds && spliced < 0) status = complain(NAME, "%s: no room to put it together: %s", path, strerror(errno));
+    else status = recover_from(request, path, to, adds ? spliced : fd, adds ? rings : NULL, before, last);
+    if (rings && !adds && status == STATUS_OK) rings_remove(rings);
+    if (spliced >= 0) close(spliced);
+    rings_close(rings);
     cJSON_Delete(before);
+    cJSON_Delete(last);
     return status;
 }
 
@@ -139,10 +195,10 @@ static int recover(const struct request *request, const char *path)
 void recover_usage(void)
 {
     puts("usage: custream recover [-o OUT|--in-place] TRACE...\n\n"
-         "Makes a whole file of a trace whose process was killed while it wrote: all events up to the last\n"
-         "whole one, and an end that says what they add up to. TRACE is a .json or .json.gz of a process\n"
-         "that has ended, also one part of several. trace.json becomes trace.recovered.json, beside it.\n"
-         "TRACE does not change. A trace that is whole is left alone.\n\n"
+         "Makes a whole file of a trace whose process was killed: all events up to the last whole one, what\n"
+         "the process had recorded and not written (docs/recover.md), and an end that says what they add\n"
+         "up to. TRACE is of a process that has ended, also one part of several. trace.json becomes\n"
+         "trace.recovered.json, beside it. TRACE does not change. A trace that is whole is left alone.\n\n"
          "  -o, --output=OUT   where the whole file goes; OUT has the ending of TRACE. Of a trace that is\n"
          "                     whole it becomes a copy\n"
          "  --in-place         the whole file takes the place of TRACE, once it is on the disk\n\n"

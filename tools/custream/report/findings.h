@@ -28,10 +28,14 @@ struct findings {
     size_t count, capacity;
 };
 
+/* How much of what a rule looks for shows in the calls alone. */
+enum in_calls { CALLS_NONE, CALLS_PART, CALLS_ALL };
+
 struct rule {
     const char *id, *title;
     void (*look)(struct findings *to);
     bool costless; /* it is said whatever it costs */
+    enum in_calls in_calls;
     const char *remedy;
 };
 extern const struct rule rules[];

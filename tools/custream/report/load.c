@@ -139,7 +139,10 @@ static void load_call(struct run *run, const struct trace_row *row)
     const bool of_event = call_kind(&call) == CS_KIND_WAIT || (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
     call.external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
     call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
+    if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
     call.captured = row_number(row, KEY_CAPTURED, 0);
+    call.awaited = call.work != 0;
+    call.shape = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK) ? shape_said(run, row) : NONE;
     *ADDED(run, calls, call_count, call_capacity) = call;
 }
 
@@ -345,6 +348,12 @@ double run_number(const struct run *run, const char *path, double otherwise)
     return fact && !fact->value ? fact->number : otherwise;
 }
 
+uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise)
+{
+    const double number = run_number(run, path, otherwise);
+    return number >= 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
 double run_cut_seconds(const struct run *run) { return run_fact(run, "metadata.cut.from_ns") ? run_number(run, "metadata.cut.seconds", 0) : 0; }
 
 const char *run_source(const struct run *run)
@@ -362,8 +371,8 @@ bool run_has_times(const struct run *run)
 
 uint32_t run_sample(const struct run *run)
 {
-    const double sample = run_number(run, "totals.gpu.sample", run_number(run, "metadata.gpu_sample", 0));
-    return sample > 1 ? (uint32_t)sample : 0;
+    const uint32_t sample = run_count(run, "totals.gpu.sample", run_count(run, "metadata.gpu_sample", 0));
+    return sample > 1 ? sample : 0;
 }
 
 /* --- files --- */
@@ -475,7 +484,7 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     run->program = 0;
     struct said before = said_taken(run);
     const enum trace_end end = trace_read(path, &run->texts, &sink, &run->bytes, error);
-    const uint32_t number = (uint32_t)run_number(run, "part", 0);
+    const uint32_t number = run_count(run, "part", 0);
     run->cut |= end == TRACE_CUT;
     const bool loaded = end != TRACE_UNREADABLE && single(run, error) && same_run(run, pid, base, error) && is_fresh(run, number, error);
     if (loaded) part_add(run, &before, number);

@@ -44,6 +44,7 @@ static bool file_read(struct run *run, const char *command, const char *path)
 static void analyse(struct report *report, const struct analysis *of)
 {
     section_run(report, of);
+    section_running(report, of);
     section_idle(report, of);
     section_overlap(report, of);
     section_tables(report, of);

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/report/domains.h"
 #include "tools/custream/report/numbers.h"
+#include "tools/custream/report/room.h"
 
 const struct cause_info cause_info[CAUSES] = {
     [CAUSE_HOST] = {"host", "the host had not enqueued it"},
@@ -58,7 +60,7 @@ struct order {
     struct hold *holds;
     struct front *fronts;
     struct domain *domains;
-    size_t domain_count, domain_capacity;
+    size_t domain_count;
     struct point *records; /* by number of the event's last record */
     size_t record_count, record_capacity;
     struct numbers events; /* an event's number: index of records */
@@ -274,38 +276,13 @@ static void order_call(struct order *o, uint32_t index)
 
 /* --- before the first call --- */
 
-/* By device: the context of its work, NONE where there are several. A stream on which no work ran, but a host function or a wait, is of that one. */
-static uint32_t *only_contexts(const struct run *run)
-{
-    uint32_t *only = calloc(run->device_count + 1, sizeof *only);
-    if (!only) out_of_memory();
-    for (size_t s = 0; s < run->stream_count; s++) {
-        const struct stream *stream = &run->streams[s];
-        if (stream->context) only[stream->device] = only[stream->device] && only[stream->device] != stream->context ? NONE : stream->context;
-    }
-    return only;
-}
-
-/* Which streams the legacy default stream orders: those of its context that were not made to be left alone. */
 static void domains_make(struct order *o)
 {
-    struct numbers contexts = {0};
-    uint32_t *only = only_contexts(o->run);
-    for (size_t s = 0; s < o->run->stream_count; s++) {
-        const struct stream *stream = &o->run->streams[s];
-        const uint32_t context = stream->context ? stream->context : only[stream->device];
-        o->fronts[s] = (struct front){nothing, nothing, NONE};
-        if (!stream->known || stream->non_blocking || context == NONE) continue;
-        uint32_t *at = numbers_at(&contexts, (uint64_t)stream->device << 32 | context, NONE);
-        if (*at == NONE) {
-            *at = (uint32_t)o->domain_count;
-            o->domains = array_room(o->domains, o->domain_count, &o->domain_capacity, sizeof *o->domains);
-            o->domains[o->domain_count++] = (struct domain){{nothing, NONE}, {nothing, NONE}};
-        }
-        o->fronts[s].context = *at;
-    }
-    numbers_free(&contexts);
-    free(only);
+    uint32_t *of = legacy_domains(o->run, &o->domain_count);
+    o->domains = room_for(o->domain_count, sizeof *o->domains);
+    for (size_t d = 0; d < o->domain_count; d++) o->domains[d] = (struct domain){{nothing, NONE}, {nothing, NONE}};
+    for (size_t s = 0; s < o->run->stream_count; s++) o->fronts[s] = (struct front){nothing, nothing, of[s]};
+    free(of);
 }
 
 static void callbacks_make(struct order *o)

@@ -48,6 +48,8 @@ bool is_told(const struct table *table);
 /* A table as text, with its title; a heading of the same kind. */
 void text_table_put(FILE *file, const struct print *print, const struct table *table);
 void text_heading_put(FILE *file, const struct print *print, const char *heading);
+/* What was running, in words; nothing where nobody asks that of the trace. */
+void running_put(FILE *file, const struct print *print);
 /* All tables as members of an object. */
 void json_tables_put(FILE *file, const struct report *report);
 

@@ -253,6 +253,11 @@ static void all_put(FILE *file, const struct print *print)
 {
     const struct table *findings = report_find(print->report, "findings");
     summary_put(file, print);
+    const struct table *running = report_find(print->report, "running");
+    if (running && running->row_count) {
+        text_heading_put(file, print, running->title);
+        running_put(file, print);
+    }
     if (findings) findings_put(file, print, findings);
     if (print->brief) return;
     for (size_t t = 0; t < print->report->table_count; t++) {

@@ -24,9 +24,12 @@ struct call {
     uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many; while it is loaded, `work` is its correlation, 0: none */
     text name;
     enum cs_call call : 24;  /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
-    bool captured : 1;       /* it went into a graph; told where only a sample of the work has times */
+    bool captured : 1;       /* it went into a graph; in earlier traces told where only a sample of the work has times */
+    bool awaited : 1;        /* GPU work was to come of it: it has a correlation */
+    bool ended : 1;          /* and has come, also in a sample */
     bool external : 1;       /* a record or wait that was captured as a graph's own: each launch of the graph does it, and no call says so */
-    uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH); else 0 */
+    uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH), an address (MEMOP); else 0 */
+    uint32_t shape;          /* of a launch: run->shapes, where the call's own row says it; NONE */
     text result;             /* the error's name; 0: it succeeded */
 };
 
@@ -159,6 +162,7 @@ void run_free(struct run *run);
 /* NULL: the files do not say. */
 const struct fact *run_fact(const struct run *run, const char *path);
 double run_number(const struct run *run, const char *path, double otherwise);
+uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise); /* what is no count of 32 bits is 0 */
 const char *run_source(const struct run *run); /* of its GPU times: "cupti"; NULL: the files do not say */
 double run_cut_seconds(const struct run *run); /* how long it is, of a file that custream record or dump cut out of a longer trace; else 0 */
 bool run_has_times(const struct run *run);     /* false: GPU work was not to be recorded, or only a sample, so that nothing is known of all of it */

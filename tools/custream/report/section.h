@@ -24,6 +24,7 @@ void section_run(struct report *report, const struct analysis *of);      /* "run
 void section_idle(struct report *report, const struct analysis *of);     /* "idle", "idle_host" */
 void section_overlap(struct report *report, const struct analysis *of);  /* "serialized" */
 void section_tables(struct report *report, const struct analysis *of);   /* "host_waits", "streams", "kernels", "copies", "graphs", "calls", "ranges", "steps" */
+void section_running(struct report *report, const struct analysis *of);  /* "running", "running_streams", "running_threads" */
 void section_findings(struct report *report, const struct analysis *of); /* "findings" */
 
 #endif

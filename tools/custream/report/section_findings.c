@@ -20,6 +20,25 @@ static const char *page_of(struct report *report, const char *id)
     return report_text(report, "docs/findings.md#%s", anchor);
 }
 
+/* "CS113 and CS115" */
+static const char *rules_in_calls(struct report *report, enum in_calls in_calls)
+{
+    const char *list = "";
+    size_t left = 0;
+    for (size_t i = 0; i < rule_count; i++) left += rules[i].in_calls == in_calls;
+    for (size_t i = 0; i < rule_count; i++)
+        if (rules[i].in_calls == in_calls) list = report_text(report, "%s%s%s", list, rules[i].id, --left > 1 ? ", " : left ? " and " : "");
+    return list;
+}
+
+static const char *nothing_found(struct report *report, const struct run *run)
+{
+    if (run_sample(run)) return "The rules that need no GPU times found nothing to change; the tables say the rest.";
+    if (run_has_times(run)) return "No rule found anything to change; the tables say the rest.";
+    return report_text(report, "Without GPU times only %s could be judged, and %s in part: they found nothing to change. The tables say the rest.",
+                       rules_in_calls(report, CALLS_ALL), rules_in_calls(report, CALLS_PART));
+}
+
 void section_findings(struct report *report, const struct analysis *of)
 {
     struct findings found;
@@ -27,6 +46,7 @@ void section_findings(struct report *report, const struct analysis *of)
     struct table *table = report_table(report, "findings", "What to change", columns, COLUMNS);
     table->note = "Costs are upper bounds. Two findings may cost the same time: costs do not add up.";
     table->shown = 20;
+    table->none = nothing_found(report, of->run);
     for (size_t i = 0; i < found.count; i++) {
         const struct find *find = &found.rows[i];
         struct cell *row = table_row(table);

@@ -82,7 +82,7 @@ static void missing_end(struct missing *missing, const struct run *run)
 {
     const struct fact *ended = run_fact(run, "totals.ended"), *memory = run_fact(run, "totals.no_memory_for.0"), *by = run_fact(run, "totals.ended_by");
     if (run->cut) missing_add(missing, "the file ends inside an event");
-    if (run_fact(run, "totals.recovered.cut_bytes")) missing_add(missing, "recovered up to the last whole event");
+    if (run_fact(run, "totals.recovered.cut_bytes") && !run_fact(run, "totals.recovered.rows")) missing_add(missing, "recovered up to the last whole event");
     if (ended) missing_add(missing, "ended: %s", text_in(run, ended->value));
     if (memory) missing_add(missing, "no memory for %s%s", text_in(run, memory->value), run_fact(run, "totals.no_memory_for.1") ? " and more" : "");
     if (by) missing_add(missing, "ended by %s", text_in(run, by->value));

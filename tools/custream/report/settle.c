@@ -84,7 +84,7 @@ static void tie_works(struct run *run)
         struct work *work = &run->works[i];
         const struct tie wanted = {work->call, 0}, *found = work->call ? bsearch(&wanted, ties, count, sizeof *ties, ties_by_number) : NULL;
         work->call = found ? found->call : NONE;
-        if (found) run->calls[found->call].works++;
+        if (found) run->calls[found->call].works++, run->calls[found->call].ended = true;
     }
     free(ties);
     uint32_t at = 0;
@@ -96,6 +96,19 @@ static void tie_works(struct run *run)
         run->works_of[call->work + call->works++] = (uint32_t)i;
         if (call->stream == NONE) call->stream = run->works[i].stream; /* another tool's call does not say */
     }
+}
+
+/* What the works say of their calls, before any are set apart. */
+static void end_calls(struct run *run)
+{
+    struct numbers calls = {0};
+    for (size_t i = 0; i < run->call_count; i++)
+        if (run->calls[i].work) *numbers_at(&calls, run->calls[i].work, 0) = (uint32_t)i;
+    for (size_t i = 0; i < run->work_count; i++) {
+        const uint32_t call = run->works[i].call ? numbers_get(&calls, run->works[i].call, NONE) : NONE;
+        if (call != NONE) run->calls[call].ended = true;
+    }
+    numbers_free(&calls);
 }
 
 /* No gap and no order can be told of a sample. Its work stands apart, and for all else there is none. */
@@ -200,7 +213,7 @@ static void settle_device(struct run *run, struct device *device, unsigned n)
     char path[64];
     for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
         snprintf(path, sizeof path, "deviceProperties.%u.%s", n, properties[i].name);
-        *properties[i].value = (uint32_t)run_number(run, path, 0);
+        *properties[i].value = run_count(run, path, 0);
     }
     snprintf(path, sizeof path, "deviceProperties.%u.name", n);
     const struct fact *name = run_fact(run, path);
@@ -212,10 +225,10 @@ static void settle_devices(struct run *run)
     for (unsigned n = 0; n < 64; n++) {
         char path[64];
         snprintf(path, sizeof path, "deviceProperties.%u.id", n);
-        const double id = run_number(run, path, -1);
-        if (id < 0) break;
+        if (!run_fact(run, path)) break;
+        const uint32_t id = run_count(run, path, 0);
         for (size_t d = 0; d < run->device_count; d++) {
-            if (run->devices[d].ordinal != (uint32_t)id) continue;
+            if (run->devices[d].ordinal != id) continue;
             settle_device(run, &run->devices[d], n);
         }
     }
@@ -260,6 +273,7 @@ void run_settle(struct run *run)
     sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
     sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
     settle_span(run);
+    if (run_sample(run)) end_calls(run);
     set_sample_apart(run);
     tie_works(run);
     run->thread_calls = groups_make(run->thread_count, run->call_count, thread_of_call, run);

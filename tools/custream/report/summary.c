@@ -55,7 +55,7 @@ static void run_tell(struct line *line, const struct table *run)
     line_count(line, times ? " on " : ", ", table_number(run, 0, "streams"), "stream");
     if (unused > 0) line_value(line, " (", UNIT_COUNT, unused, " more without work)");
     const double sample = table_number(run, 0, "sample");
-    line_add(line, *source && times ? "; GPU times from %s" : "", source);
+    if (*source && times) line_add(line, "; GPU times from %s", source);
     if (sample > 0) line_add(line, ", of one call in %.0f: busy and idle time, overlap and most findings need those of all, and are absent", sample);
     line_add(line, ".");
 }
@@ -175,14 +175,12 @@ struct finding finding_at(const struct report *report, size_t row)
 const char *findings_heading(const struct report *report)
 {
     const struct table *findings = report_find(report, "findings");
-    if (findings->row_count) return findings->title;
-    return table_number(report_find(report, "run"), 0, "sample") > 0 ? "The rules that need no GPU times found nothing to change; the tables say the rest."
-                                                                    : "No rule found anything to change; the tables say the rest.";
+    return findings->row_count || !findings->none ? findings->title : findings->none;
 }
 
 bool is_told(const struct table *table)
 {
-    static const char *const told[] = {"run", "devices", "findings", "metrics"};
+    static const char *const told[] = {"run", "devices", "findings", "metrics", "running", "running_streams", "running_threads"};
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         if (!strcmp(table->key, told[i])) return true;
     return false;

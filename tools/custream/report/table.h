@@ -42,6 +42,7 @@ struct cell {
 struct table {
     const char *key, *title;   /* "idle", "Where the GPU was idle" */
     const char *note;          /* what to know when reading it; NULL */
+    const char *none;          /* its heading where it has no rows; NULL: its title */
     const struct column *columns;
     size_t column_count;
     struct cell *cells;        /* row_count * column_count */

@@ -18,7 +18,7 @@ void tally_add(struct tally *tally, int64_t duration)
 {
     if (!tally->times || duration < tally->shortest) tally->shortest = duration;
     if (duration > tally->longest) tally->longest = duration;
-    tally->total += duration;
+    if (__builtin_add_overflow(tally->total, duration, &tally->total)) tally->total = INT64_MAX; /* a damaged file: times of decades */
     tally->times++;
 }
 

@@ -23,7 +23,7 @@
     ARG(PRIORITY, "priority", NUMBER) ARG(REQUESTED, "requested priority", NUMBER) ARG(CREATED_BY, "created by", WORD)                               \
     ARG(LIBRARY, "library", WORD) ARG(THREAD, "thread", NUMBER) ARG(DESTROYED, "destroyed", NUMBER) ARG(COUNT, "count", NUMBER)                      \
     ARG(GPU_WORK, "gpu_work", NUMBER) ARG(CAUSE, "cause", WORD) ARG(DOMAIN, "domain", WORD) ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) ARG(BY_POLICY, "changed by policy", NUMBER) \
-    ARG(CAPTURED, "cs.captured", NUMBER)
+    ARG(CAPTURED, "cs.captured", NUMBER) ARG(ADDRESS, "address", WORD)
 
 #define TRACE_KEY_ENUMERATOR(key, name, kind) KEY_##key,
 enum trace_key { TRACE_KEYS(TRACE_KEY_ENUMERATOR, TRACE_KEY_ENUMERATOR) TRACE_KEY_COUNT };

@@ -20,7 +20,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "shim/base/options.h"
+#include "tools/custream/merge/out.h"
 #include "tools/custream/recover/mend.h"
+#include "tools/custream/recover/rings.h"
 
 /* A trailer takes at most 64 KiB, packed or not. */
 enum { TAIL = 128 << 10, TEXT = 1 << 20, GZIP = 15 + 16, MEMBER_LEAST = 18 };
@@ -132,15 +135,15 @@ static bool tail_write(int fd, const struct tail *tail, char *to, size_t room)
 }
 
 /* Behind `"complete":false` of the totals. */
-static bool say_by(struct tail *tail, const char *by)
+static bool say_by(struct tail *tail, const char *by, bool all)
 {
     static const char totals[] = "\"totals\":{", complete[] = "\"complete\":false";
-    char member[128], *at = tail->text + tail->from, *found = NULL;
+    char member[256], *at = tail->text + tail->from, *found = NULL;
     for (char *next = at; (next = strstr(next, totals)); next++) found = next;
     at = found ? strstr(found, complete) : NULL;
     if (!at) return false;
     at += sizeof complete - 1;
-    const size_t n = (size_t)snprintf(member, sizeof member, ",\"ended_by\":\"%s\"", by);
+    const size_t n = (size_t)snprintf(member, sizeof member, ",\"ended_by\":\"%s\"%s", by, all ? ",\"recovered\":{\"cut_bytes\":0,\"rows\":0,\"left_out\":0}" : "");
     memmove(at + n, at, strlen(at) + 1);
     memcpy(at, member, n);
     tail->length += n;
@@ -165,26 +168,95 @@ static bool is_incomplete(const cJSON *trailer)
     return cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(totals, "complete")) && !cJSON_GetObjectItemCaseSensitive(totals, "ended_by");
 }
 
-static cJSON *mend(const char *path, int fd, const char *by)
+/* In Perfetto's own format the whole file is written anew, beside the old one. */
+static bool mend_packets(const char *path, int fd, const struct rings *rings, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
 {
-    const struct mend_source source = {.fd = fd};
-    struct mended mended;
+    struct out out;
+    const struct mend_put put = {out_put, &out};
+    const int spliced = rings_splice(rings, fd);
+    const struct mend_source own[] = {{.fd = spliced}, sources[1]};
+    *mended = (struct mended){0};
+    if (spliced < 0) return false;
+    if (!out_open_as_is("custream", &out, path, NULL, 0)) {
+        close(spliced);
+        return false;
+    }
+    const bool good = mend_make(mended, own, 2, known, &put) == MEND_TORN;
+    close(spliced);
+    return out_close(&out, good) && good;
+}
+
+/* What the buffer added goes into the file with the rest, in one write: so the file is whole before and after. */
+static bool take_over_buffer(struct mended *mended, int spliced, off_t from)
+{
+    const size_t more = mended->stands > from ? (size_t)(mended->stands - from) : 0;
+    char *tail = more ? malloc(more + mended->length) : NULL;
+    if (!more) return true;
+    if (!tail || pread(spliced, tail, more, from) != (ssize_t)more) return free(tail), false;
+    memcpy(tail + more, mended->tail, mended->length);
+    free(mended->tail);
+    mended->tail = tail;
+    mended->length += more;
+    mended->stands = from;
+    return true;
+}
+
+static bool mend_rings(int fd, const struct rings *rings, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
+{
+    const int spliced = rings_splice(rings, fd);
+    const struct mend_source own[] = {{.fd = spliced}, sources[1]};
+    bool good = spliced >= 0;
+    if (good) good = mend_make(mended, own, 2, known, NULL) == MEND_TORN && take_over_buffer(mended, spliced, rings_end(rings)) && mend_in_place(fd, mended);
+    else if (rings_splice_in_place(rings, fd)) good = mend_make(mended, sources, 2, known, NULL) == MEND_TORN && mend_in_place(fd, mended); /* no room elsewhere */
+    if (spliced >= 0) close(spliced);
+    return good;
+}
+
+static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
+{
+    const struct mend_source sources[] = {{.fd = fd}, {.of = rings, .rows = rings_rows}};
+    const char *extension = cs_trace_extension(path);
+    struct mended mended = {0};
     cJSON *trailer = NULL, *before = finish_part_before(path, fd);
-    const struct mend_known known = {.by = by, .before = cJSON_GetObjectItemCaseSensitive(before, "totals")};
-    if (mend_make(&mended, &source, 1, &known) == MEND_TORN && mend_in_place(fd, &mended)) {
+    const struct mend_known known = {.by = by, .before = cJSON_GetObjectItemCaseSensitive(before, "totals"), .rings = rings, .last = last};
+    bool good;
+    if (rings && extension && cs_trace_extension_is_packets(extension)) good = mend_packets(path, fd, rings, sources, &mended, &known);
+    else if (rings) good = mend_rings(fd, rings, sources, &mended, &known);
+    else good = mend_make(&mended, sources, 1, &known, NULL) == MEND_TORN && mend_in_place(fd, &mended);
+    if (good) {
         trailer = mended.trailer;
         mended.trailer = NULL;
+        if (rings) rings_remove(rings);
     }
     mended_free(&mended);
     cJSON_Delete(before);
     return trailer;
 }
 
-static cJSON *finish_open(const char *path, int fd, const char *by, char *bytes, struct tail *tail)
+/* The rings of a process that was ended, if they add something. Else `all`: the trace has all calls. */
+static struct rings *rings_of(int fd, int memfd, bool *all)
 {
+    char why[256];
+    struct rings *rings = rings_open(fd, memfd, why);
+    if (rings && rings_add(rings)) return rings;
+    *all = rings && !rings_add(rings) && !rings_threads_not_kept(rings);
+    if (rings && !rings_add(rings)) rings_remove(rings);
+    rings_close(rings);
+    return NULL;
+}
+
+static cJSON *finish_open(const char *path, int fd, const char *by, int memfd, char *bytes, struct tail *tail)
+{
+    bool all = false;
+    cJSON *last = by ? finish_trailer(fd) : NULL;
+    struct rings *rings = by ? rings_of(fd, memfd, &all) : NULL;
+    cJSON *mended = rings ? mend(path, fd, by, rings, last) : NULL;
+    rings_close(rings);
+    cJSON_Delete(last);
+    if (mended) return mended;
     cJSON *trailer = tail_read(fd, tail, bytes) ? parse(tail) : NULL;
-    if (!trailer && by) return mend(path, fd, by);
-    if (!trailer || !by || !is_incomplete(trailer) || !say_by(tail, by) || !tail_write(fd, tail, bytes, TEXT)) return trailer;
+    if (!trailer && by) return mend(path, fd, by, NULL, NULL);
+    if (!trailer || !by || !is_incomplete(trailer) || !say_by(tail, by, all) || !tail_write(fd, tail, bytes, TEXT)) return trailer;
     cJSON_Delete(trailer);
     return parse(tail);
 }
@@ -197,13 +269,23 @@ static bool is_still(int fd, struct file_id id, bool writes)
     return !writes || !flock(fd, LOCK_EX | LOCK_NB);
 }
 
-cJSON *finish_file(const char *path, struct file_id id, const char *by)
+cJSON *finish_trailer(int fd)
+{
+    struct tail tail = {.text = malloc(TEXT)};
+    char *bytes = malloc(TEXT);
+    cJSON *trailer = tail.text && bytes && tail_read(fd, &tail, bytes) ? parse(&tail) : NULL;
+    free(tail.text);
+    free(bytes);
+    return trailer;
+}
+
+cJSON *finish_file(const char *path, struct file_id id, const char *by, int rings)
 {
     cJSON *trailer = NULL;
     struct tail tail = {.text = malloc(TEXT)};
     char *bytes = malloc(TEXT);
     const int fd = open(path, (by ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && tail.text && bytes && is_still(fd, id, by)) trailer = finish_open(path, fd, by, bytes, &tail);
+    if (fd >= 0 && tail.text && bytes && is_still(fd, id, by)) trailer = finish_open(path, fd, by, rings, bytes, &tail);
     if (fd >= 0) close(fd);
     free(tail.text);
     free(bytes);
@@ -216,11 +298,12 @@ struct cJSON *finish_part_before(const char *path, int fd)
     char name[PATH_MAX + 32];
     struct mend_head own, its;
     struct stat st;
-    const size_t length = strlen(path), extension = length > 8 && !strcmp(path + length - 8, ".json.gz") ? 8 : length > 5 ? 5 : 0;
+    const char *ending = cs_trace_extension(path);
+    const size_t length = strlen(path), extension = ending ? strlen(ending) : 0;
     if (!extension || !mend_head(fd, &own) || own.part < 2) return NULL;
     if ((size_t)snprintf(name, sizeof name, "%.*s.%u%s", (int)(length - extension), path, own.part - 1, path + length - extension) >= sizeof name) return NULL;
     const int part = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     const bool good = part >= 0 && !fstat(part, &st) && S_ISREG(st.st_mode) && mend_head(part, &its) && its.part == own.part - 1 && !strcmp(its.base, own.base);
     if (part >= 0) close(part);
-    return good ? finish_file(name, (struct file_id){st.st_dev, st.st_ino}, NULL) : NULL;
+    return good ? finish_file(name, (struct file_id){st.st_dev, st.st_ino}, NULL, -1) : NULL;
 }

@@ -24,7 +24,7 @@
 #include "tools/custream/watch/tell.h"
 
 /* Descriptors: of one process, and for all else. */
-enum { EXEC_S = 3, OF_ONE = 3, KEPT_FREE = 16 };
+enum { EXEC_S = 3, OF_ONE = 4, KEPT_FREE = 16 };
 
 /* A process that uses CUDA: from its connection to its end. */
 struct process {
@@ -36,6 +36,7 @@ struct process {
     time_t execs;      /* when it was about to become another program; 0: it was not */
     char *path;               /* NULL: no file so far */
     struct file_id id;
+    int rings; /* its memfd; -1: it has none */
 };
 
 static struct watch {
@@ -65,6 +66,7 @@ static void process_free(struct process *process)
     watch.count--;
     if (process->fd >= 0) close(process->fd);
     ending_close(&process->ending);
+    if (process->rings >= 0) close(process->rings);
     free(process->path);
     free(process);
 }
@@ -83,7 +85,7 @@ static bool take_in(int listener)
         free(process);
         return fd >= 0;
     }
-    *process = (struct process){.next = watch.processes, .fd = fd, .pid = peer.pid, .ending = ending_of(peer.pid)};
+    *process = (struct process){.next = watch.processes, .fd = fd, .pid = peer.pid, .rings = -1, .ending = ending_of(peer.pid)};
     watch.processes = process;
     watch.count++;
     return true;
@@ -93,7 +95,7 @@ static bool take_in(int listener)
 static void process_over(struct process *process, const char *by)
 {
     if (process->path) {
-        cJSON *trailer = finish_file(process->path, process->id, by);
+        cJSON *trailer = finish_file(process->path, process->id, by, process->rings);
         tell_trace(&watch.told, process->path, trailer, by, process->quiet);
         cJSON_Delete(trailer);
     }
@@ -172,12 +174,28 @@ static void hear(struct process *process, const char *packet)
     else if (!strcmp(packet, "end")) process_ends(process);
 }
 
+/* One packet, and the memfd that came with it. */
+static ssize_t receive(struct process *process, char *packet, size_t size)
+{
+    _Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
+    struct iovec text = {packet, size};
+    struct msghdr message = {.msg_iov = &text, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    const ssize_t n = recvmsg(process->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *right = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    int came;
+    if (!right || right->cmsg_level != SOL_SOCKET || right->cmsg_type != SCM_RIGHTS || right->cmsg_len != CMSG_LEN(sizeof came)) return n;
+    memcpy(&came, CMSG_DATA(right), sizeof came);
+    if (process->rings >= 0) close(process->rings);
+    process->rings = came;
+    return n;
+}
+
 /* Everything that has come. */
 static void listen_to(struct process *process)
 {
     static char packet[CS_WATCH_PACKET + 1];
     ssize_t n;
-    while (process->fd >= 0 && (n = recv(process->fd, packet, sizeof packet - 1, MSG_DONTWAIT))) {
+    while (process->fd >= 0 && (n = receive(process, packet, sizeof packet - 1))) {
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (n < 0) break;
         packet[n] = 0;

@@ -1,0 +1,347 @@
+#define _GNU_SOURCE
+#include "shim/base/rings.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/base/apart.h"
+#include "shim/base/keep.h"
+#include "shim/base/log.h"
+#include "shim/base/memory.h"
+#include "shim/base/options.h"
+#include "shim/base/watch.h"
+
+/* SHARE: of what is free, and of an address space that is limited. MEMFD: a memfd counts for no file system. */
+enum { SHARE = 10, SHARE_OF_SPACE = 16, NAMES_STEP = 64 << 10, DAY_S = 24 * 60 * 60, TMPFS = 0x01021994 };
+static const cs_u64 MEMFD = 1u << 30;
+
+CS_READ_MOSTLY struct cs_rings *_Atomic cs_rings;
+static struct cs_rings *_Atomic mapped; /* and stays so, when nothing more is kept */
+static size_t mapped_bytes;
+static char where[CS_RINGS_PATH + 64] = "not kept: nothing was recorded";
+static char path[CS_RINGS_PATH]; /* of the file; "": it has none, or has gone */
+static int fd = -1;              /* the writer's */
+static cs_u64 names_reserved;
+static bool tried, allowed;
+
+const char *cs_rings_where(void) { return where; }
+void cs_rings_allow(void) { allowed = true; }
+int cs_rings_memfd(void) { return cs_load(&cs_rings) && !*path ? fd : -1; }
+
+bool cs_rings_has(const void *at)
+{
+    const char *from = (const char *)cs_load(&mapped);
+    return from && (const char *)at >= from && (const char *)at < from + mapped_bytes;
+}
+
+static bool not_kept(const char *why)
+{
+    snprintf(where, sizeof where, "not kept: %s", why);
+    return false;
+}
+
+/* --- a place for it --- */
+
+static bool is_same(const struct stat *a, const struct stat *b) { return a->st_dev == b->st_dev && a->st_ino == b->st_ino; }
+
+/* Whether the trace of a dead process's rings is gone or another's, so that nobody asks for them. */
+static bool serves_nobody(int file, const struct stat *about)
+{
+    static struct cs_rings head; /* the writer's alone */
+    struct stat trace;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec - about->st_mtim.tv_sec > DAY_S) return true;
+    if (pread(file, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC)) return false;
+    head.path[sizeof head.path - 1] = 0;
+    if (stat(head.path, &trace)) return errno == ENOENT;
+    for (int i = 0; i < 2; i++)
+        if ((trace.st_dev == head.trace[i].device && trace.st_ino == head.trace[i].inode) || (trace.st_dev == head.trace[i].next_device && trace.st_ino == head.trace[i].next_inode))
+            return false;
+    return true;
+}
+
+/* Ours alone, and nobody's who lives: the lock on it ends with the process. */
+static void remove_if_left_over(int folder, const char *name)
+{
+    struct stat about;
+    const int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return;
+    if (!fstat(file, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && about.st_nlink == 1 && !flock(file, LOCK_EX | LOCK_NB) &&
+        serves_nobody(file, &about))
+        syscall(SYS_unlinkat, folder, name, 0);
+    close(file);
+}
+
+static void remove_left_over(const char *folder)
+{
+    DIR *all = opendir(folder);
+    for (struct dirent *one; all && (one = readdir(all));)
+        if (!strncmp(one->d_name, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1)) remove_if_left_over(dirfd(all), one->d_name);
+    if (all) closedir(all);
+}
+
+static void unlink_own(void)
+{
+    struct stat own, there;
+    if (*path && !fstat(fd, &own) && !lstat(path, &there) && is_same(&own, &there)) unlink(path);
+    *path = 0;
+}
+
+static bool make_in(const char *folder, cs_u64 *room)
+{
+    struct statfs about;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(path, sizeof path, "%s/" CS_RINGS_NAME "%d-%llx", folder, (int)getpid(), (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec);
+    fd = cs_apart_keep(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (fd < 0) return *path = 0, false;
+    *room = fstatfs(fd, &about) ? 0 : (cs_u64)about.f_bavail * (cs_u64)about.f_bsize / SHARE;
+    const bool fits = strcmp(folder, CS_RINGS_FOLDER) || about.f_type == TMPFS; /* on a disk only if that is asked for */
+    if (fits && !flock(fd, LOCK_EX | LOCK_NB)) return true;
+    unlink_own();
+    close(fd);
+    return fd = -1, false;
+}
+
+static bool make_memfd(cs_u64 *room)
+{
+    if (!cs_watch_listens()) return false;
+    fd = cs_apart_keep((int)syscall(SYS_memfd_create, "custream-rings", 1 /* MFD_CLOEXEC */));
+    *room = MEMFD;
+    return fd >= 0;
+}
+
+/* --- making it --- */
+
+/* How many threads there is room for in so much; 0: none. */
+static cs_u32 threads_in(cs_u64 room, cs_u64 ring_bytes)
+{
+    struct rlimit most;
+    if (!getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && most.rlim_cur < room) room = most.rlim_cur; /* beyond it comes a signal */
+    if (!getrlimit(RLIMIT_AS, &most) && most.rlim_cur != RLIM_INFINITY && most.rlim_cur / SHARE_OF_SPACE < room) room = most.rlim_cur / SHARE_OF_SPACE;
+    const cs_u64 fixed = CS_RINGS_HEAD + CS_RINGS_BUFFER + CS_RINGS_NAMES, one = CS_RINGS_PAGE + ring_bytes;
+    const cs_u64 threads = room > fixed ? (room - fixed) / one : 0;
+    return threads < CS_RINGS_THREADS ? (cs_u32)threads : CS_RINGS_THREADS;
+}
+
+static bool map(const struct cs_rings_plan *plan, cs_u32 threads)
+{
+    const cs_u64 fixed = CS_RINGS_HEAD + CS_RINGS_BUFFER, bytes = fixed + CS_RINGS_NAMES + threads * (CS_RINGS_PAGE + plan->ring_bytes);
+    if (ftruncate(fd, (off_t)bytes)) return false;
+    char *at = cs_memory_map_file(fd, bytes);
+    if (!at) return false;
+    cs_store(&mapped, (struct cs_rings *)(void *)at);
+    mapped_bytes = bytes;
+    if (!cs_memory_reserve(at, fixed)) return false;
+    struct cs_rings *rings = (struct cs_rings *)(void *)at;
+    rings->bytes = bytes;
+    rings->base_ns = plan->base_ns;
+    rings->pid = rings->shown_pid = (cs_u32)getpid();
+    rings->most = threads;
+    rings->calls = plan->calls;
+    rings->buffer_at = CS_RINGS_HEAD;
+    rings->names_at = fixed;
+    rings->threads_at = fixed + CS_RINGS_NAMES;
+    rings->ring_bytes = plan->ring_bytes;
+    rings->layout = plan->layout;
+    snprintf(rings->made_by, sizeof rings->made_by, "%s", CS_RINGS_MADE_BY);
+    atomic_thread_fence(memory_order_release);
+    memcpy(rings->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC);
+    return true;
+}
+
+static void unmake(void)
+{
+    if (cs_load(&mapped)) cs_memory_unmap(cs_load(&mapped), mapped_bytes);
+    cs_store(&mapped, NULL);
+    unlink_own();
+    if (fd >= 0) close(fd);
+    fd = -1;
+}
+
+/* True: it is there. Else what is left of the try is nothing. */
+static bool try(bool made, const cs_u64 *room, const struct cs_rings_plan *plan)
+{
+    const cs_u32 threads = made ? threads_in(*room, plan->ring_bytes) : 0;
+    const bool done = threads && map(plan, threads);
+    if (made && !done) unmake();
+    return done;
+}
+
+bool cs_rings_begin(const struct cs_rings_plan *plan)
+{
+    CS_KEEP_ERRNO;
+    const char *given = cs_option_text(CS_OPTION_KEEP);
+    const bool by_itself = !strcmp(given, "auto");
+    cs_u64 room = 0;
+    if (tried) return cs_load(&cs_rings);
+    tried = true;
+    names_reserved = 0;
+    if (!strcmp(given, "off")) return not_kept("CUSTREAM_KEEP=off");
+    if (!allowed) return not_kept("the system cannot tell a child from its parent (MADV_WIPEONFORK)");
+    const char *folder = by_itself ? CS_RINGS_FOLDER : given;
+    remove_left_over(folder);
+    if (try(make_in(folder, &room), &room, plan)) snprintf(where, sizeof where, "%s", path);
+    else if (by_itself && try(make_memfd(&room), &room, plan)) strcpy(where, "memfd");
+    else return not_kept(by_itself ? "/dev/shm has no room" : "the folder of CUSTREAM_KEEP has no room, or cannot be written");
+    cs_store_rel(&cs_rings, cs_load(&mapped));
+    return true;
+}
+
+void cs_rings_end(void)
+{
+    if (!cs_load(&cs_rings)) return;
+    struct cs_rings_trace ended = {.ended = 1};
+    cs_rings_flushed(&ended, 0);
+    unlink_own();
+    cs_store(&cs_rings, NULL); /* the buffer and the rings stay mapped */
+}
+
+void cs_rings_after_fork_in_child(void)
+{
+    void *at = cs_load(&mapped);
+    cs_store(&cs_rings, NULL);
+    cs_store(&mapped, NULL);
+    if (at) cs_memory_replace(at, mapped_bytes);
+    fd = -1; /* a number in the table of the parent's writer */
+    *path = 0;
+    tried = false;
+    strcpy(where, "not kept: nothing was recorded");
+}
+
+/* --- threads --- */
+
+void *cs_rings_thread(void)
+{
+    struct cs_rings *rings = cs_load_acq(&cs_rings);
+    if (!rings || cs_load(&rings->threads) >= rings->most) return NULL;
+    const cs_u32 number = cs_add(&rings->threads, 1);
+    if (number >= rings->most) return NULL;
+    char *page = (char *)rings + rings->threads_at + number * (CS_RINGS_PAGE + rings->ring_bytes);
+    if (!cs_memory_reserve(page, CS_RINGS_PAGE + CS_RINGS_FIRST)) return NULL;
+    struct cs_ring *ring = (struct cs_ring *)(void *)page;
+    ring->slots = (unsigned char (*)[CS_SLOT])(page + CS_RINGS_PAGE);
+    ring->mask = rings->ring_bytes / CS_SLOT - 1;
+    cs_store(&ring->limit, CS_RINGS_FIRST / CS_SLOT);
+    return page;
+}
+
+cs_u64 cs_ring_grow(struct cs_ring *ring)
+{
+    const cs_u64 from = cs_load(&ring->limit), size = ring->mask + 1, to = 4 * from < size ? 4 * from : size;
+    if (!from) return size;
+    const bool kept = cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT);
+    if (!kept && !cs_memory_replace(ring->slots + from, (size - from) * CS_SLOT)) return from;
+    const cs_u64 limit = kept && to < size ? to : 0;
+    if (!kept) ring->own = true, cs_rings_unkept();
+    cs_store_rel(&ring->limit, limit);
+    return limit ? limit : size;
+}
+
+void cs_ring_populate(struct cs_ring *ring)
+{
+    const cs_u64 size = ring->mask + 1, stays = CS_RINGS_STAYS / CS_SLOT, to = size < stays ? size : stays;
+    cs_u64 from = cs_load(&ring->limit);
+    if (!cs_rings_has(ring->slots)) cs_memory_populate(ring->slots, size * CS_SLOT);
+    else if (from && from < to && cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT))
+        atomic_compare_exchange_strong(&ring->limit, &from, to < size ? to : 0); /* else the thread has got further itself */
+}
+
+void cs_rings_unkept(void)
+{
+    struct cs_rings *rings = cs_load_acq(&cs_rings);
+    if (rings) cs_add(&rings->unkept, 1);
+}
+
+/* --- what rows need --- */
+
+void cs_rings_stream(cs_u32 ref, cs_u32 lane, cs_u32 device)
+{
+    struct cs_rings *rings = cs_load_acq(&cs_rings);
+    if (!rings) return;
+    struct cs_rings_stream *stream = &rings->streams[ref % CS_RINGS_STREAMS];
+    cs_store_rel(&stream->ref, 0);
+    atomic_thread_fence(memory_order_release);
+    stream->lane = lane;
+    stream->device = device;
+    cs_store_rel(&stream->ref, ref);
+}
+
+void cs_rings_name(cs_u32 name, const char *text, size_t length)
+{
+    struct cs_rings *rings = cs_load_acq(&cs_rings);
+    if (!rings) return;
+    const cs_u64 at = cs_load(&rings->names_end), end = (at + sizeof(struct cs_rings_name) + length + 1 + 7) & ~(cs_u64)7;
+    if (end > CS_RINGS_NAMES) return;
+    char *texts = (char *)rings + rings->names_at;
+    while (names_reserved < end) {
+        if (!cs_memory_reserve(texts + names_reserved, NAMES_STEP)) return;
+        names_reserved += NAMES_STEP;
+    }
+    struct cs_rings_name *entry = (struct cs_rings_name *)(void *)(texts + at);
+    entry->name = name;
+    entry->length = (cs_u32)length;
+    memcpy(entry->text, text, length);
+    entry->text[length] = 0;
+    cs_store_rel(&rings->names_end, end);
+}
+
+/* --- the writer's --- */
+
+void cs_rings_clock(cs_u64 ticks, cs_u64 ns, double rate)
+{
+    struct cs_rings *rings = cs_load(&cs_rings);
+    if (!rings) return;
+    const cs_u32 now = cs_load(&rings->clock_now), next = !now;
+    if (rings->clock[now].ticks == ticks && rings->clock[now].rate == rate) return;
+    rings->clock[next] = (struct cs_rings_clock){ticks, ns, rate};
+    cs_store_rel(&rings->clock_now, next);
+}
+
+void cs_rings_shown_pid(cs_u32 pid)
+{
+    struct cs_rings *rings = cs_load(&cs_rings);
+    if (rings) rings->shown_pid = pid;
+}
+
+char *cs_rings_buffer(void)
+{
+    struct cs_rings *rings = cs_load(&cs_rings);
+    return rings ? (char *)rings + rings->buffer_at : NULL;
+}
+
+void cs_rings_fill(size_t used, bool tells)
+{
+    struct cs_rings *rings = cs_load(&cs_rings);
+    if (!rings) return;
+    const cs_u64 word = cs_load(&rings->word);
+    cs_store_rel(&rings->word, (word & (cs_u64)0xff << 56) | (cs_u64)(cs_u32)(cs_rings_told(word) + tells) << 24 | used);
+}
+
+void cs_rings_flushed(const struct cs_rings_trace *trace, size_t used)
+{
+    struct cs_rings *rings = cs_load(&cs_rings);
+    if (!rings) return;
+    const cs_u64 word = cs_load(&rings->word);
+    const unsigned next = !cs_rings_entry(word);
+    rings->trace[next] = *trace;
+    cs_store_rel(&rings->word, (cs_u64)next << 56 | (cs_u64)cs_rings_told(word) << 24 | used);
+}
+
+void cs_rings_path(const char *trace)
+{
+    struct cs_rings *rings = cs_load(&cs_rings);
+    if (rings) snprintf(rings->path, sizeof rings->path, "%s", trace);
+}

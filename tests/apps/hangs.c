@@ -1,0 +1,249 @@
+/*
+ * hangs NAME: plants work that never ends, or that does end, prints "ready" and waits to be killed, or for the end of its input. What custream hang and the
+ * report of its trace must say of each is in tests/cases/test_hang.py. Kernels are words that the simulated GPU knows.
+ */
+#include "tests/apps/planted/device.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SHORT = 100, FOREVER_US = 4000000000u };
+
+static CUstream a, b, c;
+
+static void *synchronises(void *stream) {
+    pthread_setname_np(pthread_self(), "waiter");
+    cuStreamSynchronize(stream);
+    return NULL;
+}
+static void *synchronises_all(void *context) {
+    pthread_setname_np(pthread_self(), "waiter");
+    cuCtxSetCurrent(context);
+    cuCtxSynchronize();
+    return NULL;
+}
+static void *synchronises_event(void *event) {
+    pthread_setname_np(pthread_self(), "waiter");
+    cuEventSynchronize(event);
+    return NULL;
+}
+static void *copies_back(void *context) {
+    pthread_setname_np(pthread_self(), "reader");
+    static char bytes[16];
+    CUdeviceptr memory;
+    cuCtxSetCurrent(context);
+    cuMemAlloc(&memory, sizeof bytes);
+    cuMemcpyDtoH(bytes, memory, sizeof bytes);
+    return NULL;
+}
+
+static void on_thread(void *(*run)(void *), void *of) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run, of)) exit(1);
+    pthread_detach(thread);
+}
+static CUcontext context_now(void) {
+    CUcontext context;
+    MUST(cuCtxGetCurrent(&context));
+    return context;
+}
+
+static void never_returns(void *unused) {
+    (void)unused;
+    for (;;) pause();
+}
+
+/* Each stream has done something. */
+static void begin(void) {
+    launch(FIRST, SHORT, a);
+    launch(SECOND, SHORT, b);
+    launch(THIRD, SHORT, c);
+    MUST(cuCtxSynchronize());
+}
+
+static void kernel(void) {
+    CUmodule module;
+    CUfunction function;
+    unsigned us = FOREVER_US;
+    MUST(cuModuleLoadData(&module, "any"));
+    MUST(cuModuleGetFunction(&function, module, "sleep_second"));
+    begin();
+    MUST(cuLaunchKernel(function, 3, 4, 5, 64, 2, 3, 0, a, (void *[]){&us}, NULL));
+    launch(THIRD, SHORT, a);
+    launch(FIRST, SHORT, a);
+    on_thread(synchronises, a);
+}
+
+static void value(void) {
+    begin();
+    gate_wait(gate_new(), a);
+    launch(SECOND, SHORT, a);
+    on_thread(synchronises_all, context_now());
+}
+
+static void function_blocks(void) {
+    begin();
+    MUST(cuLaunchHostFunc(a, never_returns, NULL));
+    launch(SECOND, SHORT, a);
+}
+
+/* a waits for a value that b writes behind a wait for an event of a's, which is recorded behind that. */
+static void circle(void) {
+    begin();
+    struct gate gate = gate_new();
+    CUevent event = event_new();
+    gate_wait(gate, a);
+    MUST(cuEventRecord(event, a));
+    launch(FIRST, SHORT, a);
+    MUST(cuStreamWaitEvent(b, event, 0));
+    MUST(cuStreamWriteValue32(b, (CUdeviceptr)(uintptr_t)gate.open, 1, 0));
+    launch(SECOND, SHORT, b);
+    CUevent late = event_new();
+    MUST(cuEventRecord(late, b));
+    MUST(cuStreamWaitEvent(c, late, 0));
+    launch(THIRD, SHORT, c);
+    on_thread(synchronises_event, late);
+}
+
+/* The legacy default stream behind a blocked stream, and another one behind it. */
+static void legacy(void) {
+    CUstream blocking = blocking_stream(), behind = blocking_stream();
+    begin();
+    gate_wait(gate_new(), blocking);
+    launch(FIRST, SHORT, blocking);
+    launch(SECOND, SHORT, CU_STREAM_LEGACY);
+    CUevent event = event_new();
+    MUST(cuEventRecord(event, behind)); /* takes no time, and has its place in the order */
+    launch(THIRD, SHORT, behind);
+    MUST(cuStreamWaitEvent(b, event, 0));
+    launch(SECOND, SHORT, b);
+    launch(THIRD, SHORT, a); /* non-blocking: nothing holds it */
+}
+
+static void chain(void) {
+    CUevent first = event_new(), second = event_new();
+    begin();
+    launch(FIRST, FOREVER_US, a);
+    MUST(cuEventRecord(first, a));
+    MUST(cuStreamWaitEvent(b, first, 0));
+    launch(SECOND, SHORT, b);
+    MUST(cuEventRecord(second, b));
+    MUST(cuStreamWaitEvent(c, second, 0));
+    launch(THIRD, SHORT, c);
+}
+
+/* Two launches of one graph: with an open gate, and with a closed one, at which its second kernel waits. */
+static void graph(void) {
+    begin();
+    CUgraph captured;
+    CUgraphExec exec;
+    struct gate gate = gate_new();
+    MUST(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launch(FIRST, SHORT, a);
+    gate_wait(gate, a);
+    launch(SECOND, SHORT, a);
+    MUST(cuStreamEndCapture(a, &captured));
+    MUST(cuGraphInstantiate(&exec, captured, 0));
+    gate_open(gate);
+    MUST(cuGraphLaunch(exec, a));
+    MUST(cuStreamSynchronize(a));
+    *gate.open = 0;
+    MUST(cuGraphLaunch(exec, a));
+    launch(THIRD, SHORT, a);
+}
+
+static void capture(void) {
+    begin();
+    CUevent event = event_new();
+    MUST(cuStreamBeginCapture(a, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launch(FIRST, SHORT, a);
+    MUST(cuEventRecord(event, a));
+    MUST(cuStreamWaitEvent(b, event, 0));
+    launch(SECOND, SHORT, b);
+    launch(THIRD, SHORT, c);
+    MUST(cuStreamSynchronize(c));
+}
+
+static void copy(void) {
+    begin();
+    CUstream blocking = blocking_stream();
+    gate_wait(gate_new(), blocking);
+    launch(FIRST, SHORT, blocking);
+    on_thread(copies_back, context_now());
+}
+
+static void busy(void) {
+    begin();
+    launch(FIRST, FOREVER_US, a);
+    launch(SECOND, FOREVER_US, b);
+    launch(THIRD, FOREVER_US, c);
+}
+
+/* --- what does not hang --- */
+
+static void done(void) {
+    CUevent event = event_new();
+    begin();
+    launch(FIRST, SHORT, a);
+    MUST(cuEventRecord(event, a));
+    MUST(cuStreamWaitEvent(b, event, 0));
+    launch(SECOND, SHORT, b);
+    MUST(cuStreamSynchronize(b));
+}
+
+/* All has ended, and nobody has waited for it: a wait for a value that was written is over, too. */
+static void opened(void) {
+    struct gate gate = gate_new();
+    CUevent event = event_new();
+    begin();
+    gate_wait(gate, a);
+    launch(FIRST, SHORT, a);
+    MUST(cuEventRecord(event, a));
+    MUST(cuStreamWaitEvent(b, event, 0));
+    launch(SECOND, SHORT, b);
+    gate_open(gate);
+    while (cuStreamQuery(b) != CUDA_SUCCESS) usleep(1000);
+}
+
+static void streams(void) {
+    begin();
+    for (int i = 0; i < 2000; i++) launch(i % 2 ? FIRST : SECOND, i % 100 == 7 ? FOREVER_US : SHORT, free_stream());
+}
+
+/* A trace of more than 64 MiB. */
+static void many(void) {
+    for (int i = 0; i < 250000; i++) launch(FIRST, 0, a);
+    chain();
+}
+
+static void child(void) {
+    if (fork()) return wait(NULL), exit(0);
+    device_use(0);
+    a = free_stream(), b = free_stream(), c = free_stream();
+    kernel();
+}
+
+static const struct row {
+    const char *name;
+    void (*run)(void);
+} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"circle", circle}, {"legacy", legacy}, {"chain", chain}, {"graph", graph},
+            {"capture", capture}, {"copy", copy}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
+
+int main(int argc, char **argv) {
+    const struct row *row = rows;
+    while (argc == 2 && row < rows + sizeof rows / sizeof *rows && strcmp(row->name, argv[1]) != 0) row++;
+    if (argc != 2 || row == rows + sizeof rows / sizeof *rows) return 2;
+    if (row->run != child) {
+        device_use(0);
+        a = free_stream(), b = free_stream(), c = free_stream();
+    }
+    row->run();
+    printf("ready %d\n", (int)getpid());
+    fflush(stdout);
+    char byte;
+    while (read(0, &byte, 1) > 0) continue;
+    fflush(stdout);
+    _exit(0);
+}

@@ -1,0 +1,154 @@
+/* custream hang: what processes are running at this moment, out of the files that they write. They go on as before. */
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/live/choose.h"
+#include "tools/custream/live/cut.h"
+#include "tools/custream/report/output.h"
+#include "tools/custream/report/unfinished.h"
+
+#include <locale.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static const char NAME[] = "custream hang";
+enum { PATIENCE_MS = 8000, TAIL = 64 << 20, FILES = 2 };
+
+void hang_usage(void)
+{
+    puts("usage: custream hang -p PID|--all|--rank=N|--program=NAME [--json] [--whole]\n\n"
+         "Says what processes are running, and what that waits for: of each stream with unfinished work the last operation that has\n"
+         "ended, the first that has not, and what holds it; streams that wait for each other in a circle; and which threads are\n"
+         "inside of which call of CUDA. The processes go on. Of one that has ended, 'custream report TRACE' says the same.\n\n"
+         CHOOSE_USAGE
+         "  --json               JSON: the same tables as those of 'custream report --json'\n"
+         "  --whole              read all of a long trace. Without it, the last 64 MiB of a .json file are read\n\n"
+         "Exit status: 0 said; 1 said, but not of all processes; 2 nothing was said, or wrong usage.");
+}
+
+struct request {
+    struct choice choice;
+    bool json, whole;
+};
+
+/* One process, as it is now. */
+struct state {
+    struct run run;
+    struct report report;
+    bool partly; /* not all of its file was read */
+};
+
+/* All that it has recorded is in its file, which is known. A hung process answers too: a thread of ours asks the GPU's records, and is not waited for for long. */
+static bool bring_up_to_date(struct listener *listener, struct about *about)
+{
+    static char answer[CS_CONTROL_ANSWER];
+    struct peer *peer = &listener->peer;
+    bool good = peer_find(peer, peer->pid) && peer_ask(peer, "flush") && peer_hear(peer, answer, PATIENCE_MS);
+    if (peer->fd >= 0) peer_close(peer);
+    good = good && peer_ask(peer, "about") && peer_hear_about(peer, about, PATIENCE_MS);
+    if (peer->fd >= 0) peer_close(peer);
+    if (!good) return complain(NAME, "%s", peer->error), false;
+    if (about->full) complain(NAME, "process %d (%s): its trace is full, so what it did later is not known; CUSTREAM_TRACE_MAX with rotate goes on", peer->pid, listener->command);
+    if (*about->trace) return true;
+    return complain(NAME, "process %d (%s) has recorded nothing, so nothing is known of it; 'custream record' has it record", peer->pid, listener->command), false;
+}
+
+static bool state_load(struct state *state, const struct listener *listener, const struct about *about, bool whole)
+{
+    const struct extract extract = {.pid = listener->peer.pid, .trace = about->trace, .events_end = about->events_end, .parts = about->parts, .from = INT64_MIN, .until = (int64_t)about->now};
+    int files[FILES];
+    char error[256];
+    const size_t count = newest_take(NAME, &extract, whole ? 0 : TAIL, files, FILES, &state->partly);
+    bool good = count > 0;
+    run_init(&state->run);
+    for (size_t i = 0; i < count; i++) {
+        char path[32];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", files[i]);
+        if (good && !run_load(&state->run, path, NULL, NULL, error)) {
+            complain(NAME, "%s: %s", about->trace, error);
+            good = false;
+        }
+        close(files[i]);
+    }
+    if (!good) return run_free(&state->run), false;
+    run_settle(&state->run);
+    section_running(&state->report, &(struct analysis){.run = &state->run});
+    return true;
+}
+
+static void state_free(struct state *state)
+{
+    report_free(&state->report);
+    run_free(&state->run);
+}
+
+static void json_put(const struct listener *listener, const struct state *state, bool first)
+{
+    printf("%s\n{\"pid\":%d,\"rank\":%d,\"partly\":%s,\"tables\":{\n", first ? "" : ",", listener->peer.pid, (int)run_number(&state->run, "distributedInfo.rank", 0),
+           state->partly ? "true" : "false");
+    json_tables_put(stdout, &state->report);
+    fputs("}}", stdout);
+}
+
+static void text_put_state(const struct listener *listener, const struct about *about, const struct state *state, bool first)
+{
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    struct print print = {.report = &state->report, .columns = columns && atoi(columns) > 0 ? atoi(columns) : 100};
+    if (!columns && isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col) print.columns = size.ws_col;
+    printf("%sprocess %d (%s), by %s\n", first ? "" : "\n", listener->peer.pid, listener->command, about->trace);
+    if (state->partly) puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
+    running_put(stdout, &print);
+}
+
+static int hang_chosen(const struct request *request, const struct listeners *chosen)
+{
+    size_t said = 0;
+    setlocale(LC_CTYPE, "C.UTF-8");
+    if (request->json) fputs("{\"custream_hang\":1,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[", stdout);
+    for (size_t i = 0; i < chosen->count; i++) {
+        struct listener *listener = chosen->each[i];
+        struct about about;
+        struct state state = {0};
+        if (!bring_up_to_date(listener, &about) || !state_load(&state, listener, &about, request->whole)) continue;
+        if (request->json) json_put(listener, &state, !said);
+        else text_put_state(listener, &about, &state, !said);
+        said++;
+        state_free(&state);
+    }
+    if (request->json) puts("]}");
+    return !said ? STATUS_UNUSABLE : said < chosen->count ? STATUS_BROKEN : STATUS_OK;
+}
+
+static int request_read(struct request *request, int argc, char **argv)
+{
+    enum { OPTION_HELP = 'h', OPTION_JSON = 'j', OPTION_WHOLE = 'w' };
+    static const struct option options[] = {CHOOSE_OPTIONS,
+                                            {"json", no_argument, NULL, OPTION_JSON},
+                                            {"whole", no_argument, NULL, OPTION_WHOLE},
+                                            {"help", no_argument, NULL, OPTION_HELP},
+                                            {0}};
+    int option;
+    while ((option = flags_next(argc, argv, "p:h", options, NULL)) != -1) {
+        if (option == OPTION_HELP) return hang_usage(), -1;
+        if (option == '?') return STATUS_UNUSABLE;
+        if (option == OPTION_JSON) request->json = true;
+        else if (option == OPTION_WHOLE) request->whole = true;
+        else if (!choice_take(NAME, &request->choice, option, optarg)) return STATUS_UNUSABLE;
+    }
+    if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID, and 'custream report' reads a trace", argv[optind]);
+    return choice_good(NAME, &request->choice) ? STATUS_OK : STATUS_UNUSABLE;
+}
+
+int command_hang(int argc, char **argv)
+{
+    struct request request = {0};
+    struct listeners chosen;
+    argv[0] = (char[]){"custream hang"};
+    int status = request_read(&request, argc, argv);
+    if (status != STATUS_OK) return status < 0 ? STATUS_OK : status;
+    if (choice_find(NAME, &request.choice, &chosen)) status = hang_chosen(&request, &chosen);
+    else status = STATUS_UNUSABLE;
+    listeners_free(&chosen);
+    return status;
+}

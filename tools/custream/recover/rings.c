@@ -1,0 +1,321 @@
+#define _GNU_SOURCE
+#include "tools/custream/recover/rings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "shim/base/rings.h"
+#include "shim/calls/record.h"
+#include "tools/custream/command.h"
+#include "tools/custream/reader.h"
+#include "tools/custream/recover/mend.h"
+#include "tools/custream/recover/record_row.h"
+
+enum { GZIP = 15 + 16, LEVEL = 1, HEAD_LINES = 64 };
+
+struct rings {
+    int fd;
+    char path[CS_RINGS_PATH]; /* "": it has none */
+    struct cs_rings head;
+    struct record_texts texts;
+    char *buffer;
+    size_t used;
+    off_t end; /* of the trace's events */
+    uint64_t rows, left_out;
+};
+
+/* --- where it is --- */
+
+/* The head may be anybody's text: nothing is opened that cannot be a file of rings. */
+static bool is_name(const char *path)
+{
+    const char *slash = strchr(path, '/'), *end = strchr(path, '"');
+    for (const char *next; slash && (next = strchr(slash + 1, '/')) && next < end;) slash = next;
+    return slash && !strncmp(slash + 1, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1);
+}
+
+/* What the head of the trace says. */
+static bool path_in_head(int trace, char *path, size_t size)
+{
+    static const char key[] = "\"rings\":\"";
+    struct reader reader;
+    const int own = fcntl(trace, F_DUPFD_CLOEXEC, 0);
+    bool found = false;
+    if (own < 0 || lseek(own, 0, SEEK_SET) || !reader_take(&reader, own)) return false;
+    for (int i = 0; i < HEAD_LINES && !found && reader_next(&reader) > 0; i++) {
+        const char *at = strstr(reader.line, key), *text = at ? at + sizeof key - 1 : "", *end = strchr(text, '"');
+        found = at && end && (size_t)(end - text) < size && *text == '/' && !memchr(text, '\\', (size_t)(end - text)) && is_name(text);
+        if (found) snprintf(path, size, "%.*s", (int)(end - text), text);
+        if (strstr(reader.line, "\"traceEvents\"")) break;
+    }
+    reader_close(&reader);
+    return found;
+}
+
+/* A process that begins looks at what dead ones have left, and has the lock for that moment. */
+static bool is_free(int fd)
+{
+    const struct timespec pause = {0, 20000000};
+    for (int tries = 50; flock(fd, LOCK_EX | LOCK_NB); tries--) {
+        if (!tries) return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+/* Whatever stands at that name: a file of this user, or of the one for whom root asks; and its process is dead. */
+static bool take(struct rings *rings, int memfd, char why[256])
+{
+    struct stat about;
+    rings->fd = memfd >= 0 ? fcntl(memfd, F_DUPFD_CLOEXEC, 0) : open(rings->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (rings->fd < 0) return errno == ENOENT || (snprintf(why, 256, "%.160s: %.60s", rings->path, strerror(errno)), false);
+    if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) || (geteuid() && about.st_uid != geteuid())) return snprintf(why, 256, "%.200s: is no file of this user's", rings->path), false;
+    if (memfd < 0 && !is_free(rings->fd)) return snprintf(why, 256, "%.200s: its process lives", rings->path), false;
+    return true;
+}
+
+/* --- whether it is sound --- */
+
+static bool is_laid_out(const struct cs_rings *head, uint64_t size)
+{
+    const uint64_t ring = head->ring_bytes, fixed = CS_RINGS_HEAD + CS_RINGS_BUFFER;
+    const struct cs_rings_layout *layout = &head->layout;
+    const uint32_t places[] = {layout->tid, layout->index, layout->comm, layout->lost, layout->lost_begin, layout->lost_end};
+    for (size_t i = 0; i < CS_COUNT(places); i++)
+        if (places[i] % sizeof(uint32_t) || places[i] < sizeof(struct cs_ring) || places[i] > CS_RINGS_PAGE - 16) return false;
+    return head->most <= CS_RINGS_THREADS && ring >= CS_RINGS_PAGE && ring <= 1u << 30 && !(ring & (ring - 1)) && head->buffer_at == CS_RINGS_HEAD && head->names_at == fixed &&
+           head->threads_at == fixed + CS_RINGS_NAMES && head->bytes == head->threads_at + head->most * (CS_RINGS_PAGE + ring) && head->bytes <= size;
+}
+
+static bool is_ours(const struct cs_rings *head, uint64_t size, uint64_t base_ns)
+{
+    return !memcmp(head->magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC) && !strncmp(head->made_by, CS_RINGS_MADE_BY, sizeof head->made_by) && head->calls == CS_CALL_COUNT &&
+           head->base_ns == base_ns && is_laid_out(head, size);
+}
+
+/* Which of its files the trace is, and where events end there. */
+static bool find_end(struct rings *rings, const struct stat *trace)
+{
+    const struct cs_rings_trace *now = &rings->head.trace[cs_rings_entry(rings->head.word)];
+    const bool own = trace->st_dev == now->device && trace->st_ino == now->inode, next = trace->st_dev == now->next_device && trace->st_ino == now->next_inode;
+    if (now->ended || (!own && !next)) return false;
+    rings->end = (off_t)(own ? now->end : now->next_end);
+    rings->used = own ? cs_rings_used(rings->head.word) : 0;
+    return rings->end >= 0 && rings->end <= trace->st_size && rings->used <= CS_RINGS_BUFFER;
+}
+
+static char *bytes_at(const struct rings *rings, uint64_t at, size_t size)
+{
+    char *bytes = calloc(size + 1, 1);
+    if (!bytes) out_of_memory();
+    if (size && pread(rings->fd, bytes, size, (off_t)at) != (ssize_t)size) return free(bytes), NULL;
+    return bytes;
+}
+
+static bool load(struct rings *rings, int trace, char why[256])
+{
+    struct stat own, about;
+    struct mend_head head;
+    if (fstat(rings->fd, &own) || fstat(trace, &about) || !mend_head(trace, &head)) return false;
+    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) != (ssize_t)sizeof rings->head || !is_ours(&rings->head, (uint64_t)own.st_size, strtoull(head.base, NULL, 10)))
+        return snprintf(why, 256, "%.160s: is not the file of rings of this trace, or of another version", rings->path), false;
+    if (!find_end(rings, &about)) return false;
+    rings->buffer = bytes_at(rings, rings->head.buffer_at, rings->used);
+    const uint64_t texts = rings->head.names_end <= CS_RINGS_NAMES ? rings->head.names_end : 0;
+    char *names = bytes_at(rings, rings->head.names_at, texts);
+    if (names) record_texts_read(&rings->texts, names, texts);
+    return rings->buffer;
+}
+
+struct rings *rings_open(int trace, int memfd, char why[256])
+{
+    struct rings *rings = calloc(1, sizeof *rings);
+    if (!rings) out_of_memory();
+    rings->fd = -1;
+    *why = 0;
+    if ((memfd >= 0 || path_in_head(trace, rings->path, sizeof rings->path)) && take(rings, memfd, why) && rings->fd >= 0 && load(rings, trace, why)) return rings;
+    rings_close(rings);
+    return NULL;
+}
+
+void rings_close(struct rings *rings)
+{
+    if (!rings) return;
+    if (rings->fd >= 0) close(rings->fd);
+    record_texts_free(&rings->texts);
+    free(rings->buffer);
+    free(rings);
+}
+
+void rings_remove(struct rings *rings)
+{
+    struct stat own, there;
+    if (*rings->path && !fstat(rings->fd, &own) && !lstat(rings->path, &there) && own.st_dev == there.st_dev && own.st_ino == there.st_ino) unlink(rings->path);
+}
+
+/* --- the buffer --- */
+
+/* As it stands in the file: in a .gz as a member. */
+static char *tail_of(const struct rings *rings, int trace, size_t *length)
+{
+    unsigned char magic[2] = {0};
+    const bool packed = pread(trace, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
+    z_stream stream = {.next_in = (Bytef *)rings->buffer, .avail_in = (uInt)rings->used};
+    const size_t room = packed ? compressBound((uLong)rings->used) + 64 : rings->used + 1;
+    char *bytes = malloc(room);
+    if (!bytes) out_of_memory();
+    *length = rings->used;
+    if (!rings->used) return bytes;
+    if (!packed) return memcpy(bytes, rings->buffer, rings->used);
+    if (deflateInit2(&stream, LEVEL, Z_DEFLATED, GZIP, 8, Z_DEFAULT_STRATEGY) != Z_OK) out_of_memory();
+    stream.next_out = (Bytef *)bytes;
+    stream.avail_out = (uInt)room;
+    deflate(&stream, Z_FINISH);
+    *length = room - stream.avail_out;
+    deflateEnd(&stream);
+    return bytes;
+}
+
+static bool write_all(int fd, const char *bytes, size_t length, off_t at)
+{
+    for (ssize_t n; length; bytes += n, length -= (size_t)n, at += n) {
+        n = pwrite(fd, bytes, length, at);
+        if (n < 0 && errno == EINTR) n = 0;
+        else if (n <= 0) return false;
+    }
+    return true;
+}
+
+static bool copy(int from, int to, off_t end)
+{
+    static char bytes[256 << 10];
+    for (off_t at = 0; at < end;) {
+        const ssize_t n = pread(from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
+        if (n <= 0 || !write_all(to, bytes, (size_t)n, at)) return false;
+        at += n;
+    }
+    return true;
+}
+
+int rings_splice(const struct rings *rings, int trace)
+{
+    size_t length;
+    const char *folder = getenv("TMPDIR");
+    int fd = open(folder && *folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) fd = memfd_create("custream-recover", MFD_CLOEXEC);
+    char *tail = tail_of(rings, trace, &length);
+    if (fd >= 0 && (!copy(trace, fd, rings->end) || !write_all(fd, tail, length, rings->end))) close(fd), fd = -1;
+    free(tail);
+    return fd;
+}
+
+bool rings_splice_in_place(const struct rings *rings, int trace)
+{
+    size_t length;
+    struct stat about;
+    char *tail = tail_of(rings, trace, &length);
+    const off_t end = rings->end + (off_t)length;
+    bool good = !fstat(trace, &about);
+    if (good && end > about.st_size && posix_fallocate(trace, rings->end, (off_t)length)) { /* with no room for all of it, nothing is touched */
+        if (ftruncate(trace, about.st_size)) {}
+        good = false;
+    }
+    good = good && write_all(trace, tail, length, rings->end) && !ftruncate(trace, end);
+    free(tail);
+    return good;
+}
+
+/* --- the rings --- */
+
+/* A thread's page: nothing in it is relied on. */
+struct page {
+    _Alignas(struct cs_ring) char bytes[CS_RINGS_PAGE];
+};
+
+static bool page_read(const struct rings *rings, unsigned thread, struct page *page, uint64_t *at)
+{
+    *at = rings->head.threads_at + thread * (CS_RINGS_PAGE + rings->head.ring_bytes);
+    return pread(rings->fd, page->bytes, sizeof page->bytes, (off_t)*at) == (ssize_t)sizeof page->bytes;
+}
+
+static uint32_t word_in(const struct page *page, uint32_t at)
+{
+    uint32_t word;
+    memcpy(&word, page->bytes + at, sizeof word);
+    return word;
+}
+
+static uint64_t long_in(const struct page *page, uint32_t at)
+{
+    uint64_t word;
+    memcpy(&word, page->bytes + at, sizeof word);
+    return word;
+}
+
+/* From where on its records have not been told, and how many there are. The one in hand is told if the writer's word says so. */
+static uint64_t untold(const struct rings *rings, const struct page *page, uint64_t *from)
+{
+    const struct cs_ring *ring = (const struct cs_ring *)(const void *)page->bytes;
+    const uint64_t head = ring->head, size = rings->head.ring_bytes / CS_SLOT;
+    *from = ring->told;
+    if (rings->head.hand_thread == word_in(page, rings->head.layout.index) && rings->head.hand_place == *from && (uint32_t)rings->head.hand_told != cs_rings_told(rings->head.word)) ++*from;
+    return head > *from && head - *from <= size ? head - *from : 0;
+}
+
+static void thread_rows(struct rings *rings, const struct page *page, uint64_t at, struct record_lane *lane)
+{
+    uint64_t from, size = rings->head.ring_bytes / CS_SLOT;
+    struct cs_record record;
+    for (uint64_t n = untold(rings, page, &from), i = 0; i < n; i++) {
+        const off_t place = (off_t)(at + CS_RINGS_PAGE + (from + i) % size * CS_SLOT);
+        const bool good = pread(rings->fd, &record, sizeof record, place) == (ssize_t)sizeof record;
+        if (good && record.call & CS_CALL_MUTED) continue; /* a rule leaves it out */
+        if (good && record.call == CS_CALL_SITE) continue;
+        if (good && record_row(lane, &record)) rings->rows++;
+        else rings->left_out++;
+    }
+}
+
+void rings_rows(void *of, struct mend_to *to)
+{
+    struct rings *rings = of;
+    struct page page;
+    uint64_t at;
+    const struct cs_rings_clock *clock = &rings->head.clock[rings->head.clock_now & 1];
+    rings->rows = rings->left_out = 0;
+    for (unsigned thread = 0; thread < rings->head.threads && thread < rings->head.most; thread++) {
+        if (!page_read(rings, thread, &page, &at)) continue;
+        const struct cs_rings_layout *layout = &rings->head.layout;
+        const uint64_t lost = long_in(&page, layout->lost);
+        struct record_lane lane = {.to = to, .texts = &rings->texts, .streams = rings->head.streams, .pid = rings->head.shown_pid, .tid = word_in(&page, layout->tid),
+                                   .ticks = clock->ticks, .ns = clock->ns, .rate = clock->rate};
+        memcpy(lane.name, page.bytes + layout->comm, sizeof lane.name - 1);
+        record_lane_begins(&lane);
+        thread_rows(rings, &page, at, &lane);
+        if (lost && lost < (uint64_t)1 << 53 && record_lost(&lane, lost, long_in(&page, layout->lost_begin), long_in(&page, layout->lost_end))) rings->rows++;
+    }
+}
+
+bool rings_add(const struct rings *rings)
+{
+    struct page page;
+    uint64_t at, from;
+    if (rings->used) return true;
+    for (unsigned thread = 0; thread < rings->head.threads && thread < rings->head.most; thread++)
+        if (page_read(rings, thread, &page, &at) && (untold(rings, &page, &from) || long_in(&page, rings->head.layout.lost))) return true;
+    return false;
+}
+
+uint64_t rings_row_count(const struct rings *rings) { return rings->rows; }
+uint64_t rings_left_out(const struct rings *rings) { return rings->left_out; }
+unsigned rings_threads_not_kept(const struct rings *rings) { return rings->head.unkept; }
+off_t rings_end(const struct rings *rings) { return rings->end; }

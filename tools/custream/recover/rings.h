@@ -1,0 +1,33 @@
+/* The file of rings of a dead process (shim/base/rings.h): what it recorded and its trace has not. */
+#ifndef CS_RECOVER_RINGS_H
+#define CS_RECOVER_RINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct rings;
+struct mend_to;
+
+/* That of the trace which is open there. `memfd`: the file itself, -1: where the head of the trace says. NULL: there is none, it is another trace's, its process lives,
+ * or it is damaged; then `why` says so if it should be said. */
+struct rings *rings_open(int trace, int memfd, char why[256]);
+void rings_close(struct rings *rings);
+void rings_remove(struct rings *rings); /* its file, which has served */
+
+/* Whether there is something that the trace has not. */
+bool rings_add(const struct rings *rings);
+
+/* The trace up to where its events end, and the events that were not written: into a file of its own, -1 with errno; or into the trace itself, false: it is as it was. */
+int rings_splice(const struct rings *rings, int trace);
+bool rings_splice_in_place(const struct rings *rings, int trace);
+
+off_t rings_end(const struct rings *rings); /* where in the trace its events end */
+
+/* A row for each record that is in none of the two: mend_source.rows. */
+void rings_rows(void *rings, struct mend_to *to);
+uint64_t rings_row_count(const struct rings *rings), rings_left_out(const struct rings *rings); /* after that */
+unsigned rings_threads_not_kept(const struct rings *rings);
+
+#endif

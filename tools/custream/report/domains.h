@@ -1,0 +1,11 @@
+/* Which streams the legacy default stream orders. */
+#ifndef CS_REPORT_DOMAINS_H
+#define CS_REPORT_DOMAINS_H
+
+#include "tools/custream/report/run.h"
+
+/* By stream: the number of its context of a device, where its legacy default stream and its blocking streams wait for each other; NONE: it is non-blocking, or its
+ * flags or context are not known, and nothing is said of the legacy stream. The caller's to free. */
+uint32_t *legacy_domains(const struct run *run, size_t *count);
+
+#endif

@@ -1,0 +1,376 @@
+/* What was running when the process ended without meaning to, or is now: streams with unfinished work, threads inside of calls. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tools/custream/report/labels.h"
+#include "tools/custream/report/room.h"
+#include "tools/custream/report/section.h"
+#include "tools/custream/report/show.h"
+#include "tools/custream/report/tally.h"
+#include "tools/custream/report/unfinished.h"
+
+static const struct column running_columns[] = {
+    {"verdict", "verdict", UNIT_TEXT, 0},
+    {"as_of_ns", "as of", UNIT_NS, 0},
+    {"gpu_age_ns", "GPU records are older by", UNIT_NS, 0},
+    {"ended_ago_ns", "the last work ended before", UNIT_NS, 0},
+    {"unfinished_streams", "with unfinished work", UNIT_COUNT, 0},
+    {"idle_streams", "idle", UNIT_COUNT, 0},
+    {"circles", "circles", UNIT_COUNT, 0},
+    {"threads", "threads in a call", UNIT_COUNT, 0},
+    {"capturing", "capturing", UNIT_TEXT, COLUMN_BELOW},
+    {"not_known", "not known", UNIT_TEXT, COLUMN_BELOW},
+};
+
+static const struct column stream_columns[] = {
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
+    {"circle", "circle", UNIT_COUNT, 0},
+    {"last", "last that ended", UNIT_TEXT, 0},
+    {"ended_ago_ns", "ended before", UNIT_NS, 0},
+    {"call", "first unfinished call", UNIT_TEXT, 0},
+    {"kernel", "kernel", UNIT_TEXT, 0},
+    {"grid", "grid, block", UNIT_TEXT, COLUMN_BELOW},
+    {"called_ago_ns", "called before", UNIT_NS, 0},
+    {"thread", "by thread", UNIT_TEXT, COLUMN_CUT_END},
+    {"behind", "behind it", UNIT_COUNT, 0},
+    {"held_by", "held by", UNIT_TEXT, 0},
+    {"on", "on stream", UNIT_TEXT, COLUMN_CUT_END},
+    {"waits_for", "waits for", UNIT_TEXT, COLUMN_BELOW},
+    {"chain", "chain", UNIT_TEXT, COLUMN_BELOW},
+};
+
+static const struct column thread_columns[] = {
+    {"thread", "thread", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
+    {"tid", "number", UNIT_COUNT, COLUMN_NAMES},
+    {"call", "is in", UNIT_TEXT, 0},
+    {"for_ns", "for", UNIT_NS, 0},
+    {"device", "GPU", UNIT_COUNT, 0},
+    {"stream", "of stream", UNIT_TEXT, COLUMN_CUT_END},
+    {"event", "of event", UNIT_COUNT, 0},
+    {"waits_for", "waits for", UNIT_TEXT, COLUMN_BELOW},
+};
+
+static const char *const held_by_key[HELD_BY_COUNT] = {
+    [HELD_BY_NOTHING] = "nothing", [HELD_BY_EVENT] = "event",       [HELD_BY_LEGACY] = "legacy",
+    [HELD_BY_VALUE] = "value",     [HELD_BY_FUNCTION] = "host_function", [HELD_BY_NOT_KNOWN] = "not_known",
+};
+
+struct running {
+    struct report *report;
+    const struct run *run;
+    bool asked;               /* what was running is of interest, and told */
+    struct unfinished unfinished;
+    const struct work **last; /* by stream: the work that ended last */
+    const struct work *last_of_all;
+    int64_t as_of, gpu_as_of; /* gpu_as_of: INT64_MIN: not known */
+};
+
+/* --- words --- */
+
+static const char *stream_of(const struct running *r, uint32_t stream) { return stream_label(r->report, r->run, stream); }
+
+/* What a call is to people: its kernel, or its name. */
+static const char *call_label(const struct running *r, uint32_t index)
+{
+    const struct call *call = &r->run->calls[index];
+    return text_in(r->run, call_kind(call) == CS_KIND_LAUNCH && call->what ? call->what : call->name);
+}
+
+static double ago(const struct running *r, int64_t ns) { return ns == INT64_MIN ? NAN : ns > r->as_of ? 0 : (double)(r->as_of - ns); }
+
+static const struct unfinished_stream *row_of(const struct running *r, uint32_t stream)
+{
+    const uint32_t row = stream == NONE ? NONE : r->unfinished.row_of[stream];
+    return row == NONE ? NULL : &r->unfinished.streams[row];
+}
+
+static const char *event_words(const struct running *r, const struct unfinished_stream *u)
+{
+    const struct unfinished_stream *there = row_of(r, u->on);
+    const char *text = report_text(r->report, "event %u, recorded on %s", r->run->calls[u->call].what, stream_of(r, u->on));
+    return there ? report_text(r->report, "%s behind %s", text, call_label(r, there->call)) : text;
+}
+
+static const char *value_words(const struct running *r, const struct unfinished_stream *u)
+{
+    const struct call *call = &r->run->calls[u->call];
+    const char *at = call->what ? report_text(r->report, "a value at %s", text_in(r->run, call->what)) : "values in memory";
+    if (u->via == NONE) return report_text(r->report, "%s, which no call in the trace is to write; if the host or a kernel has written it, what is behind it runs", at);
+    const struct unfinished_stream *there = row_of(r, u->on);
+    if (!there || there->call == u->via) return report_text(r->report, "%s, which %s is to write", at, stream_of(r, u->on));
+    return report_text(r->report, "%s, which %s is to write behind %s", at, stream_of(r, u->on), call_label(r, there->call));
+}
+
+static const char *legacy_words(const struct running *r, const struct unfinished_stream *u)
+{
+    const bool on_legacy = r->run->streams[u->on].origin == ORIGIN_LEGACY;
+    const char *text = report_text(r->report, "%s %s: %s", on_legacy ? "the legacy default stream," : "blocking", stream_of(r, u->on), call_label(r, u->via));
+    return u->on_more ? report_text(r->report, "%s; and %u more stream%s", text, u->on_more, u->on_more == 1 ? "" : "s") : text;
+}
+
+static const char *waits_for(const struct running *r, const struct unfinished_stream *u)
+{
+    switch (u->by) {
+    case HELD_BY_EVENT: return event_words(r, u);
+    case HELD_BY_VALUE: return value_words(r, u);
+    case HELD_BY_LEGACY: return legacy_words(r, u);
+    case HELD_BY_FUNCTION: return "its host function, which has not returned";
+    case HELD_BY_NOT_KNOWN: return "not known: GPU times of it were not taken, so it may have ended";
+    default: return "nothing that the trace shows: it runs, or is about to";
+    }
+}
+
+/* What a stream does at the end of a chain. */
+static const char *end_words(const struct running *r, const struct unfinished_stream *u)
+{
+    switch (u->by) {
+    case HELD_BY_NOTHING: return report_text(r->report, "which runs %s", call_label(r, u->call));
+    case HELD_BY_VALUE: return "which waits for a value in memory";
+    case HELD_BY_FUNCTION: return "which waits for its host function";
+    default: return report_text(r->report, "of which %s is not known to have ended", call_label(r, u->call));
+    }
+}
+
+/* "a waits for b, which waits for c, which runs k"; NULL: it waits for no other stream. */
+static const char *chain_of(const struct running *r, const struct unfinished_stream *u)
+{
+    enum { HOPS = 8 };
+    const struct unfinished_stream *at = row_of(r, u->on);
+    if (!at) return NULL;
+    const char *text = report_text(r->report, "%s waits for %s", stream_of(r, u->stream), stream_of(r, at->stream));
+    for (int hop = 0; at != u; hop++) {
+        const struct unfinished_stream *next = row_of(r, at->on);
+        if (!next) return report_text(r->report, "%s, %s", text, end_words(r, at));
+        text = report_text(r->report, "%s, which waits for %s", text, stream_of(r, next->stream));
+        if (hop == HOPS || (next->circle && next->circle == at->circle && !u->circle)) return report_text(r->report, "%s, and so on", text);
+        at = next;
+    }
+    return text;
+}
+
+static double awaited_number(const struct run *run, unsigned n, const char *member)
+{
+    char path[64];
+    snprintf(path, sizeof path, "totals.awaited.%u.%s", n, member);
+    return run_number(run, path, NAN);
+}
+
+/* The trailer tells how the oldest launch of a stream was launched, while its kernel has not ended. */
+static bool awaited_shape(const struct run *run, uint32_t stream, struct shape *shape)
+{
+    static const char *const members[] = {"grid.0", "grid.1", "grid.2", "block.0", "block.1", "block.2"};
+    for (unsigned n = 0;; n++) {
+        const double lane = awaited_number(run, n, "stream");
+        if (isnan(lane)) return false;
+        if (lane != run->streams[stream].lane || awaited_number(run, n, "device") != run->devices[run->streams[stream].device].ordinal) continue;
+        for (int i = 0; i < 6; i++) (i < 3 ? shape->grid : shape->block)[i % 3] = (uint32_t)fmax(0, fmin(awaited_number(run, n, members[i]), UINT32_MAX));
+        return true;
+    }
+}
+
+static const char *grid_of(const struct running *r, uint32_t index)
+{
+    const struct call *call = &r->run->calls[index];
+    struct shape shape;
+    if (call_kind(call) != CS_KIND_LAUNCH) return NULL;
+    if (call->shape != NONE) shape = r->run->shapes[call->shape];
+    else if (!awaited_shape(r->run, call->stream, &shape)) return NULL;
+    return report_text(r->report, "%u x %u x %u, %u x %u x %u", shape.grid[0], shape.grid[1], shape.grid[2], shape.block[0], shape.block[1], shape.block[2]);
+}
+
+/* --- streams --- */
+
+static void stream_put(const struct running *r, struct table *table, const struct unfinished_stream *u)
+{
+    const struct run *run = r->run;
+    const struct call *call = &run->calls[u->call];
+    const struct work *last = r->last[u->stream];
+    const char *ended = last ? work_label(r->report, run, last) : u->last != NONE ? call_label(r, u->last) : NULL;
+    TABLE_PUT(table, stream_columns, CELL_NUMBER(run->devices[run->streams[u->stream].device].ordinal), CELL_TEXT(stream_of(r, u->stream)),
+              CELL_NUMBER(u->circle ? u->circle : NAN), CELL_TEXT(ended), CELL_NUMBER(last ? ago(r, last->end) : NAN), CELL_TEXT(text_in(run, call->name)),
+              CELL_TEXT(call_kind(call) == CS_KIND_LAUNCH && call->what ? text_in(run, call->what) : NULL), CELL_TEXT(grid_of(r, u->call)),
+              CELL_NUMBER(ago(r, call->begin)), CELL_TEXT(thread_label(r->report, run, call->thread)), CELL_NUMBER(u->behind), CELL_TEXT(held_by_key[u->by]),
+              CELL_TEXT(u->on != NONE ? stream_of(r, u->on) : NULL), CELL_TEXT(waits_for(r, u)), CELL_TEXT(chain_of(r, u)));
+}
+
+/* --- threads --- */
+
+static const struct fact *inside_fact(const struct run *run, unsigned n, const char *member)
+{
+    char path[64];
+    snprintf(path, sizeof path, "totals.inside.%u.%s", n, member);
+    return run_fact(run, path);
+}
+
+static double inside_number(const struct run *run, unsigned n, const char *member)
+{
+    const struct fact *fact = inside_fact(run, n, member);
+    return fact && !fact->value ? fact->number : NAN;
+}
+
+static const char *inside_text(const struct run *run, unsigned n, const char *member)
+{
+    const struct fact *fact = inside_fact(run, n, member);
+    return fact && fact->value ? text_in(run, fact->value) : NULL;
+}
+
+/* By its GPU's ordinal and its number; NONE. */
+static uint32_t stream_named(const struct run *run, double device, double lane)
+{
+    for (uint32_t s = 0; s < run->stream_count; s++)
+        if (run->streams[s].lane == lane && run->devices[run->streams[s].device].ordinal == device) return s;
+    return NONE;
+}
+
+/* A blocking stream with unfinished work, for which a call on the legacy default stream (NONE: whose stream is not known) waits: what that is about to do there
+ * has made no record. NULL: none. */
+static const struct unfinished_stream *blocking_row(const struct running *r, uint32_t legacy)
+{
+    for (size_t i = 0; i < r->unfinished.count; i++) {
+        const struct stream *stream = &r->run->streams[r->unfinished.streams[i].stream];
+        const bool same = legacy == NONE || stream->device == r->run->streams[legacy].device;
+        if (stream->known && !stream->non_blocking && same) return &r->unfinished.streams[i];
+    }
+    return NULL;
+}
+
+/* A copy that blocks is on a default stream. */
+static bool is_on_legacy(const struct running *r, uint32_t stream, const char *call)
+{
+    if (stream != NONE) return r->run->streams[stream].origin == ORIGIN_LEGACY;
+    for (uint32_t i = 1; call && i < CS_CALL_COUNT; i++)
+        if (!strcmp(cs_call_info[i].name, call)) return cs_call_info[i].kind == CS_KIND_COPY && cs_call_info[i].how & CS_HOW_BLOCKS && !cs_call_info[i].per_thread;
+    return false;
+}
+
+/* What the thread waits for, by what its stream, or the stream of its event, has before it. */
+static const char *thread_waits_for(const struct running *r, unsigned n, uint32_t stream, double event)
+{
+    const struct run *run = r->run;
+    if (inside_fact(run, n, "all")) return "all streams of its context";
+    if (isfinite(event))
+        for (size_t i = run->call_count; i-- > 0 && stream == NONE;)
+            if (call_kind(&run->calls[i]) == CS_KIND_EVENT && run->calls[i].what == event) stream = run->calls[i].stream;
+    const struct unfinished_stream *u = row_of(r, stream);
+    if (!u && is_on_legacy(r, stream, inside_text(run, n, "call"))) u = blocking_row(r, stream);
+    if (!u) return NULL;
+    stream = u->stream;
+    return report_text(r->report, "%s: %s", stream_of(r, stream), call_label(r, u->call));
+}
+
+static void thread_put(const struct running *r, struct table *table, unsigned n)
+{
+    const struct run *run = r->run;
+    const double tid = inside_number(run, n, "thread"), since = inside_number(run, n, "since_us"), event = inside_number(run, n, "event"), device = inside_number(run, n, "device");
+    const char *call = inside_text(run, n, "call"), *function = inside_text(run, n, "function"), *name = inside_text(run, n, "name");
+    for (size_t t = 0; t < run->thread_count; t++)
+        if (run->threads[t].tid == tid && run->threads[t].name) name = text_in(run, run->threads[t].name);
+    const uint32_t stream = stream_named(run, device, inside_number(run, n, "stream"));
+    TABLE_PUT(table, thread_columns, CELL_TEXT(name), CELL_NUMBER(tid), CELL_TEXT(function ? report_text(r->report, "host function %s", function) : call),
+              CELL_NUMBER(isfinite(since) ? ago(r, (int64_t)(since * 1000)) : NAN), CELL_NUMBER(device), CELL_TEXT(stream != NONE ? stream_of(r, stream) : NULL),
+              CELL_NUMBER(event), CELL_TEXT(function ? NULL : thread_waits_for(r, n, stream, event)));
+}
+
+/* --- all of it --- */
+
+static const char *verdict_of(const struct running *r, size_t threads)
+{
+    if (r->unfinished.circles) return "circle";
+    for (size_t i = 0; i < r->unfinished.count; i++)
+        if (r->unfinished.streams[i].by != HELD_BY_NOT_KNOWN) return "unfinished";
+    return r->unfinished.count ? "not_known" : threads ? "in_a_call" : "idle";
+}
+
+static const char *not_known(const struct running *r)
+{
+    const struct run *run = r->run;
+    if (run_sample(run)) return report_text(r->report, "GPU times are those of one call in %u: other work counts as ended only if the host has waited for it, or timed work behind it has ended", run_sample(run));
+    if (!run_has_times(run)) return "no GPU times were taken: work counts as ended only if the host has waited for it";
+    if (run_number(run, "totals.gpu.lost", 0) > 0) return "GPU records were lost: work whose record was lost may be listed, though it has ended";
+    return r->gpu_as_of == INT64_MIN ? "the trace does not say as of when GPU work was reported: some may have ended since its last record" : NULL;
+}
+
+/* Streams on which a capture was begun and not ended: what was called on them is in a graph, and does not run. NULL: none. */
+static const char *capturing(const struct running *r)
+{
+    enum { SHOWN = 8 };
+    const struct run *run = r->run;
+    const char *text = NULL;
+    uint32_t *began = room_for(run->stream_count, sizeof *began), shown = 0; /* the call, from 1 */
+    for (uint32_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        if (call_kind(call) != CS_KIND_CAPTURE || call->stream == NONE) continue;
+        if (call_how(call, CS_HOW_ENDS)) began[call->stream] = 0;
+        else if (call_how(call, CS_HOW_BEGINS) && !call->result) began[call->stream] = i + 1;
+    }
+    for (uint32_t s = 0; s < run->stream_count && shown <= SHOWN; s++) {
+        if (!began[s]) continue;
+        const struct call *call = &run->calls[began[s] - 1];
+        const char *one = shown++ == SHOWN ? "and more" : report_text(r->report, "%s, begun %s before by %s", stream_of(r, s),
+                                                                      value_show((char[SHOWN_MAX]){0}, UNIT_NS, ago(r, call->begin)), thread_label(r->report, run, call->thread));
+        text = text ? report_text(r->report, "%s; %s", text, one) : one;
+    }
+    free(began);
+    return text;
+}
+
+static void last_works(struct running *r)
+{
+    const struct run *run = r->run;
+    const struct work *works = run_sample(run) ? run->sampled : run->works;
+    const size_t count = run_sample(run) ? run->sampled_count : run->work_count;
+    r->last = room_for(run->stream_count, sizeof *r->last);
+    for (size_t i = 0; i < count; i++) {
+        const struct work *work = &works[i], **last = &r->last[work->stream];
+        if (!*last || work->end >= (*last)->end) *last = work;
+        if (!r->last_of_all || work->end >= r->last_of_all->end) r->last_of_all = work;
+    }
+}
+
+static int64_t time_fact(const struct run *run, const char *path, int64_t otherwise)
+{
+    const double us = run_number(run, path, NAN);
+    return isfinite(us) && fabs(us) < 1e15 ? (int64_t)(us * 1000) : otherwise;
+}
+
+static void running_table(const struct running *r, unsigned threads)
+{
+    struct table *table = TABLE_NEW(r->report, "running", "What was running", running_columns);
+    const double more = run_number(r->run, "totals.inside_more", 0);
+    if (!r->asked) return;
+    TABLE_PUT(table, running_columns, CELL_TEXT(verdict_of(r, threads)), CELL_NUMBER(r->as_of), CELL_NUMBER(ago(r, r->gpu_as_of)),
+              CELL_NUMBER(r->last_of_all ? ago(r, r->last_of_all->end) : NAN), CELL_NUMBER(r->unfinished.count), CELL_NUMBER(r->unfinished.idle),
+              CELL_NUMBER(r->unfinished.circles), CELL_NUMBER(threads + more), CELL_TEXT(capturing(r)), CELL_TEXT(not_known(r)));
+}
+
+static void stream_table(const struct running *r)
+{
+    struct table *table = TABLE_NEW(r->report, "running_streams", "Streams with unfinished work", stream_columns);
+    table->shown = 20;
+    for (size_t i = 0; i < r->unfinished.count; i++) stream_put(r, table, &r->unfinished.streams[i]);
+}
+
+static void thread_table(const struct running *r, unsigned threads)
+{
+    struct table *table = TABLE_NEW(r->report, "running_threads", "Threads in a call", thread_columns);
+    for (unsigned n = 0; n < threads; n++) thread_put(r, table, n);
+}
+
+void section_running(struct report *report, const struct analysis *of)
+{
+    struct running r = {.report = report, .run = of->run, .asked = unfinished_is_asked(of->run)};
+    unsigned threads = 0;
+    r.as_of = time_fact(of->run, "totals.as_of_us", of->run->end);
+    r.gpu_as_of = time_fact(of->run, "totals.gpu_as_of_us", INT64_MIN);
+    if (r.asked) {
+        last_works(&r);
+        unfinished_make(&r.unfinished, of->run);
+        while (isfinite(inside_number(of->run, threads, "thread"))) threads++;
+    }
+    running_table(&r, threads);
+    stream_table(&r);
+    thread_table(&r, threads);
+    unfinished_free(&r.unfinished);
+    free(r.last);
+}
