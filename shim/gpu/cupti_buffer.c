@@ -3,6 +3,9 @@
  * each flush takes them back, full or not. So the first buffers are large, for a thread that launches fast; those after them are small, for a thousand threads.
  * Stacks without locks, since CUPTI asks and gives back on threads of the application: free large ones, free small ones, and the full ones that the writer
  * takes all at once.
+ *
+ * A buffer that nobody has had is taken by its number. Its slab is mapped by whoever needs it first: several may do so at once, one's is kept. So a thousand threads
+ * that ask in the same moment get a buffer each, whatever the system takes for a mapping.
  */
 #include <string.h>
 
@@ -14,12 +17,15 @@ enum { SLAB = 2 << 20, SLABS = 128, LARGE = 64 /* slabs that are one buffer each
 enum { KEPT_NS = 1000000000 /* for so long the pages of a free one stay */ };
 enum { SMALL = SLAB / PARTS, BUFFERS = LARGE + (SLABS - LARGE) * PARTS, AHEAD = 4, PAGE = 4096 };
 
-static uint8_t *_Atomic slabs[SLABS]; /* NULL until it is made, then constant */
-static _Atomic cs_u32 made;           /* slabs */
+static uint8_t *_Atomic slabs[SLABS];                      /* NULL until it is mapped, then constant */
+static _Atomic cs_u32 fresh_large, fresh_small = LARGE; /* the first that nobody has had */
+
+enum { TAKEN, FREE, CLEARED /* free, and the writer gives its pages back */ };
 
 static struct buffer {
     size_t valid;
-    _Atomic cs_u32 next; /* in its stack: index + 1 */
+    _Atomic cs_u32 next;  /* in its stack: index + 1 */
+    _Atomic cs_u32 state; /* FREE and CLEARED: it is in a stack of free ones, or about to be */
     cs_u64 kept;         /* since when it has been free with its pages; 0: it has none, or is one of those made ahead of time. The writer's */
 } buffers[BUFFERS];
 
@@ -27,14 +33,15 @@ static struct buffer {
 static _Atomic cs_u64 free_large, free_small, full_top;
 
 static cs_u32 first_of(cs_u32 slab) { return slab < LARGE ? slab : LARGE + (slab - LARGE) * PARTS; }
+static cs_u32 slab_of(cs_u32 index) { return index < LARGE ? index : LARGE + (index - LARGE) / PARTS; }
 static cs_u32 index_of(const struct buffer *b) { return (cs_u32)(b - buffers); }
 static size_t size_of(cs_u32 index) { return index < LARGE ? SLAB : SMALL; }
 static _Atomic cs_u64 *free_of(cs_u32 index) { return index < LARGE ? &free_large : &free_small; }
 
 static uint8_t *memory_of(cs_u32 index)
 {
-    if (index < LARGE) return cs_load(&slabs[index]);
-    return cs_load(&slabs[LARGE + (index - LARGE) / PARTS]) + (size_t)((index - LARGE) % PARTS) * SMALL;
+    const cs_u32 slab = slab_of(index);
+    return cs_load_acq(&slabs[slab]) + (size_t)(index - first_of(slab)) * size_of(index);
 }
 
 /* BUFFERS: it is none of ours. */
@@ -71,37 +78,52 @@ static struct buffer *pop(_Atomic cs_u64 *top)
     return &buffers[(cs_u32)before - 1];
 }
 
-/* The first buffer of a new slab; the others are free. NULL at the limit, or without memory. */
-static struct buffer *make(cs_u32 limit)
+static void give(cs_u32 index)
 {
-    if (cs_load(&made) >= limit) return NULL;
-    cs_u32 slab = cs_add(&made, 1);
-    if (slab >= SLABS) {
-        atomic_fetch_sub(&made, 1);
-        return NULL;
-    }
-    cs_store_rel(&slabs[slab], cs_memory_map(SLAB, "the profiler's records; work has no times"));
-    if (!cs_load(&slabs[slab])) return NULL;
-    for (cs_u32 other = first_of(slab) + 1; other < first_of(slab + 1); other++) push(&free_small, other);
-    return &buffers[first_of(slab)];
+    cs_store_rel(&buffers[index].state, FREE);
+    push(free_of(index), index);
+}
+
+/* One that the writer is clearing is left to it, and it gives it again (clear_kept). */
+static struct buffer *take(_Atomic cs_u64 *stack)
+{
+    struct buffer *b = pop(stack);
+    while (b && atomic_exchange_explicit(&b->state, TAKEN, memory_order_acq_rel) == CLEARED) b = pop(stack);
+    return b;
+}
+
+static bool is_mapped(cs_u32 slab)
+{
+    uint8_t *none = NULL;
+    if (cs_load_acq(&slabs[slab])) return true;
+    uint8_t *own = cs_memory_map(SLAB, "the profiler's records; work has no times");
+    if (own && !atomic_compare_exchange_strong(&slabs[slab], &none, own)) cs_memory_unmap(own, SLAB);
+    return cs_load_acq(&slabs[slab]);
+}
+
+/* One that nobody has had. NULL: there is none below the limit, or no memory for it. */
+static struct buffer *take_fresh(_Atomic cs_u32 *fresh, cs_u32 limit)
+{
+    cs_u32 index = cs_load(fresh);
+    while (index < limit && is_mapped(slab_of(index)))
+        if (atomic_compare_exchange_weak(fresh, &index, index + 1)) return &buffers[index];
+    return NULL;
 }
 
 void cs_cupti_buffers_ready(void)
 {
-    for (int i = 0; i < AHEAD && cs_load(&made) < AHEAD; i++) {
-        struct buffer *b = make(LARGE);
-        if (!b) return;
+    for (struct buffer *b; (b = take_fresh(&fresh_large, AHEAD));) {
         cs_memory_populate(memory_of(index_of(b)), SLAB);
-        push(&free_large, index_of(b));
+        give(index_of(b));
     }
 }
 
 void CUPTIAPI cs_cupti_buffer_requested(uint8_t **buffer, size_t *size, size_t *most)
 {
-    struct buffer *b = pop(&free_large);
-    if (!b) b = make(LARGE);
-    if (!b) b = pop(&free_small);
-    if (!b) b = make(SLABS);
+    struct buffer *b = take(&free_large);
+    if (!b) b = take_fresh(&fresh_large, LARGE);
+    if (!b) b = take(&free_small);
+    if (!b) b = take_fresh(&fresh_small, BUFFERS);
     *buffer = b ? memory_of(index_of(b)) : NULL; /* without one CUPTI drops records, and counts them */
     *size = b ? size_of(index_of(b)) : 0;
     *most = 0;
@@ -152,33 +174,28 @@ static void clear(cs_u32 index, size_t valid)
     buffers[index].kept = cs_monotonic_ns();
 }
 
-/* The stack is as it was afterwards. Who asks for a buffer meanwhile may be given a new one. */
-static void shrink(_Atomic cs_u64 *stack, cs_u64 now)
+/* A free one that kept its pages long enough. It stays in its stack; who takes it meanwhile leaves it to us. */
+static void clear_kept(cs_u32 index)
 {
-    cs_u32 taken = 0;
-    for (struct buffer *b; (b = pop(stack)); taken = index_of(b) + 1) {
-        cs_store(&b->next, taken);
-        if (!b->kept || now - b->kept < KEPT_NS) continue;
-        cs_memory_forget(memory_of(index_of(b)), size_of(index_of(b)));
-        b->kept = 0;
-        kept--;
-    }
-    while (taken) {
-        const cs_u32 index = taken - 1;
-        taken = cs_load(&buffers[index].next);
-        push(stack, index);
-    }
+    struct buffer *b = &buffers[index];
+    cs_u32 is = FREE;
+    if (!atomic_compare_exchange_strong(&b->state, &is, CLEARED)) return;
+    cs_memory_forget(memory_of(index), size_of(index));
+    b->kept = 0;
+    kept--;
+    is = CLEARED;
+    if (!atomic_compare_exchange_strong(&b->state, &is, FREE)) give(index);
 }
 
 /* Else the most that many threads ever had at once would stay. */
-static void shrink_all(void)
+static void clear_all_kept(void)
 {
     static cs_u64 last;
     const cs_u64 now = kept ? cs_monotonic_ns() : 0;
     if (!kept || now - last < KEPT_NS) return;
     last = now;
-    shrink(&free_large, now);
-    shrink(&free_small, now);
+    for (cs_u32 index = AHEAD; index < BUFFERS && kept; index++)
+        if (buffers[index].kept && now - buffers[index].kept >= KEPT_NS) clear_kept(index);
 }
 
 void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
@@ -196,8 +213,8 @@ void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
         clear(read - 1, b->valid);
         oldest = cs_load(&b->next);
         if (!oldest) newest = 0;
-        push(free_of(read - 1), read - 1);
+        give(read - 1);
         atomic_fetch_sub(&waiting, 1);
     }
-    shrink_all();
+    clear_all_kept();
 }
