@@ -84,12 +84,12 @@ CS_HIDDEN int flock(int fd, int how) { return (int)syscall(SYS_flock, fd, how); 
 CS_HIDDEN int fstat(int fd, struct stat *to) { return fstatat(fd, "", to, AT_EMPTY_PATH); }
 CS_HIDDEN int fstatfs(int fd, struct statfs *to) { return (int)syscall(SYS_fstatfs, fd, to); }
 
-/* Of those with a third word that the library uses, all have a number there. */
+/* Of those with a third word that the library uses, all but one have a number there. */
 CS_HIDDEN int fcntl(int fd, int what, ...)
 {
     va_list rest;
     va_start(rest, what);
-    const long number = va_arg(rest, int);
+    const long number = what == F_SETLK ? (long)va_arg(rest, struct flock *) : va_arg(rest, int);
     va_end(rest);
     return (int)syscall(SYS_fcntl, fd, what, number);
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +19,7 @@
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/base/rings_lock.h"
 #include "shim/base/watch.h"
 
 /* SHARE: of what is free, and of an address space that is limited. MEMFD: a memfd counts for no file system. */
@@ -76,10 +76,9 @@ static bool serves_nobody(int file, const struct stat *about)
 static void remove_if_left_over(int folder, const char *name)
 {
     struct stat about;
-    const int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return;
-    if (!fstat(file, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && about.st_nlink == 1 && !flock(file, LOCK_EX | LOCK_NB) &&
-        serves_nobody(file, &about))
+    if (!fstat(file, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && about.st_nlink == 1 && cs_rings_lock(file, true) && serves_nobody(file, &about))
         syscall(SYS_unlinkat, folder, name, 0);
     close(file);
 }
@@ -109,7 +108,7 @@ static bool make_in(const char *folder, cs_u64 *room)
     if (fd < 0) return *path = 0, false;
     *room = fstatfs(fd, &about) ? 0 : (cs_u64)about.f_bavail * (cs_u64)about.f_bsize / SHARE;
     const bool fits = strcmp(folder, CS_RINGS_FOLDER) || about.f_type == TMPFS; /* on a disk only if that is asked for */
-    if (fits && !flock(fd, LOCK_EX | LOCK_NB)) return true;
+    if (fits && cs_rings_lock(fd, true)) return true;
     unlink_own();
     close(fd);
     return fd = -1, false;

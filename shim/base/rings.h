@@ -16,7 +16,7 @@ enum { CS_RINGS_THREADS = 256, CS_RINGS_STREAMS = 1 << 12, CS_RINGS_PAGE = 4096,
 #define CS_RINGS_MAGIC   "custream rings\n"
 #define CS_RINGS_FOLDER  "/dev/shm"
 #define CS_RINGS_NAME    "custream-rings-" /* then the pid, "-", and a number at random */
-#define CS_RINGS_MADE_BY CUSTREAM_VERSION_STRING " layout 1"
+#define CS_RINGS_MADE_BY CUSTREAM_VERSION_STRING " layout 2"
 
 /* Which file the trace is, and where its events end: what stands behind that is the trailer, or half a write. */
 struct cs_rings_trace {
@@ -79,7 +79,7 @@ CS_HIDDEN extern struct cs_rings *_Atomic cs_rings; /* NULL: there is none */
 /* A child that nobody tells of itself (a bare clone) writes into no memory that it shares with us: its calls go straight on. Before the rest. */
 void cs_rings_allow(void);
 
-/* Makes it, unless there is one. The writer thread's, which has descriptors of its own: the file stays open and locked, and so tells that the process lives. */
+/* Makes it, unless there is one. The writer thread's, which has descriptors of its own: the file stays open and locked (base/rings_lock.h). */
 struct cs_rings_plan {
     cs_u64 ring_bytes, base_ns;
     cs_u32 calls;

@@ -6,6 +6,7 @@
  *   short   without a pause: threads that end after 3000 calls, and others after them
  *   limit   files may have 1 MiB at most from here on, and a write beyond that is a signal
  *   clone   a child by a bare clone makes calls, and ends; then as without
+ *   lives   a child by a bare clone does nothing, and lives on; then as without
  *   fork    a child by fork does the same in THREADS threads, and counts in FILE.child
  *   exec    after 2000 calls the program becomes itself again, paced
  *   failed  after 2000 calls an exec fails; then as without
@@ -101,6 +102,10 @@ int main(int argc, char **argv)
         const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
         if (!child) child_runs(argv[1], FIRST), syscall(SYS_exit_group, 0);
         waitpid(child, NULL, 0);
+    }
+    if (!strcmp(way, "lives")) {
+        calls(0, FIRST);
+        if (!syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL)) pause();
     }
     if (!strcmp(way, "fork")) {
         calls(0, FIRST);

@@ -12,6 +12,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import time
 
 import pytest
@@ -254,7 +255,7 @@ def test_a_filter_of_system_calls(build, tmp_path, run_app, call, number):
     assert run.stdout == alone.stdout
     if run.trace.exists() and run.trace.stat().st_size:
         assert run_all("check", run.trace)[::2] == (0, [])
-        assert call == "memfd_create" or metadata(run.trace).startswith("not kept"), metadata(run.trace)
+        assert call in ("memfd_create", "flock") or metadata(run.trace).startswith("not kept"), metadata(run.trace)
 
 
 # ---- processes ----
@@ -346,6 +347,20 @@ def test_a_child_of_a_bare_clone(build, tmp_path, folder):
     assert numbers(tmp_path / "counts.child") == (1, 2000)
     kill(process)
     judge(tmp_path, "t.json", recover(tmp_path / "t.json"), 2)
+
+
+def test_a_child_that_lives_on(build, tmp_path, folder):
+    """It has the mapping and no lock: whether the process lives is asked of the process."""
+    process = begin(build, tmp_path, "t.json", folder, "lives", threads=2)
+    has_begun(tmp_path, 3)
+    (child,) = map(int, pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
+    process.kill()
+    process.wait(timeout=60)
+    try:
+        judge(tmp_path, "t.json", recover(tmp_path / "t.json"), 2)
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert not list(folder.iterdir())
 
 
 def test_exec(build, tmp_path, folder):
@@ -462,10 +477,42 @@ def test_the_record_that_was_being_told(killed, tmp_path):
 def test_rings_of_another_version(killed, tmp_path):
     trace, rings = killed
     good = rings.read_bytes()
-    rings.write_bytes(good.replace(b" layout 1", b" layout 0", 1))
+    rings.write_bytes(good.replace(b" layout 2", b" layout 1", 1))
     status, said, complaints = run_all("recover", "-o", tmp_path / "o.json", trace)
     rings.write_bytes(good)
     assert status == 0 and len(complaints) == 1 and "or of another version" in complaints[0]
+
+
+def test_why_there_are_none(killed, tmp_path):
+    """A trace without its rings is recovered without them, and that is said."""
+    trace, rings = killed
+    (copy := tmp_path / "copy.json").write_bytes(trace.read_bytes())
+    status, said, complaints = run_all("recover", "-o", tmp_path / "o.json", copy)
+    assert status == 0 and len(complaints) == 1 and complaints[0].endswith(f"copy.json: without the rings of its process: {rings}: is of another file at that name")
+    good = trace.read_bytes()
+    with trace.open("r+b") as file:
+        file.truncate(good.rindex(b"\n],") - 1)
+    status, said, complaints = run_all("recover", "-o", tmp_path / "o.json", trace)
+    trace.write_bytes(good)
+    assert status == 0 and len(complaints) == 1 and complaints[0].endswith(f"{rings}: the trace is shorter than they say")
+    rings.rename(tmp_path / "elsewhere")
+    status, said, complaints = run_all("recover", "-o", tmp_path / "o.json", trace)
+    (tmp_path / "elsewhere").rename(rings)
+    assert (status, complaints) == (0, []) and said[-1] == f"  without the rings of its process: {rings}: No such file or directory"
+
+
+@pytest.mark.parametrize("held_s, complains", [(0.4, False), (5, True)])
+def test_somebody_looks_at_them(killed, tmp_path, held_s, complains):
+    """A process that begins has the lock for a moment, to see whether they serve somebody. One that lives has it for good."""
+    trace, rings = killed
+    (copy := tmp_path / "rings").write_bytes(rings.read_bytes())
+    program = f"import fcntl, time; file = open({str(rings)!r}, 'r+b'); fcntl.lockf(file, fcntl.LOCK_EX); print(flush=True); time.sleep({held_s})"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        status, said, complaints = run_all("recover", "-o", tmp_path / "o.json", trace)
+        other.kill()
+    shutil.copyfile(copy, rings)
+    assert status == 0 and len(complaints) == complains and (not complains or complaints[0].endswith(f"{rings}: its process lives")), complaints
 
 
 def test_planted_names(tmp_path):

@@ -50,7 +50,7 @@ def returned(path):
 
 
 def one_kill(folder, number):
-    """(calls that had returned, calls in the recovered trace, what the trace says of its rings, the verdict)"""
+    """(calls that had returned, calls in the recovered trace, what the trace says of its rings, the verdict, what recover said)"""
     counts, trace, whole = (os.path.join(folder, f"{number}.{kind}") for kind in ("counts", "json", "whole.json"))
     with open(counts, "wb") as file:
         file.write(bytes(8))
@@ -63,24 +63,24 @@ def one_kill(folder, number):
         process.send_signal(signal.SIGKILL)
     done = subprocess.run([os.path.join(BUILD, "custream"), "recover", "-o", whole, trace], capture_output=True, text=True, check=False)
     if done.returncode:
-        return returned(counts), -1, "", done.stderr.strip()
+        return returned(counts), -1, "", {}, done.stderr
     with open(whole, encoding="utf-8") as file:
         made = json.load(file)
     calls = sum(row.get("name") == CALL for row in made["traceEvents"])
     os.unlink(trace)
     os.unlink(whole)
-    return returned(counts), calls, made["metadata"].get("rings", ""), made["totals"].get("recovered", {})
+    return returned(counts), calls, made["metadata"].get("rings", ""), made["totals"].get("recovered", {}), done.stdout + done.stderr
 
 
 def main(kills=100, at_once=10):
     wrong, kept = 0, 0
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         results = list(pool.map(lambda number: one_kill(folder, number), range(kills)))
-    for number, (counted, found, rings, verdict) in enumerate(results):
+    for number, (counted, found, rings, verdict, said) in enumerate(results):
         kept += bool(rings) and not rings.startswith("not kept")
         if not counted or not 0 <= found - counted <= 1:
             wrong += 1
-            print(f"kill {number}: {counted} calls had returned, {found} are in the recovered trace; rings: {rings}; {verdict}")
+            print(f"kill {number}: {counted} calls had returned, {found} are in the recovered trace; rings: {rings}; {verdict}; {said.strip()}")
     print(f"{kills} kills, rings kept in {kept}; {sum(r[0] for r in results)} calls had returned, {sum(r[1] for r in results)} recovered; {wrong} wrong")
     print(results[0][2:])
     return wrong > 0

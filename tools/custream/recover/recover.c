@@ -157,16 +157,18 @@ static int recover_from(const struct request *request, const char *path, const c
 
 static int recover_open(const struct request *request, const char *path, const char *to, int fd)
 {
-    char why[256];
-    struct rings *rings = rings_open(fd, -1, why);
+    struct rings_why why;
+    struct rings *rings = rings_open(fd, -1, &why);
     cJSON *before = finish_part_before(path, fd), *last = finish_trailer(fd);
-    if (*why) complain(NAME, "%s: without the rings of its process: %s", path, why);
+    const bool complete = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(last, "totals"), "complete"));
+    if (*why.text && !why.gone && !complete) complain(NAME, "%s: without the rings of its process: %s", path, why.text);
     const bool adds = rings && rings_add(rings);
     const int spliced = adds ? rings_splice(rings, fd) : -1;
     int status;
     if (adds && spliced < 0) status = complain(NAME, "%s: no room to put it together: %s", path, strerror(errno));
     else status = recover_from(request, path, to, adds ? spliced : fd, adds ? rings : NULL, before, last);
     if (rings && !adds && status == STATUS_OK) rings_remove(rings);
+    if (why.gone && !complete && status == STATUS_OK) printf("  without the rings of its process: %s\n", why.text);
     if (spliced >= 0) close(spliced);
     rings_close(rings);
     cJSON_Delete(before);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -14,6 +13,7 @@
 #include <zlib.h>
 
 #include "shim/base/rings.h"
+#include "shim/base/rings_lock.h"
 #include "shim/calls/record.h"
 #include "tools/custream/command.h"
 #include "tools/custream/reader.h"
@@ -65,7 +65,7 @@ static bool path_in_head(int trace, char *path, size_t size)
 static bool is_free(int fd)
 {
     const struct timespec pause = {0, 20000000};
-    for (int tries = 50; flock(fd, LOCK_EX | LOCK_NB); tries--) {
+    for (int tries = 50; !cs_rings_lock(fd, false); tries--) {
         if (!tries) return false;
         nanosleep(&pause, NULL);
     }
@@ -73,13 +73,16 @@ static bool is_free(int fd)
 }
 
 /* Whatever stands at that name: a file of this user, or of the one for whom root asks; and its process is dead. */
-static bool take(struct rings *rings, int memfd, char why[256])
+static bool take(struct rings *rings, int memfd, struct rings_why *why)
 {
     struct stat about;
     rings->fd = memfd >= 0 ? fcntl(memfd, F_DUPFD_CLOEXEC, 0) : open(rings->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (rings->fd < 0) return errno == ENOENT || (snprintf(why, 256, "%.160s: %.60s", rings->path, strerror(errno)), false);
-    if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) || (geteuid() && about.st_uid != geteuid())) return snprintf(why, 256, "%.200s: is no file of this user's", rings->path), false;
-    if (memfd < 0 && !is_free(rings->fd)) return snprintf(why, 256, "%.200s: its process lives", rings->path), false;
+    if (rings->fd < 0) {
+        why->gone = errno == ENOENT;
+        return snprintf(why->text, sizeof why->text, "%.160s: %.60s", rings->path, strerror(errno)), false;
+    }
+    if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) || (geteuid() && about.st_uid != geteuid())) return snprintf(why->text, sizeof why->text, "%.200s: is no file of this user's", rings->path), false;
+    if (memfd < 0 && !is_free(rings->fd)) return snprintf(why->text, sizeof why->text, "%.200s: its process lives", rings->path), false;
     return true;
 }
 
@@ -102,15 +105,17 @@ static bool is_ours(const struct cs_rings *head, uint64_t size, uint64_t base_ns
            head->base_ns == base_ns && is_laid_out(head, size);
 }
 
-/* Which of its files the trace is, and where events end there. */
-static bool find_end(struct rings *rings, const struct stat *trace)
+/* Which of its files the trace is, and where events end there. Without a reason: all that there was is in the trace. */
+static bool find_end(struct rings *rings, const struct stat *trace, struct rings_why *why)
 {
     const struct cs_rings_trace *now = &rings->head.trace[cs_rings_entry(rings->head.word)];
     const bool own = trace->st_dev == now->device && trace->st_ino == now->inode, next = trace->st_dev == now->next_device && trace->st_ino == now->next_inode;
-    if (now->ended || (!own && !next)) return false;
+    if (now->ended) return false;
+    if (!own && !next) return snprintf(why->text, sizeof why->text, "%.200s: is of another file at that name", rings->path), false;
     rings->end = (off_t)(own ? now->end : now->next_end);
     rings->used = own ? cs_rings_used(rings->head.word) : 0;
-    return rings->end >= 0 && rings->end <= trace->st_size && rings->used <= CS_RINGS_BUFFER;
+    if (rings->end >= 0 && rings->end <= trace->st_size && rings->used <= CS_RINGS_BUFFER) return true;
+    return snprintf(why->text, sizeof why->text, "%.200s: the trace is shorter than they say", rings->path), false;
 }
 
 static char *bytes_at(const struct rings *rings, uint64_t at, size_t size)
@@ -121,14 +126,14 @@ static char *bytes_at(const struct rings *rings, uint64_t at, size_t size)
     return bytes;
 }
 
-static bool load(struct rings *rings, int trace, char why[256])
+static bool load(struct rings *rings, int trace, struct rings_why *why)
 {
     struct stat own, about;
     struct mend_head head;
     if (fstat(rings->fd, &own) || fstat(trace, &about) || !mend_head(trace, &head)) return false;
     if (pread(rings->fd, &rings->head, sizeof rings->head, 0) != (ssize_t)sizeof rings->head || !is_ours(&rings->head, (uint64_t)own.st_size, strtoull(head.base, NULL, 10)))
-        return snprintf(why, 256, "%.160s: is not the file of rings of this trace, or of another version", rings->path), false;
-    if (!find_end(rings, &about)) return false;
+        return snprintf(why->text, sizeof why->text, "%.160s: is not the file of rings of this trace, or of another version", rings->path), false;
+    if (!find_end(rings, &about, why)) return false;
     rings->buffer = bytes_at(rings, rings->head.buffer_at, rings->used);
     const uint64_t texts = rings->head.names_end <= CS_RINGS_NAMES ? rings->head.names_end : 0;
     char *names = bytes_at(rings, rings->head.names_at, texts);
@@ -136,13 +141,13 @@ static bool load(struct rings *rings, int trace, char why[256])
     return rings->buffer;
 }
 
-struct rings *rings_open(int trace, int memfd, char why[256])
+struct rings *rings_open(int trace, int memfd, struct rings_why *why)
 {
     struct rings *rings = calloc(1, sizeof *rings);
     if (!rings) out_of_memory();
     rings->fd = -1;
-    *why = 0;
-    if ((memfd >= 0 || path_in_head(trace, rings->path, sizeof rings->path)) && take(rings, memfd, why) && rings->fd >= 0 && load(rings, trace, why)) return rings;
+    *why = (struct rings_why){0};
+    if ((memfd >= 0 || path_in_head(trace, rings->path, sizeof rings->path)) && take(rings, memfd, why) && load(rings, trace, why)) return rings;
     rings_close(rings);
     return NULL;
 }

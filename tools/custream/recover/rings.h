@@ -11,8 +11,12 @@ struct rings;
 struct mend_to;
 
 /* That of the trace which is open there. `memfd`: the file itself, -1: where the head of the trace says. NULL: there is none, it is another trace's, its process lives,
- * or it is damaged; then `why` says so if it should be said. */
-struct rings *rings_open(int trace, int memfd, char why[256]);
+ * or it is damaged; then `why` says so. */
+struct rings_why {
+    char text[256]; /* "": it has none, or all that they had is in the trace */
+    bool gone;      /* no file of that name */
+};
+struct rings *rings_open(int trace, int memfd, struct rings_why *why);
 void rings_close(struct rings *rings);
 void rings_remove(struct rings *rings); /* its file, which has served */
 

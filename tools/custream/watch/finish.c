@@ -236,8 +236,8 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
 /* The rings of a process that was ended, if they add something. Else `all`: the trace has all calls. */
 static struct rings *rings_of(int fd, int memfd, bool *all)
 {
-    char why[256];
-    struct rings *rings = rings_open(fd, memfd, why);
+    struct rings_why why;
+    struct rings *rings = rings_open(fd, memfd, &why);
     if (rings && rings_add(rings)) return rings;
     *all = rings && !rings_add(rings) && !rings_threads_not_kept(rings);
     if (rings && !rings_add(rings)) rings_remove(rings);
