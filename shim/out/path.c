@@ -42,6 +42,16 @@ int cs_process_rank(int *world_size)
     return number_of(ranks);
 }
 
+const char *cs_process_job(void)
+{
+    static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID" /* "none", unless somebody chose one */};
+    for (size_t i = 0; i < CS_COUNT(names); i++) {
+        const char *job = getenv(names[i]);
+        if (job && *job && strcmp(job, "none")) return job;
+    }
+    return NULL;
+}
+
 /* All processes of a run would have the same name, but for the ones that come late. */
 static void rank_is_missing(const char *pattern)
 {

@@ -10,6 +10,8 @@
 void cs_process_name(char name[256]);
 void cs_process_shown_name(char name[256]); /* as people call it: of an interpreter that runs a script, the script */
 int cs_process_rank(int *world_size);
+/* The job that the process is part of, by the launcher's or the scheduler's name for it; NULL: none has told. */
+const char *cs_process_job(void);
 
 /* Expands %p %e %h %r and opens the file for writing, empty and locked, if it is one that a trace may take (base/claim.h). Of several processes of
  * one run that are given one path the first has it; the others get "-PID" before the extension. Returns the descriptor, or -1; cs_path_why then says

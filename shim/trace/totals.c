@@ -144,6 +144,16 @@ void cs_totals_cut_work(cs_u64 works, cs_u64 begin_ns, cs_u64 end_ns)
     cut.works += works;
 }
 
+/* Where that was, for who puts the traces of many together. */
+static char *put_place(char *at)
+{
+    char host[256] = "";
+    const char *job = cs_process_job();
+    if (gethostname(host, sizeof host - 1)) *host = 0;
+    at = cs_put_string(cs_put_literal(at, ",\"host\":"), host, sizeof host);
+    return job ? cs_put_string(cs_put_literal(at, ",\"job\":"), job, 256) : at;
+}
+
 char *cs_totals_header(char *at)
 {
     char *header = at;
@@ -160,6 +170,7 @@ char *cs_totals_header(char *at)
     at = cs_put_int(at, world < 1 ? 1 : world);
     at = cs_put_literal(at, "},\n\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"gpu_time_source\":");
     at = cs_put_string(at, cs_gpu_source(), 16);
+    at = put_place(at);
     if (cs_gpu_samples()) at = cs_put_uint(cs_put_literal(at, ",\"gpu_sample\":"), cs_gpu_sample);
     at = cs_put_literal(at, ",\"simulated_gpu\":");
     at = cs_put_text(at, cs_device_is_simulated() ? "true" : "false");

@@ -170,6 +170,14 @@ def test_names_in_the_path(run_app, tmp_path):
     assert trace.json["distributedInfo"] == {"rank": 3, "world_size": 8} and b'"rank": 3' in path.read_bytes()
 
 
+@pytest.mark.parametrize("env, job", [({}, None), ({"TORCHELASTIC_RUN_ID": "none"}, None), ({"SLURM_JOB_ID": "4711", "TORCHELASTIC_RUN_ID": "x"}, "4711"),
+                                      ({"TORCHELASTIC_RUN_ID": "run \"7\"\n"}, 'run "7"\n'), ({"PBS_JOBID": "j" * 400}, "j" * 256)])
+def test_the_place_is_told(run_app, env, job):
+    """For who puts the traces of many processes together."""
+    metadata = read(run_app(["burst", 1, 50], env=env).check().trace).metadata
+    assert metadata["host"] == socket.gethostname() and metadata.get("job") == job
+
+
 def test_no_cuda_no_file(run_app):
     run = shell(run_app, "echo hello | cat; ls /proc/self/task | wc -l").check()
     assert run.stdout == "hello\n1\n" and run.stderr == "" and not run.trace.exists()
