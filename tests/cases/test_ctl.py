@@ -35,8 +35,8 @@ def address_of(pid):
 def say(pid, packet, close=False):
     """What the process answers to a packet that the command would not send."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+        peer.connect(address_of(pid))  # waits for a place, as the command does; with a time limit of its own it would not
         peer.settimeout(30)
-        peer.connect(address_of(pid))
         if packet is not None:
             peer.send(packet)
         return b"" if close else peer.recv(1 << 16)
