@@ -16,9 +16,10 @@ PROFILER = "profiler overhead"  # a lane of the process's own that is no thread:
 
 
 def _no_duplicates(pairs):
-    keys = [key for key, _ in pairs]
-    assert len(keys) == len(set(keys)), f"an object gives a key twice: {keys}"
-    return dict(pairs)
+    found = dict(pairs)
+    if len(found) != len(pairs):  # for each object of each trace: a message is made only where there is a reason
+        raise AssertionError(f"an object gives a key twice: {[key for key, _ in pairs]}")
+    return found
 
 
 def _no_constant(text):
