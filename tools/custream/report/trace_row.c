@@ -140,11 +140,19 @@ static int64_t nanoseconds_of(const char *at, size_t length)
 
 /* --- inside an event --- */
 
+static void list_number(struct parse *p, int64_t number)
+{
+    if (p->key == KEY_WAIT_IDS) {
+        if (p->row.id_count < TRACE_IDS_MOST) p->row.ids[p->row.id_count++] = number;
+    } else if (p->listed < 3) {
+        (p->key == KEY_GRID ? p->row.grid : p->row.block)[p->listed++] = (uint32_t)number;
+    }
+}
+
 static void value_number(struct parse *p, const char *at, size_t length)
 {
     if (p->list_open) {
-        uint32_t *list = p->key == KEY_GRID ? p->row.grid : p->row.block;
-        if (p->listed < 3) list[p->listed++] = (uint32_t)whole_of(at, length);
+        list_number(p, whole_of(at, length));
         return;
     }
     if (p->key == KEY_NONE) return;
@@ -235,7 +243,8 @@ static int on_open(void *of, bool list)
     }
     if (p->depth == p->rows_depth) p->row.has = 0, p->args_open = p->list_open = p->opens_args = false, p->key = KEY_NONE;
     else if (list && p->args_open && at_value(p) && p->key != KEY_NONE && keys[p->key].kind == KIND_LIST) {
-        memset(p->key == KEY_GRID ? p->row.grid : p->row.block, 0, sizeof p->row.grid);
+        if (p->key == KEY_WAIT_IDS) p->row.id_count = 0;
+        else memset(p->key == KEY_GRID ? p->row.grid : p->row.block, 0, sizeof p->row.grid);
         p->row.has |= 1ull << p->key;
         p->list_open = true;
         p->listed = 0;

@@ -23,16 +23,22 @@
     ARG(PRIORITY, "priority", NUMBER) ARG(REQUESTED, "requested priority", NUMBER) ARG(CREATED_BY, "created by", WORD)                               \
     ARG(LIBRARY, "library", WORD) ARG(THREAD, "thread", NUMBER) ARG(DESTROYED, "destroyed", NUMBER) ARG(COUNT, "count", NUMBER)                      \
     ARG(GPU_WORK, "gpu_work", NUMBER) ARG(CAUSE, "cause", WORD) ARG(DOMAIN, "domain", WORD) ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) ARG(BY_POLICY, "changed by policy", NUMBER) \
-    ARG(CAPTURED, "cs.captured", NUMBER) ARG(ADDRESS, "address", WORD)
+    ARG(CAPTURED, "cs.captured", NUMBER) ARG(ADDRESS, "address", WORD) ARG(BLOCKED, "blocked_us", TIME) ARG(WAITED, "waited_us", TIME)               \
+    ARG(WAITED_FOR, "waited for", WORD) ARG(WAITED_STREAM, "waited for stream", NUMBER) ARG(RECORDED_ON, "recorded on", NUMBER)                        \
+    ARG(WAIT_IDS, "event_wait_ids", LIST)
 
 #define TRACE_KEY_ENUMERATOR(key, name, kind) KEY_##key,
 enum trace_key { TRACE_KEYS(TRACE_KEY_ENUMERATOR, TRACE_KEY_ENUMERATOR) TRACE_KEY_COUNT };
+
+enum { TRACE_IDS_MOST = 64 };
 
 struct trace_row {
     uint64_t has;                      /* a bit a key */
     int64_t number[TRACE_KEY_COUNT];   /* of NUMBER (whole; true is 1) and TIME */
     text word[TRACE_KEY_COUNT];        /* of WORD; a number is kept as its digits */
     uint32_t grid[3], block[3];        /* of LIST */
+    int64_t ids[TRACE_IDS_MOST];       /* of WAIT_IDS, the first ones */
+    unsigned id_count;
 };
 static inline bool row_has(const struct trace_row *row, enum trace_key key) { return row->has >> key & 1; }
 static inline int64_t row_number(const struct trace_row *row, enum trace_key key, int64_t otherwise) { return row_has(row, key) ? row->number[key] : otherwise; }

@@ -1,0 +1,200 @@
+"""`custream export`: tables that the command reads from a trace, as Parquet (docs/export.md). Needs pyarrow, of the extra "fleet".
+
+The command has looked at the options. It tells a table's rows in batches, each a line of JSON and the memory of its columns as Arrow lays it out, so nothing is parsed here.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import urllib.parse
+
+NAME = "custream export"
+NUMBERS = {"time": 8, "ns": 8, "whole": 8, "small": 4, "real": 8}  # bytes of a value
+DIFFERENCES = "start_ns", "begin_ns", "end_ns", "correlation", "waits_for"  # grow along a file
+HEAD = {"rank": "distributedInfo.rank", "world_size": "distributedInfo.world_size", "part": "part", "base_ns": "baseTimeNanoseconds", "version": "metadata.tool",
+        "host": "metadata.host", "job": "metadata.job", "clock_error_ns": "metadata.clock_error_ns", "gpu_source": "metadata.gpu_time_source",
+        "gpu_sample": "metadata.gpu_sample", "complete": "totals.complete", "ended_by": "totals.ended_by"}
+SAID = "version", "host", "job", "gpu_source", "ended_by"  # texts among them
+
+
+class Refused(Exception):
+    """One line for the user."""
+
+
+def arrow():
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise Refused(f"{error}: install the wheel with its extra \"fleet\"") from None
+    return pyarrow
+
+
+# ---- Batches ----
+
+def text_list(pa, count, offsets, data):
+    try:
+        data.decode()
+    except UnicodeDecodeError:  # names are what the program made them
+        ends = memoryview(offsets).cast("i")
+        return pa.array([data[ends[i]:ends[i + 1]].decode(errors="replace") for i in range(count)], pa.string())
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def column(pa, stream, rows, kind, listed, size):
+    there = pa.py_buffer(stream.read((rows + 7) // 8))
+    values = pa.py_buffer(stream.read(rows * NUMBERS.get(kind, 4)))
+    if kind != "text":
+        return pa.Array.from_buffers({"small": pa.int32(), "real": pa.float64()}.get(kind, pa.int64()), rows, [there, values])
+    offsets = stream.read(4 * (listed + 1))
+    return pa.DictionaryArray.from_buffers(pa.dictionary(pa.int32(), pa.string()), rows, [there, values], text_list(pa, listed, offsets, stream.read(size)))
+
+
+def batches(pa, command, path):
+    """(table, its rows) of a trace, in the order of the file. Refused if it cannot be read; its rows are of no use then."""
+    with subprocess.Popen([command, "export", "--batches", "--", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False) as reader:
+        try:
+            while line := reader.stdout.readline():
+                head = json.loads(line)
+                names = [name for name, *_ in head["columns"]]
+                yield head["table"], pa.table([column(pa, reader.stdout, head["rows"], *about) for _, *about in head["columns"]], names)
+        finally:
+            reader.stdout.close()
+            said = reader.stderr.read().decode(errors="replace").strip()
+        if reader.wait():
+            raise Refused(said.removeprefix(f"{NAME}: ") or f"{path}: the reader ended with status {reader.returncode}")
+
+
+# ---- A file's place ----
+
+class Head(dict):
+    """What a file says of itself: members of HEAD, None where it does not."""
+
+    def __init__(self):
+        super().__init__(dict.fromkeys(HEAD))
+
+    def take(self, facts):
+        keys = {path: name for name, path in HEAD.items()}
+        for key, whole, value, text in zip(*(facts.column(name).to_pylist() for name in ("key", "whole", "value", "text"))):
+            if key in keys:
+                self[keys[key]] = text if keys[key] in SAID else whole if whole is not None else value
+
+
+def escaped(name):
+    """As engines read the name of a folder KEY=VALUE."""
+    return urllib.parse.quote(str(name), safe=" ")
+
+
+def stem_of(path):
+    name = os.path.basename(path)
+    for ending in (".gz", ".json", ".pftrace"):
+        name = name.removesuffix(ending)
+    return name or "trace"
+
+
+class Tables:
+    """The tables of one trace: written beside their places, and put there when all of it is whole."""
+
+    def __init__(self, pa, folder, name, given):
+        self.pa, self.folder, self.name, self.given, self.head, self.place = pa, folder, name, given, Head(), None
+        self.writers, self.counts = {}, {}
+
+    def path(self, table, ending=".parquet"):
+        return self.folder / table / self.place / (self.name + ending)
+
+    def add(self, table, rows):
+        pa = self.pa
+        if table == "facts":
+            self.head.take(rows)
+        if self.place is None:
+            run, host = self.given.run or self.head["job"] or "run", self.given.host or self.head["host"] or "unknown"
+            self.place = pathlib.Path(f"run={escaped(run)}", f"host={escaped(host)}", f"rank={self.head['rank'] or 0}")
+        name = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()).take(pa.array([0] * rows.num_rows, pa.int32())), pa.array([self.name]))
+        rows = rows.add_column(0, "file", name)
+        if table not in self.writers:
+            path = self.path(table, ".parquet.part")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            kinds = {field.name: field.type for field in rows.schema}
+            delta = [name for name in kinds if name in DIFFERENCES]
+            listed = [name for name, kind in kinds.items() if name not in delta and (pa.types.is_dictionary(kind) or kind in (pa.int32(), pa.int64()))]
+            self.writers[table] = pa.parquet.ParquetWriter(path, rows.schema, compression="zstd", use_dictionary=listed, column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"))
+        self.writers[table].write_table(rows)
+        self.counts[table] = self.counts.get(table, 0) + rows.num_rows
+
+    def finish(self, tables):
+        pa, head = self.pa, self.head
+        about = {key: pa.array([None if value is None else value if key in SAID else int(value)], pa.string() if key in SAID else pa.int64()) for key, value in head.items()
+                 if key not in ("rank", "host")}  # these two are the folder's
+        self.add("files", pa.table(about))
+        for writer in self.writers.values():
+            writer.close()
+        for table in [*tables, "files"]:
+            if table in self.writers:
+                os.replace(self.path(table, ".parquet.part"), self.path(table))
+            else:  # of an earlier export
+                self.path(table).unlink(missing_ok=True)
+
+    def give_up(self):
+        for table, writer in self.writers.items():
+            with contextlib.suppress(Exception):
+                writer.close()
+            self.path(table, ".parquet.part").unlink(missing_ok=True)
+
+
+# ---- The command ----
+
+def take_folder(folder, schema):
+    """It is new, or has tables of this version."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = folder / "schema.json"
+    if about.exists():
+        found = json.loads(about.read_text(encoding="utf-8")).get("version")
+        if found != schema["version"]:
+            raise Refused(f"{folder}: has tables of version {found}, and these are of version {schema['version']}; give another folder")
+    elif any(folder.iterdir()):
+        raise Refused(f"{folder}: has files, and none is schema.json of an export; give a new folder, or that of an earlier export")
+    about.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
+
+
+def export(pa, command, given, schema, path, taken):
+    name, number = stem_of(path), 1
+    while (name if number == 1 else f"{name}-{number}") in taken:
+        number += 1
+    taken.add(name := name if number == 1 else f"{name}-{number}")
+    tables = Tables(pa, given.parquet, name, given)
+    try:
+        for table, rows in batches(pa, command, path):
+            tables.add(table, rows)
+        tables.finish(schema["tables"])
+    except BaseException:
+        tables.give_up()
+        raise
+    said = ", ".join(f"{count:,} {table}" for table, count in tables.counts.items() if table not in ("facts", "files"))
+    print(f"{path}: {said or 'no rows'}; in {given.parquet}/*/{tables.place}")
+
+
+def command(argv):
+    """argv: the command's own file, and its options."""
+    parser = argparse.ArgumentParser(prog=NAME)
+    parser.add_argument("--parquet", type=pathlib.Path, required=True)
+    parser.add_argument("--run")
+    parser.add_argument("--host")
+    parser.add_argument("files", nargs="+")
+    given = parser.parse_args(argv[1:])
+    taken = set()
+    try:
+        pa = arrow()
+        schema = json.loads(subprocess.run([argv[0], "export", "--schema"], stdout=subprocess.PIPE, check=True).stdout)
+        take_folder(given.parquet, schema)
+        for path in given.files:
+            export(pa, argv[0], given, schema, path, taken)
+    except Refused as refused:
+        print(f"{NAME}: {refused}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{NAME}: {error.filename or given.parquet}: {error.strerror}", file=sys.stderr)
+        return 2
+    return 0

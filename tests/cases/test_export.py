@@ -1,0 +1,305 @@
+"""`custream export`: the tables have what the trace has (docs/export.md)."""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import duckdb
+import pytest
+
+from tests.handmade import COMMAND, GOOD, render, slice_
+from tests.trace import Trace, stream_of
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORK = "kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range"
+PROGRAMS = [["demo"], ["timeline"], ["works", "captures"], ["nvtx", "nested"], ["callbacks"], ["leaks", 2, 1, 2, 1]]
+
+
+def run_export(*words, **env):
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUSTREAM_PYTHON": sys.executable, **env}
+    done = subprocess.run([COMMAND, "export", *map(str, words)], capture_output=True, text=True, errors="replace", timeout=100, check=False, env=env)
+    return done.returncode, done.stdout.splitlines(), done.stderr.splitlines()
+
+
+def export(folder, *words):
+    status, said, complaints = run_export("--parquet", folder, *words)
+    assert (status, complaints) == (0, []) and len(said) == sum(not str(word).startswith("--") for word in words), complaints
+    assert not list(folder.rglob("*.part"))
+    return said
+
+
+def rows(folder, table, columns="*", where="true"):
+    """Of a table; none if no file has any."""
+    if not list(folder.glob(f"{table}/**/*.parquet")):
+        return []
+    found = duckdb.sql(f"SELECT {columns} FROM read_parquet('{folder}/{table}/**/*.parquet', hive_partitioning = true, hive_types_autocast = false) WHERE {where}")
+    return [dict(zip(found.columns, row)) for row in found.fetchall()]
+
+
+def schema():
+    return json.loads("".join(run_export("--schema")[1]))
+
+
+# ---- What the tables are to have: a second account ----
+
+def ns(us):
+    return round(us * 1000)
+
+
+def number(args, key):
+    value = args.get(key)
+    return int(value, 0) if isinstance(value, str) and re.fullmatch(r"0x[0-9a-f]+|\d+", value) else value if not isinstance(value, str) else None
+
+
+def expected(trace):
+    base, tables = trace.json["baseTimeNanoseconds"], collections.defaultdict(list)
+    threads = {key: name for key, name in trace.thread_names.items() if key[0] not in trace.gpus}
+
+    def times(e, dur=0):
+        return {"start_ns": base + ns(e["ts"]), "dur_ns": ns(e.get("dur", dur))}
+    for e in trace.slices:
+        args, cat = e.get("args", {}), e.get("cat")
+        if cat in ("cuda_driver", "cuda_runtime", "cs_callback"):
+            tables["calls"].append(times(e) | {
+                "level": cat.removeprefix("cuda_").removeprefix("cs_"), "name": e["name"], "process": e["pid"], "thread": e["tid"], "thread_name": threads.get((e["pid"], e["tid"])),
+                "device": args.get("cs.device", 0) if "cs.stream" in args else None, "stream": args.get("cs.stream"), "correlation": args.get("correlation"),
+                "kernel": args.get("kernel"), "bytes": number(args, "bytes"), "blocked_ns": ns(args["blocked_us"]) if "blocked_us" in args else None,
+                "delay_ns": ns(args["delay_us"]) if "delay_us" in args else None, "event": number(args, "event"),
+                "result": str(args["cs.result"]) if "cs.result" in args else None, "captured": args.get("cs.captured")})
+        elif cat in WORK:
+            shape = cat == "kernel" and "grid" in args
+            grid, block = (args[key] if shape else [None] * 3 for key in ("grid", "block"))
+            tables["work"].append(times(e) | dict(zip(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"), grid + block)) | {
+                "kind": cat, "name": e["name"], "device": e["pid"], "stream": args.get("stream", stream_of(e["tid"])), "correlation": args.get("correlation"),
+                "bytes": args.get("bytes"), "registers": args.get("registers per thread") if shape else None, "shared_memory": args.get("shared memory", 0) if shape else None,
+                "graph": args.get("graph"), "graph_node": args.get("graph node"), "waited_ns": ns(args["waited_us"]) if "waited_us" in args else None,
+                "waited_for": args.get("waited for"), "waited_for_stream": args.get("waited for stream")})
+            tables["dependencies"] += [{"correlation": args["correlation"], "waits_for": other} for other in args.get("event_wait_ids", [])]
+        elif cat == "cuda_sync" or (cat == "cs_dep" and e["name"] == "wake-up"):
+            gpu = e["pid"] in trace.gpus
+            tables["waits"].append(times(e) | {"kind": e["name"], "process": None if gpu else e["pid"], "thread": None if gpu else e["tid"], "device": e["pid"] if gpu else None,
+                                               "stream": args.get("cs.stream") if gpu else None, "on_stream": args.get("recorded on"), "event": number(args, "event")})
+        elif cat == "user_annotation":
+            tables["ranges"].append(times(e) | {"kind": "range", "name": e["name"], "domain": args.get("domain"), "process": e["pid"], "thread": e["tid"], "note": args.get("cs.note")})
+        elif cat == "cs_loss":
+            tables["losses"].append(times(e) | {"name": e["name"], "calls": args.get("count"), "gpu_work": args.get("gpu_work"), "cause": args.get("cause")})
+    for e in trace.instants:
+        if e["cat"] == "user_annotation":
+            tables["ranges"].append(times(e) | {"kind": "mark", "name": e["name"], "domain": e["args"].get("domain"), "process": e["pid"], "thread": e["tid"],
+                                                "note": e["args"].get("cs.note")})
+    ends = {e["id2"]["local"]: e for e in trace.events if e["ph"] == "e" and e.get("cat") == "user_annotation"}
+    for e in trace.events:
+        if e["ph"] == "b" and e.get("cat") == "user_annotation":
+            end = ends.get(e["id2"]["local"])
+            note = (end or {}).get("args", {}).get("cs.note") or e["args"].get("cs.note")
+            tables["ranges"].append({"start_ns": base + ns(e["ts"]), "dur_ns": ns(end["ts"]) - ns(e["ts"]) if end else None, "kind": "span", "name": e["name"],
+                                     "domain": e["args"].get("domain"), "process": e["pid"], "thread": None, "note": note})
+    for life in trace.lives:
+        args = life["args"]
+        tables["streams"].append({
+            "device": life["pid"], "stream": args["cs.stream"], "name": life["name"], "origin": args["origin"], "flags": args.get("flags"), "priority": args.get("priority"),
+            "requested_priority": args.get("requested priority", args.get("priority")), "created_by": args.get("created by"), "library": args.get("library"),
+            "thread": args.get("thread"), "begin_ns": base + ns(life["ts"]), "end_ns": base + ns(life["ts"]) + ns(life["dur"]) if args.get("destroyed") else None})
+    return tables
+
+
+def same(found, wanted):
+    def key(row):
+        return tuple(sorted((name, str(value)) for name, value in row.items()))
+    assert collections.Counter(map(key, found)) == collections.Counter(map(key, wanted))
+
+
+def whole(folder, *traces):
+    """Each table has just the rows of the traces."""
+    wanted = collections.defaultdict(list)
+    for trace in traces:
+        for table, of in expected(trace).items():
+            wanted[table] += of
+    for table, columns in schema()["tables"].items():
+        if table != "facts":
+            same(rows(folder, table, ", ".join(columns)), wanted[table])
+
+
+# ---- Rows ----
+
+@pytest.mark.parametrize("argv", PROGRAMS, ids=lambda argv: argv[0])
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace.gz"])
+def test_tables_have_what_the_trace_has(run_app, tmp_path, argv, name):
+    path = run_app(argv, trace=tmp_path / name).check().trace
+    export(tmp_path / "out", path)
+    if name != "t.json":
+        subprocess.run([COMMAND, "convert", path, tmp_path / "plain.json"], check=True, capture_output=True)
+        path = tmp_path / "plain.json"
+    whole(tmp_path / "out", Trace(path))
+
+
+def test_committed_traces(root, tmp_path):
+    """Of real GPUs, some of earlier versions, whose lanes have other numbers."""
+    for path in sorted((root / "traces").glob("*.json.gz")):
+        export(tmp_path / path.name, path)
+        kinds = collections.Counter(e["cat"] for e in Trace(path).slices if e.get("cat") in WORK)
+        assert kinds == {row["kind"]: row["n"] for row in rows(tmp_path / path.name, "work", "kind, count(*) AS n", "true GROUP BY kind")}
+        assert {row["stream"] for row in rows(tmp_path / path.name, "work", "stream")} <= {row["stream"] for row in rows(tmp_path / path.name, "streams", "stream")} | {7}
+
+
+def test_facts(run_app, tmp_path):
+    """What the file says of itself outside of its rows, exact."""
+    path = run_app(["demo"], trace=tmp_path / "t.json", env={"RANK": 3, "WORLD_SIZE": 8, "SLURM_JOB_ID": "4711"}).check().trace
+    export(tmp_path / "out", path)
+    trace = json.loads(path.read_text())
+    facts = {row["key"]: row["text"] if row["text"] is not None else row["whole"] for row in rows(tmp_path / "out", "facts")}
+    assert facts["baseTimeNanoseconds"] == trace["baseTimeNanoseconds"] and facts["totals.calls"] == trace["totals"]["calls"]
+    assert facts["metadata.options.CUSTREAM_FULL"] == "drop" and facts["totals.complete"] == 1
+    (about,) = rows(tmp_path / "out", "files")
+    metadata = trace["metadata"]
+    assert about == {"file": "t", "run": "4711", "host": metadata["host"], "rank": "3", "job": "4711", "world_size": 8, "part": None, "base_ns": trace["baseTimeNanoseconds"],
+                     "version": metadata["tool"], "clock_error_ns": metadata["clock_error_ns"], "gpu_source": metadata["gpu_time_source"], "gpu_sample": None, "complete": 1,
+                     "ended_by": None}
+
+
+def test_parts(run_app, tmp_path):
+    env = {"CUSTREAM_FULL": "block", "CUSTREAM_GPU": "off", "CUSTREAM_TRACE_MAX": "1M,rotate:99"}  # parts are counted in calls of the host
+    run_app(["parts", "calls", 12000], trace=tmp_path / "t.json", env=env).check()
+    parts = sorted(tmp_path.glob("t*.json"))
+    export(tmp_path / "out", *parts)
+    assert len(parts) > 1
+    whole(tmp_path / "out", *map(Trace, parts))
+    assert {row["file"] for row in rows(tmp_path / "out", "calls", "DISTINCT file")} == {path.name.removesuffix(".json") for path in parts}
+
+
+def test_a_batch_gets_full(run_app, tmp_path):
+    """And the next one begins with lists of texts of its own."""
+    path = run_app(["burst", 2, 70000], trace=tmp_path / "t.json", env={"CUSTREAM_GPU": "off", "CUSTREAM_FULL": "block"}).check().trace  # a full batch of calls alone
+    export(tmp_path / "out", path)
+    found = {row["name"]: row["n"] for row in rows(tmp_path / "out", "calls", "name, count(*) AS n", "true GROUP BY name")}
+    assert found == collections.Counter(re.findall(r'"cat":"cuda_driver","name":"(\w+)"', path.read_text())) and found["cuLaunchKernel"] == 140000
+
+
+def test_a_torn_trace(run_app, tmp_path):
+    """Has its rows up to the last whole one."""
+    path = run_app(["demo"], trace=tmp_path / "t.json").check().trace
+    data = path.read_bytes()
+    path.write_bytes(data[:len(data) * 2 // 3])
+    export(tmp_path / "out", path)
+    status = subprocess.run([COMMAND, "recover", "-o", tmp_path / "whole.json", path], capture_output=True, check=False).returncode
+    assert status == 0 and len(rows(tmp_path / "out", "calls")) == len(expected(Trace(tmp_path / "whole.json"))["calls"]) > 100
+
+
+NAMES = ['"quoted" \\ back', "line\nbreak\ttab", "größer → 大", "", "a" * 5000, "NULL", "\x7f"]
+
+
+def test_names(tmp_path):
+    """Whatever a program calls its ranges."""
+    made = {f"range {i}": slice_("user_annotation", name, 4242, 4242, 300 + i, 0.5, domain=name) for i, name in enumerate(NAMES)}
+    (path := tmp_path / "t.json").write_text(render({**GOOD, **made}), encoding="utf-8")
+    export(tmp_path / "out", path)
+    found = {row["start_ns"]: (row["name"], row["domain"]) for row in rows(tmp_path / "out", "ranges", where="dur_ns = 500")}
+    assert [found[at] for at in sorted(found)][-len(NAMES):] == [(name, name) for name in NAMES]
+
+
+def test_names_that_are_no_text(tmp_path):
+    (path := tmp_path / "t.json").write_bytes(render({**GOOD, "r": slice_("user_annotation", "XX", 4242, 4242, 300, 0.5)}).encode().replace(b"XX", b"\xff\xfe"))
+    export(tmp_path / "out", path)
+    assert "��" in {row["name"] for row in rows(tmp_path / "out", "ranges")}
+
+
+# ---- Where they go ----
+
+def test_exports_into_one_folder(run_app, tmp_path):
+    """Each trace has files of its own; the same trace again takes the place of the first, also where it has less to say."""
+    one = run_app(["demo"], trace=tmp_path / "a.json").check().trace
+    two = run_app(["burst", 1, 50], trace=tmp_path / "b.json").check().trace
+    export(tmp_path / "out", one)
+    export(tmp_path / "out", "--run=run/1", "--host=a b=c", two)
+    assert {(row["run"], row["host"]) for row in rows(tmp_path / "out", "files", where="file = 'b'")} == {("run/1", "a b=c")}
+    assert len(rows(tmp_path / "out", "files")) == 2
+    shutil.copy(two, one)
+    export(tmp_path / "out", one)
+    whole(tmp_path / "out", Trace(one), Trace(two))
+
+
+def test_traces_of_one_name(run_app, tmp_path):
+    paths = [tmp_path / name / "t.json" for name in ("a", "b")]
+    for path in paths:
+        path.parent.mkdir()
+        run_app(["burst", 1, 50], trace=path).check()
+    export(tmp_path / "out", *paths)
+    whole(tmp_path / "out", *map(Trace, paths))
+    assert {row["file"] for row in rows(tmp_path / "out", "files")} == {"t", "t-2"}
+
+
+# ---- What goes wrong ----
+
+def refused(words, line):
+    status, said, complaints = run_export(*words)
+    assert (status, said) == (2, []) and len(complaints) == 1 and re.fullmatch(f"custream export: {line}", complaints[0]), complaints
+
+
+def test_bad_usage(run_app, tmp_path):
+    trace, out = run_app(["demo"]).check().trace, tmp_path / "out"
+    refused([], "which trace?.*")
+    refused([trace], "--parquet=DIR: where the tables go is missing")
+    refused(["--batches", trace, trace], "--batches: of one trace at a time")
+    refused(["--parket", out, trace], ".*did you mean.*--parquet.*")
+    refused(["--parquet", out, tmp_path / "nothing.json"], ".*nothing.json: No such file or directory")
+    (tmp_path / "no.json").write_text("{}")
+    refused(["--parquet", out, tmp_path / "no.json"], ".*no.json: no trace: it has no list of traceEvents")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").write_text("mine")
+    refused(["--parquet", tmp_path / "mine", trace], ".*mine: has files, and none is schema.json of an export; .*")
+    refused(["--parquet", trace, trace], ".*: File exists")
+    (out / "schema.json").write_text('{"version": 99}')
+    refused(["--parquet", out, trace], ".*out: has tables of version 99, and these are of version 1; give another folder")
+    assert not list(out.rglob("*.parquet*"))
+
+
+def test_a_file_that_breaks_in_the_middle(run_app, tmp_path):
+    """Nothing of it is left, and what an earlier export made stays."""
+    path = run_app(["burst", 1, 3000], trace=tmp_path / "t.json").check().trace
+    export(tmp_path / "out", path)
+    before = rows(tmp_path / "out", "calls")
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b'"\n}no JSON')
+    refused(["--parquet", tmp_path / "out", path], r".*t.json: line \d+: no JSON: .*")
+    assert rows(tmp_path / "out", "calls") == before and not list((tmp_path / "out").rglob("*.part"))
+
+
+def test_without_what_writes(run_app, tmp_path):
+    trace = run_app(["demo"]).check().trace
+    for env, line in (({"PYTHONPATH": ""}, "custream export: python3 has no module custream: .*"), ({"CUSTREAM_PYTHON": "/nowhere/python3"}, ".*/nowhere/python3: No such file.*")):
+        status, said, complaints = run_export("--parquet", tmp_path / "out", trace, **env)
+        assert (status, said) == (2, []) and re.fullmatch(line, complaints[-1]) and len(complaints) == 1, complaints
+    (tmp_path / "pyarrow.py").write_text("raise ImportError(\"No module named 'pyarrow'\")")
+    status, said, complaints = run_export("--parquet", tmp_path / "out", trace, PYTHONPATH=f"{tmp_path}:{ROOT / 'python'}")
+    assert (status, said, complaints) == (2, [], ["custream export: No module named 'pyarrow': install the wheel with its extra \"fleet\""])
+
+
+def test_a_reader_that_goes(run_app):
+    path = run_app(["demo"]).check().trace
+    done = subprocess.run(["/bin/sh", "-c", f"'{COMMAND}' export --batches '{path}' | head -c 1"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and re.fullmatch("(custream export: standard output: Broken pipe\n)?", done.stderr)
+
+
+# ---- The page ----
+
+def test_the_page_has_each_column(root):
+    text = (root / "docs/export.md").read_text(encoding="utf-8")
+    defined = re.findall(r'^COLUMN\((\w+), (\w+), (\w+), "(.*)"\)$', (root / "tools/custream/export/columns.def").read_text(encoding="utf-8"), re.M)
+    said = [(table, *row) for table, part in re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", text, re.M | re.S) for row in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", part, re.M)]
+    assert [(table.lower(), name, kind.lower(), says) for table, name, kind, says in defined] == said
+    assert {table: dict(columns) for table, columns in schema()["tables"].items()} == {
+        table: {name: kind for of, name, kind, _ in said if of == table} for table, *_ in said}
+
+
+def test_examples_of_the_page(root, run_app, tmp_path):
+    """Each query in the page runs on what an export made."""
+    export(tmp_path / "tables", run_app(["demo"]).check().trace)
+    queries = re.findall(r"^```sql\n(.*?)^```", (root / "docs/export.md").read_text(encoding="utf-8"), re.M | re.S)
+    assert len(queries) >= 3
+    for query in queries:
+        assert duckdb.sql(query.replace("'tables/", f"'{tmp_path}/tables/")).fetchall()

@@ -1,0 +1,187 @@
+#include "tools/custream/export/batch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+
+enum { ROWS = 1 << 17 };
+enum type { TYPE_TIME, TYPE_NS, TYPE_WHOLE, TYPE_SMALL, TYPE_REAL, TYPE_TEXT };
+
+static const struct {
+    enum export_table table;
+    enum type type;
+    const char *name;
+} columns[COLUMN_COUNT] = {
+#define TABLE(table, name)
+#define COLUMN(table, name, type, says) {TABLE_##table, TYPE_##type, #name},
+#include "tools/custream/export/columns.def"
+#undef TABLE
+#undef COLUMN
+};
+
+static const char *const tables[TABLE_COUNT] = {
+#define TABLE(table, name) #name,
+#define COLUMN(table, name, type, says)
+#include "tools/custream/export/columns.def"
+#undef TABLE
+#undef COLUMN
+};
+
+static const char *const types[] = {[TYPE_TIME] = "time", [TYPE_NS] = "ns", [TYPE_WHOLE] = "whole", [TYPE_SMALL] = "small", [TYPE_REAL] = "real", [TYPE_TEXT] = "text"};
+
+/* What a batch has of a column. The numbers of texts become those of the batch's own list. */
+static struct gathered {
+    union {
+        int64_t *whole;
+        int32_t *small;
+        double *real;
+    } values;
+    uint8_t *there;    /* a bit a row: it has a value */
+    text *listed;      /* of TEXT: the batch's list */
+    uint32_t *places;  /* by number of a text: its place in the list, + 1 */
+    size_t list_count, list_capacity, place_capacity;
+} gathered[COLUMN_COUNT];
+
+static uint32_t rows[TABLE_COUNT];
+static const struct texts *known;
+static int failed;
+
+static bool is_small(enum export_column column) { return columns[column].type == TYPE_SMALL || columns[column].type == TYPE_TEXT; }
+
+static void *room(size_t bytes)
+{
+    void *at = calloc(1, bytes);
+    if (!at) out_of_memory();
+    return at;
+}
+
+void batch_begin(const struct texts *texts)
+{
+    known = texts;
+    for (enum export_column c = 0; c < COLUMN_COUNT; c++) {
+        gathered[c].there = room(ROWS / 8);
+        gathered[c].values.whole = room(ROWS * (is_small(c) ? sizeof(int32_t) : sizeof(int64_t)));
+    }
+}
+
+static uint32_t take_row(enum export_column column)
+{
+    const uint32_t row = rows[columns[column].table];
+    gathered[column].there[row / 8] |= (uint8_t)(1 << row % 8);
+    return row;
+}
+
+void batch_put(enum export_column column, int64_t value)
+{
+    const uint32_t row = take_row(column);
+    if (is_small(column)) gathered[column].values.small[row] = (int32_t)value;
+    else gathered[column].values.whole[row] = value;
+}
+
+void batch_put_real(enum export_column column, double value) { gathered[column].values.real[take_row(column)] = value; }
+
+void batch_put_text(enum export_column column, text value)
+{
+    struct gathered *g = &gathered[column];
+    if (!value) return;
+    if (value >= g->place_capacity) {
+        const size_t before = g->place_capacity;
+        g->place_capacity = value + 1 > 2 * before ? value + 1 : 2 * before;
+        g->places = realloc(g->places, g->place_capacity * sizeof *g->places);
+        if (!g->places) out_of_memory();
+        memset(g->places + before, 0, (g->place_capacity - before) * sizeof *g->places);
+    }
+    if (!g->places[value]) {
+        g->listed = array_room(g->listed, g->list_count, &g->list_capacity, sizeof *g->listed);
+        g->listed[g->list_count++] = value;
+        g->places[value] = (uint32_t)g->list_count;
+    }
+    g->values.small[take_row(column)] = (int32_t)g->places[value] - 1;
+}
+
+/* --- out --- */
+
+static void put(const void *at, size_t bytes)
+{
+    if (!failed && fwrite(at, 1, bytes, stdout) != bytes) failed = errno ? errno : EIO;
+}
+
+static void put_list(const struct gathered *g, size_t *bytes)
+{
+    int32_t end = 0;
+    for (size_t i = 0; i < g->list_count; i++) end += (int32_t)strlen(text_of(known, g->listed[i]));
+    if (bytes) {
+        *bytes = (size_t)end;
+        return;
+    }
+    put(&(int32_t){0}, sizeof end);
+    end = 0;
+    for (size_t i = 0; i < g->list_count; i++) end += (int32_t)strlen(text_of(known, g->listed[i])), put(&end, sizeof end);
+    for (size_t i = 0; i < g->list_count; i++) put(text_of(known, g->listed[i]), strlen(text_of(known, g->listed[i])));
+}
+
+static void put_head(enum export_table table)
+{
+    char line[4096];
+    int n = snprintf(line, sizeof line, "{\"table\":\"%s\",\"rows\":%u,\"columns\":[", tables[table], rows[table]);
+    for (enum export_column c = 0, first = 1; c < COLUMN_COUNT; c++) {
+        if (columns[c].table != table) continue;
+        size_t bytes = 0;
+        put_list(&gathered[c], &bytes);
+        n += snprintf(line + n, sizeof line - (size_t)n, "%s[\"%s\",\"%s\",%zu,%zu]", first ? "" : ",", columns[c].name, types[columns[c].type], gathered[c].list_count, bytes);
+        first = 0;
+    }
+    n += snprintf(line + n, sizeof line - (size_t)n, "]}\n");
+    put(line, (size_t)n);
+}
+
+static void put_column(enum export_column column, uint32_t count)
+{
+    struct gathered *g = &gathered[column];
+    const size_t bits = (count + 7) / 8;
+    put(g->there, bits);
+    put(g->values.whole, count * (is_small(column) ? sizeof(int32_t) : sizeof(int64_t)));
+    if (columns[column].type == TYPE_TEXT) put_list(g, NULL);
+    memset(g->there, 0, bits);
+    for (size_t i = 0; i < g->list_count; i++) g->places[g->listed[i]] = 0;
+    g->list_count = 0;
+}
+
+void batch_flush(enum export_table table)
+{
+    if (!rows[table]) return;
+    put_head(table);
+    for (enum export_column c = 0; c < COLUMN_COUNT; c++)
+        if (columns[c].table == table) put_column(c, rows[table]);
+    rows[table] = 0;
+}
+
+void batch_row(enum export_table table)
+{
+    if (++rows[table] == ROWS) batch_flush(table);
+}
+
+void batch_schema(void)
+{
+    printf("{\"version\":%d,\"tables\":{", EXPORT_VERSION);
+    for (enum export_table t = 0; t < TABLE_COUNT; t++) {
+        printf("%s\"%s\":{", t ? "," : "", tables[t]);
+        for (enum export_column c = 0, first = 1; c < COLUMN_COUNT; c++) {
+            if (columns[c].table != t) continue;
+            printf("%s\"%s\":\"%s\"", first ? "" : ",", columns[c].name, types[columns[c].type]);
+            first = 0;
+        }
+        printf("}");
+    }
+    printf("}}\n");
+}
+
+bool batch_good(void)
+{
+    if (fflush(stdout) && !failed) failed = errno;
+    errno = failed;
+    return !failed;
+}

@@ -1,0 +1,371 @@
+#include "tools/custream/export/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/export/batch.h"
+#include "tools/custream/lanes.h"
+#include "tools/custream/report/numbers.h"
+
+/* Words that rows are told apart by. */
+#define WORDS(WORD)                                                                                                                                  \
+    WORD(DRIVER, "cuda_driver") WORD(RUNTIME, "cuda_runtime") WORD(CALLBACK, "cs_callback") WORD(KERNEL, "kernel") WORD(COPY, "gpu_memcpy")            \
+    WORD(SET, "gpu_memset") WORD(GRAPH, "gpu_graph") WORD(SPAN_OF_WORK, "gpu_range") WORD(SYNC, "cuda_sync") WORD(DEPENDENCY, "cs_dep")                \
+    WORD(RANGE, "user_annotation") WORD(LIFE, "cs_stream") WORD(LOSS, "cs_loss") WORD(WAKE_UP, "wake-up") WORD(THREAD_NAME, "thread_name")             \
+    WORD(IS_DRIVER, "driver") WORD(IS_RUNTIME, "runtime") WORD(IS_CALLBACK, "callback") WORD(IS_RANGE, "range") WORD(IS_SPAN, "span") WORD(IS_MARK, "mark")
+#define WORD_ENUMERATOR(word, spelled) WORD_##word,
+enum word { WORDS(WORD_ENUMERATOR) WORD_COUNT };
+
+static const uint32_t NONE = UINT32_MAX;
+
+/* A kernel says how it was launched where the one before of its name on the GPU was launched otherwise (merge/shapes.h). */
+struct shape {
+    uint32_t grid[3], block[3];
+    int64_t registers, shared_memory;
+};
+
+struct stream {
+    uint32_t device, stream;
+    text name, origin, flags, created_by, library;
+    int64_t begin, end, thread, priority, requested; /* INT64_MIN: nobody has said it */
+};
+
+struct span {
+    int64_t begin;
+    text name, domain, note;
+    uint32_t process;
+};
+
+struct export {
+    struct texts texts;
+    text words[WORD_COUNT];
+    bool ours, begun; /* begun: a row has come */
+    int64_t base;
+    struct numbers thread_names, shape_of, stream_of, open; /* by process and thread; GPU and name; GPU and stream; the span's number in the file */
+    struct shape *shapes;
+    struct stream *streams;
+    struct span *spans;
+    size_t shape_count, shape_capacity, stream_count, stream_capacity, span_count, span_capacity;
+};
+
+static uint64_t pair(uint64_t high, uint64_t low) { return high << 32 | (low & UINT32_MAX); }
+static bool is_gpu(const struct trace_row *row) { return row_number(row, KEY_PID, CS_GPU_PIDS) < CS_GPU_PIDS; }
+static int64_t lasted(const struct trace_row *row)
+{
+    const int64_t dur = row_number(row, KEY_DUR, 0);
+    return dur > 0 ? dur : 0;
+}
+
+/* --- values --- */
+
+static void put_number(enum export_column column, const struct trace_row *row, enum trace_key key)
+{
+    if (row_has(row, key)) batch_put(column, row->number[key]);
+}
+static void put_word(enum export_column column, const struct trace_row *row, enum trace_key key) { batch_put_text(column, row_word(row, key)); }
+
+#define PUT_TIMES(table, of, row)                                                                                                                    \
+    (batch_put(COLUMN_##table##_start_ns, (of)->base + row_number(row, KEY_TS, 0)), batch_put(COLUMN_##table##_dur_ns, lasted(row)))
+
+static void put_thread(const struct trace_row *row, enum export_column process, enum export_column thread)
+{
+    put_number(process, row, KEY_PID);
+    put_number(thread, row, KEY_TID);
+}
+
+/* The stream on whose lane of a GPU the row stands. Where it does not say it, the lane has the number of the stream. */
+static uint32_t stream_of_lane(const struct trace_row *row)
+{
+    const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
+    return (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream(tid, false)));
+}
+
+/* --- rows --- */
+
+static void call_row(struct export *of, const struct trace_row *row, enum word level)
+{
+    const uint64_t thread = pair((uint64_t)row_number(row, KEY_PID, 0), (uint64_t)row_number(row, KEY_TID, 0));
+    PUT_TIMES(CALLS, of, row);
+    batch_put_text(COLUMN_CALLS_level, of->words[level]);
+    put_word(COLUMN_CALLS_name, row, KEY_NAME);
+    put_thread(row, COLUMN_CALLS_process, COLUMN_CALLS_thread);
+    batch_put_text(COLUMN_CALLS_thread_name, numbers_get(&of->thread_names, thread, 0));
+    if (row_has(row, KEY_CS_STREAM)) batch_put(COLUMN_CALLS_device, row_number(row, KEY_CS_DEVICE, 0));
+    put_number(COLUMN_CALLS_stream, row, KEY_CS_STREAM);
+    put_number(COLUMN_CALLS_correlation, row, KEY_CORRELATION);
+    put_word(COLUMN_CALLS_kernel, row, KEY_KERNEL);
+    put_number(COLUMN_CALLS_bytes, row, KEY_BYTES);
+    put_number(COLUMN_CALLS_blocked_ns, row, KEY_BLOCKED);
+    put_number(COLUMN_CALLS_delay_ns, row, KEY_DELAY);
+    put_number(COLUMN_CALLS_event, row, KEY_EVENT);
+    put_word(COLUMN_CALLS_result, row, KEY_RESULT);
+    put_number(COLUMN_CALLS_captured, row, KEY_CAPTURED);
+    batch_row(TABLE_CALLS);
+}
+
+static const struct shape *shape_of(struct export *of, const struct trace_row *row)
+{
+    uint32_t *at = numbers_at(&of->shape_of, pair((uint64_t)row_number(row, KEY_PID, 0), row_word(row, KEY_NAME)), NONE);
+    if (row_has(row, KEY_GRID)) {
+        if (*at == NONE) {
+            of->shapes = array_room(of->shapes, of->shape_count, &of->shape_capacity, sizeof *of->shapes);
+            *at = (uint32_t)of->shape_count++;
+        }
+        struct shape *shape = &of->shapes[*at];
+        memcpy(shape->grid, row->grid, sizeof shape->grid);
+        memcpy(shape->block, row->block, sizeof shape->block);
+        shape->registers = row_number(row, KEY_REGISTERS, -1);
+        shape->shared_memory = row_number(row, KEY_SHARED_MEMORY, 0);
+        return shape;
+    }
+    return of->ours && *at != NONE ? &of->shapes[*at] : NULL;
+}
+
+static void put_shape(struct export *of, const struct trace_row *row)
+{
+    const struct shape *shape = shape_of(of, row);
+    if (!shape) return;
+    for (int i = 0; i < 3; i++) {
+        batch_put((enum export_column)(COLUMN_WORK_grid_x + i), shape->grid[i]);
+        batch_put((enum export_column)(COLUMN_WORK_block_x + i), shape->block[i]);
+    }
+    if (shape->registers >= 0) batch_put(COLUMN_WORK_registers, shape->registers);
+    batch_put(COLUMN_WORK_shared_memory, shape->shared_memory);
+}
+
+static void work_row(struct export *of, const struct trace_row *row)
+{
+    PUT_TIMES(WORK, of, row);
+    put_word(COLUMN_WORK_kind, row, KEY_CAT);
+    put_word(COLUMN_WORK_name, row, KEY_NAME);
+    put_number(COLUMN_WORK_device, row, KEY_PID);
+    batch_put(COLUMN_WORK_stream, stream_of_lane(row));
+    put_number(COLUMN_WORK_correlation, row, KEY_CORRELATION);
+    put_number(COLUMN_WORK_bytes, row, KEY_BYTES);
+    if (row_word(row, KEY_CAT) == of->words[WORD_KERNEL]) put_shape(of, row);
+    put_number(COLUMN_WORK_graph, row, KEY_GRAPH);
+    put_number(COLUMN_WORK_graph_node, row, KEY_GRAPH_NODE);
+    put_number(COLUMN_WORK_waited_ns, row, KEY_WAITED);
+    put_word(COLUMN_WORK_waited_for, row, KEY_WAITED_FOR);
+    put_number(COLUMN_WORK_waited_for_stream, row, KEY_WAITED_STREAM);
+    batch_row(TABLE_WORK);
+    for (unsigned i = 0; i < row->id_count && row_has(row, KEY_WAIT_IDS); i++) {
+        put_number(COLUMN_DEPENDENCIES_correlation, row, KEY_CORRELATION);
+        batch_put(COLUMN_DEPENDENCIES_waits_for, row->ids[i]);
+        batch_row(TABLE_DEPENDENCIES);
+    }
+}
+
+static void wait_row(struct export *of, const struct trace_row *row)
+{
+    PUT_TIMES(WAITS, of, row);
+    put_word(COLUMN_WAITS_kind, row, KEY_NAME);
+    if (is_gpu(row)) {
+        put_number(COLUMN_WAITS_device, row, KEY_PID);
+        put_number(COLUMN_WAITS_stream, row, KEY_CS_STREAM);
+    } else {
+        put_thread(row, COLUMN_WAITS_process, COLUMN_WAITS_thread);
+    }
+    put_number(COLUMN_WAITS_on_stream, row, KEY_RECORDED_ON);
+    put_number(COLUMN_WAITS_event, row, KEY_EVENT);
+    batch_row(TABLE_WAITS);
+}
+
+static void loss_row(struct export *of, const struct trace_row *row)
+{
+    PUT_TIMES(LOSSES, of, row);
+    put_word(COLUMN_LOSSES_name, row, KEY_NAME);
+    put_number(COLUMN_LOSSES_calls, row, KEY_COUNT);
+    put_number(COLUMN_LOSSES_gpu_work, row, KEY_GPU_WORK);
+    put_word(COLUMN_LOSSES_cause, row, KEY_CAUSE);
+    batch_row(TABLE_LOSSES);
+}
+
+/* --- ranges --- */
+
+static void range_row(struct export *of, const struct trace_row *row, enum word kind)
+{
+    PUT_TIMES(RANGES, of, row);
+    batch_put_text(COLUMN_RANGES_kind, of->words[kind]);
+    put_word(COLUMN_RANGES_name, row, KEY_NAME);
+    put_word(COLUMN_RANGES_domain, row, KEY_DOMAIN);
+    put_thread(row, COLUMN_RANGES_process, COLUMN_RANGES_thread);
+    put_word(COLUMN_RANGES_note, row, KEY_NOTE);
+    batch_row(TABLE_RANGES);
+}
+
+static void span_row(const struct export *of, const struct span *span, int64_t end, text note)
+{
+    batch_put(COLUMN_RANGES_start_ns, of->base + span->begin);
+    if (end != INT64_MIN) batch_put(COLUMN_RANGES_dur_ns, end - span->begin);
+    batch_put_text(COLUMN_RANGES_kind, of->words[WORD_IS_SPAN]);
+    batch_put_text(COLUMN_RANGES_name, span->name);
+    batch_put_text(COLUMN_RANGES_domain, span->domain);
+    batch_put(COLUMN_RANGES_process, span->process);
+    batch_put_text(COLUMN_RANGES_note, note ? note : span->note);
+    batch_row(TABLE_RANGES);
+}
+
+/* Its end comes apart. A place that is free again is taken by the next. */
+static void span_begins(struct export *of, const struct trace_row *row)
+{
+    uint32_t *at = numbers_at(&of->open, row_word(row, KEY_LOCAL), NONE);
+    if (*at == NONE) {
+        size_t free = 0;
+        while (free < of->span_count && of->spans[free].name) free++;
+        if (free == of->span_count) of->spans = array_room(of->spans, of->span_count++, &of->span_capacity, sizeof *of->spans);
+        *at = (uint32_t)free;
+    }
+    of->spans[*at] = (struct span){row_number(row, KEY_TS, 0), row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_NOTE), (uint32_t)row_number(row, KEY_PID, 0)};
+}
+
+static void span_ends(struct export *of, const struct trace_row *row)
+{
+    uint32_t *at = numbers_at(&of->open, row_word(row, KEY_LOCAL), NONE);
+    if (*at == NONE) return;
+    span_row(of, &of->spans[*at], row_number(row, KEY_TS, 0), row_word(row, KEY_NOTE));
+    of->spans[*at].name = 0;
+    *at = NONE;
+}
+
+/* --- streams: a row each, when the file is over --- */
+
+static struct stream *stream_at(struct export *of, uint32_t device, uint32_t stream)
+{
+    uint32_t *at = numbers_at(&of->stream_of, pair(device, stream), NONE);
+    if (*at != NONE) return &of->streams[*at];
+    of->streams = array_room(of->streams, of->stream_count, &of->stream_capacity, sizeof *of->streams);
+    *at = (uint32_t)of->stream_count;
+    of->streams[of->stream_count] = (struct stream){
+        .device = device, .stream = stream, .begin = INT64_MIN, .end = INT64_MIN, .thread = INT64_MIN, .priority = INT64_MIN, .requested = INT64_MIN};
+    return &of->streams[of->stream_count++];
+}
+
+static void life_row(struct export *of, const struct trace_row *row)
+{
+    struct stream *stream = stream_at(of, (uint32_t)row_number(row, KEY_PID, 0), stream_of_lane(row));
+    if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
+    if (row_has(row, KEY_ORIGIN)) {
+        stream->begin = row_number(row, KEY_TS, 0);
+        stream->origin = row_word(row, KEY_ORIGIN);
+        stream->flags = row_word(row, KEY_FLAGS);
+        stream->created_by = row_word(row, KEY_CREATED_BY);
+        stream->library = row_word(row, KEY_LIBRARY);
+        stream->thread = row_number(row, KEY_THREAD, INT64_MIN);
+        stream->priority = row_number(row, KEY_PRIORITY, INT64_MIN);
+        stream->requested = row_number(row, KEY_REQUESTED, stream->priority);
+    } else if (row_number(row, KEY_DESTROYED, 0)) {
+        stream->end = row_number(row, KEY_TS, 0);
+    }
+}
+
+static void put_said(enum export_column column, int64_t value)
+{
+    if (value != INT64_MIN) batch_put(column, value);
+}
+
+static void stream_row(const struct export *of, const struct stream *stream)
+{
+    batch_put(COLUMN_STREAMS_device, stream->device);
+    batch_put(COLUMN_STREAMS_stream, stream->stream);
+    batch_put_text(COLUMN_STREAMS_name, stream->name);
+    batch_put_text(COLUMN_STREAMS_origin, stream->origin);
+    batch_put_text(COLUMN_STREAMS_flags, stream->flags);
+    put_said(COLUMN_STREAMS_priority, stream->priority);
+    put_said(COLUMN_STREAMS_requested_priority, stream->requested);
+    batch_put_text(COLUMN_STREAMS_created_by, stream->created_by);
+    batch_put_text(COLUMN_STREAMS_library, stream->library);
+    put_said(COLUMN_STREAMS_thread, stream->thread);
+    if (stream->begin != INT64_MIN) batch_put(COLUMN_STREAMS_begin_ns, of->base + stream->begin);
+    if (stream->end != INT64_MIN) batch_put(COLUMN_STREAMS_end_ns, of->base + stream->end);
+    batch_row(TABLE_STREAMS);
+}
+
+/* --- the file --- */
+
+static void slice_row(struct export *of, const struct trace_row *row)
+{
+    const text cat = row_word(row, KEY_CAT), *words = of->words;
+    if (!cat) return;
+    if (cat == words[WORD_DRIVER]) call_row(of, row, WORD_IS_DRIVER);
+    else if (cat == words[WORD_RUNTIME]) call_row(of, row, WORD_IS_RUNTIME);
+    else if (cat == words[WORD_CALLBACK]) call_row(of, row, WORD_IS_CALLBACK);
+    else if (cat >= words[WORD_KERNEL] && cat <= words[WORD_SPAN_OF_WORK]) work_row(of, row);
+    else if (cat == words[WORD_SYNC] || (cat == words[WORD_DEPENDENCY] && row_word(row, KEY_NAME) == words[WORD_WAKE_UP])) wait_row(of, row);
+    else if (cat == words[WORD_RANGE]) range_row(of, row, WORD_IS_RANGE);
+    else if (cat == words[WORD_LOSS]) loss_row(of, row);
+}
+
+static void on_row(void *self, const struct trace_row *row)
+{
+    struct export *of = self;
+    const text cat = row_word(row, KEY_CAT);
+    if (!of->begun) of->begun = true, batch_flush(TABLE_FACTS);
+    switch (*text_of(&of->texts, row_word(row, KEY_PH))) {
+    case 'X': slice_row(of, row); break;
+    case 'i':
+        if (cat == of->words[WORD_LIFE]) life_row(of, row);
+        else if (cat == of->words[WORD_RANGE]) range_row(of, row, WORD_IS_MARK);
+        break;
+    case 'B':
+    case 'E': /* of earlier traces */
+        if (is_gpu(row)) life_row(of, row);
+        break;
+    case 'b':
+        if (cat == of->words[WORD_RANGE]) span_begins(of, row);
+        break;
+    case 'e':
+        if (cat == of->words[WORD_RANGE]) span_ends(of, row);
+        break;
+    case 'M':
+        if (row_word(row, KEY_NAME) == of->words[WORD_THREAD_NAME] && !is_gpu(row))
+            *numbers_at(&of->thread_names, pair((uint64_t)row_number(row, KEY_PID, 0), (uint64_t)row_number(row, KEY_TID, 0)), 0) = row_word(row, KEY_META_NAME);
+        break;
+    }
+}
+
+/* What the head says goes out before the first row: the reader wants to know whose rows they are. */
+static void on_fact(void *self, const struct trace_fact *fact)
+{
+    struct export *of = self;
+    if (!strcmp(fact->path, "baseTimeNanoseconds")) of->base = fact->whole;
+    if (!strcmp(fact->path, "metadata.tool")) of->ours = !strncmp(text_of(&of->texts, fact->value), "custream ", 9);
+    batch_put_text(COLUMN_FACTS_key, text_number(&of->texts, fact->path, strlen(fact->path)));
+    if (fact->value) batch_put_text(COLUMN_FACTS_text, fact->value);
+    else batch_put_real(COLUMN_FACTS_value, fact->number);
+    if (!fact->value && fact->number == (double)fact->whole) batch_put(COLUMN_FACTS_whole, fact->whole);
+    batch_row(TABLE_FACTS);
+}
+
+static void export_free(struct export *of)
+{
+    numbers_free(&of->thread_names);
+    numbers_free(&of->shape_of);
+    numbers_free(&of->stream_of);
+    numbers_free(&of->open);
+    free(of->shapes);
+    free(of->streams);
+    free(of->spans);
+    texts_free(&of->texts);
+}
+
+enum trace_end rows_export(const char *path, char error[256])
+{
+    static const char *const spelled[WORD_COUNT] = {
+#define WORD_SPELLED(word, text) text,
+        WORDS(WORD_SPELLED)};
+    struct export of = {0};
+    const struct trace_sink sink = {.of = &of, .row = on_row, .fact = on_fact};
+    uint64_t bytes = 0;
+    texts_init(&of.texts);
+    for (enum word word = 0; word < WORD_COUNT; word++) of.words[word] = text_number(&of.texts, spelled[word], strlen(spelled[word]));
+    batch_begin(&of.texts);
+    const enum trace_end end = trace_read(path, &of.texts, &sink, &bytes, error);
+    for (size_t i = 0; i < of.span_count; i++)
+        if (of.spans[i].name) span_row(&of, &of.spans[i], INT64_MIN, 0);
+    for (size_t i = 0; i < of.stream_count; i++) stream_row(&of, &of.streams[i]);
+    for (enum export_table table = 0; table < TABLE_COUNT; table++) batch_flush(table);
+    export_free(&of);
+    return end;
+}
