@@ -10,8 +10,8 @@ def main():
         from custream import jupyter
 
         return jupyter.command(sys.argv[2:])
-    if sys.argv[1:2] == ["export"]:
-        os.environ["CUSTREAM_PYTHON"] = sys.executable  # pyarrow is beside this package
+    if sys.argv[1:2] in (["export"], ["fleet"]):
+        os.environ["CUSTREAM_PYTHON"] = sys.executable  # what they need is beside this package
     try:
         os.execv(_native.COMMAND, ["custream", *sys.argv[1:]])
     except OSError as error:

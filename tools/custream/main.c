@@ -24,6 +24,7 @@ static const struct subcommand {
     {"merge", "put traces of ranks, processes or parts in one timeline", command_merge, merge_usage},
     {"convert", "write a trace in the other format: JSON, or Perfetto's own", command_convert, convert_usage},
     {"export", "write traces as tables, for DuckDB, pandas, Spark", command_export, export_usage},
+    {"fleet", "say which rank is late, at which collective, and why", command_fleet, fleet_usage},
     {"recover", "make a whole file of a trace whose process was killed while it wrote", command_recover, recover_usage},
     {"open", "open a trace in Perfetto, with the busiest streams pinned", command_open, open_usage},
     {"inspect", "say how a program or library reaches CUDA, and how to trace it", command_inspect, inspect_usage},

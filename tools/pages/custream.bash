@@ -3,7 +3,7 @@ _custream() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} option= given= words= kind= place= i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert export recover open inspect ps record dump hang ctl options help version --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert export fleet recover open inspect ps record dump hang ctl options help version --help --version" -- "$cur")
         return
     fi
     # --name=value is one word or three, as COMP_WORDBREAKS has it.
@@ -91,6 +91,15 @@ _custream() {
             esac
             case $cur in -*) place=words words="--parquet= --run= --host= --batches --schema"; compopt -o nospace ;; esac
             ;;
+        fleet)
+            place=none
+            [ "$COMP_CWORD" -gt 2 ] && place=words words="stragglers steps clocks settings"
+            [ "$COMP_CWORD" -gt 3 ] && place=file
+            case $option in
+                --run) kind=none ;;
+            esac
+            case $cur in -*) place=words words="--run= --json"; compopt -o nospace ;; esac
+            ;;
         recover)
             place=none
             case $option in
@@ -162,7 +171,7 @@ _custream() {
             case $cur in -*) place=words words="--json"; compopt -o nospace ;; esac
             ;;
         help)
-            place=words words="run check report diff merge convert export recover open inspect ps record dump hang ctl options help version"
+            place=words words="run check report diff merge convert export fleet recover open inspect ps record dump hang ctl options help version"
             ;;
         version)
             place=none

@@ -1,28 +1,17 @@
 /* custream export: the rows of traces as tables. This reads them; Python's pyarrow writes Parquet (python/custream/export.py). */
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/export/batch.h"
 #include "tools/custream/export/rows.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/module.h"
 #include "tools/custream/report/output.h"
 
 static const char NAME[] = "custream export";
-
-/* The one that writes, of the wheel. */
-static const char WRITER[] = "import sys\n"
-                             "try:\n"
-                             "    from custream import export\n"
-                             "except ImportError:\n"
-                             "    print('custream export: python3 has no module custream: install the wheel with its extra \"fleet\"', file=sys.stderr)\n"
-                             "    sys.exit(2)\n"
-                             "sys.exit(export.command(sys.argv[1:]))\n";
 
 void export_usage(void)
 {
@@ -49,26 +38,6 @@ static int batches(const char *path)
     return STATUS_OK;
 }
 
-static int write_tables(int argc, char **argv)
-{
-    char **words = calloc((size_t)argc + 5, sizeof *words), own[PATH_MAX];
-    char *python = getenv("CUSTREAM_PYTHON"); /* that of the wheel (python/custream/__main__.py) */
-    const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    if (!words) out_of_memory();
-    if (length < 0) return complain(NAME, "/proc/self/exe: %s", strerror(errno));
-    own[length] = 0;
-    words[0] = python && *python ? python : (char[]){"python3"};
-    words[1] = (char[]){"-c"};
-    words[2] = (char *)(uintptr_t)WRITER;
-    words[3] = own;
-    for (int i = 1; i < argc; i++) words[i + 3] = argv[i];
-    execvp(words[0], words);
-    const int why = errno;
-    complain(NAME, "%s: %s; it writes the tables", words[0], strerror(why));
-    free(words);
-    return STATUS_UNUSABLE;
-}
-
 int command_export(int argc, char **argv)
 {
     enum { OPTION_FILE = 1, OPTION_HELP = 'h', OPTION_PARQUET = 'p', OPTION_RUN = 'r', OPTION_HOST = 'H', OPTION_BATCHES = 'b', OPTION_SCHEMA = 's' };
@@ -92,5 +61,5 @@ int command_export(int argc, char **argv)
     if (!files) return complain(NAME, "which trace? 'custream help export' says more");
     if (in_batches) return files > 1 ? complain(NAME, "--batches: of one trace at a time") : batches(file);
     if (!folder || !*folder) return complain(NAME, "--parquet=DIR: where the tables go is missing");
-    return write_tables(argc, argv);
+    return module_run(NAME, "export", argc, argv);
 }
