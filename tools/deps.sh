@@ -62,7 +62,7 @@ install_python() {
     say "making $B/venv with $("$PYTHON" --version)"
     rm -rf "$B/venv"
     "$PYTHON" -m venv "$B/venv"
-    "$B/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps --requirement "$REQUIREMENTS"
+    "$B/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --requirement "$REQUIREMENTS"
     echo "$wanted" >"$stamp"
 }
 
