@@ -28,6 +28,8 @@ class Planted:
     collectives: bool = True
     groups: int = 1                                             # ranks are dealt out to so many communicators, of neighbours
     per_host: int = 8
+    beside: bool = False                                        # a kernel on another stream, from the middle of a step to the middle of its optimizer
+    broadcasts: bool = False                                    # one each step, which ends on each rank when it likes
 
 
 def facts_of(rank, ranks, more):
@@ -90,6 +92,11 @@ class Fleet:
         if self.planted.collectives:
             starts.append(arrives), durs.append(ends - arrives), kinds.append("kernel"), streams.append(20)
             names.append("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+        if self.planted.beside:
+            starts.append(arrives - compute / 2), durs.append(ends + OPTIMIZER / 2 - starts[-1]), kinds.append("kernel"), names.append("beside"), streams.append(30)
+        if self.planted.broadcasts:
+            starts.append(begins + 1000 * (rank + 1)), durs.append(np.full(n, 5000.0 * (rank + 1))), kinds.append("kernel"), streams.append(20)
+            names.append("ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
         starts.append(ends), durs.append(np.full(n, float(OPTIMIZER))), kinds.append("kernel"), names.append("adam"), streams.append(7)
         each, order = len(starts), None
         begin = self.clock(rank, np.concatenate(starts))

@@ -118,8 +118,10 @@ class Together:
             if len(part):
                 self.sequences.append(clocks.Sequence(int(lane[0, part[0]]), numbers[part], np.asarray(found["start_ns"])[part], np.asarray(found["end_ns"])[part]))
         self.groups, self.alone = clocks.communicators(self.sequences)
-        self.clocks = clocks.clocks_of(self.groups, tables.ranks)
-        self.names = names
+        self.clocks, self.sets = clocks.clocks_of(self.groups, tables.hosts)
+        self.left_out = int(np.count_nonzero(~ends_together[numbers])) if len(names) else 0
+        step = named_step(tables)
+        self.step_ns = tables.rows("SELECT median(dur_ns) FROM ranges WHERE kind = 'range' AND name = ?", step)[0][0] if step else None
 
     def matrix(self, group):
         """(ranks, starts, ends) by the fleet's clock, from the first collective that any rank has."""
@@ -153,6 +155,8 @@ def clocks_question(tables, together):
         spread = max(row["offset_us"] for row in of) - min(row["offset_us"] for row in of)
         if host != "unknown" and spread > 2 * max(row["error_us"] for row in of) + 20:
             says.append(f"Ranks of {host} contradict each other by {spread:,.1f} us, and have one clock: look at their jumps.")
+    if together.sets > 1:
+        says.append(f"The ranks are {together.sets} sets that neither collectives nor a host connect. Clocks of different sets are related by their wall clocks only.")
     if together.alone:
         says.append(f"{len(together.alone)} streams with collectives match no other rank's; they are in no answer.")
     return Answer("clocks", says, rows)
@@ -165,12 +169,14 @@ def stragglers_question(tables, together):
     for number, group in enumerate(together.groups):
         rows += late_ranks(tables, together, number, group)
     rows.sort(key=lambda row: -row["others_waited_ms"])
+    if together.left_out:
+        says.append(f"{together.left_out} NCCL kernels that do not end on all ranks at once (broadcasts, sends, receives) are not looked at.")
     if not together.groups:
-        return Answer("stragglers", ["There are no collectives that several ranks have: nobody waits for anybody here."], [])
+        return Answer("stragglers", ["There are no collectives that several ranks have: nobody waits for anybody here.", *says], [])
     if not rows:
-        return Answer("stragglers", ["No rank makes the others wait: who arrives last is not late by a twentieth of a step, or by what the clocks are off."], [])
-    for row in rows[:3]:
-        says.append(f"Rank {row['rank']} ({row['host']}) arrives last in {row['late']} of {row['of']} collectives, {row['by_ms']:.3f} ms behind the middle one: {row['cause']}. "
+        return Answer("stragglers", ["No rank makes the others wait: who arrives last is not late by a twentieth of a step, or by what the clocks are off.", *says], [])
+    for place, row in enumerate(rows[:3]):
+        says.insert(place, f"Rank {row['rank']} ({row['host']}) arrives last in {row['late']} of {row['of']} collectives, {row['by_ms']:.3f} ms behind the middle one: {row['cause']}. "
                     f"The others waited {row['others_waited_ms']:.1f} ms in all.")
     return Answer("stragglers", says, rows)
 
@@ -182,7 +188,7 @@ def late_ranks(tables, together, number, group):
     if not whole.any():
         return []
     arrive = starts[:, whole]
-    step = np.median(np.diff(np.nanmedian(ends, axis=0))) if ends.shape[1] > 1 else 0.0
+    step = together.step_ns or (np.median(np.diff(np.nanmedian(ends, axis=0))) if ends.shape[1] > 1 else 0.0)
     error = max(together.clocks[rank].error_ns for rank in ranks)
     last, middle = arrive.argmax(axis=0), np.median(arrive, axis=0)
     behind = arrive.max(axis=0) - middle
@@ -197,12 +203,18 @@ def late_ranks(tables, together, number, group):
     return [row for row in rows if row["late"] > 1 or row["by_ms"] * 1e6 > step]
 
 
+# How long anything ran in each window, and how long a kernel did: work at the same time counts once, and what reaches into the window from before counts from its begin.
 WINDOW_WORK = f"""
-SELECT w.rank AS rank, w.nth AS nth,
-       coalesce(sum(CASE WHEN kind = 'kernel' THEN least(start_ns + dur_ns, w.until) - start_ns END), 0) AS kernels,
-       coalesce(sum(CASE WHEN kind <> 'kernel' THEN least(start_ns + dur_ns, w.until) - start_ns END), 0) AS copies
-FROM windows w LEFT JOIN work ON work.rank = w.rank AND start_ns >= w.since AND start_ns < w.until AND NOT ({COLLECTIVE})
-GROUP BY w.rank, w.nth"""
+WITH parts AS (
+  SELECT w.rank AS rank, w.nth AS nth, w.until - w.since AS took, kind = 'kernel' AS is_kernel, greatest(start_ns, w.since) AS since, least(start_ns + dur_ns, w.until) AS until
+  FROM windows w LEFT JOIN work ON work.rank = w.rank AND start_ns < w.until AND start_ns + dur_ns > w.since AND NOT ({COLLECTIVE})),
+ordered AS (
+  SELECT *, max(until) OVER (PARTITION BY rank, nth ORDER BY since, until ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before,
+         max(CASE WHEN is_kernel THEN until END) OVER (PARTITION BY rank, nth ORDER BY since, until ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS kernel_before
+  FROM parts)
+SELECT rank, nth, max(took) AS took, coalesce(sum(greatest(0, until - greatest(since, coalesce(before, since)))), 0) AS busy,
+       coalesce(sum(CASE WHEN is_kernel THEN greatest(0, until - greatest(since, coalesce(kernel_before, since))) END), 0) AS kernels
+FROM ordered GROUP BY rank, nth"""
 WINDOW_CALLS = """
 SELECT w.rank AS rank, name, sum(blocked_ns) AS blocked
 FROM windows w JOIN calls ON calls.rank = w.rank AND start_ns >= w.since AND start_ns < w.until AND blocked_ns IS NOT NULL
@@ -229,12 +241,11 @@ def cause_of(tables, together, group, rank, places, ends, starts, base):
     tables.engine.register("window_rows", dict_of(np, windows))
     tables.engine.execute("INSERT INTO windows SELECT * FROM window_rows")
     tables.engine.unregister("window_rows")
-    found = tables.arrays(f"SELECT x.*, w.until - w.since - kernels - copies AS idle FROM ({WINDOW_WORK}) x JOIN windows w USING (rank, nth)")
-    mine = np.asarray(found["rank"]) == rank
-    more = {}
-    for what in ("kernels", "copies", "idle"):
-        values = np.asarray(found[what], np.float64)
-        more[what] = np.mean(values[mine]) - (np.mean(values[~mine]) if (~mine).any() else 0.0)
+    found = {name: np.asarray(values, np.float64) for name, values in tables.arrays(WINDOW_WORK).items()}
+    values = {"kernels": found["kernels"], "copies": found["busy"] - found["kernels"], "idle": found["took"] - found["busy"]}
+    mine, more = found["rank"] == rank, {}
+    for what, of in values.items():
+        more[what] = float(np.median(of[mine]) - (np.median(of[~mine]) if (~mine).any() else 0.0)) if mine.any() else 0.0
     worst = max(more, key=more.get)
     if worst == "kernels":
         return f"its kernels take longer ({more[worst] / 1e6:.3f} ms a step)"
@@ -262,11 +273,17 @@ SELECT name FROM (SELECT name, count(DISTINCT rank) AS ranks, count(*) AS n, sum
 WHERE ranks = (SELECT count(DISTINCT rank) FROM files) AND n >= 3 * ranks ORDER BY ns DESC, name LIMIT 1"""
 
 
+def named_step(tables):
+    """The longest range whose name repeats on every rank; None."""
+    found = tables.rows(STEP_NAMES)
+    return found[0][0] if found else None
+
+
 def steps_question(tables, together):
-    named = tables.rows(STEP_NAMES)
+    named = named_step(tables)
     if named:
         of, source = tables.rows("SELECT rank, host, count(*), median(dur_ns), quantile_cont(dur_ns, 0.9), max(dur_ns) FROM ranges WHERE kind = 'range' AND name = ? GROUP BY rank, host",
-                                 named[0][0]), f"the range \"{named[0][0]}\""
+                                 named), f"the range \"{named}\""
     elif together.groups:
         np, of, source = together.np, [], "the time between collectives"
         for s, _ in together.groups[0]:

@@ -144,31 +144,60 @@ def communicators(sequences):
 
 # ---- Clocks ----
 
-def clocks_of(groups, ranks):
-    """A Clock for each rank, against the median of those that collectives connect with the largest communicator. The others keep the wall clock: no collectives."""
-    clocks = {rank: Clock(rank) for rank in ranks}
-    known = {}
-    for group in sorted(groups, key=len, reverse=True):
-        members = [(s.rank, line) for s, line in group]
-        anchor = next((pair for pair in members if pair[0] in known), None)
-        if known and anchor is None:
-            continue  # no rank of it is connected so far
-        for (sequence, line) in group:
-            if sequence.rank in known:
+def connected(groups):
+    """Clocks of the ranks that collectives connect with those of the first group, each against that group's first rank; and the groups that are left."""
+    (first, line), *_ = groups[0]
+    known, left, found = {first.rank: Clock(first.rank, at_ns=int(line.at))}, list(groups), True
+    while found:
+        found = False
+        for group in list(left):
+            anchor = next(((s, line) for s, line in group if s.rank in known), None)
+            if anchor is None:
                 continue
-            offset, slope, base = line.offset, line.slope, line.at
-            if anchor:  # by way of a rank that is known
-                its, whole = anchor[1], known[anchor[0]]
-                offset += whole.offset_ns - (its.offset + its.slope * (base - its.at))
-                slope += whole.drift_ppb * 1e-9 - its.slope
-            known[sequence.rank] = Clock(sequence.rank, offset, slope * 1e9, int(base), max(1000.0, 4 * line.residual), len(sequence.names), line.jumps)
-    if known:
-        at = int(np.median([clock.at_ns for clock in known.values()]))
-        for clock in known.values():
-            clock.offset_ns += clock.drift_ppb * 1e-9 * (at - clock.at_ns)
-            clock.at_ns = at
-        offset, drift = (float(np.median([getattr(clock, name) for clock in known.values()])) for name in ("offset_ns", "drift_ppb"))
-        for clock in known.values():
-            clock.offset_ns -= offset
-            clock.drift_ppb -= drift
-    return clocks | known
+            found = True
+            left.remove(group)
+            error = max(1000.0, 4 * float(np.median([line.residual for _, line in group[1:]])))
+            whole, its = known[anchor[0].rank], anchor[1]
+            whole.error_ns, whole.collectives = max(whole.error_ns, error), max(whole.collectives, len(anchor[0].names))
+            for sequence, line in group:
+                if sequence.rank not in known:
+                    offset = line.offset + float(whole.ahead(line.at)) - (its.offset + its.slope * (line.at - its.at))
+                    known[sequence.rank] = Clock(sequence.rank, offset, line.slope * 1e9 + whole.drift_ppb - its.slope * 1e9, int(line.at),
+                                                 max(1000.0, 4 * line.residual) + (whole.error_ns if anchor[0] is not group[0][0] else 0), len(sequence.names), line.jumps)
+    return known, left
+
+
+def centred(clocks):
+    """The same, against the median of all."""
+    at = int(np.median([clock.at_ns for clock in clocks.values()]))
+    for clock in clocks.values():
+        clock.offset_ns += clock.drift_ppb * 1e-9 * (at - clock.at_ns)
+        clock.at_ns = at
+    for name in ("offset_ns", "drift_ppb"):
+        middle = float(np.median([getattr(clock, name) for clock in clocks.values()]))
+        for clock in clocks.values():
+            setattr(clock, name, getattr(clock, name) - middle)
+    return clocks
+
+
+def clocks_of(groups, hosts):
+    """(clocks, sets): a Clock for each rank of `hosts` (rank: host), and how many sets of ranks neither collectives nor a host connect.
+
+    Inside a set, clocks are against its median. Between sets the wall clock is all there is."""
+    left, sets = sorted(groups, key=len, reverse=True), []
+    while left:
+        known, left = connected(left)
+        known = centred(known)
+        for one in sets:  # processes of one host have one clock
+            apart = [one[a].offset_ns - known[b].offset_ns for a in one for b in known if hosts.get(a) == hosts.get(b) != "unknown"]
+            if apart:
+                for clock in known.values():
+                    clock.offset_ns += float(np.median(apart))
+                one.update(known)
+                break
+        else:
+            sets.append(known)
+    clocks = {rank: Clock(rank) for rank in hosts}
+    for one in sets:
+        clocks |= centred(one)
+    return clocks, len(sets)
