@@ -139,7 +139,7 @@ class Together:
 def clocks_question(tables, together):
     rows = [{"rank": c.rank, "host": tables.hosts.get(c.rank), "offset_us": c.offset_ns / 1e3, "drift_ppm": c.drift_ppb / 1e3, "error_us": c.error_ns / 1e3 if c.collectives else None,
              "collectives": c.collectives, "jumps": len(c.jumps)} for c in together.clocks.values()]
-    rows.sort(key=lambda row: -abs(row["offset_us"]))
+    rows.sort(key=lambda row: (-round(abs(row["offset_us"]), 1), row["rank"]))
     known = [row for row in rows if row["collectives"]]
     if not known:
         return Answer("clocks", ["No collectives relate the ranks' clocks. Times are those of the hosts' wall clocks, which differ by a millisecond or so."], rows)

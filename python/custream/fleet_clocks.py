@@ -12,6 +12,8 @@ LEAST = 8             # collectives in common, to relate two clocks
 SHIFT_MOST = 256      # collectives that one trace may have begun later than another
 SAME_NS = 30_000      # ends of one collective are no further apart, by the median
 WALL_NS = 1e9         # wall clocks are no further apart
+SURE_NS = 5_000       # so close ends are those of one communicator: no other is tried
+SHIFTS_TRIED = 4      # the best ones get a line
 LOOKED_AT = 64        # collectives that tell whether a shift is worth a line
 JUMP_NS = 50_000      # what stands out as a jump, beside what is left of a line
 JUMPS_MOST = 4        # of one clock; a worse one is no clock
@@ -107,8 +109,9 @@ def shifts(one, other):
         apart = (other.ends[part[1]] - one.ends[part[0]]).astype(np.float64)
         if abs(apart[len(apart) // 2]) <= WALL_NS and np.array_equal(one.names[a], other.names[b]):
             found.append((float(np.median(np.abs(np.diff(apart)))), shift))
-    least = min(found, default=(0.0, 0))[0]
-    return [shift for changes, shift in found if changes <= 4 * least + SAME_NS]
+    steps = np.diff(one.ends)
+    varies = float(np.median(np.abs(steps - np.median(steps)))) if len(steps) else 0.0  # what the clocks would differ by if the two had nothing to do with each other
+    return [shift for changes, shift in sorted(found)[:SHIFTS_TRIED] if changes <= min(SAME_NS, max(SURE_NS, varies / 4))]
 
 
 def related(one, other):
@@ -130,10 +133,16 @@ def communicators(sequences):
     """Lists of sequences that belong together, with their shifts set, and the lines that relate each to its first; and those that belong to none."""
     groups = []
     for sequence in sorted(sequences, key=lambda s: (-len(s.names), s.rank)):
-        fits = [(found[1].residual, found, group) for group in groups
-                if all(member.rank != sequence.rank for member, _ in group) and (found := related(group[0][0], sequence))]
-        if fits:
-            _, (sequence.shift, line), group = min(fits, key=lambda fit: fit[0])
+        best = None
+        for group in sorted(groups, key=lambda group: abs(group[-1][0].rank - sequence.rank)):  # neighbours mostly belong together
+            if any(member.rank == sequence.rank for member, _ in group) or not (found := related(group[0][0], sequence)):
+                continue
+            if best is None or found[1].residual < best[0][1].residual:
+                best = found, group
+            if best[0][1].residual <= SURE_NS:
+                break
+        if best:
+            (sequence.shift, line), group = best
             group.append((sequence, line))
         else:
             sequence.shift = 0

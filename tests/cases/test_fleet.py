@@ -106,6 +106,14 @@ def test_ranks_of_a_host_that_contradict_each_other(tmp_path):
     assert float(apart[1].replace(",", "")) == pytest.approx(1000, abs=10)
 
 
+def test_many_communicators(tmp_path):
+    """Of the same shape, which have nothing to do with each other: each finds its own ranks."""
+    tables, _ = fleet.ask(made(tmp_path, ranks=96, steps=50, groups=24, per_host=4), None, ["settings"])
+    together = fleet.Together(tables)
+    assert sorted(sorted(s.rank for s, _ in group) for group in together.groups) == [[4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3] for i in range(24)]
+    assert together.sets == 24 and not any(clock.jumps for clock in together.clocks.values()) and all(abs(clock.offset_ns) < 3000 for clock in together.clocks.values())
+
+
 def test_what_is_not_looked_at(tmp_path):
     """Broadcasts and sends end on each rank at a time of its own."""
     folder = made(tmp_path, ranks=4, steps=20, broadcasts=True)
