@@ -50,6 +50,8 @@ class Tables:
     def __init__(self, folder, run=None):
         try:
             import duckdb
+            import numpy  # noqa: F401  all that is needed later, so that what is missing is said at once
+            import pyarrow  # noqa: F401
         except ImportError as error:
             raise Refused(f"{error}: install the wheel with its extra \"fleet\"") from None
         self.folder = folder

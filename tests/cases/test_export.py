@@ -146,6 +146,18 @@ def test_committed_traces(root, tmp_path):
         assert {row["stream"] for row in rows(tmp_path / path.name, "work", "stream")} <= {row["stream"] for row in rows(tmp_path / path.name, "streams", "stream")} | {7}
 
 
+def test_a_trace_of_another_tool(tmp_path):
+    """As Kineto writes them."""
+    events = [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 4000, "tid": 4000, "ts": 10.5, "dur": 3.25, "args": {"External id": 1, "cbid": 211, "correlation": 5}},
+              {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20.125, "dur": 4.5,
+               "args": {"device": 0, "context": 1, "stream": 7, "correlation": 5, "grid": [2, 1, 1], "block": [32, 1, 1], "registers per thread": 16, "shared memory": 0}}]
+    (path := tmp_path / "t.json").write_text(json.dumps({"schemaVersion": 1, "distributedInfo": {"rank": 2, "world_size": 4}, "baseTimeNanoseconds": 1790000000000000000, "traceEvents": events}))
+    export(tmp_path / "out", path)
+    assert rows(tmp_path / "out", "calls", "rank, name, start_ns, dur_ns, correlation") == [
+        {"rank": "2", "name": "cudaLaunchKernel", "start_ns": 1790000000000010500, "dur_ns": 3250, "correlation": 5}]
+    assert rows(tmp_path / "out", "work", "name, stream, grid_x, block_x, registers") == [{"name": "k", "stream": 7, "grid_x": 2, "block_x": 32, "registers": 16}]
+
+
 def test_facts(run_app, tmp_path):
     """What the file says of itself outside of its rows, exact."""
     path = run_app(["demo"], trace=tmp_path / "t.json", env={"RANK": 3, "WORLD_SIZE": 8, "SLURM_JOB_ID": "4711"}).check().trace

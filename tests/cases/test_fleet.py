@@ -227,6 +227,14 @@ def test_text_and_json_agree(tmp_path):
     assert one == {"stragglers": data["answers"]["stragglers"]}
 
 
+@pytest.mark.parametrize("missing", ["duckdb", "numpy", "pyarrow"])
+def test_without_what_answers(tmp_path, monkeypatch, missing):
+    folder = made(tmp_path, ranks=2, steps=20)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(fleet.Refused, match=f'.*{missing}.*: install the wheel with its extra "fleet"'):
+        fleet.ask(folder)
+
+
 def test_several_runs(tmp_path):
     folder = made(tmp_path, ranks=2, steps=20)
     for table in ("work", "calls", "ranges", "files", "facts"):

@@ -20,8 +20,8 @@ def test_what_busy_threads_had_goes_with_them(tmp_path):
             run.sample()
             until(lambda: run.samples[-1].what == "there" or soak.anon_of(run.process.pid) < STAYS, 20)
             run.go_on()
-    # Rings take memory as the writer falls behind: 137 to 233 MiB here. That much has come; that it goes is asked above.
-    assert run.rc == 0 and run.samples[1].anon > run.samples[0].anon + (100 << 10)
+    # More was there than may stay: what did not go would have been seen above. How much it is depends on how far the writer falls behind.
+    assert run.rc == 0 and run.samples[1].what == "there" and run.samples[1].anon > STAYS
 
 
 def test_a_leak_is_seen():
