@@ -51,8 +51,6 @@ struct imports {
     bool unbound; /* some are still to be bound, when they are first called */
 };
 
-static const void *at(uintptr_t base, ElfW(Addr) address) { return (const void *)(address < base ? address + base : address); }
-
 static void read_versions(struct imports *imports, const ElfW(Verneed) *need, size_t count)
 {
     for (; need && count; count--, need = (const void *)((const char *)need + need->vn_next)) {
@@ -72,17 +70,16 @@ static void read_versions(struct imports *imports, const ElfW(Verneed) *need, si
 static bool imports_read(const struct cs_image *image, struct imports *imports)
 {
     *imports = (struct imports){.image = *image};
-    const uintptr_t base = image->base;
     const ElfW(Verneed) *need = NULL;
     size_t needs = 0, relative = 0, entry = sizeof(ElfW(Rela));
     bool rela = true;
     for (const ElfW(Dyn) *d = image->dynamic; d->d_tag != DT_NULL; d++) switch (d->d_tag) {
-        case DT_VERNEED: need = at(base, d->d_un.d_ptr); break;
+        case DT_VERNEED: need = cs_image_address(image->base, image->dynamic, d->d_un.d_ptr); break;
         case DT_VERNEEDNUM: needs = d->d_un.d_val; break;
-        case DT_JMPREL: imports->calls = at(base, d->d_un.d_ptr); break;
+        case DT_JMPREL: imports->calls = cs_image_address(image->base, image->dynamic, d->d_un.d_ptr); break;
         case DT_PLTRELSZ: imports->call_count = d->d_un.d_val / entry; break;
         case DT_PLTREL: rela = d->d_un.d_val == DT_RELA; break;
-        case DT_RELA: imports->data = at(base, d->d_un.d_ptr); break;
+        case DT_RELA: imports->data = cs_image_address(image->base, image->dynamic, d->d_un.d_ptr); break;
         case DT_RELASZ: imports->data_count = d->d_un.d_val / entry; break;
         case DT_RELACOUNT: relative = d->d_un.d_val; break; /* those without a symbol stand first */
         }
