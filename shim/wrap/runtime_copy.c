@@ -26,6 +26,7 @@
 #include "shim/base/module.h"
 #include "shim/base/realdl.h"
 #include "shim/object/map.h"
+#include "shim/process/process.h"
 #include "shim/wrap/runtime.h"
 
 /* Versions that the symbols of cudart have. */
@@ -373,14 +374,16 @@ void *cs_runtime_function(enum cs_runtime_call call, const void *of, const void 
     return CS_LIKELY(found) ? found : find(call, of, caller);
 }
 
-/* The next one does it. Counted on both sides: what is found between is of libraries that go, or that come to their place. */
+/* The next one does it. Told to those who keep the driver's entry points. Counted on both sides: what is found between is of libraries that go, or that come to their place. */
 CS_EXPORT int dlclose(void *handle)
 {
     static __typeof__(&dlclose) _Atomic next;
     if (!cs_load(&next)) cs_store(&next, (__typeof__(&dlclose))cs_symbol_behind("dlclose"));
     if (!cs_load(&next)) return -1;
     cs_add(&closed, 1);
+    cs_driver_closing();
     int result = cs_load(&next)(handle);
+    cs_driver_closed();
     cs_add(&closed, 1);
     return result;
 }
