@@ -45,6 +45,7 @@ include tools/custream/module.mk
 include tests/fakecuda/module.mk
 -include tests/apps/module.mk
 -include tests/apps/dlsym/module.mk
+-include tests/apps/loading/module.mk
 -include tests/unit/module.mk
 include tests/bench/module.mk
 include tests/gpu/module.mk

@@ -92,6 +92,12 @@ void *cs_open_beside(const void *address, const char *file)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+bool cs_module_stays(const void *address)
+{
+    struct cs_module module;
+    return cs_module_of(address, &module) && dlopen(cs_module_path(&module), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 bool cs_module_image(const struct cs_module *module, struct cs_image *image) { return cs_image_read(module->base, module->dynamic, module->name, image); }
 
 cs_u64 cs_module_number(const void *address)

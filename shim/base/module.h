@@ -33,6 +33,9 @@ bool cs_module_image(const struct cs_module *module, struct cs_image *image); /*
  * opened. Takes the loader's lock if there is one. Beside this library lie those that the wheel brings. */
 void *cs_open_beside(const void *address, const char *file);
 
+/* The module that holds an address is in the process for good, whoever closes it. Takes the loader's lock. False: it can't be had, or there is none. */
+bool cs_module_stays(const void *address);
+
 /* Which module holds an address, as a number that another one does not have, wherever it lies. 0: none, or the C library is too old to tell without
  * a lock. The module may go meanwhile: nothing of it is read. */
 cs_u64 cs_module_number(const void *address);

@@ -22,10 +22,13 @@ static const char *file_of(const char *path)
     return file;
 }
 
-/* glibc relocates the addresses in a dynamic section in place on most machines; where it does not they are offsets. */
-static const void *relocated(ElfW(Addr) base, ElfW(Addr) at)
+static uintptr_t apart(uintptr_t a, uintptr_t b) { return a > b ? a - b : b - a; }
+
+/* glibc relocates the addresses in a dynamic section in place, unless it can't write there (the kernel's library, lld's -z rodynamic). Which it was, the distance
+ * from the section tells: what has been added to an address in the file, which may be less than nothing, is more than a library is long. */
+const void *cs_image_address(uintptr_t base, const void *dynamic, uintptr_t at)
 {
-    return (const void *)(at < base ? at + base : at);
+    return (const void *)(apart(at, (uintptr_t)dynamic) <= apart(at + base, (uintptr_t)dynamic) ? at : at + base);
 }
 
 bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct cs_image *image)
@@ -34,12 +37,12 @@ bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct
     *image = (struct cs_image){.base = base, .dynamic = dynamic};
     size_t soname = 0;
     for (; d && d->d_tag != DT_NULL; d++) switch (d->d_tag) {
-        case DT_SYMTAB: image->symbols = relocated(base, d->d_un.d_ptr); break;
-        case DT_STRTAB: image->strings = relocated(base, d->d_un.d_ptr); break;
-        case DT_VERSYM: image->versions = relocated(base, d->d_un.d_ptr); break;
-        case DT_VERDEF: image->defined_versions = relocated(base, d->d_un.d_ptr); break;
-        case DT_GNU_HASH: image->gnu_hash = relocated(base, d->d_un.d_ptr); break;
-        case DT_HASH: image->sysv_hash = relocated(base, d->d_un.d_ptr); break;
+        case DT_SYMTAB: image->symbols = cs_image_address(base, dynamic, d->d_un.d_ptr); break;
+        case DT_STRTAB: image->strings = cs_image_address(base, dynamic, d->d_un.d_ptr); break;
+        case DT_VERSYM: image->versions = cs_image_address(base, dynamic, d->d_un.d_ptr); break;
+        case DT_VERDEF: image->defined_versions = cs_image_address(base, dynamic, d->d_un.d_ptr); break;
+        case DT_GNU_HASH: image->gnu_hash = cs_image_address(base, dynamic, d->d_un.d_ptr); break;
+        case DT_HASH: image->sysv_hash = cs_image_address(base, dynamic, d->d_un.d_ptr); break;
         case DT_SONAME: soname = d->d_un.d_val; break;
         }
     if (!image->symbols || !image->strings) return false;

@@ -53,6 +53,9 @@ const void *cs_object_dynamic(const struct dl_phdr_info *info); /* its dynamic s
 /* A loaded library by its load base, its dynamic section and its file's name. False where it has no symbols. Takes no lock and calls no function. */
 bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct cs_image *image);
 
+/* What an address in its dynamic section means. */
+const void *cs_image_address(uintptr_t base, const void *dynamic, uintptr_t at);
+
 /* The address of a defined function or variable: its default version, or an old one where there is only that. NULL if the library does not define it,
  * or not by an address (thread-local variables, functions chosen by a resolver). */
 void *cs_image_symbol(const struct cs_image *image, const char *name);

@@ -51,6 +51,7 @@ void cs_worker_wake(struct cs_worker *worker) { futex(worker, FUTEX_WAKE, INT_MA
 
 enum { WORKERS = 16 };
 static struct cs_worker *_Atomic workers[WORKERS]; /* that were ever started; entries are never taken out */
+static _Atomic bool in_loader[WORKERS];           /* which of them wait for the loader */
 
 static void enlist(struct cs_worker *worker)
 {
@@ -58,6 +59,14 @@ static void enlist(struct cs_worker *worker)
         struct cs_worker *there = NULL;
         if (atomic_compare_exchange_strong(&workers[i], &there, worker) || there == worker) return;
     }
+}
+
+/* By the worker's thread. NULL: it is none of ours. */
+static _Atomic bool *loader_mark(int tid)
+{
+    for (int i = 0; tid && i < WORKERS; i++)
+        if (cs_load_acq(&workers[i]) && cs_load(&cs_load(&workers[i])->tid) == tid) return &in_loader[i];
+    return NULL;
 }
 
 bool cs_worker_is(int tid)
@@ -82,7 +91,7 @@ int cs_workers_living(void)
 void cs_workers_after_fork_in_child(void)
 {
     for (int i = 0; i < WORKERS; i++)
-        if (cs_load(&workers[i])) cs_store(&cs_load(&workers[i])->tid, 0);
+        if (cs_load(&workers[i])) cs_store(&cs_load(&workers[i])->tid, 0), cs_store(&in_loader[i], false);
 }
 
 static int own_number(void)
@@ -160,8 +169,11 @@ static int first(struct dl_phdr_info *info, size_t size, void *data)
 void cs_loader_await(void)
 {
     Dl_info info;
+    _Atomic bool *mark = loader_mark(own_number());
+    if (mark) cs_store(mark, true);
     cs_objects_each(first, NULL);
     dladdr((const void *)&cs_loader_await, &info);
+    if (mark) cs_store(mark, false);
 }
 
 void cs_worker_meet_loader(struct cs_worker *worker)
@@ -170,17 +182,25 @@ void cs_worker_meet_loader(struct cs_worker *worker)
     cs_store_rel(&worker->met_loader, true);
 }
 
+/* Whoever has the loader's lock may wait for the thread that asks. */
+static bool may_wait(const struct cs_worker *worker, cs_u64 from, cs_u64 until)
+{
+    const cs_u64 now = cs_monotonic_ns();
+    const _Atomic bool *mark = loader_mark(cs_load(&worker->tid));
+    return now < until && (now - from < LOADER_PATIENCE_NS || !mark || !cs_load(mark));
+}
+
 void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms)
 {
-    const cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
+    const cs_u64 from = cs_monotonic_ns(), until = from + (cs_u64)timeout_ms * 1000000;
     const bool flushes = wanted == CS_WORKER_FLUSHING;
     int now = cs_load_acq(&worker->state);
     do {
         /* What another asker has it do may have begun before our reason to ask: first that, then once more. */
-        for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && cs_monotonic_ns() < until; now = cs_load_acq(&worker->state)) wait_while(worker, now);
+        for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && may_wait(worker, from, until); now = cs_load_acq(&worker->state)) wait_while(worker, now);
         if (now < CS_WORKER_STARTING || now > CS_WORKER_FLUSHING || (flushes && now == CS_WORKER_STARTING)) break; /* whoever awaits the start is to go on doing so */
     } while (!atomic_compare_exchange_weak(&worker->state, &now, (int)wanted));
     if (cs_load_acq(&worker->state) != (int)wanted) return;
     futex(worker, FUTEX_WAKE, INT_MAX, NULL);
-    while (cs_load_acq(&worker->state) == (int)wanted && cs_monotonic_ns() < until) wait_while(worker, (int)wanted);
+    while (cs_load_acq(&worker->state) == (int)wanted && may_wait(worker, from, until)) wait_while(worker, (int)wanted);
 }

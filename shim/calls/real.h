@@ -27,8 +27,17 @@ CS_HIDDEN extern struct cs_real cs_real;
 CUresult cs_real_missing(void);
 
 /* Looks all of them up in the driver that the process has loaded; false if it has loaded none. Before that, every call of the table answers
- * CUDA_ERROR_NO_DEVICE. One thread at a time; loads nothing. */
+ * CUDA_ERROR_NO_DEVICE (see cs_real_or_elsewhere). One thread at a time; loads nothing. */
 bool cs_real_init(void);
+
+/* Whether that driver is still loaded; from now on it is, whoever closes it (takes the loader's lock); it is not, and all is as before it was met. */
+bool cs_real_is_there(void);
+bool cs_real_stays(void);
+void cs_real_forget(void);
+
+/* The entry point itself, unless no driver has been met: then the function to which the loader would have bound the caller, had we not been in front of it. A
+ * library of another name may be the driver to its users (an emulator, one that takes calls to another machine), or open the driver when it is first called. */
+void *cs_real_or_elsewhere(void *real, const char *name, const void *caller);
 
 /* The driver's name of an error code, "CUDA_ERROR_INVALID_HANDLE"; NULL before the code has been seen. cs_result_seen asks the driver, on
  * the thread that got the code; the writer only reads, since it must call nothing of CUDA. */

@@ -16,6 +16,10 @@ void cs_mode_guard(void); /* while it is COLD: the calls of a child that nobody 
 void cs_mode_begin(bool records, unsigned steers);
 void cs_mode_end(void);
 
+/* The driver has gone before any call was watched: COLD again. There is one again: what it was before. */
+void cs_mode_cool(void);
+void cs_mode_warm_up(void);
+
 /* Calls are recorded from now on, and no longer. False: it has ended. */
 bool cs_mode_record(void);
 void cs_mode_rest(void);

@@ -80,6 +80,20 @@ void cs_mode_end(void)
     keep();
 }
 
+static unsigned warm; /* what the mode was before the driver went */
+
+void cs_mode_cool(void)
+{
+    warm = atomic_exchange(&cs_mode, CS_MODE_COLD);
+    keep();
+}
+
+void cs_mode_warm_up(void)
+{
+    cs_store_rel(&cs_mode, warm);
+    keep();
+}
+
 bool cs_mode_record(void) { return change(CS_MODE_WATCH, 0, CS_MODE_RECORD); }
 void cs_mode_rest(void) { change(CS_MODE_WATCH, CS_MODE_RECORD, 0); }
 

@@ -42,6 +42,11 @@ void cs_mode_hook_gone(void); /* perhaps the last */
  * re-entering thread is answered false. */
 bool cs_activate(void);
 
+/* The program is about to close a library, on a thread that may take the loader's lock; it has closed it. A driver of which calls have been watched stays: our
+ * tables and threads know it. Another one may go, and is met anew when it is back. */
+void cs_driver_closing(void);
+void cs_driver_closed(void);
+
 /* In a process of which nothing else was wanted: objects are kept from now on, and hooks are asked. False: it keeps none, as it has begun to end or has no
  * memory; or this thread is about to meet the driver. */
 bool cs_activate_for_hooks(void);
@@ -61,7 +66,7 @@ bool cs_window_say(bool on, const char **why_not);
 
 /* What the layer above does at steps of the process. It defines the struct (wrap/steps.c), so that all of it is there before any constructor has run. */
 struct cs_process_steps {
-    void (*driver_met)(void);                          /* its entry points are known. Before the mode leaves COLD, as are the next two */
+    void (*driver_met)(void);                          /* its entry points are known, or it has gone. While the mode is COLD, as are the next two */
     bool (*keeps_objects)(void);                       /* from now on. False: no memory, which has been said */
     void (*options_read)(void);
     void (*thread_starts)(struct cs_thread *thread);   /* to record: on that thread, at its first call */

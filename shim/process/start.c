@@ -39,6 +39,9 @@ void cs_start_after_fork_in_child(void)
     cs_store(&loading, 0);
 }
 
+static _Atomic bool watched; /* a call of the driver's */
+static bool activated;       /* protected by the turn */
+
 static bool objects_init(void)
 {
     return cs_contexts_init() && cs_streams_init() && cs_events_init() && cs_kernels_init() && cs_creator_init() && cs_process_steps.keeps_objects();
@@ -145,14 +148,33 @@ bool cs_activate(void)
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     if (!takes_turn(true)) return cs_load_acq(&cs_mode) != CS_MODE_COLD;
-    bool first = cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init();
-    if (first) {
-        cs_process_steps.driver_met();
-        activate_locked();
-    }
+    const bool meets = cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init(), first = meets && !activated;
+    if (meets) cs_process_steps.driver_met();
+    if (first) activated = true, activate_locked();
+    else if (meets) cs_mode_warm_up();
     cs_store_rel(&activating, 0);
     if (first && cs_load(&loading)) have_plugins_opened();
     return cs_load_acq(&cs_mode) != CS_MODE_COLD;
+}
+
+void cs_driver_closing(void)
+{
+    static _Atomic bool stays;
+    CS_KEEP_ERRNO;
+    if (cs_load(&watched) && !cs_load(&stays) && cs_real_stays()) cs_store(&stays, true);
+}
+
+void cs_driver_closed(void)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    if (cs_load_acq(&cs_mode) == CS_MODE_COLD || cs_load(&watched) || cs_real_is_there() || !takes_turn(false)) return;
+    if (cs_load_acq(&cs_mode) != CS_MODE_COLD && !cs_load(&watched) && !cs_real_is_there()) {
+        cs_mode_cool();
+        cs_real_forget();
+        cs_process_steps.driver_met();
+    }
+    cs_store_rel(&activating, 0);
 }
 
 CS_COLD struct cs_thread *cs_enter_slowly(void)
@@ -160,6 +182,7 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD) cs_activate();
     unsigned mode = cs_load_acq(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return NULL;
+    cs_store(&watched, true);
     if (cs_thread_own()) return cs_self->inside ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
     if (cs_locks_interrupted()) return NULL; /* a signal handler's call in the middle of this thread's first */
     if (cs_hook_inside()) return NULL; /* in the child of a hook that has forked, which has no thread of its parent's any more */

@@ -130,6 +130,7 @@ static __attribute__((noinline)) void *begin(struct cs_long *way, struct cs_wrap
     way->record = NULL;
     way->only_steered = false;
     if (thread) thread->inside = CS_IN_CALL(call), thread->waited = row->on == ON_HANDLE ? where : NULL;
+    if (CS_UNLIKELY(!thread)) return cs_real_or_elsewhere(entry_point(row->own), cs_call_info[call].name, caller);
     if (!way->steered) return entry_point(row->own);
     void *const real = steer(way, row, where);
     way->only_steered = !way->stamps && way->hook.kind < 0 && !way->hook.refused && !way->steer.waits && !way->steer.carrier;

@@ -38,7 +38,7 @@ _Static_assert(CS_COUNT(known) < BUCKETS / 2, "the tables of names and pointers 
 static _Atomic cs_u16 by_name[BUCKETS];
 static _Atomic bool by_name_ready;
 
-/* Real pointer -> wrapper. Written once by cs_lookup_init, which happens before the mode leaves COLD. */
+/* Real pointer -> wrapper. Written by cs_lookup_init, while the mode is COLD. Who looks up another library's function meanwhile finds none of these. */
 static struct {
     void *real, *wrapper;
 } swaps[BUCKETS];
@@ -71,6 +71,9 @@ static cs_u32 pointer_bucket(const void *p) { return (cs_u32)((uintptr_t)p * 0x9
 
 void cs_lookup_init(void)
 {
+    for (size_t b = 0; b < BUCKETS; b++)
+        if (swaps[b].real) swaps[b].real = NULL;
+    if (!cs_real_is_there()) return;
     for (size_t i = 0; i < CS_COUNT(known); i++) {
         void *real = *(void **)((char *)&cs_real + known[i].offset);
         if (real == (void *)cs_real_missing) continue;

@@ -57,10 +57,19 @@ static const char *own_path(void)
     return cs_module_of((const void *)&own_path, &module) ? cs_module_path(&module) : NULL;
 }
 
+static bool is_variable(const char *name)
+{
+    const char *p = VARIABLE;
+    while (*p && *name == *p) name++, p++;
+    return *name == *p;
+}
+
+/* The function that a resolver chooses may depend on the environment, and the loader calls resolvers of libraries behind us before it has bound our own
+ * references. So no function of the C library's is called until the name is the one that we look for. (The C library has no environment yet, either.) */
 CS_EXPORT char *getenv(const char *name)
 {
     char *value = from_environment(name);
-    if (CS_LIKELY(value || strcmp(name, VARIABLE))) return value;
+    if (CS_LIKELY(value || !is_variable(name))) return value;
     return (is_off("CUSTREAM_TRACE") && !is("CUSTREAM_CTL", "on")) || is_off("CUSTREAM_NVTX") ? NULL : (char *)own_path();
 }
 

@@ -26,6 +26,7 @@
 #include "shim/base/module.h"
 #include "shim/base/realdl.h"
 #include "shim/object/map.h"
+#include "shim/process/process.h"
 #include "shim/wrap/runtime.h"
 
 /* Versions that the symbols of cudart have. */
@@ -51,8 +52,6 @@ struct imports {
     bool unbound; /* some are still to be bound, when they are first called */
 };
 
-static const void *at(uintptr_t base, ElfW(Addr) address) { return (const void *)(address < base ? address + base : address); }
-
 static void read_versions(struct imports *imports, const ElfW(Verneed) *need, size_t count)
 {
     for (; need && count; count--, need = (const void *)((const char *)need + need->vn_next)) {
@@ -72,17 +71,16 @@ static void read_versions(struct imports *imports, const ElfW(Verneed) *need, si
 static bool imports_read(const struct cs_image *image, struct imports *imports)
 {
     *imports = (struct imports){.image = *image};
-    const uintptr_t base = image->base;
     const ElfW(Verneed) *need = NULL;
     size_t needs = 0, relative = 0, entry = sizeof(ElfW(Rela));
     bool rela = true;
     for (const ElfW(Dyn) *d = image->dynamic; d->d_tag != DT_NULL; d++) switch (d->d_tag) {
-        case DT_VERNEED: need = at(base, d->d_un.d_ptr); break;
+        case DT_VERNEED: need = cs_image_address(image->base, image->dynamic, d->d_un.d_ptr); break;
         case DT_VERNEEDNUM: needs = d->d_un.d_val; break;
-        case DT_JMPREL: imports->calls = at(base, d->d_un.d_ptr); break;
+        case DT_JMPREL: imports->calls = cs_image_address(image->base, image->dynamic, d->d_un.d_ptr); break;
         case DT_PLTRELSZ: imports->call_count = d->d_un.d_val / entry; break;
         case DT_PLTREL: rela = d->d_un.d_val == DT_RELA; break;
-        case DT_RELA: imports->data = at(base, d->d_un.d_ptr); break;
+        case DT_RELA: imports->data = cs_image_address(image->base, image->dynamic, d->d_un.d_ptr); break;
         case DT_RELASZ: imports->data_count = d->d_un.d_val / entry; break;
         case DT_RELACOUNT: relative = d->d_un.d_val; break; /* those without a symbol stand first */
         }
@@ -376,14 +374,16 @@ void *cs_runtime_function(enum cs_runtime_call call, const void *of, const void 
     return CS_LIKELY(found) ? found : find(call, of, caller);
 }
 
-/* The next one does it. Counted on both sides: what is found between is of libraries that go, or that come to their place. */
+/* The next one does it. Told to those who keep the driver's entry points. Counted on both sides: what is found between is of libraries that go, or that come to their place. */
 CS_EXPORT int dlclose(void *handle)
 {
     static __typeof__(&dlclose) _Atomic next;
     if (!cs_load(&next)) cs_store(&next, (__typeof__(&dlclose))cs_symbol_behind("dlclose"));
     if (!cs_load(&next)) return -1;
     cs_add(&closed, 1);
+    cs_driver_closing();
     int result = cs_load(&next)(handle);
+    cs_driver_closed();
     cs_add(&closed, 1);
     return result;
 }

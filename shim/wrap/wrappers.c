@@ -206,7 +206,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
         CS_STATE effect effect_;                                                                                                                     \
         __typeof__(&cs_wrap_##symbol) real_ =                                                                                                        \
             cs_long_begin(&long_, &wrapped_, CS_CALL_##symbol, WHERE_##on, CALLER, CS_TELL effect ? &told_ : NULL);                                  \
-        if (sizeof effect_ && !wrapped_.thread) return cs_real.symbol arguments;                                                                     \
+        if (sizeof effect_ && !wrapped_.thread) return real_ arguments;                                                                              \
         LANDS_##on                                                                                                                                   \
         if (sizeof effect_ || wrapped_.thread) CS_BEFORE effect;                                                                                     \
         const bool over_ = CS_DOES_NOTHING effect && MAY_##on != 0 && CS_LIKELY(long_.only_steered);                                                 \

@@ -2,7 +2,7 @@
  * Calls that are no row of the call table's, and those that make objects, while the loader's lock is held (held.h); tests/siblings.c makes the
  * others.
  *
- *   held first|nvtx|runtime|cupti LIBRARY
+ *   held first|execs|nvtx|runtime|cupti LIBRARY
  */
 #include "tests/apps/app.h"
 #include "tests/apps/held.h"
@@ -54,6 +54,17 @@ static void first(void)
     CUstream stream;
     if (((__typeof__(&cuStreamCreate))found)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) exit(9);
     make_objects();
+}
+
+/* Each failure would have all records written before. */
+static void execs(void)
+{
+    app_start(0);
+    held_at = "execv";
+    for (int i = 0; i < 2; i++) {
+        OK(cuCtxSynchronize);
+        execv("/nonexistent", (char *[]){NULL});
+    }
 }
 
 static void nvtx(void)
@@ -119,6 +130,7 @@ int main(int argc, char **argv)
     if (argc != 3) return 2;
     const char *how = argv[1];
     if (!strcmp(how, "first")) return held_run(argv[2], first);
+    if (!strcmp(how, "execs")) return held_run(argv[2], execs);
     if (!strcmp(how, "nvtx")) return nvtxInitialize(NULL), held_run(argv[2], nvtx);
     if (!strcmp(how, "runtime")) return cudaFree(NULL), held_run(argv[2], runtime);
     if (!strcmp(how, "cupti")) return cupti_ready(), held_run(argv[2], cupti);

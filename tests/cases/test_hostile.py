@@ -40,6 +40,11 @@ def test_thread_sanitizer_finds_no_race_in_what_the_library_does(run_app):
     assert [line for line in run.check().stderr.splitlines() if not line.startswith("note ")] == []
 
 
+def test_thread_sanitizer_and_the_product_with_look_ups_alone(run_app, build):
+    run = run_app("timeline_tsan", shim=build / "libcustream_shim_dlsym.so", env={"TSAN_OPTIONS": "exitcode=66"})
+    assert [line for line in run.check().stderr.splitlines() if not line.startswith("note ")] == []
+
+
 # ---- Other preloads ----
 
 @pytest.mark.parametrize("script, seen", [("exec /bin/true", "execve"), ("exit 0", "_exit")])

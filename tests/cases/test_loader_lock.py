@@ -54,6 +54,11 @@ def test_runtime_with_options(run_app, build, options):
     held(run_app, build, "held", "runtime", options)
 
 
+def test_a_writer_that_waits_for_zlib(run_app, build, tmp_path):
+    """An exec has all written before, and does not wait long for a thread that waits for the loader."""
+    held(run_app, build, "held", "execs", {"CUSTREAM_TRACE": tmp_path / "trace.json.gz"})
+
+
 def test_plug_ins(run_app, build):
     """The aide opens them, and waits for the lock. The program does not wait for ever: the call that has them opened goes on before they are."""
     run = held(run_app, build, "held", "first", {"CUSTREAM_PLUGIN": "./nothing.so"})
