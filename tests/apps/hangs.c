@@ -174,6 +174,26 @@ static void copy(void) {
     on_thread(copies_back, context_now());
 }
 
+/* a waits for an event that a graph is to record behind a kernel on b. What c waits for likewise has nothing behind it. */
+static void node(void) {
+    begin();
+    CUevent event = event_new();
+    CUgraph captured;
+    CUgraphExec exec;
+    MUST(cuStreamBeginCapture(b, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launch(SECOND, FOREVER_US, b);
+    MUST(cuEventRecordWithFlags(event, b, CU_EVENT_RECORD_EXTERNAL));
+    MUST(cuStreamEndCapture(b, &captured));
+    MUST(cuGraphInstantiate(&exec, captured, 0));
+    MUST(cuEventRecord(event, c));
+    MUST(cuStreamSynchronize(c));
+    MUST(cuGraphLaunch(exec, b));
+    MUST(cuStreamWaitEvent(a, event, 0));
+    launch(FIRST, SHORT, a);
+    MUST(cuStreamWaitEvent(c, event, 0));
+    on_thread(synchronises_event, event);
+}
+
 static void busy(void) {
     begin();
     launch(FIRST, FOREVER_US, a);
@@ -229,7 +249,7 @@ static const struct row {
     const char *name;
     void (*run)(void);
 } rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"circle", circle}, {"legacy", legacy}, {"chain", chain}, {"graph", graph},
-            {"capture", capture}, {"copy", copy}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
+            {"capture", capture}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {
     const struct row *row = rows;

@@ -157,7 +157,7 @@ static void meet_event(struct queues *q, struct pass *pass, uint32_t index)
 static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
-    if (call->result || call->captured) return;
+    if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
     if (call->stream != NONE && is_operation(call) && work_has_ended(pass, q->run, call)) end_call(q, index);
     switch (call_kind(call)) {
     case CS_KIND_HOSTFN:
@@ -214,6 +214,7 @@ static bool is_over(const struct queues *q, uint32_t stream)
     const uint32_t head = queue_head(q, stream), record = q->record[head];
     const struct call *call = &q->run->calls[head];
     const enum cs_kind kind = call_kind(call);
+    if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream)) return false; /* nobody tells; as long as nothing is behind it, nobody cares */
     if (kind == CS_KIND_WAIT ? record != NONE && !queue_has_ended(q, record) : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS))) return false;
     return queue_legacy(q, stream, 0) == NONE;
 }

@@ -87,6 +87,7 @@ static const struct unfinished_stream *row_of(const struct running *r, uint32_t 
 
 static const char *event_words(const struct running *r, const struct unfinished_stream *u)
 {
+    if (u->via == NONE) return report_text(r->report, "event %u, which a graph, a launch or another process records; if it has, what is behind the wait runs", r->run->calls[u->call].what);
     const struct unfinished_stream *there = row_of(r, u->on);
     const char *text = report_text(r->report, "event %u, recorded on %s", r->run->calls[u->call].what, stream_of(r, u->on));
     return there ? report_text(r->report, "%s behind %s", text, call_label(r, there->call)) : text;
@@ -251,7 +252,10 @@ static const char *thread_waits_for(const struct running *r, unsigned n, uint32_
     if (inside_fact(run, n, "all")) return "all streams of its context";
     if (isfinite(event))
         for (size_t i = run->call_count; i-- > 0 && stream == NONE;)
-            if (call_kind(&run->calls[i]) == CS_KIND_EVENT && run->calls[i].what == event) stream = run->calls[i].stream;
+            if (call_kind(&run->calls[i]) == CS_KIND_EVENT && run->calls[i].what == event) {
+                if (run->calls[i].external) return NULL;
+                stream = run->calls[i].stream;
+            }
     const struct unfinished_stream *u = row_of(r, stream);
     if (!u && is_on_legacy(r, stream, inside_text(run, n, "call"))) u = blocking_row(r, stream);
     if (!u) return NULL;
