@@ -467,6 +467,17 @@ STEP(after, primary_end, CUdevice device, bool reset)
 }
 NONE(published, primary_end)
 
+/* --- green_end: a green context has a reference of its device's primary one, which may be the last --- */
+
+TELLS_NOTHING(green_end)
+HOLD(before, green_end)
+STEP(after, green_end)
+{
+    if (CS_MADE(w)) cs_context_primaries_ended();
+    cs_gpu_release(e->held);
+}
+NONE(published, green_end)
+
 /* --- kernel_named --- */
 
 STATELESS(kernel_named)
