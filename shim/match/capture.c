@@ -8,9 +8,17 @@
 
 static struct cs_captures *const state = &cs_match.captures;
 
-static bool covers(const struct cs_capture_member *m, cs_ref stream, cs_u64 ticks)
+/* A capture goes with the stream on which it began, and no call ends it then. */
+static bool is_gone(cs_ref origin, cs_u64 ticks)
 {
-    return m->stream == stream && m->stream && ticks >= m->from && ticks < m->until;
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, origin);
+    const cs_u64 ended = stream ? cs_load_acq(&stream->ended) : 0;
+    return !stream || (ended && ticks >= ended);
+}
+
+static bool covers(const struct cs_capture_member *m, cs_u64 ticks)
+{
+    return ticks >= m->from && ticks < m->until && !(m->until == UINT64_MAX && is_gone(m->origin, ticks));
 }
 
 /* By its number, while it is kept. */
@@ -27,7 +35,7 @@ static const struct cs_capture_member *member_at(cs_ref stream, const struct cs_
     const struct cs_capture_member *m;
     if (!lane || !(lane->capturing || ticks < lane->captured_until)) return NULL;
     for (cs_u64 number = lane->capture; (m = member_of(number)) && m->stream == stream; number = m->before)
-        if (covers(m, stream, ticks)) return m;
+        if (covers(m, ticks)) return m;
     return NULL;
 }
 

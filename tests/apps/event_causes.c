@@ -149,11 +149,23 @@ static void wide(void)
     for (int i = 0; i < WIDE; i++) LAUNCH(empty, streams[i]);
 }
 
+/* A capture that goes with its stream: what joined it works on. */
+static void origin_goes(void)
+{
+    OK(cuStreamBeginCapture_v2, a, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuEventRecord, event, a);
+    waits(b);
+    OK(cuStreamDestroy_v2, a);
+    LAUNCH(slow, b);
+    OK(cuStreamSynchronize, b);
+    LAUNCH(empty, b);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } programs[] = {{"node", node},     {"node_and_fork", node_and_fork}, {"launched", launched},           {"added", added},
-                {"completion", completion}, {"shared", shared},       {"fork_and_join", fork_and_join}, {"wide", wide}};
+                {"completion", completion}, {"shared", shared},       {"fork_and_join", fork_and_join}, {"wide", wide}, {"origin_goes", origin_goes}};
 
 int main(int argc, char **argv)
 {

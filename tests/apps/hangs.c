@@ -166,6 +166,15 @@ static void capture(void) {
     MUST(cuStreamSynchronize(c));
 }
 
+/* A capture that nobody ends, and that is over: its stream is gone. */
+static void gone(void) {
+    CUstream stream = free_stream();
+    begin();
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launch(FIRST, SHORT, stream);
+    MUST(cuStreamDestroy(stream));
+}
+
 static void copy(void) {
     begin();
     CUstream blocking = blocking_stream();
@@ -249,7 +258,7 @@ static const struct row {
     const char *name;
     void (*run)(void);
 } rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"circle", circle}, {"legacy", legacy}, {"chain", chain}, {"graph", graph},
-            {"capture", capture}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
+            {"capture", capture}, {"gone", gone}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {
     const struct row *row = rows;

@@ -72,6 +72,14 @@ def test_a_captured_wait_waits_for_no_work(run):
     assert causes <= {("memory_value", 1), ("unknown", 1)}
 
 
+def test_a_capture_goes_with_its_stream(run):
+    trace = run("origin_goes")
+    assert captured(trace) == [("cuEventRecord", 13), ("cuStreamWaitEvent", 14), ("cuLaunchKernel", 14)]
+    assert [flow.finish["name"] for flow in trace.flows("ac2g")] == ["sleep_us_20000", "empty_kernel"]
+    (woken,) = [flow for flow in trace.flows("cs_dep") if flow.finish["name"] == "wake-up"]
+    assert woken.start["name"] == "sleep_us_20000"
+
+
 def test_hundreds_of_streams_in_one_capture(run):
     trace = run("wide")
     assert len(captured(trace)) == 2 + 4 * 300

@@ -121,6 +121,7 @@ EXPECTED = {
               {13: NOTHING, 14: "event 1, recorded on stream 13 behind sleep_first", 15: f"event 2, recorded on stream 14 behind {WAIT_EVENT}"}, []),
     "copy": ("unfinished", 3, [(16, None, "", WAIT_VALUE, "", 1, "value", None)], {16: NOBODY}, [("reader", "cuMemcpyDtoH_v2", None, None, WAIT_VALUE)]),
     "capture": ("idle", 3, [], {}, []),
+    "gone": ("idle", 3, [], {}, []),
     "node": ("unfinished", 1, [(14, None, "sleep_second", "cuGraphLaunch", "", 0, "nothing", None), (13, None, "sleep_first", WAIT_EVENT, "", 1, "event", None)],
              {14: NOTHING, 13: "event 1, which a graph, a launch or another process records; if it has, what is behind the wait runs"},
              [("waiter", "cuEventSynchronize", None, 1, "")]),

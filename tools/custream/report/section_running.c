@@ -304,12 +304,13 @@ static const char *capturing(const struct running *r)
     uint32_t *began = room_for(run->stream_count, sizeof *began), shown = 0; /* the call, from 1 */
     for (uint32_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
-        if (call_kind(call) != CS_KIND_CAPTURE || call->stream == NONE) continue;
-        if (call_how(call, CS_HOW_ENDS)) began[call->stream] = 0;
+        const bool destroys = call->call == CS_CALL_cuStreamDestroy_v2 || call->call == CS_CALL_cuStreamDestroy;
+        if ((call_kind(call) != CS_KIND_CAPTURE && !destroys) || call->stream == NONE) continue;
+        if (call_how(call, CS_HOW_ENDS) || (destroys && !call->result)) began[call->stream] = 0;
         else if (call_how(call, CS_HOW_BEGINS) && !call->result) began[call->stream] = i + 1;
     }
     for (uint32_t s = 0; s < run->stream_count && shown <= SHOWN; s++) {
-        if (!began[s]) continue;
+        if (!began[s] || run->streams[s].destroyed) continue;
         const struct call *call = &run->calls[began[s] - 1];
         const char *one = shown++ == SHOWN ? "and more" : report_text(r->report, "%s, begun %s before by %s", stream_of(r, s),
                                                                       value_show((char[SHOWN_MAX]){0}, UNIT_NS, ago(r, call->begin)), thread_label(r->report, run, call->thread));
