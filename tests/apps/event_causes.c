@@ -70,19 +70,24 @@ static void launched(void)
     OK(cuEventSynchronize, event);
 }
 
-/* The same with a graph made by hand. */
-static void added(void)
+/* The same with a graph made by hand, by a call for this kind of node, or for any. */
+static void added_by(int any)
 {
     CUgraph graph;
     CUgraphNode record;
     CUgraphExec exec;
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {.event = event}};
     OK(cuGraphCreate, &graph, 0);
-    OK(cuGraphAddEventRecordNode, &record, graph, NULL, 0, event);
+    if (any) OK(cuGraphAddNode_v2, &record, graph, NULL, NULL, 0, &params);
+    else OK(cuGraphAddEventRecordNode, &record, graph, NULL, 0, event);
     OK(cuGraphInstantiateWithFlags, &exec, graph, 0);
     LAUNCH(slow, b);
     OK(cuGraphLaunch, exec, b);
     waits(c);
 }
+
+static void added(void) { added_by(0); }
+static void params(void) { added_by(1); }
 
 /* A launch records it. */
 static void completion(void)
@@ -164,7 +169,7 @@ static void origin_goes(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} programs[] = {{"node", node},     {"node_and_fork", node_and_fork}, {"launched", launched},           {"added", added},
+} programs[] = {{"node", node},     {"node_and_fork", node_and_fork}, {"launched", launched},           {"added", added}, {"params", params},
                 {"completion", completion}, {"shared", shared},       {"fork_and_join", fork_and_join}, {"wide", wide}, {"origin_goes", origin_goes}};
 
 int main(int argc, char **argv)

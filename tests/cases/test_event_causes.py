@@ -54,7 +54,11 @@ def test_an_event_that_a_graph_has_recorded(run):
     assert held(trace) == {("empty_kernel", 15): "not known"}
     assert not [flow for flow in trace.flows("cs_dep") if flow.start["name"] == "cuEventRecord"]
     assert events_blamed(trace) == ([], {"not known"})
-    assert waits(run("added")) == [(15, None, True)]
+
+
+@pytest.mark.parametrize("name", ["added", "params"])
+def test_a_graph_made_by_hand(run, name):
+    assert waits(run(name)) == [(15, None, True)]
 
 
 @pytest.mark.parametrize("name, count", [("completion", 4), ("shared", 4)])
