@@ -175,6 +175,17 @@ static void gone(void) {
     MUST(cuStreamDestroy(stream));
 }
 
+/* The work of another context, for which the wait for this one does not wait. */
+static void contexts(void) {
+    CUcontext other, here = context_now();
+    begin();
+    MUST(cuCtxCreate(&other, NULL, 0, 0));
+    CUstream stream = free_stream();
+    gate_wait(gate_new(), stream);
+    MUST(cuCtxSetCurrent(here));
+    MUST(cuCtxSynchronize());
+}
+
 static void copy(void) {
     begin();
     CUstream blocking = blocking_stream();
@@ -258,7 +269,7 @@ static const struct row {
     const char *name;
     void (*run)(void);
 } rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"circle", circle}, {"legacy", legacy}, {"chain", chain}, {"graph", graph},
-            {"capture", capture}, {"gone", gone}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
+            {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {
     const struct row *row = rows;

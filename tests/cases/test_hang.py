@@ -122,6 +122,7 @@ EXPECTED = {
     "copy": ("unfinished", 3, [(16, None, "", WAIT_VALUE, "", 1, "value", None)], {16: NOBODY}, [("reader", "cuMemcpyDtoH_v2", None, None, WAIT_VALUE)]),
     "capture": ("idle", 3, [], {}, []),
     "gone": ("idle", 3, [], {}, []),
+    "contexts": ("unfinished", 3, [(16, None, "", WAIT_VALUE, "", 0, "value", None)], {16: NOBODY}, []),
     "node": ("unfinished", 1, [(14, None, "sleep_second", "cuGraphLaunch", "", 0, "nothing", None), (13, None, "sleep_first", WAIT_EVENT, "", 1, "event", None)],
              {14: NOTHING, 13: "event 1, which a graph, a launch or another process records; if it has, what is behind the wait runs"},
              [("waiter", "cuEventSynchronize", None, 1, "")]),

@@ -88,10 +88,10 @@ static void end_before(struct queues *q, uint32_t stream, uint32_t call)
     end_until(q, stream, n);
 }
 
-/* Which context is current is not known: of one device there is one, as a rule. */
+/* Which context is current is not known. */
 static void end_all_before(struct queues *q, uint32_t call)
 {
-    if (q->run->device_count > 1) return;
+    if (q->run->device_count > 1 || q->several) return;
     for (uint32_t s = 0; s < q->run->stream_count; s++) end_before(q, s, call);
 }
 
@@ -233,7 +233,7 @@ static void go_on(struct queues *q)
 void queues_make(struct queues *q, const struct run *run)
 {
     size_t domains;
-    *q = (struct queues){.run = run, .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
+    *q = (struct queues){.run = run, .several = run_has_contexts(run), .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
     q->domain = legacy_domains(run, &domains);
     q->legacy = room_for(domains, sizeof *q->legacy);
     q->done = room_for(run->stream_count, sizeof *q->done);
