@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "shim/object/event.h"
+
 /* Of each call: what it does to the order of things, and which of its values say so. */
 static struct meaning {
     unsigned char what;              /* enum cs_audit_what */
@@ -179,7 +181,10 @@ int cs_audit_read(const struct cs_thread *thread, const struct cs_audit_thread *
     step->op = (struct cs_audit_op){.begin = r->begin, .site = at->site, .tid = thread->tid, .call = r->call,
                                     .kernel = info->shown[0].format == CS_FORMAT_KERNEL ? (cs_name)r->value[0] : 0};
     if (means->event >= 0 && !(step->event = (cs_ref)r->value[means->event])) return 0; /* none that is known */
-    if (means->cause >= 0 && !r->value[means->cause]) return 0;                         /* it was never recorded: nothing to wait for */
+    if (means->cause >= 0 && !r->value[means->cause]) {
+        cs_audit_sums.unseen += r->value[means->cause + 1] == CS_CAUSE_ELSEWHERE; /* else it was never recorded: nothing to wait for */
+        return 0;
+    }
     if (!stream && !r->stream && means->may_lack) return 0;
     if (!find_place(means, thread, at, r, stream, step)) {
         cs_audit_sums.unseen++;

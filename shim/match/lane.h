@@ -42,6 +42,8 @@ struct cs_match_lane {
     struct cs_since ended; /* when that was found */
 
     /* captures and graphs */
+    cs_u64 capture;        /* the number of the last capture that its stream was part of; 0 none (capture.c) */
+    cs_u32 capturing;      /* of these, that go on */
     cs_u64 captured_until; /* ticks: a call from before that may be one of a capture which has ended */
     cs_u64 node_calls;     /* the newest call on its stream that may have made a node of a graph */
 };

@@ -23,6 +23,7 @@ struct cs_match cs_match;
     T(lanes, CS_MATCH_LANES)                                                                                                                         \
     T(lane_buckets, CS_LANE_BUCKETS)                                                                                                                 \
     T(lane_of_stream, CS_STREAMS)                                                                                                                    \
+    T(members, CS_MEMBERS)                                                                                                                           \
     T(node_calls, CS_NODE_CALLS)                                                                                                                     \
     T(node_order, CS_NODE_CALLS)                                                                                                                     \
     T(nodes, CS_NODES)                                                                                                                               \

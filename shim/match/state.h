@@ -80,15 +80,16 @@ struct cs_lanes {
 
 /* --- capture.c --- */
 
-enum { CS_MEMBERS = 256 };
+enum { CS_MEMBERS = 1 << 12 };
 
 struct cs_capture_member {
     cs_ref stream, origin;
     cs_u64 from, until; /* ticks; UINT64_MAX while it goes on */
+    cs_u64 before;      /* the number, from 1, of the one before it of the same stream; 0 none */
 };
 struct cs_captures {
-    struct cs_capture_member members[CS_MEMBERS];
-    cs_u32 newest, open;
+    cs_u64 ever; /* members */
+    cs_u32 open;
     cs_u64 until; /* ticks: by then all have ended that have */
 };
 
@@ -186,6 +187,7 @@ CS_HIDDEN extern struct cs_match {
         struct cs_match_lane *lanes;
         cs_u32 *lane_buckets;    /* by device and the profiler's number: index + 1 */
         cs_u32 *lane_of_stream; /* by the index of its reference: index + 1 */
+        struct cs_capture_member *members;
         struct cs_node_call *node_calls;
         cs_u32 *node_order; /* places among them */
         struct cs_node *nodes;

@@ -4,6 +4,7 @@
 #include "shim/base/realdl.h"
 #include "shim/calls/real.h"
 #include "shim/object/event.h"
+#include "shim/object/kernel.h"
 #include "shim/object/stream.h"
 
 enum { CONTEXTS = 1 << 12, DEVICES = 64 };
@@ -125,6 +126,7 @@ static void end(struct cs_context *context)
     if (!slot || !atomic_compare_exchange_strong(&slot->value, &value, value | CS_MAP_DEAD)) return;
     cs_streams_end_with(cs_load(&context->object.ref));
     cs_events_end_with(cs_load(&context->object.ref));
+    cs_kernels_unloaded(); /* its modules go with it */
     cs_add(&cs_context_epoch, 1);
     cs_pool_end(&cs_contexts, &context->object);
 }
@@ -167,6 +169,17 @@ void cs_context_primary_ended(int device)
         if (cs_load(&context->object.ref) == ref) end(context);
     }
     cs_add(&cs_context_epoch, 1);
+}
+
+void cs_context_primaries_ended(void)
+{
+    cs_u32 high = cs_load_acq(&cs_contexts.high);
+    for (cs_u32 i = 0; i < high && i < cs_contexts.capacity; i++) {
+        const struct cs_context *context = (const struct cs_context *)cs_pool_slot(&cs_contexts, i);
+        if (!cs_load_acq(&context->object.ref) || !cs_load_acq(&context->primary) || cs_load(&context->object.ended)) continue;
+        const int device = cs_load(&context->device);
+        if (!cs_context_primary_active(device)) cs_context_primary_ended(device);
+    }
 }
 
 bool cs_context_primary_active(int device)

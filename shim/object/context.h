@@ -49,5 +49,6 @@ void cs_context_end_unsure(CUcontext handle);                    /* may have bee
 void cs_context_ended(CUcontext handle);                         /* destroyed, with its streams and events */
 bool cs_context_primary_active(int device);
 void cs_context_primary_ended(int device);                       /* the device's primary context was reset or released for the last time */
+void cs_context_primaries_ended(void);                           /* that may have happened to some device's: its driver is asked */
 
 #endif

@@ -124,6 +124,12 @@ void cs_event_recorded(cs_ref ref, cs_u64 begin, cs_u32 tid, cs_ref stream)
     cs_store_rel(&event->sequence, sequence + 2);
 }
 
+void cs_event_elsewhere(cs_ref ref)
+{
+    struct cs_event *event = cs_pool_get(&cs_events, ref);
+    if (event) cs_store(&event->elsewhere, true);
+}
+
 struct cs_cause cs_event_cause(CUevent handle)
 {
     cs_u64 value = handle ? cs_map_get(&cs_event_handles, (uintptr_t)handle) : 0;
@@ -135,7 +141,8 @@ struct cs_cause cs_event_cause(CUevent handle)
         atomic_thread_fence(memory_order_acquire);
         if (cs_load(&event->sequence) != sequence) continue;
         if (cause.ticks < cs_load(&cs_events_known_since)) break;
+        if (CS_UNLIKELY(cs_load(&event->elsewhere))) cause.ticks |= CS_CAUSE_UNSURE;
         return cause;
     }
-    return (struct cs_cause){0, 0};
+    return (struct cs_cause){event && cs_load(&event->elsewhere) ? CS_CAUSE_UNSURE : 0, 0};
 }

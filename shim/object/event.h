@@ -22,6 +22,7 @@ struct cs_event {
     _Atomic cs_u64 ended;
     _Atomic cs_name name; /* that the program gave it; 0 none */
     _Atomic bool captured; /* its last record went into a capture, as far as a policy needs to know (policy/serial.c) */
+    _Atomic bool elsewhere; /* some of its records are no call of this process: a graph's, a launch's, another process's. For good */
 
     _Atomic cs_u32 sequence; /* odd while the three below are being written */
     _Atomic cs_u32 recorded_tid;
@@ -34,6 +35,11 @@ struct cs_cause {
     cs_u64 ticks; /* 0: none known */
     cs_u64 where; /* thread id | stream reference << 32 */
 };
+
+/* Of an event that is recorded elsewhere too the last call that recorded it is sure only for waits that join a capture (trace/timeline.c). The second takes the
+ * place of `where` where it is not. */
+#define CS_CAUSE_UNSURE    ((cs_u64)1 << 63) /* a bit of `ticks` */
+#define CS_CAUSE_ELSEWHERE ((cs_u64)1)
 
 /* Ticks: since then, no record of an event has gone unseen. What was recorded before may have been recorded anew while calls were not (process/window.c). */
 extern _Atomic cs_u64 cs_events_known_since;
@@ -60,6 +66,7 @@ cs_ref cs_event_of(struct cs_thread *thread, CUevent handle, bool accepted, cs_u
 
 void cs_event_named(CUevent handle, cs_name name); /* the program's own name for a live event */
 void cs_event_recorded(cs_ref event, cs_u64 begin, cs_u32 tid, cs_ref stream); /* after the record of that call is in the ring */
+void cs_event_elsewhere(cs_ref event); /* records of it will go unseen */
 struct cs_cause cs_event_cause(CUevent handle);
 
 #endif

@@ -107,12 +107,14 @@ static struct cs_draft shown_args(struct cs_draft e, const struct cs_record *r, 
     return e;
 }
 
-/* The stream on which the record was made that the call waits for. */
+/* The stream on which the record was made that the call waits for; or that no call in the trace need have made it. */
 static struct cs_draft cause_arg(struct cs_draft e, const struct cs_record *r)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
-        if (info->shown[i].format != CS_FORMAT_CAUSE || !r->value[i] || r->result != CUDA_SUCCESS) continue;
+        if (info->shown[i].format != CS_FORMAT_CAUSE || r->result != CUDA_SUCCESS) continue;
+        if (!r->value[i] && r->value[i + 1] == CS_CAUSE_ELSEWHERE) e = cs_arg_uint(e, "recorded elsewhere", 1);
+        if (!r->value[i]) continue;
         struct cs_stream *from = cs_pool_get(&cs_streams, (cs_ref)(r->value[i + 1] >> 32));
         if (!from || from->created > r->value[i]) continue; /* the reference is old, and may be another stream's by now */
         e = cs_arg_uint(e, "recorded on", from->lane);

@@ -48,8 +48,7 @@ void cs_gpu_trace_sync(const struct cs_thread *thread, const struct cs_record *r
     if (!tid) return;
     const char *name = by_stream ? "Stream Wait Event" : stream ? "Stream Sync" : cause ? "Event Sync" : "Context Sync";
     row_write(cs_lane_at(device, tid), name, row_of, recorded && recorded != row_of ? recorded : NULL, from_ns, end_ns);
-    if (by_stream && cause) cs_match_capture_joined(stream, r->begin, cause);
-    if (by_stream && cause && *cause) cs_match_stream_waits(cs_match_lane_of(stream), r->begin, cause);
+    if (by_stream && cause && *cause && !cs_match_captured(stream, r)) cs_match_stream_waits(cs_match_lane_of(stream), r->begin, cause);
     if (by_stream || (cause && !recorded) || !cs_gpu_is_on()) return;
     const struct cs_match_wait wait = {.begin_ns = begin_ns, .end_ns = end_ns, .tid = thread->tid, .file = cs_lanes_file()};
     cs_match_wait(wait, row_of ? cs_match_lane_of(row_of) : NULL, device, cause ? *cause : r->begin);

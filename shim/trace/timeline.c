@@ -2,6 +2,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/gpu/mark.h"
+#include "shim/object/event.h"
 #include "shim/trace/annotation.h"
 #include "shim/trace/arrow.h"
 #include "shim/trace/call_slice.h"
@@ -81,6 +82,26 @@ static void tell_graphs(const struct cs_record *r, struct cs_stream *stream)
     else if (info->kind == CS_KIND_GRAPH) cs_match_graph_instantiated(graph, exec, nodes);
 }
 
+/* Which of its values are the record that a wait waits for; -1: the call is no such wait. */
+static int cause_at(const struct cs_record *r)
+{
+    const struct cs_call_info *info = &cs_call_info[r->call];
+    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
+        if (info->shown[i].format == CS_FORMAT_CAUSE) return i;
+    return -1;
+}
+
+/* A stream joins a capture by its wait, before the slice that says so. An event that is recorded elsewhere too was last recorded by the call that we know of if
+ * the wait joins or is in a capture: the driver takes no other one there. */
+static void settle_wait(struct cs_record *r, struct cs_stream *stream)
+{
+    cs_u64 *cause = &r->value[cause_at(r)];
+    const bool unsure = *cause & CS_CAUSE_UNSURE, by_stream = stream && cs_call_info[r->call].kind == CS_KIND_WAIT;
+    *cause &= ~CS_CAUSE_UNSURE;
+    if (by_stream) cs_match_capture_joined(stream, r->begin, cause);
+    if (unsure && !(by_stream && cs_match_captured(stream, r))) cause[0] = 0, cause[1] = CS_CAUSE_ELSEWHERE;
+}
+
 static void tell_causes(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
@@ -97,11 +118,8 @@ static void tell_causes(const struct cs_thread *thread, const struct cs_record *
 static void tell_wait(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin, cs_u64 end)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
-    const cs_u64 *cause = NULL;
-    if (info->kind != CS_KIND_SYNC && info->kind != CS_KIND_WAIT) return;
-    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
-        if (info->shown[i].format == CS_FORMAT_CAUSE) cause = &r->value[i];
-    cs_gpu_trace_sync(thread, r, stream, cause, begin, end);
+    const int at = cause_at(r);
+    if (info->kind == CS_KIND_SYNC || info->kind == CS_KIND_WAIT) cs_gpu_trace_sync(thread, r, stream, at < 0 ? NULL : &r->value[at], begin, end);
 }
 
 /* Where a callback's slice begins. A gap may have begun before the callback, in one whose record is lost, and ended in it: the slice then begins behind it,
@@ -153,6 +171,8 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
     }
     struct cs_stream *stream = cs_pool_get(&cs_streams, r->stream);
     if (stream) cs_stream_life_begins(stream), row->device = (cs_u32)stream->device;
+    struct cs_record settled;
+    if (tells[r->call] && r->result == CUDA_SUCCESS && cause_at(r) >= 0) settled = *r, settle_wait(&settled, stream), r = &settled;
     cs_u64 begin = cs_clock_ns(r->begin), end = cs_clock_ns(r->end);
     /* Slices of a thread follow each other; a callback's may hold others. Two that round to the same nanosecond are kept apart. */
     if (r->call == CS_CALL_CALLBACK) begin = callback_begin(row, begin);

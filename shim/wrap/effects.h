@@ -134,13 +134,18 @@ NONE(published, stream_attribute)
 struct cs_effect_launch_config {
     struct cs_launch_copy copy;
 };
+void cs_launch_records(struct cs_thread *thread, const CUlaunchConfig *config, cs_u64 begin); /* the events that it names */
 TELLS_NOTHING(launch_config)
 STEP(before, launch_config, const CUlaunchConfig **config)
 {
     if (CS_STEERED(w) && !CS_REFUSED(w)) *config = cs_steer_config(&w->way->steer, *config, &e->copy);
 }
 NONE(after, launch_config)
-NONE(published, launch_config)
+STEP(published, launch_config, const CUlaunchConfig **config)
+{
+    (void)e;
+    if (CS_MADE(w) && CS_UNLIKELY((*config)->numAttrs)) cs_launch_records(w->thread, *config, w->begin);
+}
 
 /* --- priority_range --- */
 
@@ -169,18 +174,19 @@ STEP(published, profiler, bool starts)
 /* --- event_create --- */
 
 STATELESS(event_create)
-TELL(event_create, CUevent *out, unsigned flags)
+TELL(event_create, CUevent *out, unsigned flags, bool foreign)
 {
     *told = (struct cs_told){.flags = flags};
-    return (void)out, true;
+    return (void)out, (void)foreign, true;
 }
 NONE(before, event_create)
-STEP(after, event_create, CUevent *out, unsigned flags)
+STEP(after, event_create, CUevent *out, unsigned flags, bool foreign) /* foreign: another process records it */
 {
     (void)e;
     if (!CS_MADE(w)) return;
     if (CS_STEERED(w)) w->way->hook.info.event = *out;
-    cs_event_created(w->thread, *out, flags, w->call, w->caller, w->end);
+    const cs_ref event = cs_event_created(w->thread, *out, flags, w->call, w->caller, w->end);
+    if (foreign) cs_event_elsewhere(event);
 }
 NONE(published, event_create)
 
@@ -202,23 +208,54 @@ STEP(published, event_destroy, CUevent handle)
     cs_event_destroyed(e->dying, CS_MADE(w), w->end);
 }
 
-/* --- event_record: published after the record, so that whoever finds this record as its cause finds it in the ring --- */
+/* --- event_record: published after the record, so that whoever finds this record as its cause finds it in the ring. One that makes a node (EXTERNAL) leaves
+ * the event as it was, and launches of the graph will record it --- */
 
 STATELESS(event_record)
-TELL(event_record, CUevent handle) { return *told = (struct cs_told){.event = handle}, true; }
+TELL(event_record, CUevent handle, bool node)
+{
+    *told = (struct cs_told){.event = handle};
+    return (void)node, true;
+}
 NONE(before, event_record)
-STEP(after, event_record, CUevent handle)
+STEP(after, event_record, CUevent handle, bool node)
 {
     (void)e;
-    if (!CS_STEERED(w) || !CS_MADE(w)) return;
+    if (!CS_STEERED(w) || !CS_MADE(w) || node) return;
     const bool captures = w->way->steer.captures;
     cs_steer_recorded(&w->way->steer, cs_event_of(w->thread, handle, captures, captures ? cs_ticks() : 0));
 }
-STEP(published, event_record, CUevent handle)
+STEP(published, event_record, CUevent handle, bool node)
 {
     (void)e;
     if (!CS_MADE(w) || !w->records) return;
-    cs_event_recorded(cs_event_of(w->thread, handle, true, w->begin), w->call & CS_CALL_MUTED ? 0 : w->begin, w->thread->tid, w->stream);
+    if (node) cs_event_elsewhere(cs_event_of(w->thread, handle, true, w->begin));
+    else cs_event_recorded(cs_event_of(w->thread, handle, true, w->begin), w->call & CS_CALL_MUTED ? 0 : w->begin, w->thread->tid, w->stream);
+}
+
+/* --- event_elsewhere: a graph or another process is to record the event --- */
+
+STATELESS(event_elsewhere)
+TELLS_NOTHING(event_elsewhere)
+NONE(before, event_elsewhere)
+NONE(after, event_elsewhere)
+STEP(published, event_elsewhere, CUevent handle)
+{
+    (void)e;
+    if (CS_MADE(w)) cs_event_elsewhere(cs_event_of(w->thread, handle, true, w->begin));
+}
+
+/* --- graph_node: it may be one that records an event --- */
+
+STATELESS(graph_node)
+TELLS_NOTHING(graph_node)
+NONE(before, graph_node)
+NONE(after, graph_node)
+STEP(published, graph_node, const CUgraphNodeParams *node)
+{
+    (void)e;
+    if (!CS_MADE(w) || node->type != CU_GRAPH_NODE_TYPE_EVENT_RECORD) return;
+    cs_event_elsewhere(cs_event_of(w->thread, node->eventRecord.event, true, w->begin));
 }
 
 /* --- stream_wait --- */
@@ -429,6 +466,17 @@ STEP(after, primary_end, CUdevice device, bool reset)
     cs_gpu_release(e->held);
 }
 NONE(published, primary_end)
+
+/* --- green_end: a green context has a reference of its device's primary one, which may be the last --- */
+
+TELLS_NOTHING(green_end)
+HOLD(before, green_end)
+STEP(after, green_end)
+{
+    if (CS_MADE(w)) cs_context_primaries_ended();
+    cs_gpu_release(e->held);
+}
+NONE(published, green_end)
 
 /* --- kernel_named --- */
 

@@ -245,6 +245,17 @@ CUresult cs_long_end(struct cs_long *way, const void *where)
     return w->result;
 }
 
+/* A launch records an event when its blocks have begun, or say so. */
+void cs_launch_records(struct cs_thread *thread, const CUlaunchConfig *config, cs_u64 begin)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttribute *at = &config->attrs[i];
+        const bool programmatic = at->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, completion = at->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+        if (!programmatic && !completion) continue;
+        cs_event_elsewhere(cs_event_of(thread, programmatic ? at->value.programmaticEvent.event : at->value.launchCompletionEvent.event, true, begin));
+    }
+}
+
 CUresult cs_create_steered(void *state)
 {
     struct cs_effect_stream_create *effect = state;

@@ -166,12 +166,52 @@ static void capture(void) {
     MUST(cuStreamSynchronize(c));
 }
 
+/* A capture that nobody ends, and that is over: its stream is gone. */
+static void gone(void) {
+    CUstream stream = free_stream();
+    begin();
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launch(FIRST, SHORT, stream);
+    MUST(cuStreamDestroy(stream));
+}
+
+/* The work of another context, for which the wait for this one does not wait. */
+static void contexts(void) {
+    CUcontext other, here = context_now();
+    begin();
+    MUST(cuCtxCreate(&other, NULL, 0, 0));
+    CUstream stream = free_stream();
+    gate_wait(gate_new(), stream);
+    MUST(cuCtxSetCurrent(here));
+    MUST(cuCtxSynchronize());
+}
+
 static void copy(void) {
     begin();
     CUstream blocking = blocking_stream();
     gate_wait(gate_new(), blocking);
     launch(FIRST, SHORT, blocking);
     on_thread(copies_back, context_now());
+}
+
+/* a waits for an event that a graph is to record behind a kernel on b. What c waits for likewise has nothing behind it. */
+static void node(void) {
+    begin();
+    CUevent event = event_new();
+    CUgraph captured;
+    CUgraphExec exec;
+    MUST(cuStreamBeginCapture(b, CU_STREAM_CAPTURE_MODE_RELAXED));
+    launch(SECOND, FOREVER_US, b);
+    MUST(cuEventRecordWithFlags(event, b, CU_EVENT_RECORD_EXTERNAL));
+    MUST(cuStreamEndCapture(b, &captured));
+    MUST(cuGraphInstantiate(&exec, captured, 0));
+    MUST(cuEventRecord(event, c));
+    MUST(cuStreamSynchronize(c));
+    MUST(cuGraphLaunch(exec, b));
+    MUST(cuStreamWaitEvent(a, event, 0));
+    launch(FIRST, SHORT, a);
+    MUST(cuStreamWaitEvent(c, event, 0));
+    on_thread(synchronises_event, event);
 }
 
 static void busy(void) {
@@ -229,7 +269,7 @@ static const struct row {
     const char *name;
     void (*run)(void);
 } rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"circle", circle}, {"legacy", legacy}, {"chain", chain}, {"graph", graph},
-            {"capture", capture}, {"copy", copy}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
+            {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {
     const struct row *row = rows;

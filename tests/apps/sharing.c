@@ -150,6 +150,14 @@ static void contexts(void)
     OK(cuDevicePrimaryCtxRetain, &app_context, 0);
     OK(cuCtxSetCurrent, app_context);
     use("primary once more", 5);
+    CUgreenCtx green;
+    OK(cuGreenCtxCreate, &green, NULL, 0, CU_GREEN_CTX_DEFAULT_STREAM);
+    OK(cuDevicePrimaryCtxRelease_v2, 0);
+    use("primary of a green one", 5);
+    OK(cuGreenCtxDestroy, green); /* which had the last reference */
+    OK(cuDevicePrimaryCtxRetain, &app_context, 0);
+    OK(cuCtxSetCurrent, app_context);
+    use("primary after the green one", 5);
 }
 
 static void forked(void)

@@ -121,6 +121,11 @@ EXPECTED = {
               {13: NOTHING, 14: "event 1, recorded on stream 13 behind sleep_first", 15: f"event 2, recorded on stream 14 behind {WAIT_EVENT}"}, []),
     "copy": ("unfinished", 3, [(16, None, "", WAIT_VALUE, "", 1, "value", None)], {16: NOBODY}, [("reader", "cuMemcpyDtoH_v2", None, None, WAIT_VALUE)]),
     "capture": ("idle", 3, [], {}, []),
+    "gone": ("idle", 3, [], {}, []),
+    "contexts": ("unfinished", 3, [(16, None, "", WAIT_VALUE, "", 0, "value", None)], {16: NOBODY}, []),
+    "node": ("unfinished", 1, [(14, None, "sleep_second", "cuGraphLaunch", "", 0, "nothing", None), (13, None, "sleep_first", WAIT_EVENT, "", 1, "event", None)],
+             {14: NOTHING, 13: "event 1, which a graph, a launch or another process records; if it has, what is behind the wait runs"},
+             [("waiter", "cuEventSynchronize", None, 1, "")]),
     "busy": ("unfinished", 0, [(13, None, "sleep_first", "cuLaunchKernel", "sleep_first", 0, "nothing", None),
                                (14, None, "sleep_second", "cuLaunchKernel", "sleep_second", 0, "nothing", None),
                                (15, None, "sleep_third", "cuLaunchKernel", "sleep_third", 0, "nothing", None)], {n: NOTHING for n in (13, 14, 15)}, []),
@@ -299,4 +304,4 @@ def test_captured_calls_say_so(tmp_path):
     with Hangs(tmp_path, "capture") as program:
         program.until(0)
     said = [(e["name"], e["args"]["cs.stream"]) for e in read(program.trace).host() if e["args"].get("cs.captured")]
-    assert said == [("cuLaunchKernel", 13), ("cuEventRecord", 13), ("cuLaunchKernel", 14)]
+    assert said == [("cuLaunchKernel", 13), ("cuEventRecord", 13), ("cuStreamWaitEvent", 14), ("cuLaunchKernel", 14)]

@@ -148,16 +148,22 @@ def test_a_pool_of_many_threads(counted, threads):
 
 
 def test_a_pool_ends_with_its_context(counted):
-    """Contexts destroyed and made again, a reset of the device, the primary context's last release: each has a pool of its own, of streams that live."""
+    """Contexts destroyed and made again, a reset of the device, the primary context's last release, also by a green context: each has a pool of its own, of
+    streams that live."""
     run = counted(["sharing", "contexts"], "pool:2").check()
-    assert run.made == 2 * (3 * 2 + 3) and run.destroyed == 0
-    assert [line for line in run.stdout.splitlines() if " of " in line] == run_like(3)
+    assert run.made == 2 * (3 * 2 + 4) and run.destroyed == 0
+    assert run.stdout.splitlines() == run_like(3)
     assert read(run.trace).totals["leaked_streams"] > 0
 
 
 def run_like(rounds):
     return ([f"{what} {n} of {n} in the current context" for what, n in (("first", 5), ("second", 5), ("first again", 2))] * rounds
-            + [f"{what} 5 of 5 in the current context" for what in ("primary", "primary after reset", "primary once more")])
+            + [f"{what} 5 of 5 in the current context" for what in ("primary", "primary after reset", "primary once more", "primary of a green one", "primary after the green one")])
+
+
+def test_a_carrier_ends_with_its_context(counted):
+    run = counted(["sharing", "contexts"], "serial").check()
+    assert run.stdout.splitlines() == run_like(3) and not said(run)
 
 
 def test_a_child_of_fork(counted, run_app):

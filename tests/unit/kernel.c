@@ -2,7 +2,7 @@
 #include "shim/object/kernel.h"
 
 #include "shim/calls/real.h"
-#include "tests/unit/check.h"
+#include "tests/unit/driver.h"
 
 static const CUfunction handle = (CUfunction)(uintptr_t)0x1000;
 static const char *drivers_name, *kernels_name; /* NULL: it has no answer */
@@ -58,6 +58,18 @@ TEST(after_an_unload_a_handle_may_be_another_kernel)
     CHECK_TEXT(name_of(true), ""); /* it could have told, and did not */
     kernels_name = "third";
     CHECK_TEXT(name_of(true), "third");
+}
+
+TEST(a_context_takes_its_modules_along)
+{
+    begin();
+    stub_driver();
+    stub_current = stub_context(0, 1);
+    cs_context_made(stub_current);
+    cs_kernel_named(handle, "first");
+    cs_context_ended(stub_current);
+    drivers_name = "second"; /* of a module of the next one */
+    CHECK_TEXT(name_of(true), "second");
 }
 
 TEST(a_driver_that_tells_no_names_gives_no_handle_out_twice_unsaid)

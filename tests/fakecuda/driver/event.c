@@ -52,13 +52,40 @@ static CUresult destroy(CUevent handle) {
     FAKE_LOCKED;
     event = fake_event_get(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    fake_event_record(event, NULL);
     fake_handle_free(&handles, handle);
+    if (event->opened) {
+        event->opened--;
+        return CUDA_SUCCESS;
+    }
+    fake_event_record(event, NULL);
     free(event);
     return CUDA_SUCCESS;
 }
 IMPL(cuEventDestroy_v2)(CUevent event) { return destroy(event); }
 IMPL(cuEventDestroy)(CUevent event) { return destroy(event); }
+
+/* ---- Sharing: within the process, so that a program can be its own peer ---- */
+
+IMPL(cuIpcGetEventHandle)(CUipcEventHandle *out, CUevent handle) {
+    FAKE_LOCKED;
+    struct fake_event *event = fake_event_get(handle);
+    if (!out || !event) return CUDA_ERROR_INVALID_HANDLE;
+    if (!(event->flags & CU_EVENT_INTERPROCESS)) return CUDA_ERROR_INVALID_HANDLE;
+    memset(out, 0, sizeof *out);
+    memcpy(out->reserved, &handle, sizeof handle);
+    return CUDA_SUCCESS;
+}
+
+IMPL(cuIpcOpenEventHandle)(CUevent *out, CUipcEventHandle shared) {
+    CUevent handle;
+    FAKE_LOCKED;
+    memcpy(&handle, shared.reserved, sizeof handle);
+    struct fake_event *event = fake_event_get(handle);
+    if (!out || !event) return CUDA_ERROR_INVALID_HANDLE;
+    event->opened++;
+    *out = fake_handle_new(&handles, event);
+    return CUDA_SUCCESS;
+}
 
 /* ---- Recording and waiting on streams ---- */
 
@@ -95,6 +122,10 @@ static CUresult record(CUevent handle, CUstream hstream, bool per_thread, unsign
         struct fake_work work = {.type = WORK_RECORD, .event = {handle, NULL}};
         return fake_submit(stream, &work, false);
     }
+    return fake_event_put(stream, event);
+}
+
+CUresult fake_event_put(struct fake_stream *stream, struct fake_event *event) {
     if (stream->capture) return fake_capture_record(stream, event);
     if (stream->legacy && stream->context->capturing_blocking) {
         struct fake_work nothing = {.type = WORK_EMPTY};

@@ -322,7 +322,7 @@ void fake_capture_leave(struct fake_stream *stream); /* a stream that is going a
 struct fake_event {
     struct fake_context *context;
     CUevent handle;
-    unsigned flags, id;
+    unsigned flags, id, opened; /* opened: how many other handles it has, which stand for other processes' */
     uint64_t recording; /* number of the latest, across all events */
     struct fake_record *record;
     struct fake_capture *capture; /* last recorded in a capture, which holds it by id */
@@ -332,6 +332,7 @@ struct fake_event {
 };
 struct fake_event *fake_event_get(CUevent handle);
 void fake_event_record(struct fake_event *event, struct fake_record *record); /* takes the record over */
+CUresult fake_event_put(struct fake_stream *stream, struct fake_event *event); /* records it on the stream */
 
 /* ---- Memory (memory.c) ---- */
 

@@ -71,6 +71,21 @@ IMPL(cuLaunchKernel)(bool per_thread, CUfunction f, unsigned gx, unsigned gy, un
     return launch(f, stream, per_thread, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, parameters, extra);
 }
 
+/* Some attributes have the launch record an event. Here it is done when the kernel is, which is late, but not too late. */
+static CUresult record_by(const CUlaunchAttribute *at, CUstream hstream, bool per_thread) {
+    struct fake_stream *stream;
+    CUevent handle;
+
+    if (at->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) handle = at->value.programmaticEvent.event;
+    else if (at->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT) handle = at->value.launchCompletionEvent.event;
+    else return CUDA_SUCCESS;
+    FAKE_LOCKED;
+    struct fake_event *event = fake_event_get(handle);
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    FAKE_TRY(fake_stream_get(hstream, per_thread, &stream));
+    return fake_event_put(stream, event);
+}
+
 IMPL(cuLaunchKernelEx)(bool per_thread, const CUlaunchConfig *c, CUfunction f, void **parameters, void **extra) {
     const int *priority = NULL;
 
@@ -84,8 +99,10 @@ IMPL(cuLaunchKernelEx)(bool per_thread, const CUlaunchConfig *c, CUfunction f, v
         priority = &c->attrs[i].value.priority;
         fake_journal_add(" priority=%d", *priority);
     }
-    return launch_at(priority, f, c->hStream, per_thread, (unsigned[]){c->gridDimX, c->gridDimY, c->gridDimZ},
-                     (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, parameters, extra);
+    FAKE_TRY(launch_at(priority, f, c->hStream, per_thread, (unsigned[]){c->gridDimX, c->gridDimY, c->gridDimZ},
+                       (unsigned[]){c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes, parameters, extra));
+    for (unsigned i = 0; i < c->numAttrs; i++) FAKE_TRY(record_by(&c->attrs[i], c->hStream, per_thread));
+    return CUDA_SUCCESS;
 }
 
 IMPL(cuLaunchCooperativeKernel)(bool per_thread, CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

@@ -8,4 +8,7 @@
  * flags or context are not known, and nothing is said of the legacy stream. The caller's to free. */
 uint32_t *legacy_domains(const struct run *run, size_t *count);
 
+/* Whether the program had more than one context in its time: which one was current at a call is not in the trace. */
+bool run_has_contexts(const struct run *run);
+
 #endif

@@ -131,13 +131,22 @@ static bool is_non_blocking(const struct run *run, const struct trace_row *row)
     return !strcmp(text_in(run, row_word(row, KEY_FLAGS)), "non-blocking") || flags_of(run, row) & CU_STREAM_NON_BLOCKING;
 }
 
+/* Calls that have an event recorded where no call says so. */
+static bool names_a_record(enum cs_call call)
+{
+    return call == CS_CALL_cuIpcGetEventHandle || call == CS_CALL_cuGraphAddEventRecordNode || call == CS_CALL_cuGraphEventRecordNodeSetEvent ||
+           call == CS_CALL_cuGraphExecEventRecordNodeSetEvent;
+}
+
 static void load_call(struct run *run, const struct trace_row *row)
 {
     struct call call = {.begin = begin_of(row), .end = end_of(row), .thread = thread_of(run, row), .stream = stream_named(run, row),
                         .work = (uint32_t)row_number(row, KEY_CORRELATION, 0), .name = row_word(row, KEY_NAME), .result = row_word(row, KEY_RESULT)};
     call.call = call_named(run, call.name);
     const bool of_event = call_kind(&call) == CS_KIND_WAIT || (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
-    call.external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
+    const bool external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
+    call.external = external;
+    call.elsewhere = (external && call_kind(&call) == CS_KIND_EVENT) || row_has(row, KEY_ELSEWHERE) || names_a_record(call.call);
     call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
     if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
     call.captured = row_number(row, KEY_CAPTURED, 0);

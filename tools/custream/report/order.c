@@ -193,7 +193,7 @@ static void order_record(struct order *o, uint32_t index)
     const struct call *call = &o->run->calls[index];
     if (!call->what || (call->stream == NONE && !call_how(call, CS_HOW_WIDE))) return;
     struct point p = nothing;
-    if (call->external) p = nothing; /* when a launch of its graph records it is not known */
+    if (call->external) p = nothing; /* when the event will have been recorded is not known */
     else if (call->stream != NONE) enqueue(o, call->stream, p = front_of(o, call->stream)); /* on the legacy stream it is a barrier, as work is */
     else
         for (uint32_t s = 0; s < o->run->stream_count; s++) p = later(p, front_of(o, s));
@@ -252,7 +252,7 @@ static void order_value_wait(struct order *o, uint32_t index)
 static void order_call(struct order *o, uint32_t index)
 {
     const struct call *call = &o->run->calls[index];
-    if (call->result) return;
+    if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
     if (call->works && call->stream != NONE) {
         order_works(o, call);
         return;

@@ -88,10 +88,10 @@ static void end_before(struct queues *q, uint32_t stream, uint32_t call)
     end_until(q, stream, n);
 }
 
-/* Which context is current is not known: of one device there is one, as a rule. */
+/* Which context is current is not known. */
 static void end_all_before(struct queues *q, uint32_t call)
 {
-    if (q->run->device_count > 1) return;
+    if (q->run->device_count > 1 || q->several) return;
     for (uint32_t s = 0; s < q->run->stream_count; s++) end_before(q, s, call);
 }
 
@@ -157,7 +157,7 @@ static void meet_event(struct queues *q, struct pass *pass, uint32_t index)
 static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
 {
     const struct call *call = &q->run->calls[index];
-    if (call->result || call->captured) return;
+    if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
     if (call->stream != NONE && is_operation(call) && work_has_ended(pass, q->run, call)) end_call(q, index);
     switch (call_kind(call)) {
     case CS_KIND_HOSTFN:
@@ -214,6 +214,7 @@ static bool is_over(const struct queues *q, uint32_t stream)
     const uint32_t head = queue_head(q, stream), record = q->record[head];
     const struct call *call = &q->run->calls[head];
     const enum cs_kind kind = call_kind(call);
+    if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream)) return false; /* nobody tells; as long as nothing is behind it, nobody cares */
     if (kind == CS_KIND_WAIT ? record != NONE && !queue_has_ended(q, record) : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS))) return false;
     return queue_legacy(q, stream, 0) == NONE;
 }
@@ -232,7 +233,7 @@ static void go_on(struct queues *q)
 void queues_make(struct queues *q, const struct run *run)
 {
     size_t domains;
-    *q = (struct queues){.run = run, .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
+    *q = (struct queues){.run = run, .several = run_has_contexts(run), .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
     q->domain = legacy_domains(run, &domains);
     q->legacy = room_for(domains, sizeof *q->legacy);
     q->done = room_for(run->stream_count, sizeof *q->done);

@@ -6,6 +6,7 @@
 
 struct queues {
     const struct run *run;
+    bool several;             /* contexts: which one a call was for is not known */
     struct groups operations; /* calls by stream */
     uint32_t *done;           /* by stream: so many of its operations have ended */
     uint32_t *place;          /* by call: among its stream's operations */

@@ -23,7 +23,6 @@ struct watch {
     const struct run *run;
     bool whole;              /* all records of events are in the trace */
     struct numbers recorded; /* the call of its last record, by event */
-    struct numbers external; /* 1: graphs record it, by event */
     struct numbers waited;   /* the latest record that the one stream waited for on the other, by both */
     uint32_t *enqueued;      /* pieces of work so far, by stream */
     struct numbers behind;   /* `enqueued` of the event's stream when it was recorded, by event */
@@ -56,7 +55,7 @@ static struct bad_wait judge(struct watch *watch, uint32_t number)
     const struct call *call = &watch->run->calls[number];
     const uint32_t record = numbers_get(&watch->recorded, call->what, NONE);
     struct bad_wait bad = {.call = number, .record = record};
-    if (call->external || numbers_get(&watch->external, call->what, 0)) return bad;
+    if (call->external) return bad;
     if (record == NONE) {
         bad.verdict = watch->whole ? WAIT_NEVER : WAIT_ORDERS;
         return bad;
@@ -83,7 +82,6 @@ static void watch_call(struct watch *watch, struct bad_waits *bads, uint32_t num
     if (call->stream != NONE) watch->enqueued[call->stream] += call->works;
     if (call->result) return;
     if (call_kind(call) == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
-        if (call->external) *numbers_at(&watch->external, call->what, 0) = 1;
         *numbers_at(&watch->recorded, call->what, NONE) = number;
         *numbers_at(&watch->behind, call->what, 0) = call->stream == NONE ? 0 : watch->enqueued[call->stream];
     } else if (call_kind(call) == CS_KIND_WAIT && call->stream != NONE && call->what) {
@@ -100,7 +98,6 @@ static void bad_waits_make(struct bad_waits *bads, const struct run *run)
     *bads = (struct bad_waits){0};
     for (uint32_t i = 0; i < run->call_count; i++) watch_call(&watch, bads, i);
     numbers_free(&watch.recorded);
-    numbers_free(&watch.external);
     numbers_free(&watch.waited);
     numbers_free(&watch.behind);
     free(watch.enqueued);

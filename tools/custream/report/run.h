@@ -27,7 +27,8 @@ struct call {
     bool captured : 1;       /* it went into a graph; in earlier traces told where only a sample of the work has times */
     bool awaited : 1;        /* GPU work was to come of it: it has a correlation */
     bool ended : 1;          /* and has come, also in a sample */
-    bool external : 1;       /* a record or wait that was captured as a graph's own: each launch of the graph does it, and no call says so */
+    bool elsewhere : 1;      /* its event is also recorded by graphs, launches or other processes; while it is loaded, of calls that say so */
+    bool external : 1;       /* of an event: the trace does not tell what it records or waits for. `elsewhere`, or it went into a graph */
     uint32_t what;           /* by kind: an event's number (EVENT, WAIT, and SYNC or QUERY of an event), a kernel's name (LAUNCH), an address (MEMOP); else 0 */
     uint32_t shape;          /* of a launch: run->shapes, where the call's own row says it; NONE */
     text result;             /* the error's name; 0: it succeeded */

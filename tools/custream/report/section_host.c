@@ -92,10 +92,10 @@ static void front_call(struct front *front, const struct call *call)
     }
     if (call->stream == NONE || call->result) return;
     if (kind == CS_KIND_EVENT && call_how(call, CS_HOW_RECORDS)) {
-        *numbers_at(&front->events, call->what, NONE) = front_of_stream(front, call->stream);
-        *numbers_at(&front->recorded, call->what, NONE) = call->stream;
+        *numbers_at(&front->events, call->what, NONE) = call->external ? NONE : front_of_stream(front, call->stream);
+        *numbers_at(&front->recorded, call->what, NONE) = call->external ? NONE : call->stream;
     }
-    if (kind != CS_KIND_WAIT) return;
+    if (kind != CS_KIND_WAIT || call->external) return;
     const uint32_t waited = numbers_get(&front->events, call->what, NONE);
     front->streams[call->stream] = later(front->run, front->streams[call->stream], waited);
 }
@@ -184,10 +184,10 @@ static uint32_t pair_number(struct tallies *pairs, uint32_t high, uint32_t low) 
 static uint32_t ended_number(struct waits *waits, const struct front *front, const struct call *call, const struct callback *by_end)
 {
     const struct run *run = front->run;
-    const uint32_t work = ended_wait(front, call), function = work == NONE ? function_in(front, call, by_end) : NONE;
+    const uint32_t work = ended_wait(front, call), function = work == NONE && !call->external ? function_in(front, call, by_end) : NONE;
     if (work != NONE) return pair_number(&waits->works, run->works[work].name, run->works[work].stream);
     if (function != NONE) return pair_number(&waits->works, 0, function);
-    return pair_number(&waits->works, is_unseen(run, call) ? OTHER_UNKNOWN : OTHER_NOTHING, NONE);
+    return pair_number(&waits->works, call->external || is_unseen(run, call) ? OTHER_UNKNOWN : OTHER_NOTHING, NONE);
 }
 
 static void wait_add(struct waits *waits, const struct front *front, const struct call *call, const struct callback *by_end)

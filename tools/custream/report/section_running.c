@@ -87,6 +87,7 @@ static const struct unfinished_stream *row_of(const struct running *r, uint32_t 
 
 static const char *event_words(const struct running *r, const struct unfinished_stream *u)
 {
+    if (u->via == NONE) return report_text(r->report, "event %u, which a graph, a launch or another process records; if it has, what is behind the wait runs", r->run->calls[u->call].what);
     const struct unfinished_stream *there = row_of(r, u->on);
     const char *text = report_text(r->report, "event %u, recorded on %s", r->run->calls[u->call].what, stream_of(r, u->on));
     return there ? report_text(r->report, "%s behind %s", text, call_label(r, there->call)) : text;
@@ -251,7 +252,10 @@ static const char *thread_waits_for(const struct running *r, unsigned n, uint32_
     if (inside_fact(run, n, "all")) return "all streams of its context";
     if (isfinite(event))
         for (size_t i = run->call_count; i-- > 0 && stream == NONE;)
-            if (call_kind(&run->calls[i]) == CS_KIND_EVENT && run->calls[i].what == event) stream = run->calls[i].stream;
+            if (call_kind(&run->calls[i]) == CS_KIND_EVENT && run->calls[i].what == event) {
+                if (run->calls[i].external) return NULL;
+                stream = run->calls[i].stream;
+            }
     const struct unfinished_stream *u = row_of(r, stream);
     if (!u && is_on_legacy(r, stream, inside_text(run, n, "call"))) u = blocking_row(r, stream);
     if (!u) return NULL;
@@ -300,12 +304,13 @@ static const char *capturing(const struct running *r)
     uint32_t *began = room_for(run->stream_count, sizeof *began), shown = 0; /* the call, from 1 */
     for (uint32_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
-        if (call_kind(call) != CS_KIND_CAPTURE || call->stream == NONE) continue;
-        if (call_how(call, CS_HOW_ENDS)) began[call->stream] = 0;
+        const bool destroys = call->call == CS_CALL_cuStreamDestroy_v2 || call->call == CS_CALL_cuStreamDestroy;
+        if ((call_kind(call) != CS_KIND_CAPTURE && !destroys) || call->stream == NONE) continue;
+        if (call_how(call, CS_HOW_ENDS) || (destroys && !call->result)) began[call->stream] = 0;
         else if (call_how(call, CS_HOW_BEGINS) && !call->result) began[call->stream] = i + 1;
     }
     for (uint32_t s = 0; s < run->stream_count && shown <= SHOWN; s++) {
-        if (!began[s]) continue;
+        if (!began[s] || run->streams[s].destroyed) continue;
         const struct call *call = &run->calls[began[s] - 1];
         const char *one = shown++ == SHOWN ? "and more" : report_text(r->report, "%s, begun %s before by %s", stream_of(r, s),
                                                                       value_show((char[SHOWN_MAX]){0}, UNIT_NS, ago(r, call->begin)), thread_label(r->report, run, call->thread));

@@ -125,6 +125,30 @@ static void set_sample_apart(struct run *run)
 
 static uint32_t thread_of_call(const void *run, size_t i) { return ((const struct run *)run)->calls[i].thread; }
 
+/* --- events --- */
+
+static bool is_of_event(const struct call *call)
+{
+    const enum cs_kind kind = call_kind(call);
+    return call->what && (kind == CS_KIND_EVENT || kind == CS_KIND_WAIT || kind == CS_KIND_SYNC || kind == CS_KIND_QUERY);
+}
+
+/* Of which calls nothing can be said from the calls that recorded their events. */
+static void settle_events(struct run *run)
+{
+    struct numbers elsewhere = {0}; /* 1, by event */
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        if (call->elsewhere && call->what && !call->result) *numbers_at(&elsewhere, call->what, 0) = 1;
+    }
+    for (size_t i = 0; i < run->call_count; i++) {
+        struct call *call = &run->calls[i];
+        call->elsewhere = is_of_event(call) && numbers_get(&elsewhere, call->what, 0);
+        if (call->elsewhere || (is_of_event(call) && call->captured)) call->external = true;
+    }
+    numbers_free(&elsewhere);
+}
+
 /* --- ranges --- */
 
 enum { PIECES_APART_NS = 10000 }; /* a thread's ranges are cut at one moment; those in each other go on a nanosecond apart */
@@ -276,6 +300,7 @@ void run_settle(struct run *run)
     if (run_sample(run)) end_calls(run);
     set_sample_apart(run);
     tie_works(run);
+    settle_events(run);
     run->thread_calls = groups_make(run->thread_count, run->call_count, thread_of_call, run);
     settle_devices(run);
 }

@@ -25,6 +25,7 @@
     ARG(GPU_WORK, "gpu_work", NUMBER) ARG(CAUSE, "cause", WORD) ARG(DOMAIN, "domain", WORD) ARG(DELAY, "delay_us", TIME) ARG(NOTE, "cs.note", WORD) ARG(BY_POLICY, "changed by policy", NUMBER) \
     ARG(CAPTURED, "cs.captured", NUMBER) ARG(ADDRESS, "address", WORD) ARG(BLOCKED, "blocked_us", TIME) ARG(WAITED, "waited_us", TIME)               \
     ARG(WAITED_FOR, "waited for", WORD) ARG(WAITED_STREAM, "waited for stream", NUMBER) ARG(RECORDED_ON, "recorded on", NUMBER)                        \
+    ARG(ELSEWHERE, "recorded elsewhere", NUMBER)                                                                                                       \
     ARG(WAIT_IDS, "event_wait_ids", LIST)
 
 #define TRACE_KEY_ENUMERATOR(key, name, kind) KEY_##key,

@@ -26,7 +26,7 @@ struct host_wait *host_waits_make(const struct run *run)
         const struct call *call = &run->calls[i];
         waits[i] = last[call->thread];
         if (call->result) continue;
-        if (call_how(call, CS_HOW_RECORDS) && call_kind(call) == CS_KIND_EVENT) *numbers_at(&recorded, call->what, NONE) = call->stream;
+        if (call_how(call, CS_HOW_RECORDS) && call_kind(call) == CS_KIND_EVENT) *numbers_at(&recorded, call->what, NONE) = call->external ? NONE : call->stream;
         if (call_waits(call)) last[call->thread] = (struct host_wait){i, waited_for(run, call, &recorded)};
     }
     numbers_free(&recorded);
