@@ -5,7 +5,7 @@
 #include "shim/base/compiler.h"
 
 CS_EXPORT const char *__tsan_default_suppressions(void);
-CS_EXPORT const char *__tsan_default_suppressions(void) 
+CS_EXPORT const char *__tsan_default_suppressions(void)
 {
     return "called_from_lib:libcustream_shim.so\ncalled_from_lib:libcustream_shim_dlsym.so\n";
 }
