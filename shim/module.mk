@@ -3,7 +3,11 @@
 SHIM_DIRS := base calls object gpu out match trace audit policy process wrap api
 SHIM_SRC  := $(foreach d,$(SHIM_DIRS),$(wildcard shim/$(d)/*.c shim/$(d)/*.S))
 SHIM_OBJ  := $(patsubst %,$(B)/obj/%.o,$(basename $(SHIM_SRC)))
-SHIM_LINK = $(CC) $(CFLAGS) -shared -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic-functions -Wl,--as-needed -static-libgcc
+# One library without this mark turns the shadow stack off for its whole process. The C library's own first and last objects may have none; nothing of ours
+# returns but to where it was called from.
+SHIM_FLOW = $(if $(filter x86_64%,$(shell $(CC) -dumpmachine)),-Wl$(COMMA)-z$(COMMA)shstk)
+COMMA    := ,
+SHIM_LINK = $(CC) $(CFLAGS) -shared $(SHIM_FLOW) -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic-functions -Wl,--as-needed -static-libgcc
 
 all: $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/keep.h"
 #include "shim/base/realdl.h"
 
 enum { STACK = 512 << 10 }; /* for what the thread itself does */
@@ -112,6 +113,7 @@ static void *begin(void *given)
 {
     struct cs_worker *worker = given;
     be_ordinary();
+    cs_floats_default();
     cs_store(&worker->tid, own_number());
     worker->run(worker);
     cs_store(&worker->tid, 0);

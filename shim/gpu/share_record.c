@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/keep.h"
 
 /* Where a record has times. */
 #define TIMES(kind, type, ...) {CUPTI_ACTIVITY_KIND_##kind, {__VA_ARGS__}}
@@ -83,13 +84,16 @@ void cs_scale_extend(struct cs_scale *scale)
     cs_u64 ticks, theirs;
     if (scale->same) return;
     read_both(scale->clock, &ticks, &theirs);
+    CS_KEEP_FLOATS;
     if (ticks > scale->ticks + SHORT) scale->rate = (double)(theirs - scale->theirs) / (double)(ticks - scale->ticks);
 }
 
 void cs_shared_convert(CUpti_Activity *record, const struct cs_scale *scale)
 {
     const unsigned short *at = times_of(record->kind);
-    for (int i = 0; !scale->same && at && i < 5 && at[i]; i++) {
+    if (scale->same || !at) return;
+    CS_KEEP_FLOATS;
+    for (int i = 0; i < 5 && at[i]; i++) {
         cs_u64 *time = (cs_u64 *)((char *)record + at[i]);
         if (*time) *time = scale->theirs + (cs_u64)(cs_i64)((double)(cs_i64)(*time - scale->ticks) * scale->rate);
     }

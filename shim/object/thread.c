@@ -26,6 +26,7 @@ enum { RESERVE = 64 };
 static struct cs_thread reserve[RESERVE];
 static _Atomic cs_u32 reserved;
 static _Atomic cs_u32 thread_count;
+static _Atomic cs_u32 forks; /* of which this is the child */
 
 /* The key's destructor tells that a thread ends. */
 static pthread_key_t end_key;
@@ -131,9 +132,20 @@ static struct cs_thread *make_new(void)
     return t;
 }
 
+/* A signal handler has forked in the middle of the start: this is the child, and the state its parent's, whose memory may be empty here. Wherever it is in the
+ * list by now, nobody is to take it. */
+static struct cs_thread *start_is_void(struct cs_thread *t)
+{
+    t->index = CS_THREADS + 1;
+    cs_store(&t->state, CS_THREAD_LIVE);
+    cs_self = &cs_orphan;
+    return NULL;
+}
+
 struct cs_thread *cs_thread_start(void)
 {
     CS_KEEP_ERRNO;
+    const cs_u32 before = cs_load(&forks);
     struct cs_thread *t = take_free();
     if (!t) t = make_new();
     else if (!t->ring.slots) make_ring(t);
@@ -153,6 +165,8 @@ struct cs_thread *cs_thread_start(void)
         if (end_known) pthread_setspecific(end_key, t);
         prctl(PR_GET_NAME, t->comm);
         cs_self = t;
+        atomic_signal_fence(memory_order_seq_cst);
+        if (cs_load(&forks) != before) return start_is_void(t);
     }
     return t;
 }
@@ -196,6 +210,7 @@ struct cs_rings_layout cs_threads_layout(void)
 
 void cs_threads_forget(void)
 {
+    cs_add(&forks, 1);
     cs_store(&reserved, 0);
     cs_store(&cs_threads, NULL); /* their memory stays mapped, untouched and shared with the parent */
     cs_store(&thread_count, 0);

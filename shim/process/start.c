@@ -94,6 +94,7 @@ static bool takes_turn(bool once)
 bool cs_activate_for_hooks(void)
 {
     CS_KEEP_ERRNO;
+    CS_KEEP_FLOATS;
     CS_KEEP_UNCANCELLED;
     if (!takes_turn(false)) return false;
     if (cs_end_wanted() && cs_load_acq(&cs_mode) == CS_MODE_PASS && begins_to_keep()) cs_mode_begin(cs_window_begin(), CS_MODE_HOOKS);
@@ -146,6 +147,7 @@ static CS_COLD void await_plugins(void)
 bool cs_activate(void)
 {
     CS_KEEP_ERRNO;
+    CS_KEEP_FLOATS;
     CS_KEEP_UNCANCELLED;
     if (!takes_turn(true)) return cs_load_acq(&cs_mode) != CS_MODE_COLD;
     const bool meets = cs_load_acq(&cs_mode) == CS_MODE_COLD && cs_realdl_init() && cs_real_init(), first = meets && !activated;

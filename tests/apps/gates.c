@@ -6,6 +6,9 @@
  *     leave     ends the thread; the next instruction is another thread's, which is given what the first one left
  *     launch    launches, many times at each instruction; then launches come without signals, of a kernel with another name
  *     text      marks a text that was never seen; the call is a range with such a text
+ *
+ * The call `first` is a thread's first one, of a new thread each time. Of its instructions those are stepped that come after the shim has asked who it is, and
+ * makes the thread's state.
  */
 #include "tests/apps/app.h"
 #include "tests/apps/step.h"
@@ -13,7 +16,7 @@
 #include <nvtx3/nvToolsExt.h>
 #include <unwind.h>
 
-enum { TIMES = 20, QUIET = 100, CHILD = 7 };
+enum { TIMES = 20, QUIET = 100, CHILD = 7, FIRST = 100 };
 
 static CUstream stream;
 static CUevent event;
@@ -28,6 +31,23 @@ static void (*handler)(ucontext_t *);
 
 static void launch(void) { CU(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL); }
 static void record(void) { CU(cuEventRecord, event, stream); }
+static int asks; /* its own id: the next time, stepping begins */
+
+static void first(void)
+{
+    steps(0);
+    asks = 1;
+    CU(cuCtxSetCurrent, app_context);
+    asks = 0;
+}
+
+pid_t getpid(void)
+{
+    const pid_t self = (pid_t)syscall(SYS_getpid);
+    if (asks && handled < FIRST && step_is_in((uintptr_t)__builtin_return_address(0), &shim)) asks = 0, steps(1);
+    return self;
+}
+
 static void query(void) { CU(cuStreamQuery, stream); }
 
 static void create(void)
@@ -120,7 +140,7 @@ static void trapped(int signal, siginfo_t *info, void *context)
 static const struct {
     const char *name;
     void (*call)(void);
-} calls[] = {{"launch", launch}, {"record", record}, {"query", query}, {"create", create}, {"range", range}, {NULL, NULL}}, *called = calls;
+} calls[] = {{"launch", launch}, {"record", record}, {"query", query}, {"create", create}, {"range", range}, {"first", first}, {NULL, NULL}}, *called = calls;
 
 static const struct {
     const char *name;
@@ -128,14 +148,36 @@ static const struct {
     unsigned times;
 } handlers[] = {{"unwind", unwind, 1}, {"fork", go_on_as_child, 1}, {"leave", leave, 1}, {"launch", launch_too, TIMES}, {"text", mark, 1}, {NULL, NULL, 0}}, *what = handlers;
 
-static void *run(void *unused)
+static void make_call(void)
 {
     const pid_t parent = getpid();
+    made_by(called->call);
+    if (getpid() == parent) return;
+    syscall(SYS_exit_group, CHILD);
+}
+
+/* Their rings are given to later threads, which find them used. */
+static void *run_before(void *unused)
+{
+    OK(cuCtxSetCurrent, app_context);
+    for (int i = 0; i < TIMES; i++) launch();
+    return unused;
+}
+
+static void *run_first(void *unused)
+{
+    const long before = handled;
+    (void)unused;
+    make_call();
+    return before < handled ? &handled : NULL;
+}
+
+static void *run(void *unused)
+{
     OK(cuCtxSetCurrent, app_context);
     for (long before = -1; before < handled;) {
         before = handled;
-        made_by(called->call);
-        if (getpid() != parent) syscall(SYS_exit_group, CHILD);
+        make_call();
     }
     handler = NULL;
     kernel = app_kernel("quiet_kernel");
@@ -158,10 +200,15 @@ int main(int argc, char **argv)
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
     called->call();
     step_find(&shim);
+    for (int i = 0; called->call == first && i < TIMES; i++) {
+        THREAD(&thread, run_before, NULL);
+        pthread_join(thread, &left);
+        app_sleep_ms(5);
+    }
     times = what->times;
     handler = what->handler;
     do {
-        THREAD(&thread, run, NULL);
+        THREAD(&thread, called->call == first ? run_first : run, NULL);
         pthread_join(thread, &left);
     } while (left);
     NOTE("handled", "%ld", handled);

@@ -13,7 +13,8 @@ APPS_DRIVER = -L$(FAKE) -lcuda
 $(APPS): $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 $(patsubst %,$(B)/tests/%,$(APPS_PLAIN)): $(B)/tests/%: $(APPS_DIR)/%.c
 	@mkdir -p $(@D)
-	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ -ldl
+	$(CC) $(APPS_FLAGS) $(LDFLAGS) $< -o $@ -ldl $(APPS_LIBS)
+$(B)/tests/floats: APPS_LIBS = -lm
 # Linked to CUPTI alone, as a profiler is.
 $(B)/tests/profiled_linked: $(APPS_DIR)/profiled.c $(FAKE)/libcuda.so.1 $(FAKE)/libcupti.so.13
 	@mkdir -p $(@D)

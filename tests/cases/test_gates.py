@@ -28,6 +28,13 @@ def test_a_handler_forks(run_app, env):
     assert "astray 0" in run.stdout.splitlines(), run.stderr
 
 
+@pytest.mark.parametrize("env", [GPU, {"CUSTREAM_KEEP": "off"}], ids=["kept", "not kept"])
+def test_a_handler_forks_in_the_middle_of_a_threads_first_call(run_app, env):
+    """The child has only the number of its parent's state, and no ring there."""
+    _, trace = stepped(run_app, "fork", "first", env)
+    assert trace.totals["complete"] is True
+
+
 @pytest.mark.parametrize("call", ["launch", "record", "query"])
 def test_a_handler_ends_the_thread(run_app, call):
     """Whatever the thread left undone, the next one that has its ring is recorded whole."""

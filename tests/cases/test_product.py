@@ -87,6 +87,12 @@ def test_no_stack_that_can_be_executed(product):
     assert re.search(r"GNU_RELRO", out("readelf", "-lW", product)) and "BIND_NOW" in out("readelf", "-d", product)
 
 
+@pytest.mark.parametrize("name", [*PRODUCTS, "libcustream.so.0", *(f"clang/{product}" for product in PRODUCTS)])
+def test_leaves_the_shadow_stack_on(build, name):
+    """The loader turns it off for a process with a library that is not marked."""
+    assert re.search(r"x86 feature:.*SHSTK", out("readelf", "-nW", build / name))
+
+
 def table_symbols(build):
     rows = [json.loads(line) for line in out(build / "tests/dump_calls").splitlines()[1:]]
     suffix = {"ONE": [""], "PTDS": ["", "_ptds"], "PTSZ": ["", "_ptsz"]}
