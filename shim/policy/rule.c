@@ -119,11 +119,11 @@ static bool named_matches(struct cs_thread *thread, const struct cs_stream *stre
     return m->nth == CS_ANY || (cs_u32)m->nth == cs_add(&rule->matched, 1) + 1;
 }
 
-/* Not while it captures: the attribute would be the graph's. */
+/* Not while it captures, which may have begun on another stream: the attribute would be the graph's. */
 static void set_priority(CUstream handle, struct cs_stream *stream, int priority)
 {
     CUstreamAttrValue value = {.priority = priority};
-    if (cs_load(&stream->capture_began) || cs_real.cuStreamSetAttribute(handle, CU_STREAM_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS) return;
+    if (cs_stream_is_capturing(handle, false) || cs_real.cuStreamSetAttribute(handle, CU_STREAM_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS) return;
     cs_real.cuStreamGetPriority(handle, &stream->priority);
     stream->steered = stream->priority_ruled = true;
 }

@@ -144,3 +144,33 @@ TEST(the_first_wins_and_the_others_count)
     }
     CHECK(rules[0].used && !rules[1].used && rules[2].used && rules[3].used);
 }
+
+static int attributes_set;
+static CUresult count_attribute(CUstream stream, CUstreamAttrID id, const CUstreamAttrValue *value)
+{
+    (void)stream, (void)id, (void)value;
+    return attributes_set++, CUDA_SUCCESS;
+}
+
+/* Also one that has only joined a capture, which began on another stream. */
+TEST(a_stream_that_captures_keeps_its_priority)
+{
+    struct cs_rule rule = rule_for(CS_ANY, CS_ANY);
+    const struct cs_policy policy = {.rules = &rule, .rule_count = 1};
+    start();
+    cs_real.cuStreamSetAttribute = count_attribute;
+    enter(0, CS_CONTEXT_PRIMARY);
+    rule.match.name = "named";
+    rule.set.priority = -3;
+    for (stub_captures = 1; stub_captures >= 0; stub_captures--) {
+        struct cs_stream *stream = stream_at(make_stream(thread, stub_stream(1)));
+        REQUIRE(stream);
+        cs_store_rel(&cs_policy_now, &policy);
+        cs_steer_named(thread, stub_stream(1), cs_name_add("named"));
+        cs_store_rel(&cs_policy_now, NULL);
+        CHECK_IS(stream->rule, 1);
+        CHECK_IS(stream->priority_ruled, !stub_captures);
+        CHECK_IS(attributes_set, !stub_captures);
+        release_all(&cs_streams);
+    }
+}
