@@ -153,9 +153,8 @@ static size_t round_once(void)
 
 /* --- the thread --- */
 
-static void finish(void)
+static void finish_file(void)
 {
-    if (!cs_load(&had)) return;
     for (int quiet = 0; quiet < 3;) { /* the ends of objects need two rounds */
         quiet = round_once() ? 0 : quiet + 1;
         if (cs_match_behind()) cs_gpu_flushes_pass();
@@ -174,6 +173,11 @@ static void finish(void)
     }
     cs_stream_lives_summed_up();
     cs_output_finish();
+}
+
+static void finish(void)
+{
+    if (cs_load(&had)) finish_file();
     cs_rings_end();
 }
 
@@ -238,6 +242,7 @@ static void *run(void *unused)
     if (apart) cs_closing_begin();
     if (apart && (cs_load(&wanted) || !cs_option_is(CS_OPTION_TRACE, "off"))) keep_rings();
     if (cs_load(&wanted) && !begin() && !needed) {
+        cs_rings_end();
         cs_worker_set(&writer, CS_WORKER_FAILED);
         stand_by();
         return NULL;

@@ -68,8 +68,8 @@
 /* Of syscall(). One without a row is counted as "syscall". */
 #define NUMBERS(NUMBER)                                                                                                                              \
     NUMBER(openat) NUMBER(newfstatat) NUMBER(faccessat) NUMBER(readlinkat) NUMBER(unlinkat) NUMBER(linkat) NUMBER(renameat2) NUMBER(close)            \
-    NUMBER(read) NUMBER(write) NUMBER(pread64) NUMBER(pwritev) NUMBER(ftruncate) NUMBER(flock) NUMBER(fstatfs) NUMBER(fcntl) NUMBER(ioctl)            \
-    NUMBER(ppoll) NUMBER(socket) NUMBER(bind) NUMBER(connect) NUMBER(listen) NUMBER(accept4) NUMBER(getsockopt) NUMBER(setsockopt)                    \
+    NUMBER(read) NUMBER(write) NUMBER(pread64) NUMBER(pwritev) NUMBER(ftruncate) NUMBER(fchmod) NUMBER(flock) NUMBER(fstatfs) NUMBER(fcntl)                          \
+    NUMBER(ioctl) NUMBER(ppoll) NUMBER(socket) NUMBER(bind) NUMBER(connect) NUMBER(listen) NUMBER(accept4) NUMBER(getsockopt) NUMBER(setsockopt)                    \
     NUMBER(recvfrom) NUMBER(sendto) NUMBER(sendmsg) NUMBER(memfd_create) NUMBER(gettid) NUMBER(clock_nanosleep) NUMBER(close_range) NUMBER(futex) NUMBER(exit_group)
 
 enum which {
