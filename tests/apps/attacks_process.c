@@ -11,6 +11,7 @@
  *     one-thread  the user may have one thread more, and main leaves by pthread_exit
  *     no-memory   the process may have no more memory than it has before its first kernel
  *     cut, grow   somebody makes the trace's file shorter, or longer, while the process lives
+ *     mappings    how much memory a core would have of the process, and how much of it is there in a child, after 20000 launches
  *     cancelled   a thread is cancelled by the time of its first CUDA call, and others go on
  */
 #include "tests/apps/app.h"
@@ -138,6 +139,39 @@ static int change_file(off_t size)
     return 5;
 }
 
+/* kB of what can be written and has no file of the program's: that a core would have, and that is there. */
+static void note_mappings(const char *who)
+{
+    char line[512], key[32] = "";
+    long size = 0, there = 0, dumped = 0, sum = 0;
+    int counts = 0;
+    FILE *all = fopen("/proc/self/smaps", "r");
+    while (all && fgets(line, sizeof line, all)) {
+        if (strchr("0123456789abcdef", *line)) counts = strstr(line, " rw") && (!strchr(line, '/') || strstr(line, "custream"));
+        sscanf(line, "Size: %ld", &size);
+        sscanf(line, "Rss: %ld", &there);
+        if (strncmp(line, "VmFlags:", 8) || !counts) continue;
+        sum += there;
+        if (!strstr(line, " dd")) dumped += size;
+    }
+    if (all) fclose(all);
+    snprintf(key, sizeof key, "%s-core", who);
+    NOTE(key, "%ld", dumped);
+    snprintf(key, sizeof key, "%s-there", who);
+    NOTE(key, "%ld", sum);
+}
+
+static int mappings(void)
+{
+    for (int i = 0; i < 20000; i++) LAUNCH(empty, stream);
+    app_sleep_ms(100);
+    note_mappings("parent");
+    const pid_t child = fork();
+    if (!child) note_mappings("child"), _exit(0);
+    waitpid(child, NULL, 0);
+    return 5;
+}
+
 static void large_frame(void)
 {
     volatile char frame[1 << 20];
@@ -197,6 +231,7 @@ int main(int argc, char **argv)
     open_up();
     if (!strcmp(how, "killed")) forbid(SYS_getppid, SECCOMP_RET_KILL_THREAD, 0), getppid();
     if (!strcmp(how, "few-calls")) return with_few_calls();
+    if (!strcmp(how, "mappings")) return mappings();
     if (!strcmp(how, "shut-in")) return shut_in();
     if (!strcmp(how, "cut")) return change_file(0);
     if (!strcmp(how, "grow")) return change_file(1 << 20);

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tests.apprun import calls_in, read, said
+from tests.apprun import calls_in, notes_of, read, said
 
 
 def both(run_app, how, **given):
@@ -82,6 +82,21 @@ def test_no_more_memory(run_app, gpu):
     trace = read(run.trace)
     assert run.rc == 5 and calls_in(trace)["cuLaunchKernel"] == 3
     assert [event["name"] for event in trace.events if event.get("cat") == "kernel"] == (["kernel"] * 3 if gpu == "events" else [])
+
+
+@pytest.mark.parametrize("rings", ["auto", "off", "memfd"])
+def test_what_a_core_and_a_child_have_of_the_tables(run_app, build, rings):
+    """Hundreds of megabytes that are hardly touched: a core has none of them, and a fork copies none of what only the parent's writer needs."""
+    alone = notes_of(run_app(["attacks_process", "mappings"], shim=False).stderr)
+    if rings == "memfd":
+        script = 'mount -t tmpfs -o ro,size=4k none /dev/shm; exec "$@"'
+        run = run_app(["/usr/bin/unshare", "-rm", "/bin/sh", "-c", script, "sh", build / "custream", "run", "--", build / "tests/attacks_process", "mappings"], shim=False)
+    else:
+        run = run_app(["attacks_process", "mappings"], env={"CUSTREAM_KEEP": rings})
+    notes = {name: int(kb) - int(alone[name]) for name, kb in notes_of(run.stderr).items()}
+    assert run.rc == 5 and calls_in(read(run.trace))["cuLaunchKernel"] == 20003
+    assert notes["parent-core"] < 32 << 10 and notes["child-core"] < 32 << 10, notes
+    assert notes["parent-there"] > 10 << 10 and notes["child-there"] < notes["parent-there"] / 2, notes
 
 
 def test_a_real_time_thread_meets_the_driver(run_app):
