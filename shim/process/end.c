@@ -8,6 +8,7 @@
 
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
+#include "shim/base/over.h"
 #include "shim/base/realdl.h"
 #include "shim/gpu/backend.h"
 #include "shim/policy/load.h"
@@ -16,22 +17,37 @@
 #include "shim/trace/writer.h"
 
 static _Atomic pid_t owner;    /* the process that may end the trace: not a vfork child, which shares our memory */
+static _Atomic int number;     /* of that one in /proc, if it is the first of its namespace: such a child may be that too, of another one */
 static _Atomic pid_t unwanted; /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 static _Atomic bool told_rules; /* which were not used */
 
-bool cs_end_may(void) { return cs_load(&owner) == getpid(); }
+static void be_owner(void)
+{
+    const pid_t self = getpid();
+    cs_store(&number, self == 1 ? cs_process_number() : 0);
+    cs_store(&owner, self);
+}
+
+bool cs_end_may(void)
+{
+    const pid_t self = getpid();
+    if (cs_load(&owner) != self || self != 1) return cs_load(&owner) == self;
+    const int known = cs_load(&number), now = cs_process_number();
+    return !known || !now || known == now; /* 0: there is, or was, no /proc */
+}
+
 void cs_end_unwanted(void) { cs_store(&unwanted, getpid()); }
 bool cs_end_wanted(void) { return atomic_exchange(&unwanted, 0); }
 
 void cs_end_begin(void)
 {
-    cs_store(&owner, getpid());
+    be_owner();
     at_quick_exit(cs_process_ends);
 }
 
 void cs_end_after_fork_in_child(void)
 {
-    cs_store(&owner, getpid());
+    be_owner();
     cs_store(&told_rules, false);
     if (cs_load(&unwanted)) cs_end_unwanted();
 }
