@@ -11,6 +11,8 @@
 #include "shim/base/over.h"
 #include "shim/base/realdl.h"
 #include "shim/gpu/backend.h"
+#include "shim/object/thread.h"
+#include "shim/out/output.h"
 #include "shim/policy/load.h"
 #include "shim/process/inside.h"
 #include "shim/trace/closing.h"
@@ -52,10 +54,14 @@ void cs_end_after_fork_in_child(void)
     if (cs_load(&unwanted)) cs_end_unwanted();
 }
 
+/* For the profiler. Where a signal handler ends the process in the middle of a driver call, that call may hold what the profiler waits for. */
+enum { GPU_MS = 5000, GPU_INSIDE_MS = 2000, WRITER_MS = 10000 };
+static unsigned gpu_patience_ms(void) { return cs_self && cs_self->inside ? GPU_INSIDE_MS : GPU_MS; }
+
 /* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
 static void gpu_ends(void)
 {
-    if (cs_gpu_is_on() && cs_end_may()) cs_gpu_finish(5000); /* one that is still coming up is waited for once, at the end */
+    if (cs_gpu_is_on() && cs_end_may()) cs_gpu_finish(gpu_patience_ms()); /* one that is still coming up is waited for once, at the end */
 }
 
 void cs_gpu_is_ready(void)
@@ -72,9 +78,10 @@ void cs_process_ends(void)
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     cs_window_end();
-    cs_gpu_finish(5000);
+    cs_gpu_finish(gpu_patience_ms());
     cs_mode_end();
-    cs_writer_finish(10000);
+    if (!cs_writer_finish(WRITER_MS) && *cs_output_path())
+        cs_log_once(CS_LOG_WARN, "the trace %s has no end: its file could not be written in %d s", cs_output_path(), WRITER_MS / 1000);
     cs_log_relay();
     cs_closing_say();
     if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_unused_rules_say();

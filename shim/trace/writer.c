@@ -302,7 +302,13 @@ bool cs_writer_file(unsigned timeout_ms)
     return cs_load_acq(&had);
 }
 
-void cs_writer_finish(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms); }
+
+bool cs_writer_finish(unsigned timeout_ms)
+{
+    cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms);
+    return cs_load_acq(&writer.state) != CS_WORKER_FINISHING;
+}
+
 void cs_writer_flush(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FLUSHING, timeout_ms); }
 
 void cs_writer_after_fork_in_child(void)

@@ -11,6 +11,7 @@
  *     one-thread  the user may have one thread more, and main leaves by pthread_exit
  *     no-memory   the process may have no more memory than it has before its first kernel
  *     cut, grow   somebody makes the trace's file shorter, or longer, while the process lives
+ *     in-a-call   a signal handler ends the process in the middle of a driver call
  *     mappings    how much memory a core would have of the process, and how much of it is there in a child, after 20000 launches
  *     cancelled   a thread is cancelled by the time of its first CUDA call, and others go on
  */
@@ -20,9 +21,11 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 static CUfunction empty;
 static CUstream stream;
@@ -161,6 +164,20 @@ static void note_mappings(const char *who)
     NOTE(key, "%ld", sum);
 }
 
+static void ends(int unused)
+{
+    (void)unused;
+    exit(7);
+}
+
+static void end_in_a_call(void)
+{
+    app_gate(stream);
+    signal(SIGALRM, ends);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 100000}}, NULL);
+    OK(cuStreamSynchronize, stream);
+}
+
 static int mappings(void)
 {
     for (int i = 0; i < 20000; i++) LAUNCH(empty, stream);
@@ -231,6 +248,7 @@ int main(int argc, char **argv)
     open_up();
     if (!strcmp(how, "killed")) forbid(SYS_getppid, SECCOMP_RET_KILL_THREAD, 0), getppid();
     if (!strcmp(how, "few-calls")) return with_few_calls();
+    if (!strcmp(how, "in-a-call")) end_in_a_call();
     if (!strcmp(how, "mappings")) return mappings();
     if (!strcmp(how, "shut-in")) return shut_in();
     if (!strcmp(how, "cut")) return change_file(0);

@@ -1,5 +1,5 @@
 /* libslow_cupti.so: the simulated CUPTI, to which it is linked, for a process that takes SLOW_CUPTI_MS to load it, and SLOW_CUPTI_START_MS to have its first
- * attribute set; NVIDIA's takes a while, too. */
+ * attribute set, and SLOW_CUPTI_FLUSH_MS for each flush; NVIDIA's takes a while, too. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -21,4 +21,12 @@ int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
     int (*real)(int, size_t *, void *) = dlsym(RTLD_NEXT, "cuptiActivitySetAttribute");
     wait_for("SLOW_CUPTI_START_MS", 0);
     return real(attribute, bytes, value);
+}
+
+int cuptiActivityFlushAll(uint32_t flag);
+int cuptiActivityFlushAll(uint32_t flag)
+{
+    int (*real)(uint32_t) = dlsym(RTLD_NEXT, "cuptiActivityFlushAll");
+    wait_for("SLOW_CUPTI_FLUSH_MS", 0);
+    return real(flag);
 }
