@@ -74,9 +74,18 @@ int cs_workers_living(void)
     int living = 0;
     for (int i = 0; i < WORKERS; i++) {
         const struct cs_worker *worker = cs_load_acq(&workers[i]);
-        living += worker && cs_load(&worker->tid);
+        living += worker && cs_load(&worker->tid) && !cs_worker_was_killed(worker);
     }
     return living;
+}
+
+bool cs_workers_killed(void)
+{
+    for (int i = 0; i < WORKERS; i++) {
+        const struct cs_worker *worker = cs_load_acq(&workers[i]);
+        if (worker && cs_worker_was_killed(worker)) return true;
+    }
+    return false;
 }
 
 void cs_workers_after_fork_in_child(void)
@@ -102,10 +111,12 @@ static void be_ordinary(void)
 static void *begin(void *given)
 {
     struct cs_worker *worker = given;
+    pthread_mutex_lock(&worker->life);
     be_ordinary();
     cs_store(&worker->tid, own_number());
     worker->run(worker);
     cs_store(&worker->tid, 0);
+    pthread_mutex_unlock(&worker->life);
     return NULL;
 }
 
@@ -118,9 +129,19 @@ static size_t stack_size(const pthread_attr_t *attributes)
     return STACK + (least ? least(attributes) : 0);
 }
 
+/* In a C library that cannot have it, no thread is known to have been killed. */
+static void begin_life(pthread_mutex_t *life)
+{
+    pthread_mutexattr_t attributes;
+    int (*init)(pthread_mutexattr_t *) = (__typeof__(init))cs_glibc_symbol("pthread_mutexattr_init");
+    int (*robust)(pthread_mutexattr_t *, int) = (__typeof__(robust))cs_glibc_symbol("pthread_mutexattr_setrobust");
+    const bool can = init && robust && !init(&attributes) && !robust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(life, can ? &attributes : NULL);
+}
+
 void cs_worker_await(struct cs_worker *worker)
 {
-    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING) {
+    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING && !cs_worker_was_killed(worker)) {
         const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
         if (cs_monotonic_ns() - worker->begun_ns >= patience) break;
         wait_while(worker, CS_WORKER_STARTING);
@@ -139,6 +160,7 @@ bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
     pthread_attr_setstacksize(&attributes, stack_size(&attributes));
     worker->run = run;
     worker->begun_ns = cs_monotonic_ns();
+    begin_life(&worker->life);
     enlist(worker);
     cs_store_rel(&worker->state, CS_WORKER_STARTING);
     bool made = !pthread_create(&thread, &attributes, begin, worker);
@@ -175,6 +197,7 @@ void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsign
     const cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
     const bool flushes = wanted == CS_WORKER_FLUSHING;
     int now = cs_load_acq(&worker->state);
+    if (cs_worker_was_killed(worker)) return;
     do {
         /* What another asker has it do may have begun before our reason to ask: first that, then once more. */
         for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && cs_monotonic_ns() < until; now = cs_load_acq(&worker->state)) wait_while(worker, now);
@@ -182,5 +205,5 @@ void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsign
     } while (!atomic_compare_exchange_weak(&worker->state, &now, (int)wanted));
     if (cs_load_acq(&worker->state) != (int)wanted) return;
     futex(worker, FUTEX_WAKE, INT_MAX, NULL);
-    while (cs_load_acq(&worker->state) == (int)wanted && cs_monotonic_ns() < until) wait_while(worker, (int)wanted);
+    while (cs_load_acq(&worker->state) == (int)wanted && cs_monotonic_ns() < until && !cs_worker_was_killed(worker)) wait_while(worker, (int)wanted);
 }

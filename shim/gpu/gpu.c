@@ -170,7 +170,7 @@ static void *run(void *unused)
     }
     cs_worker_move(&worker, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     late_no_more();
-    for (int now; (now = cs_load_acq(&worker.state)) != CS_WORKER_FINISHING;) {
+    for (int now; (now = cs_load_acq(&worker.state)) != CS_WORKER_FINISHING && !cs_aide_was_killed();) {
         round_once(&away);
         if (now == CS_WORKER_FLUSHING) cs_worker_move(&worker, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
         rest(away);

@@ -61,7 +61,7 @@ static unsigned gpu_patience_ms(void) { return cs_self && cs_self->inside ? GPU_
 /* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
 static void gpu_ends(void)
 {
-    if (cs_gpu_is_on() && cs_end_may()) cs_gpu_finish(gpu_patience_ms()); /* one that is still coming up is waited for once, at the end */
+    if (cs_gpu_is_on() && !cs_writer_was_killed() && cs_end_may()) cs_gpu_finish(gpu_patience_ms()); /* one that is still coming up is waited for once, at the end */
 }
 
 void cs_gpu_is_ready(void)
@@ -72,6 +72,7 @@ void cs_gpu_is_ready(void)
 
 void cs_process_ends(void)
 {
+    if (cs_writer_was_killed()) return; /* by a filter that may bind this thread too: no call is made that the program does not make */
     pid_t self = getpid();
     atomic_compare_exchange_strong(&unwanted, &self, 0);
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD || !cs_end_may()) return; /* PASS: another thread may be at it, which is waited for */

@@ -22,7 +22,7 @@ static void before_exec(void)
 {
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
-    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || !cs_end_may()) return;
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_writer_was_killed() || !cs_end_may()) return;
     cs_gpu_flush(2000);
     cs_closing_exec();
     cs_writer_flush(10000);

@@ -46,6 +46,7 @@ CS_READ_MOSTLY void (*cs_writer_full)(void);
 static bool apart;               /* the thread has descriptors of its own; it is the thread's */
 
 bool cs_writer_alive(void) { return cs_worker_alive(&writer); }
+bool cs_writer_was_killed(void) { return cs_worker_was_killed(&writer); }
 bool cs_writer_failed(void) { return cs_load_acq(&writer.state) == CS_WORKER_FAILED; }
 bool cs_writer_at_work(void) { return cs_worker_alive(&writer) && cs_load(&writer.state) != CS_WORKER_STARTING; }
 bool cs_writer_blocks(void) { return blocks; }
@@ -221,7 +222,7 @@ static void look_whether_it_is_over(void)
 /* There is nothing to write, and yet it counts among the process's threads. */
 static void stand_by(void)
 {
-    for (;; look_whether_it_is_over()) nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+    for (; !cs_aide_was_killed(); look_whether_it_is_over()) nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
 }
 
 /* Before any thread has a ring. */
@@ -249,7 +250,7 @@ static void *run(void *unused)
     }
     cs_worker_move(&writer, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     cs_u64 flushed = cs_monotonic_ns();
-    for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING;) {
+    for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING && !cs_aide_was_killed();) {
         if (cs_load(&wanted) && !cs_load(&had)) begin();
         bool busy = round_once() > 1000;
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its ends of objects, and what released its waits */

@@ -28,6 +28,7 @@ extern void (*cs_writer_full)(void);
 
 bool cs_writer_alive(void);
 bool cs_writer_failed(void);  /* it could not be started */
+bool cs_writer_was_killed(void); /* its thread alone, by a filter of the kernel's: nothing more is written */
 bool cs_writer_at_work(void); /* past its start, which may have to wait for the loader, and not asked to end */
 bool cs_writer_blocks(void); /* CUSTREAM_FULL=block */
 

@@ -3,6 +3,8 @@
  *
  *     few-files   main leaves by pthread_exit, the other thread allows itself no more than one descriptor and works on
  *     shut-in     no thread of the process may open a file any more: the kernel kills it for that
+ *     writer-killed  a filter kills each thread that writes as the library's does, and the program goes on
+ *     writer-killed-left  likewise, and main leaves by pthread_exit
  *     killed      main alone is killed, by a filter, and there is no other thread
  *     real-time   main is a real-time thread, where that is allowed, when it meets the driver
  *     few-calls   no thread of the process may make other system calls than the program makes, and those that docs/architecture.md names
@@ -48,6 +50,8 @@ static void say(const char *line)
     puts(line);
     fflush(stdout);
 }
+
+static void at_exit(void) { say("at exit"); }
 
 static void *with_few_files(void *unused)
 {
@@ -101,6 +105,15 @@ static int shut_in(void)
 {
     forbid(SYS_openat, SECCOMP_RET_KILL_PROCESS, SECCOMP_FILTER_FLAG_TSYNC);
     work(12);
+    say("still here");
+    return 5;
+}
+
+static int kill_the_writer(void)
+{
+    forbid(SYS_pwritev, SECCOMP_RET_KILL_THREAD, SECCOMP_FILTER_FLAG_TSYNC);
+    for (int i = 0; i < 14; i++, app_sleep_ms(50))
+        for (int k = 0; k < 1000; k++) LAUNCH(empty, stream);
     say("still here");
     return 5;
 }
@@ -196,8 +209,6 @@ static void large_frame(void)
     say("at exit");
 }
 
-static void at_exit(void) { say("at exit"); }
-
 static void one_thread(void)
 {
     enum { NOBODY = 64023 }; /* whose processes are ours alone */
@@ -246,6 +257,8 @@ int main(int argc, char **argv)
     if (!strcmp(how, "no-memory")) return without_memory();
     if (!strcmp(how, "real-time")) return real_time();
     open_up();
+    if (!strcmp(how, "writer-killed")) return kill_the_writer();
+    if (!strcmp(how, "writer-killed-left")) atexit(at_exit), kill_the_writer();
     if (!strcmp(how, "killed")) forbid(SYS_getppid, SECCOMP_RET_KILL_THREAD, 0), getppid();
     if (!strcmp(how, "few-calls")) return with_few_calls();
     if (!strcmp(how, "in-a-call")) end_in_a_call();

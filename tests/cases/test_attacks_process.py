@@ -10,7 +10,7 @@ from tests.apprun import calls_in, notes_of, read, said
 
 
 def both(run_app, how, **given):
-    alone, run = run_app(["attacks_process", how], shim=False), run_app(["attacks_process", how], timeout=30, **given)
+    alone, run = run_app(["attacks_process", how], shim=False), run_app(["attacks_process", how], **{"timeout": 30, **given})
     assert (run.rc, run.stdout) == (alone.rc, alone.stdout), run.stderr
     return run
 
@@ -41,6 +41,15 @@ def test_main_alone_is_killed(run_app):
     """By a filter that kills threads, not processes. It was the only one of the program's: the process has died of that."""
     run = both(run_app, "killed")
     assert run.rc == -signal.SIGSYS and calls_in(read(run.trace))["cuLaunchKernel"] == 3
+
+
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "4K"}], ids=["drop", "block"])
+@pytest.mark.parametrize("how", ["writer-killed", "writer-killed-left"])
+def test_the_writer_alone_is_killed(run_app, how, env):
+    """By a filter that kills threads, not processes. Nobody waits for it, neither for room nor for the end, and the process ends with its last thread."""
+    run = both(run_app, how, env=env, timeout=9)  # the end alone took ten seconds
+    assert run.rc == (5 if how == "writer-killed" else 0) and "still here" in run.stdout and ("at exit" in run.stdout) == (how != "writer-killed")
+    assert read(run.trace).totals["complete"] is False
 
 
 def test_an_exit_handler_that_needs_stack(run_app):
