@@ -1,5 +1,5 @@
 /* libslow_cupti.so: the simulated CUPTI, to which it is linked, for a process that takes SLOW_CUPTI_MS to load it, and SLOW_CUPTI_START_MS to have its first
- * attribute set, and SLOW_CUPTI_FLUSH_MS for each flush; NVIDIA's takes a while, too. */
+ * attribute set; NVIDIA's takes a while, too. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,10 +23,13 @@ int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
     return real(attribute, bytes, value);
 }
 
+/* libstuck_cupti.so: a flush does not come back. */
+#ifdef STUCK
 int cuptiActivityFlushAll(uint32_t flag);
 int cuptiActivityFlushAll(uint32_t flag)
 {
-    int (*real)(uint32_t) = dlsym(RTLD_NEXT, "cuptiActivityFlushAll");
-    wait_for("SLOW_CUPTI_FLUSH_MS", 0);
-    return real(flag);
+    (void)flag;
+    wait_for("STUCK_CUPTI_MS", 60000);
+    return 0;
 }
+#endif

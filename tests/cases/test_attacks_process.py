@@ -25,7 +25,7 @@ def test_a_thread_that_works_on_with_one_descriptor(run_app):
 
 def test_a_signal_handler_ends_the_process_in_a_driver_call(run_app, build):
     """The call may hold what the profiler waits for. Nobody waits for that twice, or as long as at another end."""
-    env = {"CUSTREAM_CUPTI": build / "tests/libslow_cupti.so", "SLOW_CUPTI_MS": 0, "SLOW_CUPTI_FLUSH_MS": 60000}
+    env = {"CUSTREAM_CUPTI": build / "tests/libstuck_cupti.so", "SLOW_CUPTI_MS": 0}
     run = run_app(["attacks_process", "in-a-call"], env=env, timeout=8)  # it took ten seconds
     trace = read(run.trace)
     assert run.rc == 7 and trace.totals["complete"] is True and calls_in(trace)["cuLaunchKernel"] == 3
