@@ -17,13 +17,14 @@
 #include "shim/base/over.h"
 
 typedef void task_fn(void);
-enum { LOOK_NS = 100000000 };
+enum { LOOK_NS = 100000000, KILLED_S = 1 };
 
 static struct cs_worker aide;
 static _Atomic bool begun;
 static _Atomic cs_u32 bell; /* rises whenever there may be something to do, and when it has been done: the futex of all who wait */
 static task_fn *_Atomic asked;
 static _Atomic bool watches;
+static pid_t process; /* asked for at the start: a filter may kill whoever asks */
 static sigset_t mask; /* of the thread that started it: what runs while the process ends gets signals as there */
 
 static void ring(void)
@@ -48,7 +49,8 @@ static void *run(void *unused)
             cs_store_rel(&asked, NULL);
             ring();
         } else {
-            wait_for_bell(heard, cs_load(&watches) ? &(struct timespec){0, LOOK_NS} : NULL);
+            wait_for_bell(heard, cs_load(&watches) ? &(struct timespec){0, LOOK_NS} : &(struct timespec){KILLED_S, 0});
+            if (cs_workers_killed()) cs_store(&watches, true); /* the writer does not look any more */
             if (cs_load(&watches) && cs_process_is_over(false)) cs_store(&watches, false), cs_aide_exit();
         }
     }
@@ -64,6 +66,7 @@ void cs_aide_start(void)
     pthread_sigmask(SIG_SETMASK, &all, &before); /* a handler that calls CUDA would wait for what it interrupts */
     if (!atomic_exchange(&begun, true)) {
         mask = before;
+        process = getpid();
         if (cs_worker_start(&aide, run)) cs_log_left = ring;
         else cs_refused("the aide, which all threads of the library need");
     }
@@ -78,6 +81,8 @@ bool cs_aide_start_worker(struct cs_worker *worker, void *(*run)(void *))
     cs_worker_set(worker, CS_WORKER_FAILED);
     return false;
 }
+
+bool cs_aide_was_killed(void) { return cs_worker_was_killed(&aide); }
 
 bool cs_aide_is_free(void) { return cs_worker_alive(&aide) && !cs_load_acq(&asked); }
 
@@ -117,7 +122,7 @@ static void die_of(int signal)
     sigaddset(&one, signal);
     sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
     pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-    raise(signal);
+    syscall(SYS_kill, process, signal);
 }
 
 static void *leave(void *unused)

@@ -1,8 +1,8 @@
 /*
  * The aide, "custream-aide": a thread of ours that has the program's descriptors and does what threads apart must not do (base/apart.h).
  *
- * It prints what they log, makes threads that CUDA and CUPTI are called on, opens plug-ins, and ends the process where nobody else is left to do so. It sleeps until it is asked,
- * opens nothing, and ends with the process.
+ * It prints what they log, makes threads that CUDA and CUPTI are called on, opens plug-ins, and ends the process where nobody else is left to do so. It sleeps until it is asked
+ * and looks once a second whether a thread of ours was killed. It opens nothing before main has left, and ends with the process.
  */
 #ifndef CS_BASE_AIDE_H
 #define CS_BASE_AIDE_H
@@ -24,6 +24,9 @@ bool cs_aide_is_free(void); /* it has nothing to do: a plug-in, say, may keep it
 
 /* Has it look whether the process is over (base/over.h), where no other thread of ours can. */
 void cs_aide_watch(void);
+
+/* By a filter of the kernel's: then nobody of ours could end the process, and the writer and the GPU thread do not stay. */
+bool cs_aide_was_killed(void);
 
 /* A task for it: the process ends, as it does when the last of its threads ends. */
 void cs_aide_exit(void);

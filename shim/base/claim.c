@@ -137,11 +137,19 @@ static enum outcome judge(struct cs_claim *claim, int at, const char *name, cons
     return refuse(claim, "the file is no trace; allowed is a new file, an empty one or an earlier trace " OR_BY_FORCE);
 }
 
+int cs_make_file(int folder, const char *name, int flags)
+{
+    const int fd = openat(folder, name, flags, S_IRUSR | S_IWUSR);
+    CS_KEEP_ERRNO;
+    if (fd >= 0 && fchmod(fd, S_IRUSR | S_IWUSR)) {} /* then it has less */
+    return fd;
+}
+
 static enum outcome claim_in(struct cs_claim *claim, int at, const char *name, unsigned how, const struct cs_inflate *zlib)
 {
     struct stat folder, there;
     if (!(how & CS_CLAIM_OLD)) {
-        claim->fd = openat(at, name, OPEN_MODE | O_CREAT | O_EXCL, 0600); /* alone makes sure that it is new; follows no link */
+        claim->fd = cs_make_file(at, name, OPEN_MODE | O_CREAT | O_EXCL); /* alone makes sure that it is new; follows no link */
         claim->made = claim->fd >= 0;
         if (claim->made) return TAKEN;
         if (errno != EEXIST) return FAILED;

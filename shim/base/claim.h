@@ -22,6 +22,9 @@
 enum { CS_CLAIM_FORCE = 1, CS_CLAIM_OLD = 2 /* only a file that is there: none is made */ };
 enum { CS_CLAIM_HEAD = 4096 };
 
+/* open() for a file that is to be made: its user's alone, whatever the umask leaves of that. The files of rings and of parts are made so too. */
+int cs_make_file(int folder, const char *name, int flags);
+
 struct cs_inflate; /* base/unpack.h; NULL where there is no zlib: then a compressed trace is not recognised */
 
 struct cs_claim {

@@ -93,6 +93,7 @@ CS_HIDDEN ssize_t write(int fd, const void *from, size_t n) { return syscall(SYS
 CS_HIDDEN ssize_t pread(int fd, void *to, size_t n, off_t at) { return syscall(SYS_pread64, fd, to, n, at); }
 CS_HIDDEN ssize_t pwritev(int fd, const struct iovec *pieces, int n, off_t at) { return syscall(SYS_pwritev, fd, pieces, (long)n, at, 0L); }
 CS_HIDDEN int ftruncate(int fd, off_t size) { return (int)syscall(SYS_ftruncate, fd, size); }
+CS_HIDDEN int fchmod(int fd, mode_t mode) { return (int)syscall(SYS_fchmod, fd, mode); }
 CS_HIDDEN int flock(int fd, int how) { return (int)syscall(SYS_flock, fd, how); }
 CS_HIDDEN int fstat(int fd, struct stat *to) { return fstatat(fd, "", to, AT_EMPTY_PATH); }
 CS_HIDDEN int fstatfs(int fd, struct statfs *to) { return (int)syscall(SYS_fstatfs, fd, to); }

@@ -36,6 +36,7 @@ bool cs_tables_make(enum cs_tables of, const char *lost)
     for (const struct cs_table *t = __start_cs_tables; t < __stop_cs_tables; t++) bytes += t->of == of ? pages_of(t->bytes) : 0;
     char *at = cs_memory_map(bytes, lost);
     if (!at) return false;
+    cs_memory_not_inherited(at, bytes);
     for (const struct cs_table *t = __start_cs_tables; t < __stop_cs_tables; t++) {
         if (t->of != of) continue;
         memcpy(t->pointer, &at, sizeof at);
@@ -44,11 +45,12 @@ bool cs_tables_make(enum cs_tables of, const char *lost)
     return made[of] = true;
 }
 
-/* Where the program has all that comes locked (mlockall): ours are large, and hardly touched. */
+/* Ours are large, and hardly touched: where the program has all that comes locked (mlockall) they are not, and a core has none of them. Of a memfd it would have
+ * every page, and the system would make them for it. */
 static void *usable(void *at, size_t bytes)
 {
     bool there = at != MAP_FAILED;
-    if (there) munlock(at, bytes);
+    if (there) munlock(at, bytes), madvise(at, bytes, MADV_DONTDUMP);
     if (there && mprotect(at, bytes, PROT_READ | PROT_WRITE)) {
         munmap(at, bytes);
         there = false;
@@ -78,8 +80,16 @@ bool cs_memory_replace(void *at, size_t bytes)
 {
     int saved = errno;
     const bool done = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at;
+    if (done) madvise(at, bytes, MADV_DONTDUMP);
     errno = saved;
     return done;
+}
+
+void cs_memory_not_inherited(void *at, size_t bytes)
+{
+    int saved = errno;
+    if (at) madvise(at, bytes, MADV_WIPEONFORK);
+    errno = saved;
 }
 
 #ifndef MADV_POPULATE_WRITE

@@ -29,13 +29,15 @@ struct cs_table {
 #define CS_TABLE_AT(of, name, table, count)                                                                                                          \
     static const struct cs_table name##_table __attribute__((section("cs_tables"), used)) = {CS_TABLES_##of, &(table), (count) * sizeof *(table)}
 
-/* Makes those of a mode unless they are there. One thread at a time; in the child of a fork they are there, with what the parent had in them. */
+/* Makes those of a mode unless they are there. One thread at a time; in the child of a fork they are there and read as zero, or where the system cannot do
+ * that, with what the parent had in them. */
 bool cs_tables_make(enum cs_tables of, const char *lost);
 
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
 bool cs_memory_reserve(void *at, size_t bytes);  /* the same of memory that may not be there: false, and touching it may be SIGBUS */
 void *cs_memory_map_file(int fd, size_t bytes);  /* shared; NULL */
 bool cs_memory_replace(void *at, size_t bytes);  /* by memory of the process's own, which reads as zero */
+void cs_memory_not_inherited(void *at, size_t bytes);  /* zero in the child of a fork, where the system can do that: a fork copies none of it */
 bool cs_memory_wiped_in_child(void *at, size_t bytes); /* whole pages of static data: zero in the child of a fork. Nobody writes them meanwhile */
 void cs_memory_unmap(void *at, size_t bytes);
 void cs_memory_free(void *at, size_t bytes);     /* of a file's memory: the file's pages go too */

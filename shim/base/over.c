@@ -21,8 +21,7 @@ int cs_process_main_status(void) { return cs_load(&main_status); }
 /* What a profiler makes on our GPU thread has its name, unless it takes another one; and is there for our sake. */
 static bool is_ours(int tid, const char *name) { return cs_worker_is(tid) || !strcmp(name, CS_WORKER_GPU_NAME); }
 
-/* main's number in /proc, which may be another namespace's. 0: it can't be had. */
-static int main_number(void)
+int cs_process_number(void)
 {
     char link[32] = "";
     return readlink("/proc/self", link, sizeof link - 1) > 0 ? atoi(link) : 0;
@@ -74,35 +73,57 @@ static bool only_ours_live(void)
     return !others;
 }
 
-/* Its file stays open, so that a program that shuts itself in later sees no more than a read. */
-static bool main_has_left(void)
+static bool main_has_left(int fd)
 {
-    static int fd = -1, of;
     char text[TEXT], *name, state;
     int status;
     bool gone;
-    if (of != getpid()) fd = -1, of = getpid(); /* the parent's number, which is none here */
-    if (fd < 0) fd = open_stat(main_number());
     if (!look_at(fd, text, &name, &state, &status, &gone) || (state != 'Z' && state != 'X')) return false;
     cs_store(&main_status, status);
     return true;
 }
 
-/* Without a descriptor: whether main is a zombie, which has no folder, and whether there are no more threads than it and ours. */
-static bool only_ours_are_counted(void)
+static int main_stat = -1; /* the writer's; stays open, so that a program that shuts itself in later sees no more than a read */
+
+static bool is_over(void)
+{
+    if (main_stat < 0) main_stat = open_stat(cs_process_number());
+    return main_has_left(main_stat) && only_ours_live();
+}
+
+/* Without a descriptor: whether main is a zombie, which has no folder. */
+static bool main_has_no_folder(void)
 {
     char file[64], folder[8];
-    struct stat tasks;
-    snprintf(file, sizeof file, "/proc/self/task/%d", main_number());
+    snprintf(file, sizeof file, "/proc/self/task/%d", cs_process_number());
     if (access(file, F_OK)) return false;
     strcat(file, "/cwd");
-    if (readlink(file, folder, sizeof folder) >= 0 || errno != ENOENT || stat("/proc/self/task", &tasks)) return false;
-    return tasks.st_nlink == 2 + 1 + (nlink_t)cs_workers_living();
+    return readlink(file, folder, sizeof folder) < 0 && errno == ENOENT;
 }
+
+/* And whether there are no more threads than it and ours. */
+static bool only_ours_are_counted(void)
+{
+    struct stat tasks;
+    return !stat("/proc/self/task", &tasks) && tasks.st_nlink == 2 + 1 + (nlink_t)cs_workers_living();
+}
+
+/* Where the writer was killed there may be threads of a profiler's, which are not counted. main has left, so a descriptor for a moment does little harm. */
+static bool is_over_without_the_writer(void)
+{
+    const int fd = open_stat(cs_process_number());
+    const bool over = main_has_left(fd) && only_ours_live();
+    if (fd >= 0) close(fd);
+    return over;
+}
+
+static bool is_over_by_count(void) { return main_has_no_folder() && (cs_workers_killed() ? is_over_without_the_writer() : only_ours_are_counted()); }
 
 bool cs_process_is_over(bool apart)
 {
     static int times;
-    times = (apart ? main_has_left() && only_ours_live() : only_ours_are_counted()) ? times + 1 : 0;
+    times = (apart ? is_over() : is_over_by_count()) ? times + 1 : 0;
     return times > 1;
 }
+
+void cs_over_after_fork_in_child(void) { main_stat = -1; } /* a number in the table of the parent's writer */

@@ -14,7 +14,12 @@
  * that can't be read. */
 bool cs_process_is_over(bool apart);
 
+/* The process's number in /proc, which may be another namespace's. 0: it can't be had. Safe in a signal handler. */
+int cs_process_number(void);
+
 /* What main has left with by then, as waitpid has it: 0 by pthread_exit, a status by the bare system call, a signal where a filter of the kernel's killed it. */
 int cs_process_main_status(void);
+
+void cs_over_after_fork_in_child(void);
 
 #endif

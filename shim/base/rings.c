@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "shim/base/apart.h"
+#include "shim/base/claim.h"
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
@@ -55,7 +56,7 @@ static bool not_kept(const char *why)
 
 static bool is_same(const struct stat *a, const struct stat *b) { return a->st_dev == b->st_dev && a->st_ino == b->st_ino; }
 
-/* Whether the trace of a dead process's rings is gone or another's, so that nobody asks for them. */
+/* Whether the trace of a dead process's rings is whole, or gone, or another's, so that nobody asks for them. */
 static bool serves_nobody(int file, const struct stat *about)
 {
     static struct cs_rings head; /* the writer's alone */
@@ -65,6 +66,8 @@ static bool serves_nobody(int file, const struct stat *about)
     if (now.tv_sec - about->st_mtim.tv_sec > DAY_S) return true;
     if (pread(file, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC)) return false;
     head.path[sizeof head.path - 1] = 0;
+    const struct cs_rings_trace *last = &head.trace[cs_rings_entry(cs_load(&head.word))];
+    if (last->ended && !last->inode) return true; /* its process has ended them, and was not allowed to remove them: it had become another user's */
     if (stat(head.path, &trace)) return errno == ENOENT;
     for (int i = 0; i < 2; i++)
         if ((trace.st_dev == head.trace[i].device && trace.st_ino == head.trace[i].inode) || (trace.st_dev == head.trace[i].next_device && trace.st_ino == head.trace[i].next_inode))
@@ -104,7 +107,7 @@ static bool make_in(const char *folder, cs_u64 *room)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(path, sizeof path, "%s/" CS_RINGS_NAME "%d-%llx", folder, (int)getpid(), (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec);
-    fd = cs_apart_keep(open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    fd = cs_apart_keep(cs_make_file(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC));
     if (fd < 0) return *path = 0, false;
     *room = fstatfs(fd, &about) ? 0 : (cs_u64)about.f_bavail * (cs_u64)about.f_bsize / SHARE;
     const bool fits = strcmp(folder, CS_RINGS_FOLDER) || about.f_type == TMPFS; /* on a disk only if that is asked for */

@@ -52,7 +52,6 @@ void cs_worker_wake(struct cs_worker *worker) { futex(worker, FUTEX_WAKE, INT_MA
 
 enum { WORKERS = 16 };
 static struct cs_worker *_Atomic workers[WORKERS]; /* that were ever started; entries are never taken out */
-static _Atomic bool in_loader[WORKERS];           /* which of them wait for the loader */
 
 static void enlist(struct cs_worker *worker)
 {
@@ -62,37 +61,41 @@ static void enlist(struct cs_worker *worker)
     }
 }
 
-/* By the worker's thread. NULL: it is none of ours. */
-static _Atomic bool *loader_mark(int tid)
+/* NULL: that thread is none of ours. */
+static struct cs_worker *worker_of(int tid)
 {
-    for (int i = 0; tid && i < WORKERS; i++)
-        if (cs_load_acq(&workers[i]) && cs_load(&cs_load(&workers[i])->tid) == tid) return &in_loader[i];
+    for (int i = 0; i < WORKERS; i++) {
+        struct cs_worker *worker = cs_load_acq(&workers[i]);
+        if (worker && cs_load(&worker->tid) == tid) return worker;
+    }
     return NULL;
 }
 
-bool cs_worker_is(int tid)
-{
-    for (int i = 0; i < WORKERS; i++) {
-        const struct cs_worker *worker = cs_load_acq(&workers[i]);
-        if (worker && cs_load(&worker->tid) == tid) return true;
-    }
-    return false;
-}
+bool cs_worker_is(int tid) { return worker_of(tid); }
 
 int cs_workers_living(void)
 {
     int living = 0;
     for (int i = 0; i < WORKERS; i++) {
         const struct cs_worker *worker = cs_load_acq(&workers[i]);
-        living += worker && cs_load(&worker->tid);
+        living += worker && cs_load(&worker->tid) && !cs_worker_was_killed(worker);
     }
     return living;
+}
+
+bool cs_workers_killed(void)
+{
+    for (int i = 0; i < WORKERS; i++) {
+        const struct cs_worker *worker = cs_load_acq(&workers[i]);
+        if (worker && cs_worker_was_killed(worker)) return true;
+    }
+    return false;
 }
 
 void cs_workers_after_fork_in_child(void)
 {
     for (int i = 0; i < WORKERS; i++)
-        if (cs_load(&workers[i])) cs_store(&cs_load(&workers[i])->tid, 0), cs_store(&in_loader[i], false);
+        if (cs_load(&workers[i])) cs_store(&cs_load(&workers[i])->tid, 0), cs_store(&cs_load(&workers[i])->in_loader, false);
 }
 
 static int own_number(void)
@@ -112,11 +115,13 @@ static void be_ordinary(void)
 static void *begin(void *given)
 {
     struct cs_worker *worker = given;
+    pthread_mutex_lock(&worker->life);
     be_ordinary();
     cs_floats_default();
     cs_store(&worker->tid, own_number());
     worker->run(worker);
     cs_store(&worker->tid, 0);
+    pthread_mutex_unlock(&worker->life);
     return NULL;
 }
 
@@ -129,9 +134,19 @@ static size_t stack_size(const pthread_attr_t *attributes)
     return STACK + (least ? least(attributes) : 0);
 }
 
+/* In a C library that cannot have it, no thread is known to have been killed. */
+static void begin_life(pthread_mutex_t *life)
+{
+    pthread_mutexattr_t attributes;
+    int (*init)(pthread_mutexattr_t *) = (__typeof__(init))cs_glibc_symbol("pthread_mutexattr_init");
+    int (*robust)(pthread_mutexattr_t *, int) = (__typeof__(robust))cs_glibc_symbol("pthread_mutexattr_setrobust");
+    const bool can = init && robust && !init(&attributes) && !robust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(life, can ? &attributes : NULL);
+}
+
 void cs_worker_await(struct cs_worker *worker)
 {
-    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING) {
+    while (cs_load_acq(&worker->state) == CS_WORKER_STARTING && !cs_worker_was_killed(worker)) {
         const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
         if (cs_monotonic_ns() - worker->begun_ns >= patience) break;
         wait_while(worker, CS_WORKER_STARTING);
@@ -150,6 +165,7 @@ bool cs_worker_start(struct cs_worker *worker, void *(*run)(void *))
     pthread_attr_setstacksize(&attributes, stack_size(&attributes));
     worker->run = run;
     worker->begun_ns = cs_monotonic_ns();
+    begin_life(&worker->life);
     enlist(worker);
     cs_store_rel(&worker->state, CS_WORKER_STARTING);
     bool made = !pthread_create(&thread, &attributes, begin, worker);
@@ -171,11 +187,11 @@ static int first(struct dl_phdr_info *info, size_t size, void *data)
 void cs_loader_await(void)
 {
     Dl_info info;
-    _Atomic bool *mark = loader_mark(own_number());
-    if (mark) cs_store(mark, true);
+    struct cs_worker *own = worker_of(own_number());
+    if (own) cs_store(&own->in_loader, true);
     cs_objects_each(first, NULL);
     dladdr((const void *)&cs_loader_await, &info);
-    if (mark) cs_store(mark, false);
+    if (own) cs_store(&own->in_loader, false);
 }
 
 void cs_worker_meet_loader(struct cs_worker *worker)
@@ -184,12 +200,11 @@ void cs_worker_meet_loader(struct cs_worker *worker)
     cs_store_rel(&worker->met_loader, true);
 }
 
-/* Whoever has the loader's lock may wait for the thread that asks. */
+/* Not long for one that waits for the loader: whoever has its lock may wait for the thread that asks. */
 static bool may_wait(const struct cs_worker *worker, cs_u64 from, cs_u64 until)
 {
     const cs_u64 now = cs_monotonic_ns();
-    const _Atomic bool *mark = loader_mark(cs_load(&worker->tid));
-    return now < until && (now - from < LOADER_PATIENCE_NS || !mark || !cs_load(mark));
+    return now < until && !cs_worker_was_killed(worker) && (now - from < LOADER_PATIENCE_NS || !cs_load(&worker->in_loader));
 }
 
 void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms)
@@ -197,6 +212,7 @@ void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsign
     const cs_u64 from = cs_monotonic_ns(), until = from + (cs_u64)timeout_ms * 1000000;
     const bool flushes = wanted == CS_WORKER_FLUSHING;
     int now = cs_load_acq(&worker->state);
+    if (cs_worker_was_killed(worker)) return;
     do {
         /* What another asker has it do may have begun before our reason to ask: first that, then once more. */
         for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && may_wait(worker, from, until); now = cs_load_acq(&worker->state)) wait_while(worker, now);

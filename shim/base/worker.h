@@ -4,9 +4,14 @@
  * IDLE: none. STARTING: getting ready. RUNNING: goes its rounds. FLUSHING: asked to bring in all that there is, then RUNNING again. FINISHING: asked to do
  * that and end. FINISHED: has done so. FAILED: could not be started, for good. The worker moves from an asked state on; anybody may ask, from a
  * signal handler too.
+ *
+ * A filter of the kernel's (seccomp) may kill the thread alone, which then moves on from no state. Nobody waits for it, and it counts as none that lives.
  */
 #ifndef CS_BASE_WORKER_H
 #define CS_BASE_WORKER_H
+
+#include <linux/futex.h>
+#include <pthread.h>
 
 #include "shim/base/compiler.h"
 
@@ -22,13 +27,18 @@ struct cs_worker {
     void *(*run)(void *);    /* what it does; before it starts */
     bool loads;              /* it opens libraries before it is ready: constant */
     _Atomic bool met_loader; /* that one: the loader was free when it began */
+    _Atomic bool in_loader;  /* the thread waits for the loader */
     cs_u64 begun_ns;         /* when it was last started */
+    pthread_mutex_t life;    /* the thread holds it, and nobody else takes it; it is robust, so the kernel marks it when the thread is killed */
 };
+
+/* A look at memory: whoever asks may be bound by the same filter. */
+static inline bool cs_worker_was_killed(const struct cs_worker *worker) { return __atomic_load_n(&worker->life.__data.__lock, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED; }
 
 static inline bool cs_worker_alive(const struct cs_worker *worker)
 {
     int state = cs_load_acq(&worker->state);
-    return state >= CS_WORKER_STARTING && state <= CS_WORKER_FLUSHING;
+    return state >= CS_WORKER_STARTING && state <= CS_WORKER_FLUSHING && !cs_worker_was_killed(worker);
 }
 
 /* IDLE to STARTING: makes the thread, detached and with all signals blocked, and awaits it. One caller at a time. False where it can't be made. */
@@ -55,7 +65,8 @@ void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsign
 
 /* Whether that thread of this process is one of ours, by its number in /proc, which may be that of another namespace's. Any thread. */
 bool cs_worker_is(int tid);
-int cs_workers_living(void); /* how many there are */
+int cs_workers_living(void);  /* how many there are */
+bool cs_workers_killed(void); /* one of them was */
 void cs_workers_after_fork_in_child(void);
 
 #endif

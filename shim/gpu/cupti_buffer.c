@@ -97,6 +97,7 @@ static bool is_mapped(cs_u32 slab)
     uint8_t *none = NULL;
     if (cs_load_acq(&slabs[slab])) return true;
     uint8_t *own = cs_memory_map(SLAB, "the profiler's records; work has no times");
+    cs_memory_not_inherited(own, SLAB);
     if (own && !atomic_compare_exchange_strong(&slabs[slab], &none, own)) cs_memory_unmap(own, SLAB);
     return cs_load_acq(&slabs[slab]);
 }

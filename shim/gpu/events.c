@@ -212,6 +212,8 @@ static const char *start(void)
     if (!works) works = cs_memory_map(WORKS * sizeof *works, no_times), cs_event_clock_start();
     if (!lanes) lanes = cs_memory_map(STREAMS * sizeof *lanes, no_times);
     if (!works || !lanes) return "no memory";
+    cs_memory_not_inherited(works, WORKS * sizeof *works);
+    cs_memory_not_inherited(lanes, STREAMS * sizeof *lanes);
     cs_gpu_mark(true);
     return NULL;
 }

@@ -27,6 +27,7 @@ static _Atomic cs_u64 closed_ns;      /* when the window closed */
 static _Atomic cs_u64 flushes;
 static _Atomic bool flush_asked;
 static _Atomic bool resting;
+static _Atomic bool in_vain; /* it was waited for at the end of the process */
 
 CS_READ_MOSTLY _Atomic int cs_runtime_source;
 struct cs_runtime_listener cs_runtime_listener;
@@ -169,7 +170,7 @@ static void *run(void *unused)
     }
     cs_worker_move(&worker, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     late_no_more();
-    for (int now; (now = cs_load_acq(&worker.state)) != CS_WORKER_FINISHING;) {
+    for (int now; (now = cs_load_acq(&worker.state)) != CS_WORKER_FINISHING && !cs_aide_was_killed();) {
         round_once(&away);
         if (now == CS_WORKER_FLUSHING) cs_worker_move(&worker, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
         rest(away);
@@ -220,7 +221,14 @@ void cs_gpu_flush(unsigned timeout_ms)
     cs_worker_ask(&worker, CS_WORKER_FLUSHING, timeout_ms);
 }
 void cs_gpu_wake(void) { cs_worker_wake(&worker); }
-void cs_gpu_finish(unsigned timeout_ms) { cs_worker_ask(&worker, CS_WORKER_FINISHING, timeout_ms); }
+
+/* A process may end in several steps, each of which asks: one that was waited for in vain is not waited for again. */
+void cs_gpu_finish(unsigned timeout_ms)
+{
+    const bool asked = cs_load_acq(&worker.state) == CS_WORKER_FINISHING;
+    cs_worker_ask(&worker, CS_WORKER_FINISHING, asked && cs_load(&in_vain) ? 0 : timeout_ms);
+    cs_store(&in_vain, timeout_ms && cs_load_acq(&worker.state) == CS_WORKER_FINISHING);
+}
 
 void cs_gpu_drain(const struct cs_gpu_sink *to) { cs_load_acq(&backend)->drain(to); }
 
@@ -257,6 +265,7 @@ void cs_gpu_after_fork_in_child(void)
     atomic_compare_exchange_strong(&cs_runtime_source, &profiler, CS_RUNTIME_SYMBOLS);
     if (cs_load(&worker.state) == CS_WORKER_IDLE) return;
     cs_store(&flushed, 0);
+    cs_store(&in_vain, false);
     cs_store(&worker.state, CS_WORKER_FAILED); /* CUDA does not live on in a forked child, nor does a profiler */
     cs_store(&backend, &cs_gpu_none);
     cs_gpu_mark(false);

@@ -122,12 +122,12 @@ int cs_part_create(void)
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
     *unfinished = 0;
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int fd = cs_make_file(AT_FDCWD, folder, O_TMPFILE | O_RDWR | O_CLOEXEC);
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT)) { /* NFS and others: with a name from the start */
         char name[NAME];
         for (int i = 0; i < 100 && fd < 0 && (!i || errno == EEXIST); i++) { /* one of our pid may have been killed */
             snprintf(name, sizeof name, "%s.%d-%d.next", path, (int)getpid(), i);
-            fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, 0600);
+            fd = cs_make_file(AT_FDCWD, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY);
         }
         if (fd >= 0) strcpy(unfinished, name);
     }

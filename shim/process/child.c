@@ -5,6 +5,7 @@
 
 #include "shim/base/aide.h"
 #include "shim/base/log.h"
+#include "shim/base/over.h"
 #include "shim/base/rings.h"
 #include "shim/base/worker.h"
 #include "shim/gpu/backend.h"
@@ -22,6 +23,7 @@ static void after_fork_in_child(void)
     cs_workers_after_fork_in_child();
     cs_log_after_fork_in_child();
     cs_aide_after_fork_in_child();
+    cs_over_after_fork_in_child();
     cs_names_after_fork_in_child();
     cs_writer_after_fork_in_child();
     cs_gpu_after_fork_in_child();

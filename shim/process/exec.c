@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shim/base/keep.h"
@@ -21,7 +22,7 @@ static void before_exec(void)
 {
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
-    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || !cs_end_may()) return;
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_writer_was_killed() || !cs_end_may()) return;
     cs_gpu_flush(2000);
     cs_closing_exec();
     cs_writer_flush(10000);
@@ -43,6 +44,14 @@ CS_EXPORT int execv(const char *path, char *const argv[]) { FORWARD(execv, path,
 CS_EXPORT int execvp(const char *file, char *const argv[]) { FORWARD(execvp, file, argv); }
 CS_EXPORT int execvpe(const char *file, char *const argv[], char *const envp[]) { FORWARD(execvpe, file, argv, envp); }
 CS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) { FORWARD(fexecve, fd, argv, envp); }
+
+/* C libraries before 2.34 have none. */
+CS_EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
+{
+    before_exec();
+    int (*real)(int, const char *, char *const[], char *const[], int) = (__typeof__(real))cs_symbol_behind("execveat");
+    return real ? real(folder, path, argv, envp, flags) : (int)syscall(SYS_execveat, folder, path, argv, envp, flags);
+}
 
 /* The forms with a list: gathered on the stack into an array, as exec(3) has it. `last` is NULL, and for execle the environment stands behind it. */
 #define GATHER(argv, envp, first, has_envp)                                                                                                          \

@@ -46,6 +46,7 @@ CS_READ_MOSTLY void (*cs_writer_full)(void);
 static bool apart;               /* the thread has descriptors of its own; it is the thread's */
 
 bool cs_writer_alive(void) { return cs_worker_alive(&writer); }
+bool cs_writer_was_killed(void) { return cs_worker_was_killed(&writer); }
 bool cs_writer_failed(void) { return cs_load_acq(&writer.state) == CS_WORKER_FAILED; }
 bool cs_writer_at_work(void) { return cs_worker_alive(&writer) && cs_load(&writer.state) != CS_WORKER_STARTING; }
 bool cs_writer_blocks(void) { return blocks; }
@@ -153,9 +154,8 @@ static size_t round_once(void)
 
 /* --- the thread --- */
 
-static void finish(void)
+static void finish_file(void)
 {
-    if (!cs_load(&had)) return;
     for (int quiet = 0; quiet < 3;) { /* the ends of objects need two rounds */
         quiet = round_once() ? 0 : quiet + 1;
         if (cs_match_behind()) cs_gpu_flushes_pass();
@@ -174,6 +174,11 @@ static void finish(void)
     }
     cs_stream_lives_summed_up();
     cs_output_finish();
+}
+
+static void finish(void)
+{
+    if (cs_load(&had)) finish_file();
     cs_rings_end();
 }
 
@@ -217,7 +222,7 @@ static void look_whether_it_is_over(void)
 /* There is nothing to write, and yet it counts among the process's threads. */
 static void stand_by(void)
 {
-    for (;; look_whether_it_is_over()) nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+    for (; !cs_aide_was_killed(); look_whether_it_is_over()) nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
 }
 
 /* Before any thread has a ring. */
@@ -238,13 +243,14 @@ static void *run(void *unused)
     if (apart) cs_closing_begin();
     if (apart && (cs_load(&wanted) || !cs_option_is(CS_OPTION_TRACE, "off"))) keep_rings();
     if (cs_load(&wanted) && !begin() && !needed) {
+        cs_rings_end();
         cs_worker_set(&writer, CS_WORKER_FAILED);
         stand_by();
         return NULL;
     }
     cs_worker_move(&writer, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     cs_u64 flushed = cs_monotonic_ns();
-    for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING;) {
+    for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING && !cs_aide_was_killed();) {
         if (cs_load(&wanted) && !cs_load(&had)) begin();
         bool busy = round_once() > 1000;
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its ends of objects, and what released its waits */
@@ -297,7 +303,12 @@ bool cs_writer_file(unsigned timeout_ms)
     return cs_load_acq(&had);
 }
 
-void cs_writer_finish(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms); }
+bool cs_writer_finish(unsigned timeout_ms)
+{
+    cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms);
+    return cs_load_acq(&writer.state) != CS_WORKER_FINISHING;
+}
+
 void cs_writer_flush(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FLUSHING, timeout_ms); }
 
 void cs_writer_after_fork_in_child(void)

@@ -17,8 +17,8 @@ bool cs_writer_start(bool records, bool watches);
 bool cs_writer_file(unsigned timeout_ms);
 
 /* Has everything recorded so far written and the file ended. Waits for the writer with a futex, takes no lock and allocates nothing, so that it
- * may be called while the process exits, from a signal handler too. At most `timeout_ms`. */
-void cs_writer_finish(unsigned timeout_ms);
+ * may be called while the process exits, from a signal handler too. At most `timeout_ms`. False: it is still at it. */
+bool cs_writer_finish(unsigned timeout_ms);
 
 /* Has everything recorded so far written, and goes on. Like cs_writer_finish. */
 void cs_writer_flush(unsigned timeout_ms);
@@ -28,6 +28,7 @@ extern void (*cs_writer_full)(void);
 
 bool cs_writer_alive(void);
 bool cs_writer_failed(void);  /* it could not be started */
+bool cs_writer_was_killed(void); /* its thread alone, by a filter of the kernel's: nothing more is written */
 bool cs_writer_at_work(void); /* past its start, which may have to wait for the loader, and not asked to end */
 bool cs_writer_blocks(void); /* CUSTREAM_FULL=block */
 

@@ -1,5 +1,9 @@
-/* again N [slow]: 10 + N launches, then this program once more in the same process with N - 1; each time a stream is left alive. */
+/* again N [slow|at]: 10 + N launches, then this program once more in the same process with N - 1; each time a stream is left alive. at: by execveat. */
 #include "tests/apps/app.h"
+
+#include <fcntl.h>
+
+extern char **environ;
 
 int main(int argc, char **argv)
 {
@@ -13,8 +17,9 @@ int main(int argc, char **argv)
     printf("round %d\n", n);
     fflush(stdout);
     if (!n) return 0;
-    if (argc > 2) app_sleep_ms(700); /* longer than the writer's half second */
     snprintf(left, sizeof left, "%d", n - 1);
+    if (argc > 2 && !strcmp(argv[2], "at")) return execveat(AT_FDCWD, "/proc/self/exe", (char *[]){argv[0], left, argv[2], NULL}, environ, 0);
+    if (argc > 2) app_sleep_ms(700); /* longer than the writer's half second */
     execl("/proc/self/exe", argv[0], left, argc > 2 ? "slow" : NULL, (char *)NULL);
     return 1;
 }

@@ -3,6 +3,8 @@
  *
  *     few-files   main leaves by pthread_exit, the other thread allows itself no more than one descriptor and works on
  *     shut-in     no thread of the process may open a file any more: the kernel kills it for that
+ *     writer-killed  a filter kills each thread that writes as the library's does, and the program goes on
+ *     writer-killed-left  likewise, and main leaves by pthread_exit
  *     killed      main alone is killed, by a filter, and there is no other thread
  *     real-time   main is a real-time thread, where that is allowed, when it meets the driver
  *     few-calls   no thread of the process may make other system calls than the program makes, and those that docs/architecture.md names
@@ -11,6 +13,8 @@
  *     one-thread  the user may have one thread more, and main leaves by pthread_exit
  *     no-memory   the process may have no more memory than it has before its first kernel
  *     cut, grow   somebody makes the trace's file shorter, or longer, while the process lives
+ *     in-a-call   a signal handler ends the process in the middle of a driver call
+ *     mappings    how much memory a core would have of the process, and how much of it is there in a child, after 20000 launches
  *     cancelled   a thread is cancelled by the time of its first CUDA call, and others go on
  */
 #include "tests/apps/app.h"
@@ -19,9 +23,11 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 static CUfunction empty;
 static CUstream stream;
@@ -44,6 +50,8 @@ static void say(const char *line)
     puts(line);
     fflush(stdout);
 }
+
+static void at_exit(void) { say("at exit"); }
 
 static void *with_few_files(void *unused)
 {
@@ -101,6 +109,15 @@ static int shut_in(void)
     return 5;
 }
 
+static int kill_the_writer(void)
+{
+    forbid(SYS_pwritev, SECCOMP_RET_KILL_THREAD, SECCOMP_FILTER_FLAG_TSYNC);
+    for (int i = 0; i < 14; i++, app_sleep_ms(50))
+        for (int k = 0; k < 1000; k++) LAUNCH(empty, stream);
+    say("still here");
+    return 5;
+}
+
 static int real_time(void)
 {
     struct dirent *one;
@@ -138,14 +155,59 @@ static int change_file(off_t size)
     return 5;
 }
 
+/* kB of what can be written and has no file of the program's: that a core would have, and that is there. */
+static void note_mappings(const char *who)
+{
+    char line[512], key[32] = "";
+    long size = 0, there = 0, dumped = 0, sum = 0;
+    int counts = 0;
+    FILE *all = fopen("/proc/self/smaps", "r");
+    while (all && fgets(line, sizeof line, all)) {
+        if (strchr("0123456789abcdef", *line)) counts = strstr(line, " rw") && (!strchr(line, '/') || strstr(line, "custream"));
+        sscanf(line, "Size: %ld", &size);
+        sscanf(line, "Rss: %ld", &there);
+        if (strncmp(line, "VmFlags:", 8) || !counts) continue;
+        sum += there;
+        if (!strstr(line, " dd")) dumped += size;
+    }
+    if (all) fclose(all);
+    snprintf(key, sizeof key, "%s-core", who);
+    NOTE(key, "%ld", dumped);
+    snprintf(key, sizeof key, "%s-there", who);
+    NOTE(key, "%ld", sum);
+}
+
+static void ends(int unused)
+{
+    (void)unused;
+    exit(7);
+}
+
+static void end_in_a_call(void)
+{
+    app_gate(stream);
+    signal(SIGALRM, ends);
+    setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 100000}}, NULL);
+    OK(cuStreamSynchronize, stream);
+}
+
+static int mappings(void)
+{
+    for (int i = 0; i < 20000; i++) LAUNCH(empty, stream);
+    app_sleep_ms(100);
+    note_mappings("parent");
+    const pid_t child = fork();
+    if (!child) note_mappings("child"), _exit(0);
+    waitpid(child, NULL, 0);
+    return 5;
+}
+
 static void large_frame(void)
 {
     volatile char frame[1 << 20];
     for (size_t i = 0; i < sizeof frame; i += 4096) frame[i] = 1;
     say("at exit");
 }
-
-static void at_exit(void) { say("at exit"); }
 
 static void one_thread(void)
 {
@@ -195,8 +257,12 @@ int main(int argc, char **argv)
     if (!strcmp(how, "no-memory")) return without_memory();
     if (!strcmp(how, "real-time")) return real_time();
     open_up();
+    if (!strcmp(how, "writer-killed")) return kill_the_writer();
+    if (!strcmp(how, "writer-killed-left")) atexit(at_exit), kill_the_writer();
     if (!strcmp(how, "killed")) forbid(SYS_getppid, SECCOMP_RET_KILL_THREAD, 0), getppid();
     if (!strcmp(how, "few-calls")) return with_few_calls();
+    if (!strcmp(how, "in-a-call")) end_in_a_call();
+    if (!strcmp(how, "mappings")) return mappings();
     if (!strcmp(how, "shut-in")) return shut_in();
     if (!strcmp(how, "cut")) return change_file(0);
     if (!strcmp(how, "grow")) return change_file(1 << 20);

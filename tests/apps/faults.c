@@ -55,7 +55,6 @@
     FUNCTION(int, sigprocmask, (int how, const sigset_t *to, sigset_t *before), (how, to, before), BY_ERRNO(-1))                                      \
     FUNCTION(int, sigtimedwait, (const sigset_t *set, siginfo_t *to, const struct timespec *time), (set, to, time), BY_ERRNO(-1))                     \
     FUNCTION(int, unshare, (int what), (what), BY_ERRNO(-1))                                                                                          \
-    FUNCTION(int, raise, (int number), (number), BY_ERRNO(-1))                                                                                        \
     FUNCTION(int, clock_gettime, (clockid_t which, struct timespec *to), (which, to), BY_ERRNO(-1))                                                   \
     FUNCTION(long, sysconf, (int which), (which), BY_ERRNO(-1))                                                                                       \
     FUNCTION(int, pthread_sigmask, (int how, const sigset_t *to, sigset_t *before), (how, to, before), error)                                         \
@@ -68,9 +67,10 @@
 /* Of syscall(). One without a row is counted as "syscall". */
 #define NUMBERS(NUMBER)                                                                                                                              \
     NUMBER(openat) NUMBER(newfstatat) NUMBER(faccessat) NUMBER(readlinkat) NUMBER(unlinkat) NUMBER(linkat) NUMBER(renameat2) NUMBER(close)            \
-    NUMBER(read) NUMBER(write) NUMBER(pread64) NUMBER(pwritev) NUMBER(ftruncate) NUMBER(flock) NUMBER(fstatfs) NUMBER(fcntl) NUMBER(ioctl)            \
-    NUMBER(ppoll) NUMBER(socket) NUMBER(bind) NUMBER(connect) NUMBER(listen) NUMBER(accept4) NUMBER(getsockopt) NUMBER(setsockopt)                    \
-    NUMBER(recvfrom) NUMBER(sendto) NUMBER(sendmsg) NUMBER(memfd_create) NUMBER(gettid) NUMBER(clock_nanosleep) NUMBER(close_range) NUMBER(futex) NUMBER(exit_group)
+    NUMBER(read) NUMBER(write) NUMBER(pread64) NUMBER(pwritev) NUMBER(ftruncate) NUMBER(fchmod) NUMBER(flock) NUMBER(fstatfs) NUMBER(fcntl)                          \
+    NUMBER(ioctl) NUMBER(ppoll) NUMBER(socket) NUMBER(bind) NUMBER(connect) NUMBER(listen) NUMBER(accept4) NUMBER(getsockopt) NUMBER(setsockopt)                    \
+    NUMBER(recvfrom) NUMBER(sendto) NUMBER(sendmsg) NUMBER(memfd_create) NUMBER(gettid) NUMBER(clock_nanosleep) NUMBER(close_range) NUMBER(futex)                   \
+    NUMBER(exit_group) NUMBER(kill) NUMBER(execveat)
 
 enum which {
 #define NUMBER(name) OF_##name,

@@ -35,7 +35,7 @@ static void *records(void *unused)
     OK(cuCtxSetCurrent, app_context);
     for (; !stop; others++) {
         LAUNCH(empty, stream);
-        if (!(others & 511)) nanosleep(&(struct timespec){0, 50000}, NULL); /* the trace stays small */
+        if (!(others & 63)) nanosleep(&(struct timespec){0, 50000}, NULL); /* the trace stays small */
     }
     return unused;
 }

@@ -73,8 +73,9 @@ $(B)/tests/bigtls_500k: $(APPS_DIR)/bigtls.c $(APPS_DIR)/app.h
 $(B)/tests/libno_threads.so: $(APPS_DIR)/no_threads.c
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
-TEST_PROGRAMS += $(B)/tests/libslow_cupti.so
-$(B)/tests/libslow_cupti.so: $(APPS_DIR)/slow_cupti.c $(FAKE)/libcupti.so.13
+TEST_PROGRAMS += $(B)/tests/libslow_cupti.so $(B)/tests/libstuck_cupti.so
+$(B)/tests/libstuck_cupti.so: APPS_FLAGS += -DSTUCK
+$(B)/tests/libslow_cupti.so $(B)/tests/libstuck_cupti.so: $(APPS_DIR)/slow_cupti.c $(FAKE)/libcupti.so.13
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared -Wl,--no-as-needed $(LDFLAGS) $< -o $@ -L$(FAKE) -lcupti
 # A program with a sanitizer in it, which stands in front of the C library.

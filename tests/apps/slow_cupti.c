@@ -22,3 +22,14 @@ int cuptiActivitySetAttribute(int attribute, size_t *bytes, void *value)
     wait_for("SLOW_CUPTI_START_MS", 0);
     return real(attribute, bytes, value);
 }
+
+/* libstuck_cupti.so: a flush does not come back. */
+#ifdef STUCK
+int cuptiActivityFlushAll(uint32_t flag);
+int cuptiActivityFlushAll(uint32_t flag)
+{
+    (void)flag;
+    wait_for("STUCK_CUPTI_MS", 60000);
+    return 0;
+}
+#endif

@@ -61,6 +61,22 @@ static void bare_clone(void)
     printf("child %d\n", WEXITSTATUS(status));
 }
 
+static int leaves_at_once(void *unused)
+{
+    (void)unused;
+    _exit(3);
+}
+
+/* The first process of a namespace has a child that shares its memory, and is the first of another one. */
+static void first_of_another(void)
+{
+    static char stack[1 << 16];
+    int status = 0;
+    const pid_t child = clone(leaves_at_once, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_NEWPID | SIGCHLD, NULL);
+    waitpid(child, &status, 0);
+    printf("child of %d: %d\n", (int)getpid(), WEXITSTATUS(status));
+}
+
 /* A driver of its own, in a namespace of the loader's. */
 static void second_driver(void)
 {
@@ -89,6 +105,7 @@ int main(int argc, char **argv)
     }
     if (!strcmp(how, "threads")) short_threads(2000);
     if (!strcmp(how, "clone")) bare_clone(), launch(10);
+    if (!strcmp(how, "first")) first_of_another(), launch(10);
     if (!strcmp(how, "setuid")) {
         printf("setuid %d\n", geteuid() ? 0 : setgid(65534) || setuid(65534));
         launch(10);

@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from tests.apprun import calls_in, read, said
+from tests.apprun import calls_in, notes_of, read, said
 
 
 def both(run_app, how, **given):
-    alone, run = run_app(["attacks_process", how], shim=False), run_app(["attacks_process", how], timeout=30, **given)
+    alone, run = run_app(["attacks_process", how], shim=False), run_app(["attacks_process", how], **{"timeout": 30, **given})
     assert (run.rc, run.stdout) == (alone.rc, alone.stdout), run.stderr
     return run
 
@@ -23,6 +23,14 @@ def test_a_thread_that_works_on_with_one_descriptor(run_app):
     assert run.rc == 7 and calls_in(read(run.trace))["cuLaunchKernel"] == 15
 
 
+def test_a_signal_handler_ends_the_process_in_a_driver_call(run_app, build):
+    """The call may hold what the profiler waits for. Nobody waits for that twice, or as long as at another end."""
+    env = {"CUSTREAM_CUPTI": build / "tests/libstuck_cupti.so", "SLOW_CUPTI_MS": 0}
+    run = run_app(["attacks_process", "in-a-call"], env=env, timeout=8)  # it took ten seconds
+    trace = read(run.trace)
+    assert run.rc == 7 and trace.totals["complete"] is True and calls_in(trace)["cuLaunchKernel"] == 3
+
+
 def test_main_leaves_by_the_bare_system_call(run_app):
     """Its status is the process's."""
     run = both(run_app, "raw-exit")
@@ -33,6 +41,15 @@ def test_main_alone_is_killed(run_app):
     """By a filter that kills threads, not processes. It was the only one of the program's: the process has died of that."""
     run = both(run_app, "killed")
     assert run.rc == -signal.SIGSYS and calls_in(read(run.trace))["cuLaunchKernel"] == 3
+
+
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "4K"}], ids=["drop", "block"])
+@pytest.mark.parametrize("how", ["writer-killed", "writer-killed-left"])
+def test_the_writer_alone_is_killed(run_app, how, env):
+    """By a filter that kills threads, not processes. Nobody waits for it, neither for room nor for the end, and the process ends with its last thread."""
+    run = both(run_app, how, env=env, timeout=9)  # the end alone took ten seconds
+    assert run.rc == (5 if how == "writer-killed" else 0) and "still here" in run.stdout and ("at exit" in run.stdout) == (how != "writer-killed")
+    assert read(run.trace).totals["complete"] is False
 
 
 def test_an_exit_handler_that_needs_stack(run_app):
@@ -82,6 +99,21 @@ def test_no_more_memory(run_app, gpu):
     trace = read(run.trace)
     assert run.rc == 5 and calls_in(trace)["cuLaunchKernel"] == 3
     assert [event["name"] for event in trace.events if event.get("cat") == "kernel"] == (["kernel"] * 3 if gpu == "events" else [])
+
+
+@pytest.mark.parametrize("rings", ["auto", "off", "memfd"])
+def test_what_a_core_and_a_child_have_of_the_tables(run_app, build, rings):
+    """Hundreds of megabytes that are hardly touched: a core has none of them, and a fork copies none of what only the parent's writer needs."""
+    alone = notes_of(run_app(["attacks_process", "mappings"], shim=False).stderr)
+    if rings == "memfd":
+        script = 'mount -t tmpfs -o ro,size=4k none /dev/shm; exec "$@"'
+        run = run_app(["/usr/bin/unshare", "-rm", "/bin/sh", "-c", script, "sh", build / "custream", "run", "--", build / "tests/attacks_process", "mappings"], shim=False)
+    else:
+        run = run_app(["attacks_process", "mappings"], env={"CUSTREAM_KEEP": rings})
+    notes = {name: int(kb) - int(alone[name]) for name, kb in notes_of(run.stderr).items()}
+    assert run.rc == 5 and calls_in(read(run.trace))["cuLaunchKernel"] == 20003
+    assert notes["parent-core"] < 32 << 10 and notes["child-core"] < 32 << 10, notes
+    assert notes["parent-there"] > 10 << 10 and notes["child-there"] < notes["parent-there"] / 2, notes
 
 
 def test_a_real_time_thread_meets_the_driver(run_app):

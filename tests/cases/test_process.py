@@ -119,7 +119,7 @@ def test_spawn(run_app):
     assert launches(trace) == 100 and launches(read(path)) == 100
 
 
-@pytest.mark.parametrize("slow", [[], ["slow"]], ids=["at-once", "after-a-flush"])
+@pytest.mark.parametrize("slow", [[], ["slow"], ["at"]], ids=["at-once", "after-a-flush", "execveat"])
 def test_exec_of_itself(run_app, slow):
     """The same process id, three programs: three traces, and each has every call that was made before the exec."""
     run, _ = both(run_app, ["again", 2, *slow])

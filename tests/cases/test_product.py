@@ -12,7 +12,7 @@ from tests import calltable
 from tests.cudaheader import Header
 
 PRODUCTS = ["libcustream_shim.so", "libcustream_shim_dlsym.so"]
-OWN = {"cuGetProcAddress", "cuGetProcAddress_v2", "dlsym", "dlvsym", "_exit", "_Exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execlp",
+OWN = {"cuGetProcAddress", "cuGetProcAddress_v2", "dlsym", "dlvsym", "_exit", "_Exit", "execve", "execv", "execvp", "execvpe", "fexecve", "execveat", "execl", "execlp",
        "execle", "getenv", "__tsan_default_suppressions", "InitializeInjectionNvtx2", "dlclose", "libcustream_link"}
 RUNTIME = re.compile(r"(__)?cuda[A-Z]")
 

@@ -278,6 +278,21 @@ def test_the_file_is_the_users_alone_and_goes_with_the_process(build, tmp_path, 
     assert not list(folder.iterdir())
 
 
+@pytest.mark.parametrize("env", [{"CUSTREAM_WINDOW": "ctl"}, {"CUSTREAM_TRACE": "/nowhere/t.json"}, {"CUSTREAM_TRACE": "/nowhere/t.json", "CUSTREAM_PRIORITY": "shift:-1"}],
+                         ids=["nobody asked", "no folder", "no folder, a policy"])
+def test_the_file_goes_where_there_is_no_trace(run_app, folder, env):
+    run = run_app(["demo"], env={"CUSTREAM_KEEP": folder, **env}).check()
+    assert not run.trace.exists() and not list(folder.iterdir())
+
+
+def test_a_process_that_became_another_user(run_app, folder):
+    """It may not remove the file, in a folder that is not its own any more. The next process does."""
+    run = run_app(["starts", "setuid"], env={"CUSTREAM_KEEP": folder})
+    assert run.rc == 5 and Trace(run.trace).verdict == "ok" and len(list(folder.iterdir())) == (not os.geteuid())
+    run_app(["demo"], env={"CUSTREAM_KEEP": folder}).check()
+    assert not list(folder.iterdir())
+
+
 def test_what_dead_processes_left(build, tmp_path, folder, run_app):
     """Goes once nobody can want it. What is somebody's stays."""
     for name in ("a.json", "b.json"):

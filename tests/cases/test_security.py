@@ -15,12 +15,15 @@ from tests.cases.test_ctl import address_of, say
 @pytest.mark.parametrize("name, env", [("t.json", {}), ("t.json.gz", {}), ("t.pftrace", {}), ("t.json", {"CUSTREAM_TRACE_MAX": "1M,rotate:3", "CUSTREAM_GPU": "off"})],  # faster
                          ids=["json", "gz", "pftrace", "parts"])
 def test_a_trace_is_its_users_alone(build, tmp_path, name, env):
-    """Whatever the umask allows."""
+    """Whatever the umask allows, or takes away."""
     argv = [build / "tests/burst", "1", "14000" if "CUSTREAM_GPU" in env else "100"]
-    subprocess.run(argv, env=app_environment(build, tmp_path / name, True, env), cwd=tmp_path, umask=0, check=True, capture_output=True)
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
-    assert name in modes and set(modes.values()) == {0o600}, modes
-    assert len(modes) == (3 if "CUSTREAM_GPU" in env else 1)
+    for umask in (0, 0o777):
+        folder = tmp_path / oct(umask)
+        folder.mkdir()
+        subprocess.run(argv, env=app_environment(build, folder / name, True, env), cwd=folder, umask=umask, check=True, capture_output=True)
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+        assert name in modes and set(modes.values()) == {0o600}, modes
+        assert len(modes) == (3 if "CUSTREAM_GPU" in env else 1)
 
 
 def test_what_the_command_makes_of_it_too(build, run_app, tmp_path):

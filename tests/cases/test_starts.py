@@ -47,6 +47,15 @@ def room(script, *, proc=False):
     return ["/usr/bin/unshare", "-rm", *(["-pf", "--mount-proc"] if proc else []), "/bin/sh", "-c", f'{script}\nexec "$@"', "sh"]
 
 
+def test_a_vfork_child_is_the_first_of_another_namespace(run_app, build, tmp_path):
+    """It has its parent's pid and its parent's memory, and yet its end is not the parent's."""
+    enter = room(":", proc=True)
+    alone = run_app([*enter, build / "tests/starts", "first"], shim=False)
+    run = run_app([*enter, "/usr/bin/env", f"LD_PRELOAD={build / 'libcustream_shim.so'}", build / "tests/starts", "first"], env={"LD_PRELOAD": None})
+    assert (run.rc, run.stdout) == (alone.rc, alone.stdout) == (5, "child of 1: 3\nthe end\n") and not said(run)
+    assert launches(run.trace) == 110 and read(run.trace).totals["complete"] is True
+
+
 # By name: the room, and whether a trace can be written there.
 ROOMS = {
     "no /dev/shm": (room("mount -t tmpfs -o ro,size=4k none /dev/shm"), True),

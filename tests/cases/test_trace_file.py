@@ -476,7 +476,7 @@ def test_compressed_traces_tell_whose_they_are(run_app, tmp_path):
 
 # ---- The source: files are opened for writing in one place ----
 
-WRITES = re.compile(r"\b(?:f?open(?:at|64)?|creat|freopen|mkstemps?|mkostemps?|tmpfile)\s*\(([^;]*);")
+WRITES = re.compile(r"\b(?:cs_make_file|f?open(?:at|64)?|creat|freopen|mkstemps?|mkostemps?|tmpfile)\s*\(([^;]*);")
 
 
 def test_nothing_else_opens_files_for_writing(root):

@@ -15,14 +15,14 @@
 static bool no_unnamed;
 static unsigned no_renames; /* flags that are refused */
 
-int open(const char *path, int flags, ...)
+int openat(int folder, const char *path, int flags, ...)
 {
     va_list more;
     va_start(more, flags);
     const unsigned mode = va_arg(more, unsigned);
     va_end(more);
     if (no_unnamed && (flags & O_TMPFILE) == O_TMPFILE) return errno = EOPNOTSUPP, -1;
-    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    return (int)syscall(SYS_openat, folder, path, flags, mode);
 }
 
 int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
