@@ -2,8 +2,12 @@
 #include "shim/base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "shim/base/log.h"
 
@@ -28,12 +32,40 @@ extern CS_HIDDEN const struct cs_table __start_cs_tables[], __stop_cs_tables[];
 static char *nothing;
 CS_TABLE(KINDS, nothing, 0);
 
+/* How much the process has of what two limits count: addresses, and memory of its own that can be written. 0: not known. */
+static void mapped(cs_u64 *addresses, cs_u64 *data)
+{
+    char text[128] = "";
+    unsigned long long all = 0, own = 0;
+    const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && pread(fd, text, sizeof text - 1, 0) > 0) sscanf(text, "%llu %*u %*u %*u %*u %llu", &all, &own);
+    if (fd >= 0) close(fd);
+    const cs_u64 page = (cs_u64)sysconf(_SC_PAGESIZE);
+    *addresses = all * page, *data = own * page;
+}
+
+/* Tables of ours count under a limit (ulimit -v, -d) though they are hardly touched: what is left is the program's, which would be refused memory that it has had
+ * without us. */
+static bool is_scarce(size_t bytes)
+{
+    enum { TIMES = 4 };
+    cs_u64 has[2];
+    struct rlimit limit[2] = {{RLIM_INFINITY, RLIM_INFINITY}, {RLIM_INFINITY, RLIM_INFINITY}};
+    getrlimit(RLIMIT_AS, &limit[0]), getrlimit(RLIMIT_DATA, &limit[1]);
+    if (limit[0].rlim_cur == RLIM_INFINITY && limit[1].rlim_cur == RLIM_INFINITY) return false;
+    mapped(&has[0], &has[1]);
+    for (int i = 0; i < 2; i++)
+        if (limit[i].rlim_cur != RLIM_INFINITY && limit[i].rlim_cur < has[i] + TIMES * (cs_u64)bytes) return true;
+    return false;
+}
+
 bool cs_tables_make(enum cs_tables of, const char *lost)
 {
     static bool made[CS_TABLES_KINDS];
     size_t bytes = 0;
     if (made[of]) return true;
     for (const struct cs_table *t = __start_cs_tables; t < __stop_cs_tables; t++) bytes += t->of == of ? pages_of(t->bytes) : 0;
+    if (is_scarce(bytes)) return cs_refused(lost), false;
     char *at = cs_memory_map(bytes, lost);
     if (!at) return false;
     cs_memory_not_inherited(at, bytes);

@@ -186,9 +186,10 @@ static void finish(void)
 static bool begin(void)
 {
     cs_totals_reset();
+    const bool possible = apart && cs_tables_make(CS_TABLES_TRACE, "the trace, which begins late or not at all");
     /* Before the file, which tells of it. Whoever asked for the file may be apart too; if the aide is busy, a thread of the program starts it. */
-    if (apart && cs_gpu_to_start() && cs_aide_is_free()) cs_aide_run(cs_gpu_start, GPU_WAIT_MS);
-    if (!apart || !cs_tables_make(CS_TABLES_TRACE, "the trace, which begins late or not at all") || !cs_output_open(&cs_totals_teller)) {
+    if (possible && cs_gpu_to_start() && cs_aide_is_free()) cs_aide_run(cs_gpu_start, GPU_WAIT_MS);
+    if (!possible || !cs_output_open(&cs_totals_teller)) {
         cs_output_close();
         cs_store(&wanted, false);
         return false;

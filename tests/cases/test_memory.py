@@ -74,6 +74,15 @@ def test_little_address_space(run_app, build, tmp_path, env):
         check_file(path)
 
 
+@pytest.mark.parametrize("limit", [f"--{what}={megabytes << 20}" for what in ("as", "data") for megabytes in (700, 1000, 1400)])
+def test_a_limit_leaves_the_program_what_it_needs(run_app, build, tmp_path, limit):
+    """What is enough for the program alone is enough under the library, which records nothing rather than take so much of it."""
+    argv = ["/usr/bin/prlimit", limit, build / "tests/demo"]
+    alone, run = run_app(argv, shim=False).check(), run_app(argv).check()
+    assert run.stdout == alone.stdout
+    assert run.trace.exists() or "no memory, or no thread, for the trace" in run.stderr
+
+
 @pytest.mark.parametrize("full", ["drop", "block"])
 def test_the_policy_holds_for_a_thread_without_memory(scarce, build, tmp_path, full):
     """What the system refuses a thread, its state or its ring, takes its calls out of the trace and not out of the policy."""
