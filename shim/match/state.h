@@ -20,6 +20,7 @@ _Static_assert(sizeof(struct cs_held_work) == 128, "two cache lines: there are v
 struct cs_held_place {
     cs_u64 start; /* ticks */
     cs_u32 at;    /* among the works */
+    cs_u32 correlation;
 };
 struct cs_held_call {
     struct cs_gpu_call call;
@@ -27,7 +28,7 @@ struct cs_held_call {
 };
 struct cs_held {
     cs_u32 work_count, call_count;
-    bool in_second;         /* the order is in the second half of its table */
+    bool in_first;          /* the order is in the first half of its table, where the places stood as the works came */
     bool left_some;         /* of this round */
     struct cs_held_look {   /* the last look at what waits: while none of this changes, it waits on */
         cs_u64 flushes, told;
@@ -48,8 +49,7 @@ enum { CS_OPS = 1 << 18, CS_CORRELATIONS = 1 << 19, CS_OP_THREADS = 1 << 12 };
 
 /* The profiler counts up, so the table is by the number's low bits, and the newest stays. */
 struct cs_correlated {
-    cs_u32 correlation, op; /* the op's id, low half */
-    bool outside;           /* it has none, and none will come */
+    cs_u32 correlation, op; /* the op's id, low half, which is never 0. 0: it has none, and none will come */
 };
 
 /* The ops of each thread, by time, since a thread does one thing after another. Profilers name a thread by the low half of its pthread_self(), which later
@@ -177,7 +177,7 @@ CS_HIDDEN extern struct cs_match {
     struct cs_match_tables { /* made before the trace begins; stay */
         struct cs_held_work *works;
         struct cs_held_call *calls;
-        struct cs_held_place *order; /* of works to give; and room for sorting them */
+        struct cs_held_place *order; /* of all works, as they came; and of those to give, in order. Each is room for sorting too */
         cs_u64 *left;                /* a bit for each that is not given in this round */
         struct cs_op *ops;
         struct cs_correlated *correlated;
@@ -215,6 +215,21 @@ CS_HIDDEN extern struct cs_match {
 CS_HOT bool cs_op_is_kept(cs_u64 id) { return id > CS_OP_BEFORE_FIRST && cs_match.ops.newest - id < CS_OPS; }
 CS_HOT struct cs_op *cs_op_get(cs_u64 id) { return cs_op_is_kept(id) ? &cs_match.table.ops[id % CS_OPS] : NULL; }
 
+/* The op of a profiler's number, low half; 0: it is not known. Whether it is known that it has none. */
+CS_HOT const struct cs_correlated *cs_correlated(cs_u32 correlation) { return &cs_match.table.correlated[correlation % CS_CORRELATIONS]; }
+CS_HOT cs_u64 cs_op_id_of(cs_u32 correlation)
+{
+    const struct cs_correlated *c = cs_correlated(correlation);
+    if (!correlation || c->correlation != correlation || !c->op) return 0;
+    return cs_match.ops.newest - (cs_u32)((cs_u32)cs_match.ops.newest - c->op);
+}
+CS_HOT struct cs_op *cs_op_of(cs_u32 correlation) { return cs_op_get(cs_op_id_of(correlation)); }
+CS_HOT bool cs_op_is_outside(cs_u32 correlation)
+{
+    const struct cs_correlated *c = cs_correlated(correlation);
+    return correlation && c->correlation == correlation && !c->op;
+}
+
 /* The lane of a number, as cs_match_lane_get tells others. */
 CS_HOT struct cs_match_lane *cs_lane_get(cs_u32 lane)
 {
@@ -224,6 +239,7 @@ CS_HOT struct cs_match_lane *cs_lane_get(cs_u32 lane)
 /* --- what the files of it ask each other --- */
 
 void cs_held_collect(void);
+void cs_held_put(const struct cs_gpu_work *work); /* behind the others; there is room */
 void cs_held_calls(bool last);            /* finds their ops; `last`: no op comes any more */
 size_t cs_held_choose(bool all);          /* puts the works to give away now in order; how many they are */
 struct cs_held_work *cs_held_nth(size_t i);
