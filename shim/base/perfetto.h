@@ -113,7 +113,8 @@ struct cs_pf_entry {
     cs_u32 number, seen; /* 0: not told; how often it was asked for before */
 };
 
-/* Where a text is used again and again: its number, once it has been told. */
+/* Where a text is used again and again: its number, once it has been told. OF_UINT: as a field for numbers. */
+enum { CS_PF_OF_UINT = 3 << 13 | CS_PF_FIELD_UINT };
 struct cs_pf_key {
     cs_u32 file;
     cs_u16 of, field;
@@ -206,6 +207,13 @@ static inline void cs_pf_flow(struct cs_pf *pf, cs_u64 id, enum cs_pf_end end) {
 /* `kept`: the text stays where it is, and ends with a zero. */
 static inline void cs_pf_key(struct cs_pf *pf, const char *text, size_t n, struct cs_pf_key *kept) { pf->key = text, pf->key_length = n, pf->key_kept = kept; }
 char *cs_pf_value_uint(struct cs_pf *pf, char *at, cs_u64 n);
+/* Of an event that is no counter, under a key that is `kept`, where that is known to be a field: of numbers there are very many. NULL: it is not. */
+static inline char *cs_pf_kept_uint(struct cs_pf *pf, char *at, const struct cs_pf_key *kept, cs_u64 n)
+{
+    if (CS_UNLIKELY(kept->file != pf->file || kept->of != CS_PF_OF_UINT || !pf->packet)) return NULL;
+    if (!pf->args) at = pf->args = cs_pf_nest(at, CS_PF_ARGS);
+    return cs_pf_varint(cs_pf_tag(at, kept->field, CS_WIRE_VARINT), n);
+}
 char *cs_pf_value_int(struct cs_pf *pf, char *at, cs_i64 n);
 char *cs_pf_value_double(struct cs_pf *pf, char *at, double number);
 char *cs_pf_value_bool(struct cs_pf *pf, char *at, bool yes);

@@ -43,30 +43,30 @@ static cs_name name_of(const char *text)
     .kind = (what), .start = (r)->start, .end = (r)->end, .device = (r)->deviceId, .context = (r)->contextId, .stream = (r)->streamId,               \
     .correlation = (r)->correlationId, .graph = (r)->graphId
 
-/* There are very many of them, and an initializer clears what it does not name in a way that is slow to begin: so each field is set. */
+/* There are very many of them: one is made where it is kept. An initializer would clear what it does not name, in a way that is slow to begin. */
 static void kernel(const CUpti_ActivityKernel10 *k, const struct cs_gpu_sink *to)
 {
-    struct cs_gpu_work work;
-    work.kind = CS_GPU_KERNEL;
-    work.by_events = false;
-    work.start = k->start;
-    work.end = k->end;
-    work.device = k->deviceId;
-    work.context = k->contextId;
-    work.stream = k->streamId;
-    work.correlation = k->correlationId;
-    work.vstream = 0;
-    work.graph = k->graphId;
-    work.node = k->graphNodeId;
-    work.error = 0;
-    work.kernel.name = name_of(k->name);
-    work.kernel.grid[0] = (cs_u32)k->gridX, work.kernel.grid[1] = (cs_u32)k->gridY, work.kernel.grid[2] = (cs_u32)k->gridZ;
-    work.kernel.block[0] = (cs_u32)k->blockX, work.kernel.block[1] = (cs_u32)k->blockY, work.kernel.block[2] = (cs_u32)k->blockZ;
-    work.kernel.registers = k->registersPerThread;
-    work.kernel.shared_static = (cs_u32)k->staticSharedMemory;
-    work.kernel.shared_dynamic = (cs_u32)k->dynamicSharedMemory;
-    work.kernel.local = k->localMemoryPerThread;
-    to->work(&work);
+    struct cs_gpu_work own, *slot = to->slot ? to->slot() : NULL, *work = slot ? slot : &own;
+    work->kind = CS_GPU_KERNEL;
+    work->by_events = false;
+    work->start = k->start;
+    work->end = k->end;
+    work->device = k->deviceId;
+    work->context = k->contextId;
+    work->stream = k->streamId;
+    work->correlation = k->correlationId;
+    work->vstream = 0;
+    work->graph = k->graphId;
+    work->node = k->graphNodeId;
+    work->error = 0;
+    work->kernel.name = name_of(k->name);
+    work->kernel.grid[0] = (cs_u32)k->gridX, work->kernel.grid[1] = (cs_u32)k->gridY, work->kernel.grid[2] = (cs_u32)k->gridZ;
+    work->kernel.block[0] = (cs_u32)k->blockX, work->kernel.block[1] = (cs_u32)k->blockY, work->kernel.block[2] = (cs_u32)k->blockZ;
+    work->kernel.registers = k->registersPerThread;
+    work->kernel.shared_static = (cs_u32)k->staticSharedMemory;
+    work->kernel.shared_dynamic = (cs_u32)k->dynamicSharedMemory;
+    work->kernel.local = k->localMemoryPerThread;
+    to->work(work);
 }
 
 static void copy(const CUpti_ActivityMemcpy6 *c, const struct cs_gpu_sink *to)

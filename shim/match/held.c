@@ -28,13 +28,18 @@ static bool is_in_our_clock(const struct cs_gpu_work *work)
  * is given. In the first half of the table the places stand as the works came. Those that were chosen stand in the second, unless sorting has left them in the
  * first (which is then made anew). */
 static struct cs_held_place *order(bool room) { return table->order + (state->in_first == room ? CS_HELD_WORKS : 0); }
-static void note_place(cs_u32 at) { table->order[at] = (struct cs_held_place){table->works[at].work.start, at, table->works[at].work.correlation}; }
+static inline void note_place(cs_u32 at, const struct cs_gpu_work *work)
+{
+    const cs_u32 stream = (work->stream * 31 + work->context * 7 + work->device) & 255;
+    table->order[at] = (struct cs_held_place){cs_work_has_times(work) ? work->start : 0, at & 0xffffff, stream & 255, work->correlation};
+}
 
 void cs_held_put(const struct cs_gpu_work *work)
 {
     const cs_u32 at = state->work_count++;
-    table->works[at] = (struct cs_held_work){.work = *work, .since = cs_since_now()};
-    note_place(at);
+    if (work != &table->works[at].work) table->works[at].work = *work;
+    table->works[at].since = cs_match.now;
+    note_place(at, work);
 }
 
 static void take_work(const struct cs_gpu_work *work)
@@ -51,6 +56,8 @@ static void take_work(const struct cs_gpu_work *work)
     if (state->work_count == CS_HELD_WORKS) cs_match_give(true);
     cs_held_put(work);
 }
+
+static struct cs_gpu_work *slot(void) { return state->work_count < CS_HELD_WORKS ? &table->works[state->work_count].work : NULL; }
 
 static void take_call(const struct cs_gpu_call *call)
 {
@@ -74,7 +81,7 @@ static bool has_room(void)
 
 void cs_held_collect(void)
 {
-    const struct cs_gpu_sink sink = {take_work, take_call, cs_match.sink->pool, cs_match.sink->lost, has_room};
+    const struct cs_gpu_sink sink = {.work = take_work, .call = take_call, .pool = cs_match.sink->pool, .lost = cs_match.sink->lost, .slot = slot, .has_room = has_room};
     const bool was_behind = state->behind;
     state->behind = false;
     cs_gpu_drain(&sink);
@@ -138,8 +145,7 @@ void cs_held_heal(bool has_call)
 }
 
 /* Work that waits for its call holds up what came after it on its stream (or on one with the same hash): lanes are filled in the order of time. */
-static cs_u64 *hold_of(const struct cs_gpu_work *work) { return &state->from[(work->stream * 31 + work->context * 7 + work->device) % CS_COUNT(state->from)]; }
-static bool is_held_up(const struct cs_gpu_work *work) { return cs_work_has_times(work) && work->start >= *hold_of(work); }
+static bool is_held_up(const struct cs_held_place *place) { return place->start && place->start >= state->from[place->stream]; }
 
 /* --- in order --- */
 
@@ -201,8 +207,7 @@ static size_t choose_called(bool all, cs_u32 first, bool *in_order)
             continue;
         }
         leave(i);
-        const struct cs_gpu_work *work = &table->works[i].work;
-        if (cs_work_has_times(work) && work->start < *hold_of(work)) *hold_of(work) = work->start;
+        if (place->start && place->start < state->from[place->stream]) state->from[place->stream] = place->start;
     }
     return ready;
 }
@@ -213,7 +218,7 @@ static size_t choose_free(size_t chosen)
     struct cs_held_place *at = order(false);
     size_t ready = 0;
     for (size_t i = 0; i < chosen; i++) {
-        if (is_held_up(&table->works[at[i].at].work)) leave(at[i].at);
+        if (is_held_up(&at[i])) leave(at[i].at);
         else at[ready++] = at[i];
     }
     return ready;
@@ -258,7 +263,7 @@ static cs_u32 move_left(void)
         cs_u64 bits = table->left[word];
         for (table->left[word] = 0; bits; bits &= bits - 1, kept++) {
             table->works[kept] = table->works[word * 64 + (cs_u32)__builtin_ctzll(bits)];
-            note_place(kept);
+            note_place(kept, &table->works[kept].work);
         }
     }
     return kept;

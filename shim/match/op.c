@@ -1,7 +1,7 @@
 #include "shim/gpu/mark.h"
 #include "shim/match/state.h"
 
-enum { STEPS = 4096, BACK = 1 << 15, AHEAD = 8 };
+enum { STEPS = 4096, BACK = 1 << 15, AHEAD = 16 };
 
 static struct cs_match_tables *const table = &cs_match.table;
 static struct cs_ops *const state = &cs_match.ops;

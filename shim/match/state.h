@@ -18,10 +18,12 @@ struct cs_held_work {
 };
 _Static_assert(sizeof(struct cs_held_work) == 128, "two cache lines: there are very many");
 struct cs_held_place {
-    cs_u64 start; /* ticks */
-    cs_u32 at;    /* among the works */
+    cs_u64 start;       /* ticks; 0: it has no times */
+    cs_u32 at : 24;     /* among the works */
+    cs_u32 stream : 8;  /* a hash of it: what waits holds up what came after it there */
     cs_u32 correlation;
 };
+_Static_assert(CS_HELD_WORKS <= 1 << 24 && sizeof(struct cs_held_place) == 16, "there are very many");
 struct cs_held_call {
     struct cs_gpu_call call;
     struct cs_since since;
@@ -40,7 +42,7 @@ struct cs_held {
     cs_u64 now_ns;          /* now, or some time before; 0: it has not been asked */
     cs_u64 strange;         /* pieces of work whose times are in no clock of ours */
     int without_call;       /* in a row */
-    cs_u64 from[256];       /* ticks: from where on work is held up that goes to the lanes of that hash */
+    cs_u64 from[256];       /* ticks: from where on work is held up that goes to the streams of that hash */
 };
 
 /* --- op.c: calls --- */

@@ -71,9 +71,10 @@ struct cs_slice_head {
     cs_u16 length;
     const char *category, *name;
     cs_u32 pid;
+    struct cs_pf_key kept[2]; /* numbers of category and name in a file of packets */
 };
 void cs_slice_head_make(struct cs_slice_head *head, const char *category, const char *name, cs_u32 pid); /* texts of ours */
-struct cs_draft cs_slice_made(struct cs_draft, const struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
+struct cs_draft cs_slice_made(struct cs_draft, struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
 
 /* --- events without arguments: these are whole --- */
 
@@ -162,7 +163,14 @@ struct cs_draft cs_value_text(struct cs_draft, const char *text, size_t max); /*
 struct cs_draft cs_value_kernel(struct cs_draft, cs_name kernel);
 struct cs_draft cs_value_kernel_brief(struct cs_draft, cs_name kernel);
 
-#define cs_arg_uint(e, key, n)         cs_value_uint(cs_arg_key(e, key), n)
+#define cs_arg_uint(e, literal, n)                                                                                            \
+    ({                                                                                                                        \
+        static struct cs_pf_key cs_kept;                                                                                      \
+        struct cs_draft cs_keyed = e;                                                                                         \
+        const cs_u64 cs_number = n;                                                                                           \
+        CS_UNLIKELY(cs_packets) ? (struct cs_draft){cs_packets_arg_uint(cs_keyed.at, literal, sizeof(literal) - 1, &cs_kept, cs_number)}  \
+                                : cs_value_next(cs_put_uint(cs_put_literal(cs_keyed.at, "\"" literal "\":"), cs_number));     \
+    })
 #define cs_arg_int(e, key, n)          cs_value_int(cs_arg_key(e, key), n)
 #define cs_arg_hex(e, key, n)          cs_value_hex(cs_arg_key(e, key), n)
 #define cs_arg_us(e, key, ns)          cs_value_us(cs_arg_key(e, key), ns) /* or any other number of thousandths */

@@ -21,7 +21,7 @@ char *cs_packets_end(char *at);
 void cs_packets_trailer_ends(char *end);
 
 char *cs_packets_slice(char *at, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 from_ns, cs_u64 to_ns);
-char *cs_packets_slice_made(char *at, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
+char *cs_packets_slice_made(char *at, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
 char *cs_packets_instant(char *at, bool of_process, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns);
 char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, cs_u64 ns);
 char *cs_packets_legacy(char *at, char phase, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns, cs_u64 id);
@@ -34,6 +34,7 @@ char *cs_packets_label(char *at, struct cs_lane lane, const char *label, size_t 
 
 void cs_packets_key(const char *key, size_t n, struct cs_pf_key *kept); /* `kept`: the same text stands there while the file is written; else NULL */
 char *cs_packets_uint(char *at, cs_u64 n);
+char *cs_packets_arg_uint(char *at, const char *key, size_t length, struct cs_pf_key *kept, cs_u64 n); /* both in one */
 char *cs_packets_int(char *at, cs_i64 n);
 char *cs_packets_hex(char *at, cs_u64 n);
 char *cs_packets_us(char *at, cs_u64 ns);
