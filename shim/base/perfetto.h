@@ -146,7 +146,15 @@ struct cs_pf {
         cs_u64 number;
         const char *(*text_of)(cs_u64 number);
         struct cs_pf_key key;
-    } numbered[1024]; /* texts of late that have a number of the caller's */
+    } numbered[512]; /* texts of late that have a number of the caller's */
+    struct cs_pf_named {
+        cs_u64 category, name; /* the caller's numbers of both */
+        const char *(*text_of)(cs_u64 name);
+        cs_u32 file;
+        cs_u16 sequence;
+        unsigned char length;
+        char bytes[9];
+    } named[512]; /* what events of late are called, as it is written */
     bool plain;                  /* nothing may be told that is not told again: what is written is written over later */
     /* of the event that is being written */
     char *packet, *event, *args;
@@ -178,8 +186,7 @@ struct cs_pf_text {
     struct cs_pf_key *kept; /* NULL: the text may be another one the next time */
 };
 
-/* Of a text that stays where it is, as its number. */
-static inline const char *cs_pf_text_at(cs_u64 place) { return (const char *)(uintptr_t)place; }
+const char *cs_pf_text_at(cs_u64 place); /* of a text that stays where it is, as its number */
 
 /* Forgets what was told; `zero`: the entries are zero already. */
 void cs_pf_begin(struct cs_pf *pf, cs_u32 gpu_pids);

@@ -32,10 +32,7 @@ static inline cs_u32 cs_pf_learn(struct cs_pf *pf, enum cs_pf_kind kind, unsigne
     if (text->kept && cs_pf_is(pf, text->kept, of)) return text->kept->field;
     if (text->text_of) {
         const struct cs_pf_numbered *numbered = cs_pf_numbered(pf, text, of);
-        if (numbered->number == text->number && numbered->text_of == text->text_of && cs_pf_is(pf, &numbered->key, of)) {
-            if (text->kept) *text->kept = numbered->key;
-            return numbered->key.field;
-        }
+        if (numbered->number == text->number && numbered->text_of == text->text_of && cs_pf_is(pf, &numbered->key, of)) return numbered->key.field;
     }
     return cs_pf_learn_slowly(pf, kind, more, text);
 }

@@ -12,9 +12,6 @@ static struct cs_held *const state = &cs_match.held;
 
 /* --- taking over --- */
 
-/* Unfinished when it was taken, or nonsense. */
-bool cs_work_has_times(const struct cs_gpu_work *work) { return work->start && work->end >= work->start; }
-
 /* Work that has ended did so before now. Seen under Nsight Systems: CUPTI takes our clock, and its records come in that of the tool. The time is asked for again
  * if the work is later than it was: this thread may have been stopped since. */
 static bool is_in_our_clock(const struct cs_gpu_work *work)

@@ -238,6 +238,33 @@ CS_HOT struct cs_match_lane *cs_lane_get(cs_u32 lane)
     return lane && lane <= cs_match.lanes.high && cs_match.table.lanes[lane - 1].used ? &cs_match.table.lanes[lane - 1] : NULL;
 }
 
+/* How long anything is waited for (come.h). One time beside the flushes, for what does not hang on the profiler. */
+CS_HOT bool cs_is_over(const struct cs_since *since, enum cs_patience what)
+{
+    static const struct {
+        cs_u64 flushes, ns;
+    } patience[CS_PATIENCES] = {
+        [CS_FOR_RECORD] = {.flushes = 1},
+        [CS_FOR_CALL] = {.flushes = 2},
+        [CS_FOR_EDGE] = {.ns = 500000000},
+        [CS_FOR_WORK] = {.flushes = 25},
+        [CS_FOR_ROOM] = {.flushes = 5},
+    };
+    if (patience[what].ns) return cs_match.now.ns - since->ns >= patience[what].ns;
+    return cs_match.now.flushes - since->flushes > patience[what].flushes;
+}
+
+/* Else it was unfinished when it was taken, or nonsense. */
+CS_HOT bool cs_work_has_times(const struct cs_gpu_work *work) { return work->start && work->end >= work->start; }
+
+/* The lane of a stream, where it has been made (lane.h). */
+CS_HOT struct cs_match_lane *cs_lane_made(const struct cs_stream *stream)
+{
+    const cs_ref ref = cs_load(&stream->object.ref);
+    struct cs_match_lane *lane = cs_lane_get(cs_match.table.lane_of_stream[ref % CS_STREAMS]);
+    return lane && lane->stream == ref ? lane : NULL;
+}
+
 /* --- what the files of it ask each other --- */
 
 void cs_held_collect(void);
@@ -248,7 +275,6 @@ struct cs_held_work *cs_held_nth(size_t i);
 void cs_held_forget_given(size_t given);
 void cs_held_heal(bool has_call);         /* a piece of work was given, and the profiler has told of its call, or not */
 bool cs_held_is_outside(const struct cs_gpu_work *work, const struct cs_op *op); /* enqueued while nothing was recorded */
-bool cs_work_has_times(const struct cs_gpu_work *work);
 
 void cs_match_give(bool all); /* a round before the end; `all`: also what its call has not been found for */
 

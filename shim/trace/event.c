@@ -73,7 +73,7 @@ void cs_slice_head_make(struct cs_slice_head *head, const char *category, const 
     head->pid = pid;
 }
 
-struct cs_draft cs_slice_made(struct cs_draft e, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+struct cs_draft cs_slice_made(struct cs_draft e, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
     if (cs_packets) return (struct cs_draft){cs_packets_slice_made(e.at, head, tid, from_ns, to_ns)};
     char *at = cs_put_blocks(e.at, head->text, head->length);

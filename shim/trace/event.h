@@ -71,10 +71,9 @@ struct cs_slice_head {
     cs_u16 length;
     const char *category, *name;
     cs_u32 pid;
-    struct cs_pf_key kept[2]; /* numbers of category and name in a file of packets */
 };
 void cs_slice_head_make(struct cs_slice_head *head, const char *category, const char *name, cs_u32 pid); /* texts of ours */
-struct cs_draft cs_slice_made(struct cs_draft, struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
+struct cs_draft cs_slice_made(struct cs_draft, const struct cs_slice_head *, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
 
 /* --- events without arguments: these are whole --- */
 

@@ -32,8 +32,8 @@ void cs_packets_trailer_ends(char *end) { cs_pf_tail_ends(trailer, end); }
 static const char *kernel_text(cs_u64 name) { return cs_kernel_text((cs_name)name, false); }
 static const char *kernel_brief(cs_u64 name) { return cs_kernel_text((cs_name)name, true); }
 
-/* Categories and names of calls are constants: known by where they stand. The number of one may be kept where it is used. */
-#define PLACED(constant, ...) (&(const struct cs_pf_text){NULL, 0, (uintptr_t)(constant), cs_pf_text_at, __VA_ARGS__ + 0})
+/* Categories and names of calls are constants: known by where they stand. */
+#define PLACED(constant) (&(const struct cs_pf_text){.number = (uintptr_t)(constant), .text_of = cs_pf_text_at})
 
 static struct cs_pf_text title_text(struct cs_title title)
 {
@@ -49,9 +49,9 @@ char *cs_packets_slice(char *at, const char *category, struct cs_title title, st
     return cs_pf_slice(&pf, at, PLACED(category), &name, lane.pid, lane.tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
 }
 
-char *cs_packets_slice_made(char *at, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
+char *cs_packets_slice_made(char *at, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns)
 {
-    return cs_pf_slice(&pf, at, PLACED(head->category, &head->kept[0]), PLACED(head->name, &head->kept[1]), head->pid, tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
+    return cs_pf_slice(&pf, at, PLACED(head->category), PLACED(head->name), head->pid, tid, from_ns, to_ns > from_ns ? to_ns : from_ns + 1);
 }
 
 char *cs_packets_instant(char *at, bool of_process, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)

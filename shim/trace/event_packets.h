@@ -21,7 +21,7 @@ char *cs_packets_end(char *at);
 void cs_packets_trailer_ends(char *end);
 
 char *cs_packets_slice(char *at, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 from_ns, cs_u64 to_ns);
-char *cs_packets_slice_made(char *at, struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
+char *cs_packets_slice_made(char *at, const struct cs_slice_head *head, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
 char *cs_packets_instant(char *at, bool of_process, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns);
 char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, cs_u64 ns);
 char *cs_packets_legacy(char *at, char phase, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns, cs_u64 id);
