@@ -217,7 +217,7 @@ CS_HIDDEN extern struct cs_match {
 CS_HOT bool cs_op_is_kept(cs_u64 id) { return id > CS_OP_BEFORE_FIRST && cs_match.ops.newest - id < CS_OPS; }
 CS_HOT struct cs_op *cs_op_get(cs_u64 id) { return cs_op_is_kept(id) ? &cs_match.table.ops[id % CS_OPS] : NULL; }
 
-/* The op of a profiler's number, low half; 0: it is not known. Whether it is known that it has none. */
+/* The id of a profiler's number's op; 0: it is not known. Then: that op; and whether it is known that there is none. */
 CS_HOT const struct cs_correlated *cs_correlated(cs_u32 correlation) { return &cs_match.table.correlated[correlation % CS_CORRELATIONS]; }
 CS_HOT cs_u64 cs_op_id_of(cs_u32 correlation)
 {
