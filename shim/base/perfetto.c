@@ -38,6 +38,8 @@ char *cs_pf_put_text(char *at, unsigned field, const char *text, size_t n)
 
 /* --- what has been told --- */
 
+const char *cs_pf_text_at(cs_u64 place) { return (const char *)(uintptr_t)place; }
+
 static cs_u64 hash_of(const char *text, size_t n, cs_u64 h)
 {
     static const cs_u64 factor = 0x9e3779b97f4a7c15u;

@@ -113,7 +113,8 @@ struct cs_pf_entry {
     cs_u32 number, seen; /* 0: not told; how often it was asked for before */
 };
 
-/* Where a text is used again and again: its number, once it has been told. */
+/* Where a text is used again and again: its number, once it has been told. OF_UINT: as a field for numbers. */
+enum { CS_PF_OF_UINT = 3 << 13 | CS_PF_FIELD_UINT };
 struct cs_pf_key {
     cs_u32 file;
     cs_u16 of, field;
@@ -145,7 +146,15 @@ struct cs_pf {
         cs_u64 number;
         const char *(*text_of)(cs_u64 number);
         struct cs_pf_key key;
-    } numbered[1024]; /* texts of late that have a number of the caller's */
+    } numbered[512]; /* texts of late that have a number of the caller's */
+    struct cs_pf_named {
+        cs_u64 category, name; /* the caller's numbers of both */
+        const char *(*text_of)(cs_u64 name);
+        cs_u32 file;
+        cs_u16 sequence;
+        unsigned char length;
+        char bytes[9];
+    } named[512]; /* what events of late are called, as it is written */
     bool plain;                  /* nothing may be told that is not told again: what is written is written over later */
     /* of the event that is being written */
     char *packet, *event, *args;
@@ -177,8 +186,7 @@ struct cs_pf_text {
     struct cs_pf_key *kept; /* NULL: the text may be another one the next time */
 };
 
-/* Of a text that stays where it is, as its number. */
-static inline const char *cs_pf_text_at(cs_u64 place) { return (const char *)(uintptr_t)place; }
+const char *cs_pf_text_at(cs_u64 place); /* of a text that stays where it is, as its number */
 
 /* Forgets what was told; `zero`: the entries are zero already. */
 void cs_pf_begin(struct cs_pf *pf, cs_u32 gpu_pids);
@@ -206,6 +214,13 @@ static inline void cs_pf_flow(struct cs_pf *pf, cs_u64 id, enum cs_pf_end end) {
 /* `kept`: the text stays where it is, and ends with a zero. */
 static inline void cs_pf_key(struct cs_pf *pf, const char *text, size_t n, struct cs_pf_key *kept) { pf->key = text, pf->key_length = n, pf->key_kept = kept; }
 char *cs_pf_value_uint(struct cs_pf *pf, char *at, cs_u64 n);
+/* Of an event that is no counter, under a key that is `kept`, where that is known to be a field: of numbers there are very many. NULL: it is not. */
+static inline char *cs_pf_kept_uint(struct cs_pf *pf, char *at, const struct cs_pf_key *kept, cs_u64 n)
+{
+    if (CS_UNLIKELY(kept->file != pf->file || kept->of != CS_PF_OF_UINT || !pf->packet)) return NULL;
+    if (!pf->args) at = pf->args = cs_pf_nest(at, CS_PF_ARGS);
+    return cs_pf_varint(cs_pf_tag(at, kept->field, CS_WIRE_VARINT), n);
+}
 char *cs_pf_value_int(struct cs_pf *pf, char *at, cs_i64 n);
 char *cs_pf_value_double(struct cs_pf *pf, char *at, double number);
 char *cs_pf_value_bool(struct cs_pf *pf, char *at, bool yes);

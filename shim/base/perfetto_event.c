@@ -27,7 +27,7 @@ static inline char *put_time(struct cs_pf *pf, char *at, cs_u64 *last_ns, cs_u64
     return at;
 }
 
-static inline char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
+static inline char *packet_begin(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
 {
     pf->packet = cs_pf_nest(at, CS_PF_PACKET);
     pf->sequence = sequence;
@@ -35,20 +35,61 @@ static inline char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, c
     pf->ends = pf->bare = false;
     pf->flow_end = CS_PF_NO_END;
     pf->side_used = 0;
-    at = cs_pf_uint(put_time(pf, pf->packet, &pf->told[sequence].last_ns, ns), CS_PF_SEQUENCE, sequence);
+    return put_time(pf, pf->packet, &pf->told[sequence].last_ns, ns);
+}
+
+static inline char *event_begin(struct cs_pf *pf, char *at, unsigned sequence, cs_u64 ns)
+{
+    at = cs_pf_uint(packet_begin(pf, at, sequence, ns), CS_PF_SEQUENCE, sequence);
     return pf->event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
 }
 
+/* The sequence of a packet, its event, which is so long, and the event's type: of slices, which are nearly all there is, in one store. */
+static inline char *put_typed(char *at, unsigned sequence, unsigned length, enum cs_pf_type type, char **event)
+{
+    const bool two = sequence >= 128;
+    const cs_u64 number = two ? (sequence & 127) | 128 | sequence >> 7 << 8 : sequence;
+    const cs_u64 rest = (CS_PF_TRACK_EVENT << 3 | CS_WIRE_BYTES) | length << 8 | (cs_u64)(CS_PF_TYPE << 3 | CS_WIRE_VARINT | type << 8) << 16;
+    const cs_u64 all = (CS_PF_SEQUENCE << 3 | CS_WIRE_VARINT) | number << 8 | rest << (two ? 24 : 16); /* the machine's order is the format's */
+    memcpy(at, &all, 8);
+    *event = at + 4 + two;
+    return at + 6 + two;
+}
+_Static_assert(CS_PF_SEQUENCES <= 1 << 14 && CS_PF_TYPE < 16 && CS_PF_TRACK_EVENT < 16 && CS_PF_SEQUENCE < 16, "the lengths of tags and numbers there");
+
 /* The category of an event may be empty: none. There may be no name: of what ends another event. */
-static char *put_names(struct cs_pf *pf, char *at, unsigned sequence, const struct cs_pf_text *category, const struct cs_pf_text *name)
+static char *put_names_slowly(struct cs_pf *pf, char *at, unsigned sequence, const struct cs_pf_text *category, const struct cs_pf_text *name, bool *numbers)
 {
     const bool some = category->length || category->text_of;
     cs_u32 number = some ? cs_pf_learn(pf, CS_PF_KNOWS_CATEGORY, sequence, category) : 0;
+    *numbers = number;
     if (number) at = cs_pf_uint(at, CS_PF_CATEGORY_IID, number);
     else if (some) at = put_shown(at, CS_PF_CATEGORY, category);
     if (!name->text && !name->text_of) return at;
     number = cs_pf_learn(pf, CS_PF_KNOWS_NAME, sequence, name);
+    *numbers &= number != 0;
     return number ? cs_pf_uint(at, CS_PF_NAME_IID, number) : put_shown(at, CS_PF_NAME, name);
+}
+
+static CS_COLD char *put_names_anew(struct cs_pf *pf, char *at, unsigned sequence, const struct cs_pf_text *category, const struct cs_pf_text *name, struct cs_pf_named *named)
+{
+    bool numbers;
+    char *end = put_names_slowly(pf, at, sequence, category, name, &numbers);
+    if (!numbers || (size_t)(end - at) > sizeof named->bytes) return end;
+    *named = (struct cs_pf_named){category->number, name->number, name->text_of, pf->file, (cs_u16)sequence, (unsigned char)(end - at), {0}};
+    memcpy(named->bytes, at, (size_t)(end - at));
+    return end;
+}
+
+static inline char *put_names(struct cs_pf *pf, char *at, unsigned sequence, const struct cs_pf_text *category, const struct cs_pf_text *name)
+{
+    bool numbers;
+    if (category->text_of != cs_pf_text_at || !name->text_of) return put_names_slowly(pf, at, sequence, category, name, &numbers);
+    struct cs_pf_named *named = &pf->named[((name->number * 0x9e3779b97f4a7c15u >> 32) + sequence * 37) % CS_COUNT(pf->named)];
+    if (CS_UNLIKELY(named->name != name->number || named->category != category->number || named->text_of != name->text_of || named->sequence != sequence || named->file != pf->file))
+        return put_names_anew(pf, at, sequence, category, name, named);
+    memcpy(at, named->bytes, sizeof named->bytes);
+    return at + named->length;
 }
 
 /* A lane's own, where it has had many slices and this one lies within none of them. Else of two the one whose last event is not later. */
@@ -68,7 +109,7 @@ char *cs_pf_slice(struct cs_pf *pf, char *at, const struct cs_pf_text *category,
     const unsigned sequence = sequence_of(pf, lane, from_ns);
     pf->track = lane->track;
     pf->lane_sequence = lane->sequence;
-    at = cs_pf_uint(event_begin(pf, at, sequence, from_ns), CS_PF_TYPE, CS_PF_BEGIN);
+    at = put_typed(packet_begin(pf, at, sequence, from_ns), sequence, 0, CS_PF_BEGIN, &pf->event);
     if (sequence != lane->sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, lane->track);
     at = put_names(pf, at, sequence, category, name);
     pf->ends = true;
@@ -76,15 +117,14 @@ char *cs_pf_slice(struct cs_pf *pf, char *at, const struct cs_pf_text *category,
     return at;
 }
 
-static char *end_of_slice(struct cs_pf *pf, char *at)
+static inline char *end_of_slice(struct cs_pf *pf, char *at)
 {
     const cs_u32 sequence = pf->lane_sequence ? pf->lane_sequence : CS_PF_OTHER;
     char *packet = cs_pf_nest(at, CS_PF_PACKET), *event;
-    at = cs_pf_uint(put_time(pf, packet, &pf->told[sequence].last_ns, pf->end_ns), CS_PF_SEQUENCE, sequence);
-    event = cs_pf_nest(at, CS_PF_TRACK_EVENT);
-    at = cs_pf_uint(event, CS_PF_TYPE, CS_PF_END);
-    if (!pf->lane_sequence) at = cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track);
-    return cs_pf_nested(packet, cs_pf_nested(event, at));
+    at = put_time(pf, packet, &pf->told[sequence].last_ns, pf->end_ns);
+    at = put_typed(at, sequence, 2, CS_PF_END, &event);
+    if (CS_UNLIKELY(!pf->lane_sequence)) at = cs_pf_nested(event, cs_pf_uint(at, CS_PF_TRACK_UUID, pf->track));
+    return cs_pf_nested(packet, at);
 }
 
 /* The older fields: newer ones take eight bytes a number. A terminating flow ends there, so that it is for arrows with one last end alone. */

@@ -17,6 +17,7 @@ cs_u32 cs_pf_number(struct cs_pf *pf, enum cs_pf_kind kind, const void *what, si
 /* Both in one number. Of a sequence, or of the types that fields have, `more` is less than 1 << 13. */
 static inline unsigned cs_pf_of(enum cs_pf_kind kind, unsigned more) { return kind << 13 | more; }
 _Static_assert(CS_PF_SEQUENCES <= 1 << 13 && CS_PF_KINDS <= 8, "they have 16 bits");
+_Static_assert(CS_PF_OF_UINT == (CS_PF_KNOWS_FIELD << 13 | CS_PF_FIELD_UINT), "the same as cs_pf_of");
 
 static inline bool cs_pf_is(const struct cs_pf *pf, const struct cs_pf_key *key, unsigned of) { return key->of == of && key->file == pf->file; }
 static inline struct cs_pf_numbered *cs_pf_numbered(struct cs_pf *pf, const struct cs_pf_text *text, unsigned of)

@@ -324,14 +324,6 @@ char *cs_rings_buffer(void)
     return rings ? (char *)rings + rings->buffer_at : NULL;
 }
 
-void cs_rings_fill(size_t used, bool tells)
-{
-    struct cs_rings *rings = cs_load(&cs_rings);
-    if (!rings) return;
-    const cs_u64 word = cs_load(&rings->word);
-    cs_store_rel(&rings->word, (word & (cs_u64)0xff << 56) | (cs_u64)(cs_u32)(cs_rings_told(word) + tells) << 24 | used);
-}
-
 void cs_rings_flushed(const struct cs_rings_trace *trace, size_t used)
 {
     struct cs_rings *rings = cs_load(&cs_rings);

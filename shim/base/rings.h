@@ -109,7 +109,15 @@ void cs_rings_name(cs_u32 name, const char *text, size_t length);
 void cs_rings_clock(cs_u64 ticks, cs_u64 ns, double rate);
 void cs_rings_shown_pid(cs_u32 pid);
 char *cs_rings_buffer(void);                           /* CS_RINGS_BUFFER bytes; NULL: there is none */
-void cs_rings_fill(size_t used, bool tells);           /* so much of the buffer is events; `tells`: the record in hand is among them */
+/* So much of the buffer is events; `tells`: the record in hand is among them. */
+CS_HOT void cs_rings_fill(size_t used, bool tells)
+{
+    struct cs_rings *rings = cs_load(&cs_rings);
+    if (!rings) return;
+    const cs_u64 word = cs_load(&rings->word);
+    cs_store_rel(&rings->word, (word & (cs_u64)0xff << 56) | (cs_u64)(cs_u32)(cs_rings_told(word) + tells) << 24 | used);
+}
+
 void cs_rings_flushed(const struct cs_rings_trace *trace, size_t used); /* this is the trace from here on, and so much of the buffer is not in it */
 void cs_rings_path(const char *path);
 CS_HOT void cs_rings_take(struct cs_rings *rings, cs_u64 thread, cs_u64 place)

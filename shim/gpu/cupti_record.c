@@ -38,22 +38,41 @@ static cs_name name_of(const char *text)
     return known[i].name;
 }
 
+/* What records of work have in common. */
+#define WORK(what, r)                                                                                                                               \
+    .kind = (what), .start = (r)->start, .end = (r)->end, .device = (r)->deviceId, .context = (r)->contextId, .stream = (r)->streamId,               \
+    .correlation = (r)->correlationId, .graph = (r)->graphId
+
+/* There are very many of them: one is made where it is kept. An initializer would clear what it does not name, in a way that is slow to begin. */
 static void kernel(const CUpti_ActivityKernel10 *k, const struct cs_gpu_sink *to)
 {
-    struct cs_gpu_work work = {
-        .kind = CS_GPU_KERNEL, .start = k->start, .end = k->end, .device = k->deviceId, .context = k->contextId, .stream = k->streamId,
-        .correlation = k->correlationId, .graph = k->graphId, .node = k->graphNodeId,
-        .kernel = {.name = name_of(k->name), .grid = {(cs_u32)k->gridX, (cs_u32)k->gridY, (cs_u32)k->gridZ},
-                   .block = {(cs_u32)k->blockX, (cs_u32)k->blockY, (cs_u32)k->blockZ}, .registers = k->registersPerThread,
-                   .shared_static = (cs_u32)k->staticSharedMemory, .shared_dynamic = (cs_u32)k->dynamicSharedMemory, .local = k->localMemoryPerThread}};
-    to->work(&work);
+    struct cs_gpu_work own, *slot = to->slot ? to->slot() : NULL, *work = slot ? slot : &own;
+    work->kind = CS_GPU_KERNEL;
+    work->by_events = false;
+    work->start = k->start;
+    work->end = k->end;
+    work->device = k->deviceId;
+    work->context = k->contextId;
+    work->stream = k->streamId;
+    work->correlation = k->correlationId;
+    work->vstream = 0;
+    work->graph = k->graphId;
+    work->node = k->graphNodeId;
+    work->error = 0;
+    work->kernel.name = name_of(k->name);
+    work->kernel.grid[0] = (cs_u32)k->gridX, work->kernel.grid[1] = (cs_u32)k->gridY, work->kernel.grid[2] = (cs_u32)k->gridZ;
+    work->kernel.block[0] = (cs_u32)k->blockX, work->kernel.block[1] = (cs_u32)k->blockY, work->kernel.block[2] = (cs_u32)k->blockZ;
+    work->kernel.registers = k->registersPerThread;
+    work->kernel.shared_static = (cs_u32)k->staticSharedMemory;
+    work->kernel.shared_dynamic = (cs_u32)k->dynamicSharedMemory;
+    work->kernel.local = k->localMemoryPerThread;
+    to->work(work);
 }
 
 static void copy(const CUpti_ActivityMemcpy6 *c, const struct cs_gpu_sink *to)
 {
     struct cs_gpu_work work = {
-        .kind = CS_GPU_COPY, .start = c->start, .end = c->end, .device = c->deviceId, .context = c->contextId, .stream = c->streamId,
-        .correlation = c->correlationId, .graph = c->graphId, .node = c->graphNodeId,
+        WORK(CS_GPU_COPY, c), .node = c->graphNodeId,
         .copy = {.bytes = c->bytes, .direction = c->copyKind, .from = c->srcKind, .to = c->dstKind, .async = c->flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC}};
     to->work(&work);
 }
@@ -61,8 +80,7 @@ static void copy(const CUpti_ActivityMemcpy6 *c, const struct cs_gpu_sink *to)
 static void peer_copy(const CUpti_ActivityMemcpyPtoP4 *c, const struct cs_gpu_sink *to)
 {
     struct cs_gpu_work work = {
-        .kind = CS_GPU_COPY, .start = c->start, .end = c->end, .device = c->deviceId, .context = c->contextId, .stream = c->streamId,
-        .correlation = c->correlationId, .graph = c->graphId, .node = c->graphNodeId,
+        WORK(CS_GPU_COPY, c), .node = c->graphNodeId,
         .copy = {.bytes = c->bytes, .direction = c->copyKind, .from = c->srcKind, .to = c->dstKind, .async = c->flags & CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC,
                  .peer = true, .from_device = c->srcDeviceId, .to_device = c->dstDeviceId}};
     to->work(&work);
@@ -71,16 +89,13 @@ static void peer_copy(const CUpti_ActivityMemcpyPtoP4 *c, const struct cs_gpu_si
 static void set(const CUpti_ActivityMemset4 *s, const struct cs_gpu_sink *to)
 {
     struct cs_gpu_work work = {
-        .kind = CS_GPU_SET, .start = s->start, .end = s->end, .device = s->deviceId, .context = s->contextId, .stream = s->streamId,
-        .correlation = s->correlationId, .graph = s->graphId, .node = s->graphNodeId,
-        .set = {.bytes = s->bytes, .value = s->value, .memory = (unsigned char)s->memoryKind}};
+        WORK(CS_GPU_SET, s), .node = s->graphNodeId, .set = {.bytes = s->bytes, .value = s->value, .memory = (unsigned char)s->memoryKind}};
     to->work(&work);
 }
 
 static void graph(const CUpti_ActivityGraphTrace2 *g, const struct cs_gpu_sink *to)
 {
-    struct cs_gpu_work work = {.kind = CS_GPU_GRAPH, .start = g->start, .end = g->end, .device = g->deviceId, .context = g->contextId,
-                               .stream = g->streamId, .correlation = g->correlationId, .graph = g->graphId};
+    struct cs_gpu_work work = {WORK(CS_GPU_GRAPH, g)};
     to->work(&work);
 }
 

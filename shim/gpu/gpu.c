@@ -236,7 +236,7 @@ static void no_work(const struct cs_gpu_work *work) { (void)work; }
 static void no_call(const struct cs_gpu_call *call) { (void)call; }
 static void no_pool(const struct cs_gpu_pool *pool) { (void)pool; }
 static void no_loss(cs_u64 count, const char *cause) { (void)count, (void)cause; }
-void cs_gpu_discard(void) { cs_gpu_drain(&(struct cs_gpu_sink){no_work, no_call, no_pool, no_loss, NULL}); }
+void cs_gpu_discard(void) { cs_gpu_drain(&(struct cs_gpu_sink){.work = no_work, .call = no_call, .pool = no_pool, .lost = no_loss}); }
 
 void cs_gpu_expect(bool work) { cs_store(&expected, work); }
 bool cs_gpu_rests(void) { return cs_load(&resting); }

@@ -87,6 +87,7 @@ struct cs_gpu_sink {
     void (*call)(const struct cs_gpu_call *call);
     void (*pool)(const struct cs_gpu_pool *pool);
     void (*lost)(cs_u64 count, const char *cause); /* records that will never come */
+    struct cs_gpu_work *(*slot)(void); /* where the next piece of work may be made, which is then told of there; NULL: nowhere. NULL too where there is none */
     bool (*has_room)(void); /* for a buffer of CS_GPU_AT_ONCE records; what is told of without room may be shown without its call */
 };
 

@@ -2,24 +2,7 @@
 
 #include "shim/match/state.h"
 
-/* One time beside the flushes, for what does not hang on the profiler. */
-static const struct patience {
-    cs_u64 flushes, ns;
-} patience[CS_PATIENCES] = {
-    [CS_FOR_RECORD] = {.flushes = 1},
-    [CS_FOR_CALL] = {.flushes = 2},
-    [CS_FOR_EDGE] = {.ns = 500000000},
-    [CS_FOR_WORK] = {.flushes = 25},
-    [CS_FOR_ROOM] = {.flushes = 5},
-};
-
 struct cs_since cs_since_now(void) { return cs_match.now; }
-
-bool cs_is_over(const struct cs_since *since, enum cs_patience what)
-{
-    const struct patience *p = &patience[what];
-    return p->ns ? cs_match.now.ns - since->ns >= p->ns : cs_match.now.flushes - since->flushes > p->flushes;
-}
 
 enum cs_come cs_op_come(cs_u64 id, const struct cs_since *since)
 {

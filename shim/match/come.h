@@ -1,5 +1,5 @@
 /*
- * Has its work come? And how long is waited for what has not: the one place that says so.
+ * Has its work come? And what is waited for that has not: how long, cs_is_over says (state.h).
  */
 #ifndef CS_MATCH_COME_H
 #define CS_MATCH_COME_H
@@ -25,7 +25,6 @@ enum cs_patience {
     CS_FOR_ROOM,   /* for what the backend has */
     CS_PATIENCES
 };
-bool cs_is_over(const struct cs_since *since, enum cs_patience patience);
 
 /* Has the work of a call come, or all that is awaited on a lane? `since` when it is certain that it has ended; NULL: it may be under way. NONE: there is none,
  * or it is no stream's. LOST: there was some, for all we know, and it will not come; or it is so long ago that nobody knows. */

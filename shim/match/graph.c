@@ -67,7 +67,7 @@ void cs_match_graph_call(const struct cs_record *r, const struct cs_stream *stre
 {
     if (!stream || r->result != CUDA_SUCCESS || !makes_node(r) || cs_gpu_marks() || !cs_gpu_is_on()) return;
     const struct cs_call_info *info = &cs_call_info[r->call];
-    struct cs_match_lane *lane = cs_match_lane_of(stream);
+    struct cs_match_lane *lane = cs_lane_made(stream) ?: cs_match_lane_of(stream);
     if (!lane) return;
     table->node_calls[state->calls++ % CS_NODE_CALLS] = (struct cs_node_call){
         .begin = r->begin, .end = r->end, .stream = r->stream, .kind = info->kind, .before = lane->node_calls,

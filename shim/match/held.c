@@ -12,9 +12,6 @@ static struct cs_held *const state = &cs_match.held;
 
 /* --- taking over --- */
 
-/* Unfinished when it was taken, or nonsense. */
-bool cs_work_has_times(const struct cs_gpu_work *work) { return work->start && work->end >= work->start; }
-
 /* Work that has ended did so before now. Seen under Nsight Systems: CUPTI takes our clock, and its records come in that of the tool. The time is asked for again
  * if the work is later than it was: this thread may have been stopped since. */
 static bool is_in_our_clock(const struct cs_gpu_work *work)
@@ -22,6 +19,24 @@ static bool is_in_our_clock(const struct cs_gpu_work *work)
     const cs_u64 second = 1000000000, end = cs_clock_ns(work->end);
     if (end >= state->now_ns + second) state->now_ns = cs_clock_ns(cs_ticks());
     return end && end < state->now_ns + second;
+}
+
+/* Works are large and there are many: what it takes to choose them and to put them in order stands beside their places, so that each is looked at once, when it
+ * is given. In the first half of the table the places stand as the works came. Those that were chosen stand in the second, unless sorting has left them in the
+ * first (which is then made anew). */
+static struct cs_held_place *order(bool room) { return table->order + (state->in_first == room ? CS_HELD_WORKS : 0); }
+static inline void note_place(cs_u32 at, const struct cs_gpu_work *work)
+{
+    const cs_u32 stream = (work->stream * 31 + work->context * 7 + work->device) & 255;
+    table->order[at] = (struct cs_held_place){cs_work_has_times(work) ? work->start : 0, at & 0xffffff, stream & 255, work->correlation};
+}
+
+void cs_held_put(const struct cs_gpu_work *work)
+{
+    const cs_u32 at = state->work_count++;
+    if (work != &table->works[at].work) table->works[at].work = *work;
+    table->works[at].since = cs_match.now;
+    note_place(at, work);
 }
 
 static void take_work(const struct cs_gpu_work *work)
@@ -36,8 +51,10 @@ static void take_work(const struct cs_gpu_work *work)
     }
     if (state->work_count == CS_HELD_WORKS) cs_match_give(false);
     if (state->work_count == CS_HELD_WORKS) cs_match_give(true);
-    table->works[state->work_count++] = (struct cs_held_work){.work = *work, .since = cs_since_now()};
+    cs_held_put(work);
 }
+
+static struct cs_gpu_work *slot(void) { return state->work_count < CS_HELD_WORKS ? &table->works[state->work_count].work : NULL; }
 
 static void take_call(const struct cs_gpu_call *call)
 {
@@ -61,7 +78,7 @@ static bool has_room(void)
 
 void cs_held_collect(void)
 {
-    const struct cs_gpu_sink sink = {take_work, take_call, cs_match.sink->pool, cs_match.sink->lost, has_room};
+    const struct cs_gpu_sink sink = {.work = take_work, .call = take_call, .pool = cs_match.sink->pool, .lost = cs_match.sink->lost, .slot = slot, .has_room = has_room};
     const bool was_behind = state->behind;
     state->behind = false;
     cs_gpu_drain(&sink);
@@ -93,14 +110,19 @@ void cs_held_calls(bool last)
     state->call_count = kept;
 }
 
-static bool is_waiting(const struct cs_held_work *held)
+static bool may_be_told(const struct cs_held_work *held)
 {
-    cs_u32 correlation = held->work.correlation;
-    if (!correlation || cs_op_is_known(correlation) || cs_op_is_outside(correlation)) return false;
     if (!cs_is_over(&held->since, CS_FOR_CALL)) return true;
     const bool by_edge = !cs_is_over(&held->since, CS_FOR_EDGE) && cs_match.sink->outside(held->work.start);
     state->look.by_edge |= by_edge;
     return by_edge;
+}
+
+static inline bool is_waiting(const struct cs_held_place *place)
+{
+    const cs_u32 correlation = place->correlation;
+    if (!correlation || cs_op_is_kept(cs_op_id_of(correlation)) || cs_op_is_outside(correlation)) return false;
+    return may_be_told(&table->works[place->at]);
 }
 
 /* Enqueued by a call that the profiler saw and we did not record, or before the profiler was there. */
@@ -120,13 +142,9 @@ void cs_held_heal(bool has_call)
 }
 
 /* Work that waits for its call holds up what came after it on its stream (or on one with the same hash): lanes are filled in the order of time. */
-static cs_u64 *hold_of(const struct cs_gpu_work *work) { return &state->from[(work->stream * 31 + work->context * 7 + work->device) % CS_COUNT(state->from)]; }
-static bool is_held_up(const struct cs_gpu_work *work) { return cs_work_has_times(work) && work->start >= *hold_of(work); }
+static bool is_held_up(const struct cs_held_place *place) { return place->start && place->start >= state->from[place->stream]; }
 
 /* --- in order --- */
-
-/* Works are large and there are many: what their order needs of them stands beside their places, so that each is looked at once. */
-static struct cs_held_place *order(bool room) { return table->order + (state->in_second != room ? CS_HELD_WORKS : 0); }
 
 static bool starts_after(const struct cs_held_place *a, const struct cs_held_place *b)
 {
@@ -143,7 +161,7 @@ static size_t run_end(const struct cs_held_place *from, size_t at, size_t n)
 /* Stable, without allocation: two neighbouring runs become one, until there is one. What came of a few streams or threads is few runs. */
 static void merge_sort(size_t n)
 {
-    for (; run_end(order(false), 0, n) < n; state->in_second = !state->in_second) {
+    for (; run_end(order(false), 0, n) < n; state->in_first = !state->in_first) {
         const struct cs_held_place *from = order(false);
         struct cs_held_place *into = order(true);
         for (size_t low = 0, high; low < n; low = high) {
@@ -170,25 +188,23 @@ static void leave(cs_u32 i)
     state->left_some = true;
 }
 
-/* All, or those that do not wait for their calls. The others are noted, and from where on they hold others up. */
-static size_t choose_called(bool all, bool *in_order)
+/* All, or those that do not wait for their calls. The others are noted, and from where on they hold others up. The first so many wait on. */
+static size_t choose_called(bool all, cs_u32 first, bool *in_order)
 {
+    const struct cs_held_place *place = table->order + first;
     struct cs_held_place *into = order(false);
-    enum { AHEAD = 8 };
     size_t ready = 0;
-    if (!all) memset(state->from, 0xff, sizeof state->from);
-    for (cs_u32 i = 0; i < state->work_count; i++) {
-        const struct cs_held_work *held = &table->works[i];
-        __builtin_prefetch(held + AHEAD);
-        if (all || !is_waiting(held)) {
-            const struct cs_held_place place = {held->work.start, i};
-            if (*in_order) *in_order = put_in_order(into, ready, place);
-            else into[ready] = place;
+    if (!all && !first) memset(state->from, 0xff, sizeof state->from);
+    for (cs_u32 i = 0; i < first; i++) leave(i);
+    for (cs_u32 i = first; i < state->work_count; i++, place++) {
+        if (all || !is_waiting(place)) {
+            if (*in_order) *in_order = put_in_order(into, ready, *place);
+            else into[ready] = *place;
             ready++;
             continue;
         }
         leave(i);
-        if (cs_work_has_times(&held->work) && held->work.start < *hold_of(&held->work)) *hold_of(&held->work) = held->work.start;
+        if (place->start && place->start < state->from[place->stream]) state->from[place->stream] = place->start;
     }
     return ready;
 }
@@ -199,25 +215,26 @@ static size_t choose_free(size_t chosen)
     struct cs_held_place *at = order(false);
     size_t ready = 0;
     for (size_t i = 0; i < chosen; i++) {
-        if (is_held_up(&table->works[at[i].at].work)) leave(at[i].at);
+        if (is_held_up(&at[i])) leave(at[i].at);
         else at[ready++] = at[i];
     }
     return ready;
 }
 
-/* A profiler may tell of work long before it tells of the calls, and rounds are short. What waits is looked at again when more has come. */
-static bool all_wait_on(void)
+/* A profiler may tell of work long before it tells of the calls, and rounds are short. What waits is looked at again when more has been told: how much need not be. */
+static cs_u32 wait_on(bool all)
 {
     const struct cs_held_look *look = &state->look;
-    return look->waiting == state->work_count && look->told == cs_match.ops.told && look->flushes == cs_match.now.flushes && !look->by_edge;
+    return !all && look->told == cs_match.ops.told && look->flushes == cs_match.now.flushes && !look->by_edge ? look->waiting : 0;
 }
 
 size_t cs_held_choose(bool all)
 {
-    if (!all && all_wait_on()) return 0;
+    const cs_u32 first = wait_on(all);
+    if (first == state->work_count) return 0;
     state->look = (struct cs_held_look){.flushes = cs_match.now.flushes, .told = cs_match.ops.told};
     bool in_order = true;
-    const size_t ready = choose_called(all, &in_order);
+    const size_t ready = choose_called(all, first, &in_order);
     if (!in_order) merge_sort(ready);
     return state->left_some ? choose_free(ready) : ready;
 }
@@ -228,26 +245,32 @@ struct cs_held_work *cs_held_nth(size_t i)
     enum { SOON = 4, AHEAD = 8 };
     const struct cs_held_place *place = &order(false)[i];
     if (i + AHEAD < state->work_count) {
-        const struct cs_held_work *ahead = &table->works[place[AHEAD].at];
-        __builtin_prefetch(ahead), __builtin_prefetch((const char *)ahead + 64);
-        cs_op_fetch(table->works[place[SOON].at].work.correlation);
+        const char *ahead = (const char *)&table->works[place[AHEAD].at], *op = (const char *)cs_op_of(place[SOON].correlation);
+        __builtin_prefetch(ahead), __builtin_prefetch(ahead + 64);
+        __builtin_prefetch(op), __builtin_prefetch(op + 64);
     }
     return &table->works[place->at];
 }
 
-void cs_held_forget_given(size_t given)
+/* Those that are left move up to the front. */
+static cs_u32 move_left(void)
 {
     cs_u32 kept = 0;
-    if (!given) { /* all wait, if there are any */
-        if (state->left_some) memset(table->left, 0, (state->work_count + 63) / 64 * sizeof *table->left);
-        state->left_some = false;
-        kept = state->work_count;
-    }
-    for (cs_u32 word = 0; state->left_some && word <= (state->work_count - 1) / 64; word++) {
+    for (cs_u32 word = 0; word <= (state->work_count - 1) / 64; word++) {
         cs_u64 bits = table->left[word];
-        for (table->left[word] = 0; bits; bits &= bits - 1) table->works[kept++] = table->works[word * 64 + (cs_u32)__builtin_ctzll(bits)];
+        for (table->left[word] = 0; bits; bits &= bits - 1, kept++) {
+            table->works[kept] = table->works[word * 64 + (cs_u32)__builtin_ctzll(bits)];
+            note_place(kept, &table->works[kept].work);
+        }
     }
-    state->left_some = false;
-    state->work_count = kept;
-    state->look.waiting = kept;
+    return kept;
+}
+
+void cs_held_forget_given(size_t given)
+{
+    const bool all_stay = !given && !state->in_first;
+    if (all_stay && state->left_some) memset(table->left, 0, (state->work_count + 63) / 64 * sizeof *table->left);
+    else if (!all_stay) state->work_count = state->left_some ? move_left() : 0;
+    state->left_some = state->in_first = false;
+    state->look.waiting = state->work_count;
 }

@@ -33,16 +33,12 @@ static void learn(struct cs_match_lane *lane, cs_u32 gpu_id)
 
 static cs_u32 *place_of(const struct cs_stream *stream) { return &table->lane_of_stream[cs_load(&stream->object.ref) % CS_STREAMS]; }
 
-struct cs_match_lane *cs_match_lane_made(const struct cs_stream *stream)
-{
-    struct cs_match_lane *lane = cs_lane_get(*place_of(stream));
-    return lane && lane->stream == cs_load(&stream->object.ref) ? lane : NULL;
-}
+struct cs_match_lane *cs_match_lane_made(const struct cs_stream *stream) { return cs_lane_made(stream); }
 
 struct cs_match_lane *cs_match_lane_of(const struct cs_stream *stream)
 {
-    struct cs_match_lane *lane = cs_match_lane_made(stream);
-    if (lane || !(lane = lane_new((cs_u32)stream->device, stream->lane))) return lane;
+    struct cs_match_lane *lane = cs_lane_made(stream);
+    if (CS_LIKELY(lane) || !(lane = lane_new((cs_u32)stream->device, stream->lane))) return lane;
     lane->stream = cs_load(&stream->object.ref);
     lane->priority = stream->priority;
     learn(lane, stream->gpu_id);

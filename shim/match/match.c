@@ -72,7 +72,7 @@ cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *rec
 {
     if (!has_work(record)) return 0;
     struct cs_op *op = cs_op_new(thread, record, begin_ns);
-    struct cs_match_lane *lane = stream ? cs_match_lane_of(stream) : NULL;
+    struct cs_match_lane *lane = !stream ? NULL : cs_lane_made(stream) ?: cs_match_lane_of(stream);
     op->graph = cs_gpu_kind_of(cs_call_info[record->call].kind) == CS_GPU_GRAPH;
     if (record->mark) cs_op_marked(op, record->mark);
     if (!lane || cs_captures(stream, record->begin)) return op->id;

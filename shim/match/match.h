@@ -64,7 +64,7 @@ struct cs_match_sink {
     void (*lost)(cs_u64 count, const char *cause);
     void (*without_times)(void); /* a piece of work */
     void (*missed)(int by);      /* so many more launches, or less, whose kernels have not come, though something behind them on their streams has */
-    void (*depth)(const struct cs_match_lane *lane, cs_u64 ns);     /* has changed */
+    void (*depth)(const struct cs_match_lane *lane, cs_u64 ns);     /* has changed; NULL: nobody wants to know */
     void (*load)(cs_u32 device, cs_u64 ns, const struct cs_load *load); /* what is under way from then on */
     void (*released)(const struct cs_match_wait *wait, const struct cs_op *op); /* by the end of its work */
 };

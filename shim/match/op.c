@@ -1,7 +1,7 @@
 #include "shim/gpu/mark.h"
 #include "shim/match/state.h"
 
-enum { STEPS = 4096, BACK = 1 << 15, AHEAD = 8 };
+enum { STEPS = 4096, BACK = 1 << 15, AHEAD = 16 };
 
 static struct cs_match_tables *const table = &cs_match.table;
 static struct cs_ops *const state = &cs_match.ops;
@@ -36,23 +36,26 @@ static struct cs_op_launch launch_of(const struct cs_record *record)
     return launch;
 }
 
+/* Each field is named: a compiler that has to clear the rest does so in a way that is slow to begin. */
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns)
 {
     struct cs_op_thread *t = thread_of(thread->key, thread->tid);
-    struct cs_op *op = &table->ops[++state->newest % CS_OPS], *before = t ? cs_op_get(t->last) : NULL;
-    *op = (struct cs_op){.id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .key = thread->key,
-                         .call = record->call, .file = cs_match.file, .launch = launch_of(record)};
+    state->newest += (cs_u32)state->newest == UINT32_MAX ? 2 : 1; /* no id's low half is 0 */
+    struct cs_op *op = &table->ops[state->newest % CS_OPS], *before = t ? cs_op_get(t->last) : NULL;
+    *op = (struct cs_op){
+        .id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .key = thread->key, .joined = 0, .before = 0,
+        .after = 0, .event_wait = 0, .before_of_thread = t ? t->last : 0, .next_of_thread = 0, .lane = 0, .missed = 0, .launch = launch_of(record), .works = 0,
+        .file = cs_match.file, .work_file = 0, .call = record->call, .muted = false, .graph = false, .counted = false, .left = false, .came = false};
     if (!t) return op;
     if (before) before->next_of_thread = op->id;
-    op->before_of_thread = t->last;
     if (!cs_op_get(t->first)) t->first = op->id;
     t->last = op->id;
     return op;
 }
 
-static void correlate(cs_u32 correlation, cs_u64 op, bool outside)
+static void correlate(cs_u32 correlation, cs_u64 op)
 {
-    table->correlated[correlation % CS_CORRELATIONS] = (struct cs_correlated){correlation, (cs_u32)op, outside};
+    table->correlated[correlation % CS_CORRELATIONS] = (struct cs_correlated){correlation, (cs_u32)op};
     state->told++;
 }
 
@@ -100,19 +103,13 @@ enum cs_op_found cs_op_called(const struct cs_gpu_call *call)
     enum cs_op_found found = called_by_key(call, &op), of_thread;
     for (cs_u32 i = 0; i < state->used_count && found != CS_OP_FOUND; i++)
         if (table->threads[table->threads_used[i]].tid == call->thread && (of_thread = called_by(&table->threads[table->threads_used[i]], call, &op)) != CS_OP_LATER) found = of_thread;
-    if (found == CS_OP_FOUND) correlate(call->correlation, op->id, false);
+    if (found == CS_OP_FOUND) correlate(call->correlation, op->id);
     return found;
 }
 
 void cs_op_outside(cs_u32 correlation)
 {
-    if (correlation) correlate(correlation, 0, true);
-}
-
-bool cs_op_is_outside(cs_u32 correlation)
-{
-    const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
-    return correlation && c->correlation == correlation && c->outside;
+    if (correlation) correlate(correlation, 0);
 }
 
 void cs_op_marked(struct cs_op *op, cs_u64 mark)
@@ -120,26 +117,8 @@ void cs_op_marked(struct cs_op *op, cs_u64 mark)
     struct cs_op *first = mark & CS_MARK_JOINS ? cs_op_of((cs_u32)mark) : NULL;
     if (first && first->joined < op->id) first->joined = op->id;
     if (mark & CS_MARK_JOINS) return;
-    correlate((cs_u32)mark, op->id, false);
+    correlate((cs_u32)mark, op->id);
 }
-
-/* The op's id, of which the table has the low half; 0: none. */
-static cs_u64 id_of(cs_u32 correlation)
-{
-    const struct cs_correlated *c = &table->correlated[correlation % CS_CORRELATIONS];
-    if (!correlation || c->correlation != correlation || c->outside) return 0;
-    return state->newest - (cs_u32)((cs_u32)state->newest - c->op);
-}
-
-struct cs_op *cs_op_of(cs_u32 correlation) { return cs_op_get(id_of(correlation)); }
-
-void cs_op_fetch(cs_u32 correlation)
-{
-    const struct cs_op *op = cs_op_of(correlation);
-    __builtin_prefetch(op), __builtin_prefetch((const char *)op + 64);
-}
-
-bool cs_op_is_known(cs_u32 correlation) { return cs_op_is_kept(id_of(correlation)); }
 
 /* Whether the profiler's number of its stream is known and another than that of the work. */
 static bool stands_elsewhere(const struct cs_op *op, const struct cs_gpu_work *work)
@@ -165,7 +144,7 @@ struct cs_op *cs_op_of_work(const struct cs_gpu_work *work)
         if (t->key != op->key || t->tid == op->tid) continue;
         for (int n = 0; other && other->end >= op->begin && n < STEPS; other = cs_op_get(other->before_of_thread), n++) {
             if (other->begin > op->end || other->came || !stands_there(other, work)) continue;
-            correlate(work->correlation, other->id, false);
+            correlate(work->correlation, other->id);
             return other;
         }
     }

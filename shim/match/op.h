@@ -13,12 +13,12 @@
 struct cs_op {
     cs_u64 id;         /* from 1, by the file's order: `correlation` in the timeline, and the id of the arrow */
     cs_u64 begin, end; /* ticks */
-    cs_u64 begin_ns;   /* where its slice begins */
-    cs_u32 tid, key;   /* of its thread: the kernel's number, and what the profiler calls it */
+    cs_u64 before_of_thread, next_of_thread; /* up to here stands what tells which op a profiler means */
+    cs_u64 begin_ns;      /* where its slice begins */
+    cs_u32 tid, key;      /* of its thread: the kernel's number, and what the profiler calls it */
     cs_u64 joined;        /* the last op that shares its range between events; 0 none */
     cs_u64 before, after; /* its neighbours on its lane; 0 none */
     cs_u64 event_wait;    /* of the last wait for an event on the lane before it, its number; 0 none */
-    cs_u64 before_of_thread, next_of_thread;
     cs_u32 lane;          /* index + 1 of the stream's lane; 0: none */
     cs_u32 missed;        /* it is a launch, and something behind it came first: the file that counts it as without a kernel; 0 none */
     union {
@@ -47,9 +47,6 @@ struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *
  * be on its way; NONE: it has, and the call is none of ours. */
 enum cs_op_found { CS_OP_FOUND, CS_OP_LATER, CS_OP_NONE };
 enum cs_op_found cs_op_called(const struct cs_gpu_call *call);
-struct cs_op *cs_op_of(cs_u32 correlation);
-bool cs_op_is_known(cs_u32 correlation); /* the same, without a look at the op */
-void cs_op_fetch(cs_u32 correlation);    /* that is about to be looked at */
 
 /* The op of a piece of work. Where threads have the same key and called at the same time, the work's stream tells them apart, and from here on its number
  * leads to the right one. */
@@ -57,7 +54,6 @@ struct cs_op *cs_op_of_work(const struct cs_gpu_work *work);
 
 /* A call of that number was made while calls were not recorded: it has no op, and its work is not shown. */
 void cs_op_outside(cs_u32 correlation);
-bool cs_op_is_outside(cs_u32 correlation);
 
 /* A call that carries a number of the backend's own (struct cs_mark). */
 void cs_op_marked(struct cs_op *op, cs_u64 mark);

@@ -7,6 +7,9 @@
 
 enum { STEPS = 4096 };
 
+/* Else the depth of streams need not be known. */
+static bool is_counted(void) { return cs_match.sink->depth; }
+
 static void joins(struct cs_match_lane *lane, struct cs_op *op)
 {
     op->counted = true;
@@ -71,19 +74,19 @@ void cs_queue_came(struct cs_op *op)
 void cs_queue_arrived(struct cs_match_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns)
 {
     if (!lane || op->works > 1) return;
-    count_until(lane, op, end_ticks);
+    if (is_counted()) count_until(lane, op, end_ticks);
     struct cs_op *first = cs_op_get(lane->first);
     bool lost = !first && lane->first;
     cs_u32 gone = 0;
     if (lost) lane->first = op->id, first = op;
-    for (struct cs_op *past = first; past && past->begin <= op->begin; past = cs_op_get(past->after)) {
+    for (struct cs_op *past = first; past && past->begin <= op->begin; past = past == op ? NULL : cs_op_get(past->after)) {
         if (past->left || (past != op && past->end > op->begin)) continue; /* what was enqueued before it without doubt made no work */
         past->left = true;
         gone += past->counted;
         miss(past);
     }
     advance(lane);
-    if (lost) gone = forgotten(lane);
+    if (lost && is_counted()) gone = forgotten(lane);
     if (gone) cs_count_depth(lane, end_ns, -(int)gone);
 }
 

@@ -18,16 +18,19 @@ struct cs_held_work {
 };
 _Static_assert(sizeof(struct cs_held_work) == 128, "two cache lines: there are very many");
 struct cs_held_place {
-    cs_u64 start; /* ticks */
-    cs_u32 at;    /* among the works */
+    cs_u64 start;       /* ticks; 0: it has no times */
+    cs_u32 at : 24;     /* among the works */
+    cs_u32 stream : 8;  /* a hash of it: what waits holds up what came after it there */
+    cs_u32 correlation;
 };
+_Static_assert(CS_HELD_WORKS <= 1 << 24 && sizeof(struct cs_held_place) == 16, "there are very many");
 struct cs_held_call {
     struct cs_gpu_call call;
     struct cs_since since;
 };
 struct cs_held {
     cs_u32 work_count, call_count;
-    bool in_second;         /* the order is in the second half of its table */
+    bool in_first;          /* the order is in the first half of its table, where the places stood as the works came */
     bool left_some;         /* of this round */
     struct cs_held_look {   /* the last look at what waits: while none of this changes, it waits on */
         cs_u64 flushes, told;
@@ -39,7 +42,7 @@ struct cs_held {
     cs_u64 now_ns;          /* now, or some time before; 0: it has not been asked */
     cs_u64 strange;         /* pieces of work whose times are in no clock of ours */
     int without_call;       /* in a row */
-    cs_u64 from[256];       /* ticks: from where on work is held up that goes to the lanes of that hash */
+    cs_u64 from[256];       /* ticks: from where on work is held up that goes to the streams of that hash */
 };
 
 /* --- op.c: calls --- */
@@ -48,8 +51,7 @@ enum { CS_OPS = 1 << 18, CS_CORRELATIONS = 1 << 19, CS_OP_THREADS = 1 << 12 };
 
 /* The profiler counts up, so the table is by the number's low bits, and the newest stays. */
 struct cs_correlated {
-    cs_u32 correlation, op; /* the op's id, low half */
-    bool outside;           /* it has none, and none will come */
+    cs_u32 correlation, op; /* the op's id, low half, which is never 0. 0: it has none, and none will come */
 };
 
 /* The ops of each thread, by time, since a thread does one thing after another. Profilers name a thread by the low half of its pthread_self(), which later
@@ -178,7 +180,7 @@ CS_HIDDEN extern struct cs_match {
     struct cs_match_tables { /* made before the trace begins; stay */
         struct cs_held_work *works;
         struct cs_held_call *calls;
-        struct cs_held_place *order; /* of works to give; and room for sorting them */
+        struct cs_held_place *order; /* of all works, as they came; and of those to give, in order. Each is room for sorting too */
         cs_u64 *left;                /* a bit for each that is not given in this round */
         struct cs_op *ops;
         struct cs_correlated *correlated;
@@ -217,22 +219,64 @@ CS_HIDDEN extern struct cs_match {
 CS_HOT bool cs_op_is_kept(cs_u64 id) { return id > CS_OP_BEFORE_FIRST && cs_match.ops.newest - id < CS_OPS; }
 CS_HOT struct cs_op *cs_op_get(cs_u64 id) { return cs_op_is_kept(id) ? &cs_match.table.ops[id % CS_OPS] : NULL; }
 
+/* The id of a profiler's number's op; 0: it is not known. Then: that op; and whether it is known that there is none. */
+CS_HOT const struct cs_correlated *cs_correlated(cs_u32 correlation) { return &cs_match.table.correlated[correlation % CS_CORRELATIONS]; }
+CS_HOT cs_u64 cs_op_id_of(cs_u32 correlation)
+{
+    const struct cs_correlated *c = cs_correlated(correlation);
+    if (!correlation || c->correlation != correlation || !c->op) return 0;
+    return cs_match.ops.newest - (cs_u32)((cs_u32)cs_match.ops.newest - c->op);
+}
+CS_HOT struct cs_op *cs_op_of(cs_u32 correlation) { return cs_op_get(cs_op_id_of(correlation)); }
+CS_HOT bool cs_op_is_outside(cs_u32 correlation)
+{
+    const struct cs_correlated *c = cs_correlated(correlation);
+    return correlation && c->correlation == correlation && !c->op;
+}
+
 /* The lane of a number, as cs_match_lane_get tells others. */
 CS_HOT struct cs_match_lane *cs_lane_get(cs_u32 lane)
 {
     return lane && lane <= cs_match.lanes.high && cs_match.table.lanes[lane - 1].used ? &cs_match.table.lanes[lane - 1] : NULL;
 }
 
+/* How long anything is waited for (come.h). One time beside the flushes, for what does not hang on the profiler. */
+CS_HOT bool cs_is_over(const struct cs_since *since, enum cs_patience what)
+{
+    static const struct {
+        cs_u64 flushes, ns;
+    } patience[CS_PATIENCES] = {
+        [CS_FOR_RECORD] = {.flushes = 1},
+        [CS_FOR_CALL] = {.flushes = 2},
+        [CS_FOR_EDGE] = {.ns = 500000000},
+        [CS_FOR_WORK] = {.flushes = 25},
+        [CS_FOR_ROOM] = {.flushes = 5},
+    };
+    if (patience[what].ns) return cs_match.now.ns - since->ns >= patience[what].ns;
+    return cs_match.now.flushes - since->flushes > patience[what].flushes;
+}
+
+/* Else it was unfinished when it was taken, or nonsense. */
+CS_HOT bool cs_work_has_times(const struct cs_gpu_work *work) { return work->start && work->end >= work->start; }
+
+/* The lane of a stream, where it has been made (lane.h). */
+CS_HOT struct cs_match_lane *cs_lane_made(const struct cs_stream *stream)
+{
+    const cs_ref ref = cs_load(&stream->object.ref);
+    struct cs_match_lane *lane = cs_lane_get(cs_match.table.lane_of_stream[ref % CS_STREAMS]);
+    return lane && lane->stream == ref ? lane : NULL;
+}
+
 /* --- what the files of it ask each other --- */
 
 void cs_held_collect(void);
+void cs_held_put(const struct cs_gpu_work *work); /* behind the others; there is room */
 void cs_held_calls(bool last);            /* finds their ops; `last`: no op comes any more */
 size_t cs_held_choose(bool all);          /* puts the works to give away now in order; how many they are */
 struct cs_held_work *cs_held_nth(size_t i);
 void cs_held_forget_given(size_t given);
 void cs_held_heal(bool has_call);         /* a piece of work was given, and the profiler has told of its call, or not */
 bool cs_held_is_outside(const struct cs_gpu_work *work, const struct cs_op *op); /* enqueued while nothing was recorded */
-bool cs_work_has_times(const struct cs_gpu_work *work);
 
 void cs_match_give(bool all); /* a round before the end; `all`: also what its call has not been found for */
 

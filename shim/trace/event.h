@@ -162,7 +162,14 @@ struct cs_draft cs_value_text(struct cs_draft, const char *text, size_t max); /*
 struct cs_draft cs_value_kernel(struct cs_draft, cs_name kernel);
 struct cs_draft cs_value_kernel_brief(struct cs_draft, cs_name kernel);
 
-#define cs_arg_uint(e, key, n)         cs_value_uint(cs_arg_key(e, key), n)
+#define cs_arg_uint(e, literal, n)                                                                                            \
+    ({                                                                                                                        \
+        static struct cs_pf_key cs_kept;                                                                                      \
+        struct cs_draft cs_keyed = e;                                                                                         \
+        const cs_u64 cs_number = n;                                                                                           \
+        CS_UNLIKELY(cs_packets) ? (struct cs_draft){cs_packets_arg_uint(cs_keyed.at, literal, sizeof(literal) - 1, &cs_kept, cs_number)}  \
+                                : cs_value_next(cs_put_uint(cs_put_literal(cs_keyed.at, "\"" literal "\":"), cs_number));     \
+    })
 #define cs_arg_int(e, key, n)          cs_value_int(cs_arg_key(e, key), n)
 #define cs_arg_hex(e, key, n)          cs_value_hex(cs_arg_key(e, key), n)
 #define cs_arg_us(e, key, ns)          cs_value_us(cs_arg_key(e, key), ns) /* or any other number of thousandths */

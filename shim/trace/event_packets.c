@@ -129,6 +129,14 @@ char *cs_packets_uint(char *at, cs_u64 n)
     return naming_adds(n), at;
 }
 
+char *cs_packets_arg_uint(char *at, const char *key, size_t length, struct cs_pf_key *kept, cs_u64 n)
+{
+    char *end = cs_pf_kept_uint(&pf, at, kept, n);
+    if (CS_LIKELY(end)) return end;
+    cs_pf_key(&pf, key, length, kept);
+    return cs_packets_uint(at, n);
+}
+
 char *cs_packets_int(char *at, cs_i64 n) { return cs_pf_value_int(&pf, at, n); }
 char *cs_packets_hex(char *at, cs_u64 n) { return cs_pf_value_pointer(&pf, at, n); }
 char *cs_packets_us(char *at, cs_u64 ns) { return cs_pf_value_double(&pf, at, (double)ns / 1000); }

@@ -34,6 +34,7 @@ char *cs_packets_label(char *at, struct cs_lane lane, const char *label, size_t 
 
 void cs_packets_key(const char *key, size_t n, struct cs_pf_key *kept); /* `kept`: the same text stands there while the file is written; else NULL */
 char *cs_packets_uint(char *at, cs_u64 n);
+char *cs_packets_arg_uint(char *at, const char *key, size_t length, struct cs_pf_key *kept, cs_u64 n); /* both in one */
 char *cs_packets_int(char *at, cs_i64 n);
 char *cs_packets_hex(char *at, cs_u64 n);
 char *cs_packets_us(char *at, cs_u64 ns);

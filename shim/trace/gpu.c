@@ -35,16 +35,11 @@ static void pool_found(const struct cs_gpu_pool *pool)
     if (!cs_windows_outside(pool->at)) cs_gpu_pool_write(pool);
 }
 
-static const struct cs_match_sink sink = {.outside = cs_windows_outside,
-                                          .closed = cs_windows_closed,
-                                          .work = work_found,
-                                          .pool = pool_found,
-                                          .lost = cs_gpu_lost_write,
-                                          .without_times = work_without_times,
-                                          .missed = launch_missed,
-                                          .depth = cs_gpu_depth_write,
-                                          .load = cs_gpu_load_write,
-                                          .released = cs_gpu_released};
+/* The depth of streams costs a look at each call on one, and few want it. */
+#define SINK(depth_to)                                                                                                                              \
+    {.outside = cs_windows_outside, .closed = cs_windows_closed, .work = work_found, .pool = pool_found, .lost = cs_gpu_lost_write,                   \
+     .without_times = work_without_times, .missed = launch_missed, .depth = (depth_to), .load = cs_gpu_load_write, .released = cs_gpu_released}
+static const struct cs_match_sink sink = SINK(NULL), sink_of_depths = SINK(cs_gpu_depth_write);
 
 /* --- begin, a round, end --- */
 
@@ -60,7 +55,7 @@ static void process_begins(void)
     cs_gpu_shown.loads = all && !cs_option_is(CS_OPTION_COUNTERS, "off");
     cs_gpu_shown.depths = all && cs_option_is(CS_OPTION_COUNTERS, "streams");
     cs_memory_forget(lanes, CS_MATCH_LANES * sizeof *lanes);
-    cs_match_begin(&sink);
+    cs_match_begin(cs_gpu_shown.depths ? &sink_of_depths : &sink);
 }
 
 void cs_gpu_trace_begin(bool new_process)

@@ -48,7 +48,6 @@ struct cs_shape_shown {
     cs_u64 key; /* of the name; 0: none */
     cs_u32 device, file;
     cs_u32 grid[3], block[3], registers, shared, local;
-    cs_u32 unused; /* 0: rows are compared byte by byte */
 };
 
 extern struct cs_gpu_shown {

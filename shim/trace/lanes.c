@@ -34,12 +34,11 @@ static void title_make(void)
     snprintf(title + n, sizeof title - (size_t)n, "%s", name);
 }
 
-static cs_u32 files;
-cs_u32 cs_lanes_file(void) { return files; }
+cs_u32 cs_lanes_files;
 
 void cs_lanes_begin(bool part)
 {
-    files++;
+    cs_lanes_files++;
     host_pid = (cs_u32)getpid();
     if (host_pid < CS_GPU_PIDS) host_pid += CS_HOST_PID_SHIFT;
     memset(device_announced, 0, sizeof device_announced);

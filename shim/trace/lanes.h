@@ -11,7 +11,8 @@
 enum { CS_HOST_PID_SHIFT = 10000000 };
 
 void cs_lanes_begin(bool part); /* a new file: nothing has been announced; `part`: of the same trace */
-cs_u32 cs_lanes_file(void); /* how many files have begun: whoever announces lanes of its own looks whether it has in this one */
+CS_HIDDEN extern cs_u32 cs_lanes_files;
+static inline cs_u32 cs_lanes_file(void) { return cs_lanes_files; } /* how many files have begun: whoever announces lanes of its own looks whether it has in this one */
 cs_u32 cs_host_pid(void);   /* the pid of host events: the process's, moved where it could be taken for a GPU's */
 static inline struct cs_lane cs_host_lane(cs_u32 tid) { return cs_lane_at(cs_host_pid(), tid); }
 void cs_lane_process(void); /* the host process's name */

@@ -59,7 +59,8 @@
 
 /* Code that calls the driver for the program stands in sections of its own, so that tests can tell it from calls that the shim makes for itself. */
 #define WRAPPER_CODE               __attribute__((section("cs_wrappers"), noinline))
-#define LONG_CODE                  __attribute__((section("cs_wrappers_long"), noinline))
+/* Of the long way there is one function a symbol, and none is called in a loop of its own: they stand without gaps. */
+#define LONG_CODE                  __attribute__((section("cs_wrappers_long"), noinline, aligned(4)))
 
 #define WRAPPER(symbol, of_sibling, implies, enqueues, on, effect, parameters, arguments, ...)                                                       \
     SHORT_WAY(symbol, of_sibling, implies, on, effect, parameters, arguments, ##__VA_ARGS__)                                                         \

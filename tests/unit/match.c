@@ -429,8 +429,7 @@ TEST(work_in_order_takes_two_tables_of_places)
 {
     REQUIRE(begin_with(0, 0, 0));
     const size_t n = CS_HELD_WORKS / 2;
-    for (cs_u32 i = 0; i < n; i++) cs_match.table.works[i].work = (struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = 1 + n - i, .end = 1 + n - i, .stream = 1};
-    cs_match.held.work_count = (cs_u32)n;
+    for (cs_u32 i = 0; i < n; i++) cs_held_put(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = 1 + n - i, .end = 1 + n - i, .stream = 1});
     REQUIRE(cs_held_choose(true) == n);
     for (size_t i = 0; i < n; i++) REQUIRE(cs_held_nth(i)->work.start == i + 2);
     const struct cs_held_place *order = cs_match.table.order;

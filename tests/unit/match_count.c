@@ -126,7 +126,7 @@ static struct cs_op *op_of(cs_u32 correlation)
 
 static void give(cs_u32 correlation, cs_u64 start, cs_u64 end)
 {
-    cs_match.table.works[cs_match.held.work_count++].work = (struct cs_gpu_work){.kind = CS_GPU_KERNEL, .correlation = correlation, .start = start, .end = end, .stream = 1};
+    cs_held_put(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .correlation = correlation, .start = start, .end = end, .stream = 1});
     cs_match_give(true);
 }
 
