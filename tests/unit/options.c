@@ -62,6 +62,7 @@ TEST(valid_values_are_taken)
         {CS_OPTION_POLICY, "policy.json", 0}, {CS_OPTION_POLICY, "{\"rules\": []}", 0}, {CS_OPTION_POLICY, "anything: what it holds is the policy layer's", 0},
         {CS_OPTION_KEEP, "auto", 0}, {CS_OPTION_KEEP, "off", 0}, {CS_OPTION_KEEP, "/a folder", 0},
         {CS_OPTION_PLUGIN, "libmine.so:/opt/a b/plugin.so", 0},
+        {CS_OPTION_TRIGGER, "/shared/trigger", 0},
         {CS_OPTION_WINDOW, "all", 0}, {CS_OPTION_WINDOW, "profiler", 0}, {CS_OPTION_WINDOW, "delay=0.5,duration=2", 0},
         {CS_OPTION_CTL, "auto", 0}, {CS_OPTION_CTL, "on", 0}, {CS_OPTION_CTL, "off", 0}, {CS_OPTION_RUNTIME, "on", 0}, {CS_OPTION_RUNTIME, "off", 0},
         {CS_OPTION_LOG, "error", 0}, {CS_OPTION_LOG, "warn", 0}, {CS_OPTION_LOG, "info", 0}, {CS_OPTION_LOG, "debug", 0},

@@ -112,21 +112,23 @@ static const struct cancel {
     const char *value;
     enum cs_option by;
     const char *other, *why;
-    bool waits; /* custream ctl can still bring it about, where the process listens by CUSTREAM_CTL=on */
+    enum cs_option unless; /* another option still brings it about, with that value; 0: none does */
+    const char *so;
 } cancels[] = {
-    {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off", "an audit reads what is recorded, and nothing is", true},
-    {CS_OPTION_WINDOW, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", true},
-    {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record", false},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", false},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", false},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "sample:", "CUPTI is not used", false},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", false},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "sample:", "CUPTI is not used", false},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "off", "CUPTI is not used", false},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", false},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "sample:", "only CUPTI has times of single nodes", false},
-    {CS_OPTION_COUNTERS, "streams", CS_OPTION_GPU, "sample:", "counters need the times of all work", false},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", false},
+    {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off", "an audit reads what is recorded, and nothing is", CS_OPTION_CTL, "on"},
+    {CS_OPTION_WINDOW, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", CS_OPTION_CTL, "on"},
+    {CS_OPTION_TRIGGER, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", 0, NULL},
+    {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record", CS_OPTION_TRIGGER, NULL},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "sample:", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "sample:", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "off", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", 0, NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "sample:", "only CUPTI has times of single nodes", 0, NULL},
+    {CS_OPTION_COUNTERS, "streams", CS_OPTION_GPU, "sample:", "counters need the times of all work", 0, NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", 0, NULL},
 };
 
 static bool stands(const struct cs_settled *settled, enum cs_option id, const char *value)
@@ -148,7 +150,7 @@ static bool options_cancel(const struct cs_settled *settled)
     for (size_t i = 0; i < CS_COUNT(cancels); i++) {
         const struct cancel *row = &cancels[i];
         if (!stands(settled, row->id, row->value) || !stands(settled, row->by, row->other)) continue;
-        if (row->waits && is(settled, CS_OPTION_CTL, "on")) continue;
+        if (row->unless && stands(settled, row->unless, row->so)) continue;
         fputs("custream run: ", stderr);
         option_put(settled, row->id);
         fputs(" does nothing beside ", stderr);
