@@ -169,6 +169,7 @@ static void catch_up(void)
 
 bool cs_windows_closed(void) { return catch_up(), now.closed; }
 bool cs_windows_ever_closed(void) { return now.ever_closed; }
+bool cs_windows_open(void) { return now.told && !now.closed; }
 bool cs_windows_within(cs_u64 from, cs_u64 to) { return catch_up(), to < span_at(from).until; }
 bool cs_windows_covers(cs_u64 ticks) { return cs_windows_within(ticks, ticks); }
 

@@ -160,6 +160,30 @@ TEST(triggers)
     CHECK(cs_trigger_read(strcat(text, ",1"), &t, &line) && line == 3);
 }
 
+/* Good files with random bytes in them: each is read or refused, within its bounds (the sanitizers look). */
+TEST(any_text_is_read_or_refused_as_a_trigger)
+{
+    static const char good[] = "# x\nstart=2026-11-25T22:10:00.5Z\nduration=5s\nranks=0-7,12\npolicy={\"priority\": \"0:-1\"}\r\n", bytes[] = "\n\r =-,:.{}#0123456789TZsar\xff\x01";
+    cs_u64 random = 88172645463325252ull;
+    int read = 0, refused = 0;
+    for (int n = 0; n < 20000; n++) {
+        struct cs_trigger t;
+        int line;
+        char *text = strdup(good); /* of its own size */
+        for (int i = 0; i <= n % 4; i++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            text[random % (sizeof good - 1)] = bytes[(random >> 32) % (sizeof bytes - 1)];
+        }
+        if (n % 16 == 0) text[(random >> 40) % sizeof good] = 0;
+        const char *allowed = cs_trigger_read(text, &t, &line);
+        if (allowed) CHECK(line >= 0 && line <= 40);
+        else CHECK(t.duration_ns && (!t.policy || (t.policy >= text && t.policy + t.policy_length <= text + strlen(text))));
+        read += !allowed, refused += !!allowed;
+        free(text);
+    }
+    CHECK(read > 100 && refused > 100);
+}
+
 TEST(errno_is_kept)
 {
     struct cs_priority p;

@@ -39,11 +39,12 @@ _custream() {
                 --counters) kind=words words="gpu streams off" ;;
                 --nvtx) kind=words words="on off" ;;
                 --runtime) kind=words words="on cupti off" ;;
+                --metrics) kind=none ;;
                 --ctl) kind=words words="auto on off" ;;
                 --quiet) [ -z "$given" ] || kind=words words="on off 1 0" ;;
                 --log) kind=words words="error warn info debug" ;;
             esac
-            case $cur in -*) place=words words="--trace= --force --full= --buffer= --keep= --trace-max= --default-stream= --default-handles= --priority= --streams= --jitter= --policy= --plugin= --window= --trigger= --gpu= --cupti= --graph= --counters= --nvtx= --runtime= --ctl= --quiet --log= --report --help"; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--trace= --force --full= --buffer= --keep= --trace-max= --default-stream= --default-handles= --priority= --streams= --jitter= --policy= --plugin= --window= --trigger= --gpu= --cupti= --graph= --counters= --nvtx= --runtime= --metrics= --ctl= --quiet --log= --report --help"; compopt -o nospace ;; esac
             ;;
         check)
             place=file

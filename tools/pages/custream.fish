@@ -46,6 +46,7 @@ complete -c custream -n '__fish_seen_subcommand_from run' -l graph -x -a 'graph 
 complete -c custream -n '__fish_seen_subcommand_from run' -l counters -x -a 'gpu streams off' -d 'counters in the timeline: per GPU (share busy, kernels at once, bytes in flight); streams: also the calls waiting on each stream'
 complete -c custream -n '__fish_seen_subcommand_from run' -l nvtx -x -a 'on off' -d 'show the program\'s NVTX ranges, marks and names in the timeline'
 complete -c custream -n '__fish_seen_subcommand_from run' -l runtime -x -a 'on cupti off' -d 'show CUDA runtime calls around the driver calls: by symbols if the runtime is shared, else by CUPTI; cupti: all by CUPTI'
+complete -c custream -n '__fish_seen_subcommand_from run' -l metrics -x -d 'file with counters for Prometheus, written anew every ten seconds (docs/metrics.md)'
 complete -c custream -n '__fish_seen_subcommand_from run' -l ctl -x -a 'auto on off' -d 'which processes listen to custream ctl: those that record or change something, all that use CUDA, or none'
 complete -c custream -n '__fish_seen_subcommand_from run' -l quiet -a 'on off 1 0' -d 'print no closing line, which says at the end what the timeline holds'
 complete -c custream -n '__fish_seen_subcommand_from run' -l log -x -a 'error warn info debug' -d 'how much is written to stderr'
