@@ -47,7 +47,7 @@ static cs_u32 part_of(const char *head)
     return number && number <= UINT32_MAX && !strncmp(behind, end, sizeof end - 1) ? (cs_u32)number : 0;
 }
 
-static void read_head(struct cs_claim *claim, const struct cs_inflate *zlib)
+static void read_head(struct cs_claim *claim, unsigned how, const struct cs_inflate *zlib)
 {
     unsigned char packed[CS_CLAIM_HEAD];
     ssize_t got = pread(claim->fd, claim->head, CS_CLAIM_HEAD - 1, 0);
@@ -57,8 +57,9 @@ static void read_head(struct cs_claim *claim, const struct cs_inflate *zlib)
         n = cs_unpack(zlib, packed, n, claim->head, CS_CLAIM_HEAD - 1);
     }
     claim->head[n] = 0;
-    claim->ours = is_trace(claim->head);
-    claim->part = claim->ours ? part_of(claim->head) : 0;
+    const bool metrics = how & CS_CLAIM_METRICS;
+    claim->ours = metrics ? !strncmp(claim->head, CS_METRICS_BEGIN, sizeof CS_METRICS_BEGIN - 1) : is_trace(claim->head);
+    claim->part = claim->ours && !metrics ? part_of(claim->head) : 0;
 }
 
 /* --- the folder --- */
@@ -129,11 +130,13 @@ static enum outcome judge(struct cs_claim *claim, int at, const char *name, cons
         if (file.st_nlink > 1) return refuse(claim, "the file has other names (hard links), in a folder that others can write to");
         if (!has_this_name_alone(claim, at, name)) return AGAIN;
         if (file.st_uid != geteuid() && file.st_uid != folder->st_uid && !(how & CS_CLAIM_FORCE))
-            return refuse(claim, "the file is somebody else's, in a folder that others can write to " OR_BY_FORCE);
+            return refuse(claim, how & CS_CLAIM_METRICS ? "the file is somebody else's, in a folder that others can write to" :
+                                                          "the file is somebody else's, in a folder that others can write to " OR_BY_FORCE);
     }
     if (!file.st_size) return TAKEN;
-    read_head(claim, zlib);
+    read_head(claim, how, zlib);
     if (claim->ours || how & CS_CLAIM_FORCE) return TAKEN;
+    if (how & CS_CLAIM_METRICS) return refuse(claim, "the file has no metrics of custream's; allowed is a new file, an empty one or earlier metrics");
     return refuse(claim, "the file is no trace; allowed is a new file, an empty one or an earlier trace " OR_BY_FORCE);
 }
 
@@ -162,7 +165,7 @@ static enum outcome claim_in(struct cs_claim *claim, int at, const char *name, u
         return refuse(claim, "it is a symbolic link, in a folder that others can write to; give the name of its target");
     }
     if (!S_ISREG(there.st_mode)) /* not even opened: that may do something */
-        return refuse(claim, "it is a device, a pipe or a socket; a trace needs a regular file");
+        return refuse(claim, "it is a device, a pipe or a socket; allowed is a regular file");
     claim->fd = openat(at, name, OPEN_MODE);
     if (claim->fd < 0) return errno == ENOENT || errno == ELOOP ? AGAIN : FAILED;
     enum outcome outcome = judge(claim, at, name, &folder, how, zlib);

@@ -1,7 +1,8 @@
 /*
- * Whose file it is: opens the file for a trace, and spoils no file of others.
+ * Whose file it is: opens the file for a trace, or for metrics, and spoils no file of others.
  *
- * A trace takes a file that is new, empty or an earlier trace of custream's; with CS_CLAIM_FORCE any regular file. The open file is examined, not its
+ * A trace takes a file that is new, empty or an earlier trace of custream's; with CS_CLAIM_FORCE any regular file. Metrics take one that is new, empty or
+ * has earlier metrics (CS_CLAIM_METRICS). The open file is examined, not its
  * name. So nothing can change between the answer and what follows from it. Nothing is truncated here.
  *
  * Symbolic links are followed one by one. In a folder where others can make files (/tmp, or another user's) somebody may have planted the name. So no
@@ -19,8 +20,9 @@
 
 #include "shim/base/compiler.h"
 
-enum { CS_CLAIM_FORCE = 1, CS_CLAIM_OLD = 2 /* only a file that is there: none is made */ };
+enum { CS_CLAIM_FORCE = 1, CS_CLAIM_OLD = 2 /* only a file that is there: none is made */, CS_CLAIM_METRICS = 4 };
 enum { CS_CLAIM_HEAD = 4096 };
+#define CS_METRICS_BEGIN "# custream metrics" /* how each file of metrics begins */
 
 /* open() for a file that is to be made: its user's alone, whatever the umask leaves of that. The files of rings and of parts are made so too. */
 int cs_make_file(int folder, const char *name, int flags);
@@ -31,7 +33,7 @@ struct cs_claim {
     int fd;              /* for reading and writing, close-on-exec; -1: not taken */
     const char *refusal; /* not taken: why, a static text; NULL: errno tells */
     bool made;           /* it was not there before */
-    bool ours;           /* an earlier trace; then also: */
+    bool ours;           /* an earlier trace, or earlier metrics; of a trace then also: */
     cs_u32 part;         /* which part of one it is, 0 if it is no part */
     char head[CS_CLAIM_HEAD]; /* the first bytes, unpacked, with a NUL behind them */
     char path[PATH_MAX]; /* where links led to */

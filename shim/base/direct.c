@@ -74,7 +74,8 @@ CS_HIDDEN ssize_t readlinkat(int folder, const char *restrict path, char *restri
 }
 
 CS_HIDDEN ssize_t readlink(const char *restrict path, char *restrict to, size_t n) { return readlinkat(AT_FDCWD, path, to, n); }
-CS_HIDDEN int unlink(const char *path) { return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0); }
+CS_HIDDEN int unlinkat(int folder, const char *path, int flags) { return (int)syscall(SYS_unlinkat, folder, path, flags); }
+CS_HIDDEN int unlink(const char *path) { return unlinkat(AT_FDCWD, path, 0); }
 CS_HIDDEN int linkat(int at, const char *from, int there, const char *to, int flags) { return (int)syscall(SYS_linkat, at, from, there, to, flags); }
 CS_HIDDEN int link(const char *from, const char *to) { return linkat(AT_FDCWD, from, AT_FDCWD, to, 0); }
 

@@ -115,12 +115,12 @@ bool cs_trace_extension_is_packets(const char *extension)
     return false;
 }
 
-static bool is_trace_path(const char *text)
+/* What follows each percent sign stands for something. */
+static bool is_pattern(const char *text)
 {
-    if (!strcmp(text, "off")) return true;
     for (const char *p = strchr(text, '%'); p; p = strchr(p + 2, '%'))
         if (!p[1] || !strchr("pehr%", p[1])) return false;
-    return cs_trace_extension(text);
+    return true;
 }
 
 static bool has_control(const char *text)
@@ -140,7 +140,8 @@ const char *cs_option_check(enum cs_option id, const char *value)
     case CS_TYPE_SIZE: ok = ok && parse_size(value, &size) && in_range(id, size); break;
     case CS_TYPE_LIMIT: ok = ok && parse_limit(value, &size, &parts) && in_range(id, size); break;
     case CS_TYPE_FILE: ok = ok && !has_control(value); break;
-    case CS_TYPE_PATH: ok = ok && is_trace_path(value); break;
+    case CS_TYPE_PATH: ok = ok && (!strcmp(value, "off") || (is_pattern(value) && cs_trace_extension(value))); break;
+    case CS_TYPE_METRICS: ok = ok && !has_control(value) && is_pattern(value) && (!*value || ends_with(value, ".prom")); break;
     case CS_TYPE_POLICY: break; /* what it holds is read by the policy layer */
     case CS_TYPE_PRIORITY: ok = ok && cs_priority_read(value, &(struct cs_priority){0}); break;
     case CS_TYPE_SHARING: ok = ok && cs_sharing_read(value, &(struct cs_sharing){0}); break;

@@ -23,7 +23,7 @@ struct cs_option_info {
     const char *allowed; /* what is allowed, in words */
     const char *help;
     enum cs_option_type {
-        CS_TYPE_PATH, CS_TYPE_FILE, CS_TYPE_CHOICE, CS_TYPE_SWITCH, CS_TYPE_SIZE, CS_TYPE_LIMIT, CS_TYPE_POLICY,
+        CS_TYPE_PATH, CS_TYPE_METRICS, CS_TYPE_FILE, CS_TYPE_CHOICE, CS_TYPE_SWITCH, CS_TYPE_SIZE, CS_TYPE_LIMIT, CS_TYPE_POLICY,
         CS_TYPE_PRIORITY, CS_TYPE_SHARING, CS_TYPE_JITTER, CS_TYPE_WINDOW, CS_TYPE_GPU /* base/settings.h */
     } type;
 };

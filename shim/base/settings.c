@@ -141,19 +141,35 @@ bool cs_jitter_read(const char *text, struct cs_jitter *out)
     return true;
 }
 
-/* "2", "0.25", "60s": seconds, to the microsecond. */
+/* A fraction of a second, to the microsecond, where there is one: it is added. */
+static bool take_fraction(const char **at, cs_u64 *ns)
+{
+    long long part;
+    if (!take(at, ".")) return true;
+    const char *digits = *at;
+    if (!take_number(at, 0, 999999, &part) || *at - digits > 6) return false;
+    for (long n = *at - digits; n < 6; n++) part *= 10;
+    *ns += (cs_u64)part * 1000;
+    return true;
+}
+
+/* "2", "0.25" */
+static bool take_time(const char **at, long long most, cs_u64 *ns)
+{
+    long long whole;
+    if (!take_number(at, 0, most, &whole)) return false;
+    *ns = (cs_u64)whole * 1000000000;
+    return take_fraction(at, ns);
+}
+
+enum { SECONDS_MOST = 1000000 };
+
+/* "2", "0.25", "60s" */
 static bool take_seconds(const char **at, cs_u64 *ns)
 {
-    long long whole, part = 0;
-    if (!take_number(at, 0, 1000000, &whole)) return false;
-    if (take(at, ".")) {
-        const char *digits = *at;
-        if (!take_number(at, 0, 999999, &part) || *at - digits > 6) return false;
-        for (long n = *at - digits; n < 6; n++) part *= 10;
-    }
-    *ns = (cs_u64)whole * 1000000000 + (cs_u64)part * 1000;
+    bool ok = take_time(at, SECONDS_MOST, ns);
     take(at, "s");
-    return true;
+    return ok;
 }
 
 /* Each name at most once, in any order; a time of no length is for a delay alone. */
@@ -206,4 +222,109 @@ bool cs_gpu_times_read(const char *text, struct cs_gpu_times *out)
     }
     *out = (struct cs_gpu_times){(enum cs_gpu_times_kind)kind, (cs_u32)sample};
     return true;
+}
+
+/* --- trigger files --- */
+
+static bool take_digits(const char **at, int digits, int least, int most, int *out)
+{
+    const char *from = *at;
+    return take_int(at, least, most, out) && *at - from == digits;
+}
+
+static int days_of(int year, int month)
+{
+    static const char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    return days[month - 1] + (month == 2 && year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
+}
+
+/* "2026-11-25T22:10:00Z". Not by timegm(), which may open files. */
+static bool take_date(const char **at, cs_u64 *ns)
+{
+    int year, month, day, hour, minute, second;
+    bool ok = take_digits(at, 4, 1970, 2200, &year) && take(at, "-") && take_digits(at, 2, 1, 12, &month) && take(at, "-") &&
+              take_digits(at, 2, 1, days_of(year, month), &day) && take(at, "T") && take_digits(at, 2, 0, 23, &hour) && take(at, ":") &&
+              take_digits(at, 2, 0, 59, &minute) && take(at, ":") && take_digits(at, 2, 0, 59, &second);
+    if (!ok) return false;
+    cs_u64 days = (cs_u64)day - 1;
+    for (int y = 1970; y < year; y++) days += (cs_u64)(337 + days_of(y, 2));
+    for (int m = 1; m < month; m++) days += (cs_u64)days_of(year, m);
+    *ns = (((days * 24 + (cs_u64)hour) * 60 + (cs_u64)minute) * 60 + (cs_u64)second) * 1000000000;
+    return take_fraction(at, ns) && take(at, "Z");
+}
+
+static bool take_start(const char **at, struct cs_trigger *t)
+{
+    static const long long YEAR_2200 = 7258118400;
+    const bool is_date = strspn(*at, "0123456789") == 4 && (*at)[4] == '-';
+    return is_date ? take_date(at, &t->start_ns) : take_time(at, YEAR_2200, &t->start_ns);
+}
+
+static bool take_duration(const char **at, struct cs_trigger *t) { return take_seconds(at, &t->duration_ns) && t->duration_ns; }
+
+static bool take_ranks(const char **at, struct cs_trigger *t)
+{
+    if (take(at, "all")) return true;
+    do {
+        if (t->range_count == (int)CS_COUNT(t->ranges)) return false;
+        struct cs_rank_range *range = &t->ranges[t->range_count++];
+        if (!take_int(at, 0, INT32_MAX, &range->from)) return false;
+        range->to = range->from;
+        if (take(at, "-") && !take_int(at, range->from, INT32_MAX, &range->to)) return false;
+    } while (take(at, ","));
+    return true;
+}
+
+/* What is in it is read by the policy layer. */
+static bool take_policy(const char **at, struct cs_trigger *t)
+{
+    t->policy = *at;
+    *at += strcspn(*at, "\n");
+    while (*at > t->policy && strchr(" \t\r", (*at)[-1])) --*at;
+    t->policy_length = (size_t)(*at - t->policy);
+    return t->policy_length > 1 && *t->policy == '{' && (*at)[-1] == '}';
+}
+
+static bool line_is_over(const char **at)
+{
+    *at += strspn(*at, " \t\r");
+    bool is = !**at || **at == '\n';
+    *at += **at == '\n';
+    return is;
+}
+
+const char *cs_trigger_read(const char *text, struct cs_trigger *out, int *line)
+{
+    static const struct {
+        const char *name;
+        bool (*take)(const char **at, struct cs_trigger *t);
+        const char *allowed;
+    } keys[] = {{"start=", take_start, "start=2026-11-25T22:10:00Z, or start= with seconds since 1970; both may have a fraction"},
+                {"duration=", take_duration, "duration= with seconds above 0: 5s, 0.5s, at most 1000000s"},
+                {"ranks=", take_ranks, "ranks=all, or at most 64 numbers and ranges: ranks=0-7,12"},
+                {"policy=", take_policy, "policy={...}: a JSON object on one line"}};
+    struct cs_trigger t = {0};
+    unsigned seen = 0;
+    *line = 0;
+    for (const char *at = text; *at;) {
+        ++*line;
+        at += strspn(at, " \t");
+        if (*at == '#') at += strcspn(at, "\n");
+        if (line_is_over(&at)) continue;
+        size_t i = 0;
+        while (i < CS_COUNT(keys) && !take(&at, keys[i].name)) i++;
+        if (i == CS_COUNT(keys) || seen & 1u << i) return "start=, duration=, ranks= and policy=, each once; and lines that begin with #";
+        if (!keys[i].take(&at, &t) || !line_is_over(&at)) return keys[i].allowed;
+        seen |= 1u << i;
+    }
+    if ((seen & 3) != 3) return "a file with start= and duration=";
+    *out = t;
+    return NULL;
+}
+
+bool cs_trigger_names(const struct cs_trigger *trigger, int rank)
+{
+    bool is = !trigger->range_count;
+    for (int i = 0; i < trigger->range_count; i++) is |= rank >= trigger->ranges[i].from && rank <= trigger->ranges[i].to;
+    return is;
 }

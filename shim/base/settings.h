@@ -51,4 +51,19 @@ struct cs_gpu_times {
 };
 bool cs_gpu_times_read(const char *text, struct cs_gpu_times *out);
 
+/* What is in the file that TRIGGER names: which ranks are to record which seconds (process/trigger.c, docs/live.md). Lines `key=value`. */
+enum { CS_TRIGGER_MOST = 64 << 10, CS_RANK_RANGES = 64 }; /* bytes of a file; ranges in it */
+struct cs_trigger {
+    cs_u64 start_ns, duration_ns; /* since 1970, by CLOCK_REALTIME */
+    struct cs_rank_range {
+        int from, to;
+    } ranges[CS_RANK_RANGES];
+    int range_count; /* 0: all processes, also those without a rank */
+    const char *policy; /* JSON, in the text; NULL: none */
+    size_t policy_length;
+};
+/* NULL, or what is allowed in that line (from 1; 0: of the file). */
+const char *cs_trigger_read(const char *text, struct cs_trigger *out, int *line);
+bool cs_trigger_names(const struct cs_trigger *trigger, int rank); /* -1: it has none */
+
 #endif

@@ -45,7 +45,7 @@ struct cs_load {
 };
 
 /* How long a piece of work waited after its call, and what it waited for last. */
-enum cs_hold_why { CS_HOLD_LAUNCH, CS_HOLD_STREAM, CS_HOLD_EVENT, CS_HOLD_DEFAULT, CS_HOLD_UNKNOWN };
+enum cs_hold_why { CS_HOLD_LAUNCH, CS_HOLD_STREAM, CS_HOLD_EVENT, CS_HOLD_DEFAULT, CS_HOLD_UNKNOWN, CS_HOLD_WHYS };
 enum { CS_HOLD_AFTER = 16 };
 struct cs_hold {
     cs_u64 ns;

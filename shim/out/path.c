@@ -53,15 +53,15 @@ const char *cs_process_job(void)
 }
 
 /* All processes of a run would have the same name, but for the ones that come late. */
-static void rank_is_missing(const char *pattern)
+static void rank_is_missing(const char *variable, const char *pattern)
 {
     char names[256];
     size_t n = 0;
     for (size_t i = 0; ranks[i] && n < sizeof names; i++) n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", ranks[i]);
-    cs_log_once(CS_LOG_WARN, "CUSTREAM_TRACE=%.200s: %%r is 0, since no launcher has set a rank (%s)", pattern, names);
+    cs_log_once(CS_LOG_WARN, "%s=%.200s: %%r is 0, since no launcher has set a rank (%s)", variable, pattern, names);
 }
 
-static void expand(const char *pattern, char *path, size_t size)
+void cs_path_expand(const char *variable, const char *pattern, char *path, size_t size)
 {
     const int rank = cs_process_rank(&(int){0});
     bool asks = false;
@@ -78,7 +78,7 @@ static void expand(const char *pattern, char *path, size_t size)
             }
         used += (size_t)snprintf(path + used, size - used, "%s", piece);
     }
-    if (asks && rank < 0) rank_is_missing(pattern);
+    if (asks && rank < 0) rank_is_missing(variable, pattern);
 }
 
 /* The name that nobody has chosen carries the rank, where there is one: "custream-app-4711-r3.json". */
@@ -236,7 +236,7 @@ int cs_path_open(const char *pattern, char *path, size_t size)
     char plain[PATH_MAX], name[PATH_MAX + 64];
     bool next = true;
     int fd = -1;
-    expand(pattern, plain, sizeof plain);
+    cs_path_expand("CUSTREAM_TRACE", pattern, plain, sizeof plain);
     put_rank(pattern, plain, sizeof plain);
     snprintf(path, size, "%s", plain);
     int stem = (int)cs_path_stem(plain);

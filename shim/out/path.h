@@ -13,7 +13,10 @@ int cs_process_rank(int *world_size);
 /* The job that the process is part of, by the launcher's or the scheduler's name for it; NULL: none has told. */
 const char *cs_process_job(void);
 
-/* Expands %p %e %h %r and opens the file for writing, empty and locked, if it is one that a trace may take (base/claim.h). Of several processes of
+/* Puts what they stand for in the place of %p %e %h %r; `variable` is whose value the pattern is, for who reads that no rank is known. */
+void cs_path_expand(const char *variable, const char *pattern, char *path, size_t size);
+
+/* Expands and opens the file for writing, empty and locked, if it is one that a trace may take (base/claim.h). Of several processes of
  * one run that are given one path the first has it; the others get "-PID" before the extension. Returns the descriptor, or -1; cs_path_why then says
  * why. `path` gets the name: where links led to, or what was asked for if there is no file. The writer thread's alone. */
 int cs_path_open(const char *pattern, char *path, size_t size);

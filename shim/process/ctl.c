@@ -1,5 +1,5 @@
 /*
- * The control thread, "custream-ctl": answers `custream ctl` (CUSTREAM_CTL), and opens and closes windows of time.
+ * The control thread, "custream-ctl": answers `custream ctl` (CUSTREAM_CTL), opens and closes windows of time, and looks at the trigger's file (trigger.c).
  *
  * It is apart from the program's descriptors (base/apart.h), so that its sockets have no number in the program and no child inherits them. What it has to say it
  * answers. It blocks in poll alone, holds no lock there, and ends with the process.
@@ -102,6 +102,7 @@ static int holders(void)
 /* Their connections are found closed in the next round. */
 static void end_all_records(void)
 {
+    cs_trigger_end();
     for (int i = 0; i < client_count; i++) {
         if (!clients[i].holds) continue;
         end_record(&clients[i], NULL);
@@ -169,9 +170,11 @@ static void *run(void *unused)
     pthread_setname_np(pthread_self(), "custream-ctl");
     int listener = -1;
     client_count = 0;
-    if (listens && !cs_apart()) cs_store_rel(&why_deaf, strerror(errno));
-    else if (listens) listener = listening();
-    if (listener < 0 && !cs_window_has_time()) {
+    const bool apart = (listens || cs_trigger_wanted()) && cs_apart();
+    if (listens && !apart) cs_store_rel(&why_deaf, strerror(errno));
+    cs_trigger_begin(apart);
+    if (listens && apart) listener = listening();
+    if (listener < 0 && !cs_window_has_time() && !(apart && cs_trigger_wanted())) {
         cs_worker_set(&worker, CS_WORKER_FAILED);
         return NULL;
     }
@@ -179,7 +182,8 @@ static void *run(void *unused)
     for (;;) {
         struct pollfd polled[1 + CLIENTS] = {{.fd = client_count < CLIENTS ? listener : -1, .events = POLLIN}};
         for (int i = 0; i < client_count; i++) polled[1 + i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
-        int wait_ms = timeout_ms(cs_window_due()), ready = poll(polled, 1 + (nfds_t)client_count, wait_ms);
+        const cs_u64 window = cs_window_due(), trigger = cs_trigger_due();
+        int wait_ms = timeout_ms(window < trigger ? window : trigger), ready = poll(polled, 1 + (nfds_t)client_count, wait_ms);
         if (ready < 0) {
             nanosleep(&(struct timespec){0, 10000000}, NULL); /* no memory: not for long, let us hope */
             continue;
@@ -195,10 +199,12 @@ void cs_ctl_start(void)
     CS_KEEP_ERRNO;
     bool acts = !cs_option_is(CS_OPTION_TRACE, "off") || cs_mode_ever_steered();
     listens = cs_option_is(CS_OPTION_CTL, "on") || (cs_option_is(CS_OPTION_CTL, "auto") && acts);
-    if (!listens && cs_option_is(CS_OPTION_WINDOW, "ctl") && acts) cs_log(CS_LOG_WARN, "CUSTREAM_CTL=off beside CUSTREAM_WINDOW=ctl: nobody can ask, so nothing is recorded");
-    if (!listens && !cs_window_has_time()) return;
+    const bool alone = cs_window_has_time() || cs_trigger_wanted(); /* it has something to do where nobody asks */
+    if (!listens && cs_option_is(CS_OPTION_WINDOW, "ctl") && acts && !alone) cs_log(CS_LOG_WARN, "CUSTREAM_CTL=off beside CUSTREAM_WINDOW=ctl: nobody can ask, so nothing is recorded");
+    if (!listens && !alone) return;
     cs_store(&why_deaf, NULL);
     bool made = cs_aide_start_worker(&worker, run);
+    if (!made && cs_trigger_wanted()) cs_refused("CUSTREAM_TRIGGER, which nobody looks at");
     if (!made && cs_window_has_time()) cs_refused("CUSTREAM_WINDOW, which does not open or close by the clock");
     const char *why = made ? cs_load_acq(&why_deaf) : "its thread could not be started";
     if (why) cs_log(cs_option_is(CS_OPTION_CTL, "on") ? CS_LOG_WARN : CS_LOG_INFO, "custream ctl can't reach this process: %s", why);
@@ -208,4 +214,5 @@ void cs_ctl_after_fork_in_child(void)
 {
     cs_store(&begun, false);
     cs_store(&worker.state, CS_WORKER_IDLE);
+    cs_trigger_after_fork_in_child();
 }

@@ -44,7 +44,7 @@ __attribute__((format(printf, 3, 4))) static void say(char *answer, size_t room,
 
 /* --- recording --- */
 
-static void bring_up_to_date(void)
+void cs_ctl_bring_up_to_date(void)
 {
     cs_gpu_flush(GPU_MS);
     cs_writer_flush(WRITER_MS);
@@ -63,7 +63,7 @@ static void answer_off(char *given, char *answer, size_t room)
     const char *why;
     (void)given;
     cs_window_say(false, &why);
-    bring_up_to_date();
+    cs_ctl_bring_up_to_date();
     if (*cs_output_path()) say(answer, room, "ok off: %s", cs_output_path());
     else say(answer, room, "ok off");
 }
@@ -71,7 +71,7 @@ static void answer_off(char *given, char *answer, size_t room)
 static void answer_flush(char *given, char *answer, size_t room)
 {
     (void)given;
-    bring_up_to_date();
+    cs_ctl_bring_up_to_date();
     if (*cs_output_path()) say(answer, room, "ok %s", cs_output_path());
     else say(answer, room, "error nothing was recorded, so there is no file");
 }
@@ -98,17 +98,21 @@ static bool acts_at_once(void)
     return p && (p->jitter.on || p->sharing.kind == CS_SHARING_SYNC);
 }
 
+bool cs_ctl_policy(const char *json, char *error, size_t room)
+{
+    if (!cs_policy_replace(json, error, room)) return false;
+    if (!cs_mode_steer(cs_mode_of_policy(cs_policy_reach(cs_load_acq(&cs_policy_now))))) return snprintf(error, room, "the process is ending"), false;
+    shorten(json);
+    cs_window_policy(cs_name_text(cs_name_add_guest(shown_policy)));
+    return true;
+}
+
 static void answer_policy(char *given, char *answer, size_t room)
 {
     char error[1024] = "";
     if (!*given) say(answer, room, "error policy: no JSON");
-    else if (!cs_policy_replace(given, error, sizeof error)) say(answer, room, "error %s", error);
-    else if (!cs_mode_steer(cs_mode_of_policy(cs_policy_reach(cs_load_acq(&cs_policy_now))))) say(answer, room, "error the process is ending");
-    else {
-        shorten(given);
-        cs_window_policy(cs_name_text(cs_name_add_guest(shown_policy)));
-        say(answer, room, "ok in force for streams that are made from now on%s", acts_at_once() ? "; waits and delays, for all" : "");
-    }
+    else if (!cs_ctl_policy(given, error, sizeof error)) say(answer, room, "error %s", error);
+    else say(answer, room, "ok in force for streams that are made from now on%s", acts_at_once() ? "; waits and delays, for all" : "");
 }
 
 /* --- status --- */
@@ -180,15 +184,15 @@ static void answer_about(char *given, char *answer, size_t room)
 static void answer_record(char *given, char *answer, size_t room)
 {
     const char *why;
-    if (cs_mode_records()) bring_up_to_date(); /* what was recorded before is counted before */
-    if (cs_window_hold(&why)) answer_about(given, answer, room);
+    if (cs_mode_records()) cs_ctl_bring_up_to_date(); /* what was recorded before is counted before */
+    if (cs_window_hold(CS_HELD_BY_RECORD, &why)) answer_about(given, answer, room);
     else say(answer, room, "error %s", why);
 }
 
 void cs_ctl_end_record(char *answer, size_t room)
 {
-    cs_window_release();
-    bring_up_to_date();
+    cs_window_release(CS_HELD_BY_RECORD);
+    cs_ctl_bring_up_to_date();
     answer_about(NULL, answer, room);
 }
 

@@ -55,9 +55,14 @@ void cs_window_after_fork_in_child(void); /* before that */
 /* The first call is being made: time windows count from here. Any thread, any number of times. */
 void cs_window_first_call(void);
 
-/* The control thread's. One more `custream record`: calls are recorded until as many releases; false where it can't be done, and why. */
-bool cs_window_hold(const char **why_not);
-void cs_window_release(void);
+/* The control thread's. One more `custream record`, or the trigger: calls are recorded until as many releases; false where it can't be done, and why. */
+enum cs_held_by { CS_HELD_BY_RECORD, CS_HELD_BY_TRIGGER, CS_HOLDERS };
+bool cs_window_hold(enum cs_held_by who, const char **why_not);
+void cs_window_release(enum cs_held_by who);
+
+/* Likewise: what a recording needs is made ready, so that it begins at once when its time has come. And: it does not come after all. */
+void cs_window_ready(void);
+void cs_window_unready(void);
 void cs_window_policy(const char *text); /* a policy is in force, which the trace tells among the steps of the window; the text lives as long as the process */
 cs_u64 cs_window_due(void); /* opens and closes what is due; in how many nanoseconds it is to be called again; UINT64_MAX: never */
 
@@ -81,5 +86,17 @@ void cs_ctl_after_fork_in_child(void);
 enum cs_ctl_then { CS_CTL_DONE, CS_CTL_HOLDS, CS_CTL_ENDS };
 enum cs_ctl_then cs_ctl_answer(char *words, char *answer, size_t room);
 void cs_ctl_end_record(char *answer, size_t room);
+
+/* A policy comes into force, and the trace tells. False, and a line that says why not. The control thread's. */
+bool cs_ctl_policy(const char *json, char *error, size_t room);
+void cs_ctl_bring_up_to_date(void); /* the file */
+
+/* --- trigger.c: the control thread's --- */
+
+bool cs_trigger_wanted(void); /* any thread */
+void cs_trigger_begin(bool apart); /* the thread begins; `apart`: it may open files */
+cs_u64 cs_trigger_due(void);  /* does what is due; in how many nanoseconds it is to be called again; UINT64_MAX: never */
+void cs_trigger_end(void);    /* its recording ends now */
+void cs_trigger_after_fork_in_child(void);
 
 #endif

@@ -73,6 +73,8 @@ static void activate_locked(void)
     cs_process_steps.options_read();
     if (!tracing && cs_option_is(CS_OPTION_DEFAULT_STREAM, "audit"))
         cs_log(CS_LOG_WARN, "CUSTREAM_DEFAULT_STREAM=audit reads what is recorded: with CUSTREAM_TRACE=off nothing is");
+    if (!tracing && *cs_option_text(CS_OPTION_METRICS)) cs_log(CS_LOG_WARN, "CUSTREAM_METRICS tells of what is recorded: with CUSTREAM_TRACE=off nothing is");
+    if (!tracing && *cs_option_text(CS_OPTION_TRIGGER)) cs_log(CS_LOG_WARN, "CUSTREAM_TRIGGER says what is to be recorded: with CUSTREAM_TRACE=off nothing is");
     if (watches && cs_activated && *cs_option_text(CS_OPTION_PLUGIN)) cs_store(&loading, ASKED);
     if (watches) cs_mode_begin(cs_window_begin(), steers);
     else cs_mode_end();

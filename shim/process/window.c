@@ -1,12 +1,14 @@
 /*
  * When calls are recorded: CUSTREAM_WINDOW, cuProfilerStart and cuProfilerStop, and what `custream ctl` asks for, which beats both from then on.
- * `custream record` holds the window open for a while, whatever the others say.
+ * `custream record` and the trigger (trigger.c) hold the window open for a while, whatever the others say.
  *
  * While the window is closed wrappers keep objects and record nothing, and the GPU backend is held back. Whoever opens or closes it holds a lock of the
  * lowest rank (docs/locks.md): application threads in the two profiler calls, the control thread for the rest. The writer alone closes it without the lock,
  * once and for good, when the file takes no more (cs_writer_full). No recorded call takes the lock, nor does the end of the process. What comes of it
  * stands in the mode word alone; RECORD is set there only while it has CS_MODE_WATCH.
  */
+#include <string.h>
+
 #include "shim/base/clock.h"
 #include "shim/base/keep.h"
 #include "shim/base/lock.h"
@@ -34,7 +36,9 @@ static cs_u64 from_ns, until_ns;            /* of a window of time; UINT64_MAX: 
 
 static _Atomic enum { NOTHING, ON, OFF } said; /* by custream ctl; the end of the process reads it without the lock */
 
-static unsigned held; /* by that many `custream record` */
+static unsigned held[CS_HOLDERS];
+
+static bool is_held(void) { return held[CS_HELD_BY_RECORD] || held[CS_HELD_BY_TRIGGER]; }
 
 /* Whether the window is open says the mode word alone: a file that can't be had closes it on any thread, without the lock. */
 
@@ -48,7 +52,7 @@ static const char *_Atomic why_not;
 static const char *closed_by(void)
 {
     if (atomic_load(&full)) return FULL;
-    if (held || cs_load(&said) == ON) return NULL;
+    if (is_held() || cs_load(&said) == ON) return NULL;
     if (cs_load(&said) == OFF) return "custream ctl off";
     if (trace_off) return "CUSTREAM_TRACE=off";
     if (option.kind == CS_WINDOW_PROFILER) return started ? NULL : ever_started ? "after cuProfilerStop" : "before cuProfilerStart";
@@ -61,7 +65,8 @@ static const char *closed_by(void)
 
 static const char *opened_by(void)
 {
-    if (held) return "custream record";
+    if (held[CS_HELD_BY_RECORD]) return "custream record";
+    if (held[CS_HELD_BY_TRIGGER]) return "the trigger (CUSTREAM_TRIGGER)";
     if (cs_load(&said) == ON) return "custream ctl on";
     switch (option.kind) {
     case CS_WINDOW_PROFILER: return "cuProfilerStart";
@@ -117,7 +122,7 @@ static const char *apply(void)
     const char *why = closed_by();
     const unsigned mode = cs_load_acq(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return why ? NULL : ENDING;
-    if (why == FULL && (held || cs_load(&said) == ON)) return FULL;
+    if (why == FULL && (is_held() || cs_load(&said) == ON)) return FULL;
     if (!why && !(mode & CS_MODE_RECORD)) return open_now();
     if (why && mode & CS_MODE_RECORD) close_now(why);
     if (why) cs_store(&why_not, why);
@@ -147,7 +152,7 @@ void cs_window_after_fork_in_child(void)
 {
     cs_lock_forget(&lock);
     started = ever_started = false;
-    held = 0;
+    memset(held, 0, sizeof held);
     cs_store(&full, false);
     cs_store(&said, NOTHING);
     cs_store(&met, false);
@@ -186,21 +191,37 @@ static const char *asked(void)
     return error || cs_mode_records() ? error : ENDING; /* which has begun meanwhile */
 }
 
-bool cs_window_hold(const char **error)
+bool cs_window_hold(enum cs_held_by who, const char **error)
 {
     cs_lock_take(&lock);
-    held++;
+    held[who]++;
     *error = asked();
-    if (*error) held--;
+    if (*error) held[who]--;
     cs_lock_drop(&lock);
     return !*error;
 }
 
-void cs_window_release(void)
+void cs_window_release(enum cs_held_by who)
 {
     cs_lock_take(&lock);
-    held--;
+    held[who]--;
     apply();
+    cs_lock_drop(&lock);
+}
+
+/* Calls are not recorded yet, so what the profiler tells meanwhile is of none. */
+void cs_window_ready(void)
+{
+    cs_lock_take(&lock);
+    const bool closed = (cs_load_acq(&cs_mode) & CS_MODE_RECORDING) == CS_MODE_WATCH;
+    if (closed && !atomic_load(&full)) cs_gpu_come_back(CS_GPU_AWAY_WINDOW, GPU_WAIT_MS), cs_writer_file(FILE_WAIT_MS);
+    cs_lock_drop(&lock);
+}
+
+void cs_window_unready(void)
+{
+    cs_lock_take(&lock);
+    if (!cs_mode_records()) cs_gpu_step_back(CS_GPU_AWAY_WINDOW, NULL, 0);
     cs_lock_drop(&lock);
 }
 

@@ -106,7 +106,7 @@ static void counted(cs_u64 count, cs_u64 begin_ns, cs_u64 end_ns)
         return;
     }
     cs_totals_gathered(begin_ns, end_ns);
-    cs_totals.recorded += count;
+    cs_totals.sum.recorded += count;
 }
 
 /* One end of a span. */

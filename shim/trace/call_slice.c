@@ -156,7 +156,7 @@ void cs_loss_slice(cs_u32 tid, cs_u64 begin, cs_u64 end, cs_u64 count)
         return;
     }
     cs_totals_gathered(begin, end);
-    cs_totals.lost += count;
+    cs_totals.sum.lost += count;
 }
 
 void cs_call_slice(cs_u32 tid, const struct cs_record *r, const struct cs_stream *stream, cs_u64 correlation, cs_u64 begin, cs_u64 end)

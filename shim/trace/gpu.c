@@ -22,12 +22,12 @@ static bool work_found(struct cs_match_found *found)
     return cs_gpu_work_write(found);
 }
 
-static void work_without_times(void) { cs_totals.gpu.no_times++; }
+static void work_without_times(void) { cs_totals.sum.gpu.no_times++; }
 
 /* A part that has ended stands as it is. */
 static void launch_missed(int by)
 {
-    if (by > 0 || cs_totals.gpu.missed) cs_totals.gpu.missed += (cs_u64)by;
+    if (by > 0 || cs_totals.sum.gpu.missed) cs_totals.sum.gpu.missed += (cs_u64)by;
 }
 
 static void pool_found(const struct cs_gpu_pool *pool)
@@ -51,6 +51,7 @@ static void process_begins(void)
     cs_gpu_shown.lanes = lanes;
     cs_gpu_shown.shapes = shapes;
     cs_gpu_shapes_forget();
+    cs_gpu_shown.span = 1;
     const bool all = !cs_gpu_samples(); /* of a sample counters would tell next to nothing, as if that were all */
     cs_gpu_shown.loads = all && !cs_option_is(CS_OPTION_COUNTERS, "off");
     cs_gpu_shown.depths = all && cs_option_is(CS_OPTION_COUNTERS, "streams");

@@ -105,9 +105,18 @@ static void step(struct cs_peak_shown *p, cs_u64 value)
     if (value > p->peak) p->peak = value;
 }
 
+/* What came late adds nothing to a time that has been told. */
+static inline void sum_up(struct cs_gpu_sums *sums, cs_u64 ns, bool busy)
+{
+    if (sums->busy && ns > sums->until_ns) sums->busy_ns += ns - sums->until_ns;
+    if (ns > sums->until_ns) sums->until_ns = ns;
+    sums->busy = busy;
+}
+
 void cs_gpu_load_write(cs_u32 device, cs_u64 ns, const struct cs_load *load)
 {
     struct cs_gpu_device_shown *shown = &cs_gpu_shown.devices[device];
+    sum_up(&shown->sums, ns, load->works);
     if (!cs_gpu_shown.loads) return;
     if (!shown->stretch.from_ns) shown->stretch.from_ns = ns - ns % STRETCH_NS, shown->stretch.since_ns = ns;
     stretches_until(shown, device, ns);

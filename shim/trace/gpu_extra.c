@@ -30,7 +30,7 @@ void cs_gpu_overhead_write(const struct cs_gpu_work *w)
     rows->announced |= 1u << level;
     const char *name = w->overhead.what == 1 ? "Driver Compiler" : kind < CS_COUNT(names) ? names[kind] : names[0];
     cs_commit(cs_slice_bare(cs_draft(), "overhead", cs_title(name), cs_lane_at(cs_host_pid(), tid + level), start, end));
-    cs_totals.gpu.count[CS_GPU_OVERHEAD] += !cs_output_full();
+    cs_totals.sum.gpu.count[CS_GPU_OVERHEAD] += !cs_output_full();
 }
 
 void cs_gpu_pool_write(const struct cs_gpu_pool *pool)
@@ -73,7 +73,7 @@ void cs_gpu_lost_write(cs_u64 count, const char *cause)
         cs_totals_cut_work(count, cs_gpu_shown.lost_ns, now);
     } else {
         cs_totals_gathered(cs_gpu_shown.lost_ns, now);
-        cs_totals.gpu.lost += count;
+        cs_totals.sum.gpu.lost += count;
     }
     cs_gpu_shown.lost_ns = now;
 }
@@ -104,16 +104,16 @@ char *cs_gpu_put_totals(char *at)
         *at++ = ',';
         at = cs_put_string(at, names[kind], 16);
         *at++ = ':';
-        at = cs_put_uint(at, cs_totals.gpu.count[kind]);
+        at = cs_put_uint(at, cs_totals.sum.gpu.count[kind]);
     }
     at = cs_put_literal(at, ",\"without_call\":");
-    at = cs_put_uint(at, cs_totals.gpu.unmatched);
+    at = cs_put_uint(at, cs_totals.sum.gpu.unmatched);
     at = cs_put_literal(at, ",\"without_times\":");
-    at = cs_put_uint(at, cs_totals.gpu.no_times);
+    at = cs_put_uint(at, cs_totals.sum.gpu.no_times);
     at = cs_put_literal(at, ",\"lost\":");
-    at = cs_put_uint(at, cs_totals.gpu.lost);
+    at = cs_put_uint(at, cs_totals.sum.gpu.lost);
     at = cs_put_literal(at, ",\"launches_without_kernel\":");
-    at = cs_put_uint(at, cs_totals.gpu.missed);
+    at = cs_put_uint(at, cs_totals.sum.gpu.missed);
     if (!why) why = cs_gpu_second_best();
     if (why) {
         at = cs_put_literal(at, ",\"cause\":");

@@ -29,6 +29,15 @@ struct cs_stretch_shown {
     bool busy;               /* since then */
 };
 
+/* Of a GPU, since the process began: for metrics (metrics.h). */
+struct cs_gpu_sums {
+    cs_u64 busy_ns, until_ns; /* it was at work so long, as is known up to then; 0: it has not been at work */
+    bool busy;                /* since then */
+    bool tells_waits;         /* times are fine enough for: */
+    cs_u64 waits_ns[CS_HOLD_WHYS]; /* so long its work waited, by what for */
+    cs_u32 streams;           /* that had work in this span */
+};
+
 /* Lanes that lie over each other: bit a level. */
 struct cs_rows {
     struct cs_row row;
@@ -40,6 +49,7 @@ struct cs_lane_shown {
     cs_u32 serial, file; /* of the lane; in which `work` and `sync` have been announced */
     cs_u32 work, sync;   /* bit a level */
     cs_u32 context;      /* of the last work in that file */
+    cs_u32 span;         /* the span of metrics in which its last work was found */
     struct cs_counter_shown depth;
 };
 
@@ -58,12 +68,14 @@ extern struct cs_gpu_shown {
     cs_u64 releases;          /* arrows of that kind */
     cs_u64 without_lane;      /* pieces of work */
     cs_u64 lost_ns;           /* when some were lost last */
+    cs_u32 span;              /* of metrics, from one time that they are written to the next */
     struct cs_gpu_device_shown {
         bool counters;               /* the lane of its counters is announced */
         bool others;                 /* something other than kernels is under way */
         struct cs_rows waits, peers; /* for all that it does; copies that others do to it or from it */
         struct cs_peak_shown kernels, bytes[CS_LOAD_WAYS];
         struct cs_stretch_shown stretch;
+        struct cs_gpu_sums sums;
     } devices[CS_GPU_PIDS];
     struct cs_rows overhead;
     struct cs_rows gaps[CS_GPU_PARTS]; /* one level each */

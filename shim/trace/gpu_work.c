@@ -148,6 +148,17 @@ static void place(struct cs_match_found *found)
     found->tid = cs_gpu_lane_place(lane, false, &found->start_ns, found->end_ns);
 }
 
+/* By events nobody knows what was waited for: their times are too coarse. */
+static void sum_up(const struct cs_match_found *found, const struct cs_hold *hold)
+{
+    struct cs_lane_shown *shown = cs_gpu_lane_shown(found->lane);
+    struct cs_gpu_sums *sums = &cs_gpu_shown.devices[found->pid % CS_GPU_PIDS].sums;
+    if (!found->work->by_events) sums->tells_waits = true, sums->waits_ns[hold->why] += hold->ns;
+    if (CS_LIKELY(shown->span == cs_gpu_shown.span)) return;
+    shown->span = cs_gpu_shown.span;
+    sums->streams++;
+}
+
 bool cs_gpu_work_write(struct cs_match_found *found)
 {
     const struct cs_gpu_work *w = found->work;
@@ -170,8 +181,9 @@ bool cs_gpu_work_write(struct cs_match_found *found)
     }
     cs_commit(slice(draft, found, raw_start_ns, &hold));
     cs_totals_gathered(found->start_ns, found->end_ns);
-    cs_totals.gpu.count[w->kind]++; /* before anything else goes to the file, which may be full then: this slice is lost with what is not written */
-    cs_totals.gpu.unmatched += !found->op;
+    cs_totals.sum.gpu.count[w->kind]++; /* before anything else goes to the file, which may be full then: this slice is lost with what is not written */
+    cs_totals.sum.gpu.unmatched += !found->op;
+    sum_up(found, &hold);
     if (w->kind == CS_GPU_COPY && w->copy.peer) cs_gpu_peer_write(found);
     cs_totals.arrows_between_parts += found->op && is_of_earlier_part(found);
     return true;

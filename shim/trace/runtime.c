@@ -37,6 +37,6 @@ cs_u64 cs_runtime_slice(const struct cs_thread *thread, const struct cs_record *
         return end;
     }
     cs_totals_gathered(begin, end);
-    cs_totals.recorded++;
+    cs_totals.sum.recorded++;
     return end;
 }

@@ -23,10 +23,25 @@ static cs_u64 latest_ns; /* up to which the host's slices reach */
 /* Whether a call says more than its slice shows, by its row in the table: next to none that is made often does. */
 static bool tells[CS_CALL_COUNT];
 
+/* What a call is summed up as, by its row: an enum cs_summed_call, or behind those an enum cs_blocking_call, + 1; 0: as nothing. */
+static unsigned char summed_as[CS_CALL_COUNT];
+
+static unsigned char sum_of(const struct cs_call_info *info, enum cs_call call)
+{
+    static const unsigned char work[CS_KIND_COUNT] = {
+        [CS_KIND_LAUNCH] = CS_SUMMED_LAUNCH + 1, [CS_KIND_COPY] = CS_SUMMED_COPY + 1, [CS_KIND_SET] = CS_SUMMED_SET + 1, [CS_KIND_GRAPH] = CS_SUMMED_GRAPH + 1};
+    enum cs_blocking_call waits = info->how & CS_HOW_WIDE ? CS_BLOCKED_BY_CONTEXT : CS_BLOCKED_BY_STREAM;
+    if (cs_call_enqueues(call)) return work[info->kind];
+    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
+        if (info->shown[i].format == CS_FORMAT_CAUSE) waits = CS_BLOCKED_BY_EVENT;
+    return info->kind == CS_KIND_SYNC ? (unsigned char)(CS_SUMMED_CALLS + waits + 1) : 0;
+}
+
 static void tells_make(void)
 {
     for (int call = 1; call < CS_CALL_COUNT; call++) {
         const struct cs_call_info *info = &cs_call_info[call];
+        summed_as[call] = sum_of(info, (enum cs_call)call);
         tells[call] = info->kind == CS_KIND_SYNC || info->kind == CS_KIND_WAIT || info->how & CS_HOW_BEGINS;
         for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
             const enum cs_format format = info->shown[i].format;
@@ -112,6 +127,26 @@ static void tell_causes(const struct cs_thread *thread, const struct cs_record *
         capture_slice(stream, r, r->value[i]);
         cs_match_capture_ended(stream, r->value[i], r->begin);
     }
+}
+
+static void sum_up_copy(struct cs_call_sums *sums, const struct cs_record *r, cs_u64 ns)
+{
+    const struct cs_call_info *info = &cs_call_info[r->call];
+    const enum cs_way way = cs_call_way(r->call);
+    if (info->how & CS_HOW_BLOCKS) sums->blocked_ns[CS_BLOCKED_BY_COPY] += ns;
+    sums->copies[way]++;
+    if (info->shown[0].format == CS_FORMAT_SIZE) sums->bytes[way] += r->value[0];
+}
+
+static inline void sum_up(const struct cs_record *r, const struct cs_stream *stream, cs_u64 ns)
+{
+    const unsigned as = summed_as[r->call];
+    struct cs_call_sums *sums = &cs_totals.sum.call;
+    if (as > CS_SUMMED_CALLS) sums->blocked_ns[as - CS_SUMMED_CALLS - 1] += ns;
+    if (!as || as > CS_SUMMED_CALLS || r->result != CUDA_SUCCESS) return;
+    sums->made[as - 1]++;
+    if (stream && stream->origin >= CS_STREAM_LEGACY) sums->on_default[stream->origin - CS_STREAM_LEGACY]++;
+    if (CS_UNLIKELY(as - 1 == CS_SUMMED_COPY)) sum_up_copy(sums, r, ns);
 }
 
 /* Where the host or a stream waits: the record that an event stood for, if it waits for one. */
@@ -205,9 +240,10 @@ void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)
         return;
     }
     cs_totals_gathered(begin, end);
-    cs_totals.recorded++;
+    cs_totals.sum.recorded++;
     if (r->call == CS_CALL_CALLBACK || r->call == CS_CALL_DELAY) return;
-    cs_totals.calls++;
+    cs_totals.sum.calls++;
+    sum_up(r, stream, end - begin);
     cs_match_graph_call(r, stream);
     if (!tells[r->call]) return;
     tell_causes(thread, r, stream, begin);

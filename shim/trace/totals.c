@@ -30,10 +30,10 @@ static struct {
     cs_u64 calls, works, begin_ns, end_ns;
 } cut; /* what came after the file was full */
 
-static struct cs_totals flushed; /* as of the last good flush of this file */
+static struct cs_sums flushed; /* as of the last good flush of this file */
 
 static struct {
-    cs_u64 recorded, calls, lost, works, works_lost, untimed; /* in all parts before this one */
+    struct cs_sums sum; /* in all parts before this one */
     cs_u32 deleted;
     cs_u64 recorded_in_deleted;
     struct cs_totals before; /* of the part before */
@@ -50,6 +50,14 @@ static cs_u64 shown_of(const struct cs_gpu_totals *gpu)
 /* Pieces of work whose times it should have, and has not. */
 static cs_u64 untimed_of(const struct cs_gpu_totals *gpu) { return gpu->missed + gpu->no_times; }
 
+/* Sums are counts and nothing else. */
+static void sum_up(struct cs_sums *sums, const struct cs_sums *more, int sign)
+{
+    cs_u64 *to = (cs_u64 *)sums;
+    const cs_u64 *from = (const cs_u64 *)more;
+    for (size_t i = 0; i < sizeof *sums / sizeof *to; i++) to[i] += sign < 0 ? 0 - from[i] : from[i];
+}
+
 void cs_totals_reset(void)
 {
     memset(&cs_totals, 0, sizeof cs_totals);
@@ -62,12 +70,7 @@ void cs_totals_reset(void)
 void cs_totals_part_begin(void)
 {
     parts.before = cs_totals;
-    parts.recorded += cs_totals.recorded;
-    parts.calls += cs_totals.calls;
-    parts.lost += cs_totals.lost;
-    parts.works += shown_of(&cs_totals.gpu);
-    parts.works_lost += cs_totals.gpu.lost;
-    parts.untimed += untimed_of(&cs_totals.gpu);
+    sum_up(&parts.sum, &cs_totals.sum, 1);
     memset(&cs_totals, 0, sizeof cs_totals);
     memset(&flushed, 0, sizeof flushed);
     cs_totals.begin_ns = UINT64_MAX;
@@ -75,13 +78,9 @@ void cs_totals_part_begin(void)
 
 void cs_totals_part_undo(void)
 {
-    flushed = cs_totals = parts.before;
-    parts.recorded -= cs_totals.recorded;
-    parts.calls -= cs_totals.calls;
-    parts.lost -= cs_totals.lost;
-    parts.works -= shown_of(&cs_totals.gpu);
-    parts.works_lost -= cs_totals.gpu.lost;
-    parts.untimed -= untimed_of(&cs_totals.gpu);
+    cs_totals = parts.before;
+    flushed = cs_totals.sum;
+    sum_up(&parts.sum, &cs_totals.sum, -1);
 }
 
 static void part_deleted(cs_u64 recorded)
@@ -90,7 +89,7 @@ static void part_deleted(cs_u64 recorded)
     parts.recorded_in_deleted += recorded;
 }
 
-cs_u64 cs_totals_before(void) { return parts.before.recorded; }
+cs_u64 cs_totals_before(void) { return parts.before.sum.recorded; }
 
 void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns)
 {
@@ -105,12 +104,22 @@ struct cs_totals_told cs_totals_told(void)
     return (struct cs_totals_told){cs_load(&recorded_told), cs_load(&lost_told), cs_load(&works_told)};
 }
 
+struct cs_sums cs_totals_of_all(void)
+{
+    struct cs_sums all = parts.sum;
+    sum_up(&all, &cs_totals.sum, 1);
+    all.lost += cut.calls;
+    all.gpu.lost += cut.works;
+    return all;
+}
+
 static void all_flushed(void)
 {
-    flushed = cs_totals;
-    cs_store(&recorded_told, parts.recorded + cs_totals.recorded);
-    cs_store(&lost_told, parts.lost + cs_totals.lost + cut.calls);
-    cs_store(&works_told, parts.works + shown_of(&cs_totals.gpu));
+    flushed = cs_totals.sum;
+    const struct cs_sums all = cs_totals_of_all();
+    cs_store(&recorded_told, all.recorded);
+    cs_store(&lost_told, all.lost);
+    cs_store(&works_told, shown_of(&all.gpu));
     cs_totals.begin_ns = UINT64_MAX;
     cs_totals.end_ns = 0;
 }
@@ -118,12 +127,9 @@ static void all_flushed(void)
 /* It belongs to the gap at the end. */
 static void never_flushed(void)
 {
-    cs_totals_cut(cs_totals.recorded - flushed.recorded + cs_totals.lost - flushed.lost, cs_totals.begin_ns, cs_totals.end_ns);
-    cs_totals_cut_work(shown_of(&cs_totals.gpu) + cs_totals.gpu.lost - shown_of(&flushed.gpu) - flushed.gpu.lost, cs_totals.begin_ns, cs_totals.end_ns);
-    cs_totals.recorded = flushed.recorded;
-    cs_totals.calls = flushed.calls;
-    cs_totals.lost = flushed.lost;
-    cs_totals.gpu = flushed.gpu;
+    cs_totals_cut(cs_totals.sum.recorded - flushed.recorded + cs_totals.sum.lost - flushed.lost, cs_totals.begin_ns, cs_totals.end_ns);
+    cs_totals_cut_work(shown_of(&cs_totals.sum.gpu) + cs_totals.sum.gpu.lost - shown_of(&flushed.gpu) - flushed.gpu.lost, cs_totals.begin_ns, cs_totals.end_ns);
+    cs_totals.sum = flushed;
 }
 
 static void cut_grows(cs_u64 begin_ns, cs_u64 end_ns)
@@ -295,6 +301,7 @@ static char *put_devices(char *at)
 /* What one file of several cannot tell by itself. */
 static char *put_parts(char *at)
 {
+    const struct cs_sums all = cs_totals_of_all();
     at = cs_put_literal(at, ",\"arrows_between_parts\":");
     at = cs_put_uint(at, cs_totals.arrows_between_parts);
     at = cs_put_literal(at, ",\"part\":");
@@ -306,15 +313,15 @@ static char *put_parts(char *at)
     at = cs_put_literal(at, ",\"recorded_in_deleted_parts\":");
     at = cs_put_uint(at, parts.recorded_in_deleted);
     at = cs_put_literal(at, ",\"recorded_in_all_parts\":");
-    at = cs_put_uint(at, parts.recorded + cs_totals.recorded);
+    at = cs_put_uint(at, all.recorded);
     at = cs_put_literal(at, ",\"calls_in_all_parts\":");
-    at = cs_put_uint(at, parts.calls + cs_totals.calls);
+    at = cs_put_uint(at, all.calls);
     at = cs_put_literal(at, ",\"lost_in_all_parts\":");
-    at = cs_put_uint(at, parts.lost + cs_totals.lost + cut.calls);
+    at = cs_put_uint(at, all.lost);
     at = cs_put_literal(at, ",\"gpu_work_in_all_parts\":");
-    at = cs_put_uint(at, parts.works + shown_of(&cs_totals.gpu));
+    at = cs_put_uint(at, shown_of(&all.gpu));
     at = cs_put_literal(at, ",\"gpu_work_lost_in_all_parts\":");
-    return cs_put_uint(at, parts.works_lost + cs_totals.gpu.lost + cut.works);
+    return cs_put_uint(at, all.gpu.lost);
 }
 
 /* What there was no memory for. */
@@ -351,11 +358,11 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     at = put_devices(at);
     if (cs_listener) at = cs_listener->put(at, brief ? 0 : size / 8 * 3);
     at = cs_put_literal(at, ",\n\"totals\":{\"recorded\":");
-    at = cs_put_uint(at, cs_totals.recorded);
+    at = cs_put_uint(at, cs_totals.sum.recorded);
     at = cs_put_literal(at, ",\"calls\":");
-    at = cs_put_uint(at, cs_totals.calls);
+    at = cs_put_uint(at, cs_totals.sum.calls);
     at = cs_put_literal(at, ",\"lost_records\":");
-    at = cs_put_uint(at, cs_totals.lost + cut.calls);
+    at = cs_put_uint(at, cs_totals.sum.lost + cut.calls);
     if (cs_totals.muted) {
         at = cs_put_literal(at, ",\"left_out_by_rule\":");
         at = cs_put_uint(at, cs_totals.muted);
@@ -379,15 +386,16 @@ static char *put_trailer(char *at, size_t size, unsigned how)
 void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
 {
     cs_u64 since;
+    const struct cs_sums all = cs_totals_of_all();
     const char *why = cs_gpu_missing(CS_GPU_TIMES, &since), *source = cs_gpu_source();
     size_t n = 0;
     *room = 0;
     for (unsigned i = 0; cs_refused_nth(i) && n < size; i++) n += (size_t)snprintf(room + n, size - n, "%s%s", i ? ", " : "", cs_refused_nth(i));
     *v = (struct cs_verdict){
-        .calls = parts.calls + cs_totals.calls,
-        .operations = parts.works + shown_of(&cs_totals.gpu),
-        .lost_calls = parts.lost + cs_totals.lost + cut.calls,
-        .lost_work = parts.works_lost + cs_totals.gpu.lost + cut.works,
+        .calls = all.calls,
+        .operations = shown_of(&all.gpu),
+        .lost_calls = all.lost,
+        .lost_work = all.gpu.lost,
         .complete = !cs_output_full() && !*room,
         .ended = cs_output_full() ? cs_output_full_cause() ?: "" : NULL,
         .tells_not_written = true,
@@ -396,7 +404,7 @@ void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
         .no_memory_for = *room ? room : NULL,
         .no_gpu_times = !strcmp(source, "none"),
         .sample = cs_gpu_samples() ? cs_gpu_sample : 0,
-        .untimed = parts.untimed + untimed_of(&cs_totals.gpu),
+        .untimed = untimed_of(&all.gpu),
         .gpu_cause = why == cs_gpu_ended || !strcmp(source, "events") ? NULL : why,
     };
 }

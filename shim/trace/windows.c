@@ -75,13 +75,15 @@ static cs_u32 lane(void)
     return tid;
 }
 
-static void gap_write(cs_u64 until)
+/* `by`: who opens the window that ends it; NULL: it goes on, or nobody. */
+static void gap_write(cs_u64 until, const char *by)
 {
     cs_u64 from_ns = cs_clock_ns(now.shown), to_ns = cs_clock_ns(until);
     if (cs_output_full()) return;
     const struct cs_lane on = cs_host_lane(lane());
     struct cs_draft e = cs_slice(cs_draft(), "cs_window", cs_title("not recorded"), on, from_ns, to_ns);
-    cs_commit(cs_args_end(cs_arg_text(e, "cause", now.why, 256)));
+    e = cs_arg_text(e, "cause", now.why, 256);
+    cs_commit(cs_args_end(by ? cs_arg_text(e, "opened_by", by, 256) : e));
     now.shown = to_ns > from_ns ? until : until + 1;
 }
 
@@ -112,7 +114,7 @@ static void closed(const struct step *step)
 static void opened(const struct step *step, bool file)
 {
     if (now.told && !now.closed) return;
-    if (now.closed && file) gap_write(step->ticks), cs_match_captures_resume(now.since);
+    if (now.closed && file) gap_write(step->ticks, step->text), cs_match_captures_resume(now.since);
     if (now.closed) spans[span_count++ % SPANS] = (struct span){now.since, step->ticks};
     now.closed = false;
     now.since = step->ticks;
@@ -143,7 +145,7 @@ void cs_windows_collect(bool file)
 void cs_windows_part_ends(void)
 {
     const cs_u64 until = cs_ticks(); /* a window that opens from here on is the next part's */
-    if (cs_windows_closed()) gap_write(until);
+    if (cs_windows_closed()) gap_write(until, NULL);
 }
 
 void cs_windows_end(void) { cs_windows_part_ends(); }
@@ -167,6 +169,7 @@ static void catch_up(void)
 
 bool cs_windows_closed(void) { return catch_up(), now.closed; }
 bool cs_windows_ever_closed(void) { return now.ever_closed; }
+bool cs_windows_open(void) { return now.told && !now.closed; }
 bool cs_windows_within(cs_u64 from, cs_u64 to) { return catch_up(), to < span_at(from).until; }
 bool cs_windows_covers(cs_u64 ticks) { return cs_windows_within(ticks, ticks); }
 

@@ -27,6 +27,7 @@ void cs_windows_end(void);
  * trailer asks while a write is under way: what came since the last round is not in it. */
 bool cs_windows_closed(void);
 bool cs_windows_ever_closed(void);
+bool cs_windows_open(void); /* as of the last round; writes nothing */
 bool cs_windows_covers(cs_u64 ticks);
 bool cs_windows_within(cs_u64 from_ticks, cs_u64 to_ticks);
 

@@ -25,6 +25,7 @@
 #include "shim/trace/lanes.h"
 #include "shim/trace/listener.h"
 #include "shim/trace/merge.h"
+#include "shim/trace/metrics.h"
 #include "shim/trace/rotate.h"
 #include "shim/trace/runtime.h"
 #include "shim/trace/stream_life.h"
@@ -256,17 +257,20 @@ static void *run(void *unused)
         bool busy = round_once() > 1000;
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its ends of objects, and what released its waits */
         cs_u64 time = cs_monotonic_ns();
-        if (cs_load(&had) && (now == CS_WORKER_FLUSHING || time - flushed >= FLUSH_NS)) cs_output_flush(), cs_closing_file(), flushed = time;
-        if (now == CS_WORKER_FLUSHING && cs_closing_flushed()) cs_rings_end();
+        const bool asked = now == CS_WORKER_FLUSHING, metrics = asked || cs_metrics_due(time);
+        if (cs_load(&had) && (metrics || time - flushed >= FLUSH_NS)) cs_output_flush(), cs_closing_file(), flushed = time;
+        if (metrics) cs_metrics_write(cs_load(&had));
+        if (asked && cs_closing_flushed()) cs_rings_end(), cs_metrics_end();
         if (cs_load(&had) && cs_output_full() && !told_full) {
             told_full = true;
             if (cs_writer_full) cs_writer_full();
         }
-        if (now == CS_WORKER_FLUSHING) cs_worker_move(&writer, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
+        if (asked) cs_worker_move(&writer, CS_WORKER_FLUSHING, CS_WORKER_RUNNING);
         look_whether_it_is_over();
         cs_worker_pause(&writer, busy ? PAUSE_BUSY_NS : PAUSE_IDLE_NS);
     }
     finish();
+    cs_metrics_end();
     cs_closing_prepare(cs_load(&had));
     cs_worker_set(&writer, CS_WORKER_FINISHED);
     return NULL;
@@ -321,6 +325,7 @@ void cs_writer_after_fork_in_child(void)
     cs_output_forget();
     cs_closing_after_fork_in_child();
     cs_windows_after_fork_in_child();
+    cs_metrics_after_fork_in_child();
     cs_stream_lives_forget();
     ended_streams = ended_events = ended_contexts = lingering_streams = 0;
 }

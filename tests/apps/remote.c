@@ -18,7 +18,7 @@
  *   close                  every descriptor but the standard ones, and files of its own in their place
  *   intact                 how many of those hold what was written
  *   client on|off          another client of CUPTI that wants kernels; off tells how many it got
- *   fork, exec, leave, return
+ *   fork, exec [PROGRAM ARGUMENT], leave, return
  */
 #include "tests/apps/app.h"
 
@@ -196,10 +196,9 @@ static void fork_child(char **w)
 }
 static void exec_self(char **w)
 {
-    (void)w;
     printf(" exec\n");
     fflush(stdout);
-    execv("/proc/self/exe", own_argv);
+    execv(*w[0] ? w[0] : "/proc/self/exe", *w[0] ? (char *[]){w[0], w[1], NULL} : own_argv);
 }
 static void leave(char **w) { _exit(atoi(w[0])); }
 static void finish(char **w) { exit(atoi(w[0])); }

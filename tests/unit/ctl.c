@@ -5,6 +5,11 @@
 
 bool cs_window_has_time(void) { return false; }
 cs_u64 cs_window_due(void) { return UINT64_MAX; }
+bool cs_trigger_wanted(void) { return false; }
+void cs_trigger_begin(bool apart) { (void)apart; }
+cs_u64 cs_trigger_due(void) { return UINT64_MAX; }
+void cs_trigger_end(void) {}
+void cs_trigger_after_fork_in_child(void) {}
 
 static int asked;
 static enum cs_ctl_then then;

@@ -89,7 +89,7 @@ TEST(overheads_at_once_have_a_row_each)
     CHECK_IS(number_of(rows[1], "tid"), number_of(rows[0], "tid") + 1);
     CHECK_IS(number_of(rows[2], "tid"), number_of(rows[0], "tid"));
     CHECK_IS(trace_file_count("\"thread_name\"", "\"profiler overhead\""), 2);
-    CHECK_IS(cs_totals.gpu.count[CS_GPU_OVERHEAD], 3);
+    CHECK_IS(cs_totals.sum.gpu.count[CS_GPU_OVERHEAD], 3);
 }
 
 TEST(what_is_missing_at_once_follows_on_its_row)
@@ -196,7 +196,7 @@ TEST(work_without_a_row_is_counted_as_lost)
     cs_gpu_trace_emit(); /* told once */
     const char *lost = trace_file_event("\"cs_loss\"", "more streams than the trace has lanes for");
     CHECK_IS(number_of(lost, "gpu_work"), 3);
-    CHECK_IS(cs_totals.gpu.lost, 3);
+    CHECK_IS(cs_totals.sum.gpu.lost, 3);
 }
 
 TEST(a_counter_ends_at_the_last_value_that_it_had)

@@ -246,8 +246,8 @@ TEST(work_is_counted_by_its_kind_and_whether_its_call_is_known)
             CHECK(cs_gpu_work_write(&found));
         }
     }
-    for (int kind = 0; kind < CS_GPU_OVERHEAD; kind++) CHECK_IS(cs_totals.gpu.count[kind], kind + 1);
-    CHECK_IS(cs_totals.gpu.unmatched, 0 + 1 + 1 + 2 + 2);
+    for (int kind = 0; kind < CS_GPU_OVERHEAD; kind++) CHECK_IS(cs_totals.sum.gpu.count[kind], kind + 1);
+    CHECK_IS(cs_totals.sum.gpu.unmatched, 0 + 1 + 1 + 2 + 2);
     CHECK_IS(trace_file_count("\"flow_in\"", ""), 15 - 6);
     CHECK(cs_totals.begin_ns == UINT64_MAX || cs_totals.begin_ns == now + 100);
 }

@@ -215,7 +215,7 @@ TEST(a_forked_childs_file_without_a_head_stays_empty)
 TEST(a_trace_whose_next_part_cannot_be_begun_says_all_that_it_has)
 {
     begin_parts("1M,rotate:3");
-    cs_totals.recorded = cs_totals.calls = 7;
+    cs_totals.sum.recorded = cs_totals.sum.calls = 7;
     gather(1 << 20);
     no_new_file = true;
     captured_begin();

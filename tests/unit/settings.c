@@ -125,6 +125,65 @@ TEST(windows)
             "duration=0", "duration=0.0", "delay=1,delay=2", "delay=1,", "delay=1 duration=1", "delay=1000001", "delay=1,duration=1,delay=1", "delay=1e3");
 }
 
+TEST(triggers)
+{
+    static const struct {
+        const char *start;
+        cs_u64 ns;
+    } valid[] = {{"0", 0}, {"1764108600", 1764108600000000000}, {"1764108600.25", 1764108600250000000}, {"1970-01-01T00:00:00Z", 0}, {"1970-12-31T23:59:59Z", 31535999000000000},
+                 {"2000-03-01T00:00:00Z", 951868800000000000}, {"2024-02-29T12:00:00.5Z", 1709208000500000000}, {"2026-11-25T22:10:00Z", 1795644600000000000},
+                 {"2100-03-01T00:00:00Z", 4107542400000000000}, {"2199-12-31T23:59:59.999999Z", 7258118399999999000}, {"2026", 2026000000000}};
+    char text[256];
+    struct cs_trigger t;
+    int line;
+    for (size_t i = 0; i < CS_COUNT(valid); i++) {
+        snprintf(text, sizeof text, "duration=0.5s\nstart=%s", valid[i].start);
+        REQUIRE(!cs_trigger_read(text, &t, &line));
+        CHECK_IS(t.start_ns, valid[i].ns);
+        CHECK(t.duration_ns == 500000000 && !t.range_count && !t.policy && cs_trigger_names(&t, -1) && cs_trigger_names(&t, 7));
+    }
+    static const char *const wrong[] = {"", "now", "1e9", "1764108600.1234567", "7258118401", "1969-12-31T23:59:59Z", "2201-01-01T00:00:00Z", "2026-13-01T00:00:00Z",
+                                        "2026-00-01T00:00:00Z", "2026-04-31T00:00:00Z", "2100-02-29T00:00:00Z", "2026-1-5T00:00:00Z", "2026-01-05T24:00:00Z",
+                                        "2026-01-05T00:60:00Z", "2026-01-05T00:00:60Z", "2026-01-05 00:00:00Z", "2026-01-05T00:00:00+01:00", "2026-01-05", "2026-01-05T00:00:00Zx"};
+    for (size_t i = 0; i < CS_COUNT(wrong); i++) {
+        snprintf(text, sizeof text, "duration=1\nstart=%s\n", wrong[i]);
+        t.start_ns = 77;
+        if (!cs_trigger_read(text, &t, &line) || line != 2 || t.start_ns != 77) CHECK_TEXT(wrong[i], "refused in line 2");
+    }
+    REQUIRE(!cs_trigger_read("start=1\nduration=1\nranks=0,2-4,2147483647\npolicy={}", &t, &line));
+    CHECK(t.range_count == 3 && cs_trigger_names(&t, 3) && cs_trigger_names(&t, INT32_MAX) && !cs_trigger_names(&t, 1) && !cs_trigger_names(&t, -1));
+    CHECK(t.policy_length == 2 && !memcmp(t.policy, "{}", 2));
+    memset(text, 0, sizeof text);
+    strcpy(text, "start=1\nduration=1\nranks=1");
+    for (int i = 1; i < CS_RANK_RANGES; i++) strcat(text, ",1");
+    CHECK(!cs_trigger_read(text, &t, &line) && t.range_count == CS_RANK_RANGES);
+    CHECK(cs_trigger_read(strcat(text, ",1"), &t, &line) && line == 3);
+}
+
+/* Good files with random bytes in them: each is read or refused, within its bounds (the sanitizers look). */
+TEST(any_text_is_read_or_refused_as_a_trigger)
+{
+    static const char good[] = "# x\nstart=2026-11-25T22:10:00.5Z\nduration=5s\nranks=0-7,12\npolicy={\"priority\": \"0:-1\"}\r\n", bytes[] = "\n\r =-,:.{}#0123456789TZsar\xff\x01";
+    cs_u64 random = 88172645463325252ull;
+    int read = 0, refused = 0;
+    for (int n = 0; n < 20000; n++) {
+        struct cs_trigger t;
+        int line;
+        char *text = strdup(good); /* of its own size */
+        for (int i = 0; i <= n % 4; i++) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            text[random % (sizeof good - 1)] = bytes[(random >> 32) % (sizeof bytes - 1)];
+        }
+        if (n % 16 == 0) text[(random >> 40) % sizeof good] = 0;
+        const char *allowed = cs_trigger_read(text, &t, &line);
+        if (allowed) CHECK(line >= 0 && line <= 40);
+        else CHECK(t.duration_ns && (!t.policy || (t.policy >= text && t.policy + t.policy_length <= text + strlen(text))));
+        read += !allowed, refused += !!allowed;
+        free(text);
+    }
+    CHECK(read > 100 && refused > 100);
+}
+
 TEST(errno_is_kept)
 {
     struct cs_priority p;

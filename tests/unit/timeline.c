@@ -347,7 +347,7 @@ TEST(a_range_of_the_process_that_nobody_ended)
     cs_annotations_end();
     const char *end = trace_file_event("\"ph\":\"e\"", "\"open when the process ended\"");
     CHECK(strstr(end, "\"local\":5}") && ns_of(end, "ts") > ns_at(0));
-    CHECK_IS(cs_totals.recorded, 1);
+    CHECK_IS(cs_totals.sum.recorded, 1);
 }
 
 /* Where it began among the calls that are there is not known, so it stands beside them. */
@@ -363,7 +363,7 @@ TEST(a_range_whose_push_was_lost_stands_beside_the_calls)
     r.begin = at(32), r.end = at(40);
     record(r); /* another one's */
     CHECK_IS(trace_file_count("\"cs.note\":\"its begin was lost\"", ""), 2);
-    CHECK_IS(cs_totals.recorded, 3);
+    CHECK_IS(cs_totals.sum.recorded, 3);
 }
 
 /* The viewer shows a mark on the slice that is there: it takes a nanosecond of the thread's row, and what comes in it begins later. */

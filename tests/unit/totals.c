@@ -28,9 +28,9 @@ static void check_holds(const char *text, const char *piece)
 /* As many of each as nothing else has. */
 static void gathered(cs_u64 n)
 {
-    cs_totals.recorded += 10 * n, cs_totals.calls += 8 * n, cs_totals.lost += 3 * n;
-    cs_totals.gpu.count[CS_GPU_KERNEL] += 100 * n, cs_totals.gpu.count[CS_GPU_RANGE] += 1000 * n, cs_totals.gpu.count[CS_GPU_OVERHEAD] += 50000 * n;
-    cs_totals.gpu.lost += 4 * n, cs_totals.gpu.missed += 5 * n, cs_totals.gpu.no_times += 6 * n;
+    cs_totals.sum.recorded += 10 * n, cs_totals.sum.calls += 8 * n, cs_totals.sum.lost += 3 * n;
+    cs_totals.sum.gpu.count[CS_GPU_KERNEL] += 100 * n, cs_totals.sum.gpu.count[CS_GPU_RANGE] += 1000 * n, cs_totals.sum.gpu.count[CS_GPU_OVERHEAD] += 50000 * n;
+    cs_totals.sum.gpu.lost += 4 * n, cs_totals.sum.gpu.missed += 5 * n, cs_totals.sum.gpu.no_times += 6 * n;
     cs_totals_gathered(1000 * n, 1000 * n + 500);
 }
 
@@ -48,7 +48,7 @@ TEST(sums_of_all_parts)
     gathered(1);
     cs_totals_part_begin();
     CHECK_IS(cs_totals_before(), 10);
-    CHECK(!cs_totals.recorded && !cs_totals.calls && !cs_totals.lost && !cs_totals.gpu.lost && cs_totals.begin_ns == UINT64_MAX);
+    CHECK(!cs_totals.sum.recorded && !cs_totals.sum.calls && !cs_totals.sum.lost && !cs_totals.sum.gpu.lost && cs_totals.begin_ns == UINT64_MAX);
     gathered(2);
     cs_totals_part_begin();
     CHECK_IS(cs_totals_before(), 20);
@@ -72,7 +72,7 @@ TEST(a_part_that_is_undone_leaves_the_sums_as_they_were)
     gathered(2);
     cs_totals_part_begin();
     cs_totals_part_undo();
-    CHECK(cs_totals.recorded == 20 && cs_totals.gpu.count[CS_GPU_KERNEL] == 200);
+    CHECK(cs_totals.sum.recorded == 20 && cs_totals.sum.gpu.count[CS_GPU_KERNEL] == 200);
     check_holds(trailer(0), "\"recorded_in_all_parts\":30,\"calls_in_all_parts\":24,\"lost_in_all_parts\":9,\"gpu_work_in_all_parts\":3300,\"gpu_work_lost_in_all_parts\":12");
     const struct cs_verdict v = verdict();
     CHECK(v.calls == 24 && v.operations == 3300 && v.lost_calls == 9 && v.lost_work == 12 && v.untimed == 33);

@@ -164,7 +164,7 @@ TEST(a_part_that_has_just_begun_is_whole)
     begin_recording();
     cs_rotate_if_due();
     CHECK_IS(cs_output_part(), 1);
-    cs_totals.recorded = 7;
+    cs_totals.sum.recorded = 7;
     for (int i = 0; i < 103; i++) {
         char *at = cs_output_room();
         memset(at, ' ', 10000);

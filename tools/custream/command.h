@@ -30,6 +30,7 @@ int command_ps(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_dump(int argc, char **argv);
 int command_hang(int argc, char **argv);
+int command_trigger(int argc, char **argv);
 int command_ctl(int argc, char **argv);
 int command_options(int argc, char **argv);
 
@@ -48,6 +49,7 @@ void ps_usage(void);
 void record_usage(void);
 void dump_usage(void);
 void hang_usage(void);
+void trigger_usage(void);
 void ctl_usage(void);
 void options_usage(void);
 

@@ -20,16 +20,16 @@ static bool is(const struct cs_settled *settled, enum cs_option id, const char *
     return n && value[n - 1] == ':' ? !strncmp(word, value, n) : !strcmp(word, value); /* "sample:": whatever follows */
 }
 
-/* --- the file of the trace --- */
+/* --- the file of the trace, and that of metrics: `id` tells which --- */
 
-static bool untraceable(const struct cs_settled *settled, const char *why)
+static bool unwritable(const struct cs_settled *settled, enum cs_option id, const char *why)
 {
-    fprintf(stderr, "custream run: cannot write the trace %s (%s): %s\n", settled->value[CS_OPTION_TRACE], cs_option_info[CS_OPTION_TRACE].env, why);
+    fprintf(stderr, "custream run: cannot write the %s %s (%s): %s\n", id == CS_OPTION_TRACE ? "trace" : "metrics", settled->value[id], cs_option_info[id].env, why);
     return true;
 }
 
 /* The library makes files, no folders. `whole`: it is the file's own folder, in which a new file is to be made. */
-static bool folder_hopeless(const struct cs_settled *settled, const char *folder, bool whole)
+static bool folder_hopeless(const struct cs_settled *settled, enum cs_option id, const char *folder, bool whole)
 {
     struct stat about;
     char why[PATH_MAX + 128];
@@ -38,8 +38,8 @@ static bool folder_hopeless(const struct cs_settled *settled, const char *folder
     else if (!S_ISDIR(about.st_mode)) error = strerror(ENOTDIR);
     else if (faccessat(AT_FDCWD, folder, X_OK | (whole ? W_OK : 0), AT_EACCESS)) error = strerror(errno);
     if (!error) return false;
-    snprintf(why, sizeof why, "folder %s: %s; a trace needs a folder that is there and can be written to", folder, error);
-    return untraceable(settled, why);
+    snprintf(why, sizeof why, "folder %s: %s; %s a folder that is there and can be written to", folder, error, id == CS_OPTION_TRACE ? "a trace needs" : "metrics need");
+    return unwritable(settled, id, why);
 }
 
 /* Cuts the last name off: "a/b" becomes "a", "b" becomes ".". */
@@ -52,26 +52,26 @@ static const char *folder_of(char *path)
 }
 
 /* Each process puts its own words for %p, %e, %h and %r: what stands before the first is there for all. */
-static bool pattern_hopeless(const struct cs_settled *settled)
+static bool pattern_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
-    const char *pattern = settled->value[CS_OPTION_TRACE], *percent = strchr(pattern, '%');
+    const char *pattern = settled->value[id], *percent = strchr(pattern, '%');
     char path[PATH_MAX];
     if ((size_t)snprintf(path, sizeof path, "%.*s", (int)(percent - pattern), pattern) >= sizeof path) return false;
-    return folder_hopeless(settled, folder_of(path), !strchr(percent, '/'));
+    return folder_hopeless(settled, id, folder_of(path), !strchr(percent, '/'));
 }
 
 /* The library would refuse it too, at the first call of CUDA. */
-static bool trace_hopeless(const struct cs_settled *settled)
+static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
     static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
     static struct cs_claim claim;
-    const unsigned how = CS_CLAIM_OLD | (is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE : 0);
-    if (is(settled, CS_OPTION_TRACE, "off")) return false;
-    if (strchr(settled->value[CS_OPTION_TRACE], '%')) return pattern_hopeless(settled);
-    if (cs_claim(&claim, settled->value[CS_OPTION_TRACE], how, &zlib)) return cs_claim_drop(&claim), false;
-    if (claim.refusal) return untraceable(settled, claim.refusal);
-    if (errno != ENOENT && errno != ENOTDIR) return untraceable(settled, strerror(errno));
-    return folder_hopeless(settled, folder_of(claim.path), true); /* where a link led to */
+    const unsigned kind = id == CS_OPTION_METRICS ? CS_CLAIM_METRICS : is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE : 0;
+    if (is(settled, CS_OPTION_TRACE, "off") || !*settled->value[id]) return false;
+    if (strchr(settled->value[id], '%')) return pattern_hopeless(settled, id);
+    if (cs_claim(&claim, settled->value[id], CS_CLAIM_OLD | kind, &zlib)) return cs_claim_drop(&claim), false;
+    if (claim.refusal) return unwritable(settled, id, claim.refusal);
+    if (errno != ENOENT && errno != ENOTDIR) return unwritable(settled, id, strerror(errno));
+    return folder_hopeless(settled, id, folder_of(claim.path), true); /* where a link led to */
 }
 
 /* --- libraries that are to be opened --- */
@@ -112,21 +112,24 @@ static const struct cancel {
     const char *value;
     enum cs_option by;
     const char *other, *why;
-    bool waits; /* custream ctl can still bring it about, where the process listens by CUSTREAM_CTL=on */
+    enum cs_option unless; /* another option still brings it about, with that value; 0: none does */
+    const char *so;
 } cancels[] = {
-    {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off", "an audit reads what is recorded, and nothing is", true},
-    {CS_OPTION_WINDOW, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", true},
-    {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record", false},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", false},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", false},
-    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "sample:", "CUPTI is not used", false},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", false},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "sample:", "CUPTI is not used", false},
-    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "off", "CUPTI is not used", false},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", false},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "sample:", "only CUPTI has times of single nodes", false},
-    {CS_OPTION_COUNTERS, "streams", CS_OPTION_GPU, "sample:", "counters need the times of all work", false},
-    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", false},
+    {CS_OPTION_DEFAULT_STREAM, "audit", CS_OPTION_TRACE, "off", "an audit reads what is recorded, and nothing is", CS_OPTION_CTL, "on"},
+    {CS_OPTION_WINDOW, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", CS_OPTION_CTL, "on"},
+    {CS_OPTION_TRIGGER, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", 0, NULL},
+    {CS_OPTION_METRICS, NULL, CS_OPTION_TRACE, "off", "nothing is recorded", 0, NULL},
+    {CS_OPTION_WINDOW, "ctl", CS_OPTION_CTL, "off", "nobody can ask the process to record", CS_OPTION_TRIGGER, NULL},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "events", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "off", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_RUNTIME, "cupti", CS_OPTION_GPU, "sample:", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "events", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "sample:", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_CUPTI, NULL, CS_OPTION_GPU, "off", "CUPTI is not used", 0, NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "events", "only CUPTI has times of single nodes", 0, NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "sample:", "only CUPTI has times of single nodes", 0, NULL},
+    {CS_OPTION_COUNTERS, "streams", CS_OPTION_GPU, "sample:", "counters need the times of all work", 0, NULL},
+    {CS_OPTION_GRAPH, "node", CS_OPTION_GPU, "off", "there are no GPU times", 0, NULL},
 };
 
 static bool stands(const struct cs_settled *settled, enum cs_option id, const char *value)
@@ -148,7 +151,7 @@ static bool options_cancel(const struct cs_settled *settled)
     for (size_t i = 0; i < CS_COUNT(cancels); i++) {
         const struct cancel *row = &cancels[i];
         if (!stands(settled, row->id, row->value) || !stands(settled, row->by, row->other)) continue;
-        if (row->waits && is(settled, CS_OPTION_CTL, "on")) continue;
+        if (row->unless && stands(settled, row->unless, row->so)) continue;
         fputs("custream run: ", stderr);
         option_put(settled, row->id);
         fputs(" does nothing beside ", stderr);
@@ -171,6 +174,7 @@ static bool report_hopeless(const struct cs_settled *settled)
 
 bool run_hopeless(const struct cs_settled *settled, bool reports)
 {
-    return (reports && report_hopeless(settled)) || options_cancel(settled) || trace_hopeless(settled) || plugins_hopeless(settled->value[CS_OPTION_PLUGIN]) ||
+    return (reports && report_hopeless(settled)) || options_cancel(settled) || file_hopeless(settled, CS_OPTION_TRACE) || file_hopeless(settled, CS_OPTION_METRICS) ||
+           plugins_hopeless(settled->value[CS_OPTION_PLUGIN]) ||
            (*settled->value[CS_OPTION_CUPTI] && library_hopeless(CS_OPTION_CUPTI, settled->value[CS_OPTION_CUPTI]));
 }

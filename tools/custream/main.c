@@ -30,6 +30,7 @@ static const struct subcommand {
     {"inspect", "say how a program or library reaches CUDA, and how to trace it", command_inspect, inspect_usage},
     {"ps", "list the processes that can be asked to record", command_ps, ps_usage},
     {"record", "have processes that run record for a while", command_record, record_usage},
+    {"trigger", "have ranks of a job record the same seconds", command_trigger, trigger_usage},
     {"dump", "write what processes recorded last", command_dump, dump_usage},
     {"hang", "say what processes that run are waiting for", command_hang, hang_usage},
     {"ctl", "tell a process that runs to record or not, or to take a policy", command_ctl, ctl_usage},

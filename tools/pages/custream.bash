@@ -3,7 +3,7 @@ _custream() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} option= given= words= kind= place= i
     COMPREPLY=()
     if [ "$COMP_CWORD" = 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert export fleet recover open inspect ps record dump hang ctl options help version --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "run check report diff merge convert export fleet recover open inspect ps record trigger dump hang ctl options help version --help --version" -- "$cur")
         return
     fi
     # --name=value is one word or three, as COMP_WORDBREAKS has it.
@@ -32,17 +32,19 @@ _custream() {
                 --policy) kind=file ;;
                 --plugin) kind=file ;;
                 --window) kind=none ;;
+                --trigger) kind=file ;;
                 --gpu) kind=words words="auto cupti events off" ;;
                 --cupti) kind=file ;;
                 --graph) kind=words words="graph node" ;;
                 --counters) kind=words words="gpu streams off" ;;
                 --nvtx) kind=words words="on off" ;;
                 --runtime) kind=words words="on cupti off" ;;
+                --metrics) kind=none ;;
                 --ctl) kind=words words="auto on off" ;;
                 --quiet) [ -z "$given" ] || kind=words words="on off 1 0" ;;
                 --log) kind=words words="error warn info debug" ;;
             esac
-            case $cur in -*) place=words words="--trace= --force --full= --buffer= --keep= --trace-max= --default-stream= --default-handles= --priority= --streams= --jitter= --policy= --plugin= --window= --gpu= --cupti= --graph= --counters= --nvtx= --runtime= --ctl= --quiet --log= --report --help"; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--trace= --force --full= --buffer= --keep= --trace-max= --default-stream= --default-handles= --priority= --streams= --jitter= --policy= --plugin= --window= --trigger= --gpu= --cupti= --graph= --counters= --nvtx= --runtime= --metrics= --ctl= --quiet --log= --report --help"; compopt -o nospace ;; esac
             ;;
         check)
             place=file
@@ -139,6 +141,16 @@ _custream() {
             esac
             case $cur in -*) place=words words="--pid= --all --rank= --program= --duration= --output="; compopt -o nospace ;; esac
             ;;
+        trigger)
+            place=file
+            case $option in
+                --in) kind=none ;;
+                -d|--duration) kind=none ;;
+                --ranks) kind=none ;;
+                --policy) kind=file ;;
+            esac
+            case $cur in -*) place=words words="--in= --duration= --ranks= --policy="; compopt -o nospace ;; esac
+            ;;
         dump)
             place=none
             case $option in
@@ -171,7 +183,7 @@ _custream() {
             case $cur in -*) place=words words="--json"; compopt -o nospace ;; esac
             ;;
         help)
-            place=words words="run check report diff merge convert export fleet recover open inspect ps record dump hang ctl options help version"
+            place=words words="run check report diff merge convert export fleet recover open inspect ps record trigger dump hang ctl options help version"
             ;;
         version)
             place=none

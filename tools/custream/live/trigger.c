@@ -1,0 +1,212 @@
+/*
+ * custream trigger: writes the file that processes look at by CUSTREAM_TRIGGER (shim/process/trigger.c), so that ranks of a job record the same seconds. The
+ * file gets its name when it is whole. No process is asked anything.
+ */
+#define _GNU_SOURCE /* mkostemp */
+#include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/live/cut.h"
+#include "tools/custream/report/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "shim/base/settings.h"
+#include "shim/policy/file.h"
+
+static const char NAME[] = "custream trigger";
+
+void trigger_usage(void)
+{
+    puts("usage: custream trigger FILE [--in=5s] [--duration=5s] [--ranks=LIST] [--policy=FILE]\n\n"
+         "Has ranks of a job record the same seconds, on all hosts that see FILE. They look at it once a second if they were\n"
+         "started with its name, here so that they record nothing else:\n\n"
+         "    CUSTREAM_TRIGGER=/shared/trigger custream run --window=ctl -- torchrun ... train.py\n\n"
+         "  --in=TIME            when it begins, from now: seconds, or with ms, s, m, h (5s). Below 4s some may begin late\n"
+         "  -d, --duration=TIME  how long it lasts (5s)\n"
+         "  --ranks=LIST         which ranks: 0-7,12; without it all, also processes that have no rank\n"
+         "  --policy=FILE        from the start on they use the policy in this JSON file for new streams\n\n"
+         "Exit status: 0 written; 2 not written, or wrong usage.");
+}
+
+struct request {
+    int64_t in, duration;
+    const char *to, *ranks, *policy;
+};
+
+enum { READ, MISSING, UNREADABLE };
+
+/* A small file as a text. UNREADABLE: errno tells. */
+static int read_text(const char *name, char *text, size_t room)
+{
+    FILE *file = fopen(name, "re");
+    if (!file) return errno == ENOENT ? MISSING : UNREADABLE;
+    size_t n = fread(text, 1, room - 1, file);
+    int error = ferror(file) ? errno : n == room - 1 ? EFBIG : memchr(text, 0, n) ? EILSEQ : 0;
+    fclose(file);
+    text[n] = 0;
+    errno = error;
+    return error ? UNREADABLE : READ;
+}
+
+/* --- what is asked for --- */
+
+/* JSON means the same with blanks in place of line breaks, but in its texts, where none may stand. */
+static bool on_one_line(char *json)
+{
+    bool quoted = false;
+    for (char *p = json; *p; p++) {
+        const bool control = (unsigned char)*p < ' ';
+        if (control && quoted) return false;
+        if (control) *p = ' ';
+        if (*p == '\\' && quoted && p[1]) p++;
+        else if (*p == '"') quoted = !quoted;
+    }
+    return true;
+}
+
+static char *blanks_off(char *json)
+{
+    json += strspn(json, " ");
+    size_t n = strlen(json);
+    while (n && json[n - 1] == ' ') json[--n] = 0;
+    return json;
+}
+
+/* NULL: the complaint was printed. */
+static char *policy_read(const char *name)
+{
+    static char json[CS_TRIGGER_MOST];
+    char error[CS_POLICY_LINE];
+    struct cs_policy_file file;
+    const int read = read_text(name, json, sizeof json);
+    if (read != READ) return complain(NAME, "%s: %s", name, strerror(read == MISSING ? ENOENT : errno)), NULL;
+    if (!cs_policy_file_parse(&file, name, json, strlen(json), true, error, sizeof error)) return complain(NAME, "%s", error), NULL;
+    cs_policy_file_finish(&file);
+    if (!on_one_line(json)) return complain(NAME, "%s: a text has a line break in it", name), NULL;
+    return blanks_off(json);
+}
+
+static void start_put(char text[64], int64_t ns)
+{
+    const time_t second = (time_t)(ns / 1000000000);
+    struct tm tm;
+    size_t n = strftime(text, 64, "%Y-%m-%dT%H:%M:%S", gmtime_r(&second, &tm));
+    snprintf(text + n, 64 - n, ".%03dZ", (int)(ns / 1000000 % 1000));
+}
+
+enum { SAID = 4096 };
+
+/* The file's text, and that for people. False: the complaint was printed. */
+static bool compose(const struct request *request, char *text, size_t room, char said[SAID])
+{
+    char start[64];
+    struct timespec now;
+    const char *policy = request->policy ? policy_read(request->policy) : NULL;
+    struct cs_trigger trigger;
+    int line;
+    if (request->policy && !policy) return false;
+    clock_gettime(CLOCK_REALTIME, &now);
+    start_put(start, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + request->in);
+    int n = snprintf(text, room, "# custream trigger\nstart=%s\nduration=%" PRId64 ".%06" PRId64 "s\n", start, request->duration / 1000000000, request->duration / 1000 % 1000000);
+    if (request->ranks) n += snprintf(text + n, room - (size_t)n, "ranks=%.2000s\n", request->ranks);
+    if (policy) n += snprintf(text + n, room - (size_t)n, "policy=%s\n", policy);
+    if ((size_t)n >= room) return complain(NAME, "%s: longer than %d KiB", request->policy, CS_TRIGGER_MOST >> 10), false;
+    const char *allowed = cs_trigger_read(text, &trigger, &line);
+    if (!allowed) {
+        const bool all = !trigger.range_count;
+        snprintf(said, SAID, "%s%s record from %s for %g s", all ? "all ranks" : "ranks ", all ? "" : request->ranks, start, (double)request->duration * 1e-9);
+        return true;
+    }
+    return complain(NAME, "%s: allowed is %s", line == 3 ? "--duration" : line == 2 ? "--in" : "--ranks", allowed), false;
+}
+
+/* --- where it goes --- */
+
+/* A file of somebody's is not written over, nor one whose seconds are still to come: ranks that have read that one and not this one would record other seconds. */
+static bool may_replace(const char *name)
+{
+    static char text[CS_TRIGGER_MOST + 1];
+    struct stat file;
+    struct cs_trigger trigger;
+    struct timespec now;
+    int line;
+    if (lstat(name, &file)) return errno == ENOENT || (complain(NAME, "%s: %s", name, strerror(errno)), false);
+    if (!S_ISREG(file.st_mode)) return complain(NAME, "%s: no regular file, which processes do not read", name), false;
+    if (!file.st_size) return true;
+    if (read_text(name, text, sizeof text) != READ || cs_trigger_read(text, &trigger, &line))
+        return complain(NAME, "%s: there is another file of that name, which is no trigger; remove it, or choose another name", name), false;
+    clock_gettime(CLOCK_REALTIME, &now);
+    const int64_t left = (int64_t)(trigger.start_ns + trigger.duration_ns) - ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+    if (left <= 0) return true;
+    return complain(NAME, "%s: the seconds of the last one are over in %.1f s; wait for that, or remove the file", name, (double)left * 1e-9), false;
+}
+
+static bool written(int fd, const char *text)
+{
+    for (size_t n = strlen(text); n;) {
+        const ssize_t done = write(fd, text, n);
+        if (done <= 0) return false;
+        text += done, n -= (size_t)done;
+    }
+    return true;
+}
+
+/* All may read it, as processes of the job's user do where root writes it, and nobody else may write. */
+static bool put(const char *name, const char *text)
+{
+    char *beside = malloc(strlen(name) + 8);
+    if (!beside) out_of_memory();
+    strcat(strcpy(beside, name), ".XXXXXX");
+    const int fd = mkostemp(beside, O_CLOEXEC);
+    bool good = fd >= 0 && written(fd, text) && !fchmod(fd, 0644);
+    if (fd >= 0) good = !close(fd) && good && !rename(beside, name);
+    const int error = errno;
+    if (!good && fd >= 0) unlink(beside);
+    if (!good) complain(NAME, "%s: cannot be written: %s", name, strerror(error));
+    free(beside);
+    return good;
+}
+
+/* --- the command --- */
+
+static int request_read(struct request *request, int argc, char **argv)
+{
+    enum { OPTION_HELP = 'h', OPTION_DURATION = 'd', OPTION_IN = 0x100, OPTION_RANKS, OPTION_POLICY };
+    static const struct option options[] = {{"in", required_argument, NULL, OPTION_IN},
+                                            {"duration", required_argument, NULL, OPTION_DURATION},
+                                            {"ranks", required_argument, NULL, OPTION_RANKS},
+                                            {"policy", required_argument, NULL, OPTION_POLICY},
+                                            {"help", no_argument, NULL, OPTION_HELP},
+                                            {0}};
+    int option;
+    while ((option = flags_next(argc, argv, "d:h", options, NULL)) != -1) {
+        if (option == OPTION_HELP) return trigger_usage(), -1;
+        if (option == '?') return STATUS_UNUSABLE;
+        if (option == OPTION_RANKS) request->ranks = optarg;
+        else if (option == OPTION_POLICY) request->policy = optarg;
+        else if (!duration_read(optarg, option == OPTION_IN ? &request->in : &request->duration))
+            return complain(NAME, "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", option == OPTION_IN ? "in" : "duration", optarg);
+    }
+    if (optind + 1 != argc) return complain(NAME, "takes one FILE, the one that CUSTREAM_TRIGGER names; 'custream help trigger' says more");
+    request->to = argv[optind];
+    return STATUS_OK;
+}
+
+int command_trigger(int argc, char **argv)
+{
+    static char text[CS_TRIGGER_MOST], said[SAID];
+    struct request request = {.in = 5000000000, .duration = 5000000000};
+    argv[0] = (char[]){"custream trigger"};
+    const int status = request_read(&request, argc, argv);
+    if (status != STATUS_OK) return status < 0 ? STATUS_OK : status;
+    if (!may_replace(request.to) || !compose(&request, text, sizeof text, said) || !put(request.to, text)) return STATUS_UNUSABLE;
+    printf("%s: %s\n", request.to, said);
+    return STATUS_OK;
+}
