@@ -20,7 +20,8 @@ HEADERS_READY := $(CUDA_INC_DIR)/wheels.txt $(CUPTI_INC)/wheels.txt
 
 WARN   := -Wall -Wextra -Werror
 CFLAGS ?= -O2 -g
-ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
+# Without link-time optimization, which distributions ask for in CFLAGS: wrappers are named in assembly alone, and it would take them for unused.
+ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fno-lto -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
 .PHONY: all deps demo check check-gpu bench install uninstall wheel deb clean
