@@ -5,14 +5,17 @@ static void test_order(void) {
     CUstream s;
     CUdeviceptr a, b;
     unsigned char host[64], back[64] = {0}, *pinned;
+    unsigned *gate;
 
     memset(host, 3, sizeof host);
     OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     OK(cuMemAlloc(&a, 64));
     OK(cuMemAllocAsync(&b, 64, s));
     OK(cuMemHostAlloc((void **)&pinned, 64, 0));
+    OK(cuMemHostAlloc((void **)&gate, sizeof *gate, 0));
     memset(pinned, 0, 64);
-    OK(sleep_on(s, 15000));
+    *gate = 0;
+    OK(cuStreamWaitValue32(s, (CUdeviceptr)(uintptr_t)gate, 1, CU_STREAM_WAIT_VALUE_GEQ));
     OK(cuMemcpyHtoDAsync(a, host, 64, s));
     memset(host, 4, sizeof host); /* it was staged: 3 arrives */
     OK(cuMemsetD8Async(b, 0x55, 64, s));
@@ -20,6 +23,7 @@ static void test_order(void) {
     OK(cuMemcpyDtoHAsync(pinned, b, 64, s));
     OK(cuMemFreeAsync(b, s));
     CHECK_IS(pinned[0], 0); /* not yet */
+    __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
     OK(cuStreamSynchronize(s));
     CHECK_IS(pinned[0], 3);
     CHECK_IS(pinned[63], 0x55);
@@ -32,6 +36,7 @@ static void test_order(void) {
     OK(cuMemFree(a));
     CHECK_IS(cuMemFree(a), CUDA_ERROR_INVALID_VALUE);
     OK(cuMemFreeHost(pinned));
+    OK(cuMemFreeHost(gate));
     OK(cuStreamDestroy(s));
 }
 

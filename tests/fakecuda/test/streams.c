@@ -105,13 +105,21 @@ static void test_legacy(void) {
     OK(cuStreamDestroy(free_stream));
 }
 
+static unsigned *arrived; /* threads whose streams have begun */
+static void CUDA_CB arrive(void *unused) {
+    (void)unused;
+    __atomic_fetch_add(arrived, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Each stream waits until all have begun: on one stream they would wait for ever. */
 static void *own_stream(void *arg) {
     unsigned long long id;
 
     (void)arg;
     OK(cuCtxSetCurrent(context));
     OK(cuStreamGetId(CU_STREAM_PER_THREAD, &id));
-    OK(sleep_on(CU_STREAM_PER_THREAD, 30000));
+    OK(cuLaunchHostFunc(CU_STREAM_PER_THREAD, arrive, NULL));
+    OK(cuStreamWaitValue32(CU_STREAM_PER_THREAD, (CUdeviceptr)(uintptr_t)arrived, 4, CU_STREAM_WAIT_VALUE_GEQ));
     OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
     return (void *)(uintptr_t)id;
 }
@@ -119,11 +127,12 @@ static void *own_stream(void *arg) {
 static void test_per_thread(void) {
     pthread_t threads[4];
     void *ids[4];
-    double begin_ms = milliseconds();
 
+    OK(cuMemHostAlloc((void **)&arrived, sizeof *arrived, 0));
+    *arrived = 0;
     for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, own_stream, NULL);
     for (int i = 0; i < 4; i++) pthread_join(threads[i], &ids[i]);
-    CHECK(milliseconds() - begin_ms < 90);
+    OK(cuMemFreeHost(arrived));
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < i; k++) CHECK(ids[i] != ids[k]);
 }
