@@ -275,6 +275,16 @@ def test_without_what_answers(tmp_path, monkeypatch, missing):
         fleet.ask(folder)
 
 
+def test_without_spark(tmp_path, monkeypatch):
+    folder = made(tmp_path, ranks=2, steps=20)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(fleet.Refused, match='.*pyspark.*: install the wheel with its extra "spark"'):
+        fleet.ask(folder, engine="spark")
+    with pytest.raises(fleet.Refused, match="--engine=flink: it is duckdb or spark"):
+        fleet.options(["--engine=flink", str(folder)])
+    assert fleet.options(["--master=local[2]", str(folder)]).engine == "spark"
+
+
 def test_several_runs(tmp_path):
     folder = made(tmp_path, ranks=2, steps=20)
     for table in ("work", "calls", "ranges", "files", "facts"):

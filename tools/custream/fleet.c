@@ -1,4 +1,4 @@
-/* custream fleet: questions over the tables of many ranks. The wheel's module answers them (python/custream/fleet.py). */
+/* custream fleet: questions over the tables of many ranks. The wheel's module answers them (python/custream/fleet/). */
 #include <stdio.h>
 
 #include "tools/custream/command.h"
