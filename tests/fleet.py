@@ -1,19 +1,27 @@
-"""Fleets made up: the tables of `custream export` of many ranks that train together, with what is planted in them. The same for the same seed.
+"""Fleets made up: the ranks of a training, with what is planted in them, as tables of `custream export` or as traces. The same for the same seed.
 
-    python -m tests.fleet DIR RANKS [STEPS]
+    python -m tests.fleet tables DIR RANKS [STEPS]
+    python -m tests.fleet traces DIR RANKS [STEPS]      # runs build/tests/train on the simulated GPU
 
-Each step of a rank: a copy, kernels, an all-reduce over all ranks that ends everywhere at once, an optimizer. True time is the fleet's; each host has a clock of its own.
+Each step of a rank: a copy, kernels, with an all-gather among neighbours between them, an all-reduce over all ranks that ends everywhere at once, an optimizer. True time is the fleet's; each host has a clock of its own.
+A trace is that of one rank on the simulated GPU with other times: a line through the begins and ends of each step's parts leads from the times there to those of the
+fleet. So each row keeps its place among the others, and the trace its rules.
 """
 import dataclasses
+import json
+import os
 import pathlib
+import re
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 BASE = 1_790_000_000_000_000_000
-COPY, COMPUTE, COMM, OPTIMIZER, PAUSE = 300_000, 8_000_000, 2_000_000, 500_000, 400_000  # ns
+COPY, COMPUTE, GATHER, COMM, OPTIMIZER, PAUSE = 300_000, 8_000_000, 600_000, 2_000_000, 500_000, 400_000  # ns
 KERNELS = 4
 
 
@@ -27,6 +35,9 @@ class Planted:
     late: dict = dataclasses.field(default_factory=dict)        # rank: steps that its trace misses at its begin
     collectives: bool = True
     groups: int = 1                                             # ranks are dealt out to so many communicators, of neighbours
+    gathers: int = 0                                            # also an all-gather in the middle of each step, in so many communicators of neighbours
+    one_stream: bool = False                                    # those are on the stream of the all-reduces
+    slow: dict = dataclasses.field(default_factory=dict)        # of those: how many times longer its all-gathers take
     per_host: int = 8
     beside: bool = False                                        # a kernel on another stream, from the middle of a step to the middle of its optimizer
     broadcasts: bool = False                                    # one each step, which ends on each rank when it likes
@@ -57,11 +68,16 @@ class Fleet:
                 self.blocked[rank, first:last + 1] += ns
         self.skew = 2000 * dice.random(size)                      # of a collective's end
         self.begins, self.arrives, self.ends = np.zeros(size), np.zeros(size), np.zeros(size)
-        group = np.arange(ranks) * self.planted.groups // ranks
+        self.gathers, self.gathered = np.zeros(size), np.zeros(size)
+        group, of = np.arange(ranks) * self.planted.groups // ranks, np.arange(ranks) * self.planted.gathers // ranks
         at = np.zeros(ranks)
         for step in range(steps):
             self.begins[:, step] = at
-            self.arrives[:, step] = at + self.before[:, step] + self.copy[:, step] + self.compute[:, step]
+            self.gathers[:, step] = self.gathered[:, step] = at + self.before[:, step] + self.copy[:, step] + self.compute[:, step] / 2
+            for one in range(self.planted.gathers):
+                done = self.gathers[of == one, step].max() + GATHER * self.planted.slow.get(one, 1) * (1 + 0.05 * dice.random())
+                self.gathered[of == one, step] = done + self.skew[of == one, step] / 2
+            self.arrives[:, step] = self.gathered[:, step] + self.compute[:, step] / 2
             for one in range(self.planted.groups):
                 together = group == one
                 done = self.arrives[together, step].max() + COMM * (1 + 0.05 * dice.random()) if self.planted.collectives else self.arrives[together, step]
@@ -74,24 +90,28 @@ class Fleet:
     def clock(self, rank, times):
         """What the rank's clock shows at these moments of true time."""
         host, planted = self.host(rank), self.planted
-        shown = BASE + times + planted.offsets.get(host, 0) + planted.drifts.get(host, 0) * 1e-9 * times
+        shown = times + planted.offsets.get(host, 0) + planted.drifts.get(host, 0) * 1e-9 * times
         if host in planted.jumps:
             step, ns = planted.jumps[host]
             shown = shown + np.where(times >= self.begins[0, step], ns, 0)
-        return np.round(shown).astype(np.int64)
+        return np.round(shown).astype(np.int64) + BASE
 
     def tables(self, rank):
         first = self.planted.late.get(rank, 0)
         begins, before, copy, compute = (of[rank, first:] for of in (self.begins, self.before, self.copy, self.compute))
         arrives, ends, blocked, n = self.arrives[rank, first:], self.ends[rank, first:], self.blocked[rank, first:], self.steps - first
+        gathers, gathered = self.gathers[rank, first:], self.gathered[rank, first:]
         starts, durs, kinds, names, streams = [begins + before], [copy], ["gpu_memcpy"], ["Memcpy HtoD (Pinned -> Device)"], [13]
         for kernel in range(KERNELS):
-            starts.append(begins + before + copy + compute * kernel / KERNELS)
+            starts.append((begins + before + copy if kernel < KERNELS / 2 else gathered - compute / 2) + compute * kernel / KERNELS)
             durs.append(compute / KERNELS)
             kinds.append("kernel"), names.append(f"gemm_{kernel}"), streams.append(7)
         if self.planted.collectives:
             starts.append(arrives), durs.append(ends - arrives), kinds.append("kernel"), streams.append(20)
             names.append("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+        if self.planted.gathers:
+            starts.append(gathers), durs.append(gathered - gathers), kinds.append("kernel"), streams.append(20 if self.planted.one_stream else 21)
+            names.append("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
         if self.planted.beside:
             starts.append(arrives - compute / 2), durs.append(ends + OPTIMIZER / 2 - starts[-1]), kinds.append("kernel"), names.append("beside"), streams.append(30)
         if self.planted.broadcasts:
@@ -137,5 +157,120 @@ class Fleet:
         return folder
 
 
+    def traces(self, folder, template):
+        """A file for each rank, of the trace of `train` with as many steps."""
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        template, paths = Template(template), []
+        assert len(template.parts) == self.steps and self.planted.gathers, "the template has all-gathers"
+        for rank in range(self.ranks):
+            host, more = self.host(rank), self.planted.settings.get(rank, {})
+            times = np.stack([self.begins[rank], self.begins[rank] + self.blocked[rank] + PAUSE / 4, self.begins[rank] + self.before[rank],
+                              self.begins[rank] + self.before[rank] + self.copy[rank],
+                              self.gathers[rank], self.gathered[rank], self.arrives[rank], self.ends[rank], self.ends[rank] + OPTIMIZER - 1000], axis=1)
+            paths.append(folder / f"rank{rank}.json")
+            paths[-1].write_text(template.of(times, lambda moments, rank=rank: self.clock(rank, moments), rank, self.ranks, host, more), encoding="utf-8")
+        return paths
+
+
+# ---- Traces ----
+
+# What is a time in a row, and how: at its begin, or as a part of it that ends with it.
+NUMBER = re.compile(r'"(ts|dur|blocked_us|waited_us)":(-?\d+(?:\.\d+)?)')
+
+
+class Template:
+    """The trace of one rank, as text with places for times: each place shows a moment, or the time between two."""
+
+    def __init__(self, path):
+        head, _, rest = pathlib.Path(path).read_text(encoding="utf-8").partition('"traceEvents":[\n')
+        rows, _, self.tail = rest.partition('\n],"traceName"')
+        self.head = json.loads(head.rstrip(",\n") + "}")
+        self.texts, moments, self.since = [], [], []
+        for row in rows.splitlines():
+            self.take(row, moments)
+        self.texts[-1] = self.texts[-1].rstrip("\n") + '\n],"traceName"' + self.tail
+        self.moments = np.array(moments, np.float64)
+        events = [json.loads(row.rstrip(",")) for row in rows.splitlines()]
+        (self.pid,) = {event["pid"] for event in events if event.get("name") == "process_name" and event["args"]["name"] == "train"}
+        self.texts = [text.replace(f'id":{self.pid},', 'id":@PID,') for text in self.texts]
+        self.parts = self.parts_of([event for event in events if event["ph"] == "X"])
+
+    def take(self, row, moments):
+        values, at, text = {key: round(float(value) * 1000) for key, value in NUMBER.findall(row)}, 0, "" if not self.texts else self.texts.pop()
+        for found in NUMBER.finditer(row):
+            key = found[1]
+            end = values["ts"] + values.get("dur", 0)
+            first, last = {"ts": (None, values["ts"]), "dur": (values["ts"], end), "blocked_us": (end - values.get("blocked_us", 0), end),
+                           "waited_us": (values["ts"] - values.get("waited_us", 0), values["ts"])}[key]
+            self.texts.append(text + row[at:found.start(2)])
+            for moment in (first, last):
+                moments.append(last if moment is None else moment)
+            self.since.append(first is not None)
+            at, text = found.end(2), ""
+        self.texts.append(text + row[at:] + "\n")
+
+    @staticmethod
+    def parts_of(slices):
+        """Of each step: begin, the end of the first wait, copy, its end, all-gather, its end, all-reduce, its end, end. ns."""
+        def of(which):
+            return sorted((round(s["ts"] * 1000), round((s["ts"] + s["dur"]) * 1000)) for s in slices if which(s))
+        steps = of(lambda s: s["cat"] == "user_annotation" and s["name"] == "step")
+        copies, gathers, reduces = of(lambda s: s["cat"] == "gpu_memcpy"), of(lambda s: "AllGather" in s["name"]), of(lambda s: "AllReduce" in s["name"])
+        waits = of(lambda s: s["name"] == "cuStreamSynchronize")[::2]
+        parts = np.array([(a[0], w[1], c[0], c[1], g[0], g[1], r[0], r[1], a[1]) for a, w, c, g, r in zip(steps, waits, copies, gathers, reduces)], np.float64)
+        assert (np.diff(parts.ravel()) > 0).all(), "the machine was too busy for a trace that can be a template"
+        return parts
+
+    def of(self, times, clock, rank, ranks, host, settings):
+        """The trace of a rank whose steps have these times."""
+        given, wanted = self.parts.ravel(), times.ravel()
+        moved = np.interp(self.moments, given, wanted)
+        moved = np.where(self.moments < given[0], wanted[0] + self.moments - given[0], np.where(self.moments > given[-1], wanted[-1] + self.moments - given[-1], moved))
+        moments, place = np.unique(self.moments, return_inverse=True)  # what is apart stays apart, by a nanosecond at least
+        first = np.zeros(len(moments), np.int64)
+        first[place.ravel()] = clock(moved)
+        shown = (np.maximum.accumulate(first - np.arange(len(moments))) + np.arange(len(moments)))[place].reshape(-1, 2)
+        base = int(clock(np.array([-1e9]))[0])
+        numbers = np.where(self.since, shown[:, 1] - shown[:, 0], shown[:, 1] - base).tolist()
+        head = json.loads(json.dumps(self.head))
+        head["baseTimeNanoseconds"] = base
+        head["metadata"] |= {"host": host, "job": "job"}
+        for key, value in settings.items():
+            *inside, name = key.split(".")
+            at = head
+            for member in inside:
+                at = at[member]
+            at[name] = value
+        members = ",\n".join(f'"{key}":{json.dumps(value, separators=(",", ":"), ensure_ascii=False)}' for key, value in head.items() if key != "distributedInfo")
+        members += f',\n"distributedInfo": {{"rank": {rank}, "world_size": {ranks}}}'  # with blanks, for HTA
+        body = "".join([part for text, n in zip(self.texts, numbers) for part in (text, f"{n // 1000}.{n % 1000:03}" if n >= 0 else f"{n / 1000:.3f}")] + [self.texts[-1]])
+        return "{" + members + ',\n"traceEvents":[\n' + body.replace("@PID", str(20000 + rank))
+
+
+def template(path, steps, build=pathlib.Path(__file__).resolve().parents[1] / "build"):
+    """Of a run on the simulated GPU."""
+    env = {**os.environ, "LD_LIBRARY_PATH": str(build / "fakecuda"), "LD_PRELOAD": str(build / "libcustream_shim.so"), "CUSTREAM_TRACE": str(path), "CUSTREAM_COUNTERS": "off", "CUSTREAM_QUIET": "on"}
+    subprocess.run([build / "tests/train", str(steps)], env=env, check=True)
+    return path
+
+
+# ---- The command ----
+
+def planted_of(ranks):
+    """For measurements: what a fleet of this size is to show."""
+    return Planted(offsets={f"node{i}": (i * 7919 % 41 - 20) * 500_000 for i in range(ranks // 8)}, drifts={f"node{i}": (i * 104729 % 61 - 30) * 1000 for i in range(ranks // 8)},
+                   stragglers={5: ("kernels", 5, 14, 3_000_000), ranks - 3: ("call", 10, 19, 3_000_000)}, settings={ranks // 2: {"metadata.options.CUSTREAM_GRAPH": "node"}},
+                   gathers=ranks // 4, slow={ranks // 8: 1.6})
+
+
+def main(what, folder, ranks, steps=20):
+    fleet = Fleet(ranks, steps, planted_of(ranks))
+    if what == "tables":
+        return fleet.write(folder)
+    with tempfile.TemporaryDirectory() as there:
+        return fleet.traces(folder, template(pathlib.Path(there) / "t.json", steps))
+
+
 if __name__ == "__main__":
-    Fleet(int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 100, Planted(offsets={"node1": 2_000_000}, stragglers={5: ("kernels", 20, 60, 3_000_000)})).write(sys.argv[1])
+    main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))

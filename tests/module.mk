@@ -86,5 +86,18 @@ soak: all test-programs
 kills: all test-programs
 	KILLS=$(or $(KILLS),200) $(VENV)/bin/python -m pytest -q -c tests/pytest.ini tests/cases/test_rings.py -k kills -n $(JOBS)
 
+# The questions of `custream fleet` on Apache Spark, patient with a busy machine, whose executors are processes of their own, against DuckDB's answers: docs/tests.md. Not a part of check. Needs
+# Java. The first time it gets Spark (434 MB).
+.PHONY: check-spark
+SPARK_MASTER ?= local-cluster[2,1,1024]
+SPARK_RANKS  ?= 64
+check-spark: $(B)/spark-venv/stamp
+	@command -v java >/dev/null || { echo "custream: Spark needs Java: apt-get install openjdk-17-jre-headless" >&2; exit 1; }
+	PYSPARK_SUBMIT_ARGS='--conf spark.sql.shuffle.partitions=4 --conf spark.worker.timeout=900 --conf spark.network.timeout=900s --conf spark.executor.heartbeatInterval=60s pyspark-shell' SPARK_MASTER='$(SPARK_MASTER)' SPARK_RANKS=$(SPARK_RANKS) $(B)/spark-venv/bin/python -m pytest -c tests/pytest.ini tests/spark
+$(B)/spark-venv/stamp: tests/spark/requirements.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
+	@touch $@
+
 print-cuda-include:
 	@echo $(CUDA_INC_DIR)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import urllib.parse
@@ -16,7 +17,9 @@ NUMBERS = {"time": 8, "ns": 8, "whole": 8, "small": 4, "real": 8}  # bytes of a 
 DIFFERENCES = "start_ns", "begin_ns", "end_ns", "correlation", "waits_for"  # grow along a file
 HEAD = {"rank": "distributedInfo.rank", "world_size": "distributedInfo.world_size", "part": "part", "base_ns": "baseTimeNanoseconds", "version": "metadata.tool",
         "host": "metadata.host", "job": "metadata.job", "clock_error_ns": "metadata.clock_error_ns", "gpu_source": "metadata.gpu_time_source",
-        "gpu_sample": "metadata.gpu_sample", "complete": "totals.complete", "ended_by": "totals.ended_by"}
+        "gpu_sample": "metadata.gpu_sample", "complete": "totals.complete", "ended_by": "totals.ended_by", "offset_ns": "merged.clock.offset_ns", "drift_ppb": "merged.clock.drift_ppb",
+        "offset_error_ns": "merged.clock.error_ns"}
+CLOCK = "offset_ns", "drift_ppb", "offset_error_ns"  # of --clocks
 SAID = "version", "host", "job", "gpu_source", "ended_by"  # texts among them
 
 
@@ -27,6 +30,7 @@ class Refused(Exception):
 def arrow():
     try:
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     except ImportError as error:
         raise Refused(f"{error}: install the wheel with its extra \"fleet\"") from None
@@ -54,11 +58,15 @@ def column(pa, stream, rows, kind, listed, size):
 
 
 def batches(pa, command, path):
-    """(table, its rows) of a trace, in the order of the file. Refused if it cannot be read; its rows are of no use then."""
+    """(table, its rows) of a trace, in the order of the file; (None, place) before the rows of each file of a merged trace. Refused if it cannot be read; its rows are of no
+    use then."""
     with subprocess.Popen([command, "export", "--batches", "--", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=False) as reader:
         try:
             while line := reader.stdout.readline():
                 head = json.loads(line)
+                if "merged" in head:
+                    yield None, head["merged"]
+                    continue
                 names = [name for name, *_ in head["columns"]]
                 yield head["table"], pa.table([column(pa, reader.stdout, head["rows"], *about) for _, *about in head["columns"]], names)
         finally:
@@ -66,6 +74,39 @@ def batches(pa, command, path):
             said = reader.stderr.read().decode(errors="replace").strip()
         if reader.wait():
             raise Refused(said.removeprefix(f"{NAME}: ") or f"{path}: the reader ended with status {reader.returncode}")
+
+
+# ---- Clocks ----
+
+def by_fleet(pa, rows, clock):
+    """The same, by the fleet's clock. An end is moved as a begin is, so that what followed another row still follows it."""
+    import numpy as np
+
+    def moved(values):
+        there = values.is_valid().to_numpy(zero_copy_only=False)
+        times = values.fill_null(0).to_numpy()
+        return times - np.rint(clock.ahead(times)).astype(np.int64), there
+    if "start_ns" in rows.column_names:
+        start, end = moved(rows["start_ns"]), moved(pa.compute.add(rows["start_ns"], rows["dur_ns"]))
+        rows = rows.set_column(rows.column_names.index("dur_ns"), "dur_ns", pa.array(end[0] - start[0], mask=~end[1]))
+    for name in ("start_ns", "begin_ns", "end_ns"):
+        if name in rows.column_names:
+            values, there = moved(rows[name])
+            rows = rows.set_column(rows.column_names.index(name), name, pa.array(values, mask=~there))
+    return rows
+
+
+def clocks_of(path):
+    """By rank; None: no --clocks."""
+    if path is None:
+        return None
+    try:
+        from custream.fleet import clocks
+        return clocks.read(path)
+    except ImportError as error:
+        raise Refused(f"{error}: install the wheel with its extra \"fleet\"") from None
+    except ValueError as error:
+        raise Refused(f"{path}: {error}") from None
 
 
 # ---- A file's place ----
@@ -83,6 +124,30 @@ class Head(dict):
                 self[keys[key]] = text if keys[key] in SAID else whole if whole is not None else value
 
 
+# What a merged trace says of each of its files: in its head, by names of its own, and behind the rows as the file had it.
+MERGED = re.compile(r"(metadata\.merged\.files|merged)\.(\d+)\.(.*)")
+MERGED_HEAD = {"rank": "distributedInfo.rank", "world_size": "distributedInfo.world_size", "host": "metadata.host", "job": "metadata.job", "clock_error_ns": "metadata.clock_error_ns",
+               "gpu_sample": "metadata.gpu_sample", "complete": "totals.complete"}
+
+
+def facts_by_file(pa, rows, known):
+    """(place, facts) of each file of a merged trace; (None, facts) of a trace that is none. `known`: by file the keys that it has."""
+    found, keys = {}, rows["key"].to_pylist()
+    if not known and not any(key.startswith("metadata.merged.files.") for key in keys):
+        return [(None, rows)]
+    for at, key in enumerate(keys):
+        match = MERGED.fullmatch(key)
+        if not match:
+            continue
+        place, name = int(match[2]), match[3]
+        if match[1] != "merged":
+            name = MERGED_HEAD.get(name, name if name in HEAD.values() else f"merged.{name}")
+        if name not in known.setdefault(place, set()):
+            known[place].add(name)
+            found.setdefault(place, []).append((at, name))
+    return [(place, rows.take([at for at, _ in of]).set_column(0, "key", pa.array([name for _, name in of]).dictionary_encode())) for place, of in found.items()]
+
+
 def escaped(name):
     """As engines read the name of a folder KEY=VALUE."""
     return urllib.parse.quote(str(name), safe=" ")
@@ -98,8 +163,8 @@ def stem_of(path):
 class Tables:
     """The tables of one trace: written beside their places, and put there when all of it is whole."""
 
-    def __init__(self, pa, folder, name, given):
-        self.pa, self.folder, self.name, self.given, self.head, self.place = pa, folder, name, given, Head(), None
+    def __init__(self, pa, folder, name, given, path, merged):
+        self.pa, self.folder, self.name, self.given, self.path_read, self.merged, self.head, self.place, self.clock = pa, folder, name, given, path, merged, Head(), None, None
         self.writers, self.counts = {}, {}
 
     def path(self, table, ending=".parquet"):
@@ -112,6 +177,9 @@ class Tables:
         if self.place is None:
             run, host = self.given.run or self.head["job"] or "run", self.given.host or self.head["host"] or "unknown"
             self.place = pathlib.Path(f"run={escaped(run)}", f"host={escaped(host)}", f"rank={self.head['rank'] or 0}")
+            self.take_clock()
+        if self.clock:
+            rows = by_fleet(pa, rows, self.clock)
         name = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()).take(pa.array([0] * rows.num_rows, pa.int32())), pa.array([self.name]))
         rows = rows.add_column(0, "file", name)
         if table not in self.writers:
@@ -124,10 +192,21 @@ class Tables:
         self.writers[table].write_table(rows)
         self.counts[table] = self.counts.get(table, 0) + rows.num_rows
 
+    def take_clock(self):
+        clocks, rank = self.given.clocks_by_rank, self.head["rank"]
+        if clocks is not None and self.merged:
+            raise Refused(f"{self.path_read}: is merged; give --clocks to custream merge")
+        if clocks is not None:
+            self.clock = clocks.get(rank)
+            if self.clock is None:
+                raise Refused(f"{self.path_read}: " + ("says no rank, and --clocks goes by it" if rank is None else f"--clocks says nothing of rank {rank}"))
+
     def finish(self, tables):
         pa, head = self.pa, self.head
-        about = {key: pa.array([None if value is None else value if key in SAID else int(value)], pa.string() if key in SAID else pa.int64()) for key, value in head.items()
+        about = {key: pa.array([None if value is None else value if key in SAID else round(value)], pa.string() if key in SAID else pa.int64()) for key, value in head.items()
                  if key not in ("rank", "host")}  # these two are the folder's
+        if self.clock:
+            about |= {name: pa.array([round(value)]) for name, value in zip(CLOCK, (self.clock.offset_ns, self.clock.drift_ppb, self.clock.error_ns))}
         self.add("files", pa.table(about))
         for writer in self.writers.values():
             writer.close()
@@ -159,21 +238,43 @@ def take_folder(folder, schema):
     about.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
 
 
-def export(pa, command, given, schema, path, taken):
-    name, number = stem_of(path), 1
+def unused(name, taken):
+    number = 1
     while (name if number == 1 else f"{name}-{number}") in taken:
         number += 1
     taken.add(name := name if number == 1 else f"{name}-{number}")
-    tables = Tables(pa, given.parquet, name, given)
+    return name
+
+
+def export(pa, command, given, schema, path, taken):
+    name = unused(stem_of(path), taken)
+    made, known, place = {}, {}, None  # Tables by place in a merged trace; None: it is not merged
+
+    def tables(at):
+        if at not in made:
+            made[at] = Tables(pa, given.parquet, name if at is None else unused(f"{name}.{at}", taken), given, path, at is not None)
+        return made[at]
     try:
         for table, rows in batches(pa, command, path):
-            tables.add(table, rows)
-        tables.finish(schema["tables"])
+            if table is None:
+                place = rows
+            elif table == "facts":
+                for at, facts in facts_by_file(pa, rows, known):
+                    tables(at).add(table, facts)
+            else:
+                tables(place).add(table, rows)
+        for of in made.values():
+            of.finish(schema["tables"])
     except BaseException:
-        tables.give_up()
+        for of in made.values():
+            of.give_up()
         raise
-    said = ", ".join(f"{count:,} {table}" for table, count in tables.counts.items() if table not in ("facts", "files"))
-    print(f"{path}: {said or 'no rows'}; in {given.parquet}/*/{tables.place}")
+    counts = {}
+    for of in made.values():
+        for table, count in of.counts.items():
+            counts[table] = counts.get(table, 0) + count
+    said = ", ".join(f"{count:,} {table}" for table, count in counts.items() if table not in ("facts", "files"))
+    print(f"{path}: {said or 'no rows'}; in {given.parquet}/*/{made[None].place if None in made else f'*: {len(made)} files'}")
 
 
 def command(argv):
@@ -182,11 +283,13 @@ def command(argv):
     parser.add_argument("--parquet", type=pathlib.Path, required=True)
     parser.add_argument("--run")
     parser.add_argument("--host")
+    parser.add_argument("--clocks", type=pathlib.Path)
     parser.add_argument("files", nargs="+")
     given = parser.parse_args(argv[1:])
     taken = set()
     try:
         pa = arrow()
+        given.clocks_by_rank = clocks_of(given.clocks)
         schema = json.loads(subprocess.run([argv[0], "export", "--schema"], stdout=subprocess.PIPE, check=True).stdout)
         take_folder(given.parquet, schema)
         for path in given.files:

@@ -139,11 +139,12 @@ def test_tables_have_what_the_trace_has(run_app, tmp_path, argv, name):
 
 def test_committed_traces(root, tmp_path):
     """Of real GPUs, some of earlier versions, whose lanes have other numbers."""
-    for path in sorted((root / "traces").glob("*.json.gz")):
-        export(tmp_path / path.name, path)
-        kinds = collections.Counter(e["cat"] for e in Trace(path).slices if e.get("cat") in WORK)
-        assert kinds == {row["kind"]: row["n"] for row in rows(tmp_path / path.name, "work", "kind, count(*) AS n", "true GROUP BY kind")}
-        assert {row["stream"] for row in rows(tmp_path / path.name, "work", "stream")} <= {row["stream"] for row in rows(tmp_path / path.name, "streams", "stream")} | {7}
+    paths = sorted((root / "traces").glob("*.json.gz"))
+    export(tmp_path / "t", *paths)
+    for path in paths:
+        kinds, where = collections.Counter(e["cat"] for e in Trace(path).slices if e.get("cat") in WORK), f"file = '{path.name.removesuffix('.json.gz')}'"
+        assert kinds == {row["kind"]: row["n"] for row in rows(tmp_path / "t", "work", "kind, count(*) AS n", f"{where} GROUP BY kind")}
+        assert {row["stream"] for row in rows(tmp_path / "t", "work", "stream", where)} <= {row["stream"] for row in rows(tmp_path / "t", "streams", "stream", where)} | {7}
 
 
 def test_a_trace_of_another_tool(tmp_path):
@@ -170,7 +171,7 @@ def test_facts(run_app, tmp_path):
     metadata = trace["metadata"]
     assert about == {"file": "t", "run": "4711", "host": metadata["host"], "rank": "3", "job": "4711", "world_size": 8, "part": None, "base_ns": trace["baseTimeNanoseconds"],
                      "version": metadata["tool"], "clock_error_ns": metadata["clock_error_ns"], "gpu_source": metadata["gpu_time_source"], "gpu_sample": None, "complete": 1,
-                     "ended_by": None}
+                     "ended_by": None, "offset_ns": None, "drift_ppb": None, "offset_error_ns": None}
 
 
 def test_parts(run_app, tmp_path):
@@ -181,6 +182,23 @@ def test_parts(run_app, tmp_path):
     assert len(parts) > 1
     whole(tmp_path / "out", *map(Trace, parts))
     assert {row["file"] for row in rows(tmp_path / "out", "calls", "DISTINCT file")} == {path.name.removesuffix(".json") for path in parts}
+
+
+def test_a_merged_trace(run_app, tmp_path):
+    """Has a rank's rows where those of its own file would be; only numbers that merging gives anew differ."""
+    paths = [run_app(argv, trace=tmp_path / f"r{rank}.json", env={"RANK": rank, "WORLD_SIZE": 2, "SLURM_JOB_ID": "7"}).check().trace
+             for rank, argv in enumerate((["demo"], ["nvtx", "nested"]))]
+    subprocess.run([COMMAND, "merge", "-o", tmp_path / "all.pftrace.gz", *paths], check=True, capture_output=True)
+    export(tmp_path / "one", *paths)
+    export(tmp_path / "other", tmp_path / "all.pftrace.gz")
+    for table, columns in schema()["tables"].items():
+        columns = ", ".join(column for column in columns if column not in ("correlation", "waits_for"))
+        if table != "facts":
+            same(rows(tmp_path / "other", table, f"run, host, rank, {columns}"), rows(tmp_path / "one", table, f"run, host, rank, {columns}"))
+    about = [{(row["rank"], row["key"]): row["text"] or row["whole"] for row in rows(tmp_path / of, "facts") if re.match(r"metadata\.options|totals", row["key"])} for of in ("one", "other")]
+    assert about[0] == about[1] and len(rows(tmp_path / "other", "files")) == 2
+    status, _, complaints = run_export("--parquet", tmp_path / "bad", f"--clocks={tmp_path / 'c.json'}", tmp_path / "all.pftrace.gz")
+    assert status == 2 and "c.json" in complaints[0]
 
 
 def test_a_batch_gets_full(run_app, tmp_path):

@@ -14,13 +14,15 @@ from tests.fleet import COMM, COMPUTE, Fleet, Planted
 from tests.handmade import COMMAND
 
 sys.path.insert(0, str(ROOT / "python"))
-from custream import fleet, fleet_clocks  # noqa: E402
+from custream import fleet  # noqa: E402
+from custream.fleet import clocks as fleet_clocks  # noqa: E402
+from custream.fleet import questions  # noqa: E402
 
 MS = 1_000_000
 
 
 def answers(folder, *questions, run=None):
-    return {answer.name: answer for answer in fleet.ask(folder, run, questions)[1]}
+    return {answer.name: answer for answer in fleet.ask(folder, run, questions)[2]}
 
 
 def made(tmp_path, ranks=16, steps=60, seed=1, **planted):
@@ -35,6 +37,7 @@ def test_a_clean_fleet(tmp_path, seed):
     folder = made(tmp_path, seed=seed, offsets={"node1": 3 * MS}, drifts={"node1": 20_000})
     found = answers(folder)
     assert not found["stragglers"].rows and "No rank makes the others wait" in found["stragglers"].says[0]
+    assert found["kernels"].says == ["No kernel's spread across ranks costs a rank a twentieth of its kernels' time."] and len(found["idle"].says) == 1
     assert not found["settings"].rows and found["settings"].says == ["All ranks have the same settings and versions."]
     assert not any("jumps" in line or "contradict" in line or "match no other" in line for line in found["clocks"].says)
     median = {row["rank"]: row["median_ms"] for row in found["steps"].rows}
@@ -43,7 +46,7 @@ def test_a_clean_fleet(tmp_path, seed):
 
 # ---- Stragglers ----
 
-@pytest.mark.parametrize("cause, words", [("kernels", "its kernels take longer"), ("copies", "its copies take longer"), ("host", "its GPU waits for the host"),
+@pytest.mark.parametrize("cause, words", [("kernels", "its kernels take longer"), ("copies", "its copies take longer"), ("host", "its GPU waits for the host's own code"),
                                           ("call", "its host is blocked in cuStreamSynchronize")])
 def test_a_straggler_and_its_cause(tmp_path, cause, words):
     """Also across hosts whose clocks differ by more than it is late."""
@@ -70,6 +73,44 @@ def test_several_communicators(tmp_path):
     assert len({row["communicator"] for row in found.rows}) == 2 and all(row["others_waited_ms"] == pytest.approx(3 * 20 * 4, rel=0.15) for row in found.rows)
 
 
+def test_who_waits_elsewhere_is_not_accused(tmp_path):
+    """A rank is late at its neighbours' all-gathers, so they all are late at the all-reduce, in an order of chance: it is that rank alone. And neighbours with slow links are no stragglers by
+    themselves: they communicate for longer."""
+    folder = made(tmp_path, gathers=4, stragglers={6: ("host", 10, 29, 3 * MS)}, slow={3: 1.8})
+    found = answers(folder, "stragglers", "collectives")
+    assert {row["rank"] for row in found["stragglers"].rows} == {6} and {row["class"] for row in found["stragglers"].rows} == {"host"}
+    (said,) = found["collectives"].says
+    assert re.match(r"Communicator \d+ \(ranks 12, 13, 14, 15\) takes 1\.\d+ ms for a collective once all are there, and 0\.6\d+ is the middle of 4 like it", said)
+
+
+def test_communicators_that_share_a_stream(tmp_path):
+    """Told apart by what their kernels are called and how large they are: nobody is accused for those of others."""
+    _, together, (answer,) = fleet.ask(made(tmp_path, gathers=4, one_stream=True, offsets={"node1": 3 * MS}, stragglers={6: ("kernels", 10, 29, 3 * MS)}), None, ["stragglers"])
+    assert sorted(sorted(s.rank for s, _ in group) for group in together.groups) == [[0, 1, 2, 3], list(range(16)), [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    assert {row["rank"] for row in answer.rows} == {6} and not together.alone
+
+
+def test_communicators_that_end_nearly_together():
+    """All begin a step at once, so collectives of different communicators end some microseconds apart, and those of one within one."""
+    one = Fleet(64, 20, Planted(gathers=16), seed=3)
+    groups, alone = fleet_clocks.communicators([fleet_clocks.Sequence(rank, np.zeros(20, int), one.gathers[rank], one.gathered[rank], np.zeros(20, int)) for rank in range(64)])
+    assert not alone and sorted(sorted(s.rank for s, _ in group) for group in groups) == [list(range(4 * i, 4 * i + 4)) for i in range(16)]
+
+
+def test_strangers_among_collectives():
+    """Of the same name, few of them: what does not end with the others is another communicator's."""
+    dice = np.random.default_rng(1)
+    step = np.cumsum(dice.integers(9 * MS, 11 * MS, 120))
+    strange = np.arange(120) % 6 == 5
+    sequences = []
+    for rank in range(8):
+        ends = step + np.where(strange, (rank // 2) * MS, 0) + dice.integers(0, 2000, 120)
+        sequences.append(fleet_clocks.Sequence(rank, np.zeros(120, int), ends - MS, ends, np.zeros(120, int)))
+    groups, alone = fleet_clocks.communicators(sequences)
+    assert not alone and sorted((len(group), len(group[0][0].names)) for group in groups)[-1] == (8, 100)
+    assert all(sum(len(s.names) for group in groups for s, _ in group if s.rank == rank) == 120 for rank in range(8))
+
+
 def test_communicators_that_share_no_rank(tmp_path):
     """Each has clocks of its own, and nobody is late for what they are off."""
     found = answers(made(tmp_path, groups=2, per_host=4, offsets={"node1": 20 * MS, "node3": 20 * MS}))
@@ -86,7 +127,7 @@ def test_communicators_that_a_host_connects(tmp_path):
     assert [row["rank"] for row in found["stragglers"].rows] == [14]
 
 
-@pytest.mark.parametrize("cause, words", [("kernels", "its kernels take longer"), ("host", "its GPU waits for the host")])
+@pytest.mark.parametrize("cause, words", [("kernels", "its kernels take longer"), ("host", "its GPU waits for the host's own code")])
 def test_work_that_overlaps(tmp_path, cause, words):
     """A second stream computes at the same time, and beyond the collective's end: that is neither more kernels nor more idle time."""
     folder = made(tmp_path, stragglers={11: (cause, 20, 39, 3 * MS)}, beside=True)
@@ -108,8 +149,7 @@ def test_ranks_of_a_host_that_contradict_each_other(tmp_path):
 
 def test_many_communicators(tmp_path):
     """Of the same shape, which have nothing to do with each other: each finds its own ranks."""
-    tables, _ = fleet.ask(made(tmp_path, ranks=96, steps=50, groups=24, per_host=4), None, ["settings"])
-    together = fleet.Together(tables)
+    _, together, _ = fleet.ask(made(tmp_path, ranks=96, steps=50, groups=24, per_host=4), None, ["settings"])
     assert sorted(sorted(s.rank for s, _ in group) for group in together.groups) == [[4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3] for i in range(24)]
     assert together.sets == 24 and not any(clock.jumps for clock in together.clocks.values()) and all(abs(clock.offset_ns) < 3000 for clock in together.clocks.values())
 
@@ -137,8 +177,8 @@ def test_clocks(tmp_path, seed):
     offsets = {f"node{i}": int(dice.integers(-20 * MS, 20 * MS)) for i in range(4)}
     drifts = {f"node{i}": int(dice.integers(-50_000, 50_000)) for i in range(4)}
     one = Fleet(16, 200, Planted(offsets=offsets, drifts=drifts, per_host=4), seed)
-    tables, (answer,) = fleet.ask(one.write(tmp_path / "tables"), None, ["clocks"])
-    clocks = fleet.Together(tables).clocks
+    _, together, (answer,) = fleet.ask(one.write(tmp_path / "tables"), None, ["clocks"])
+    clocks = together.clocks
     moments = np.linspace(0, one.ends.max(), 9)
     for rank in range(1, 16):
         ahead = [clocks[r].ahead(one.clock(r, moments)) for r in (rank, 0)]
@@ -150,7 +190,7 @@ def test_clocks(tmp_path, seed):
 def test_a_clock_that_jumps(tmp_path):
     """Said, with the moment; and nobody is late for it."""
     one = Fleet(16, 80, Planted(jumps={"node1": (40, 5 * MS)}, per_host=8))
-    tables, found = fleet.ask(one.write(tmp_path / "tables"))
+    _, _, found = fleet.ask(one.write(tmp_path / "tables"))
     found = {answer.name: answer for answer in found}
     said = [re.match(r"The clock of rank (\d+) \(node1\) jumps by ([\d.,]+) us at (\d+\.\d+) s", line) for line in found["clocks"].says]
     said = {int(match[1]): (float(match[2].replace(",", "")), float(match[3])) for match in said if match}
@@ -175,7 +215,7 @@ def test_without_collectives(tmp_path):
 
 def test_one_rank_alone(tmp_path):
     found = answers(made(tmp_path, ranks=1, steps=20))
-    assert not found["stragglers"].rows and "No collectives relate" in found["clocks"].says[0] and "1 streams with collectives" not in found["clocks"].text()
+    assert not found["stragglers"].rows and "No collectives relate" in found["clocks"].says[0] and "1 streams with collectives" not in fleet.text(found["clocks"])
 
 
 def test_a_rank_that_is_missing(tmp_path):
@@ -201,7 +241,7 @@ def test_tables_of_real_traces(run_app, tmp_path):
     paths = [run_app(["demo"], trace=tmp_path / f"r{rank}.json", env={"RANK": rank, "WORLD_SIZE": 2, "SLURM_JOB_ID": "7", "CUSTREAM_NVTX": "off" if rank else "on"}).check().trace
              for rank in range(2)]
     export(tmp_path / "tables", *paths)
-    tables, found = fleet.ask(tmp_path / "tables")
+    tables, _, found = fleet.ask(tmp_path / "tables")
     assert (tables.run, tables.ranks) == ("7", [0, 1]) and len(found) == len(fleet.QUESTIONS)
     assert ("CUSTREAM_NVTX", 1) in {(row["setting"], row["ranks"]) for row in found[list(fleet.QUESTIONS).index("settings")].rows}
 
@@ -222,7 +262,7 @@ def test_text_and_json_agree(tmp_path):
     data = json.loads(said)
     assert status == 0 and (data["run"], data["ranks"], list(data["answers"])) == ("job", 16, list(fleet.QUESTIONS))
     for name, answer in data["answers"].items():
-        assert name.upper() in text and all(line in text for line in answer["says"])
+        assert f"\n{name.upper()}\n" in text and all(line in text for line in answer["says"])
     one = json.loads(run_fleet("--json", folder, "stragglers")[1])["answers"]
     assert one == {"stragglers": data["answers"]["stragglers"]}
 
@@ -233,6 +273,16 @@ def test_without_what_answers(tmp_path, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(fleet.Refused, match=f'.*{missing}.*: install the wheel with its extra "fleet"'):
         fleet.ask(folder)
+
+
+def test_without_spark(tmp_path, monkeypatch):
+    folder = made(tmp_path, ranks=2, steps=20)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(fleet.Refused, match='.*pyspark.*: install the wheel with its extra "spark"'):
+        fleet.ask(folder, engine="spark")
+    with pytest.raises(fleet.Refused, match="--engine=flink: it is duckdb or spark"):
+        fleet.options(["--engine=flink", str(folder)])
+    assert fleet.options(["--master=local[2]", str(folder)]).engine == "spark"
 
 
 def test_several_runs(tmp_path):
@@ -253,7 +303,7 @@ def test_bad_usage(tmp_path):
     (tmp_path / "newer" / "schema.json").write_text('{"version": 2}')
     for words, line in (([], r"which folder\? 'custream help fleet' says more"), ([tmp_path / "empty"], ".*empty: no schema.json: .*"), ([tmp_path / "absent"], ".*absent: no schema.json: .*"),
                         ([tmp_path / "nothing"], ".*nothing: no traces were exported to it"), ([tmp_path / "newer"], ".*newer: has tables of version 2, and this reads version 1"),
-                        ([tmp_path / "nothing", "why"], 'there is no question "why"; there are stragglers, steps, clocks, settings'), (["--jason", tmp_path], ".*--json.*")):
+                        ([tmp_path / "nothing", "why"], 'there is no question "why"; there are stragglers, .*'), (["--jason", tmp_path], ".*--json.*")):
         status, said, complaints = run_fleet(*words)
         assert (status, said) == (2, "") and len(complaints) == 1 and re.fullmatch(f"custream fleet: {line}", complaints[0]), complaints
 
@@ -263,8 +313,8 @@ def test_the_page_shows_what_the_command_says(root, tmp_path):
     page = (root / "docs/fleet.md").read_text(encoding="utf-8")
     shown = re.search(r"^```\n(run job.*?)^```", page, re.M | re.S)[1]
     folder = made(tmp_path, steps=100, stragglers={5: ("kernels", 20, 60, 3 * MS)}, offsets={"node1": 2 * MS}, settings={9: {"metadata.options.CUSTREAM_GPU": "events"}})
-    assert run_fleet(folder)[1] == shown
-    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) >= set(fleet.QUESTIONS)
+    assert run_fleet(folder, "stragglers", "clocks", "settings")[1] == shown
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) >= set(fleet.QUESTIONS) == set(questions.QUESTIONS)
 
 
 def test_the_fleets_are_what_they_say():

@@ -74,9 +74,10 @@ _custream() {
             case $option in
                 -o|--output) kind=file ;;
                 --align) kind=words words="clock start" ;;
+                --clocks) kind=file ;;
                 --window) kind=none ;;
             esac
-            case $cur in -*) place=words words="--output= --align= --window="; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--output= --align= --clocks= --window="; compopt -o nospace ;; esac
             ;;
         convert)
             place=none
@@ -90,17 +91,23 @@ _custream() {
                 --parquet) kind=none ;;
                 --run) kind=none ;;
                 --host) kind=none ;;
+                --clocks) kind=file ;;
             esac
-            case $cur in -*) place=words words="--parquet= --run= --host= --batches --schema"; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--parquet= --run= --host= --clocks= --batches --schema"; compopt -o nospace ;; esac
             ;;
         fleet)
             place=none
-            [ "$COMP_CWORD" -gt 2 ] && place=words words="stragglers steps clocks settings"
+            [ "$COMP_CWORD" -gt 2 ] && place=words words="stragglers steps idle kernels collectives hidden clocks settings"
             [ "$COMP_CWORD" -gt 3 ] && place=file
             case $option in
                 --run) kind=none ;;
+                --html) kind=file ;;
+                --clocks) kind=file ;;
+                --against) kind=none ;;
+                --engine) kind=words words="duckdb spark" ;;
+                --master) kind=none ;;
             esac
-            case $cur in -*) place=words words="--run= --json"; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--run= --json --html= --clocks= --against= --engine= --master="; compopt -o nospace ;; esac
             ;;
         recover)
             place=none

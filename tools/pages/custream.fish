@@ -70,17 +70,24 @@ complete -c custream -n '__fish_seen_subcommand_from diff' -l no-color -d 'no co
 complete -c custream -n '__fish_seen_subcommand_from diff' -F
 complete -c custream -n '__fish_seen_subcommand_from merge' -s o -l output -r -F -d 'the merged trace'
 complete -c custream -n '__fish_seen_subcommand_from merge' -l align -x -a 'clock start' -d 'align by baseTimeNanoseconds (the default); a file without it is refused'
+complete -c custream -n '__fish_seen_subcommand_from merge' -l clocks -r -F -d 'by the ranks\' clocks, as \'custream fleet --clocks\' has found them'
 complete -c custream -n '__fish_seen_subcommand_from merge' -l window -x -d 'only what is in this time or overlaps it: seconds since the first event, or with ms, us, ns'
 complete -c custream -n '__fish_seen_subcommand_from merge' -F
 complete -c custream -n '__fish_seen_subcommand_from convert' -l whole -d 'each slice says all of it'
 complete -c custream -n '__fish_seen_subcommand_from export' -l parquet -x -d 'where they go: DIR/TABLE/run=RUN/host=HOST/rank=N/NAME.parquet'
 complete -c custream -n '__fish_seen_subcommand_from export' -l run -x -d 'the run that they are of; otherwise the job that the trace names, or "run"'
 complete -c custream -n '__fish_seen_subcommand_from export' -l host -x -d 'the host that they are of; otherwise the one that the trace names'
+complete -c custream -n '__fish_seen_subcommand_from export' -l clocks -r -F -d 'times by the fleet\'s clock, as \'custream fleet --clocks\' has found it: of each rank what its clock was ahead is taken off'
 complete -c custream -n '__fish_seen_subcommand_from export' -l batches -d 'TRACE\'s tables on standard output, as columns in memory; for programs'
 complete -c custream -n '__fish_seen_subcommand_from export' -l schema -d 'the tables and their columns on standard output, as JSON'
 complete -c custream -n '__fish_seen_subcommand_from fleet' -l run -x -d 'of several runs in DIR, this one'
 complete -c custream -n '__fish_seen_subcommand_from fleet' -l json -d 'as JSON'
-complete -c custream -n '__fish_seen_subcommand_from fleet' -a 'stragglers steps clocks settings' -F
+complete -c custream -n '__fish_seen_subcommand_from fleet' -l html -r -F -d 'also as one page with plots, which needs no network'
+complete -c custream -n '__fish_seen_subcommand_from fleet' -l clocks -r -F -d 'also writes the clocks, for \'custream merge\' and \'custream export\''
+complete -c custream -n '__fish_seen_subcommand_from fleet' -l against -x -d 'compares with the run in this folder: what got slower, and what was set up in another way'
+complete -c custream -n '__fish_seen_subcommand_from fleet' -l engine -x -a 'duckdb spark' -d 'what answers: DuckDB in this process (the default), or Apache Spark'
+complete -c custream -n '__fish_seen_subcommand_from fleet' -l master -x -d 'of Spark: where it runs'
+complete -c custream -n '__fish_seen_subcommand_from fleet' -a 'stragglers steps idle kernels collectives hidden clocks settings' -F
 complete -c custream -n '__fish_seen_subcommand_from recover' -s o -l output -r -F -d 'where the whole file goes; OUT has the ending of TRACE'
 complete -c custream -n '__fish_seen_subcommand_from recover' -l in-place -d 'the whole file takes the place of TRACE, once it is on the disk'
 complete -c custream -n '__fish_seen_subcommand_from open' -l pin -x -d 'pin the N busiest streams (default 4, fewer of several files; 0: none)'

@@ -164,6 +164,12 @@ void batch_row(enum export_table table)
     if (++rows[table] == ROWS) batch_flush(table);
 }
 
+void batch_merged(uint32_t file)
+{
+    char line[32];
+    put(line, (size_t)snprintf(line, sizeof line, "{\"merged\":%u}\n", file));
+}
+
 void batch_schema(void)
 {
     printf("{\"version\":%d,\"tables\":{", EXPORT_VERSION);

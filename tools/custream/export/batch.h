@@ -42,6 +42,9 @@ void batch_row(enum export_table table);
 /* What is there goes out. */
 void batch_flush(enum export_table table);
 
+/* Of a merged trace: what comes behind is of this file of it. */
+void batch_merged(uint32_t file);
+
 /* What each table consists of, as JSON on standard output, for who wants it before there are rows. */
 void batch_schema(void);
 

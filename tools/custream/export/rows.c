@@ -1,11 +1,13 @@
 #include "tools/custream/export/rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/export/batch.h"
 #include "tools/custream/lanes.h"
+#include "tools/custream/merged.h"
 #include "tools/custream/report/numbers.h"
 
 /* Words that rows are told apart by. */
@@ -43,6 +45,9 @@ struct export {
     bool ours, begun; /* begun: a row has come */
     int64_t base;
     struct numbers thread_names, shape_of, stream_of, open; /* by process and thread; GPU and name; GPU and stream; the span's number in the file */
+    struct numbers file_of; /* of a merged trace: by pid, which file of it; none: it is not merged */
+    uint32_t file;          /* whose rows come now; NONE: no merged trace, or no row yet */
+    bool merged;
     struct shape *shapes;
     struct stream *streams;
     struct span *spans;
@@ -50,7 +55,13 @@ struct export {
 };
 
 static uint64_t pair(uint64_t high, uint64_t low) { return high << 32 | (low & UINT32_MAX); }
-static bool is_gpu(const struct trace_row *row) { return row_number(row, KEY_PID, CS_GPU_PIDS) < CS_GPU_PIDS; }
+/* The ordinal of the GPU on whose lane it stands; NONE: it is of a host. */
+static uint32_t gpu_of(const struct trace_row *row)
+{
+    const int64_t pid = row_number(row, KEY_PID, CS_GPU_PIDS);
+    return pid < CS_GPU_PIDS ? (uint32_t)pid : pid >= MERGED_GPUS ? merged_gpu_ordinal((uint32_t)pid) : NONE;
+}
+static bool is_gpu(const struct trace_row *row) { return gpu_of(row) != NONE; }
 static int64_t lasted(const struct trace_row *row)
 {
     const int64_t dur = row_number(row, KEY_DUR, 0);
@@ -139,7 +150,7 @@ static void work_row(struct export *of, const struct trace_row *row)
     PUT_TIMES(WORK, of, row);
     put_word(COLUMN_WORK_kind, row, KEY_CAT);
     put_word(COLUMN_WORK_name, row, KEY_NAME);
-    put_number(COLUMN_WORK_device, row, KEY_PID);
+    if (is_gpu(row)) batch_put(COLUMN_WORK_device, gpu_of(row));
     batch_put(COLUMN_WORK_stream, stream_of_lane(row));
     put_number(COLUMN_WORK_correlation, row, KEY_CORRELATION);
     put_number(COLUMN_WORK_bytes, row, KEY_BYTES);
@@ -162,7 +173,7 @@ static void wait_row(struct export *of, const struct trace_row *row)
     PUT_TIMES(WAITS, of, row);
     put_word(COLUMN_WAITS_kind, row, KEY_NAME);
     if (is_gpu(row)) {
-        put_number(COLUMN_WAITS_device, row, KEY_PID);
+        batch_put(COLUMN_WAITS_device, gpu_of(row));
         put_number(COLUMN_WAITS_stream, row, KEY_CS_STREAM);
     } else {
         put_thread(row, COLUMN_WAITS_process, COLUMN_WAITS_thread);
@@ -244,7 +255,7 @@ static struct stream *stream_at(struct export *of, uint32_t device, uint32_t str
 
 static void life_row(struct export *of, const struct trace_row *row)
 {
-    struct stream *stream = stream_at(of, (uint32_t)row_number(row, KEY_PID, 0), stream_of_lane(row));
+    struct stream *stream = stream_at(of, gpu_of(row), stream_of_lane(row));
     if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
     if (row_has(row, KEY_ORIGIN)) {
         stream->begin = row_number(row, KEY_TS, 0);
@@ -297,11 +308,35 @@ static void slice_row(struct export *of, const struct trace_row *row)
     else if (cat == words[WORD_LOSS]) loss_row(of, row);
 }
 
+/* All that is known of a file goes out: of a merged trace, before the rows of the next one. */
+static void file_ends(struct export *of)
+{
+    for (size_t i = 0; i < of->span_count; i++)
+        if (of->spans[i].name) span_row(of, &of->spans[i], INT64_MIN, 0);
+    for (size_t i = 0; i < of->stream_count; i++) stream_row(of, &of->streams[i]);
+    for (enum export_table table = 0; table < TABLE_COUNT; table++) batch_flush(table);
+    of->span_count = of->stream_count = 0;
+    numbers_free(&of->open);
+    numbers_free(&of->stream_of);
+    of->open = of->stream_of = (struct numbers){0};
+}
+
+/* The files of a merged trace follow each other; their names stand before. */
+static void take_file(struct export *of, const struct trace_row *row)
+{
+    const uint32_t file = numbers_get(&of->file_of, (uint64_t)row_number(row, KEY_PID, 0), NONE);
+    if (file == of->file || file == NONE) return;
+    file_ends(of);
+    of->file = file;
+    batch_merged(file);
+}
+
 static void on_row(void *self, const struct trace_row *row)
 {
     struct export *of = self;
     const text cat = row_word(row, KEY_CAT);
     if (!of->begun) of->begun = true, batch_flush(TABLE_FACTS);
+    if (of->merged && *text_of(&of->texts, row_word(row, KEY_PH)) != 'M') take_file(of, row);
     switch (*text_of(&of->texts, row_word(row, KEY_PH))) {
     case 'X': slice_row(of, row); break;
     case 'i':
@@ -329,7 +364,14 @@ static void on_row(void *self, const struct trace_row *row)
 static void on_fact(void *self, const struct trace_fact *fact)
 {
     struct export *of = self;
+    unsigned file;
+    int behind = 0;
     if (!strcmp(fact->path, "baseTimeNanoseconds")) of->base = fact->whole;
+    if (!fact->value && sscanf(fact->path, "metadata.merged.files.%u.pids.%n", &file, &behind) == 1 && behind) { /* parts of a process have one pid: the first counts */
+        uint32_t *at = numbers_at(&of->file_of, (uint64_t)fact->whole, NONE);
+        if (*at == NONE) *at = file;
+        of->merged = true;
+    }
     if (!strcmp(fact->path, "metadata.tool")) of->ours = !strncmp(text_of(&of->texts, fact->value), "custream ", 9);
     batch_put_text(COLUMN_FACTS_key, text_number(&of->texts, fact->path, strlen(fact->path)));
     if (fact->value) batch_put_text(COLUMN_FACTS_text, fact->value);
@@ -344,6 +386,7 @@ static void export_free(struct export *of)
     numbers_free(&of->shape_of);
     numbers_free(&of->stream_of);
     numbers_free(&of->open);
+    numbers_free(&of->file_of);
     free(of->shapes);
     free(of->streams);
     free(of->spans);
@@ -355,17 +398,14 @@ enum trace_end rows_export(const char *path, char error[256])
     static const char *const spelled[WORD_COUNT] = {
 #define WORD_SPELLED(word, text) text,
         WORDS(WORD_SPELLED)};
-    struct export of = {0};
+    struct export of = {.file = NONE};
     const struct trace_sink sink = {.of = &of, .row = on_row, .fact = on_fact};
     uint64_t bytes = 0;
     texts_init(&of.texts);
     for (enum word word = 0; word < WORD_COUNT; word++) of.words[word] = text_number(&of.texts, spelled[word], strlen(spelled[word]));
     batch_begin(&of.texts);
     const enum trace_end end = trace_read(path, &of.texts, &sink, &bytes, error);
-    for (size_t i = 0; i < of.span_count; i++)
-        if (of.spans[i].name) span_row(&of, &of.spans[i], INT64_MIN, 0);
-    for (size_t i = 0; i < of.stream_count; i++) stream_row(&of, &of.streams[i]);
-    for (enum export_table table = 0; table < TABLE_COUNT; table++) batch_flush(table);
+    file_ends(&of);
     export_free(&of);
     return end;
 }

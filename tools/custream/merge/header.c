@@ -42,16 +42,25 @@ static void clocks_write(struct out *out, const struct plan *plan)
         out_text(out, "\"align\":\"start\",\"clocks\":\"each process begins at 0: times of two processes say nothing about each other\"");
         return;
     }
-    out_print(out, "\"align\":\"clock\",\"clock_error_ns\":%" PRIu64 ",\"clock_error_unknown\":%s,\"clocks\":", error, flag(unknown));
+    out_print(out, "\"align\":\"%s\",\"clock_error_ns\":%" PRIu64 ",\"clock_error_unknown\":%s,\"clocks\":", plan->clocks.count ? "clocks" : "clock",
+              error, flag(unknown));
+    if (plan->clocks.count) {
+        out_text(out, "\"by the clocks that custream fleet found: of each process, what its clock was ahead of the fleet's is taken off; times of two "
+                      "processes differ by clock_error_ns at most\"");
+        return;
+    }
     out_text(out, "\"by baseTimeNanoseconds, the wall clock: times of two processes of one host differ by clock_error_ns at most, if nobody has set "
                   "its clock between their starts; times of several hosts are as good as their clocks were synchronised\"");
 }
 
-/* Of how many calls one has GPU times, as the file's header says it; nothing: of all, or of none. */
-static struct piece sample_of(const struct file *file)
+/* As the file's header has it; nothing, if it says nothing. */
+static struct piece metadata_of(const struct file *file, const char *name)
 {
-    return file->kept[KEPT_METADATA] ? member_at(file->kept[KEPT_METADATA], (const char *const[]){"gpu_sample", NULL}) : (struct piece){0};
+    return file->kept[KEPT_METADATA] ? member_at(file->kept[KEPT_METADATA], (const char *const[]){name, NULL}) : (struct piece){0};
 }
+
+/* Of how many calls one has GPU times; nothing: of all, or of none. */
+static struct piece sample_of(const struct file *file) { return metadata_of(file, "gpu_sample"); }
 
 static void file_write(struct out *out, const struct plan *plan, const struct file *file)
 {
@@ -60,9 +69,14 @@ static void file_write(struct out *out, const struct plan *plan, const struct fi
     text_write(out, file->shown);
     out_print(out, ",\"process\":\"%s\",\"pid\":%" PRIu64, process->label, file->pid);
     if (file->has_rank) out_print(out, ",\"rank\": %" PRIu64 ",\"world_size\":%" PRIu64, file->rank, file->world);
+    const struct piece host = metadata_of(file, "host"), job = metadata_of(file, "job");
+    if (host.at) out_print(out, ",\"host\":%.*s", (int)host.length, host.at);
+    if (job.at) out_print(out, ",\"job\":%.*s", (int)job.length, job.at);
     if (file->part) out_print(out, ",\"part\":%" PRIu64, file->part);
     if (file->has_base) out_print(out, ",\"baseTimeNanoseconds\":%" PRId64, file->base);
-    out_print(out, ",\"shift_ns\":%" PRId64, process->shift);
+    out_print(out, ",\"shift_ns\":%" PRId64, time_merged(process, process->first) - process->first);
+    const struct clock *clock = process->clock;
+    if (clock) out_print(out, ",\"clock\":{\"offset_ns\":%.0f,\"drift_ppb\":%.3f,\"error_ns\":%.0f}", clock->offset_ns, clock->drift_ppb, clock->error_ns);
     if (file->has_error) out_print(out, ",\"clock_error_ns\":%" PRIu64, file->error_ns);
     const struct piece sample = sample_of(file);
     if (sample.at) out_print(out, ",\"gpu_sample\":%.*s", (int)sample.length, sample.at);

@@ -58,17 +58,20 @@ static int align_read(struct plan *plan, const char *text)
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_FILE = 1, OPTION_TO = 'o', OPTION_ALIGN = 'a', OPTION_WINDOW = 'w' };
+    enum { OPTION_FILE = 1, OPTION_TO = 'o', OPTION_ALIGN = 'a', OPTION_WINDOW = 'w', OPTION_CLOCKS = 'c' };
     static const struct option options[] = {{"output", required_argument, NULL, OPTION_TO},
                                             {"align", required_argument, NULL, OPTION_ALIGN},
                                             {"window", required_argument, NULL, OPTION_WINDOW},
+                                            {"clocks", required_argument, NULL, OPTION_CLOCKS},
                                             {0}};
+    const char *clocks = NULL;
     int option, status = STATUS_OK;
     while (status == STATUS_OK && (option = flags_next(argc, argv, "-o:", options, NULL)) != -1) {
         if (option == OPTION_FILE) request->files[request->file_count++] = optarg;
         else if (option == OPTION_TO) request->to = optarg;
         else if (option == OPTION_ALIGN) status = align_read(&request->plan, optarg);
         else if (option == OPTION_WINDOW) status = window_read(&request->plan, optarg);
+        else if (option == OPTION_CLOCKS) clocks = optarg;
         else status = STATUS_UNUSABLE;
     }
     for (; optind < argc; optind++) request->files[request->file_count++] = argv[optind]; /* behind "--" */
@@ -76,7 +79,8 @@ static int request_read(struct request *request, int argc, char **argv)
     if (!request->to || !*request->to) return complain(NAME, "-o OUT is missing: where the merged trace goes; 'custream help merge' says more");
     if (!strcmp(request->to, "-")) return complain(NAME, "-o -: the merged trace needs a file, not standard output");
     if (!request->file_count) return complain(NAME, "which files? 'custream help merge' says more");
-    return STATUS_OK;
+    if (clocks && request->plan.align_start) return complain(NAME, "--clocks and --align=start: it is one or the other");
+    return !clocks || clocks_read(&request->plan.clocks, clocks) ? STATUS_OK : STATUS_UNUSABLE;
 }
 
 static bool merge(struct plan *plan, const char *to, char **files, size_t count)
@@ -112,6 +116,7 @@ void merge_usage(void)
          "  -o, --output=OUT   the merged trace\n"
          "  --align=clock      align by baseTimeNanoseconds (the default); a file without it is refused\n"
          "  --align=start      each process begins at 0\n"
+         "  --clocks=FILE      by the ranks' clocks, as 'custream fleet --clocks' has found them\n"
          "  --window=FROM,TO   only what is in this time or overlaps it: seconds since the first event, or\n"
          "                     with ms, us, ns\n\n"
          "docs/merge.md says what is in the merged trace, and how accurate its times are.\n\n"

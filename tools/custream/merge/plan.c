@@ -279,20 +279,42 @@ static const char *path_of(const struct plan *plan, size_t process)
     return plan->files[i].shown;
 }
 
+static int64_t ahead_at(const struct process *process, int64_t ts) { return process->clock ? clock_ahead(process->clock, process->base + ts) : 0; }
+int64_t time_merged(const struct process *process, int64_t ts) { return ts + process->shift - ahead_at(process, ts); }
+
+/* Each file's rank says whose clock it has. */
+static bool clocks_settle(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->file_count && plan->clocks.count; i++) {
+        const struct file *file = &plan->files[i];
+        struct process *process = &plan->processes[file->process];
+        if (!file->has_rank) return complain(NAME, "%s: says no rank, and --clocks goes by it", file->shown), false;
+        const bool settled = process->clock;
+        process->clock = clock_of(&plan->clocks, file->rank);
+        if (!process->clock) return complain(NAME, "%s: --clocks says nothing of rank %llu", file->shown, (unsigned long long)file->rank), false;
+        if (settled) continue;
+        process->error_ns += (uint64_t)process->clock->error_ns + 1;
+        process->has_error &= process->clock->known;
+    }
+    return true;
+}
+
 static bool times_settle(struct plan *plan)
 {
     static const int64_t longest = INT64_C(1) << 53;
     plan->base = plan->align_start ? 0 : INT64_MAX;
     plan->begin = INT64_MAX;
-    for (size_t p = 0; p < plan->process_count && !plan->align_start; p++)
-        if (plan->processes[p].base < plan->base) plan->base = plan->processes[p].base;
+    for (size_t p = 0; p < plan->process_count && !plan->align_start; p++) {
+        const int64_t base = plan->processes[p].base - ahead_at(&plan->processes[p], 0);
+        if (base < plan->base) plan->base = base;
+    }
     for (size_t p = 0; p < plan->process_count; p++) {
         struct process *process = &plan->processes[p];
         if (process->first == INT64_MAX) process->first = 0;
         if (!plan->align_start && process->base - plan->base > longest)
             return complain(NAME, "%s: began more than 104 days after the first trace; --align=start lets all begin at 0", path_of(plan, p)), false;
         process->shift = plan->align_start ? -process->first : process->base - plan->base;
-        if (process->first + process->shift < plan->begin) plan->begin = process->first + process->shift;
+        if (time_merged(process, process->first) < plan->begin) plan->begin = time_merged(process, process->first);
     }
     return true;
 }
@@ -400,7 +422,7 @@ static bool judge_window(const struct plan *plan)
     int64_t end = plan->begin;
     for (size_t i = 0; i < plan->file_count; i++) {
         const struct file *file = &plan->files[i];
-        const int64_t last = file->last + plan->processes[file->process].shift;
+        const int64_t last = time_merged(&plan->processes[file->process], file->last);
         if (file->first <= file->last && last > end) end = last;
     }
     const int64_t length = end - plan->begin;
@@ -425,7 +447,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     processes_find(plan);
     processes_sort(plan);
     ids_settle(plan);
-    if (!times_settle(plan)) return false;
+    if (!clocks_settle(plan) || !times_settle(plan)) return false;
     if (plan->wall) window_settle(plan);
     else if (plan->windowed && !judge_window(plan)) return false;
     plan->alone = plan->wall && plan->process_count == 1 && plan->files[0].ours;
@@ -442,6 +464,7 @@ void plan_free(struct plan *plan)
         for (int k = 0; k < KEPTS; k++) free(file->kept[k]);
         free(file->groups);
     }
+    clocks_free(&plan->clocks);
     free(plan->files);
     free(plan->processes);
 }

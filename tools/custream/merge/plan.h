@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/custream/merge/clocks.h"
 #include "tools/custream/merge/row.h"
 
 /* Ids of arrows count up in ranges that begin at these powers of two (shim/trace/gpu.h); the last is for other tools. */
@@ -49,6 +50,7 @@ struct process {
     uint64_t rank, pid, error_ns;
     uint64_t ids[ID_RANGES]; /* what is added */
     int64_t shift;           /* what is added to times */
+    const struct clock *clock; /* and how far its clock is ahead is taken off; NULL: nothing is */
     char label[128];
     bool has_error;
     bool twin; /* another has the same label */
@@ -60,6 +62,7 @@ struct plan {
     struct process *processes;
     size_t process_count;
     bool align_start, ranked;
+    struct clocks clocks; /* none: the wall clock serves */
     int64_t base;  /* of the merged trace */
     int64_t begin; /* its first time */
     int64_t window[2];
@@ -72,6 +75,9 @@ struct plan {
 /* Reads all files and says how they fit together; false: the complaint was printed. */
 bool plan_make(struct plan *plan, char **paths, size_t count);
 void plan_free(struct plan *plan);
+
+/* The time in the merged trace of one in a file of the process. Later ones are not earlier. */
+int64_t time_merged(const struct process *process, int64_t ts);
 
 const struct group *group_of(const struct file *file, struct piece pid);
 int id_range(uint64_t id);

@@ -27,12 +27,35 @@ static bool is_replaced(const struct plan *plan, const struct row *row)
     return row->ph == 'M' && (piece_is(name, "process_name") || piece_is(name, "process_labels") || piece_is(name, "process_sort_index"));
 }
 
-static void change_time(struct change *change, const struct process *process, int64_t ts)
+static void change_time(struct change *change, enum row_key key, int64_t ns)
 {
-    const int64_t ns = ts + process->shift;
     const uint64_t size = ns < 0 ? (uint64_t)-ns : (uint64_t)ns;
-    change->key = ROW_TS;
+    change->key = key;
     snprintf(change->text, sizeof change->text, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000));
+}
+
+/* By another clock what follows another row still follows it, and does not overlap it by a nanosecond: so the end is told anew as the begin is. */
+static int change_times(struct change *changes, const struct row *row, const struct process *process)
+{
+    int64_t ts, duration;
+    if (!piece_ns(row->pieces[ROW_TS], &ts)) return 0;
+    change_time(&changes[0], ROW_TS, time_merged(process, ts));
+    if (!process->clock || !row->pieces[ROW_DUR].at || !piece_ns(row->pieces[ROW_DUR], &duration)) return 1;
+    change_time(&changes[1], ROW_DUR, time_merged(process, ts + duration) - time_merged(process, ts));
+    return 2;
+}
+
+/* The first time in the file that is no earlier than this one in the merged trace. */
+static int64_t time_before_merge(const struct file *file, const struct process *process, int64_t merged)
+{
+    if (!process->clock) return merged - process->shift;
+    int64_t low = file->first - 1, high = file->last + 1;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (time_merged(process, middle) >= merged) high = middle;
+        else low = middle;
+    }
+    return high;
 }
 
 /* False: there is no more room for its number. A text that is no number becomes one: nothing else makes it different from that of another file. */
@@ -57,7 +80,6 @@ static bool row_write(void *of, const char *text, size_t length, char error[256]
     struct writing *w = of;
     struct change changes[ROW_KEYS];
     struct row row;
-    int64_t ts;
     int count = 0;
     if (w->rows++ >= w->file->rows) return true; /* the process still writes: the plan knows nothing of these */
     if (w->plan->windowed) shapes_tell(&w->shapes, &text, &length);
@@ -69,7 +91,7 @@ static bool row_write(void *of, const char *text, size_t length, char error[256]
         changes[count].key = ROW_PID;
         snprintf(changes[count++].text, sizeof changes->text, "%" PRIu32, group->merged);
     }
-    if (piece_ns(row.pieces[ROW_TS], &ts)) change_time(&changes[count++], w->process, ts);
+    count += change_times(&changes[count], &row, w->process);
     for (enum row_key key = ROW_ID; key <= ROW_CORRELATION; key++)
         if (key != ROW_ID2 && !change_id(changes, &count, &row, key, w->process, (uint64_t)w->file->process))
             return snprintf(error, 256, "its ids, and those of the files before it, are more than fit a trace"), false;
@@ -91,8 +113,8 @@ bool rows_write(struct out *out, const struct plan *plan)
         struct writing w = {.out = out, .plan = plan, .file = file, .process = &plan->processes[file->process], .written = written};
         const struct source_sink sink = {.of = &w, .row = row_write};
         char error[256];
-        const int64_t origin = plan->begin - w.process->shift;
-        if (plan->windowed && !window_survey(&w.window, file, origin + plan->window[0], origin + plan->window[1])) return false;
+        const int64_t from = time_before_merge(file, w.process, plan->begin + plan->window[0]), to = time_before_merge(file, w.process, plan->begin + plan->window[1]);
+        if (plan->windowed && !window_survey(&w.window, file, from, to)) return false;
         const enum source_end end = source_read(file->path, &sink, error);
         window_free(&w.window);
         shapes_free(&w.shapes);
