@@ -161,6 +161,20 @@ def test_kills_under_run(build, tmp_path, folder, form):
                 path.unlink()
 
 
+def test_who_reads_while_it_is_mended(build, tmp_path, folder):
+    """Has the file as the process left it, to the end: the whole one is another."""
+    process = begin(build, tmp_path, "t.json", folder, run=[COMMAND, "run", "--"], LD_PRELOAD="None")
+    has_begun(tmp_path)
+    until(lambda: (tmp_path / "t.json").exists() and (tmp_path / "t.json").stat().st_size)
+    with open(tmp_path / "t.json", "rb") as reader:
+        assert "ended by SIGKILL" + ALL in kill(process)
+        torn = reader.read()
+    (tmp_path / "as it was.json").write_bytes(torn)
+    judge(tmp_path, "t.json", tmp_path / "t.json", 4)
+    assert b"ended_by" not in torn and run_all("check", tmp_path / "as it was.json")[0] in (0, 1)
+    assert b"ended_by" in (tmp_path / "t.json").read_bytes() and not list(tmp_path.glob("*.part"))
+
+
 # ---- where the rings are ----
 
 def metadata(path):
