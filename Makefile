@@ -52,6 +52,7 @@ include tests/bench/module.mk
 include tests/gpu/module.mk
 include tests/api/module.mk
 include tests/fuzz/module.mk
+include tests/sanitized/module.mk
 include python/module.mk
 include tests/module.mk
 
@@ -96,4 +97,4 @@ is-built:
 	@$(MAKE) -s -q all || { echo "custream: not built, or not from the present files: run make first, not as root" >&2; exit 1; }
 
 clean:
-	rm -rf $(B)/obj $(B)/glibc $(B)/wheel $(B)/deb $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu $(B)/pycache $(B)/collected.log
+	rm -rf $(B)/obj $(B)/glibc $(B)/wheel $(B)/deb $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu $(B)/pycache $(B)/asan $(B)/tsan $(B)/collected.log

@@ -2,12 +2,10 @@
 import collections
 import functools
 import json
-import pathlib
 import subprocess
 
+from tests import BUILD
 from tests.trace import Trace
-
-BUILD = pathlib.Path(__file__).resolve().parents[1] / "build"
 
 
 @functools.lru_cache

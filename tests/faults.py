@@ -17,11 +17,9 @@ import subprocess
 import sys
 import tempfile
 
+from tests import BUILD, ROOT
 from tests.streamscript import wrapper_code
 from tests.trace import Trace, check_file
-
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BUILD = pathlib.Path(os.environ.get("BUILD_DIR", ROOT / "build"))
 
 RULES = '{"rules": [{"match": {"library": "*"}, "set": {"name": "a stream", "priority": -1}}]}'
 # By mode: the program, and the options.

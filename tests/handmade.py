@@ -2,10 +2,9 @@
 import json
 import os
 import subprocess
-from pathlib import Path
 
+from tests import BUILD
 
-BUILD = Path(os.environ.get("BUILD_DIR", Path(__file__).resolve().parents[1] / "build"))
 COMMAND = BUILD / "custream"
 SHIM = BUILD / "libcustream_shim.so"
 NO_CUDA = "custream: no CUDA was called: no trace\n"  # what `custream run` says last of a program that uses none

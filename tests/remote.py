@@ -4,10 +4,9 @@ import subprocess
 import tempfile
 import time
 
+from tests import BUILD
 from tests.apprun import read
 from tests.cases.conftest import app_environment
-
-BUILD = pathlib.Path(__file__).resolve().parents[1] / "build"
 
 
 def until(what, seconds=30):

@@ -15,11 +15,10 @@ import sys
 import tempfile
 import time
 
+from tests import BUILD
 from tests.cases.conftest import app_environment
 from tests.cases.test_ctl import say
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-BUILD = pathlib.Path(os.environ.get("BUILD_DIR", ROOT / "build"))
 OWN_THREADS = re.compile("custream")  # have descriptors of their own
 PARTS = 4  # files of 8 MiB that stay
 

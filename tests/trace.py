@@ -11,7 +11,8 @@ import pathlib
 import re
 import subprocess
 
-BUILD = pathlib.Path(os.environ.get("BUILD_DIR", pathlib.Path(__file__).resolve().parents[1] / "build"))
+from tests import BUILD
+
 PROFILER = "profiler overhead"  # a lane of the process's own that is no thread: what CUPTI did for itself
 
 

@@ -56,23 +56,32 @@ static bool not_kept(const char *why)
 
 static bool is_same(const struct stat *a, const struct stat *b) { return a->st_dev == b->st_dev && a->st_ino == b->st_ino; }
 
-/* Whether the trace of a dead process's rings is whole, or gone, or another's, so that nobody asks for them. */
+/* Containers and chroots may share the folder, and not their files: a number for what names mean here. */
+static cs_u64 names_mean(void)
+{
+    struct stat mounts, root;
+    if (stat("/proc/self/ns/mnt", &mounts) || stat("/", &root)) return 0;
+    return ((cs_u64)mounts.st_ino * 31 + root.st_dev) * 31 + root.st_ino;
+}
+
+/* Whether the trace of a dead process's rings is whole, or gone, or written over, or another's, so that nobody asks for them. */
 static bool serves_nobody(int file, const struct stat *about)
 {
     static struct cs_rings head; /* the writer's alone */
+    const size_t size = offsetof(struct cs_rings, streams);
     struct stat trace;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     if (now.tv_sec - about->st_mtim.tv_sec > DAY_S) return true;
-    if (pread(file, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC)) return false;
-    head.path[sizeof head.path - 1] = 0;
+    if (pread(file, &head, size, 0) != (ssize_t)size || memcmp(head.magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC)) return false;
+    if (strncmp(head.made_by, CS_RINGS_MADE_BY, sizeof head.made_by)) return false;
     const struct cs_rings_trace *last = &head.trace[cs_rings_entry(cs_load(&head.word))];
     if (last->ended && !last->inode) return true; /* its process has ended them, and was not allowed to remove them: it had become another user's */
+    if (!head.names_mean || head.names_mean != names_mean()) return false;
+    head.path[sizeof head.path - 1] = 0;
     if (stat(head.path, &trace)) return errno == ENOENT;
-    for (int i = 0; i < 2; i++)
-        if ((trace.st_dev == head.trace[i].device && trace.st_ino == head.trace[i].inode) || (trace.st_dev == head.trace[i].next_device && trace.st_ino == head.trace[i].next_inode))
-            return false;
-    return true;
+    if (trace.st_dev == last->device && trace.st_ino == last->inode) return (cs_u64)trace.st_size < last->end;
+    return trace.st_dev != last->next_device || trace.st_ino != last->next_inode || (cs_u64)trace.st_size < last->next_end;
 }
 
 /* Ours alone, and nobody's who lives: the lock on it ends with the process. */
@@ -86,11 +95,13 @@ static void remove_if_left_over(int folder, const char *name)
     close(file);
 }
 
-static void remove_left_over(const char *folder)
+/* The own file is not even opened: its lock would go with any descriptor of it that this thread closes. */
+static void remove_left_over(void)
 {
-    DIR *all = opendir(folder);
+    const char *given = cs_option_text(CS_OPTION_KEEP), *slash = strrchr(path, '/');
+    DIR *all = opendir(strcmp(given, "auto") ? given : CS_RINGS_FOLDER);
     for (struct dirent *one; all && (one = readdir(all));)
-        if (!strncmp(one->d_name, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1)) remove_if_left_over(dirfd(all), one->d_name);
+        if (!strncmp(one->d_name, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1) && (!slash || strcmp(one->d_name, slash + 1))) remove_if_left_over(dirfd(all), one->d_name);
     if (all) closedir(all);
 }
 
@@ -153,6 +164,7 @@ static bool map(const struct cs_rings_plan *plan, cs_u32 threads)
     rings->pid = rings->shown_pid = (cs_u32)getpid();
     rings->most = threads;
     rings->calls = plan->calls;
+    rings->names_mean = names_mean();
     rings->buffer_at = CS_RINGS_HEAD;
     rings->names_at = fixed;
     rings->threads_at = fixed + CS_RINGS_NAMES;
@@ -194,7 +206,7 @@ bool cs_rings_begin(const struct cs_rings_plan *plan)
     if (!strcmp(given, "off")) return not_kept("CUSTREAM_KEEP=off");
     if (!allowed) return not_kept("the system cannot tell a child from its parent (MADV_WIPEONFORK)");
     const char *folder = by_itself ? CS_RINGS_FOLDER : given;
-    remove_left_over(folder);
+    remove_left_over();
     if (try(make_in(folder, &room), &room, plan)) snprintf(where, sizeof where, "%s", path);
     else if (by_itself && try(make_memfd(&room), &room, plan)) strcpy(where, "memfd");
     else return not_kept(by_itself ? "/dev/shm has no room" : "the folder of CUSTREAM_KEEP has no room, or cannot be written");
@@ -337,5 +349,7 @@ void cs_rings_flushed(const struct cs_rings_trace *trace, size_t used)
 void cs_rings_path(const char *trace)
 {
     struct cs_rings *rings = cs_load(&cs_rings);
-    if (rings) snprintf(rings->path, sizeof rings->path, "%s", trace);
+    if (!rings) return;
+    snprintf(rings->path, sizeof rings->path, "%s", trace);
+    remove_left_over(); /* once more: those of the trace that was there are nobody's from here on */
 }

@@ -4,8 +4,10 @@
  */
 #include "shim/base/compiler.h"
 
+#ifndef __SANITIZE_THREAD__ /* else it sees the atomics too */
 CS_EXPORT const char *__tsan_default_suppressions(void);
 CS_EXPORT const char *__tsan_default_suppressions(void)
 {
     return "called_from_lib:libcustream_shim.so\ncalled_from_lib:libcustream_shim_dlsym.so\n";
 }
+#endif

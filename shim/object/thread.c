@@ -32,12 +32,25 @@ static _Atomic cs_u32 forks; /* of which this is the child */
 static pthread_key_t end_key;
 static bool end_known;
 
+/* In whole words: the writer may read it meanwhile. */
+static void take_comm(struct cs_thread *thread)
+{
+    cs_u64 words[CS_COUNT(thread->comm)] = {0};
+    prctl(PR_GET_NAME, words);
+    for (size_t i = 0; i < CS_COUNT(words); i++) cs_store(&thread->comm[i], words[i]);
+}
+
+void cs_thread_comm(const struct cs_thread *thread, char name[static CS_THREAD_COMM])
+{
+    for (size_t i = 0; i < CS_COUNT(thread->comm); i++) memcpy(name + i * sizeof *thread->comm, &(cs_u64){cs_load(&thread->comm[i])}, sizeof *thread->comm);
+}
+
 static void thread_ends(void *ending)
 {
     CS_KEEP_ERRNO;
     struct cs_thread *thread = ending;
     if (thread->pid != getpid()) return; /* the child of a bare clone: the state is its parent's */
-    prctl(PR_GET_NAME, thread->comm);
+    take_comm(thread);
     thread->given = cs_given_thread_name(thread->tid);
     cs_given_thread(thread->tid, 0);
     thread->ended = cs_ticks();
@@ -150,12 +163,13 @@ struct cs_thread *cs_thread_start(void)
     if (!t) t = make_new();
     else if (!t->ring.slots) make_ring(t);
     if (t) {
-        t->tid = (cs_u32)syscall(SYS_gettid);
+        t->tid = 0;
         t->pid = getpid();
         t->key = (cs_u32)(uintptr_t)pthread_self();
         cs_ring_look_again(&t->ring); /* whoever had it may have left in the middle of a publish */
-        t->inside = t->context_known = 0;
-        t->function = NULL;
+        t->context_known = 0;
+        cs_store(&t->inside, 0);
+        cs_store(&t->function, NULL);
         t->ended = t->given = 0;
         t->own_count = 0;
         t->context = t->default_stream[0] = t->default_stream[1] = 0;
@@ -163,7 +177,8 @@ struct cs_thread *cs_thread_start(void)
         t->ordinal = t->default_operations = 0;
         t->unmarked = t->sample_place = t->sample_turns = 0;
         if (end_known) pthread_setspecific(end_key, t);
-        prctl(PR_GET_NAME, t->comm);
+        take_comm(t);
+        t->tid = (cs_u32)syscall(SYS_gettid);
         cs_self = t;
         atomic_signal_fence(memory_order_seq_cst);
         if (cs_load(&forks) != before) return start_is_void(t);
@@ -215,7 +230,7 @@ void cs_threads_forget(void)
     cs_store(&cs_threads, NULL); /* their memory stays mapped, untouched and shared with the parent */
     cs_store(&thread_count, 0);
     memset(&cs_orphan, 0, sizeof cs_orphan);
-    cs_orphan.inside = CS_INSIDE_OURS;
+    cs_store(&cs_orphan.inside, CS_INSIDE_OURS);
     if (cs_self) cs_self = &cs_orphan;
     if (end_known) pthread_setspecific(end_key, NULL);
 }

@@ -18,8 +18,8 @@ enum { CS_THREADS = 1 << 16 }; /* that may be alive at once; others are not reco
 struct cs_thread {
     struct cs_ring ring;
 
-    _Alignas(CS_CACHE_LINE) cs_u32 inside; /* in a driver call of ours: calls made by the driver itself or by a tool in it are not the application's; in which: CS_IN_CALL */
-    cs_u32 tid;                            /* of the kernel */
+    _Alignas(CS_CACHE_LINE) _Atomic cs_u32 inside; /* in a driver call of ours: calls made by the driver itself or by a tool in it are not the application's; in which: CS_IN_CALL */
+    _Atomic cs_u32 tid;                    /* of the kernel; 0 while a thread takes this state over. The writer searches for it */
     cs_u32 key;                            /* the low half of pthread_self(), as profilers give it */
     cs_u32 index;                          /* of this state among all, from 1 to CS_THREADS; threads that follow each other share it */
     cs_u32 own_count;                      /* per-thread default streams the thread has had, one a context */
@@ -32,8 +32,8 @@ struct cs_thread {
     const struct cs_change *default_set;   /* of that rule; policies are never given back */
     cs_u32 ordinal;                        /* among the threads that used a default stream, from 1 (policy/jitter.c); 0 not yet */
     cs_u32 default_operations;             /* its own on default streams that might have been delayed so far */
-    const void *waited;                    /* inside a call that synchronises, its stream or event; stands on when the call is over */
-    const void *function;                  /* the host function that it runs for the driver; NULL none */
+    const void *_Atomic waited;            /* inside a call that synchronises, its stream or event; stands on when the call is over */
+    const void *_Atomic function;          /* the host function that it runs for the driver; NULL none */
     cs_ref function_stream;                /* its stream */
     int unmarked;                          /* of its next calls that put work on a GPU, so many are not marked (gpu/mark.h); a handler's may take it below 0 */
     cs_u32 sample_place, sample_turns;     /* which of N calls was marked last; how many have been */
@@ -46,9 +46,9 @@ struct cs_thread {
 
     struct cs_thread *next;                                                     /* in the list of all; constant once linked */
     _Atomic cs_u32 state;                                                       /* enum cs_thread_state */
-    char comm[16];      /* its name as it started, and again as it ended: by then /proc has it no more */
+    _Atomic cs_u64 comm[2]; /* its name as it started, and again as it ended: by then /proc has it no more; cs_thread_comm() */
     cs_u64 ended;       /* ticks; 0 while it lives */
-    cs_u32 given;       /* at its end, the name that the program gave it (object/given.h); 0 none */
+    _Atomic cs_u32 given;   /* at its end, the name that the program gave it (object/given.h); 0 none */
     cs_u64 first;       /* the ring's head when the thread began to use it */
     int pid;            /* of the process that it is in */
     _Atomic cs_u64 free_since; /* monotonic ns */
@@ -84,6 +84,9 @@ void cs_threads_rest(void);
 /* What the thread that a fork has left has in place of its state, until a call of its own starts afresh. It seems to be inside, so each call takes the long way;
  * only one that a signal handler interrupted to fork goes on with it: between a wrapper's look at its thread and its use of it. It has no ring. */
 CS_HIDDEN extern struct cs_thread cs_orphan;
+
+enum { CS_THREAD_COMM = 16 };
+void cs_thread_comm(const struct cs_thread *thread, char name[static CS_THREAD_COMM]);
 
 /* The thread's own state, NULL: it has none. Wrappers look at cs_self, and at inside. */
 static inline struct cs_thread *cs_thread_own(void) { return cs_self == &cs_orphan ? NULL : cs_self; }

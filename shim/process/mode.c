@@ -17,8 +17,8 @@ enum { PAGE = 4096 };
 static union {
     _Atomic unsigned word;
     char page[PAGE];
-} page __attribute__((aligned(PAGE), used)) = {CS_MODE_COLD};
-extern _Atomic unsigned cs_mode __attribute__((alias("page")));
+} cs_mode_page __attribute__((aligned(PAGE), used)) = {CS_MODE_COLD};
+__asm__(".globl cs_mode\n\t.hidden cs_mode\n\t.set cs_mode, cs_mode_page"); /* a sanitizer would take an alias for a variable of its own, with nothing behind it */
 
 static _Atomic unsigned kept = CS_MODE_COLD;
 static bool guarded;
@@ -34,7 +34,7 @@ bool cs_mode_ever_steered(void) { return cs_load(&ever); }
 
 void cs_mode_guard(void)
 {
-    guarded = guarded || cs_memory_wiped_in_child(&page, sizeof page);
+    guarded = guarded || cs_memory_wiped_in_child(&cs_mode_page, sizeof cs_mode_page);
     if (guarded) cs_rings_allow();
 }
 

@@ -187,7 +187,7 @@ CS_COLD struct cs_thread *cs_enter_slowly(void)
     unsigned mode = cs_load_acq(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return NULL;
     cs_store(&watched, true);
-    if (cs_thread_own()) return cs_self->inside ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
+    if (cs_thread_own()) return cs_load(&cs_self->inside) ? NULL : cs_self; /* inside a driver call already, or a plug-in that was opened just now has begun this thread */
     if (cs_locks_interrupted()) return NULL; /* a signal handler's call in the middle of this thread's first */
     if (cs_hook_inside()) return NULL; /* in the child of a hook that has forked, which has no thread of its parent's any more */
     CS_KEEP_UNCANCELLED;

@@ -27,8 +27,8 @@ static void look_at(struct cs_thread *thread, cs_u64 now)
 {
     struct cs_thread_row *row = cs_thread_row(thread);
     const cs_u64 at = cs_load(&thread->ring.head) + cs_load(&thread->lost); /* another call of the same name has made a record before */
-    see(&row->call, CS_CALL_IN(__atomic_load_n(&thread->inside, __ATOMIC_RELAXED)), at, now);
-    see(&row->function, (uintptr_t)__atomic_load_n(&thread->function, __ATOMIC_RELAXED), 0, now);
+    see(&row->call, CS_CALL_IN(cs_load(&thread->inside)), at, now);
+    see(&row->function, (uintptr_t)cs_load(&thread->function), 0, now);
 }
 
 void cs_inside_look(void)
@@ -60,7 +60,7 @@ static char *put_stream(char *at, cs_ref ref)
 /* What a call that synchronises waits for. The thread may leave it while this is read: then it names what it last waited for. */
 static char *put_waited(char *at, struct cs_thread *thread, const struct cs_call_info *info)
 {
-    const void *waited = __atomic_load_n(&thread->waited, __ATOMIC_RELAXED);
+    const void *waited = cs_load(&thread->waited);
     const bool on_default = info->kind == CS_KIND_COPY && info->how & CS_HOW_BLOCKS;
     if (on_default) return put_stream(at, cs_stream_find(thread, NULL, info->per_thread));
     if (info->kind != CS_KIND_SYNC) return at;
@@ -72,8 +72,10 @@ static char *put_waited(char *at, struct cs_thread *thread, const struct cs_call
 
 static char *put_entry(char *at, struct cs_thread *thread, const struct cs_inside_seen *seen, bool is_call)
 {
+    char name[CS_THREAD_COMM];
+    cs_thread_comm(thread, name);
     at = cs_put_uint(cs_put_literal(at, "\n{\"thread\":"), thread->tid);
-    at = cs_put_string(cs_put_literal(at, ",\"name\":"), thread->comm, sizeof thread->comm);
+    at = cs_put_string(cs_put_literal(at, ",\"name\":"), name, sizeof name);
     at = put_time(at, ",\"since_us\":", seen->since);
     if (is_call) {
         const struct cs_call_info *info = &cs_call_info[seen->what < CS_CALL_COUNT ? seen->what : 0];

@@ -86,7 +86,7 @@ void cs_lane_thread(const struct cs_thread *thread, bool again)
     if (row->announced && !again) return;
     comm_of(thread, name);
     bool done = cs_load_acq(&thread->state) == CS_THREAD_DONE;
-    if (!*name || done) memcpy(name, thread->comm, sizeof name);
+    if (!*name || done) cs_thread_comm(thread, name);
     cs_name given = done ? thread->given : cs_given_thread_name(thread->tid);
     if (row->announced && given == row->given_shown && (!*name || !strcmp(name, row->name))) return;
     memcpy(row->name, name, sizeof name);
@@ -99,10 +99,13 @@ void cs_lane_thread(const struct cs_thread *thread, bool again)
 void cs_thread_shown_name(cs_u32 tid, char *name, size_t size)
 {
     const struct cs_thread *thread = cs_load_acq(&cs_threads);
+    char comm[CS_THREAD_COMM] = "";
     while (thread && thread->tid != tid) thread = thread->next;
+    if (thread) cs_thread_comm(thread, comm);
+    if (thread && thread->tid != tid) *comm = 0, thread = NULL; /* another thread has taken it over meanwhile */
     const cs_name given = thread && cs_load_acq(&thread->state) == CS_THREAD_DONE ? thread->given : cs_given_thread_name(tid);
     const struct cs_thread_row *row = thread ? cs_thread_row(thread) : NULL;
-    snprintf(name, size, "%s", given ? cs_name_text(given) : row && row->announced && *row->name ? row->name : thread ? thread->comm : "");
+    snprintf(name, size, "%s", given ? cs_name_text(given) : row && row->announced && *row->name ? row->name : comm);
 }
 
 void cs_lane_named(cs_u32 tid, const char *name)

@@ -44,15 +44,15 @@ struct cs_record *cs_record_claim_slowly(struct cs_thread *thread)
 
 static bool put(struct cs_thread *thread, const struct cs_record *filled, bool counts)
 {
-    const cs_u32 inside = thread->inside;
-    thread->inside = CS_INSIDE_OURS;
+    const cs_u32 inside = cs_load(&thread->inside);
+    cs_store(&thread->inside, CS_INSIDE_OURS);
     atomic_signal_fence(memory_order_seq_cst);
     struct cs_record *record = cs_record_claim(thread);
     const bool room = (unsigned char *)record != thread->spare;
     *record = *filled;
     if (room || counts) cs_record_publish(thread, record);
     atomic_signal_fence(memory_order_seq_cst);
-    thread->inside = inside;
+    cs_store(&thread->inside, inside);
     return room;
 }
 

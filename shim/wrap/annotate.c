@@ -86,7 +86,7 @@ static CS_COLD struct stack *stack_make(void)
 static struct cs_thread *thread_where(unsigned mode)
 {
     if (!(cs_load_acq(&cs_mode) & mode)) return NULL;
-    if (CS_LIKELY(cs_thread_own())) return cs_self->inside ? NULL : cs_self;
+    if (CS_LIKELY(cs_thread_own())) return cs_load(&cs_self->inside) ? NULL : cs_self;
     return cs_writer_alive() ? cs_enter_slowly() : NULL; /* it is a CUDA call that starts the recording, never a range */
 }
 

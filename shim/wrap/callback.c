@@ -66,7 +66,7 @@ static struct cs_callback take(void *node)
 }
 
 /* Of a thread that is not in a call of ours: the driver's, as a rule. */
-static struct cs_thread *running(void) { return cs_self && !cs_self->inside ? cs_self : cs_enter_slowly(); }
+static struct cs_thread *running(void) { return cs_self && !cs_load(&cs_self->inside) ? cs_self : cs_enter_slowly(); }
 
 /* A function that does not return makes no record: until it does, its thread's state says so. */
 static struct cs_thread *enters(const struct cs_callback *callback)
@@ -75,7 +75,7 @@ static struct cs_thread *enters(const struct cs_callback *callback)
     struct cs_thread *thread = callback->hidden ? NULL : running();
     if (!thread) return NULL;
     thread->function_stream = callback->stream;
-    thread->function = callback->function;
+    cs_store(&thread->function, callback->function);
     return thread;
 }
 

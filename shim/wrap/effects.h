@@ -285,7 +285,7 @@ TELL(event_wait, CUevent handle) { return *told = (struct cs_told){.event = hand
 STEP(before, event_wait, CUevent handle)
 {
     e->cause = w->records ? cs_event_cause(handle) : (struct cs_cause){0, 0};
-    w->thread->waited = handle;
+    cs_store(&w->thread->waited, handle);
 }
 NONE(after, event_wait)
 NONE(published, event_wait)

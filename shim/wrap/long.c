@@ -89,7 +89,7 @@ static void *steer(struct cs_long *way, const struct row *row, const void *where
 static void *decided(const struct row *row, const void *where, const struct cs_thread *thread)
 {
     const unsigned others = CS_MODE_RECORD | CS_MODE_CALLS | CS_MODE_HOOKS;
-    if (!row->simple || where || !thread || thread->inside || (cs_load(&cs_mode) & (others | CS_MODE_DEFAULTS)) != CS_MODE_DEFAULTS) return NULL;
+    if (!row->simple || where || !thread || cs_load(&thread->inside) || (cs_load(&cs_mode) & (others | CS_MODE_DEFAULTS)) != CS_MODE_DEFAULTS) return NULL;
     const enum cs_default_mode mode = cs_steer_decided(cs_load_acq(&cs_policy_now), thread);
     if (!mode) return NULL;
     if (mode == CS_DEFAULT_KEEP || (mode == CS_DEFAULT_PER_THREAD) == row->per_thread) return entry_point(row->own);
@@ -104,7 +104,7 @@ void *cs_long_begin(struct cs_long *way, struct cs_wrapped *w, cs_u16 call, cons
     struct cs_thread *const thread = cs_self;
     void *const real = decided(&rows[call], where, thread);
     if (!real) return begin(way, w, call, where, caller, told);
-    thread->inside = CS_IN_CALL(call);
+    cs_store(&thread->inside, CS_IN_CALL(call));
     w->thread = thread;
     way->stream = NULL;
     way->only_steered = true;
@@ -115,7 +115,7 @@ static __attribute__((noinline)) void *begin(struct cs_long *way, struct cs_wrap
                                              const struct cs_told *told)
 {
     const struct row *row = &rows[call];
-    struct cs_thread *thread = cs_self && !cs_self->inside ? cs_self : cs_enter_slowly();
+    struct cs_thread *thread = cs_self && !cs_load(&cs_self->inside) ? cs_self : cs_enter_slowly();
     const unsigned mode = thread ? cs_load(&cs_mode) : CS_MODE_PASS;
     *w = (struct cs_wrapped){.thread = thread, .way = way, .caller = caller, .call = call, .per_thread = cs_call_info[call].per_thread};
     w->records = mode & CS_MODE_RECORD;
@@ -129,7 +129,7 @@ static __attribute__((noinline)) void *begin(struct cs_long *way, struct cs_wrap
     way->mark = (struct cs_mark){NULL, 0};
     way->record = NULL;
     way->only_steered = false;
-    if (thread) thread->inside = CS_IN_CALL(call), thread->waited = row->on == ON_HANDLE ? where : NULL;
+    if (thread) cs_store(&thread->inside, CS_IN_CALL(call)), cs_store(&thread->waited, row->on == ON_HANDLE ? where : NULL);
     if (CS_UNLIKELY(!thread)) return cs_real_or_elsewhere(entry_point(row->own), cs_call_info[call].name, caller);
     if (!way->steered) return entry_point(row->own);
     void *const real = steer(way, row, where);
@@ -204,7 +204,7 @@ void cs_wrapped_publish(struct cs_thread *thread, struct cs_record *record) { cs
 CUresult cs_wrapped_over(struct cs_thread *thread, struct cs_record *record, CUresult result)
 {
     cs_record_publish(thread, record);
-    thread->inside = 0;
+    cs_store(&thread->inside, 0);
     return result;
 }
 
@@ -241,7 +241,7 @@ CUresult cs_long_end(struct cs_long *way, const void *where)
                                                           way->record->value});
     }
     if (way->steered) cs_hooks_tell(&way->hook, w->result);
-    if (w->thread) w->thread->inside = 0;
+    if (w->thread) cs_store(&w->thread->inside, 0);
     return w->result;
 }
 

@@ -192,10 +192,10 @@ static void stream_named(void *handle, cs_name name)
     const unsigned mode = cs_load_acq(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return;
     struct cs_thread *thread = cs_annotate_watched();
-    if (thread) thread->inside = CS_INSIDE_OURS; /* for a default stream the driver may be asked for the context */
+    if (thread) cs_store(&thread->inside, CS_INSIDE_OURS); /* for a default stream the driver may be asked for the context */
     cs_stream_named(thread, handle, name);
     if (mode & CS_MODE_OBJECTS) cs_steer_named(thread, handle, name);
-    if (thread) thread->inside = 0;
+    if (thread) cs_store(&thread->inside, 0);
 }
 
 static void event_named(void *handle, cs_name name)

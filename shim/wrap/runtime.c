@@ -26,7 +26,7 @@ struct frame {
 static CS_COLD bool enters(struct frame *frame, unsigned mode, enum cs_runtime_source source, cs_u16 how)
 {
     const struct cs_thread *thread = cs_thread_own();
-    if (is_inside() || (mode != CS_MODE_COLD && cs_load(&cs_runtime_source) != (int)source) || (thread && thread->inside)) return false;
+    if (is_inside() || (mode != CS_MODE_COLD && cs_load(&cs_runtime_source) != (int)source) || (thread && cs_load(&thread->inside))) return false;
     inside = how;
     frame->place = thread ? cs_load(&thread->ring.head) : UNKNOWN;
     frame->begin = mode == CS_MODE_COLD ? 0 : cs_ticks_before();
@@ -51,7 +51,7 @@ static CS_COLD void leaves(const struct frame *frame, enum cs_runtime_call call,
     const cs_u64 end = cs_ticks();
     /* It is a driver's call that starts a recording: a runtime that could not start has unloaded the driver again. */
     struct cs_thread *thread = cs_thread_own() ?: cs_writer_alive() ? cs_enter_slowly() : NULL;
-    if (!thread || thread->inside) return;
+    if (!thread || cs_load(&thread->inside)) return;
     const cs_u64 place = frame->place == UNKNOWN ? first_place(thread) : frame->place;
     cs_record_put(thread, &(struct cs_record){
         .begin = frame->begin, .end = end, .call = (cs_u16)call, .result = (int16_t)result, .value = {place, correlation}});

@@ -79,7 +79,7 @@ CUresult cs_long_end(struct cs_long *way, const void *where);
 /* The end of a call that is only steered. */
 static inline CUresult cs_left(struct cs_wrapped *w, CUresult result)
 {
-    w->thread->inside = 0;
+    cs_store(&w->thread->inside, 0);
     return result;
 }
 

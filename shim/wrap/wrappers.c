@@ -143,7 +143,7 @@ UNMARKED(unmarked_work, /* one of N is marked: cs_mark_skips */
 /* Marks are the only other thing that is on, and this call gets none. Never of a mode in which calls go straight on. */
 CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
 {
-    if (mode != (CS_MODE_SHORT | CS_MODE_MARKS) || !cs_self || cs_self->inside) return false;
+    if (mode != (CS_MODE_SHORT | CS_MODE_MARKS) || !cs_self || cs_load(&cs_self->inside)) return false;
     return !enqueues || cs_mark_skips(cs_self);
 }
 
@@ -151,7 +151,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
     WRAPPER_CODE CUresult cs_wrap_##symbol parameters                                                                                                \
     {                                                                                                                                                \
         const unsigned mode_ = cs_load(&cs_mode);                                                                                                    \
-        if (!(implies & CS_RARE) && CS_LIKELY(mode_ == CS_MODE_SHORT) && CS_LIKELY(cs_self && !cs_self->inside))                                     \
+        if (!(implies & CS_RARE) && CS_LIKELY(mode_ == CS_MODE_SHORT) && CS_LIKELY(cs_self && !cs_load(&cs_self->inside)))                           \
             return cs_short_##symbol AND_CALLER arguments;                                                                                           \
         if (!(mode_ & (CS_MODE_ALL | CS_ASKS effect | MAY_##on))) return cs_real.symbol arguments;                                                   \
         if (!(implies & CS_RARE) && goes_unmarked(mode_, enqueues)) return cs_short_##symbol AND_CALLER arguments;                                   \
@@ -168,8 +168,8 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
         CS_STATE effect effect_;                                                                                                                     \
         struct cs_record *record_;                                                                                                                   \
         int i_ __attribute__((unused)) = 0;                                                                                                          \
-        wrapped_.thread->inside = CS_IN_CALL(CS_CALL_##symbol);                                                                                       \
-        if (implies & CS_BLOCKING) wrapped_.thread->waited = WHERE_##on;                                                                             \
+        cs_store(&wrapped_.thread->inside, CS_IN_CALL(CS_CALL_##symbol));                                                                            \
+        if (implies & CS_BLOCKING) cs_store(&wrapped_.thread->waited, WHERE_##on);                                                                   \
         CS_BEFORE effect;                                                                                                                            \
         wrapped_.begin = cs_ticks_of_counter();                                                                                                      \
         wrapped_.result = cs_real.symbol arguments;                                                                                                  \
@@ -181,7 +181,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
             CS_SHOWN(VALUE, ##__VA_ARGS__)                                                                                                           \
             cs_record_publish(wrapped_.thread, record_);                                                                                             \
             CS_PUBLISHED effect;                                                                                                                     \
-            wrapped_.thread->inside = 0;                                                                                                             \
+            cs_store(&wrapped_.thread->inside, 0);                                                                                                   \
             return wrapped_.result;                                                                                                                  \
         }                                                                                                                                            \
         wrapped_.stream = CS_DOES_NOTHING effect ? 0 : STREAM_##on;                                                                                  \
@@ -191,7 +191,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
         if (CS_DOES_NOTHING effect) return cs_wrapped_over(wrapped_.thread, record_, wrapped_.result);                                               \
         cs_wrapped_publish(wrapped_.thread, record_);                                                                                                \
         CS_PUBLISHED effect;                                                                                                                         \
-        wrapped_.thread->inside = 0;                                                                                                                 \
+        cs_store(&wrapped_.thread->inside, 0);                                                                                                       \
         return wrapped_.result;                                                                                                                      \
     }
 

@@ -9,10 +9,9 @@ import sys
 
 import pytest
 
+from tests import BUILD, ROOT, variants
 from tests.perfetto import TraceProcessor
 from tests.trace import Trace
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +23,7 @@ def root():
 @pytest.fixture(scope="session")
 def build():
     """The build folder. What a test needs from it is built by `make` before pytest starts."""
-    return ROOT / "build"
+    return BUILD
 
 
 @pytest.fixture(scope="session")
@@ -131,3 +130,22 @@ def run_app(build, tmp_path):
         runs.append(Run(argv, done.returncode, done.stdout, done.stderr, trace))
         return runs[-1]
     return run
+
+
+def pytest_collection_modifyitems(config, items):
+    left_out = [item for item in items if variants.excluded(item.nodeid)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+if variants.NAME in variants.SANITIZERS:
+    @pytest.fixture(scope="session")
+    def reports(tmp_path_factory):
+        return variants.set_up(tmp_path_factory.mktemp("sanitizer"))
+
+    @pytest.fixture(autouse=True)
+    def no_reports(reports):
+        """Fails a test in which the sanitizer reported something."""
+        yield
+        text = variants.taken(reports)
+        assert not text, text

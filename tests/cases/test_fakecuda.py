@@ -6,11 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-BUILD = Path(__file__).resolve().parents[2] / "build"
+from tests import BUILD
 
 # program, its arguments, the library's folder, settings
 RUNS = [

@@ -11,9 +11,9 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings, strategies as st
 
+from tests import BUILD
 from tests.streamscript import DEFAULTS, Reference, formless, run_script
 
-BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 CELLS = ("c0", "c1", "c2")
 ASIDE = "c3"  # touched beside captures
 HOST_CELLS = ("h0", "h1")

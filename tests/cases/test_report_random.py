@@ -8,13 +8,13 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings, strategies as st
 
+from tests import BUILD
 from tests.cases.test_policy_property import programs as programs_with_graphs
 from tests.report import Report
 from tests.reportmodel import check_idle
 from tests.streamscript import run_script, text_of
 from tests.trace import Trace
 
-BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 DEVICES = {0: ("s1", "s2", "s3"), 1: ("s4", "s5")}
 NON_BLOCKING = ("s2", "s5")
 MENU = ["kernel"] * 6 + ["copy", "pause", "event", "event", "event", "value", "rest", "sync", "device"]

@@ -2,6 +2,8 @@
 
 The program (tests/apps/counts.c) counts in shared memory the calls that have returned. KILLS is how often each form is killed: `make kills`.
 """
+import contextlib
+import fcntl
 import gzip
 import json
 import os
@@ -157,6 +159,20 @@ def test_kills_under_run(build, tmp_path, folder, form):
         for path in tmp_path.iterdir():
             if path.is_file():
                 path.unlink()
+
+
+def test_who_reads_while_it_is_mended(build, tmp_path, folder):
+    """Has the file as the process left it, to the end: the whole one is another."""
+    process = begin(build, tmp_path, "t.json", folder, run=[COMMAND, "run", "--"], LD_PRELOAD="None")
+    has_begun(tmp_path)
+    until(lambda: (tmp_path / "t.json").exists() and (tmp_path / "t.json").stat().st_size)
+    with open(tmp_path / "t.json", "rb") as reader:
+        assert "ended by SIGKILL" + ALL in kill(process)
+        torn = reader.read()
+    (tmp_path / "as it was.json").write_bytes(torn)
+    judge(tmp_path, "t.json", tmp_path / "t.json", 4)
+    assert b"ended_by" not in torn and run_all("check", tmp_path / "as it was.json")[0] in (0, 1)
+    assert b"ended_by" in (tmp_path / "t.json").read_bytes() and not list(tmp_path.glob("*.part"))
 
 
 # ---- where the rings are ----
@@ -329,11 +345,100 @@ def test_a_trace_that_is_another_by_now(build, tmp_path, folder):
     process = begin(build, tmp_path, "t.json", folder, "paced", threads=1)
     has_begun(tmp_path, 1)
     kill(process)
-    (second,) = {*folder.iterdir()} - {earlier}
+    second = only_ring(folder)
+    assert second != earlier, "the trace of the earlier one was written over"
     second.write_bytes(first)
     status, _, complaints = run_all("recover", tmp_path / "t.json")
     assert status == 0 and (not complaints or "not the file of rings of this trace" in complaints[0])
-    assert {*folder.iterdir()} <= {earlier, second}  # the earlier one goes a day later: a trace that is written over is still there
+    assert {*folder.iterdir()} <= {second}
+
+
+def test_the_lock_stays(build, tmp_path, folder):
+    """Nothing that the process does for others takes it away: each descriptor of the file that its writer closes would."""
+    other = begin(build, tmp_path, "u.json", folder, "paced", threads=1)
+    has_begun(tmp_path, 1)
+    kill(other)
+    (tmp_path / "u.json").unlink()
+    (tmp_path / "counts").unlink()
+    process = begin(build, tmp_path, "t.json", folder, "paced", threads=1)
+    has_begun(tmp_path, 1)
+    with only_ring(folder).open("rb") as file, pytest.raises(BlockingIOError):
+        fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    kill(process)
+    judge(tmp_path, "t.json", recover(tmp_path / "t.json"), 1)
+
+
+def test_others_who_have_other_files(build, tmp_path, folder):
+    """A container that shares the folder cannot know whether the trace is still wanted: it is not there by that name."""
+    process = begin(build, tmp_path, "t.json", folder, "paced", threads=1)
+    has_begun(tmp_path, 1)
+    kill(process)
+    script = f'mount --bind {folder} {folder} && mount -t tmpfs none {tmp_path} && CUSTREAM_TRACE={tmp_path}/t.json LD_PRELOAD={build / "libcustream_shim.so"} {build / "tests/demo"}'
+    env = environment(build, tmp_path, "t.json", folder, LD_PRELOAD="None")
+    subprocess.run(["/usr/bin/unshare", "-rm", "/bin/sh", "-c", script], env=env, check=True, capture_output=True, timeout=60)
+    judge(tmp_path, "t.json", recover(tmp_path / "t.json"), 1)
+
+
+WORKERS = """
+import ctypes, mmap, multiprocessing, struct, sys, threading, time
+from multiprocessing import resource_tracker, shared_memory
+
+def works(pids, block):
+    shared_memory.SharedMemory(name=block)
+    pids.put(multiprocessing.current_process().pid)
+    while True: time.sleep(1)
+
+def begin(way, block):
+    context = multiprocessing.get_context(way)
+    pids = context.Queue()
+    for _ in range(2): context.Process(target=works, args=(pids, block.name), daemon=True).start()
+    return [pids.get(), pids.get()]
+
+def main(counts, way, when):
+    block = shared_memory.SharedMemory(create=True, size=1 << 20)
+    pids = begin(way, block) if when == "before" else []
+    driver, context, stream, flags = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint()
+    first = threading.Thread(target=driver.cuInit, args=(0,))
+    first.start()
+    first.join()
+    assert not driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) and not driver.cuCtxSetCurrent(context) and not driver.cuEventCreate(ctypes.byref(stream), 0)
+    if when == "after": pids = begin(way, block)
+    block.unlink()
+    with open(counts, "w+b") as file:
+        file.truncate(16)
+        numbers = mmap.mmap(file.fileno(), 16)
+    print(*pids, resource_tracker._resource_tracker._pid, flush=True)
+    for number in range(1, 1 << 40):
+        assert not driver.cuEventRecord(stream, None)
+        struct.pack_into("qq", numbers, 0, 1, number)
+        if number % 50 == 0: time.sleep(0.001)
+
+if __name__ == "__main__": main(*sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
+def test_workers_that_live_on(build, tmp_path, folder, way, when):
+    """As data loaders have them: children of each sort that outlive the program, with shared memory and a process that keeps track of it."""
+    (program := tmp_path / "workers.py").write_text(WORKERS)
+    env = environment(build, tmp_path, "t.json", folder)
+    process = subprocess.Popen([sys.executable, program, tmp_path / "counts", way, when], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    others = [int(word) for word in process.stdout.readline().split()]
+    until(lambda: numbers(tmp_path / "counts")[1] > 500)
+    process.kill()
+    process.wait(timeout=60)
+    try:
+        whole = recover(tmp_path / "t.json")
+        living = sum(pathlib.Path(f"/proc/{pid}").exists() for pid in others)
+    finally:
+        for pid in others:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert living >= 2
+    judge(tmp_path, "t.json", whole, 1)
+    assert not list(folder.iterdir())
 
 
 def test_a_child_of_fork(build, tmp_path, folder):
@@ -415,16 +520,36 @@ def test_with_the_address_sanitizer(build, tmp_path, folder):
 
 # ---- damage ----
 
+# Where the head has them, and a thread's page (shim/base/rings.h, ring.h).
+THREADS_AT, RING_BYTES, INDEX_AT, WORD, HAND = 120, 128, 140, 4352, 4472
+HEAD, TOLD = 16, 80
+
+
+def number(good, at, form="Q"):
+    return struct.unpack_from("=" + form, good, at)[0]
+
+
+def unread(good):
+    """(index, place of the next record) of the threads whose rings the writer had not read to their ends."""
+    pages = [number(good, THREADS_AT) + thread * (4096 + number(good, RING_BYTES)) for thread in range(3)]
+    found = [(number(good, page + number(good, INDEX_AT, "I"), "I"), number(good, page + TOLD), number(good, page + HEAD)) for page in pages]
+    return [(index, place) for index, place, head in found if index and head > place]
+
+
 @pytest.fixture(scope="module")
 def killed(build, tmp_path_factory):
-    """A trace, and its rings."""
+    """A trace, and its rings, which hold something."""
     tmp_path = tmp_path_factory.mktemp("killed")
     folder = tmp_path / "rings"
     folder.mkdir()
-    process = begin(build, tmp_path, "t.json", folder, "paced", threads=2, CUSTREAM_BUFFER="64K")
-    has_begun(tmp_path, 2)
-    kill(process)
-    return tmp_path / "t.json", only_ring(folder)
+    for _ in range(50):
+        process = begin(build, tmp_path, "t.json", folder, "paced", threads=2, CUSTREAM_BUFFER="64K")
+        has_begun(tmp_path, 2)
+        kill(process)
+        (tmp_path / "counts").unlink()
+        if unread(only_ring(folder).read_bytes()):
+            return tmp_path / "t.json", only_ring(folder)
+    raise AssertionError("each thread had been read to its end")
 
 
 def damage(dice, rings, good, places):
@@ -457,18 +582,10 @@ def test_damaged_rings(killed, tmp_path):
     assert made > 20
 
 
-# Where the head has them, and a thread's page (shim/base/rings.h, ring.h).
-THREADS_AT, RING_BYTES, INDEX_AT, WORD, HAND = 112, 120, 132, 4352, 4472
-HEAD, TOLD = 16, 80
-
-
 def test_the_record_that_was_being_told(killed, tmp_path):
     """It is told if the writer's word says so, and else not: never twice."""
     trace, rings = killed
     good = rings.read_bytes()
-
-    def number(at, form="Q"):
-        return struct.unpack_from("=" + form, good, at)[0]
 
     def rows(hand):
         data = bytearray(good)
@@ -478,21 +595,16 @@ def test_the_record_that_was_being_told(killed, tmp_path):
         assert run_all("recover", "-o", whole, trace)[::2] == (0, []) and run_all("check", whole)[0] == 0
         rings.write_bytes(good)
         return rows_of(whole)["totals"]["recovered"]["rows"]
-    told, tried = number(WORD) >> 24 & 0xffffffff, 0
-    for thread in range(3):
-        page = number(THREADS_AT) + thread * (4096 + number(RING_BYTES))
-        place, index = number(page + TOLD), number(page + number(INDEX_AT, "I"), "I")
-        if index and number(page + HEAD) > place:
-            tried += 1
-            assert rows((index, place, told)) - 1 == rows((index, place, told + 1)), "it is in the buffer, or in the file"
-            assert rows((index, place, told)) == rows((index, place + 1, told + 1)) == rows((index + 1000, place, told + 1)) == rows((0, 0, 0))
-    assert tried, "each thread had been read to its end"
+    told = number(good, WORD) >> 24 & 0xffffffff
+    for index, place in unread(good):
+        assert rows((index, place, told)) - 1 == rows((index, place, told + 1)), "it is in the buffer, or in the file"
+        assert rows((index, place, told)) == rows((index, place + 1, told + 1)) == rows((index + 1000, place, told + 1)) == rows((0, 0, 0))
 
 
 def test_rings_of_another_version(killed, tmp_path):
     trace, rings = killed
     good = rings.read_bytes()
-    rings.write_bytes(good.replace(b" layout 2", b" layout 1", 1))
+    rings.write_bytes(good.replace(b" layout 3", b" layout 1", 1))
     status, said, complaints = run_all("recover", "-o", tmp_path / "o.json", trace)
     rings.write_bytes(good)
     assert status == 0 and len(complaints) == 1 and "or of another version" in complaints[0]

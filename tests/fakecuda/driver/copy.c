@@ -213,7 +213,7 @@ IMPL(cuMemcpy3DAsync)(const CUDA_MEMCPY3D_v1 *c, CUstream s) { BOX(COMMON_3D(c),
 /* ---- Batches ---- */
 
 static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, size_t *failed, CUstream s, bool pt) {
-    if (failed) *failed = SIZE_MAX;
+    *failed = SIZE_MAX;
     if (!to || !from || !sizes || !count) return CUDA_ERROR_INVALID_VALUE;
     {
         struct fake_stream *stream;
@@ -224,7 +224,7 @@ static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t 
     for (size_t i = 0; i < count; i++) {
         CUresult result = flat(to[i], ANY, from[i], ANY, sizes[i], s, pt, true);
         if (!result) continue;
-        if (failed) *failed = i;
+        *failed = i;
         return result;
     }
     return CUDA_SUCCESS;
@@ -232,12 +232,16 @@ static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t 
 IMPL(cuMemcpyBatchAsync)(bool pt, CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *indices,
                          size_t attribute_count, size_t *failed, CUstream s) {
     (void)attributes, (void)indices, (void)attribute_count;
-    return batch(to, from, sizes, count, failed, s, pt);
+    size_t at; /* not told before all is read: a program that does not care may give the same place for everything */
+    CUresult result = batch(to, from, sizes, count, &at, s, pt);
+    if (failed) *failed = at;
+    return result;
 }
 IMPL(cuMemcpyBatchAsync_v2)(bool pt, CUdeviceptr *to, CUdeviceptr *from, size_t *sizes, size_t count, CUmemcpyAttributes *attributes, size_t *indices,
                             size_t attribute_count, CUstream s) {
     (void)attributes, (void)indices, (void)attribute_count;
-    return batch(to, from, sizes, count, NULL, s, pt);
+    size_t at;
+    return batch(to, from, sizes, count, &at, s, pt);
 }
 IMPL(cuMemcpyWithAttributesAsync)(bool pt, CUdeviceptr to, CUdeviceptr from, size_t size, CUmemcpyAttributes *attributes, CUstream s) {
     (void)attributes;

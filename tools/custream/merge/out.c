@@ -77,7 +77,7 @@ static bool temporary_open(struct out *out, const char *end)
     const int fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return complain(out->command, "%s: cannot be written: %s", out->temporary, strerror(errno)), false;
     unfinished = out->temporary;
-    if (!out->claim.made && !fstat(out->claim.fd, &about)) (void)!fchmod(fd, about.st_mode & 0777);
+    if (!out->claim.made && !fstat(out->claim.fd, &about)) (void)!fchown(fd, about.st_uid, about.st_gid), (void)!fchmod(fd, about.st_mode & 0777);
     out->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (out->fd >= 0 && (out->file = gzdopen(fd, packed ? "wb4" : "wbT"))) return gzbuffer(out->file, 256 * 1024), true;
     close(fd);

@@ -60,7 +60,10 @@ struct mended {
 enum mend_end mend_make(struct mended *mended, const struct mend_source *sources, size_t count, const struct mend_known *known, const struct mend_put *put);
 void mended_free(struct mended *mended);
 
-/* Gives the file itself its tail. It is open for writing, and nobody else writes to it. False, with errno: it is as torn as before. */
+/* Puts a whole file in the place of `to`, which may be the trace itself: who reads that then has the old one, and nothing of the new. NULL: a copy. */
+bool mend_write(const char *command, const char *to, int fd, const struct mended *mended);
+
+/* Where there is no room for that: gives the file itself its tail. It is open for writing, and nobody else writes to it. False, with errno: it is as torn as before. */
 bool mend_in_place(int fd, const struct mended *mended);
 
 /* The header's base of times and number of the part. False: it has none. */

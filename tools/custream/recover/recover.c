@@ -65,29 +65,7 @@ static int trace_open(const char *path)
     return -1;
 }
 
-static bool copy_bytes(int from, struct out *out, off_t end)
-{
-    enum { STEP = 256 << 10 };
-    static char bytes[STEP];
-    for (off_t at = 0; at < end && !out->failed;) {
-        const ssize_t n = pread(from, bytes, end - at < STEP ? (size_t)(end - at) : STEP, at);
-        if (n <= 0) return complain(NAME, "%s: %s", out->path, n ? strerror(errno) : "the trace was cut short while it was read"), false;
-        out_put(out, bytes, (size_t)n);
-        at += n;
-    }
-    return true;
-}
-
-/* `mended`: NULL: a copy. */
-static int write_to(const char *to, int fd, const struct mended *mended)
-{
-    struct out out;
-    struct stat about;
-    if (fstat(fd, &about) || !out_open_raw(&out, NAME, to)) return STATUS_UNUSABLE;
-    const bool good = copy_bytes(fd, &out, mended ? mended->stands : about.st_size);
-    if (good && mended) out_put(&out, mended->tail, mended->length);
-    return out_close(&out, good) ? STATUS_OK : STATUS_UNUSABLE;
-}
+static int write_to(const char *to, int fd, const struct mended *mended) { return mend_write(NAME, to, fd, mended) ? STATUS_OK : STATUS_UNUSABLE; }
 
 static void say(const char *path, const char *to, const struct mended *mended)
 {

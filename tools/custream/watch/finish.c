@@ -2,7 +2,7 @@
  * A trace whose process was ended from outside has a trailer from its last flush, which says that it is not complete. Here it gets the reason.
  *
  * The trailer was written with room to spare. The new one takes its place in one write of the same size, so that the file is valid all along.
- * Where the process was ended while it wrote, the file is torn: then it gets a trailer that is counted from its rows.
+ * Where the process was ended while it wrote, the file is torn: then it gets a trailer that is counted from its rows, and a whole file takes its place.
  */
 #define _GNU_SOURCE
 #include "tools/custream/watch/finish.h"
@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -186,6 +187,13 @@ static bool mend_packets(const char *path, int fd, const struct rings *rings, co
     return out_close(&out, good) && good;
 }
 
+/* A file of its own takes the trace's place, if there is room for one. */
+static bool put_anew(const char *path, int fd, const struct mended *mended)
+{
+    struct statvfs about;
+    return !statvfs(path, &about) && (uint64_t)about.f_bavail * about.f_frsize > (uint64_t)mended->stands + mended->length && mend_write("custream", path, fd, mended);
+}
+
 /* What the buffer added goes into the file with the rest, in one write: so the file is whole before and after. */
 static bool take_over_buffer(struct mended *mended, int spliced, off_t from)
 {
@@ -201,12 +209,14 @@ static bool take_over_buffer(struct mended *mended, int spliced, off_t from)
     return true;
 }
 
-static bool mend_rings(int fd, const struct rings *rings, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
+static bool mend_rings(const char *path, int fd, const struct rings *rings, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
 {
     const int spliced = rings_splice(rings, fd);
     const struct mend_source own[] = {{.fd = spliced}, sources[1]};
     bool good = spliced >= 0;
-    if (good) good = mend_make(mended, own, 2, known, NULL) == MEND_TORN && take_over_buffer(mended, spliced, rings_end(rings)) && mend_in_place(fd, mended);
+    if (good)
+        good = mend_make(mended, own, 2, known, NULL) == MEND_TORN &&
+               (put_anew(path, spliced, mended) || (take_over_buffer(mended, spliced, rings_end(rings)) && mend_in_place(fd, mended)));
     else if (rings_splice_in_place(rings, fd)) good = mend_make(mended, sources, 2, known, NULL) == MEND_TORN && mend_in_place(fd, mended); /* no room elsewhere */
     if (spliced >= 0) close(spliced);
     return good;
@@ -221,8 +231,8 @@ static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings
     const struct mend_known known = {.by = by, .before = cJSON_GetObjectItemCaseSensitive(before, "totals"), .rings = rings, .last = last};
     bool good;
     if (rings && extension && cs_trace_extension_is_packets(extension)) good = mend_packets(path, fd, rings, sources, &mended, &known);
-    else if (rings) good = mend_rings(fd, rings, sources, &mended, &known);
-    else good = mend_make(&mended, sources, 1, &known, NULL) == MEND_TORN && mend_in_place(fd, &mended);
+    else if (rings) good = mend_rings(path, fd, rings, sources, &mended, &known);
+    else good = mend_make(&mended, sources, 1, &known, NULL) == MEND_TORN && (put_anew(path, fd, &mended) || mend_in_place(fd, &mended));
     if (good) {
         trailer = mended.trailer;
         mended.trailer = NULL;
