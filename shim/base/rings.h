@@ -16,7 +16,7 @@ enum { CS_RINGS_THREADS = 256, CS_RINGS_STREAMS = 1 << 12, CS_RINGS_PAGE = 4096,
 #define CS_RINGS_MAGIC   "custream rings\n"
 #define CS_RINGS_FOLDER  "/dev/shm"
 #define CS_RINGS_NAME    "custream-rings-" /* then the pid, "-", and a number at random */
-#define CS_RINGS_MADE_BY CUSTREAM_VERSION_STRING " layout 3"
+#define CS_RINGS_MADE_BY CUSTREAM_VERSION_STRING " layout 2"
 
 /* Which file the trace is, and where its events end: what stands behind that is the trailer, or half a write. */
 struct cs_rings_trace {
@@ -41,7 +41,6 @@ struct cs_rings {
     cs_u64 bytes, base_ns;       /* base_ns: the trace's baseTimeNanoseconds */
     cs_u32 pid, shown_pid;       /* shown_pid: in the trace */
     cs_u32 most, calls;          /* threads that there is room for; CS_CALL_COUNT */
-    cs_u64 names_mean;           /* where `path` means what it does here (base/rings.c); 0: not known */
     cs_u64 buffer_at, names_at, threads_at, ring_bytes;
     struct cs_rings_layout layout;
     char path[4096];             /* of the trace as it began */
@@ -55,6 +54,7 @@ struct cs_rings {
         double rate;
     } clock[2];
     _Atomic cs_u32 clock_now;
+    cs_u64 names_mean; /* where `path` means what it does here (base/rings.c); 0: not known. In what was padding: who has an older library finds the rest as it was */
 
     /* The writer's word: how full the buffer is (24 bits), how many records have been told (32 bits), which entry of `trace` is in force (the lowest bit of the rest). */
     _Alignas(CS_CACHE_LINE) _Atomic cs_u64 word;
