@@ -252,10 +252,12 @@ TEST(a_ring_has_the_greatest_power_of_two_of_its_bytes)
 static struct cs_thread *state_now;
 static void *starts_anew(void *unused)
 {
+    char name[CS_THREAD_COMM];
     prctl(PR_SET_NAME, "second");
     state_now = cs_thread_start();
     CHECK(state_now == cs_self && state_now->tid == (cs_u32)syscall(SYS_gettid) && state_now->key == (cs_u32)(uintptr_t)pthread_self());
-    CHECK_TEXT(state_now->comm, "second");
+    cs_thread_comm(state_now, name);
+    CHECK_TEXT(name, "second");
     CHECK(!state_now->inside && !state_now->own_count && !state_now->context_known && !state_now->context && !state_now->default_mode);
     CHECK(!state_now->default_stream[0] && !state_now->default_stream[1] && !state_now->ordinal && !state_now->default_operations);
     CHECK(!state_now->ended && !state_now->given && !cs_load(&state_now->lost));
@@ -267,6 +269,7 @@ static void *starts_anew(void *unused)
 TEST(a_thread_begins_with_nothing_of_the_one_before)
 {
     pthread_t second;
+    char name[CS_THREAD_COMM];
     cs_threads_init();
     cs_thread_set_ring_size(1 << 16);
     struct cs_thread *state = cs_thread_start();
@@ -286,7 +289,8 @@ TEST(a_thread_begins_with_nothing_of_the_one_before)
     CHECK_IS(state->first, 9);
     CHECK_IS(cs_load(&state->state), CS_THREAD_DONE);
     CHECK(state->ended);
-    CHECK_TEXT(state->comm, "second");
+    cs_thread_comm(state, name);
+    CHECK_TEXT(name, "second");
 }
 
 /* In the child of a fork: the numbers begin anew, and the parent's states are nobody's. */
