@@ -129,7 +129,7 @@ static void round_begins(void)
     if (!works) return;
     round_begin = cs_ticks();
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next)
-        if (t->index > CS_THREADS || !__atomic_load_n(&t->inside, __ATOMIC_ACQUIRE)) row_of(t)->quiet = round_begin;
+        if (t->index > CS_THREADS || !cs_load_acq(&t->inside)) row_of(t)->quiet = round_begin;
 }
 
 static void round_ends(void)

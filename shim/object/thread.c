@@ -163,14 +163,15 @@ struct cs_thread *cs_thread_start(void)
     if (!t) t = make_new();
     else if (!t->ring.slots) make_ring(t);
     if (t) {
-        t->tid = 0;
+        cs_store(&t->tid, 0);
         t->pid = getpid();
         t->key = (cs_u32)(uintptr_t)pthread_self();
         cs_ring_look_again(&t->ring); /* whoever had it may have left in the middle of a publish */
         t->context_known = 0;
         cs_store(&t->inside, 0);
         cs_store(&t->function, NULL);
-        t->ended = t->given = 0;
+        t->ended = 0;
+        cs_store(&t->given, 0);
         t->own_count = 0;
         t->context = t->default_stream[0] = t->default_stream[1] = 0;
         t->default_mode = 0;
@@ -178,7 +179,7 @@ struct cs_thread *cs_thread_start(void)
         t->unmarked = t->sample_place = t->sample_turns = 0;
         if (end_known) pthread_setspecific(end_key, t);
         take_comm(t);
-        t->tid = (cs_u32)syscall(SYS_gettid);
+        cs_store_rel(&t->tid, (cs_u32)syscall(SYS_gettid));
         cs_self = t;
         atomic_signal_fence(memory_order_seq_cst);
         if (cs_load(&forks) != before) return start_is_void(t);
