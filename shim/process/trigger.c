@@ -85,7 +85,7 @@ static void begin(void)
     now.planned = now.ready = false;
     if (trigger.policy) policy_comes();
     now.holds = cs_window_hold(CS_HELD_BY_TRIGGER, &why);
-    if (!now.holds) cs_log(CS_LOG_WARN, "CUSTREAM_TRIGGER=%.200s: nothing is recorded: %s", path(), why);
+    if (!now.holds && cs_load_acq(&cs_mode) & CS_MODE_WATCH) cs_log(CS_LOG_WARN, "CUSTREAM_TRIGGER=%.200s: nothing is recorded: %s", path(), why); /* else the process ends */
     const cs_u64 wall = wall_ns(); /* opening takes its time */
     now.ends_ns = cs_monotonic_ns() + (now.until_ns > wall ? now.until_ns - wall : 0);
 }

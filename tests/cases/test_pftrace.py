@@ -148,7 +148,7 @@ def test_each_prefix_is_a_trace(run_app, trace_processor, tmp_path):
     rows = [e for e in events_of(convert(run.trace, tmp_path / "whole.json"))[0]]
     cut, part = tmp_path / "cut.pftrace", tmp_path / "cut.json"
     assert ends[-1] == len(data)
-    for end in [1, 40, ends[0], ends[0] + 5, *ends[3:-1:25], *(end + 7 for end in ends[10:-1:40]), ends[-2], len(data) - 1]:
+    for end in [1, 40, ends[0], ends[0] + 5, *ends[3:-1:50], *(end + 7 for end in ends[10:-1:80]), ends[-2], len(data) - 1]:
         cut.write_bytes(data[:end])
         trace_processor.load(cut)
         assert_clean(trace_processor)
@@ -266,7 +266,7 @@ def test_full(run_app, trace_processor, tmp_path):
 def test_parts(run_app, trace_processor, tmp_path):
     """Each part tells all names anew, so each opens alone; merged, they are the whole."""
     env = {"CUSTREAM_FULL": "block", "CUSTREAM_GPU": "off", "CUSTREAM_TRACE_MAX": "1M,rotate:99"}  # parts are counted in calls of the host
-    run = run_packets(run_app, ["parts", "calls", 30000], tmp_path, env=env)
+    run = run_packets(run_app, ["parts", "calls", 20000], tmp_path, env=env)
     parts = sorted(tmp_path.glob("trace*.pftrace"), key=lambda path: path.stat().st_mtime)
     assert len(parts) > 2 and parts[-1] == run.trace
     calls, recorded = collections.Counter(), 0
