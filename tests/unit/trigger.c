@@ -62,6 +62,7 @@ static void begin_as(const char *rank)
     setvbuf(stderr, NULL, _IONBF, 0);
     close(fd);
     cs_log_remember();
+    cs_mode_begin(false, 0);
     cs_options_read();
     wall = 1000000;
     cs_trigger_begin(true);
@@ -206,6 +207,17 @@ TEST(what_cannot_be_recorded_is_said)
     CHECK(!holds && lines("nothing is recorded: the trace is full") == 1 && lines("") == 1);
     look_again();
     CHECK_IS(lines(""), 1);
+    end();
+}
+
+TEST(a_process_that_ends_says_nothing)
+{
+    begin_as("1");
+    refuses = "the process is ending";
+    cs_mode_end();
+    put("start=1000000\nduration=5\n");
+    cs_trigger_due();
+    CHECK(!holds && !lines(""));
     end();
 }
 
