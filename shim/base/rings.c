@@ -23,8 +23,8 @@
 #include "shim/base/rings_lock.h"
 #include "shim/base/watch.h"
 
-/* SHARE: of what is free, and of an address space that is limited. MEMFD: a memfd counts for no file system. */
-enum { SHARE = 10, SHARE_OF_SPACE = 16, NAMES_STEP = 64 << 10, DAY_S = 24 * 60 * 60, TMPFS = 0x01021994 };
+/* SHARE: of what is free, and of an address space that is limited. MEMFD: a memfd counts for no file system. LOOKED_AT: of what others left, by each process. */
+enum { SHARE = 10, SHARE_OF_SPACE = 16, NAMES_STEP = 64 << 10, DAY_S = 24 * 60 * 60, TMPFS = 0x01021994, LOOKED_AT = 64 };
 static const cs_u64 MEMFD = 1u << 30;
 
 CS_READ_MOSTLY struct cs_rings *_Atomic cs_rings;
@@ -95,14 +95,31 @@ static void remove_if_left_over(int folder, const char *name)
     close(file);
 }
 
-/* The own file is not even opened: its lock would go with any descriptor of it that this thread closes. */
+/* The next one that is not our own, which is not even opened: its lock would go with any descriptor of it that this thread closes. */
+static const char *next_of(DIR *all)
+{
+    const char *slash = strrchr(path, '/');
+    struct dirent *one;
+    while ((one = readdir(all)) && (strncmp(one->d_name, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1) || (slash && !strcmp(one->d_name, slash + 1)))) {}
+    return one ? one->d_name : NULL;
+}
+
+/* Where many are left that others may still ask for, each process looks at some, twice, from places of its own on. */
 static void remove_left_over(void)
 {
-    const char *given = cs_option_text(CS_OPTION_KEEP), *slash = strrchr(path, '/');
+    static cs_u32 times;
+    const char *given = cs_option_text(CS_OPTION_KEEP), *name;
     DIR *all = opendir(strcmp(given, "auto") ? given : CS_RINGS_FOLDER);
-    for (struct dirent *one; all && (one = readdir(all));)
-        if (!strncmp(one->d_name, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1) && (!slash || strcmp(one->d_name, slash + 1))) remove_if_left_over(dirfd(all), one->d_name);
-    if (all) closedir(all);
+    if (!all) return;
+    cs_u32 there = 0, at = 0;
+    while (next_of(all)) there++;
+    const cs_u32 first = there > LOOKED_AT ? ((cs_u32)getpid() * 2 + times++ % 2) * LOOKED_AT % there : 0;
+    for (int round = 0; round < 2; round++) { /* from there on, and from the begin */
+        rewinddir(all);
+        for (cs_u32 i = 0; at < LOOKED_AT && (name = next_of(all)); i++)
+            if ((i >= first) == !round) remove_if_left_over(dirfd(all), name), at++;
+    }
+    closedir(all);
 }
 
 static void unlink_own(void)

@@ -1,4 +1,5 @@
 """Fixtures of the test cases: the build, programs run on the simulated GPU with and without the shim, traces as data, Perfetto."""
+import contextlib
 import dataclasses
 import fcntl
 import os
@@ -130,6 +131,17 @@ def run_app(build, tmp_path):
         runs.append(Run(argv, done.returncode, done.stdout, done.stderr, trace))
         return runs[-1]
     return run
+
+
+@pytest.fixture(autouse=True)
+def no_rings_left(request):
+    """What killed processes of a test left in memory goes with the test: its traces stay for a while, so that no process may remove it."""
+    of = os.fsencode(request.getfixturevalue("tmp_path")) + b"/" if "tmp_path" in request.fixturenames else None
+    yield
+    for path in pathlib.Path("/dev/shm").glob("custream-rings-*") if of else ():
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            if of in file.read(8192):
+                path.unlink()
 
 
 def pytest_collection_modifyitems(config, items):

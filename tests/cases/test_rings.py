@@ -338,6 +338,19 @@ def test_what_dead_processes_left(build, tmp_path, folder, run_app):
     kill(living)
 
 
+def test_much_that_dead_processes_left(folder, run_app):
+    """Each process looks at some of it, so that its start does not take the longer the more there is."""
+    for number in range(150):
+        path = folder / f"custream-rings-{number}-1"
+        path.touch()
+        os.utime(path, (time.time() - 100000,) * 2)
+    left = [150]
+    while left[-1] and len(left) < 9:
+        run_app(["demo"], env={"CUSTREAM_KEEP": folder}).check()
+        left.append(len(list(folder.iterdir())))
+    assert left == [150, 150 - 2 * 64, 0]
+
+
 def test_a_trace_that_is_another_by_now(build, tmp_path, folder):
     """Rings belong to one trace, not to whatever has its name."""
     process = begin(build, tmp_path, "t.json", folder, "paced", threads=1)
