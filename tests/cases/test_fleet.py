@@ -58,6 +58,16 @@ def test_a_straggler_and_its_cause(tmp_path, cause, words):
     assert row["others_waited_ms"] == pytest.approx(15 * 20 * 3.15, rel=0.1)
 
 
+def test_of_two_ranks_one_is_late(tmp_path):
+    """By all that the two differ, and not by half of it."""
+    found = answers(made(tmp_path, ranks=2, stragglers={1: ("kernels", 20, 49, 4 * MS)}), "stragglers", "kernels")
+    (row,) = found["stragglers"].rows
+    assert (row["rank"], row["late"], row["class"]) == (1, 30, "kernels") and row["by_ms"] == pytest.approx(4, abs=0.2)
+    assert row["others_waited_ms"] == pytest.approx(30 * 4, rel=0.05)
+    more = re.fullmatch(r"Rank 1 \(node0\) spends \d+\.\d ms in kernels, (\d+\.\d) ms more than the middle one\.", found["kernels"].says[0])
+    assert more and float(more[1]) == pytest.approx(30 * 4, rel=0.1), found["kernels"].says
+
+
 def test_two_stragglers(tmp_path):
     folder = made(tmp_path, stragglers={2: ("kernels", 5, 9, 6 * MS), 13: ("copies", 30, 49, 2 * MS)})
     found = answers(folder, "stragglers")["stragglers"]

@@ -83,7 +83,7 @@ def of_stragglers(_tables, answer):
     if not of:
         return ""
     order = np.argsort(of.ranks)
-    behind = np.maximum(of.starts - np.nanmedian(of.starts, axis=0), 0) / 1e6
+    behind = np.maximum(of.starts - questions.middle_rank(np, of.starts), 0) / 1e6
     return heat_map(f"How far behind the middle rank each arrives at collectives (communicator of {len(of.ranks)} ranks)", [of.ranks[i] for i in order],
                     columns_of(behind, COLUMNS_MOST)[order], behind.shape[1], "ms", "collective", "inferno")
 

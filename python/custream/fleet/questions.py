@@ -20,8 +20,14 @@ class Answer:
 
 
 def middle_of(values):
+    """A rank's, not what lies between two: of two ranks the lower one, so that the other is behind it by all that they differ."""
     values = sorted(values)
-    return values[len(values) // 2] if values else 0.0
+    return values[(len(values) - 1) // 2] if values else 0.0
+
+
+def middle_rank(np, values):
+    """The same of each column, by those that are known."""
+    return np.nanquantile(values, 0.5, axis=0, method="lower")
 
 
 def ms(ns):
@@ -83,9 +89,9 @@ def late_ranks(tables, together, number, of, waited):
     arrive = of.starts[:, whole]
     step = named_step_ns(tables) or (np.median(np.diff(np.nanmedian(of.ends, axis=0))) if of.ends.shape[1] > 1 else 0.0)
     matters = max(MATTERS * step, 3 * together.error(of.ranks))
-    late = arrive - np.median(arrive, axis=0)
+    late = arrive - middle_rank(np, arrive)
     alone = arrive - waited[:, whole]
-    alone -= np.median(alone, axis=0)
+    alone -= middle_rank(np, alone)
     alone[late <= matters] = -np.inf
     blamed = np.where(alone.max(axis=0) > matters, alone.argmax(axis=0), arrive.argmax(axis=0))
     behind = late[blamed, np.arange(arrive.shape[1])]
@@ -216,7 +222,7 @@ KERNELS = f"""
 WITH by_rank AS (
   SELECT name, rank, count(*) AS n, CAST(sum(dur_ns) AS DOUBLE) / count(*) AS mean FROM work WHERE kind = 'kernel' AND NOT {COLLECTIVE} GROUP BY name, rank),
 placed AS (SELECT *, row_number() OVER (PARTITION BY name ORDER BY mean DESC, rank) AS place FROM by_rank)
-SELECT name, count(*) AS ranks, CAST(sum(n) AS BIGINT) AS launches, percentile_cont(0.5) WITHIN GROUP (ORDER BY mean) AS middle, min(mean) AS least, max(mean) AS most,
+SELECT name, count(*) AS ranks, CAST(sum(n) AS BIGINT) AS launches, percentile_disc(0.5) WITHIN GROUP (ORDER BY mean) AS middle, min(mean) AS least, max(mean) AS most,
        max(CASE WHEN place = 1 THEN rank END) AS slowest_rank, max(CASE WHEN place = 1 THEN n END) AS slowest_n
 FROM placed GROUP BY name HAVING count(*) > 1"""
 KERNEL_TIME = f"SELECT rank, CAST(sum(dur_ns) AS BIGINT) AS ns FROM work WHERE kind = 'kernel' AND NOT {COLLECTIVE} GROUP BY rank"
