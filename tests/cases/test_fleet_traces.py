@@ -214,7 +214,7 @@ def test_two_runs(made, tmp_path):
     one, paths, tables, _, _ = made
     other = Fleet(RANKS, STEPS, Planted(per_host=4, gathers=4, stragglers={rank: ("copies", 0, STEPS, 2 * MS) for rank in range(RANKS)},
                                         settings={rank: {"metadata.options.CUSTREAM_COUNTERS": "gpu"} for rank in range(RANKS)}), seed=1)
-    export(tmp_path / "t", *other.traces(tmp_path / "traces", template(tmp_path / "t.json", STEPS)))
+    export(tmp_path / "t", *other.traces(tmp_path / "traces", paths[0].parent.parent / "t.json"))  # the same template: what differs is planted
     _, _, (answer, *_) = fleet.ask(tmp_path / "t", wanted=["settings"], other=tables)
     changes = {(row["what"], row["name"]): row for row in answer.rows}
     assert answer.name == "against" and changes["copies", "all"]["change_ms"] == pytest.approx(2, abs=0.1) and changes["idle", "host: blocked: cuStreamSynchronize"]["change_ms"] < 0

@@ -174,7 +174,7 @@ def test_thread_churn_keeps_objects_free(run_app):
     assert len(open_at_the_end) < 100, f"{len(open_at_the_end)} per-thread default streams outlive their threads"
 
 
-@pytest.mark.parametrize("what, n, room, made", [("live", 70000, 1 << 16, "cuStreamCreate"), ("events", 140000, 1 << 17, "cuEventCreate")])
+@pytest.mark.parametrize("what, n, room, made", [("live", 67000, 1 << 16, "cuStreamCreate"), ("events", 133000, 1 << 17, "cuEventCreate")])
 def test_more_than_the_pools_hold(run_app, what, n, room, made):
     """The program is unharmed, its calls are all there, and the trace says how many objects it does not know."""
     run, trace = both(run_app, ["many", what, n], env={"CUSTREAM_FULL": "block"})

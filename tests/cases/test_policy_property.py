@@ -298,7 +298,7 @@ def show(program):
 # --- the reference and the simulated driver agree ---
 
 @pytest.mark.parametrize("api", ["legacy", "per-thread"])
-@examples(60)
+@examples(36)
 @given(program=programs())
 def test_reference(run, api, program):
     show(program)
@@ -316,7 +316,7 @@ UNCHANGING = {
 
 
 @pytest.mark.parametrize("how", UNCHANGING)
-@examples(40)
+@examples(30)
 @given(program=programs(), api=st.sampled_from(["legacy", "per-thread"]))
 def test_keep(run, how, program, api):
     """The shim changes nothing: results, values and the driver's journal are those without it."""
@@ -328,7 +328,7 @@ def test_keep(run, how, program, api):
     assert not shimmed.stderr or how in ("audit", "window")  # which say what came of it
 
 
-@examples(80)
+@examples(30)
 @given(program=programs())
 def test_audit(run, program):
     """What the audit calls safe is decided by the same rules under per-thread default streams; where no order goes it finds none that does."""
@@ -351,7 +351,7 @@ OTHER = {"per-thread": "legacy", "legacy": "per-thread"}
 
 
 @pytest.mark.parametrize("target", OTHER)
-@examples(100)
+@examples(50)
 @given(program=programs())
 def test_default_stream(run, target, program):
     """The program behaves as one that was compiled for that default stream: results, values, what callbacks are given, and where each call goes."""
@@ -365,7 +365,7 @@ def test_default_stream(run, target, program):
 
 
 @pytest.mark.parametrize("target", OTHER)
-@examples(40)
+@examples(30)
 @given(program=programs())
 def test_default_stream_of_the_same_form(run, target, program):
     """A program that was compiled that way already is left alone, whatever is recorded."""
@@ -378,7 +378,7 @@ def test_default_stream_of_the_same_form(run, target, program):
 
 
 @pytest.mark.parametrize("target, replaced, by", [("per-thread", "legacy", "own"), ("legacy", "own", "legacy")])
-@examples(60)
+@examples(36)
 @given(program=programs(), api=st.sampled_from(["legacy", "per-thread"]))
 def test_default_handles(run, target, replaced, by, program, api):
     """With DEFAULT_HANDLES=all the explicit handle of the other default stream is changed too: as if the program had been written so."""
@@ -468,14 +468,14 @@ def kinds_created(journal):
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-@examples(60)
+@examples(36)
 @given(program=programs(plain=True), api=st.sampled_from(["legacy", "per-thread"]), trace=st.booleans())
 def test_pool(run, size, program, api, trace):
     _, steered = keeps_order(run, program, api, {"CUSTREAM_STREAMS": f"pool:{size}", **recorded(trace)})
     assert all(count <= size for count in kinds_created(steered.journal).values())
 
 
-@examples(100)
+@examples(50)
 @given(program=programs(order=0, plain=True), api=st.sampled_from(["legacy", "per-thread"]), trace=st.booleans(),
        jitter=st.sampled_from(["off", "off", "seed=4,us=200,percent=30"]))
 def test_serial(run, program, api, trace, jitter):
@@ -485,7 +485,7 @@ def test_serial(run, program, api, trace, jitter):
     computes(steered, Reference(program, api, "serial"))
 
 
-@examples(100)
+@examples(50)
 @given(program=programs(order=0, plain=True), api=st.sampled_from(["legacy", "per-thread"]), trace=st.booleans())
 def test_sync(run, program, api, trace):
     """Each piece of work is waited for, and nothing else is changed."""
@@ -496,7 +496,7 @@ def test_sync(run, program, api, trace):
 
 
 @pytest.mark.parametrize("jitter", ["seed=1,us=200,percent=50", "seed=2,us=400,percent=100,at=stream", "seed=3,us=300,percent=100,at=host"])
-@examples(40)
+@examples(30)
 @given(program=programs(plain=True), api=st.sampled_from(["legacy", "per-thread"]))
 def test_jitter(run, jitter, program, api):
     bare, steered = keeps_order(run, program, api, {"CUSTREAM_JITTER": jitter})
@@ -509,7 +509,7 @@ def test_jitter(run, jitter, program, api):
 
 
 @pytest.mark.parametrize("target", OTHER)
-@examples(40)
+@examples(30)
 @given(program=programs(plain=True), sharing=st.sampled_from(["pool:2", "sync"]), jitter=st.sampled_from(["off", "seed=5,us=200,percent=30"]))
 def test_together(run, target, program, sharing, jitter):
     """Several policies at once, over a program of the other form."""
