@@ -25,18 +25,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or ROOT / "build")
 STEPS, SLOW, SLOW_MS = 60, range(20, 50), 4.0
 SHIFT_NS = 7_000_000
+WIDTH = 2048
 
 
 # ---- A rank ----
 
 def model_of(torch, rank):
-    """Of several buckets, so that a step has several all-reduces."""
-    layers = [layer for _ in range(8) for layer in (torch.nn.Linear(1024, 1024), torch.nn.ReLU())]
-    return torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers, torch.nn.Linear(1024, 1)).cuda(), device_ids=[rank], bucket_cap_mb=8)
+    """Of several buckets, so that a step has several all-reduces; and of so much work that the GPU is late, and not the host."""
+    layers = [layer for _ in range(8) for layer in (torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU())]
+    return torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers, torch.nn.Linear(WIDTH, 1)).cuda(), device_ids=[rank], bucket_cap_mb=32)
 
 
 def step_of(torch, model, optimizer, gathered, noted):
-    loss = model(torch.randn(256, 1024, device="cuda")).square().mean()
+    loss = model(torch.randn(2 * WIDTH, WIDTH, device="cuda")).square().mean()
     optimizer.zero_grad()
     loss.backward()
     torch.distributed.all_gather_into_tensor(gathered, loss.detach().reshape(1))
@@ -99,10 +100,10 @@ def endless(torch, folder, rank, step):
             struct.pack_into("q", returned, 0, calls)
 
 
-def torchrun(what, folder, **env):
-    env = {**os.environ, "LD_PRELOAD": str(BUILD / "libcustream_shim.so"), "CUSTREAM_TRACE": str(folder / "rank%r.json"), "CUSTREAM_FULL": "block", **env}
-    argv = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(pathlib.Path(__file__).resolve()), "rank", what, str(folder)]
-    return subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+def torchrun(what, folder):
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", pathlib.Path(__file__).resolve(), "rank", what, folder]
+    argv = [BUILD / "custream", "run", "--full=block", "-o", folder / "rank%r.json", "--", *torchrun]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
 
 def train(folder):
