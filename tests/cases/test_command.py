@@ -358,7 +358,6 @@ def test_several_files_worst_status_wins(tmp_path):
     assert result.returncode == 2 and len(result.stdout.splitlines()) == 2
 
 
-@pytest.mark.skipif(b"__asan_init" in (COMMAND.read_bytes() if COMMAND.exists() else b""), reason="a sanitizer reserves memory of its own")
 def test_many_events_in_bounded_memory(tmp_path):
     """200,000 slices, 30 MB of text: what is kept of them is far less."""
     path = tmp_path / "big.json"

@@ -117,8 +117,8 @@ static CUresult record(CUevent handle, CUstream hstream, bool per_thread, unsign
     FAKE_TRY(fake_stream_get(hstream, per_thread, &stream));
     event = fake_event_get(handle);
     if (!event || event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
-    if (!stream->capture && (flags & CU_EVENT_RECORD_EXTERNAL)) flags = 0;
-    if (stream->capture && (flags & CU_EVENT_RECORD_EXTERNAL)) {
+    if (flags & CU_EVENT_RECORD_EXTERNAL) {
+        if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
         struct fake_work work = {.type = WORK_RECORD, .event = {handle, NULL}};
         return fake_submit(stream, &work, false);
     }
@@ -145,7 +145,8 @@ IMPL(cuStreamWaitEvent)(bool per_thread, CUstream hstream, CUevent handle, unsig
     FAKE_TRY(fake_stream_get(hstream, per_thread, &stream));
     event = fake_event_get(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
-    if (stream->capture && (flags & CU_EVENT_WAIT_EXTERNAL)) {
+    if (flags & CU_EVENT_WAIT_EXTERNAL) {
+        if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
         struct fake_work work = {.type = WORK_WAIT, .event = {handle, NULL}};
         return fake_submit(stream, &work, false);
     }

@@ -174,6 +174,8 @@ static void test_broken(void) {
     OK(launch(empty, legacy_free, NULL));
     OK(cuStreamSynchronize(legacy_free));
     OK(cuStreamDestroy(legacy_free));
+    CHECK_IS(cuEventRecordWithFlags(e, s, CU_EVENT_RECORD_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE); /* in a capture only */
+    CHECK_IS(cuStreamWaitEvent(s, e, CU_EVENT_WAIT_EXTERNAL), CUDA_ERROR_ILLEGAL_STATE);
     OK(cuEventDestroy(e));
     OK(cuEventDestroy(outside));
 }
