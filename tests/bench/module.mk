@@ -16,7 +16,7 @@ $(BENCH)/load $(BENCH)/report: $(BENCH)/%: tests/bench/%.c
 # Built with the tests, so that it stays buildable.
 TEST_PROGRAMS += $(BENCH)/calls $(BENCH)/parts $(BENCH)/load $(BENCH)/report
 
-.PHONY: bench bench-run
+.PHONY: bench bench-run bench-peers
 bench:
 	+$(MAKE) deps
 	+$(MAKE) all $(BENCH)/calls $(BENCH)/parts $(BENCH)/load $(BENCH)/report
@@ -40,3 +40,7 @@ bench-run:
 	@tail -c 2000 $(BENCH)/rate.json | sed -n 's/.*"lost_records":\([0-9]*\).*/lost_at_1m \1 records/p'
 	@$(BENCH)/load $(abspath $(B))/libcustream_shim.so /bin/true
 	@rm -f $(BENCH)/*.json $(BENCH)/*.json.gz $(BENCH)/*.pftrace
+
+# What other tracers take for a call, in the same run. Needs packages that nothing else here needs.
+bench-peers: all $(BENCH)/calls
+	@CC="$(CC)" tests/bench/peers.sh $(B)
