@@ -113,7 +113,9 @@ def test_clocks_that_cannot_serve(made, tmp_path):
     lone = json.loads(path.read_text())
     lone["clocks"] = lone["clocks"][:1]
     (tmp_path / "lone.json").write_text(json.dumps(lone))
-    for given, words in ((tmp_path / "bad.json", "has no clocks"), (tmp_path / "none.json", "No such file"), (tmp_path / "lone.json", "--clocks says nothing of rank 3")):
+    for key, far in (("at_ns", 1e300), ("jumps", [[0, 1e300]]), ("drift_ppb", 1e9)):
+        (tmp_path / f"{key}.json").write_text(json.dumps({**lone, "clocks": [{**lone["clocks"][0], "rank": 3, key: far}]}))
+    for given, words in (*((tmp_path / f"{key}.json", "has no clocks") for key in ("at_ns", "jumps", "drift_ppb")), (tmp_path / "bad.json", "has no clocks"), (tmp_path / "none.json", "No such file"), (tmp_path / "lone.json", "--clocks says nothing of rank 3")):
         done = custream("merge", "-o", tmp_path / "m.json", f"--clocks={given}", paths[3])
         assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1 and not (tmp_path / "m.json").exists()
         status, _, complaints = run_export("--parquet", tmp_path / "t", f"--clocks={given}", paths[3])

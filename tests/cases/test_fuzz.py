@@ -7,6 +7,7 @@ import pytest
 
 # The target, the folder of its corpus, and how many inputs are made from it.
 TARGETS = [("policy", "policy", 3000), ("check", "trace", 600), ("report", "trace", 300), ("convert", "trace", 300), ("recover", "trace", 300), ("inspect", "inspect", 200),
+           ("clocks", "clocks", 2000),
            ("writer", "writer", 5000)]
 
 

@@ -17,6 +17,7 @@
 #include "shim/policy/settle.h"
 #include "tools/custream/command.h"
 #include "tools/custream/convert/rows.h"
+#include "tools/custream/merge/clocks.h"
 #include "tools/custream/reader.h"
 #include "tools/custream/text.h"
 
@@ -93,10 +94,23 @@ static void writer(const char *text, size_t length)
     if (n > 6 * length + 2 || !text_check(line, n, &fault)) abort();
 }
 
+/* Times that are moved by a clock stay numbers of 64 bits. */
+static void clocks(const char *text, size_t length)
+{
+    static const int64_t moments[] = {INT64_MIN, 0, INT64_C(1790000000000000000), INT64_MAX};
+    struct clocks all = {0};
+    (void)text, (void)length;
+    if (clocks_read(&all, path))
+        for (size_t i = 0; i < all.count; i++)
+            for (size_t at = 0; at < sizeof moments / sizeof *moments; at++)
+                if (llabs(clock_ahead(&all.rows[i], moments[at])) > INT64_C(1000000000000000000)) abort();
+    clocks_free(&all);
+}
+
 static const struct target {
     const char *name;
     void (*run)(const char *text, size_t length); /* a zero byte stands behind the text */
-} targets[] = {{"policy", policy}, {"check", check}, {"report", report}, {"convert", convert}, {"recover", recover}, {"inspect", inspect}, {"writer", writer}};
+} targets[] = {{"policy", policy}, {"check", check}, {"report", report}, {"convert", convert}, {"recover", recover}, {"inspect", inspect}, {"clocks", clocks}, {"writer", writer}};
 static const struct target *chosen;
 
 static void clean_up(void)

@@ -1,6 +1,6 @@
 # What reads files of others, under libFuzzer, with the address and undefined-behaviour sanitizers: one program, whose target FUZZ names. clang's, whatever CC is.
 
-FUZZ_TARGETS := policy check report convert recover inspect writer
+FUZZ_TARGETS := policy check report convert recover inspect clocks writer
 FUZZ_FLAGS   := -Wno-format-zero-length -O1 -g1 -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 FUZZ_OBJ     := $(patsubst $(B)/obj/%,$(B)/obj-fuzz/%,$(filter-out %/main.o,$(CUSTREAM_OBJ))) $(B)/obj-fuzz/tests/fuzz/fuzz.o
 FUZZ_SECONDS ?= 180

@@ -309,12 +309,24 @@ def write(path, run, clocks, hosts, sets):
     path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
+# What is beyond these is no clock, and no moment: times that are moved by it stay numbers of 64 bits. As in tools/custream/merge/clocks.c.
+AHEAD_MOST, DRIFT_MOST, MOMENT_MOST = 9e15, 1e7, 9e18
+
+
+def is_one(clock):
+    return (abs(clock.offset_ns) <= AHEAD_MOST and abs(clock.drift_ppb) <= DRIFT_MOST and abs(clock.at_ns) <= MOMENT_MOST and 0 <= clock.error_ns <= AHEAD_MOST
+            and len(clock.jumps) <= JUMPS_MOST and all(abs(moment) <= MOMENT_MOST and abs(size) <= AHEAD_MOST for moment, size in clock.jumps))
+
+
 def read(path):
     """By rank. ValueError: it is no such file."""
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
         if about["custream_clocks"] != FORM:
             raise ValueError(f"has clocks of form {about['custream_clocks']}, and this reads form {FORM}")
-        return {row["rank"]: Clock(**{key: row[key] for key in KEYS}, jumps=tuple((moment, size) for moment, size in row["jumps"])) for row in about["clocks"]}
+        found = {row["rank"]: Clock(**{key: row[key] for key in KEYS}, jumps=tuple((moment, size) for moment, size in row["jumps"])) for row in about["clocks"]}
+        if all(map(is_one, found.values())):
+            return found
+        raise ValueError("has no clocks: one is further off than clocks are")
     except (KeyError, TypeError, UnicodeDecodeError, json.JSONDecodeError):
         raise ValueError("has no clocks: 'custream fleet --clocks FILE' writes them") from None

@@ -33,6 +33,9 @@ static char *file_text(const char *path)
     return text;
 }
 
+/* What is beyond these is no clock, and no moment: times that are moved by it stay numbers of 64 bits. */
+static const double AHEAD_MOST = 9e15, DRIFT_MOST = 1e7, MOMENT_MOST = 9e18;
+
 static bool number_of(const cJSON *in, const char *name, double *number)
 {
     const cJSON *found = cJSON_GetObjectItemCaseSensitive(in, name);
@@ -47,6 +50,7 @@ static bool jumps_of(const cJSON *in, struct clock *clock)
     cJSON_ArrayForEach(jump, jumps) {
         const cJSON *at = cJSON_GetArrayItem(jump, 0), *size = cJSON_GetArrayItem(jump, 1);
         if (!cJSON_IsNumber(at) || !cJSON_IsNumber(size) || clock->jump_count == CLOCK_JUMPS) return false;
+        if (!(fabs(at->valuedouble) <= MOMENT_MOST && fabs(size->valuedouble) <= AHEAD_MOST)) return false;
         clock->jumps[clock->jump_count++] = (struct jump){at->valuedouble, size->valuedouble};
     }
     return cJSON_IsArray(jumps);
@@ -65,7 +69,7 @@ static bool clock_read(const cJSON *in, struct clock *clock)
         if (!number_of(in, numbers[i].name, numbers[i].number)) return false;
     clock->rank = rank >= 0 && rank <= UINT32_MAX ? (uint64_t)rank : UINT64_MAX;
     clock->known = collectives > 0;
-    const bool sane = fabs(clock->drift_ppb) <= 1e8 && fabs(clock->offset_ns) <= 9e15 && clock->error_ns >= 0 && clock->error_ns <= 9e15;
+    const bool sane = fabs(clock->drift_ppb) <= DRIFT_MOST && fabs(clock->offset_ns) <= AHEAD_MOST && fabs(clock->at_ns) <= MOMENT_MOST && clock->error_ns >= 0 && clock->error_ns <= AHEAD_MOST;
     return sane && clock->rank != UINT64_MAX && jumps_of(in, clock);
 }
 
