@@ -121,9 +121,10 @@ static bool is_over_by_count(void) { return main_has_no_folder() && (cs_workers_
 
 bool cs_process_is_over(bool apart)
 {
-    static int times;
-    times = (apart ? is_over() : is_over_by_count()) ? times + 1 : 0;
-    return times > 1;
+    static int times[2]; /* the writer's, and the watching thread's */
+    int *const of = &times[apart];
+    *of = (apart ? is_over() : is_over_by_count()) ? *of + 1 : 0;
+    return *of > 1;
 }
 
 void cs_over_after_fork_in_child(void) { main_stat = -1; } /* a number in the table of the parent's writer */

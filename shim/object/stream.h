@@ -37,7 +37,7 @@ struct cs_stream {
     _Atomic cs_u16 rule; /* index + 1 of the rule that matched it; 0 none */
     bool steered;        /* it is not what was asked for */
     bool priority_ruled; /* a rule has set its priority */
-    bool redirected;     /* a default stream: calls that asked for another one go to it */
+    _Atomic bool redirected; /* a default stream: calls that asked for another one go to it */
     _Atomic bool muted;  /* its calls are left out of the trace */
     bool ours;           /* the program did not ask for it: it carries the work of others (policy/serial.c) */
     bool unseen;         /* and nobody ever has: it is not shown */

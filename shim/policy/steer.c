@@ -98,7 +98,7 @@ bool cs_steer_mutes(const struct cs_steer *steer, cs_ref ref)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
     if (!stream || steer->no_stream) return false;
-    if (steer->redirected && !stream->redirected) stream->redirected = true;
+    if (steer->redirected && !cs_load(&stream->redirected)) cs_store(&stream->redirected, true);
     return steer->rule ? default_rule(steer, stream) : cs_load(&stream->muted);
 }
 

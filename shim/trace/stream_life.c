@@ -171,7 +171,7 @@ static struct cs_draft policy_args(struct cs_draft e, const struct cs_stream *st
     if (stream->share_place) e = cs_arg_uint(e, "pool place", stream->share_place);
     if (stream->serial) e = cs_arg_word(e, "serial", "its work is the carrier's");
     if (stream->ours) e = cs_arg_word(e, "serial", "carrier");
-    if (stream->redirected) e = cs_arg_bool(e, "redirected", true);
+    if (cs_load(&stream->redirected)) e = cs_arg_bool(e, "redirected", true);
     if (cs_load(&stream->muted)) e = cs_arg_bool(e, "recorded", false);
     return e;
 }
