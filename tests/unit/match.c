@@ -56,6 +56,21 @@ TEST(calls_that_are_told_out_of_order)
     for (cs_u32 i = 0; i < 10; i++) CHECK(cs_op_of(1000 + i) == ops[i]);
 }
 
+/* Each begins in the step of the counter in which the one before ended, and so does what the profiler saw of it. */
+TEST(calls_that_share_a_step_of_the_counter)
+{
+    REQUIRE(begin());
+    struct cs_op *ops[10];
+    for (cs_u32 i = 0; i < 9; i++) ops[i] = called(1, 100, 10 * i, 10 * i + 10);
+    for (cs_u32 i = 0; i < 9; i++) CHECK_IS(told(100, 1000 + i, 10 * i, 10 * i + 10 - i % 2), CS_OP_FOUND);
+    CHECK_IS(told(100, 1009, 90, 95), CS_OP_LATER); /* the profiler tells of it before its record is read */
+    ops[9] = called(1, 100, 90, 100);
+    CHECK_IS(told(100, 1009, 90, 95), CS_OP_FOUND);
+    for (cs_u32 i = 10; i-- > 0;) CHECK(cs_op_of(1000 + i) == ops[i]);
+    for (cs_u32 i = 10; i-- > 0;) CHECK_IS(told(100, 2000 + i, 10 * i + i % 2, 10 * i + 10), CS_OP_FOUND);
+    for (cs_u32 i = 0; i < 10; i++) CHECK(cs_op_of(2000 + i) == ops[i]);
+}
+
 /* Of a time when nothing was recorded: they have no op, and come before those that have. */
 TEST(calls_that_are_none_of_ours_come_first)
 {
