@@ -55,6 +55,7 @@ include tests/fuzz/module.mk
 include tests/sanitized/module.mk
 include python/module.mk
 include tests/module.mk
+include tests/emulated/module.mk
 
 # The sample program under the shim, on this machine's GPU or the simulated one.
 demo:

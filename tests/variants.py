@@ -1,19 +1,37 @@
-"""The test cases in a build folder of another sort, which BUILD_DIR names: `make check-asan` and `make check-tsan` (docs/tests.md)."""
+"""The test cases in a build folder of another sort, which BUILD_DIR names: `make check-asan`, `make check-tsan` and `make check-aarch64` (docs/tests.md)."""
 import os
 import re
 
 from tests import BUILD, ROOT
 
 SANITIZERS = ("asan", "tsan")
-NAME = BUILD.name if BUILD.name in SANITIZERS else ""
+EMULATED = ("qemu",)
+EVERY = SANITIZERS + EMULATED
+NAME = BUILD.name if BUILD.name in EVERY else ""
+if NAME in EMULATED:
+    os.environ["PATH"] = f"{BUILD}/bin:{os.environ['PATH']}"  # what a case compiles is for the other machine too
 
 # The test's id, where it does not run, and why. The first row that fits counts.
 EXCLUDED = [
-    (r"test_(calltable|docs|fixtures|install|layers|pages|perfetto_harness|product|wheel|words|worked_examples)\.py", SANITIZERS, "no code of the library or the command runs in it"),
-    (r"test_(clients|examples|hta|jupyter|policy_clients|pytest_plugin|terse)\.py", SANITIZERS, "Python programs: what they ask of the library C programs ask too"),
+    (r"test_(calltable|docs|fixtures|install|layers|pages|perfetto_harness|product|wheel|words|worked_examples)\.py", EVERY, "no code of the library or the command runs in it"),
+    (r"test_(clients|examples|hta|jupyter|policy_clients|pytest_plugin|terse)\.py", EVERY, "Python programs: what they ask of the library C programs ask too"),
     (r"test_(fakecuda|fuzz)\.py", SANITIZERS, "the simulated GPU alone; programs with sanitizers of their own"),
     (r"test_(perfetto_apps|report_\w+|export|fleet|merge|diff|open|inspect)\.py", SANITIZERS, "the command on traces; make fuzz has its readers under sanitizers"),
     (r"test_(check_\w+|command\w*|recover|tools|policy_file|policy_fuzz)\.py", ("tsan",), "the command, which has one thread; the reader of policies"),
+    (r"test_(report_\w+|export|fleet|diff|open|inspect|check_\w+|command_options|command_start|policy_file|policy_fuzz)\.py|test_command\.py::test_run_", EMULATED, "the command on files, which is this machine's"),
+    (r"test_(fuzz|policy_limits)\.py|\[asan|asan\]|-asan-|tsan|with_a_sanitizer|thread_sanitizer|without_a_limit|trace_max_stops|a_disk_with|a_write_that_fails_though", EMULATED, "programs with a sanitizer in them, whose tables have no place under QEMU"),
+    (r"\[aarch64-|test_on_aarch64", EMULATED, "make check has it"),
+    (r"is_stamped_twice|alone_stamps|the_driver_the_same_without_a_trace|closed_window_stamps", EMULATED, "a program that has the x86 time-stamp counter kept from it"),
+    (r"test_gates\.py|stepped|step_by_step|while_a_record_is_filled", EMULATED, "signals come between any two instructions; under QEMU between blocks of them"),
+    (r"main_leaves|by_the_bare_system_call|handler_that_needs_stack|end_of_main", EMULATED, "QEMU has a thread of its own in the process, so ours never find themselves alone"),
+    (r"main_alone_is_killed|writer_alone_is_killed|no_file_may_be_opened|few_system_calls|filter_of_system_calls|refused\b.*seccomp|where_neither_is_allowed|where_only_\w+_is_refused", EMULATED, "QEMU refuses filters of system calls (seccomp)"),
+    (r"::test_forks?\b|works-fork|child_that_calls_cuda|fork_while|forked_child|a_child_of|workers_that_live_on|child_has_|fork_and_exec|a_fork_under", EMULATED, "QEMU aborts a child of fork that makes a thread, and wipes no memory in it"),
+    (r"test_(soak|growth)\.py|a_core_and_a_child|no_more_memory|little_address_space|memory_stays|signals_stay|keeps_no_file|a_memfd_of_the_run|dump_of_nothing|ps_says|ps_of_a_script|ctl_off_ends|process_ends_meanwhile|trace_that_is_full|several_processes_in|test_hang\.py::test_words", EMULATED, "/proc shows QEMU's memory, files, signals and command line"),
+    (r"real_library|does_not_tell_which_copy|cupti_on_another_driver|terminal|no_cuda_no|unwritable_folder|full_disk|disk_full|a_sample\[run\]|other_preloads_see|run_in_a_run|who_lives_on|test_no_cuda\b|is_not_the_one_that|script_gives_its_name|nvtx\.py::test_python_package", EMULATED, "programs of this machine, such as Python and a shell, have no use for the library"),
+    (r"test_ctl\.py::test_exec\b|exec_of_itself|another_program_takes_the_place|compressed_traces_tell", EMULATED, "QEMU has no execveat, and tells another start of the process after an exec"),
+    (r"arrows_stay_in_their_part|waits_of_which_nobody_tells|test_client_\w+\[.*profiled_linked|delay_stands", EMULATED, "QEMU's counter has steps of 1 us: the case cannot tell which of two calls was first, and compares with another clock"),
+    (r"small_room_gets_full.many|watcher_recovers.SIGSEGV", EMULATED, "QEMU makes no pages ahead (MADV_POPULATE_WRITE), and writes a core for minutes"),
+    (r"test_odd_program_name|test_a_program_started_through_the_loader|cupti_unknown_failure|a_failure_fails", EMULATED, "the starter shows: the program's file has another name, and QEMU tells of an abort"),
     (r"deeply.bound|moves_without_our_hearing_of_it.(deep|wraps)", SANITIZERS, "the runtime refuses RTLD_DEEPBIND"),
     (r"test_gates\.py|interrupted|stepped|step_by_step", SANITIZERS, "a handler runs at each instruction: it enters the sanitizer's runtime twice"),
     (r"without_a_writer|test_faults\.py|test_memory\.py|one_of_our_threads", SANITIZERS, "a library behind ours knows whom it refuses by the caller, which now is the runtime"),

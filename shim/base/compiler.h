@@ -13,6 +13,13 @@ typedef uint32_t cs_u32;
 typedef uint16_t cs_u16;
 
 #define CS_CACHE_LINE    64
+/* The largest page of a system for this processor: a kernel for aarch64 chooses 4, 16 or 64 KiB. What needs pages of its own begins and ends at one; so does what the
+ * linker lays out. */
+#if defined(__aarch64__)
+#define CS_PAGE_MOST     65536
+#else
+#define CS_PAGE_MOST     4096
+#endif
 #define CS_LIKELY(x)     __builtin_expect(!!(x), 1)
 #define CS_UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define CS_EXPORT        __attribute__((visibility("default")))

@@ -25,7 +25,8 @@ void cs_refused(const char *lost)
 
 const char *cs_refused_nth(unsigned n) { return n < CS_COUNT(refused) ? cs_load_acq(&refused[n]) : NULL; }
 
-static size_t pages_of(size_t bytes) { return (bytes + 4095) & ~(size_t)4095; }
+size_t cs_memory_page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+static size_t pages_of(size_t bytes) { return (bytes + cs_memory_page() - 1) & ~(cs_memory_page() - 1); }
 
 /* The linker's: what CS_TABLE has put there. One of no mode, for programs that have no other. */
 extern CS_HIDDEN const struct cs_table __start_cs_tables[], __stop_cs_tables[];
@@ -40,8 +41,7 @@ static void mapped(cs_u64 *addresses, cs_u64 *data)
     const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && pread(fd, text, sizeof text - 1, 0) > 0) sscanf(text, "%llu %*u %*u %*u %*u %llu", &all, &own);
     if (fd >= 0) close(fd);
-    const cs_u64 page = (cs_u64)sysconf(_SC_PAGESIZE);
-    *addresses = all * page, *data = own * page;
+    *addresses = all * cs_memory_page(), *data = own * cs_memory_page();
 }
 
 /* Tables of ours count under a limit (ulimit -v, -d) though they are hardly touched: what is left is the program's, which would be refused memory that it has had
@@ -144,6 +144,7 @@ void cs_memory_populate(void *at, size_t bytes)
 bool cs_memory_wiped_in_child(void *at, size_t bytes)
 {
     int saved = errno;
+    if (((uintptr_t)at | bytes) & (cs_memory_page() - 1)) return false;
     void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool done = copy != MAP_FAILED && !madvise(copy, bytes, MADV_WIPEONFORK);
     if (done) memcpy(copy, at, bytes), done = mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == at;
@@ -168,7 +169,12 @@ void cs_memory_free(void *at, size_t bytes)
 
 void cs_memory_forget(void *at, size_t bytes)
 {
+    if (!at) return;
     int saved = errno;
-    if (at) madvise(at, bytes, MADV_DONTNEED);
+    char *const end = (char *)at + bytes, *first = (char *)pages_of((uintptr_t)at), *last = (char *)((uintptr_t)end & ~(cs_memory_page() - 1));
+    if (first >= last) first = last = end;
+    memset(at, 0, (size_t)(first - (char *)at));
+    if (first < last) madvise(first, (size_t)(last - first), MADV_DONTNEED);
+    memset(last, 0, (size_t)(end - last));
     errno = saved;
 }

@@ -10,6 +10,7 @@
 /* NULL where the system has none; errno is kept. `lost` is what is not there then, with what comes of it: the owner of the process is told once, and so
  * is who reads the trace. A constant. */
 void *cs_memory_map(size_t bytes, const char *lost);
+size_t cs_memory_page(void); /* the system's, of 4 KiB or more. It takes what begins within one for a mistake, and what ends within one for the whole page */
 
 /* The system refuses more than memory: the same for a thread, or for the end of one. */
 void cs_refused(const char *lost);
@@ -41,6 +42,6 @@ void cs_memory_not_inherited(void *at, size_t bytes);  /* zero in the child of a
 bool cs_memory_wiped_in_child(void *at, size_t bytes); /* whole pages of static data: zero in the child of a fork. Nobody writes them meanwhile */
 void cs_memory_unmap(void *at, size_t bytes);
 void cs_memory_free(void *at, size_t bytes);     /* of a file's memory: the file's pages go too */
-void cs_memory_forget(void *at, size_t bytes); /* gives the pages back; they read as zero again */
+void cs_memory_forget(void *at, size_t bytes); /* reads as zero again; the whole pages of it are given back */
 
 #endif

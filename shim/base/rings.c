@@ -161,14 +161,14 @@ static cs_u32 threads_in(cs_u64 room, cs_u64 ring_bytes)
     struct rlimit most;
     if (!getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur != RLIM_INFINITY && most.rlim_cur < room) room = most.rlim_cur; /* beyond it comes a signal */
     if (!getrlimit(RLIMIT_AS, &most) && most.rlim_cur != RLIM_INFINITY && most.rlim_cur / SHARE_OF_SPACE < room) room = most.rlim_cur / SHARE_OF_SPACE;
-    const cs_u64 fixed = CS_RINGS_HEAD + CS_RINGS_BUFFER + CS_RINGS_NAMES, one = CS_RINGS_PAGE + ring_bytes;
+    const cs_u64 page = cs_memory_page(), fixed = cs_rings_head(page) + CS_RINGS_BUFFER + CS_RINGS_NAMES, one = page + ring_bytes;
     const cs_u64 threads = room > fixed ? (room - fixed) / one : 0;
     return threads < CS_RINGS_THREADS ? (cs_u32)threads : CS_RINGS_THREADS;
 }
 
 static bool map(const struct cs_rings_plan *plan, cs_u32 threads)
 {
-    const cs_u64 fixed = CS_RINGS_HEAD + CS_RINGS_BUFFER, bytes = fixed + CS_RINGS_NAMES + threads * (CS_RINGS_PAGE + plan->ring_bytes);
+    const cs_u64 page = cs_memory_page(), fixed = cs_rings_head(page) + CS_RINGS_BUFFER, bytes = fixed + CS_RINGS_NAMES + threads * (page + plan->ring_bytes);
     if (ftruncate(fd, (off_t)bytes)) return false;
     char *at = cs_memory_map_file(fd, bytes);
     if (!at) return false;
@@ -182,7 +182,8 @@ static bool map(const struct cs_rings_plan *plan, cs_u32 threads)
     rings->most = threads;
     rings->calls = plan->calls;
     rings->names_mean = names_mean();
-    rings->buffer_at = CS_RINGS_HEAD;
+    rings->page = (cs_u32)page;
+    rings->buffer_at = cs_rings_head(page);
     rings->names_at = fixed;
     rings->threads_at = fixed + CS_RINGS_NAMES;
     rings->ring_bytes = plan->ring_bytes;
@@ -254,18 +255,20 @@ void cs_rings_after_fork_in_child(void)
 
 /* --- threads --- */
 
+cs_u64 cs_rings_first(void) { return cs_memory_page() > CS_RINGS_FIRST ? cs_memory_page() : CS_RINGS_FIRST; }
+
 void *cs_rings_thread(void)
 {
     struct cs_rings *rings = cs_load_acq(&cs_rings);
     if (!rings || cs_load(&rings->threads) >= rings->most) return NULL;
     const cs_u32 number = cs_add(&rings->threads, 1);
     if (number >= rings->most) return NULL;
-    char *page = (char *)rings + rings->threads_at + number * (CS_RINGS_PAGE + rings->ring_bytes);
-    if (!cs_memory_reserve(page, CS_RINGS_PAGE + CS_RINGS_FIRST)) return NULL;
+    char *page = (char *)rings + rings->threads_at + number * (rings->page + rings->ring_bytes);
+    if (!cs_memory_reserve(page, rings->page + cs_rings_first())) return NULL;
     struct cs_ring *ring = (struct cs_ring *)(void *)page;
-    ring->slots = (unsigned char (*)[CS_SLOT])(page + CS_RINGS_PAGE);
+    ring->slots = (unsigned char (*)[CS_SLOT])(page + rings->page);
     ring->mask = rings->ring_bytes / CS_SLOT - 1;
-    cs_store(&ring->limit, CS_RINGS_FIRST / CS_SLOT);
+    cs_store(&ring->limit, cs_rings_first() / CS_SLOT);
     return page;
 }
 

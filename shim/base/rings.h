@@ -12,7 +12,7 @@
 #include "shim/base/ring.h"
 
 enum { CS_RINGS_THREADS = 256, CS_RINGS_STREAMS = 1 << 12, CS_RINGS_PAGE = 4096, CS_RINGS_FIRST = 16 << 10, CS_RINGS_STAYS = 1 << 20, CS_RINGS_BUFFER = 512 << 10, CS_RINGS_NAMES = 1 << 20, CS_RINGS_PATH = 512 };
-/* FIRST: so much of a ring has memory as a thread begins. STAYS: so much a busy thread is given, and the state keeps for the next thread. */
+/* PAGE: the smallest that a system has. FIRST: so much of a ring has memory as a thread begins, or a page if that is more. STAYS: so much a busy thread is given, and the state keeps for the next thread. */
 #define CS_RINGS_MAGIC   "custream rings\n"
 #define CS_RINGS_FOLDER  "/dev/shm"
 #define CS_RINGS_NAME    "custream-rings-" /* then the pid, "-", and a number at random */
@@ -54,6 +54,7 @@ struct cs_rings {
         double rate;
     } clock[2];
     _Atomic cs_u32 clock_now;
+    cs_u32 page;       /* the system's, with which all parts begin; 0: CS_RINGS_PAGE. In what was padding, as the next */
     cs_u64 names_mean; /* where `path` means what it does here (base/rings.c); 0: not known. In what was padding: who has an older library finds the rest as it was */
 
     /* The writer's word: how full the buffer is (24 bits), how many records have been told (32 bits), which entry of `trace` is in force (the lowest bit of the rest). */
@@ -68,7 +69,8 @@ struct cs_rings {
     } streams[CS_RINGS_STREAMS]; /* by the low bits of the reference */
 };
 
-#define CS_RINGS_HEAD (((cs_u64)sizeof(struct cs_rings) + CS_RINGS_PAGE - 1) & ~(cs_u64)(CS_RINGS_PAGE - 1))
+static inline cs_u64 cs_rings_page(const struct cs_rings *rings) { return rings->page ?: CS_RINGS_PAGE; }
+static inline cs_u64 cs_rings_head(cs_u64 page) { return (sizeof(struct cs_rings) + page - 1) & ~(page - 1); }
 static inline cs_u64 cs_rings_used(cs_u64 word) { return word & 0xffffff; }
 static inline cs_u32 cs_rings_told(cs_u64 word) { return (cs_u32)(word >> 24); }
 static inline unsigned cs_rings_entry(cs_u64 word) { return word >> 56 & 1; }
@@ -99,6 +101,7 @@ void cs_rings_after_fork_in_child(void);
 /* A thread's page, zeroed, with room for the first slots of its ring; NULL: it is not kept. On the thread itself. */
 void *cs_rings_thread(void);
 bool cs_rings_has(const void *at); /* it lies in the file */
+cs_u64 cs_rings_first(void);       /* bytes: of such a ring, so much has memory as a thread begins */
 void cs_rings_unkept(void);        /* a thread that does not */
 
 /* What rows need. Any thread; a stream before its reference is in a record. One thread at a time: names. */

@@ -59,17 +59,28 @@ static void correlate(cs_u32 correlation, cs_u64 op)
     state->told++;
 }
 
+/* Where the counter goes in steps (of 40 ns on some aarch64) a thread's next call begins in the step in which its last one ended. Of two that have but one step in
+ * common, neither within the other, one was over before the other. */
+static bool was_over(const struct cs_op *op, const struct cs_gpu_call *call)
+{
+    return op->end < call->start || (op->end == call->start && op->begin < call->start && op->end < call->end);
+}
+static bool was_yet_to_come(const struct cs_op *op, const struct cs_gpu_call *call)
+{
+    return op->begin > call->end || (op->begin == call->end && op->begin > call->start && op->end > call->end);
+}
+
 static enum cs_op_found called_by(struct cs_op_thread *t, const struct cs_gpu_call *call, struct cs_op **found)
 {
     struct cs_op *newest_of_it = cs_op_get(t->last), *op = cs_op_get(t->first), *beyond = cs_op_get(t->beyond);
-    if (!newest_of_it || newest_of_it->end < call->start) return CS_OP_LATER;
+    if (!newest_of_it || was_over(newest_of_it, call)) return CS_OP_LATER;
     if (beyond && beyond->begin <= call->end && (!op || beyond->id > op->id)) op = beyond;
-    while (op && op->end < call->start) op = cs_op_get(op->next_of_thread);
+    while (op && was_over(op, call)) op = cs_op_get(op->next_of_thread);
     if (!op) return CS_OP_LATER;
     const cs_u64 last = op->id;
-    for (int i = 0; op && op->begin > call->end && i < STEPS; i++) op = cs_op_get(op->before_of_thread); /* profilers may tell of calls out of order */
+    for (int i = 0; op && was_yet_to_come(op, call) && i < STEPS; i++) op = cs_op_get(op->before_of_thread); /* profilers may tell of calls out of order */
     __builtin_prefetch(cs_op_get(last + AHEAD)); /* a thread's calls mostly follow each other */
-    bool is_it = op && op->begin <= call->end && op->end >= call->start;
+    bool is_it = op && !was_yet_to_come(op, call) && !was_over(op, call);
     *(is_it ? &t->first : &t->beyond) = last;
     if (is_it) *found = op;
     return is_it ? CS_OP_FOUND : CS_OP_NONE;

@@ -199,7 +199,7 @@ static void rest(struct cs_thread *t)
 {
     cs_u32 free = CS_THREAD_FREE;
     if (!atomic_compare_exchange_strong(&t->state, &free, CS_THREAD_DONE)) return;
-    ring_begins_again(&t->ring, CS_RINGS_FIRST);
+    ring_begins_again(&t->ring, cs_rings_first());
     t->first = 0;
     cs_store_rel(&t->state, CS_THREAD_FREE);
 }
@@ -212,7 +212,7 @@ void cs_threads_rest(void)
     if (now - since < FOR_NS) return;
     last = now;
     for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
-        const bool is_free = cs_load_acq(&t->state) == CS_THREAD_FREE, is_small = cs_load(&t->ring.limit) == CS_RINGS_FIRST / CS_SLOT;
+        const bool is_free = cs_load_acq(&t->state) == CS_THREAD_FREE, is_small = cs_load(&t->ring.limit) == cs_rings_first() / CS_SLOT;
         if (is_free && !is_small && !t->ring.own && cs_rings_has(t) && cs_load(&t->free_since) <= since) rest(t);
     }
 }

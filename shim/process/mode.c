@@ -13,11 +13,10 @@
  * It has a page to itself, which reads as zero in a child: PASS. So the calls of a child that no handler of pthread_atfork tells us of (a bare clone) go straight on,
  * and it stores nothing into rings that it shares with its parent (base/rings.h). What the mode is stands in `kept`, from which the child of a fork has it back.
  */
-enum { PAGE = 4096 };
 static union {
     _Atomic unsigned word;
-    char page[PAGE];
-} cs_mode_page __attribute__((aligned(PAGE), used)) = {CS_MODE_COLD};
+    char page[CS_PAGE_MOST];
+} cs_mode_page __attribute__((aligned(CS_PAGE_MOST), used)) = {CS_MODE_COLD};
 __asm__(".globl cs_mode\n\t.hidden cs_mode\n\t.set cs_mode, cs_mode_page"); /* a sanitizer would take an alias for a variable of its own, with nothing behind it */
 
 static _Atomic unsigned kept = CS_MODE_COLD;

@@ -31,6 +31,12 @@ enum cs_mode {
 };
 CS_HIDDEN extern _Atomic unsigned cs_mode; /* what wrappers read first; written by mode.c alone */
 
+/* On the way of a call: what the mode stands for, above all cs_real, is read after it. x86-64 keeps the order of loads by itself. */
+#if defined(__x86_64__)
+#define cs_mode_first() cs_load(&cs_mode)
+#else
+#define cs_mode_first() cs_load_acq(&cs_mode)
+#endif
 static inline bool cs_mode_records(void) { return cs_load_acq(&cs_mode) & CS_MODE_RECORD; }
 
 /* Wrappers ask policies and hooks from now on, by bits of STEER: those of a policy (enum cs_reach), or HOOKS until the last hook has gone. The hook is in its table

@@ -89,7 +89,7 @@ static void *steer(struct cs_long *way, const struct row *row, const void *where
 static void *decided(const struct row *row, const void *where, const struct cs_thread *thread)
 {
     const unsigned others = CS_MODE_RECORD | CS_MODE_CALLS | CS_MODE_HOOKS;
-    if (!row->simple || where || !thread || cs_load(&thread->inside) || (cs_load(&cs_mode) & (others | CS_MODE_DEFAULTS)) != CS_MODE_DEFAULTS) return NULL;
+    if (!row->simple || where || !thread || cs_load(&thread->inside) || (cs_mode_first() & (others | CS_MODE_DEFAULTS)) != CS_MODE_DEFAULTS) return NULL;
     const enum cs_default_mode mode = cs_steer_decided(cs_load_acq(&cs_policy_now), thread);
     if (!mode) return NULL;
     if (mode == CS_DEFAULT_KEEP || (mode == CS_DEFAULT_PER_THREAD) == row->per_thread) return entry_point(row->own);
@@ -116,7 +116,7 @@ static __attribute__((noinline)) void *begin(struct cs_long *way, struct cs_wrap
 {
     const struct row *row = &rows[call];
     struct cs_thread *thread = cs_self && !cs_load(&cs_self->inside) ? cs_self : cs_enter_slowly();
-    const unsigned mode = thread ? cs_load(&cs_mode) : CS_MODE_PASS;
+    const unsigned mode = thread ? cs_mode_first() : CS_MODE_PASS;
     *w = (struct cs_wrapped){.thread = thread, .way = way, .caller = caller, .call = call, .per_thread = cs_call_info[call].per_thread};
     w->records = mode & CS_MODE_RECORD;
     way->wrapped = w;

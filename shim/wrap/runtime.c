@@ -61,7 +61,7 @@ static CS_TLS cs_u64 told_place; /* of the call that the profiler has told of; i
 
 static cs_u64 told_begins(cs_u16 turn)
 {
-    const unsigned mode = cs_load(&cs_mode);
+    const unsigned mode = cs_mode_first();
     struct frame frame;
     if (!(mode & CS_MODE_RECORD) || !enters(&frame, mode, CS_RUNTIME_PROFILER, turn)) return 0;
     told_place = frame.place;
@@ -88,7 +88,7 @@ void cs_runtime_begin(bool shown)
     {                                                                                                                                                \
         __typeof__(&cs_run_##symbol) real_ =                                                                                                         \
             (__typeof__(real_))cs_runtime_function(CS_RUNTIME_##symbol, ADDRESS_##caller, __builtin_return_address(0));                              \
-        const unsigned mode_ = cs_load(&cs_mode);                                                                                                    \
+        const unsigned mode_ = cs_mode_first();                                                                                                      \
         struct frame frame_;                                                                                                                         \
         if (!(mode_ & (CS_MODE_RECORD | CS_MODE_COLD)) || !enters(&frame_, mode_, CS_RUNTIME_SYMBOLS, OURS)) return real_ arguments;                 \
         const cudaError_t r_ = real_ arguments;                                                                                                      \

@@ -1,7 +1,7 @@
 /*
  * The wrappers: one function a symbol, made from the call table.
  *
- * The path of a recorded call: one relaxed load (the mode), the thread's state from TLS, two time stamps around the driver's call, one look-up of the
+ * The path of a recorded call: one load (the mode), the thread's state from TLS, two time stamps around the driver's call, one look-up of the
  * stream, one 64-byte record, written once and not read. Whatever else is on, the call goes the long way (wrap/wrapped.h). cuda.h's prototype has been
  * declared before each definition (wrap/wrappers.h), so the compiler checks every row.
  */
@@ -150,7 +150,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
 #define GATE(symbol, implies, enqueues, on, effect, parameters, arguments)                                                                           \
     WRAPPER_CODE CUresult cs_wrap_##symbol parameters                                                                                                \
     {                                                                                                                                                \
-        const unsigned mode_ = cs_load(&cs_mode);                                                                                                    \
+        const unsigned mode_ = cs_mode_first();                                                                                                      \
         if (!(implies & CS_RARE) && CS_LIKELY(mode_ == CS_MODE_SHORT) && CS_LIKELY(cs_self && !cs_load(&cs_self->inside)))                           \
             return cs_short_##symbol AND_CALLER arguments;                                                                                           \
         if (!(mode_ & (CS_MODE_ALL | CS_ASKS effect | MAY_##on))) return cs_real.symbol arguments;                                                   \
@@ -200,7 +200,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
 #define LONG_WAY(symbol, on, effect, parameters, arguments, ...)                                                                                     \
     LONG_CODE static CUresult cs_long_##symbol WITH_CALLER parameters                                                                                \
     {                                                                                                                                                \
-        if (HAS_ITS_OWN_##on && !(cs_load(&cs_mode) & (CS_MODE_ALL | CS_ASKS effect))) return cs_real.symbol arguments;                              \
+        if (HAS_ITS_OWN_##on && !(cs_mode_first() & (CS_MODE_ALL | CS_ASKS effect))) return cs_real.symbol arguments;                                \
         struct cs_told told_;                                                                                                                        \
         struct cs_wrapped wrapped_;                                                                                                                  \
         struct cs_long long_;                                                                                                                        \

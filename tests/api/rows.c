@@ -38,8 +38,8 @@ static void settle(const struct row *row) {
     snprintf(text, sizeof text, "%s", row->settings);
     for (char *word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) changed |= set(word);
     if (!changed) return;
-    execl("/proc/self/exe", program_invocation_name, row->id, (char *)NULL);
-    perror("/proc/self/exe");
+    execl(program_invocation_name, program_invocation_name, row->id, (char *)NULL);
+    perror(program_invocation_name);
     exit(2);
 }
 
@@ -55,7 +55,7 @@ static int run_apart(const struct row *row) {
     int status = 0;
 
     if (child == 0) {
-        execl("/proc/self/exe", program_invocation_name, row->id, (char *)NULL);
+        execl(program_invocation_name, program_invocation_name, row->id, (char *)NULL);
         _exit(2);
     }
     waitpid(child, &status, 0);

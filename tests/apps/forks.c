@@ -121,7 +121,7 @@ static void spawn_self(char *self, char *how)
     char *argv[] = {self, how, NULL};
     pid_t child;
     fflush(stdout);
-    if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ)) exit(1);
+    if (posix_spawn(&child, self, NULL, NULL, argv, environ)) exit(1);
     NOTE("child", "%d", (int)child);
     reap(child);
 }

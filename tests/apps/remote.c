@@ -198,7 +198,7 @@ static void exec_self(char **w)
 {
     printf(" exec\n");
     fflush(stdout);
-    execv(*w[0] ? w[0] : "/proc/self/exe", *w[0] ? (char *[]){w[0], w[1], NULL} : own_argv);
+    execv(*w[0] ? w[0] : own_argv[0], *w[0] ? (char *[]){w[0], w[1], NULL} : own_argv);
 }
 static void leave(char **w) { _exit(atoi(w[0])); }
 static void finish(char **w) { exit(atoi(w[0])); }

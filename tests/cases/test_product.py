@@ -55,6 +55,15 @@ def test_the_loader_writes_to_few_pages(build):
     assert 0 < len(pages) <= 18, "put what is constant next to cs_call_info, and pointers that start as NULL into .bss"
 
 
+@pytest.mark.parametrize("call", ["cuLaunchKernel", "cuStreamCreate", "cuMemcpyAsync", "cudaLaunchKernel"])
+def test_on_aarch64_the_mode_is_read_before_what_it_stands_for(build, call):
+    """Its loads may pass each other. A thread that saw that the driver is there, and not where, would tell the program that there is no device."""
+    library = build / "aarch64/libcustream_shim.so"
+    (begin,) = {int(line.split()[0], 16) for line in out("nm", "-D", library).splitlines() if line.partition("@")[0].endswith(f" {call}")}
+    code = out("aarch64-linux-gnu-objdump", "-d", f"--start-address={begin}", f"--stop-address={begin + 128}", library)
+    assert re.search(r"\sldap?r\s", code), code
+
+
 @pytest.mark.parametrize("name", [*PRODUCTS, "libcustream.so.0", "custream", "aarch64/libcustream_shim.so"])
 def test_runs_with_glibc_2_28(build, name):
     newer = [f"{symbol} {version}" for _, symbol, version in symbols(build / name, "--undefined-only")

@@ -250,14 +250,35 @@ TEST(streams_of_one_number_in_several_contexts)
 
 /* --- calls and threads --- */
 
-TEST(a_call_that_touches_the_end_or_the_begin_of_ours_is_ours)
+/* Each begins in the step of the counter in which the one before ended, and so does what the profiler saw of it. */
+TEST(calls_that_share_a_step_of_the_counter)
+{
+    REQUIRE(begin());
+    struct cs_op *ops[10];
+    for (cs_u32 i = 0; i < 9; i++) ops[i] = called(1, 100, 10 * i, 10 * i + 10);
+    for (cs_u32 i = 0; i < 9; i++) CHECK_IS(told(100, 1000 + i, 10 * i, 10 * i + 10 - i % 2), CS_OP_FOUND);
+    CHECK_IS(told(100, 1009, 90, 95), CS_OP_LATER); /* the profiler tells of it before its record is read */
+    ops[9] = called(1, 100, 90, 100);
+    CHECK_IS(told(100, 1009, 90, 95), CS_OP_FOUND);
+    for (cs_u32 i = 10; i-- > 0;) CHECK(cs_op_of(1000 + i) == ops[i]);
+    for (cs_u32 i = 10; i-- > 0;) CHECK_IS(told(100, 2000 + i, 10 * i + i % 2, 10 * i + 10), CS_OP_FOUND);
+    for (cs_u32 i = 0; i < 10; i++) CHECK(cs_op_of(2000 + i) == ops[i]);
+}
+
+TEST(a_call_that_has_one_step_in_common_with_ours_is_ours_if_one_is_within_the_other)
 {
     REQUIRE(begin());
     struct cs_op *a = called(1, 100, 10, 20), *b = called(1, 100, 30, 40);
-    CHECK(told(100, 1, 5, 10) == CS_OP_FOUND && cs_op_of(1) == a);
-    CHECK(told(100, 2, 20, 25) == CS_OP_FOUND && cs_op_of(2) == a);
-    CHECK(told(100, 3, 40, 45) == CS_OP_FOUND && cs_op_of(3) == b);
-    CHECK(told(100, 4, 21, 29) == CS_OP_NONE && told(100, 5, 41, 45) == CS_OP_LATER && told(100, 6, 1, 9) == CS_OP_NONE);
+    CHECK(told(100, 1, 10, 10) == CS_OP_FOUND && cs_op_of(1) == a);
+    CHECK(told(100, 2, 20, 20) == CS_OP_FOUND && cs_op_of(2) == a);
+    CHECK(told(100, 3, 40, 40) == CS_OP_FOUND && cs_op_of(3) == b);
+    CHECK(told(100, 4, 19, 25) == CS_OP_FOUND && cs_op_of(4) == a);
+    CHECK(told(100, 5, 25, 31) == CS_OP_FOUND && cs_op_of(5) == b);
+    CHECK(told(100, 6, 5, 10) == CS_OP_NONE && told(100, 7, 20, 25) == CS_OP_NONE && told(100, 8, 40, 45) == CS_OP_LATER);
+    CHECK(told(100, 9, 21, 29) == CS_OP_NONE && told(100, 10, 41, 45) == CS_OP_LATER && told(100, 11, 1, 9) == CS_OP_NONE);
+    struct cs_op *moment = called(1, 100, 50, 50);
+    CHECK(told(100, 12, 50, 55) == CS_OP_FOUND && cs_op_of(12) == moment);
+    CHECK(told(100, 13, 45, 50) == CS_OP_FOUND && cs_op_of(13) == moment);
 }
 
 TEST(any_thread_is_found_by_the_kernels_number)

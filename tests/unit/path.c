@@ -18,7 +18,7 @@ ssize_t readlink(const char *path, char *to, size_t size)
 {
     if (no_proc) return errno = ENOENT, -1;
     if (program) return (ssize_t)(stpncpy(to, program, size) - to);
-    return syscall(SYS_readlink, path, to, size);
+    return syscall(SYS_readlinkat, AT_FDCWD, path, to, size);
 }
 
 TEST(the_name_of_a_program_whose_file_cannot_be_told)

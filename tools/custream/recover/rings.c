@@ -90,13 +90,14 @@ static bool take(struct rings *rings, int memfd, struct rings_why *why)
 
 static bool is_laid_out(const struct cs_rings *head, uint64_t size)
 {
-    const uint64_t ring = head->ring_bytes, fixed = CS_RINGS_HEAD + CS_RINGS_BUFFER;
+    const uint64_t ring = head->ring_bytes, page = cs_rings_page(head), begin = cs_rings_head(page), fixed = begin + CS_RINGS_BUFFER;
+    if (page < CS_RINGS_PAGE || page > ring || page & (page - 1)) return false;
     const struct cs_rings_layout *layout = &head->layout;
     const uint32_t places[] = {layout->tid, layout->index, layout->comm, layout->lost, layout->lost_begin, layout->lost_end};
     for (size_t i = 0; i < CS_COUNT(places); i++)
         if (places[i] % sizeof(uint32_t) || places[i] < sizeof(struct cs_ring) || places[i] > CS_RINGS_PAGE - 16) return false;
-    return head->most <= CS_RINGS_THREADS && ring >= CS_RINGS_PAGE && ring <= 1u << 30 && !(ring & (ring - 1)) && head->buffer_at == CS_RINGS_HEAD && head->names_at == fixed &&
-           head->threads_at == fixed + CS_RINGS_NAMES && head->bytes == head->threads_at + head->most * (CS_RINGS_PAGE + ring) && head->bytes <= size;
+    return head->most <= CS_RINGS_THREADS && ring <= 1u << 30 && !(ring & (ring - 1)) && head->buffer_at == begin && head->names_at == fixed &&
+           head->threads_at == fixed + CS_RINGS_NAMES && head->bytes == head->threads_at + head->most * (page + ring) && head->bytes <= size;
 }
 
 static bool is_ours(const struct cs_rings *head, uint64_t size, uint64_t base_ns)
@@ -241,14 +242,14 @@ bool rings_splice_in_place(const struct rings *rings, int trace)
 
 /* --- the rings --- */
 
-/* A thread's page: nothing in it is relied on. */
+/* The begin of a thread's page, where its state is: nothing in it is relied on. */
 struct page {
     _Alignas(struct cs_ring) char bytes[CS_RINGS_PAGE];
 };
 
 static bool page_read(const struct rings *rings, unsigned thread, struct page *page, uint64_t *at)
 {
-    *at = rings->head.threads_at + thread * (CS_RINGS_PAGE + rings->head.ring_bytes);
+    *at = rings->head.threads_at + thread * (cs_rings_page(&rings->head) + rings->head.ring_bytes);
     return pread(rings->fd, page->bytes, sizeof page->bytes, (off_t)*at) == (ssize_t)sizeof page->bytes;
 }
 
@@ -281,7 +282,7 @@ static void thread_rows(struct rings *rings, const struct page *page, uint64_t a
     uint64_t from, size = rings->head.ring_bytes / CS_SLOT;
     struct cs_record record;
     for (uint64_t n = untold(rings, page, &from), i = 0; i < n; i++) {
-        const off_t place = (off_t)(at + CS_RINGS_PAGE + (from + i) % size * CS_SLOT);
+        const off_t place = (off_t)(at + cs_rings_page(&rings->head) + (from + i) % size * CS_SLOT);
         const bool good = pread(rings->fd, &record, sizeof record, place) == (ssize_t)sizeof record;
         if (good && record.call & CS_CALL_MUTED) continue; /* a rule leaves it out */
         if (good && record.call == CS_CALL_SITE) continue;
