@@ -41,7 +41,7 @@ def run_row(way, program, row, settings, folder):
     if way == "recorded":
         env["CUSTREAM_TRACE"] = os.path.join(folder, f"{program}-{row}-%p.json")
     if not observe.SIMULATED:
-        env["ROWS_MANY"] = "20000"
+        env["ROWS_MANY"] = "5000"
     env["LD_LIBRARY_PATH"] = os.pathsep.join(p for p in (BUILD, env.get("LD_LIBRARY_PATH")) if p)
     try:
         done = subprocess.run([os.path.join(BUILD, "tests/api/linked", program), row], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=40)

@@ -15,6 +15,7 @@ import pathlib
 import random
 import re
 import signal
+import statistics
 import struct
 import subprocess
 import sys
@@ -128,11 +129,11 @@ def fleet_of(traces, to):
 
 
 def collectives_in(trace):
-    """Of the steps, in the order of the GPU."""
+    """Of the steps, in the order of the GPU: (kind, ms)."""
     events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     since = min(event["ts"] for event in events if event["name"] == "step" and event["cat"] == "user_annotation")
-    kernels = sorted((event["ts"], event["name"]) for event in events if event["cat"] == "kernel" and event["name"].startswith("ncclDevKernel_") and event["ts"] >= since)
-    return [match[1] for _, name in kernels if (match := re.match(r"ncclDevKernel_(AllReduce|AllGather)", name))]
+    kernels = sorted((event["ts"], event["name"], event["dur"]) for event in events if event["cat"] == "kernel" and event["ts"] >= since)
+    return [(match[1], dur / 1000) for _, name, dur in kernels if (match := re.match(r"ncclDevKernel_(AllReduce|AllGather)", name))]
 
 
 def judge(folder):
@@ -143,9 +144,14 @@ def judge(folder):
         wrong.extend([] if that else [what])
     did = [json.loads((folder / f"rank{rank}.did").read_text()) for rank in range(2)]
     texts = [(folder / f"rank{rank}.json").read_text(encoding="utf-8") for rank in range(2)]
-    for rank, text in enumerate(texts):
-        ran, found = [name for name, _ in did[rank]["collectives"]], collectives_in(json.loads(text))
-        expect(found == ran, f"rank {rank}: its {len(found)} collectives on the GPU are the {len(ran)} that the program asked for, in their order")
+    ran = [collectives_in(json.loads(text)) for text in texts]
+    for rank in range(2):
+        asked = [name for name, _ in did[rank]["collectives"]]
+        expect([name for name, _ in ran[rank]] == asked, f"rank {rank}: its {len(ran[rank])} collectives on the GPU are the {len(asked)} that the program asked for, in their order")
+    # They end together, so rank 0 waits in its kernel for as long as it takes longer than rank 1's. What counts as late is a millisecond, a twentieth of a step.
+    waits = [first - second for (_, first), (_, second) in zip(*ran) if first - second > 1]
+    most = statistics.median(sorted(waits)[-len(SLOW):])
+    expect(abs(most - did[1]["slow_ms"]) < 0.15 * did[1]["slow_ms"], f"in each slow step rank 0 waits {most:.3f} ms at one collective; planted {did[1]['slow_ms']:.3f}")
     with tempfile.TemporaryDirectory() as there:
         there = pathlib.Path(there)
         shifted = there / "rank1.json"
@@ -159,10 +165,9 @@ def judge(folder):
             rows = answers["stragglers"].rows
             expect([(row["rank"], row["class"]) for row in rows] == [(1, "kernels")], f"{name}: {answers['stragglers'].says}")
             for row in rows[:1]:
-                planted = did[1]["slow_ms"]
-                expect(abs(row["by_ms"] - planted) < 0.15 * planted, f"{name}: late by {row['by_ms']:.3f} ms, planted {planted:.3f}")
-                expect(abs(row["others_waited_ms"] - planted * did[1]["slow_steps"]) < 0.15 * planted * did[1]["slow_steps"],
-                       f"{name}: the other waited {row['others_waited_ms']:.1f} ms, planted {planted * did[1]['slow_steps']:.1f}")
+                by, lost = statistics.median(waits), sum(waits)
+                expect(abs(row["late"] - len(waits)) <= 2 and abs(row["by_ms"] - by) < 0.05 * by, f"{name}: {row['late']} times, by {row['by_ms']:.3f} ms; by the kernels' times {len(waits)}, {by:.3f}")
+                expect(abs(row["others_waited_ms"] - lost) < 0.05 * lost, f"{name}: the other waited {row['others_waited_ms']:.1f} ms; by the kernels' times {lost:.1f}")
             for answer in answers.values():
                 print(f"    {answer.name}: " + " | ".join(answer.says[:4]))
     return bool(wrong)

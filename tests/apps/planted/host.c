@@ -77,7 +77,7 @@ void frees(bool mended) {
     measured.idle_ns = measured.cost_ns; /* not the host functions' time, in case that the driver does not wait for those */
 }
 
-/* Device 0 idles while the thread that feeds it copies from device 1, which takes its time. */
+/* Device 0 idles while the thread that feeds it copies from device 1, which takes its time. The twin's copies wait for nothing. */
 void blocked_copy(bool mended) {
     CUstream stream = free_stream();
     char *host = pinned_memory();
@@ -90,12 +90,16 @@ void blocked_copy(bool mended) {
         if (!mended) MUST(cuStreamSynchronize(stream));
         device_use(1);
         int64_t begin = now_ns();
-        MUST(cuMemcpyDtoH(host, memory, copy_bytes));
+        if (mended) MUST(cuMemcpyDtoHAsync(host, memory, copy_bytes, NULL));
+        else MUST(cuMemcpyDtoH(host, memory, copy_bytes));
         measured.idle_ns += now_ns() - begin;
         device_use(0);
         if (!mended) launch(FIRST, WORK_US, stream);
     }
     device_done();
+    device_use(1);
+    device_done();
+    device_use(0);
 }
 
 /* Kernels that are shorter than the host's time between two launches, as in a framework; the twin puts them all into a graph. */

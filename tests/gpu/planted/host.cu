@@ -46,7 +46,7 @@ void blocked_event(bool mended) {
     });
 }
 
-// Device 0 idles while the thread that feeds it copies from device 1, which takes its time.
+// Device 0 idles while the thread that feeds it copies from device 1, which takes its time. The twin's copies wait for nothing.
 void blocked_copy(bool mended) {
     char *host = pinned_memory();
     device_use(1);
@@ -55,10 +55,14 @@ void blocked_copy(bool mended) {
     kernels_around(mended, [=] {
         device_use(1);
         int64_t begin = now_ns();
-        MUST(cudaMemcpy(host, memory, copy_bytes, cudaMemcpyDeviceToHost));
+        if (mended) MUST(cudaMemcpyAsync(host, memory, copy_bytes, cudaMemcpyDeviceToHost, nullptr));
+        else MUST(cudaMemcpy(host, memory, copy_bytes, cudaMemcpyDeviceToHost));
         measured.idle_ns += now_ns() - begin;
         device_use(0);
     });
+    device_use(1);
+    MUST(cudaDeviceSynchronize());
+    device_use(0);
 }
 
 // Memory is freed between two kernels. The driver waits until the device has nothing to do, no host function either. The twin takes a pool's.
