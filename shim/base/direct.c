@@ -27,7 +27,7 @@
    however many were given: what stands there instead is passed on, and the kernel does not look at it. */
 __attribute__((no_sanitize("address"))) CS_HIDDEN long syscall(long number, ...)
 {
-    static __typeof__(&syscall) _Atomic next; /* two threads may look at once: each finds the same */
+    CS_READ_MOSTLY static __typeof__(&syscall) _Atomic next; /* two threads may look at once: each finds the same */
     long given[6];
     va_list rest;
     if (!cs_load(&next)) cs_store(&next, (__typeof__(&syscall))cs_symbol_behind("syscall"));

@@ -20,7 +20,7 @@
 
 static _Atomic pid_t owner;    /* the process that may end the trace: not a vfork child, which shares our memory */
 static _Atomic int number;     /* of that one in /proc, if it is the first of its namespace: such a child may be that too, of another one */
-static _Atomic pid_t unwanted; /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
+CS_READ_MOSTLY static _Atomic pid_t unwanted; /* the process of which nothing was asked, so nothing is kept; 0: something was, or it has begun to end */
 static _Atomic bool told_rules; /* which were not used */
 
 static void be_owner(void)
@@ -72,7 +72,7 @@ void cs_gpu_is_ready(void)
 
 void cs_process_ends(void)
 {
-    if (cs_writer_was_killed()) return; /* by a filter that may bind this thread too: no call is made that the program does not make */
+    if (cs_load_acq(&cs_mode) != CS_MODE_COLD && cs_writer_was_killed()) return; /* by a filter that may bind this thread too: no call is made that the program does not make */
     pid_t self = getpid();
     atomic_compare_exchange_strong(&unwanted, &self, 0);
     if (cs_load_acq(&cs_mode) == CS_MODE_COLD || !cs_end_may()) return; /* PASS: another thread may be at it, which is waited for */
