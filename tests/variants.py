@@ -42,6 +42,7 @@ EXCLUDED = [
     (r"main_leaves|main_alone_is_killed|exit_handler_that_needs_stack|writer-killed-left|real_time_thread_meets", ("tsan",),
      "the runtime has a thread of its own: it lives on when main has left, and is counted"),
     (r"standard_error_is_a_file_at_its_limit", ("tsan",), "the runtime writes there too"),
+    (r"fork_while_another_thread_records", ("asan",), "the runtime does not hold the lock of its allocator across a fork: a child waits for who is not there"),
     (r"rows_life-26_many", ("tsan",), "many objects take longer than the program's alarm"),
     (r"chosen_before_we_are_bound", SANITIZERS, "the loader calls the library before the runtime is there"),
     (r"test_in_a_constructor|first_calls_with_options.policy", SANITIZERS, "the library is initialised before all others (-z initfirst), when the loader opens none"),
