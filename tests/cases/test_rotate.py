@@ -78,9 +78,9 @@ def test_nothing_is_lost_between_parts(run_app):
 
 def test_compressed_parts(run_app, tmp_path):
     path = tmp_path / "t.json.gz"
-    run = run_app(["parts", "all", 36000], env=BLOCK | {"CUSTREAM_TRACE_MAX": "1M,rotate:9999", "CUSTREAM_TRACE": path}).check()
+    run = run_app(["parts", "all", 60000], env=BLOCK | {"CUSTREAM_TRACE_MAX": "1M,rotate:9999", "CUSTREAM_TRACE": path}).check()
     traces = parts_of(path)
-    assert len(traces) >= 3 and sorted(p.name for p in tmp_path.iterdir()) == sorted(["t.json.gz", *(f"t.{n}.json.gz" for n in range(1, len(traces)))])
+    assert len(traces) >= 4 and sorted(p.name for p in tmp_path.iterdir()) == sorted(["t.json.gz", *(f"t.{n}.json.gz" for n in range(1, len(traces)))])
     whole(run, traces)
     sizes = [p.stat().st_size for p in numbered(path).values()]
     assert max(sizes) <= MIB and min(sizes) > MIB // 2

@@ -102,8 +102,8 @@ def endless(torch, folder, rank, step):
 
 
 def torchrun(what, folder):
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", pathlib.Path(__file__).resolve(), "rank", what, folder]
-    argv = [BUILD / "custream", "run", "--full=block", "-o", folder / "rank%r.json", "--", *torchrun]
+    ranks = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", pathlib.Path(__file__).resolve(), "rank", what, folder]
+    argv = [BUILD / "custream", "run", "--full=block", "-o", folder / "rank%r.json", "--", *ranks]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
 
