@@ -19,7 +19,7 @@ enum { OVERHEAD = 5 };
 
 static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
 
-static uint64_t natural(const cJSON *item) { return cJSON_IsNumber(item) && item->valuedouble > 0 ? (uint64_t)item->valuedouble : 0; }
+static uint64_t natural(const cJSON *item) { return cJSON_IsNumber(item) && item->valuedouble > 0 && item->valuedouble < 0x1p64 ? (uint64_t)item->valuedouble : 0; }
 
 static bool is_one_of(const char *word, const char *const *words, size_t n)
 {
