@@ -51,7 +51,7 @@ def plain(event, shift=0, pids=None):
     if "ts" in row:
         row["ts"] = ns(row["ts"]) + shift
     row["pid"] = pids[str(row["pid"])] if pids else row["pid"]
-    row["args"] = {key: value for key, value in event.get("args", {}).items() if key != "correlation"}
+    row["args"] = {key: value for key, value in event.get("args", {}).items() if key not in ("correlation", "event_wait_ids")}
     return json.dumps(row, sort_keys=True)
 
 
@@ -66,6 +66,17 @@ def arrows(events):
     return collections.Counter(tuple(sorted(rows)) for rows in ends.values())
 
 
+def waits(events):
+    """Work, and the work that it says it waited for, by lane and time; how often."""
+    place = {id(event): (event["pid"], event["tid"], ns(event["ts"])) for event in events if "ts" in event}
+    made = collections.defaultdict(list)
+    for event in events:
+        if "flow_in" in event:
+            made[event["args"]["correlation"]].append(place[id(event)])
+    return collections.Counter((place[id(event)], *sorted(sum((made[i] for i in event["args"]["event_wait_ids"]), [])))
+                               for event in events if "event_wait_ids" in event.get("args", {}))
+
+
 def rows_of(trace):
     tell_shapes(trace["traceEvents"])
     return [event for event in trace["traceEvents"] if event["name" if "name" in event else "ph"] not in NAMES]
@@ -75,15 +86,17 @@ def whole(merged, *files):
     """Each row of each file is in the merged trace once, and each arrow leads from where to where it led."""
     said = {entry["file"]: entry for entry in merged["metadata"]["merged"]["files"]}
     assert set(said) == {str(path) for path in files}
-    wanted, wanted_arrows = collections.Counter(), collections.Counter()
+    wanted, wanted_arrows, wanted_waits = collections.Counter(), collections.Counter(), collections.Counter()
     for path in files:
         trace, entry = load(path), said[str(path)]
         moved = [dict(event, pid=entry["pids"][str(event["pid"])], **({"ts": (ns(event["ts"]) + entry["shift_ns"]) / 1000} if "ts" in event else {}))
                  for event in rows_of(trace)]
         wanted.update(map(plain, moved))
         wanted_arrows.update(arrows(moved))
+        wanted_waits.update(waits(moved))
     assert collections.Counter(map(plain, rows_of(merged))) == wanted
     assert arrows(merged["traceEvents"]) == wanted_arrows
+    assert waits(merged["traceEvents"]) == wanted_waits
 
 
 PLACES = """(SELECT s.id, s.ts, s.dur, COALESCE(p.pid, q.pid, -1) AS pid FROM slice s

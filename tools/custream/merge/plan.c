@@ -66,13 +66,17 @@ static struct group *group_at(struct file *file, const struct row *row)
     return group;
 }
 
-static void id_seen(struct file *file, struct piece piece)
+static void id_number_seen(struct file *file, uint64_t id)
 {
-    uint64_t id;
-    if (!piece_natural(piece, &id)) return;
     const int range = id_range(id);
     const uint64_t count = id - range_begins[range] + 1;
     if (count > file->ids[range]) file->ids[range] = count;
+}
+
+static void id_seen(struct file *file, struct piece piece)
+{
+    uint64_t id;
+    if (piece_natural(piece, &id)) id_number_seen(file, id);
 }
 
 static void name_seen(struct group *group, const struct row *row)
@@ -103,6 +107,7 @@ static bool survey_row(void *of, const char *text, size_t length, char error[256
 {
     struct file *file = of;
     struct row row;
+    uint64_t number;
     file->rows++;
     const bool good = row_read(&row, text, length);
     if (!good || !is_number_or_text(row.pieces[ROW_PID]) || row.pieces[ROW_PID].length >= sizeof file->groups->pid) {
@@ -113,6 +118,7 @@ static bool survey_row(void *of, const char *text, size_t length, char error[256
     id_seen(file, row.pieces[ROW_ID]);
     id_seen(file, row.pieces[ROW_BIND_ID]);
     id_seen(file, row.pieces[ROW_CORRELATION]);
+    for (struct piece waits = row.pieces[ROW_WAIT_IDS]; piece_next(&waits, &number);) id_number_seen(file, number);
     if (row.ph != 'M') return time_seen(file, &row, error);
     name_seen(group, &row);
     return true;

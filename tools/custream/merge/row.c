@@ -64,6 +64,8 @@ struct piece member_at(const char *text, const char *const *path)
     return piece;
 }
 
+bool piece_named(struct piece name, const char *text) { return name.length == strlen(text) && !memcmp(name.at, text, name.length); }
+
 bool piece_is(struct piece piece, const char *text)
 {
     const size_t length = strlen(text);
@@ -111,6 +113,16 @@ bool piece_natural(struct piece piece, uint64_t *number)
     return (double)*number < EXACT_MAX;
 }
 
+bool piece_next(struct piece *list, uint64_t *number)
+{
+    if (list->length < 2 || (*list->at != '[' && *list->at != ',')) return false;
+    const size_t n = strspn(list->at + 1, "0123456789");
+    if (!n || n + 1 == list->length || !piece_natural((struct piece){list->at + 1, n}, number)) return false;
+    list->at += n + 1;
+    list->length -= n + 1;
+    return true;
+}
+
 /* --- rows --- */
 
 static const struct {
@@ -119,7 +131,7 @@ static const struct {
 } names[ROW_KEYS] = {[ROW_PH] = {"ph", 2},    [ROW_NAME] = {"name", 4}, [ROW_CAT] = {"cat", 3}, [ROW_PID] = {"pid", 3},         [ROW_TID] = {"tid", 3},
                      [ROW_TS] = {"ts", 2},    [ROW_DUR] = {"dur", 3},   [ROW_ID] = {"id", 2},   [ROW_BIND_ID] = {"bind_id", 7}, [ROW_ID2] = {"id2", 3},
                      [ROW_CORRELATION] = {"correlation", 11}, [ROW_ARGS_NAME] = {"name", 4}, [ROW_ARGS_LABELS] = {"labels", 6}, [ROW_STREAM] = {"cs.stream", 9},
-                     [ROW_ORIGIN] = {"origin", 6}};
+                     [ROW_ORIGIN] = {"origin", 6}, [ROW_WAIT_IDS] = {"event_wait_ids", 14}};
 
 struct reading {
     struct row *row;
@@ -165,7 +177,8 @@ void row_put(const struct row *row, struct change *changes, int count, void (*pu
         }
         const struct piece old = row->pieces[changes[first].key];
         put(of, at, (size_t)(old.at - at));
-        put(of, changes[first].text, strlen(changes[first].text));
+        const char *text = changes[first].longer ? changes[first].longer : changes[first].text;
+        put(of, text, strlen(text));
         at = old.at + old.length;
     }
     put(of, at, (size_t)(row->text + row->length - at));

@@ -1,8 +1,10 @@
 /* Rows of the files, each with its pid, time and ids as the merged trace has them. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tools/custream/command.h"
 #include "tools/custream/merge/shapes.h"
 #include "tools/custream/merge/source.h"
 #include "tools/custream/merge/window.h"
@@ -16,6 +18,8 @@ struct writing {
     const struct process *process;
     struct window window;
     struct shapes shapes; /* with a window */
+    char *list;
+    size_t list_capacity;
     uint64_t rows;
     bool written; /* a row of some file */
 };
@@ -30,7 +34,7 @@ static bool is_replaced(const struct plan *plan, const struct row *row)
 static void change_time(struct change *change, enum row_key key, int64_t ns)
 {
     const uint64_t size = ns < 0 ? (uint64_t)-ns : (uint64_t)ns;
-    change->key = key;
+    *change = (struct change){.key = key};
     snprintf(change->text, sizeof change->text, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000));
 }
 
@@ -66,7 +70,7 @@ static bool change_id(struct change *changes, int *count, const struct row *row,
     if (!id.at) return true;
     struct change *change = &changes[*count];
     const bool natural = piece_natural(id, &number);
-    change->key = key;
+    *change = (struct change){.key = key};
     if (key == ROW_CORRELATION && (!natural || !number)) return true; /* none */
     if (!natural) merged = piece_hash(place, id) >> 12 | UINT64_C(1) << 52;
     else if (!id_merged(process, number, &merged)) return false;
@@ -75,8 +79,25 @@ static bool change_id(struct change *changes, int *count, const struct row *row,
     return true;
 }
 
+/* The correlations of the work that it waited for: its own process's. */
+static bool change_waits(struct writing *w, struct change *changes, int *count, const struct row *row)
+{
+    struct piece waits = row->pieces[ROW_WAIT_IDS];
+    uint64_t number, merged;
+    size_t length = 0;
+    while (piece_next(&waits, &number)) {
+        if (!id_merged(w->process, number, &merged)) return false;
+        while (length + 24 > w->list_capacity) w->list = array_room(w->list, w->list_capacity, &w->list_capacity, 1);
+        length += (size_t)sprintf(w->list + length, "%c%" PRIu64, length ? ',' : '[', merged);
+    }
+    if (length) sprintf(w->list + length, "]");
+    if (length && waits.length == 1) changes[(*count)++] = (struct change){.key = ROW_WAIT_IDS, .longer = w->list}; /* all of it are numbers */
+    return true;
+}
+
 static bool row_write(void *of, const char *text, size_t length, char error[256])
 {
+    static const char too_many[] = "its ids, and those of the files before it, are more than fit a trace";
     struct writing *w = of;
     struct change changes[ROW_KEYS];
     struct row row;
@@ -88,13 +109,14 @@ static bool row_write(void *of, const char *text, size_t length, char error[256]
     const bool kept = !w->plan->windowed || window_keeps(&w->window, &row);
     if (!kept || is_replaced(w->plan, &row)) return true;
     if (row.pieces[ROW_PID].at) {
-        changes[count].key = ROW_PID;
+        changes[count] = (struct change){.key = ROW_PID};
         snprintf(changes[count++].text, sizeof changes->text, "%" PRIu32, group->merged);
     }
     count += change_times(&changes[count], &row, w->process);
     for (enum row_key key = ROW_ID; key <= ROW_CORRELATION; key++)
         if (key != ROW_ID2 && !change_id(changes, &count, &row, key, w->process, (uint64_t)w->file->process))
-            return snprintf(error, 256, "its ids, and those of the files before it, are more than fit a trace"), false;
+            return snprintf(error, 256, "%s", too_many), false;
+    if (!change_waits(w, changes, &count, &row)) return snprintf(error, 256, "%s", too_many), false;
     out_text(w->out, w->plan->alone && !w->written ? "\n" : ",\n");
     w->written = true;
     if (!row.pieces[ROW_PID].at) {
@@ -118,6 +140,7 @@ bool rows_write(struct out *out, const struct plan *plan)
         const enum source_end end = source_read(file->path, &sink, error);
         window_free(&w.window);
         shapes_free(&w.shapes);
+        free(w.list);
         written = w.written;
         if (out->failed) return true; /* out_close() says why */
         if (end == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;

@@ -15,22 +15,20 @@ struct telling {
     struct piece facts[FACTS];
 };
 
-static bool is_called(struct piece name, const char *text) { return name.length == strlen(text) && !memcmp(name.at, text, name.length); }
-
 static void take_member(void *of, struct piece name, struct piece value)
 {
     struct telling *t = of;
-    if (is_called(name, "cat")) t->category = value;
-    else if (is_called(name, "name")) t->name = value;
-    else if (is_called(name, "pid")) t->pid = value;
-    else if (is_called(name, "args")) t->args = value;
+    if (piece_named(name, "cat")) t->category = value;
+    else if (piece_named(name, "name")) t->name = value;
+    else if (piece_named(name, "pid")) t->pid = value;
+    else if (piece_named(name, "args")) t->args = value;
 }
 
 static void take_fact(void *of, struct piece name, struct piece value)
 {
     struct telling *t = of;
     for (int i = 0; i < FACTS; i++)
-        if (is_called(name, facts[i])) t->facts[i] = value;
+        if (piece_named(name, facts[i])) t->facts[i] = value;
 }
 
 static char *told(const struct telling *t)
