@@ -84,6 +84,7 @@ static inline char *cs_pf_bytes(char *at, unsigned field, const void *text, size
     at = cs_pf_varint(cs_pf_tag(at, field, CS_WIRE_BYTES), n);
     return (char *)memcpy(at, text, n) + n;
 }
+char *cs_pf_put_text(char *at, unsigned field, const char *text, size_t n); /* with what is no UTF-8 replaced: up to 3 bytes for one */
 static inline char *cs_pf_double(char *at, unsigned field, double number)
 {
     at = cs_pf_tag(at, field, CS_WIRE_64);

@@ -43,7 +43,6 @@ cs_u64 cs_pf_counter_track(struct cs_pf *pf); /* of the counter that is being wr
 void cs_pf_sequence_begins(struct cs_pf *pf, unsigned sequence, cs_u64 track); /* what its times mean, and the track that is understood; 0: none */
 void cs_pf_root_tell(struct cs_pf *pf); /* of all tracks */
 
-char *cs_pf_put_text(char *at, unsigned field, const char *text, size_t n); /* with what is no UTF-8 replaced */
 static inline char *cs_pf_literal(char *at, unsigned field, const char *text) { return cs_pf_bytes(at, field, text, strlen(text)); }
 
 /* A packet among the news. */

@@ -1,6 +1,5 @@
 """Traces in Perfetto's own format: they say the same as the JSON form, to Perfetto, to the command, and when they are converted there and back."""
 import collections
-import gzip
 import json
 import os
 import pathlib
@@ -13,6 +12,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from tests.apprun import BUILD, calls_of
 from tests.perfetto import assert_clean
+from tests.pftrace import convert, custream, events_of, packets_of
 from tests.trace import Trace
 
 PROGRAMS = [["demo"], ["timeline"], ["arrows"], ["callbacks"], ["capture"], ["leaks", 3, 4, 5, 6], ["contexts"], ["reuse"], ["devices"], ["adopt"],
@@ -24,22 +24,6 @@ ARGS = "SELECT arg_set_id, key, display_value FROM args WHERE arg_set_id IN (SEL
 COUNTERS = "SELECT t.name, c.ts, c.value FROM counter c JOIN counter_track t ON t.id = c.track_id"
 NAMES = "SELECT p.pid, t.tid, t.name FROM thread t LEFT JOIN process p USING (upid) WHERE t.name IS NOT NULL AND t.tid > 0"
 ITS_OWN = ("legacy_", "source", "legacy_event.", "passthrough")  # arguments that the trace processor adds by the way a slice came
-
-
-def custream(*words):
-    return subprocess.run([BUILD / "custream", *map(str, words)], capture_output=True, text=True, check=False)
-
-
-def convert(source, to):
-    done = custream("convert", source, to)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr
-    return to
-
-
-def events_of(path):
-    data = path.read_bytes()
-    whole = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
-    return whole.pop("traceEvents"), whole
 
 
 def in_perfetto(tp, path):
@@ -124,21 +108,6 @@ def test_committed_traces(trace_processor, tmp_path, path):
 
 
 # ---- The file on the disk ----
-
-def packets_of(data):
-    """(its end in the file, the packet) for each packet that is there as a whole."""
-    at = 0
-    while at < len(data):
-        assert data[at] == 0x0a
-        length, shift, body = 0, 0, at + 1
-        while body < len(data) and data[body] >= 128:
-            length |= (data[body] & 127) << shift
-            shift, body = shift + 7, body + 1
-        if body >= len(data) or (end := body + 1 + (length | data[body] << shift)) > len(data):
-            return
-        yield end, protos.TracePacket.FromString(data[body + 1:end])
-        at = end
-
 
 def test_each_prefix_is_a_trace(run_app, trace_processor, tmp_path):
     """Cut at any byte, the file opens in Perfetto without an error, and the command reads what is whole: a kill costs no more than what was not written."""

@@ -67,8 +67,8 @@ static void convert(const char *text, size_t length)
 {
     char error[256];
     (void)text, (void)length;
-    rows_convert(path, true, true, put_nowhere, NULL, error);
-    rows_convert(path, false, true, put_nowhere, NULL, error);
+    rows_convert(path, ROWS_PACKETS | ROWS_WHOLE | ROWS_STAGES, put_nowhere, NULL, error);
+    rows_convert(path, ROWS_WHOLE, put_nowhere, NULL, error);
 }
 
 static void recover(const char *text, size_t length)

@@ -83,7 +83,7 @@ _custream() {
             place=none
             case $option in
             esac
-            case $cur in -*) place=words words="--whole"; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--whole --render-stages"; compopt -o nospace ;; esac
             ;;
         export)
             place=none

@@ -1,6 +1,5 @@
 #include "tools/custream/convert/packets.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include "shim/base/lane.h"
 #include "shim/base/perfetto.h"
 #include "tools/custream/command.h"
-#include "tools/custream/merge/row.h"
+#include "tools/custream/convert/value.h"
 
 struct packets {
     struct cs_pf pf;
@@ -87,32 +86,13 @@ static void member_found(void *of, struct piece name, struct piece value)
     p->members[p->count++] = (struct member){name, value};
 }
 
-static bool named(struct piece name, const char *text) { return name.length == strlen(text) && !memcmp(name.at, text, name.length); }
-
 static struct piece member(const struct packets *p, const char *name)
 {
     for (size_t i = 0; i < p->count; i++)
-        if (named(p->members[i].name, name)) return p->members[i].value;
+        if (piece_named(p->members[i].name, name)) return p->members[i].value;
     return (struct piece){NULL, 0};
 }
 
-/* A JSON string's text. It stays until unquoted_free, or is part of the row. */
-struct unquoted {
-    const char *at;
-    size_t length;
-    cJSON *made;
-};
-
-static struct unquoted unquote(struct piece piece)
-{
-    if (!piece.at || *piece.at != '"') return (struct unquoted){"", 0, NULL};
-    if (!memchr(piece.at, '\\', piece.length)) return (struct unquoted){piece.at + 1, piece.length - 2, NULL};
-    cJSON *made = cJSON_ParseWithLength(piece.at, piece.length);
-    const char *text = cJSON_GetStringValue(made);
-    return (struct unquoted){text ? text : "", text ? strlen(text) : 0, made};
-}
-
-static void unquoted_free(struct unquoted *text) { cJSON_Delete(text->made); }
 #define TEXT(unquoted) (&(const struct cs_pf_text){.text = (unquoted).at, .length = (unquoted).length})
 
 static bool natural(struct packets *p, const char *name, uint64_t *number, uint64_t most)
@@ -176,20 +156,6 @@ static char *number_put(struct packets *p, char *at, struct piece value)
     return cs_pf_value_double(&p->pf, at, strtod(digits, NULL));
 }
 
-/* A list of small numbers, as lengths of a grid are. */
-static size_t list_read(struct piece value, uint32_t numbers[16])
-{
-    const char *at = value.at + 1, *end = value.at + value.length - 1;
-    size_t n = 0;
-    while (at < end && n < 16) {
-        const size_t digits = strspn(at, "0123456789");
-        if (!digits || digits > 9 || (at[digits] != ',' && at + digits != end)) return 0;
-        numbers[n++] = (uint32_t)strtoul(at, NULL, 10);
-        at += digits + 1;
-    }
-    return at >= end ? n : 0;
-}
-
 struct arguments {
     struct packets *p;
     char *at;
@@ -201,7 +167,7 @@ static void argument_found(void *of, struct piece name, struct piece value)
     enum { NESTED_MAX = 4096 };
     struct arguments *arguments = of;
     struct packets *p = arguments->p;
-    uint32_t numbers[16];
+    uint32_t numbers[VALUE_LIST];
     size_t n;
     struct unquoted key;
     if (!arguments->good) return;
@@ -211,7 +177,7 @@ static void argument_found(void *of, struct piece name, struct piece value)
     if (arguments->counter && (kind < '-' || kind > '9')) arguments->good = fail(p, "a counter whose value is no number: %.*s", value);
     else if (kind == '"') arguments->at = string_put(p, arguments->at, value);
     else if (kind == 't' || kind == 'f') arguments->at = cs_pf_value_bool(&p->pf, arguments->at, kind == 't');
-    else if (kind == '[' && (n = list_read(value, numbers))) arguments->at = cs_pf_value_uints(&p->pf, arguments->at, numbers, n);
+    else if (kind == '[' && (n = value_list(value, numbers))) arguments->at = cs_pf_value_uints(&p->pf, arguments->at, numbers, n);
     else if (kind != '[' && kind != '{' && kind != 'n') arguments->at = number_put(p, arguments->at, value);
     else if (value.length > NESTED_MAX) arguments->good = fail(p, "an argument that is a list or an object of more than 4096 bytes: %.*s", value);
     else arguments->at = cs_pf_value_json(&p->pf, arguments->at, value.at, value.length);
@@ -346,7 +312,7 @@ static bool members_known(struct packets *p)
     static const char *const known[] = {"ph", "name", "cat", "pid", "tid", "ts", "dur", "args", "s", "id", "bp", "id2", "bind_id", "flow_in", "flow_out"};
     for (size_t i = 0; i < p->count; i++) {
         size_t k = 0;
-        while (k < sizeof known / sizeof *known && !named(p->members[i].name, known[k])) k++;
+        while (k < sizeof known / sizeof *known && !piece_named(p->members[i].name, known[k])) k++;
         if (k == sizeof known / sizeof *known) return fail(p, "an event with the member \"%.*s\"", p->members[i].name);
     }
     return true;

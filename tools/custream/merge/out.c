@@ -165,7 +165,7 @@ static bool become_packets(struct out *out)
     out->packets = false;
     close(out->fd);
     bool good = temporary_open(out, "packets");
-    if (good && rows_convert(text, true, false, out_put, out, error) == SOURCE_BROKEN) {
+    if (good && rows_convert(text, ROWS_PACKETS, out_put, out, error) == SOURCE_BROKEN) {
         complain(out->command, "%s: %s", out->path, error);
         gzclose(out->file);
         close(out->fd);

@@ -1,0 +1,22 @@
+/* What values of a row say, as Perfetto's format takes them. */
+#ifndef CS_CONVERT_VALUE_H
+#define CS_CONVERT_VALUE_H
+
+#include <cjson/cJSON.h>
+
+#include "tools/custream/merge/row.h"
+
+/* A JSON string's text; of what is none, nothing. It stays until unquoted_free, or is part of the row. */
+struct unquoted {
+    const char *at;
+    size_t length;
+    cJSON *made;
+};
+struct unquoted unquote(struct piece piece);
+static inline void unquoted_free(struct unquoted *text) { cJSON_Delete(text->made); }
+
+/* A list of small numbers, as lengths of a grid are: how many. 0: it is another list, or an empty one. */
+enum { VALUE_LIST = 16 };
+size_t value_list(struct piece value, uint32_t numbers[VALUE_LIST]);
+
+#endif
