@@ -95,7 +95,8 @@ bool cs_watch_end(void)
     char answer[16] = "";
     TELL("end");
     if (fd < 0) return false;
-    if (read(fd, answer, sizeof answer - 1) <= 0 || !strcmp(answer, "speak")) return false;
+    if (read(fd, answer, sizeof answer - 1) <= 0) return TELL("spoke"), false; /* it is late, and is not to say the same again */
+    if (!strcmp(answer, "speak")) return false;
     if (!strcmp(answer, "wait") && be_patient(REPORT_PATIENCE_S) && read(fd, answer, sizeof answer - 1) < 0) {} /* it is at it, and will be done */
     return true;
 }

@@ -10,6 +10,7 @@
  *   rings          with the packet comes the process's memfd of rings (base/rings.h)
  *   exec           all is in the file, and the process may become another program now
  *   end            the file is complete; the process waits for the answer before it ends
+ *   spoke          it has waited a second, and has said itself what there is to say
  *
  * Answers to `end`: "done", since all is said; "wait", for another answer, since a report is made; "speak", since the run has ended and the process lives on.
  */

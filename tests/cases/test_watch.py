@@ -349,6 +349,20 @@ def test_a_watcher_that_is_gone_or_stuck(build, tmp_path, how):
     assert GOOD.fullmatch(err.splitlines()[-1]) and calls_in(read(tmp_path / "t.json")) == calls_of(out)
 
 
+def test_a_watcher_that_was_late(build, tmp_path):
+    """What the library said in its place it does not say again."""
+    mark = f"late-{os.getpid()}"
+    run = begin(build, tmp_path, "burst", 1, 1000, 2500, options=["-o", "t.json"], env={"MARK": mark})
+    has_calls(tmp_path / "t.json")
+    (pid,) = watchers(mark)
+    os.kill(pid, signal.SIGSTOP)
+    assert run.wait(timeout=60) == 0
+    os.kill(pid, signal.SIGCONT)
+    until(lambda: not watchers(mark))
+    _, err = run.communicate(timeout=60)
+    assert len(GOOD.findall(err)) == 1 and err.count("t.json") == err.splitlines()[-1].count("t.json"), err
+
+
 def test_standard_error_may_be_missing(build, tmp_path):
     for redirection in ("2>&-", "<&- >&- 2>&-", "2>/dev/full"):
         done = subprocess.run(["sh", "-c", f"{COMMAND} run -o t.json {build}/tests/ending kill {redirection}"], cwd=tmp_path, env=environment(build),

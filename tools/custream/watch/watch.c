@@ -145,7 +145,9 @@ static bool report_begins(void)
 
 static void process_ends(struct process *process)
 {
+    char next[8];
     process->ended = true;
+    if (recv(process->fd, next, sizeof next, MSG_PEEK | MSG_DONTWAIT) == 5 && !memcmp(next, "spoke", 5)) process->quiet = true; /* it has waited for us in vain */
     process_over(process, NULL);
     if (watch.root_gone) {
         if (write(process->fd, "speak", 5) < 0) {}
