@@ -23,19 +23,19 @@ static cs_u64 CUPTIAPI timestamp(void) { return cs_ticks(); }
 
 static bool stream_id(CUcontext context, CUstream stream, bool per_thread, cs_u32 *id)
 {
-    return cs_cupti.cuptiGetStreamIdEx(context, stream, per_thread, id) == CUPTI_SUCCESS;
+    return cs_cupti()->cuptiGetStreamIdEx(context, stream, per_thread, id) == CUPTI_SUCCESS;
 }
 
 static bool graph_ids(CUgraph graph, CUgraphExec exec, struct cs_graph_ids *ids)
 {
-    return cs_cupti.cuptiGetGraphId(graph, &ids->graph) == CUPTI_SUCCESS && (!exec || cs_cupti.cuptiGetGraphExecId(exec, &ids->exec) == CUPTI_SUCCESS);
+    return cs_cupti()->cuptiGetGraphId(graph, &ids->graph) == CUPTI_SUCCESS && (!exec || cs_cupti()->cuptiGetGraphExecId(exec, &ids->exec) == CUPTI_SUCCESS);
 }
 
 static const char *failed(const char *what, CUptiResult result)
 {
     static char text[256];
     const char *name = NULL;
-    if (cs_cupti.cuptiGetResultString(result, &name) != CUPTI_SUCCESS || !name) name = "unknown";
+    if (cs_cupti()->cuptiGetResultString(result, &name) != CUPTI_SUCCESS || !name) name = "unknown";
     snprintf(text, sizeof text, "%s: %s (%d)", what, name, (int)result);
     return text;
 }
@@ -52,11 +52,11 @@ static const char *begin_records(void)
 
 static const char *take_over(void)
 {
-    CUptiResult result = cs_cupti.cuptiActivityRegisterTimestampCallback ? cs_cupti.cuptiActivityRegisterTimestampCallback(timestamp) : CUPTI_ERROR_NOT_SUPPORTED;
+    CUptiResult result = cs_cupti()->cuptiActivityRegisterTimestampCallback ? cs_cupti()->cuptiActivityRegisterTimestampCallback(timestamp) : CUPTI_ERROR_NOT_SUPPORTED;
     if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterTimestampCallback", result);
     size_t size = 1;
-    if (cs_cupti.cuptiActivitySetAttribute) cs_cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &(uint8_t){1});
-    result = cs_cupti.cuptiActivityRegisterCallbacks(cs_cupti_buffer_requested, cs_cupti_buffer_completed);
+    if (cs_cupti()->cuptiActivitySetAttribute) cs_cupti()->cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &(uint8_t){1});
+    result = cs_cupti()->cuptiActivityRegisterCallbacks(cs_cupti_buffer_requested, cs_cupti_buffer_completed);
     if (result != CUPTI_SUCCESS) return failed("cuptiActivityRegisterCallbacks", result);
     const char *why = begin_records();
     if (why) cs_cupti_ask_end();
@@ -75,7 +75,7 @@ static const char *start(void)
     }
     cs_store_rel(&cs_stream_gpu_id, stream_id);
     cs_add(&cs_graph_epoch, 1);
-    if (cs_cupti.cuptiGetGraphId && cs_cupti.cuptiGetGraphExecId) cs_store_rel(&cs_graph_profiler_ids, graph_ids);
+    if (cs_cupti()->cuptiGetGraphId && cs_cupti()->cuptiGetGraphExecId) cs_store_rel(&cs_graph_profiler_ids, graph_ids);
     return NULL;
 }
 
@@ -83,10 +83,10 @@ static void flush(bool all)
 {
     static bool told;
     size_t lost = 0;
-    CUptiResult result = cs_cupti.cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+    CUptiResult result = cs_cupti()->cuptiActivityFlushAll(all ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
     if (result != CUPTI_SUCCESS && !told) cs_log(CS_LOG_WARN, "GPU times may be missing: %s", failed("cuptiActivityFlushAll", result));
     told = told || result != CUPTI_SUCCESS;
-    if (cs_cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) != CUPTI_SUCCESS || !lost) return;
+    if (cs_cupti()->cuptiActivityGetNumDroppedRecords(NULL, 0, &lost) != CUPTI_SUCCESS || !lost) return;
     cs_add(&dropped, lost);
     cs_share_dropped(lost);
 }
@@ -120,8 +120,8 @@ static void stop(bool lets_go)
     cs_store_rel(&cs_graph_profiler_ids, NULL);
     cs_share_end();
     cs_cupti_ask_end();
-    if (!lets_go || !cs_cupti.cuptiFinalize || cs_share_subscribed()) return;
-    cs_cupti.cuptiFinalize();
+    if (!lets_go || !cs_cupti()->cuptiFinalize || cs_share_subscribed()) return;
+    cs_cupti()->cuptiFinalize();
     cs_share_finalized();
 }
 

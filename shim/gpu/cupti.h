@@ -25,9 +25,11 @@ struct cs_cupti {
     CS_CUPTI_FUNCTIONS(POINTER)
 #undef POINTER
 };
-extern struct cs_cupti cs_cupti;
+/* Those of the library that was opened last. Any thread's: when another copy is opened, what a thread has stays as it is. */
+extern const struct cs_cupti *_Atomic cs_cupti_opened;
+CS_HOT const struct cs_cupti *cs_cupti(void) { return cs_load_acq(&cs_cupti_opened); }
 
-/* Finds and opens the library and fills cs_cupti. NULL, or why not. The GPU thread's. */
+/* Finds and opens the library. NULL, or why not. The GPU thread's. */
 const char *cs_cupti_open(void);
 
 /* --- what CUPTI is asked for (cupti_asked.c); the GPU thread's --- */

@@ -117,7 +117,7 @@ static void disable(unsigned kinds)
     for (int i = 0; i < ROWS; i++) {
         if (!(kinds & 1u << i)) continue;
         atomic_fetch_and(&asked.kinds, ~(1u << i));
-        cs_cupti.cuptiActivityDisable(rows[i].kind);
+        cs_cupti()->cuptiActivityDisable(rows[i].kind);
     }
 }
 
@@ -133,7 +133,7 @@ static CUptiResult enable(unsigned kinds, const char **name)
             cs_store(&graphs_hold, false);
             continue;
         }
-        CUptiResult result = cs_cupti.cuptiActivityEnable(rows[i].kind);
+        CUptiResult result = cs_cupti()->cuptiActivityEnable(rows[i].kind);
         atomic_fetch_or(result == CUPTI_SUCCESS ? &asked.kinds : &refused, 1u << i);
         if (result == CUPTI_SUCCESS && too_late(&rows[i])) disable(1u << i); /* a context was made meanwhile */
         if (result == CUPTI_SUCCESS) continue;
@@ -263,14 +263,14 @@ CUptiResult cs_cupti_ask_for_client(CUpti_ActivityKind kind, bool on)
 {
     const struct row *row = row_of(kind);
     if (row && has(row)) return CUPTI_SUCCESS;
-    if (on) return cs_cupti.cuptiActivityEnable(kind);
+    if (on) return cs_cupti()->cuptiActivityEnable(kind);
     /* Calls stay on once they were: the filter of ours does not come back, and after RUNTIME is disabled CUPTI 13.0 tells of no driver call any more that is
      * made inside a runtime call. */
-    return row && row->when == ALL_CALLS ? CUPTI_SUCCESS : cs_cupti.cuptiActivityDisable(kind);
+    return row && row->when == ALL_CALLS ? CUPTI_SUCCESS : cs_cupti()->cuptiActivityDisable(kind);
 }
 
 void cs_cupti_mend(CUpti_ActivityKind kind)
 {
     const struct row *row = row_of(kind);
-    if (row && row->when == FORBIDDEN) cs_cupti.cuptiActivityDisable(kind);
+    if (row && row->when == FORBIDDEN) cs_cupti()->cuptiActivityDisable(kind);
 }

@@ -209,7 +209,7 @@ void cs_cupti_buffers_drain(const struct cs_gpu_sink *to)
         CUpti_Activity *record = NULL;
         cs_u32 read = oldest;
         CUptiResult result = CUPTI_ERROR_MAX_LIMIT_REACHED; /* as at the end */
-        while (b->valid && (result = cs_cupti.cuptiActivityGetNextRecord(memory, b->valid, &record)) == CUPTI_SUCCESS) cs_cupti_record(record, to);
+        while (b->valid && (result = cs_cupti()->cuptiActivityGetNextRecord(memory, b->valid, &record)) == CUPTI_SUCCESS) cs_cupti_record(record, to);
         if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) to->lost(1, "CUPTI could not read a buffer of its own"); /* one at least */
         clear(read - 1, b->valid);
         oldest = cs_load(&b->next);

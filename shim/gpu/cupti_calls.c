@@ -60,11 +60,11 @@ static bool runtime_may_enqueue(const char *symbol)
 
 void cs_cupti_calls_read(void)
 {
-    if (known || !cs_cupti.cuptiGetCallbackName) return;
+    if (known || !cs_cupti()->cuptiGetCallbackName) return;
     for (cs_u32 id = 1; id < CALLS; id++) {
         const char *driver = NULL, *runtime = NULL;
-        bool last = cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &driver) != CUPTI_SUCCESS;
-        last &= cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &runtime) != CUPTI_SUCCESS;
+        bool last = cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &driver) != CUPTI_SUCCESS;
+        last &= cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &runtime) != CUPTI_SUCCESS;
         if (last) break;
         enqueues[0][id] = driver && driver_enqueues(driver);
         enqueues[1][id] = runtime && runtime_may_enqueue(runtime);
@@ -80,7 +80,7 @@ bool cs_cupti_may_enqueue(const CUpti_ActivityAPI *call)
 bool cs_cupti_calls_filter(bool on)
 {
     bool any = false;
-    for (cs_u32 id = 1; known && cs_cupti.cuptiActivityEnableDriverApi && id < CALLS; id++)
-        if (enqueues[0][id] && cs_cupti.cuptiActivityEnableDriverApi(id, on) == CUPTI_SUCCESS) any = true;
+    for (cs_u32 id = 1; known && cs_cupti()->cuptiActivityEnableDriverApi && id < CALLS; id++)
+        if (enqueues[0][id] && cs_cupti()->cuptiActivityEnableDriverApi(id, on) == CUPTI_SUCCESS) any = true;
     return any;
 }

@@ -18,7 +18,10 @@
 /* CUPTI_API_VERSION of CUDA 12.0; and the first that may have moved what we read. */
 enum { OLDEST = 18, TOO_NEW = 140000 };
 
-struct cs_cupti cs_cupti;
+enum { COPIES = 8 }; /* that a process may have at the most, one after the other */
+static const struct cs_cupti none;
+static struct cs_cupti copies[COPIES]; /* each is filled before anyone sees it, and then stays */
+const struct cs_cupti *_Atomic cs_cupti_opened = &none;
 
 static const char *const sonames[] = {"libcupti.so.13", "libcupti.so.12"};
 
@@ -59,8 +62,20 @@ static void *open_library(void)
     return library;
 }
 
+static const char *publish(const struct cs_cupti *found)
+{
+    static size_t count;
+    size_t i = 0;
+    while (i < count && memcmp(&copies[i], found, sizeof *found)) i++;
+    if (i == COPIES) return "the process has had more copies of it than custream keeps apart";
+    if (i == count) copies[count++] = *found;
+    cs_store_rel(&cs_cupti_opened, &copies[i]);
+    return NULL;
+}
+
 static const char *fill(void *library)
 {
+    struct cs_cupti cupti = {0};
     static char text[256];
     static const struct {
         const char *name;
@@ -73,14 +88,14 @@ static const char *fill(void *library)
     };
     for (size_t i = 0; i < CS_COUNT(functions); i++) {
         void *found = cs_real_dlsym(library, functions[i].name);
-        *(void **)((char *)&cs_cupti + functions[i].offset) = found;
+        *(void **)((char *)&cupti + functions[i].offset) = found;
         if (found || !functions[i].required) continue;
         snprintf(text, sizeof text, "the library has no %s", functions[i].name);
         return text;
     }
     cs_u32 version = 0;
-    CUptiResult result = cs_cupti.cuptiGetVersion(&version);
-    if (result == CUPTI_SUCCESS && version >= OLDEST && version < TOO_NEW) return NULL;
+    CUptiResult result = cupti.cuptiGetVersion(&version);
+    if (result == CUPTI_SUCCESS && version >= OLDEST && version < TOO_NEW) return publish(&cupti);
     snprintf(text, sizeof text, "its version %u is not one that custream reads (CUDA 12 and 13)", version);
     return text;
 }

@@ -51,7 +51,7 @@ static bool read_names(void)
     static bool any;
     for (cs_u32 id = 1; !any && id < CALLS; id++) {
         const char *name = NULL;
-        if (cs_cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) == CUPTI_SUCCESS && name) call_of[id] = call_named(name);
+        if (cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) == CUPTI_SUCCESS && name) call_of[id] = call_named(name);
     }
     for (cs_u32 id = 1; !any && id < CALLS; id++) any = call_of[id];
     return any;
@@ -141,11 +141,11 @@ static void next_turn(void)
 static bool begin(void)
 {
     CUpti_SubscriberHandle handle = NULL;
-    if (!cs_cupti.cuptiSubscribe || !cs_cupti.cuptiUnsubscribe || !cs_cupti.cuptiEnableCallback || !cs_cupti.cuptiGetCallbackName || !read_names()) return false;
-    if (cs_cupti.cuptiSubscribe(&handle, called, (void *)(uintptr_t)cs_load(&cs_runtime_turn)) != CUPTI_SUCCESS) return false;
+    if (!cs_cupti()->cuptiSubscribe || !cs_cupti()->cuptiUnsubscribe || !cs_cupti()->cuptiEnableCallback || !cs_cupti()->cuptiGetCallbackName || !read_names()) return false;
+    if (cs_cupti()->cuptiSubscribe(&handle, called, (void *)(uintptr_t)cs_load(&cs_runtime_turn)) != CUPTI_SUCCESS) return false;
     cs_store(&cs_runtime_source, CS_RUNTIME_PROFILER);
     for (cs_u32 id = 1; id < CALLS; id++)
-        if (call_of[id]) cs_cupti.cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, id);
+        if (call_of[id]) cs_cupti()->cuptiEnableCallback(1, handle, CUPTI_CB_DOMAIN_RUNTIME_API, id);
     cs_store_rel(&subscriber, handle);
     return true;
 }
@@ -174,7 +174,7 @@ bool cs_cupti_runtime_end(void)
 {
     CUpti_SubscriberHandle handle = atomic_exchange(&subscriber, NULL);
     if (!handle) return false;
-    cs_cupti.cuptiUnsubscribe(handle);
+    cs_cupti()->cuptiUnsubscribe(handle);
     next_turn(); /* calls under way have no end */
     cs_store(&cs_runtime_source, CS_RUNTIME_SYMBOLS);
     return true;

@@ -185,10 +185,10 @@ void cs_share_completed(const uint8_t *buffer, size_t valid)
     if (!serve(&to)) return;
     uint8_t *at = (uint8_t *)buffer;
     cs_scale_extend(&client.scale);
-    bool more = valid && cs_cupti.cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
+    bool more = valid && cs_cupti()->cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
     while (more) {
         record = next;
-        more = cs_cupti.cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
+        more = cs_cupti()->cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
         size_t size = (size_t)((more ? (const uint8_t *)next : buffer + valid) - (const uint8_t *)record);
         if (is_for_client(record)) copy(&to, record, size);
     }
@@ -270,7 +270,7 @@ CUptiResult cs_share_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
 /* What it enables again has a new beginning: the records from before it go out first. */
 static void settle(const struct span *span)
 {
-    if (cs_load_acq(&ours) && cs_load(&span->ended)) cs_cupti.cuptiActivityFlushAll(0);
+    if (cs_load_acq(&ours) && cs_load(&span->ended)) cs_cupti()->cuptiActivityFlushAll(0);
 }
 
 static void listens_again(void)
@@ -364,7 +364,7 @@ CUptiResult cs_share_cuptiActivityFlushAll(uint32_t flag)
     CUptiResult result;
     cs_log(CS_LOG_DEBUG, "another client: cuptiActivityFlushAll(%u)%s", flag, last ? ", its last" : "");
     if (cs_load_acq(&ours)) {
-        result = cs_cupti.cuptiActivityFlushAll(flag);
+        result = cs_cupti()->cuptiActivityFlushAll(flag);
     } else {
         __typeof__(&cuptiActivityFlushAll) real = CS_CUPTI_REAL(cuptiActivityFlushAll);
         result = real ? real(flag) : CUPTI_ERROR_NOT_INITIALIZED;

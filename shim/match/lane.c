@@ -40,7 +40,7 @@ struct cs_match_lane *cs_match_lane_of(const struct cs_stream *stream)
     struct cs_match_lane *lane = cs_lane_made(stream);
     if (CS_LIKELY(lane) || !(lane = lane_new((cs_u32)stream->device, stream->lane))) return lane;
     lane->stream = cs_load(&stream->object.ref);
-    lane->priority = stream->priority;
+    lane->priority = cs_load(&stream->priority);
     learn(lane, stream->gpu_id);
     *place_of(stream) = lane->number;
     return lane;

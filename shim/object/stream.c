@@ -127,6 +127,12 @@ static cs_u64 green_context_of(CUstream handle)
     return cs_real.cuStreamGetGreenCtx(handle, &green) == CUDA_SUCCESS ? (uintptr_t)green : 0;
 }
 
+void cs_stream_ask_priority(struct cs_stream *stream, CUstream handle)
+{
+    int priority;
+    if (cs_real.cuStreamGetPriority(handle, &priority) == CUDA_SUCCESS) cs_store(&stream->priority, priority);
+}
+
 cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned flags, int priority_asked, cs_u16 call, const void *caller, cs_u64 ticks)
 {
     CS_KEEP_ERRNO;
@@ -136,8 +142,9 @@ cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned fla
         stream_new(thread, (uintptr_t)handle, known ? cs_context_of(context, -1) : cs_context_current(thread), CS_STREAM_CREATED, ticks);
     if (!stream) return 0;
     stream->flags = stream->flags_asked = flags;
-    stream->priority_asked = stream->priority = priority_asked;
-    if (priority_asked) cs_real.cuStreamGetPriority(handle, &stream->priority);
+    stream->priority_asked = priority_asked;
+    cs_store(&stream->priority, priority_asked);
+    if (priority_asked) cs_stream_ask_priority(stream, handle);
     stream->call = call;
     stream->library = cs_creator_of(caller);
     stream->green = green_context_of(handle);
@@ -209,8 +216,8 @@ static cs_ref adopt(struct cs_thread *thread, CUstream handle, cs_u64 begin)
     }
     if (cs_stream_is_capturing(handle, false)) cs_store(&stream->unasked, true); /* CUDA would break the capture */
     else ask_flags(stream, handle);
-    cs_real.cuStreamGetPriority(handle, &stream->priority);
-    stream->priority_asked = stream->priority;
+    cs_stream_ask_priority(stream, handle);
+    stream->priority_asked = cs_load(&stream->priority);
     stream->green = green_context_of(handle);
     return enter(stream, true);
 }

@@ -23,7 +23,8 @@ struct cs_stream {
     cs_u32 lane; /* of the timeline: the profiler's number, else 7 for a device's first legacy stream and others from 13; never reused */
     enum cs_stream_origin origin;
     unsigned flags; /* 0 while unasked */
-    int priority_asked, priority; /* before and after the driver clamped it */
+    int priority_asked;           /* before the driver clamped it */
+    _Atomic int priority;         /* and after; a rule changes it for a stream that is given a name */
     cs_u16 call;                  /* enum cs_call that created it; 0 if adopted */
     cs_u32 tid;                   /* thread that created it */
     cs_name library;              /* that created it */
@@ -35,8 +36,8 @@ struct cs_stream {
     /* what a policy made of it; written before its creation, or first use, is recorded */
     unsigned flags_asked;
     _Atomic cs_u16 rule; /* index + 1 of the rule that matched it; 0 none */
-    bool steered;        /* it is not what was asked for */
-    bool priority_ruled; /* a rule has set its priority */
+    _Atomic bool steered;        /* it is not what was asked for */
+    _Atomic bool priority_ruled; /* a rule has set its priority */
     _Atomic bool redirected; /* a default stream: calls that asked for another one go to it */
     _Atomic bool muted;  /* its calls are left out of the trace */
     bool ours;           /* the program did not ask for it: it carries the work of others (policy/serial.c) */
@@ -60,6 +61,8 @@ extern struct cs_pool cs_streams;
 CS_HIDDEN extern struct cs_map cs_stream_handles;
 
 bool cs_streams_init(void);
+
+void cs_stream_ask_priority(struct cs_stream *stream, CUstream handle); /* what the driver says of it; where it does not, its priority stays */
 
 /* The profiler's number of a stream: the GPU backend's, NULL where it has none. Called on the application's thread, when an object is made. */
 typedef bool cs_stream_gpu_id_fn(CUcontext context, CUstream stream, bool per_thread, cs_u32 *id);

@@ -124,8 +124,9 @@ static void set_priority(CUstream handle, struct cs_stream *stream, int priority
 {
     CUstreamAttrValue value = {.priority = priority};
     if (cs_stream_is_capturing(handle, false) || cs_real.cuStreamSetAttribute(handle, CU_STREAM_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS) return;
-    cs_real.cuStreamGetPriority(handle, &stream->priority);
-    stream->steered = stream->priority_ruled = true;
+    cs_stream_ask_priority(stream, handle);
+    cs_store(&stream->priority_ruled, true);
+    cs_store(&stream->steered, true);
 }
 
 void cs_steer_named(struct cs_thread *thread, CUstream handle, cs_name name)

@@ -150,10 +150,11 @@ cs_ref cs_creation_object(struct cs_creation *c, CUstream stream, cs_u64 ticks)
     struct cs_stream *object = cs_pool_get(&cs_streams, ref);
     if (!object) return ref;
     object->flags_asked = c->flags_asked;
-    object->steered = c->flags != c->flags_asked || c->priority != c->priority_asked;
+    const bool steered = c->flags != c->flags_asked || c->priority != c->priority_asked;
+    cs_store(&object->steered, steered);
     object->rule = c->rule;
-    object->priority_ruled = c->priority_ruled;
-    if (object->steered) cs_real.cuStreamGetPriority(stream, &object->priority);
+    cs_store(&object->priority_ruled, c->priority_ruled);
+    if (steered) cs_stream_ask_priority(object, stream);
     if (c->rule) {
         const struct cs_change *set = &c->policy->rules[c->rule - 1].set;
         if (set->name) cs_store(&object->name, cs_name_add(set->name));

@@ -83,7 +83,7 @@ static char *put_entry(char *at, struct cs_thread *thread, const struct cs_insid
         at = put_waited(at, thread, info);
     } else {
         at = cs_put_hex(cs_put_literal(at, ",\"function\":"), seen->what);
-        at = put_stream(at, thread->function_stream);
+        at = put_stream(at, cs_load(&thread->function_stream));
     }
     return cs_put_literal(at, "},");
 }

@@ -92,7 +92,7 @@ static void put_name(const struct cs_stream *stream, cs_name given, char *name, 
     int n = snprintf(name, size, "stream %u", stream->lane);
     if (stream->origin == CS_STREAM_LEGACY) n += snprintf(name + n, size - (size_t)n, " legacy default");
     if (stream->origin == CS_STREAM_PER_THREAD) n += snprintf(name + n, size - (size_t)n, " per-thread default");
-    if (stream->origin <= CS_STREAM_ADOPTED && stream->priority) n += snprintf(name + n, size - (size_t)n, " p%d", stream->priority);
+    if (stream->origin <= CS_STREAM_ADOPTED && cs_load(&stream->priority)) n += snprintf(name + n, size - (size_t)n, " p%d", cs_load(&stream->priority));
     if (stream->origin <= CS_STREAM_ADOPTED && stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " nb");
     if (stream->green) n += snprintf(name + n, size - (size_t)n, " green");
     if (stream->origin == CS_STREAM_ADOPTED) n += snprintf(name + n, size - (size_t)n, " adopted");
@@ -167,7 +167,7 @@ static struct cs_draft policy_args(struct cs_draft e, const struct cs_stream *st
     if (stream->flags_asked != stream->flags) e = flags_arg(e, "requested flags", stream->flags_asked);
     snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
     if (stream->rule) e = cs_arg_word(e, "rule", rule);
-    if (stream->steered) e = cs_arg_bool(e, "changed by policy", true);
+    if (cs_load(&stream->steered)) e = cs_arg_bool(e, "changed by policy", true);
     if (stream->share_place) e = cs_arg_uint(e, "pool place", stream->share_place);
     if (stream->serial) e = cs_arg_word(e, "serial", "its work is the carrier's");
     if (stream->ours) e = cs_arg_word(e, "serial", "carrier");
@@ -185,7 +185,7 @@ static struct cs_draft life_args(struct cs_draft e, const struct cs_stream *stre
     if (stream->origin <= CS_STREAM_ADOPTED) {
         e = cs_arg_hex(e, "handle", stream->key);
         if (!cs_load_acq(&stream->unasked)) e = flags_arg(e, "flags", stream->flags);
-        e = cs_arg_int(e, "priority", stream->priority);
+        e = cs_arg_int(e, "priority", cs_load(&stream->priority));
         e = cs_arg_int(e, "requested priority", stream->priority_asked);
     }
     if (stream->call) {
@@ -298,7 +298,7 @@ static void life_ends(struct cs_stream *stream, cs_u64 ns, enum how how)
     if (stream->rule != row->rule_shown) { /* it matched by the name that it got */
         snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
         e = cs_arg_word(e, "rule", rule);
-        e = cs_arg_int(e, "priority", stream->priority);
+        e = cs_arg_int(e, "priority", cs_load(&stream->priority));
     }
     if (row->name_shown) e = cs_arg_text(e, "application name", cs_name_text(row->name_shown), 512);
     e = how == CONTINUES ? cs_arg_bool(e, "continues", true) : cs_arg_bool(e, "destroyed", how == DESTROYED);

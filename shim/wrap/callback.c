@@ -74,14 +74,14 @@ static struct cs_thread *enters(const struct cs_callback *callback)
     CS_KEEP_ERRNO;
     struct cs_thread *thread = callback->hidden ? NULL : running();
     if (!thread) return NULL;
-    thread->function_stream = callback->stream;
+    cs_store(&thread->function_stream, callback->stream);
     cs_store(&thread->function, callback->function);
     return thread;
 }
 
 static void leaves(struct cs_thread *entered)
 {
-    if (entered && entered == cs_self) entered->function = NULL;
+    if (entered && entered == cs_self) cs_store(&entered->function, NULL);
 }
 
 static void record(const struct cs_callback *callback, cs_u64 begin)

@@ -70,7 +70,8 @@ TEST(who_asks_while_pages_are_given_back_is_given_one)
     static const struct cs_gpu_sink sink;
     enum { KEPT = 100 };
     pthread_t writer;
-    cs_cupti.cuptiActivityGetNextRecord = no_record;
+    static const struct cs_cupti stub = {.cuptiActivityGetNextRecord = no_record};
+    cs_store_rel(&cs_cupti_opened, &stub);
     for (unsigned n = 0; n < ALL; n++) CHECK(request(n));
     for (unsigned n = ALL - KEPT; n < ALL; n++) {
         CHECK_IS(sizes[n], SMALL);

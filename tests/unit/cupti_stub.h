@@ -50,12 +50,16 @@ static void make_call(void *turn, cs_u32 correlation)
 
 static void stub_begin(struct cs_runtime_listener listener)
 {
+    static const struct cs_cupti stub = {
+        .cuptiSubscribe = stub_subscribe,
+        .cuptiUnsubscribe = stub_unsubscribe,
+        .cuptiEnableCallback = stub_enable,
+        .cuptiGetCallbackName = stub_name,
+        .cuptiActivityEnable = stub_activity,
+        .cuptiActivityDisable = stub_activity,
+    };
     cs_options_read();
-    cs_cupti.cuptiSubscribe = stub_subscribe;
-    cs_cupti.cuptiUnsubscribe = stub_unsubscribe;
-    cs_cupti.cuptiEnableCallback = stub_enable;
-    cs_cupti.cuptiGetCallbackName = stub_name;
-    cs_cupti.cuptiActivityEnable = cs_cupti.cuptiActivityDisable = stub_activity;
+    cs_store_rel(&cs_cupti_opened, &stub);
     cs_runtime_listener = listener;
     cs_store(&cs_runtime_source, CS_RUNTIME_SYMBOLS);
     REQUIRE(cs_cupti_ask_begin(&(const char *){NULL}) == CUPTI_SUCCESS);

@@ -39,7 +39,8 @@ TEST(takers_and_the_writer)
 {
     static const struct cs_gpu_sink sink;
     pthread_t threads[THREADS];
-    cs_cupti.cuptiActivityGetNextRecord = no_record;
+    static const struct cs_cupti stub = {.cuptiActivityGetNextRecord = no_record};
+    cs_store_rel(&cs_cupti_opened, &stub);
     cs_cupti_buffers_ready();
     running = THREADS;
     for (uintptr_t n = 0; n < THREADS; n++) CHECK(!pthread_create(&threads[n], NULL, fill, (void *)(n + 1)));

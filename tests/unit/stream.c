@@ -28,7 +28,7 @@ TEST(a_created_stream_is_found)
     CHECK_IS(find_stream(t, stub_stream(1)), ref);
     CHECK_IS(cs_stream_of(t, stub_stream(1), true, false, 0), ref);
     CHECK_IS(stream->priority_asked, -100);
-    CHECK_IS(stream->priority, -5);
+    CHECK_IS(cs_load(&stream->priority), -5);
     CHECK_IS(stream->flags, CU_STREAM_NON_BLOCKING);
     CHECK_IS(stream->call, CS_CALL_cuStreamCreateWithPriority);
     CHECK_IS(stream->created, 1234);
@@ -133,7 +133,7 @@ TEST(an_unknown_handle_is_adopted_once_it_is_accepted)
     REQUIRE(stream_at(ref));
     CHECK_IS(stream_at(ref)->origin, CS_STREAM_ADOPTED);
     CHECK_IS(stream_at(ref)->flags, CU_STREAM_NON_BLOCKING);
-    CHECK_IS(stream_at(ref)->priority, -5);
+    CHECK_IS(cs_load(&stream_at(ref)->priority), -5);
     CHECK_IS(stream_at(ref)->call, 0);
     CHECK_IS(find_stream(t, stub_stream(9)), ref);
     destroy(t, stub_stream(9), true);
@@ -146,7 +146,7 @@ TEST(one_that_captures_is_asked_when_that_has_ended)
     stub_captures = 1;
     cs_ref ref = find_stream(t, stub_stream(9));
     REQUIRE(stream_at(ref));
-    CHECK(cs_load(&stream_at(ref)->unasked) && !stream_at(ref)->flags && stream_at(ref)->priority == -5);
+    CHECK(cs_load(&stream_at(ref)->unasked) && !stream_at(ref)->flags && cs_load(&stream_at(ref)->priority) == -5);
     cs_stream_capture(ref, cs_ticks());
     CHECK(cs_load(&stream_at(ref)->unasked));
     stub_captures = 0;

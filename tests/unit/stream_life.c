@@ -45,7 +45,8 @@ static const char *named(struct cs_stream stream_like)
     struct cs_stream *stream = new_stream(++lane);
     static char name[600];
     char prefix[32];
-    stream->origin = stream_like.origin, stream->priority = stream_like.priority, stream->flags = stream_like.flags, stream->green = stream_like.green;
+    stream->origin = stream_like.origin, stream->flags = stream_like.flags, stream->green = stream_like.green;
+    cs_store(&stream->priority, cs_load(&stream_like.priority));
     stream->library = stream_like.library;
     memcpy(stream->owner, stream_like.owner, sizeof stream->owner);
     cs_store(&stream->name, cs_load(&stream_like.name));
@@ -125,7 +126,8 @@ TEST(a_life_begins_with_all_that_is_known)
     begin();
     struct cs_stream *plain = new_stream(20), *ruled = new_stream(21), *legacy = new_stream(22), *unasked = new_stream(23), *odd = new_stream(24);
     cs_store(&plain->key, 0x1234);
-    plain->priority = -2, plain->priority_asked = -7, plain->call = CS_CALL_cuStreamCreate, plain->library = library("app"), plain->tid = 99;
+    cs_store(&plain->priority, -2);
+    plain->priority_asked = -7, plain->call = CS_CALL_cuStreamCreate, plain->library = library("app"), plain->tid = 99;
     cs_stream_life_begins(plain);
     check_holds(mark_of(plain, "begins"), "\"args\":{\"name\":\"stream 20 p-2 adopted\",\"cs.stream\":20,\"origin\":\"adopted: first seen in use\",\"handle\":\"0x1234\","
                                           "\"flags\":\"blocking\",\"priority\":-2,\"requested priority\":-7,\"created by\":\"cuStreamCreate\",\"library\":\"app\",\"thread\":99}");
