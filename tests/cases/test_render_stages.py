@@ -176,13 +176,15 @@ def test_another_tools_trace(tmp_path):
 def test_odd_rows(tmp_path):
     """Work without a number, lists that are none, long names and texts: each event is there, with what can be said."""
     long = "n" * 5000
-    path = made(tmp_path, [ROW % ("kernel", long, 1, '"stream":7'), ROW % ("kernel", "é\\n\\u0001", 2, '"stream":"x","correlation":-1,"grid":[1],"block":"b"'),
+    path = made(tmp_path, ['{"ph":"M","name":"thread_name","pid":0,"tid":700,"args":{"name":"%s"}}' % (20 * long),
+                           ROW % ("kernel", long, 1, '"stream":7'), ROW % ("kernel", "é\\n\\u0001", 2, '"stream":"x","correlation":-1,"grid":[1],"block":"b"'),
                            ROW % ("gpu_memset", "s", 3, f'"stream":16777215,"correlation":{1 << 39},"event_wait_ids":[],"text":"{long}"'),
                            ROW % ("gpu_memset", "s", 4, f'"stream":16777215,"correlation":{1 << 39},"event_wait_ids":[1,{1 << 39},{1 << 52}]'),
                            ROW % ("kernel", "k", 5, '"stream":7,"nested":{"a":[1,"b"]},"none":null,"grid":[1,2,4294967296],"block":[1,1,1]')])
     stages = Stages(stages_of(path, tmp_path))
     said = list(stages.said())
     assert [s["name"] for s in said] == [long, "é\n\x01", "s", "s", "k"] and len({e.event_id for _, e in stages.events}) == 5
+    assert said[0]["queue"] == said[4]["queue"] == 512 * "n"
     assert said[2]["more"]["text"] == long and said[4]["more"] == {"nested": '{"a":[1,"b"]}', "none": "null"}
     assert list(stages.events[3][1].event_wait_ids) == [1, 1 << 39, 1 << 52]
 

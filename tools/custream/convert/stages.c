@@ -109,6 +109,7 @@ static uint64_t lane_key(uint64_t pid, uint64_t tid) { return pid << 32 | (uint3
 /* Names of processes and lanes: they come before the work. */
 static void meta_read(struct stages *s, const struct work *w)
 {
+    enum { SHOWN = 512 };
     static const char *const order[] = {"sort_index", NULL}, *const called[] = {"name", NULL};
     const bool of_object = w->args.at && *w->args.at == '{';
     uint64_t at;
@@ -117,7 +118,7 @@ static void meta_read(struct stages *s, const struct work *w)
     if (!of_object || !piece_is(w->name, "thread_name") || !is_gpu(w->pid)) return;
     struct unquoted text = unquote(member_at(w->args.at, called));
     s->texts = array_room(s->texts, s->text_count, &s->text_capacity, sizeof *s->texts);
-    char *kept = s->texts[s->text_count++] = strndup(text.at, text.length);
+    char *kept = s->texts[s->text_count++] = strndup(text.at, text.length < SHOWN ? text.length : SHOWN);
     if (!kept) out_of_memory();
     *numbers_at(&s->lanes, lane_key(w->pid, w->tid), 0) = (uint32_t)s->text_count;
     unquoted_free(&text);
@@ -184,7 +185,7 @@ static bool may_be_several(const struct work *w) { return w->of_graph || !piece_
 /* Its correlation, if it is the first of that. */
 static uint64_t event_id(struct stages *s, const struct work *w, uint64_t end_ns)
 {
-    enum { FURTHER = 40 }; /* correlations are less than 1 << FURTHER */
+    enum { FURTHER = 60 }; /* correlations are less than 1 << FURTHER */
     if (w->correlation && !may_be_several(w)) return w->correlation;
     uint32_t *known = w->correlation ? numbers_at(&s->lasts_by, w->correlation, 0) : NULL;
     const uint64_t id = known && !*known ? w->correlation : (uint64_t)1 << FURTHER | ++s->further;
