@@ -129,8 +129,9 @@ static cs_u64 green_context_of(CUstream handle)
 
 void cs_stream_ask_priority(struct cs_stream *stream, CUstream handle)
 {
-    int priority;
-    if (cs_real.cuStreamGetPriority(handle, &priority) == CUDA_SUCCESS) cs_store(&stream->priority, priority);
+    int priority = cs_load(&stream->priority);
+    cs_real.cuStreamGetPriority(handle, &priority);
+    cs_store(&stream->priority, priority);
 }
 
 cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned flags, int priority_asked, cs_u16 call, const void *caller, cs_u64 ticks)

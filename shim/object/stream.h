@@ -24,7 +24,7 @@ struct cs_stream {
     enum cs_stream_origin origin;
     unsigned flags; /* 0 while unasked */
     int priority_asked;           /* before the driver clamped it */
-    _Atomic int priority;         /* and after; a rule changes it for a stream that is given a name */
+    _Atomic int priority;         /* and after; a rule for its name may change it */
     cs_u16 call;                  /* enum cs_call that created it; 0 if adopted */
     cs_u32 tid;                   /* thread that created it */
     cs_name library;              /* that created it */
@@ -33,9 +33,10 @@ struct cs_stream {
 
     char owner[16];               /* of a per-thread stream: its thread's name */
 
-    /* what a policy made of it; written before its creation, or first use, is recorded */
+    /* what a policy made of it; written before its creation, or first use, is recorded, or at any time by a rule for its name: then `rule` last */
     unsigned flags_asked;
     _Atomic cs_u16 rule; /* index + 1 of the rule that matched it; 0 none */
+    _Atomic bool rule_found;     /* by its name: a thread is at it, or was */
     _Atomic bool steered;        /* it is not what was asked for */
     _Atomic bool priority_ruled; /* a rule has set its priority */
     _Atomic bool redirected; /* a default stream: calls that asked for another one go to it */
@@ -62,8 +63,6 @@ CS_HIDDEN extern struct cs_map cs_stream_handles;
 
 bool cs_streams_init(void);
 
-void cs_stream_ask_priority(struct cs_stream *stream, CUstream handle); /* what the driver says of it; where it does not, its priority stays */
-
 /* The profiler's number of a stream: the GPU backend's, NULL where it has none. Called on the application's thread, when an object is made. */
 typedef bool cs_stream_gpu_id_fn(CUcontext context, CUstream stream, bool per_thread, cs_u32 *id);
 extern cs_stream_gpu_id_fn *_Atomic cs_stream_gpu_id;
@@ -73,6 +72,9 @@ cs_u32 cs_stream_lane(int device, cs_u32 gpu_id, bool legacy);
 
 /* A stream that a wrapped call has just created. `priority_asked` as the program gave it; `call` an enum cs_call. */
 cs_ref cs_stream_created(struct cs_thread *thread, CUstream handle, unsigned flags, int priority_asked, cs_u16 call, const void *caller, cs_u64 ticks);
+
+/* Its priority as the driver tells it; where it tells none it stays. */
+void cs_stream_ask_priority(struct cs_stream *stream, CUstream handle);
 
 /* Around the driver's destroy: from here on the handle belongs to nobody, since the driver may hand it out again before its call returns. Then
  * the outcome: ended, or alive again where the driver refused. */

@@ -60,7 +60,7 @@ bool cs_steer_attribute(struct cs_thread *thread, CUstream stream, CUstreamAttrI
     struct cs_stream *object = cs_pool_get(&cs_streams, cs_stream_find(thread, stream, false));
     int least, greatest;
     *copy = **value;
-    if (object && cs_load(&object->priority_ruled)) copy->priority = cs_load(&object->priority);
+    if (object && cs_load_acq(&object->priority_ruled)) copy->priority = cs_load(&object->priority);
     else if ((policy->priority.kind != CS_PRIORITY_KEEP || policy->priority.strict) && cs_priority_of_device(&least, &greatest)) {
         if (!cs_priority_change(&policy->priority, copy->priority, least, greatest, &copy->priority)) return false;
     }

@@ -125,8 +125,20 @@ static void set_priority(CUstream handle, struct cs_stream *stream, int priority
     CUstreamAttrValue value = {.priority = priority};
     if (cs_stream_is_capturing(handle, false) || cs_real.cuStreamSetAttribute(handle, CU_STREAM_ATTRIBUTE_PRIORITY, &value) != CUDA_SUCCESS) return;
     cs_stream_ask_priority(stream, handle);
-    cs_store(&stream->priority_ruled, true);
     cs_store(&stream->steered, true);
+    cs_store_rel(&stream->priority_ruled, true);
+}
+
+/* The rule's number comes last: the writer, which may show the stream meanwhile, finds with it what the rule has set. One of several threads does it. */
+static void use_named(CUstream handle, struct cs_stream *stream, const struct cs_policy *policy, int i)
+{
+    const struct cs_change *set = &policy->rules[i].set;
+    if (atomic_exchange(&stream->rule_found, true)) return;
+    use(&policy->rules[i]);
+    if (set->priority != CS_ANY) set_priority(handle, stream, set->priority);
+    if (set->record == 0) cs_store(&stream->muted, true);
+    if (set->name) cs_store_rel(&stream->name, cs_name_add(set->name));
+    cs_store_rel(&stream->rule, (cs_u16)(i + 1));
 }
 
 void cs_steer_named(struct cs_thread *thread, CUstream handle, cs_name name)
@@ -135,13 +147,9 @@ void cs_steer_named(struct cs_thread *thread, CUstream handle, cs_name name)
     const struct cs_policy *policy = cs_load_acq(&cs_policy_now);
     if (!policy || handle <= CU_STREAM_PER_THREAD || !name) return;
     struct cs_stream *stream = cs_pool_get(&cs_streams, cs_stream_find(thread, handle, false));
-    for (int i = 0; stream && !stream->rule && i < policy->rule_count; i++) {
+    for (int i = 0; stream && !cs_load(&stream->rule) && i < policy->rule_count; i++) {
         if (!named_matches(thread, stream, name, &policy->rules[i])) continue;
-        const struct cs_change *set = &policy->rules[i].set;
-        stream->rule = (cs_u16)(i + 1);
-        use(&policy->rules[i]);
-        if (set->priority != CS_ANY) set_priority(handle, stream, set->priority);
-        if (set->record == 0) cs_store(&stream->muted, true);
-        if (set->name) cs_store_rel(&stream->name, cs_name_add(set->name));
+        use_named(handle, stream, policy, i);
+        return;
     }
 }

@@ -86,8 +86,8 @@ CUresult cs_steer_done(struct cs_steer *steer, CUresult result)
 static bool default_rule(const struct cs_steer *steer, struct cs_stream *stream)
 {
     const struct cs_change *set = steer->set;
-    if (stream->origin == CS_STREAM_PER_THREAD && !stream->rule) {
-        stream->rule = steer->rule;
+    if (stream->origin == CS_STREAM_PER_THREAD && !cs_load(&stream->rule)) {
+        cs_store(&stream->rule, steer->rule);
         if (set->record == 0) cs_store(&stream->muted, true);
     }
     if (set->name && !cs_load(&stream->name)) cs_store_rel(&stream->name, cs_name_add(set->name));
@@ -152,7 +152,7 @@ cs_ref cs_creation_object(struct cs_creation *c, CUstream stream, cs_u64 ticks)
     object->flags_asked = c->flags_asked;
     const bool steered = c->flags != c->flags_asked || c->priority != c->priority_asked;
     cs_store(&object->steered, steered);
-    object->rule = c->rule;
+    cs_store(&object->rule, c->rule);
     cs_store(&object->priority_ruled, c->priority_ruled);
     if (steered) cs_stream_ask_priority(object, stream);
     if (c->rule) {

@@ -70,6 +70,13 @@ static char *put_waited(char *at, struct cs_thread *thread, const struct cs_call
     return event ? cs_put_uint(cs_put_literal(at, ",\"event\":"), event->number) : at;
 }
 
+/* The stream of the host function that was seen, while it still runs: its thread may leave it meanwhile and enter another one, of another stream. */
+static char *put_function_stream(char *at, struct cs_thread *thread, cs_u64 function)
+{
+    const cs_ref stream = cs_load_acq(&thread->function_stream);
+    return (uintptr_t)cs_load(&thread->function) == function ? put_stream(at, stream) : at;
+}
+
 static char *put_entry(char *at, struct cs_thread *thread, const struct cs_inside_seen *seen, bool is_call)
 {
     char name[CS_THREAD_COMM];
@@ -83,7 +90,7 @@ static char *put_entry(char *at, struct cs_thread *thread, const struct cs_insid
         at = put_waited(at, thread, info);
     } else {
         at = cs_put_hex(cs_put_literal(at, ",\"function\":"), seen->what);
-        at = put_stream(at, cs_load(&thread->function_stream));
+        at = put_function_stream(at, thread, seen->what);
     }
     return cs_put_literal(at, "},");
 }

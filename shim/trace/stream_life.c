@@ -89,10 +89,11 @@ static int library_length(const char *library)
 static void put_name(const struct cs_stream *stream, cs_name given, char *name, size_t size)
 {
     char maker[64] = "";
+    const int priority = cs_load(&stream->priority);
     int n = snprintf(name, size, "stream %u", stream->lane);
     if (stream->origin == CS_STREAM_LEGACY) n += snprintf(name + n, size - (size_t)n, " legacy default");
     if (stream->origin == CS_STREAM_PER_THREAD) n += snprintf(name + n, size - (size_t)n, " per-thread default");
-    if (stream->origin <= CS_STREAM_ADOPTED && cs_load(&stream->priority)) n += snprintf(name + n, size - (size_t)n, " p%d", cs_load(&stream->priority));
+    if (stream->origin <= CS_STREAM_ADOPTED && priority) n += snprintf(name + n, size - (size_t)n, " p%d", priority);
     if (stream->origin <= CS_STREAM_ADOPTED && stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " nb");
     if (stream->green) n += snprintf(name + n, size - (size_t)n, " green");
     if (stream->origin == CS_STREAM_ADOPTED) n += snprintf(name + n, size - (size_t)n, " adopted");
@@ -160,13 +161,18 @@ static struct cs_draft flags_arg(struct cs_draft e, const char *key, unsigned fl
     return cs_value_word(e, flags ? "non-blocking" : "blocking");
 }
 
-/* What a policy made of the stream: asked and given stand beside each other. */
-static struct cs_draft policy_args(struct cs_draft e, const struct cs_stream *stream)
+static struct cs_draft rule_arg(struct cs_draft e, cs_u16 rule)
 {
-    char rule[32];
+    char text[32];
+    snprintf(text, sizeof text, "rules[%u]", rule - 1u);
+    return cs_arg_word(e, "rule", text);
+}
+
+/* What a policy made of the stream: asked and given stand beside each other. */
+static struct cs_draft policy_args(struct cs_draft e, const struct cs_stream *stream, cs_u16 rule)
+{
     if (stream->flags_asked != stream->flags) e = flags_arg(e, "requested flags", stream->flags_asked);
-    snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
-    if (stream->rule) e = cs_arg_word(e, "rule", rule);
+    if (rule) e = rule_arg(e, rule);
     if (cs_load(&stream->steered)) e = cs_arg_bool(e, "changed by policy", true);
     if (stream->share_place) e = cs_arg_uint(e, "pool place", stream->share_place);
     if (stream->serial) e = cs_arg_word(e, "serial", "its work is the carrier's");
@@ -178,7 +184,7 @@ static struct cs_draft policy_args(struct cs_draft e, const struct cs_stream *st
 
 static const char *const origins[] = {"created", "adopted: first seen in use", "legacy default", "per-thread default"};
 
-static struct cs_draft life_args(struct cs_draft e, const struct cs_stream *stream, bool continued)
+static struct cs_draft life_args(struct cs_draft e, const struct cs_stream *stream, const struct row *row)
 {
     e = cs_arg_uint(e, "cs.stream", stream->lane);
     e = cs_arg_word(e, "origin", origins[stream->origin]);
@@ -192,9 +198,9 @@ static struct cs_draft life_args(struct cs_draft e, const struct cs_stream *stre
         e = cs_arg_word(e, "created by", cs_call_info[stream->call].name);
         e = cs_arg_text(e, "library", cs_name_text(stream->library), 256);
     }
-    e = policy_args(e, stream);
+    e = policy_args(e, stream, row->rule_shown);
     if (stream->green) e = cs_arg_hex(e, "green context", stream->green);
-    if (continued) e = cs_arg_bool(e, "continued", true);
+    if (row->continued) e = cs_arg_bool(e, "continued", true);
     return cs_arg_uint(e, "thread", stream->tid);
 }
 
@@ -205,7 +211,7 @@ static void begin_write(struct cs_stream *stream, struct row *row, cs_name given
     shown++;
     if (!row->shown_from_ns) row->shown_from_ns = cs_clock_ns(stream->created);
     row->name_shown = given;
-    row->rule_shown = stream->rule;
+    row->rule_shown = cs_load_acq(&stream->rule); /* before what it has set */
     const struct cs_lane lane = marks_lane((cs_u32)stream->device);
     lives[stream->device].streams++;
     row->marked_ns = mark_place((cs_u32)stream->device, row->shown_from_ns);
@@ -213,7 +219,7 @@ static void begin_write(struct cs_stream *stream, struct row *row, cs_name given
     snprintf(title, sizeof title, "stream %u begins", stream->lane);
     struct cs_draft e = cs_instant(cs_draft(), CS_INSTANT_THREAD, "cs_stream", cs_title(title), lane, row->marked_ns);
     e = cs_arg_text(e, "name", name, sizeof name);
-    cs_commit(cs_args_end(life_args(e, stream, row->continued)));
+    cs_commit(cs_args_end(life_args(e, stream, row)));
 }
 
 void cs_stream_life_begins(struct cs_stream *stream)
@@ -284,7 +290,6 @@ static struct cs_draft work_args(struct cs_draft e, const struct row *row)
 static void life_ends(struct cs_stream *stream, cs_u64 ns, enum how how)
 {
     struct row *row = row_of(stream);
-    char rule[32];
     const struct cs_lane lane = marks_lane((cs_u32)stream->device);
     char title[48], name[512];
     if (ns <= row->marked_ns) ns = row->marked_ns + 1;
@@ -295,11 +300,8 @@ static void life_ends(struct cs_stream *stream, cs_u64 ns, enum how how)
     e = cs_arg_text(e, "name", name, sizeof name); /* which may be another by now */
     e = work_args(cs_arg_uint(e, "cs.stream", stream->lane), row);
     if (stream->share_place) e = cs_arg_uint(e, "shared by", cs_load(&stream->shares_most));
-    if (stream->rule != row->rule_shown) { /* it matched by the name that it got */
-        snprintf(rule, sizeof rule, "rules[%u]", stream->rule - 1u);
-        e = cs_arg_word(e, "rule", rule);
-        e = cs_arg_int(e, "priority", cs_load(&stream->priority));
-    }
+    const cs_u16 rule = cs_load_acq(&stream->rule);
+    if (rule != row->rule_shown) e = cs_arg_int(rule_arg(e, rule), "priority", cs_load(&stream->priority)); /* it matched by the name that it got */
     if (row->name_shown) e = cs_arg_text(e, "application name", cs_name_text(row->name_shown), 512);
     e = how == CONTINUES ? cs_arg_bool(e, "continues", true) : cs_arg_bool(e, "destroyed", how == DESTROYED);
     cs_commit(cs_args_end(e));

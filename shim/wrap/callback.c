@@ -68,14 +68,14 @@ static struct cs_callback take(void *node)
 /* Of a thread that is not in a call of ours: the driver's, as a rule. */
 static struct cs_thread *running(void) { return cs_self && !cs_load(&cs_self->inside) ? cs_self : cs_enter_slowly(); }
 
-/* A function that does not return makes no record: until it does, its thread's state says so. */
+/* A function that does not return makes no record: until it does, its thread's state says so. In this order: trace/inside.c reads both. */
 static struct cs_thread *enters(const struct cs_callback *callback)
 {
     CS_KEEP_ERRNO;
     struct cs_thread *thread = callback->hidden ? NULL : running();
     if (!thread) return NULL;
-    cs_store(&thread->function_stream, callback->stream);
-    cs_store(&thread->function, callback->function);
+    cs_store_rel(&thread->function_stream, callback->stream);
+    cs_store_rel(&thread->function, callback->function);
     return thread;
 }
 

@@ -487,7 +487,7 @@ static void leave(const char *how)
     for (int i = 0; i < 10; i++) LAUNCH(empty, a);
     OK(cuStreamSynchronize, a);
     if (!strcmp(how, "kill")) app_sleep_ms(1500); /* long enough for a flush */
-    LAUNCH(sleep_us(3000000), a);
+    LAUNCH(sleep_us(300000), a);
     app_report();
     if (!strcmp(how, "_exit")) _exit(0);
     if (!strcmp(how, "exit")) exit(0);

@@ -230,14 +230,16 @@ def test_not_kept(run_app, value):
 
 
 def test_a_memfd_of_the_run(build, tmp_path):
-    """Without a /dev/shm the watcher holds the rings."""
-    script = 'mount -t tmpfs -o ro,size=4k none /dev/shm\n"$@"; sleep 3'
+    """Without a /dev/shm the watcher holds the rings. Its parent asks for the program's end last: only until then an older kernel tells it to others."""
+    script = 'mount -t tmpfs -o ro,size=4k none /dev/shm\n"$@" &\nexec sleep 100'
     run = ["/usr/bin/unshare", "-rm", "/bin/sh", "-c", script, "sh", COMMAND, "run", "--"]
     process = begin(build, tmp_path, "t.json", "auto", "paced", run=run, threads=2, LD_PRELOAD="None")
     has_begun(tmp_path, 2)
     (program,) = [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
                   if path.read_bytes().split(b"\0")[:2] == [str(build / "tests/counts").encode(), str(tmp_path / "counts").encode()]]
     os.kill(program, signal.SIGKILL)
+    until(lambda: b'"ended_by"' in (tmp_path / "t.json").read_bytes())
+    process.kill()
     _, err = process.communicate(timeout=60)
     assert "ended by SIGKILL" + ALL in err, err
     assert metadata(tmp_path / "t.json") == "memfd"

@@ -130,14 +130,15 @@ TEST(an_unknown_handle_is_adopted_once_it_is_accepted)
     struct cs_thread *t = start();
     CHECK_IS(cs_stream_of(t, stub_stream(9), false, false, cs_ticks()), 0);
     cs_ref ref = find_stream(t, stub_stream(9));
-    REQUIRE(stream_at(ref));
-    CHECK_IS(stream_at(ref)->origin, CS_STREAM_ADOPTED);
-    CHECK_IS(stream_at(ref)->flags, CU_STREAM_NON_BLOCKING);
-    CHECK_IS(cs_load(&stream_at(ref)->priority), -5);
-    CHECK_IS(stream_at(ref)->call, 0);
+    const struct cs_stream *stream = stream_at(ref);
+    REQUIRE(stream);
+    CHECK_IS(stream->origin, CS_STREAM_ADOPTED);
+    CHECK_IS(stream->flags, CU_STREAM_NON_BLOCKING);
+    CHECK_IS(stream->priority, -5);
+    CHECK_IS(stream->call, 0);
     CHECK_IS(find_stream(t, stub_stream(9)), ref);
     destroy(t, stub_stream(9), true);
-    CHECK(cs_load(&stream_at(ref)->ended));
+    CHECK(cs_load(&stream->ended));
 }
 
 TEST(one_that_captures_is_asked_when_that_has_ended)

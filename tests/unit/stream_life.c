@@ -180,7 +180,8 @@ TEST(a_life_ends_with_what_went_through)
     CHECK(work[CS_WORK_LAUNCHES] == 3 && work[CS_WORK_COPIES] == 2 && work[CS_WORK_OTHER] == 2 && bytes == 2000);
     cs_stream_life_history(cs_load(&stream->object.ref) + (1u << CS_REF_INDEX_BITS), work, &bytes); /* another stream in its place */
     CHECK(!work[CS_WORK_LAUNCHES] && !work[CS_WORK_COPIES] && !bytes);
-    stream->share_place = 1, stream->priority = -3;
+    stream->share_place = 1;
+    cs_store(&stream->priority, -3);
     cs_store(&stream->shares_most, 4);
     cs_store(&stream->rule, 2); /* by the name that it got since */
     cs_store(&stream->ended, cs_ticks());
