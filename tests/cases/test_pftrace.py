@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 import pytest
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
@@ -13,6 +12,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 from tests.apprun import BUILD, calls_of
 from tests.perfetto import assert_clean
 from tests.pftrace import convert, custream, events_of, packets_of
+from tests.remote import Remote
 from tests.trace import Trace
 
 PROGRAMS = [["demo"], ["timeline"], ["arrows"], ["callbacks"], ["capture"], ["leaks", 3, 4, 5, 6], ["contexts"], ["reuse"], ["devices"], ["adopt"],
@@ -322,6 +322,8 @@ def test_values(tmp_path):
     (ROW.replace('"dur"', '"tts":3,"dur"') % "{}", 'the member "tts"'), (ROW.replace("1.5", "-1.5") % "{}", "before the trace's begin: -1.5"),
     ('{"ph":"C","name":"c","pid":1,"tid":1,"ts":1,"args":{"a":"b"}}', 'a counter whose value is no number: "b"'),
     ('{"ph":"i","s":"g","name":"c","pid":1,"tid":1,"ts":1,"args":{}}', 'an instant of the scope "g"'),
+    ('{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"%s"}}' % ("n" * 100000), "a name of more than 4096 bytes"),
+    ('{"ph":"M","name":"process_labels","pid":1,"tid":1,"args":{"labels":"%s"}}' % ("n" * 4097), "a name of more than 4096 bytes"),
     ('{"ph":"M","name":"process_uptime","pid":1,"tid":1,"args":{"uptime":3}}', 'of the kind "process_uptime"')])
 def test_what_has_no_place(tmp_path, row, words):
     """One line says which, and the file that was there stays."""
@@ -374,19 +376,14 @@ def test_another_producer(trace_processor, tmp_path):
     assert trace_processor.value("SELECT count(*) FROM slice") == 2
 
 
-def test_dump_and_record(build, tmp_path):
+def test_dump_and_record(tmp_path):
     """What is cut out of the file of a process that runs can have either format, whichever the process writes."""
-    env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith("CUSTREAM_")}
-    env |= {"LD_LIBRARY_PATH": str(build / "fakecuda"), "LD_PRELOAD": str(build / "libcustream_shim.so"), "CUSTREAM_TRACE": str(tmp_path / "own.pftrace")}
-    with subprocess.Popen([build / "tests/stepped"], cwd=tmp_path, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
-        try:
-            time.sleep(1)
-            for out in ("cut.json", "cut.pftrace"):
-                done = custream("dump", "-p", program.pid, "--last", "100s", "-o", tmp_path / out)
-                assert done.returncode == 0, done.stderr
-        finally:
-            program.kill()
+    with Remote(tmp_path, trace="own.pftrace") as program:
+        program.do("create 1", "launch 1 5", "all")
+        for out in ("cut.json", "cut.pftrace"):
+            done = custream("dump", "-p", program.pid, "--last", "100s", "-o", tmp_path / out)
+            assert done.returncode == 0, done.stderr
     assert custream("check", tmp_path / "cut.pftrace").returncode == 0
-    plain = [{k: v for k, v in e.items() if k != "ts"} for e in events_of(tmp_path / "cut.json")[0]]
-    back = [{k: v for k, v in e.items() if k != "ts"} for e in events_of(convert(tmp_path / "cut.pftrace", tmp_path / "back.json"))[0]]
-    assert len(back) >= len(plain) > 3
+    plain, back = ([{k: v for k, v in e.items() if k != "ts"} for e in events_of(path)[0] if e.get("cat") != "overhead"]  # each dump has what is there flushed
+                   for path in (tmp_path / "cut.json", convert(tmp_path / "cut.pftrace", tmp_path / "back.json")))
+    assert back == plain and len([e for e in plain if e["ph"] == "X"]) > 5

@@ -176,7 +176,7 @@ def test_another_tools_trace(tmp_path):
 def test_odd_rows(tmp_path):
     """Work without a number, lists that are none, long names and texts: each event is there, with what can be said."""
     long = "n" * 5000
-    path = made(tmp_path, ['{"ph":"M","name":"thread_name","pid":0,"tid":700,"args":{"name":"%s"}}' % (20 * long),
+    path = made(tmp_path, ['{"ph":"M","name":"thread_name","pid":0,"tid":700,"args":{"name":"%s"}}' % (4096 * "n"),
                            ROW % ("kernel", long, 1, '"stream":7'), ROW % ("kernel", "é\\n\\u0001", 2, '"stream":"x","correlation":-1,"grid":[1],"block":"b"'),
                            ROW % ("gpu_memset", "s", 3, f'"stream":16777215,"correlation":{1 << 39},"event_wait_ids":[],"text":"{long}"'),
                            ROW % ("gpu_memset", "s", 4, f'"stream":16777215,"correlation":{1 << 39},"event_wait_ids":[1,{1 << 39},{1 << 52}]'),

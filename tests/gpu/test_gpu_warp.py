@@ -54,7 +54,8 @@ def outcomes(module, mode, env=None):
     to = os.path.join(observe.TRACES, name + ".txt")
     if os.path.exists(to):
         os.remove(to)
-    done, trace = run(name, script("warp_tests", module, to), timeout=300, shim=shim, **warp_environment(), **(env or {}))
+    with tempfile.TemporaryDirectory() as own:  # tests write files of one name there, and runs are beside each other
+        done, trace = run(name, script("warp_tests", module, to), timeout=300, shim=shim, TMPDIR=own, **warp_environment(), **(env or {}))
     with open(to, encoding="utf-8") as file:
         return dict(line.rsplit("\n", 1)[0].split(" ", 1) for line in file), done, trace
 

@@ -298,8 +298,10 @@ static bool meta(struct packets *p, struct event *e)
     if (!value.at || *value.at != '"' || (!label && strncmp(kind, "name\"", 5))) return fail(p, "a row of names of the kind %.*s", what);
     struct unquoted text = unquote(value);
     struct piece more = args;
-    const bool good = more_of(p, process, args, value, &more);
-    if (thread) e->at = cs_pf_thread(&p->pf, e->at, pid, tid, text.at, text.length, more.at, more.length, NULL);
+    bool good = more_of(p, process, args, value, &more);
+    if (text.length > CS_PF_TEXT_MAX) good = fail(p, "a name of more than 4096 bytes: %.*s", value);
+    if (!good) e->at = NULL;
+    else if (thread) e->at = cs_pf_thread(&p->pf, e->at, pid, tid, text.at, text.length, more.at, more.length, NULL);
     else if (label) e->at = cs_pf_process(&p->pf, e->at, pid, tid, NULL, 0, text.at, text.length, NULL);
     else e->at = cs_pf_process(&p->pf, e->at, pid, tid, text.at, text.length, NULL, 0, NULL);
     unquoted_free(&text);
