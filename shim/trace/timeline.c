@@ -149,13 +149,11 @@ static inline void sum_up(const struct cs_record *r, const struct cs_stream *str
     if (CS_UNLIKELY(as - 1 == CS_SUMMED_COPY)) sum_up_copy(sums, r, ns);
 }
 
-/* Where the host or a stream waits: the record that an event stood for, if it waits for one. The host's wait may get a slice "wake-up" later, which ends with it.
- * A reader that goes by time and place in the file, as of packets, takes that end for the end of whatever begins in the same nanosecond and is there before. */
+/* Where the host or a stream waits: the record that an event stood for, if it waits for one. */
 static void tell_wait(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin, cs_u64 end)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     const int at = cause_at(r);
-    if (info->kind == CS_KIND_SYNC) cs_thread_row(thread)->last_end_ns = end + 1;
     if (info->kind == CS_KIND_SYNC || info->kind == CS_KIND_WAIT) cs_gpu_trace_sync(thread, r, stream, at < 0 ? NULL : &r->value[at], begin, end);
 }
 

@@ -77,20 +77,6 @@ TEST(a_call_of_the_runtime_ends_with_the_last_that_it_made)
     CHECK_IS(end_of(outer), ns_at(50) + 1);
 }
 
-/* A slice "wake-up" comes late and ends with the wait: where the counter goes in steps, the next call does not begin in the nanosecond in which both end. */
-TEST(what_follows_a_wait_begins_behind_its_end)
-{
-    begin();
-    record((struct cs_record){.begin = at(10), .end = at(20), .call = CS_CALL_cuCtxSynchronize});
-    driver_call(20, 30);
-    driver_call(30, 40);
-    const char *slices[3];
-    REQUIRE(trace_file_events("\"cuda_driver\"", "", slices, 3) == 3);
-    CHECK_IS(end_of(slices[0]), ns_at(20));
-    CHECK_IS(ns_of(slices[1], "ts"), ns_at(20) + 1);
-    CHECK_IS(ns_of(slices[2], "ts"), ns_at(30)); /* no wait is before it */
-}
-
 TEST(the_gap_at_the_end_of_a_full_file_is_that_of_the_calls_left_out)
 {
     setenv("CUSTREAM_TRACE_MAX", "1M", 1);
