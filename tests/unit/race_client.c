@@ -76,7 +76,12 @@ static void client_begins(void)
 {
     cs_options_read();
     cs_clock_init();
-    static const struct cs_cupti stub = {.cuptiActivityEnable = stub_enable, .cuptiActivityDisable = stub_enable, .cuptiActivityFlushAll = stub_flush, .cuptiActivityGetNextRecord = stub_next};
+    static const struct cs_cupti stub = {
+        .cuptiActivityEnable = stub_enable,
+        .cuptiActivityDisable = stub_enable,
+        .cuptiActivityFlushAll = stub_flush,
+        .cuptiActivityGetNextRecord = stub_next,
+    };
     cs_store_rel(&cs_cupti_opened, &stub);
     REQUIRE(cs_share_begin());
     CHECK_IS(cs_share_cuptiActivityRegisterTimestampCallback(ticks), CUPTI_SUCCESS);

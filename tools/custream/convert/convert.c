@@ -45,8 +45,8 @@ void convert_usage(void)
          "           and for queries\n"
          "  --render-stages\n"
          "           in a .pftrace, GPU work is there twice: as slices, and as Perfetto's own events for GPUs\n"
-         "           (GpuRenderStageEvent). Perfetto 55 and newer show these by process, GPU, context and\n"
-         "           stream, with arrows between work that waited for each other\n\n"
+         "           (GpuRenderStageEvent): by process, GPU, context and stream, with what each waited for.\n"
+         "           Perfetto from version 55 on has a view of its own for these\n\n"
          "Exit status: 0 converted, also if FROM is truncated: one line on stderr then says so; 2 wrong\n"
          "usage, or FROM cannot be read, is not a trace, or says what the other format has no place for.");
 }

@@ -4,8 +4,11 @@
 
 #include "tools/custream/merge/source.h"
 
-/* Perfetto's format, not JSON; each row of a trace of ours says all of it (merge/shapes.h); with PACKETS, GPU work is also events of Perfetto's own (stages.h). */
-enum { ROWS_PACKETS = 1, ROWS_WHOLE = 2, ROWS_STAGES = 4 };
+enum {
+    ROWS_PACKETS = 1, /* Perfetto's format. Without it, JSON */
+    ROWS_WHOLE = 2,   /* each row of a trace of ours says all of it (merge/shapes.h) */
+    ROWS_STAGES = 4   /* with PACKETS: GPU work is also events of Perfetto's own (stages.h) */
+};
 
 /* SOURCE_CUT: what is before the cut is written, with an end. SOURCE_BROKEN: `error` says why; what was written is no trace. */
 enum source_end rows_convert(const char *from, unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);

@@ -33,9 +33,9 @@ struct stages {
     char *room;
     size_t size;
     bool begun;
-    uint32_t specifications, contexts; /* numbers that have been given */
-    uint64_t further;                  /* events with a number of their own */
-    struct numbers hosts, lanes, names, queues, stages, told, current, lasts_by;
+    uint32_t specifications; /* numbers that have been given */
+    uint64_t further;        /* events with a number of their own */
+    struct numbers hosts, lanes, queues, stages, told, current, lasts_by;
     struct last *lasts;
     size_t last_count, last_capacity;
     char **texts; /* what lanes are called */

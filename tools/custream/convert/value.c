@@ -1,6 +1,5 @@
 #include "tools/custream/convert/value.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct unquoted unquote(struct piece piece)
@@ -14,13 +13,12 @@ struct unquoted unquote(struct piece piece)
 
 size_t value_list(struct piece value, uint32_t numbers[VALUE_LIST])
 {
-    const char *at = value.at + 1, *end = value.at + value.length - 1;
+    enum { LARGEST = 999999999 };
+    uint64_t number;
     size_t n = 0;
-    while (at < end && n < VALUE_LIST) {
-        const size_t digits = strspn(at, "0123456789");
-        if (!digits || digits > 9 || (at[digits] != ',' && at + digits != end)) return 0;
-        numbers[n++] = (uint32_t)strtoul(at, NULL, 10);
-        at += digits + 1;
+    while (n < VALUE_LIST && piece_next(&value, &number)) {
+        if (number > LARGEST) return 0;
+        numbers[n++] = (uint32_t)number;
     }
-    return at >= end ? n : 0;
+    return value.length == 1 ? n : 0;
 }

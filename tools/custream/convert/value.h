@@ -15,7 +15,7 @@ struct unquoted {
 struct unquoted unquote(struct piece piece);
 static inline void unquoted_free(struct unquoted *text) { cJSON_Delete(text->made); }
 
-/* A list of small numbers, as lengths of a grid are: how many. 0: it is another list, or an empty one. */
+/* A list of up to 16 numbers of up to nine digits, as lengths of a grid are: how many. 0: it is another list, or an empty one. */
 enum { VALUE_LIST = 16 };
 size_t value_list(struct piece value, uint32_t numbers[VALUE_LIST]);
 
