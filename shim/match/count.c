@@ -5,7 +5,7 @@
 
 #include "shim/match/state.h"
 
-enum { GRAIN_NS = 20000 };
+enum { GRAIN_NS = 25000, NEWEST = CS_EDGES / 8 }; /* so that it grows to a counter's 200 us; edges that are not joined yet */
 
 static struct cs_busy *const state = &cs_match.busy;
 
@@ -87,36 +87,56 @@ static size_t take_steps(size_t from)
     return (size_t)(e - edges);
 }
 
-/* Beside a long kernel there may be any number of short ones, and nothing can be said until it has come. What is close together becomes one edge at the end of
- * it: fewer values are told then, and each is right. They are in order. */
+static void add(struct cs_edge *to, const struct cs_edge *e)
+{
+    to->ns = e->ns;
+    to->works += e->works;
+    to->kernels += e->kernels;
+    to->bytes += e->bytes;
+}
+
+/* Whether more is under way after it. A way has its bytes, what is none has its kernels. */
+static bool is_rise(const struct cs_edge *e) { return e->bytes ? e->bytes > 0 : e->kernels ? e->kernels > 0 : e->works > 0; }
+
+struct joined {
+    cs_u64 cell;
+    struct cs_edge *peak, *rest; /* up to the most, and from there to the end; NULL: none yet */
+};
+
+/* Beside a long kernel there may be any number of short ones, and nothing can be said until it has come. Of each cell of the time two edges are left then: to the
+ * moment at which most was under way, and to the last. So fewer values are told, each is right, and the most of each cell is among them. A cell of a counter
+ * (STRETCH_NS) is a whole number of ours, or the other way round. They are in order; between the newest, other streams' work may still come. */
 static void join(void)
 {
-    struct cs_edge *edges = cs_match.table.edges;
-    size_t kept = 0, open[CS_GPU_PIDS][CS_LOAD_WAYS];
-    cs_u64 from[CS_GPU_PIDS][CS_LOAD_WAYS];
-    memset(open, 0xff, sizeof open);
-    state->grain = state->grain ? 2 * state->grain : GRAIN_NS;
+    struct cs_edge *edges = cs_match.table.edges, *kept = edges;
+    struct joined joined[CS_GPU_PIDS][CS_LOAD_WAYS] = {0};
     for (size_t i = 0; i < state->edge_count; i++) {
         const struct cs_edge e = edges[i];
-        if (open[e.device][e.way] != SIZE_MAX && e.ns - from[e.device][e.way] < state->grain) {
-            struct cs_edge *into = &edges[open[e.device][e.way]];
-            into->ns = e.ns;
-            into->works += e.works;
-            into->kernels += e.kernels;
-            into->bytes += e.bytes;
-        } else {
-            from[e.device][e.way] = e.ns;
-            open[e.device][e.way] = kept;
-            edges[kept++] = e;
+        if (i + NEWEST >= state->edge_count) {
+            *kept++ = e;
+            continue;
         }
+        struct joined *to = &joined[e.device][e.way];
+        if (!to->peak || to->cell != e.ns / state->grain) {
+            *to = (struct joined){.cell = e.ns / state->grain, .peak = kept};
+            *kept++ = e;
+            continue;
+        }
+        if (!to->rest) *(to->rest = kept++) = (struct cs_edge){.device = e.device, .way = e.way};
+        add(to->rest, &e);
+        if (!is_rise(to->rest)) continue;
+        add(to->peak, to->rest);
+        *to->rest = (struct cs_edge){.ns = e.ns, .device = e.device, .way = e.way};
     }
-    state->edge_count = kept;
+    state->edge_count = (size_t)(kept - edges);
 }
 
 static void make_room(void)
 {
     cs_count_settle(false);
-    while (state->edge_count > CS_EDGES / 2) join();
+    if (state->edge_count <= CS_EDGES / 2) return;
+    if (!state->grain) state->grain = GRAIN_NS;
+    for (join(); state->edge_count > CS_EDGES / 2; join()) state->grain *= 2;
 }
 
 static enum cs_load_way way_of(const struct cs_gpu_work *work)
