@@ -34,8 +34,8 @@ char *cs_gpu_put_totals(char *at); /* ,"gpu":{...} for the trailer; at most 4 Ki
 #define CS_FLOW_RELEASE ((cs_u64)1 << 42) /* cs_dep, from work to the wait that it released */
 #define CS_FLOW_AUDIT   ((cs_u64)1 << 43) /* cs_dep, from work to what waited for it through the default stream alone */
 
-/* Such an arrow to a wait: from the end of an op's work to a slice "wake-up" in the wait's own, which ends with it. The work has ended before the wait, and
- * in it. */
-void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, struct cs_lane waits, cs_u64 wait_end_ns);
+/* Such an arrow to a wait: from the end of an op's work to a slice "wake-up" in the wait's own, which ends with it or just before. The work has ended before the
+ * wait, and in it. */
+void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, struct cs_lane waits, cs_u64 until_ns);
 
 #endif

@@ -19,21 +19,24 @@ static void row_write(struct cs_lane at, const char *name, const struct cs_strea
 }
 
 /* Perfetto has an arrow lead from the slice that began first, and a wait may have begun before the work: what began last is that it woke up. */
-void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, struct cs_lane waits, cs_u64 wait_end_ns)
+void cs_gpu_wake_write(cs_u64 id, const struct cs_op *op, struct cs_lane waits, cs_u64 until_ns)
 {
-    const cs_u64 from = op->work_end_ns < wait_end_ns ? op->work_end_ns : wait_end_ns - 1;
-    struct cs_draft e = cs_slice_bare(cs_draft(), "cs_dep", cs_title("wake-up"), waits, from, wait_end_ns);
-    cs_commit(cs_arrow(e, "cs_dep", id, cs_lane_at(op->work_pid, op->work_tid), op->work_end_ns - 1, waits, from));
+    const cs_u64 from = op->work_end_ns < until_ns ? op->work_end_ns : until_ns - 1, left = op->work_end_ns - 1 < from ? op->work_end_ns - 1 : from;
+    struct cs_draft e = cs_slice_bare(cs_draft(), "cs_dep", cs_title("wake-up"), waits, from, until_ns);
+    cs_commit(cs_arrow(e, "cs_dep", id, cs_lane_at(op->work_pid, op->work_tid), left, waits, from));
 }
 
+/* The slice is written long after its thread went on. In packets an end closes what began last, so it lies before the wait's: the next call may begin in the
+ * nanosecond in which the wait ends, where the counter goes in steps. */
 void cs_gpu_released(const struct cs_match_wait *wait, const struct cs_op *op)
 {
+    const cs_u64 until_ns = wait->end_ns - (wait->end_ns - wait->begin_ns > 2);
     if (cs_output_full()) return;
     if (op->work_file != cs_lanes_file() || wait->file != cs_lanes_file()) {
         cs_totals.arrows_between_parts++;
         return;
     }
-    cs_gpu_wake_write(CS_FLOW_RELEASE + ++cs_gpu_shown.releases, op, cs_lane_at(cs_host_pid(), wait->tid), wait->end_ns);
+    cs_gpu_wake_write(CS_FLOW_RELEASE + ++cs_gpu_shown.releases, op, cs_lane_at(cs_host_pid(), wait->tid), until_ns);
 }
 
 void cs_gpu_trace_sync(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, const cs_u64 *cause, cs_u64 begin_ns, cs_u64 end_ns)

@@ -176,11 +176,11 @@ def rows(trace):
 
 
 def released(trace):
-    """Arrows from work to the waits that it released, as pairs of slices: each leads to a wake-up, from the work's end to the wait's."""
+    """Arrows from work to the waits that it released, as pairs of slices: each leads to a wake-up, from the work's end to 1 ns before the wait's."""
     found = []
     for work, wake in ((f.start, f.finish) for f in trace.flows("cs_dep") if f.start["pid"] in trace.gpus):
         assert (wake["name"], wake["cat"]) == ("wake-up", "cs_dep") and end_of(work) - 0.001 <= wake["ts"] <= end_of(work)
-        (wait,) = [e for e in trace.host(cat="cuda_driver") if e["tid"] == wake["tid"] and e["ts"] < wake["ts"] and end_of(e) == end_of(wake)]
+        (wait,) = [e for e in trace.host(cat="cuda_driver") if e["tid"] == wake["tid"] and e["ts"] < wake["ts"] and end_of(e) == round(end_of(wake) + 0.001, 3)]
         found.append((work, wait))
     return found
 

@@ -21,8 +21,9 @@ def releasers(trace):
     for flow in trace.flows("cs_dep"):
         if flow.finish["name"] != "wake-up":
             continue
-        assert (flow.finish["tid"], end_of(flow.finish)) not in found, "a wait was released twice"
-        found[flow.finish["tid"], end_of(flow.finish)] = flow.start
+        wait = flow.finish["tid"], round(end_of(flow.finish) + 0.001, 3)
+        assert wait not in found, "a wait was released twice"
+        found[wait] = flow.start
     return found
 
 
