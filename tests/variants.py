@@ -46,7 +46,6 @@ EXCLUDED = [
     (r"test_with_the_address_sanitizer", ("tsan",), "two runtimes in one process"),
     (r"while_a_record_is_filled", ("tsan",), "a handler runs at each instruction, also of the runtime: it is not through in two minutes"),
     (r"fork_while_another_thread_records", ("asan",), "the runtime does not hold the lock of its allocator across a fork: a child waits for who is not there"),
-    (r"beside_a_long_kernel", ("tsan",), "calls of a program that is so slow lie further apart than the stretches that share a step of a counter"),
     (r"rows_life-26_many", ("tsan",), "many objects take longer than the program's alarm"),
     (r"chosen_before_we_are_bound", SANITIZERS, "the loader calls the library before the runtime is there"),
     (r"test_in_a_constructor|first_calls_with_options.policy", SANITIZERS, "the library is initialised before all others (-z initfirst), when the loader opens none"),
