@@ -19,13 +19,13 @@ BUILD = ROOT / "build"
 PIECE = 45 << 20
 PACKED = ["libcustream*.so*", "custream", "fakecuda", "gpu", "tests/api", "tests/null_stream", "tests/demo", "carry", "carry-hta", "warp"]
 
-# Rows of a lane run one after the other; the last lane's when all others are through. What measures times has the first GPU to itself; on the
-# other, programs run beside each other. With one GPU they begin when the quiet lane is through, and rows for two are left out. Seconds are a limit.
+# Rows of a lane run one after the other; the last lane's when all others are through. What measures times has the first GPU to itself, and what compares
+# times to a tenth the whole machine, at the end. On the other GPU, programs run beside each other. With one GPU they begin when the quiet lane is through,
+# and rows for two are left out. Seconds are a limit.
 SAME = "priorities or results_are_the_same or nccl"  # tests of policies that measure no times
 ROWS = {
     # name: (lane, GPUs, seconds, file, what pytest's -k picks; "": all)
     "times": ("quiet", "0", 200, "test_gpu_times.py", ""),
-    "report": ("quiet", "0", 300, "test_gpu_report.py", ""),
     "policy": ("quiet", "0", 400, "test_gpu_policy.py", f"not ({SAME})"),
     "sample": ("quiet", "0", 100, "test_gpu_sample.py", ""),
     "warp": ("first", "1", 500, "test_gpu_warp.py", "test_async"),
@@ -41,6 +41,7 @@ ROWS = {
     "two-graphs": ("last", "0,1", 200, "test_gpu_graphs.py", "2] or copies_between"),
     "two-report": ("last", "0,1", 200, "test_gpu_report.py", "blocked_copy or event_device or event_chain"),
     "two-policy": ("last", "0,1", 200, "test_gpu_policy.py", "nccl"),
+    "report": ("alone", "0", 300, "test_gpu_report.py", ""),
 }
 
 
@@ -84,7 +85,7 @@ def run_row(name, results):
 
 
 def lane(which, results, names):
-    first = {"quiet": [], "last": [name for name in names if ROWS[name][0] != "last"]}
+    first = {"quiet": [], "last": [name for name in names if ROWS[name][0] not in ("last", "alone")], "alone": [name for name in names if ROWS[name][0] != "alone"]}
     quiet = [name for name in names if ROWS[name][0] == "quiet"]
     before = first.get(which, quiet if gpus() == 1 else [])
     while not all((results / f"{name}.status").exists() for name in before):

@@ -20,11 +20,12 @@ static size_t nodes_of(CUgraph graph) {
 static void test_fork_join(void) {
     CUgraph graph, second;
     CUgraphExec exec;
-    CUevent fork, back;
+    CUevent fork, back, passed;
     size_t edges = 0;
     double begin_ms;
 
     OK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+    OK(cuEventCreate(&passed, CU_EVENT_DISABLE_TIMING));
     OK(cuEventCreate(&back, CU_EVENT_DISABLE_TIMING));
     OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
     CHECK_IS(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
@@ -33,22 +34,25 @@ static void test_fork_join(void) {
     OK(cuEventRecord(fork, s));
     OK(cuStreamWaitEvent(t, fork, 0));
     CHECK_IS(status_of(t), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    OK(sleep_on(s, 20000));
+    OK(close_gate(s));
     OK(sleep_on(t, 20000));
+    OK(cuEventRecordWithFlags(passed, t, CU_EVENT_RECORD_EXTERNAL));
     OK(cuEventRecord(back, t));
     OK(cuStreamWaitEvent(s, back, 0));
     OK(launch(empty, s, NULL));
     OK(cuStreamEndCapture(s, &graph));
     CHECK_IS(status_of(t), CU_STREAM_CAPTURE_STATUS_NONE);
-    CHECK_IS(nodes_of(graph), 4);
+    CHECK_IS(nodes_of(graph), 5);
     OK(cuGraphGetEdges(graph, NULL, NULL, NULL, &edges));
-    CHECK_IS(edges, 4);
+    CHECK_IS(edges, 5);
     OK(cuGraphInstantiate(&exec, graph, 0));
     begin_ms = milliseconds();
     OK(cuGraphLaunch(exec, s));
+    OK(cuEventSynchronize(passed)); /* one branch ends, while the other one has not begun */
+    CHECK(milliseconds() - begin_ms >= 19.5);
     CHECK_IS(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
+    gate_is_open = 1;
     OK(cuStreamSynchronize(s));
-    CHECK(milliseconds() - begin_ms >= 19.5 && milliseconds() - begin_ms < 38); /* the branches overlap */
     begin_ms = milliseconds();
     OK(cuGraphLaunch(exec, s));
     OK(cuGraphLaunch(exec, t)); /* launches of one exec do not */
@@ -61,6 +65,7 @@ static void test_fork_join(void) {
     OK(cuGraphDestroy(graph));
     OK(cuGraphDestroy(second));
     OK(cuEventDestroy(fork));
+    OK(cuEventDestroy(passed));
     OK(cuEventDestroy(back));
 }
 
