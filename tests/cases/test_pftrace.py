@@ -245,7 +245,7 @@ def test_full(run_app, trace_processor, tmp_path):
 def test_parts(run_app, trace_processor, tmp_path):
     """Each part tells all names anew, so each opens alone; merged, they are the whole."""
     env = {"CUSTREAM_FULL": "block", "CUSTREAM_GPU": "off", "CUSTREAM_TRACE_MAX": "1M,rotate:99"}  # parts are counted in calls of the host
-    run = run_packets(run_app, ["parts", "calls", 20000], tmp_path, env=env)
+    run = run_packets(run_app, ["parts", "calls", 12000], tmp_path, env=env)
     parts = sorted(tmp_path.glob("trace*.pftrace"), key=lambda path: path.stat().st_mtime)
     assert len(parts) > 2 and parts[-1] == run.trace
     calls, recorded = collections.Counter(), 0
