@@ -256,34 +256,6 @@ static void count_two_streams(cs_u64 pieces, bool mixed)
 TEST(work_that_comes_in_order_is_counted_in_order) { count_two_streams(5000, true); }
 TEST(work_that_comes_late_is_counted_in_order) { count_two_streams(5000, false); }
 
-enum { CELL = 200000, CELLS = 12000 }; /* of the counter */
-static unsigned char most_of_cell[CELLS];
-static void load_of_cells(cs_u32 device, cs_u64 ns, const struct cs_load *load)
-{
-    if (ns / CELL < CELLS && load->kernels > most_of_cell[ns / CELL]) most_of_cell[ns / CELL] = (unsigned char)load->kernels;
-    load_in_order(device, ns, load);
-}
-
-/* Pieces with pauses between them: beside the long one none may be missed, though there are more edges than there is room for. */
-TEST(work_that_is_joined_keeps_the_most_of_each_cell)
-{
-    enum { APART = 3 * CELL / 10 };
-    static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL}, set = {.kind = CS_GPU_SET};
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .load = load_of_cells};
-    struct cs_stream stream;
-    REQUIRE(begin_told(&sink));
-    enqueue(lane_of(&stream, 5), called(1, 1, 1000, 1001));
-    cs_count_load(&kernel, 0, 500, (cs_u64)CELLS * CELL);
-    for (cs_u64 ns = APART; ns + 600 < (cs_u64)CELLS * CELL; ns += APART) {
-        cs_count_load(&kernel, 0, ns, ns + 500);
-        cs_count_load(&set, 0, ns + 100, ns + 600);
-    }
-    CHECK(cs_match.busy.grain && cs_match.busy.grain <= CELL);
-    cs_count_settle(true);
-    CHECK(!backwards && !at_work && most_at_work == 3);
-    for (int i = 0; i < CELLS; i++) CHECK_IS(most_of_cell[i], 2);
-}
-
 /* A thread was in it while another ended the capture; or the begin was not recorded, and what came of the calls is known only by the end. */
 TEST(calls_of_a_capture_make_no_work_whenever_they_are_read)
 {

@@ -115,6 +115,38 @@ TEST(steps_wait_for_streams_at_work)
     CHECK_TOLD(5, 0, 220, 0, 0);
 }
 
+enum { CELL = 200000, CELLS = 12000 }; /* of the counter */
+static unsigned char most_of_cell[CELLS];
+static cs_u64 last_ns, backwards;
+static cs_u32 most_works, works_left;
+static void load_of_cells(cs_u32 device, cs_u64 ns, const struct cs_load *load)
+{
+    backwards += ns <= last_ns;
+    last_ns = ns, works_left = load->works;
+    if (load->works > most_works) most_works = load->works;
+    if (ns / CELL < CELLS && load->kernels > most_of_cell[ns / CELL]) most_of_cell[ns / CELL] = (unsigned char)load->kernels;
+    (void)device;
+}
+
+/* Pieces with pauses between them: beside the long one none may be missed, though there are more edges than there is room for. */
+TEST(work_that_is_joined_keeps_the_most_of_each_cell)
+{
+    enum { APART = 3 * CELL / 10 };
+    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .load = load_of_cells};
+    struct cs_stream stream;
+    REQUIRE(begin_told(&sink));
+    cs_queue_add(lane_of(&stream, 5), called(1, 1, 1000, 1001));
+    cs_count_load(&kernel, 0, 500, (cs_u64)CELLS * CELL);
+    for (cs_u64 ns = APART; ns + 600 < (cs_u64)CELLS * CELL; ns += APART) {
+        cs_count_load(&kernel, 0, ns, ns + 500);
+        cs_count_load(&set, 0, ns + 100, ns + 600);
+    }
+    CHECK(cs_match.busy.grain && cs_match.busy.grain <= CELL);
+    cs_count_settle(true);
+    CHECK(!backwards && !works_left && most_works == 3);
+    for (int i = 0; i < CELLS; i++) CHECK_IS(most_of_cell[i], 2);
+}
+
 /* --- rounds --- */
 
 static struct cs_op *op_of(cs_u32 correlation)
