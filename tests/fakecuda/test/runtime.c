@@ -1,6 +1,8 @@
 /* The stand-in runtime: streams, memory, registered kernels, capture, both families of default streams. */
 #include <cuda_runtime_api.h>
 
+#include <unistd.h>
+
 #include "check.h"
 
 extern void **__cudaRegisterFatBinary(void *image);
@@ -38,6 +40,12 @@ static void test_memory(void) {
     cudaGetLastError();
 }
 
+static _Atomic int gate_is_open;
+static void CUDART_CB gate(void *unused) {
+    (void)unused;
+    while (!gate_is_open) usleep(200);
+}
+
 static void test_streams(void) {
     cudaStream_t s;
     cudaEvent_t a, b;
@@ -52,7 +60,9 @@ static void test_streams(void) {
     OK(cudaEventRecord(a, s));
     OK(cudaLaunchKernel((const void *)sleeper, one, one, arguments, 0, s));
     OK(cudaEventRecord(b, s));
+    OK(cudaLaunchHostFunc(s, gate, NULL));
     CHECK_IS(cudaStreamQuery(s), cudaErrorNotReady);
+    gate_is_open = 1;
     OK(cudaStreamSynchronize(s));
     OK(cudaEventElapsedTime(&ms, a, b));
     CHECK(ms >= 19.9f && ms < 19900); /* milliseconds; a busy machine may have been late */
