@@ -1,5 +1,6 @@
 /*
- * GPU work as events of Perfetto's own kind for GPUs (GpuRenderStageEvent), beside its slices: process, GPU, context, stream, and what each waited for. Source: Perfetto's gpu_render_stage_event.proto and gpu_event_parser.cc.
+ * GPU work as events of Perfetto's own kind for GPUs (GpuRenderStageEvent), beside its slices: process, GPU, context, stream, and what each waited for. Source:
+ * Perfetto's gpu_render_stage_event.proto and gpu_event_parser.cc.
  *
  * A packet of these is no slice, so that readers of the trace leave it out, and nothing is there twice for them.
  */
