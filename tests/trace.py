@@ -122,7 +122,7 @@ class Trace:
         self.process_names = {e["pid"]: e["args"]["name"] for e in self.events if e["ph"] == "M" and e["name"] == "process_name"}
         self.thread_names = {(e["pid"], e["tid"]): e["args"]["name"] for e in self.events if e["ph"] == "M" and e["name"] == "thread_name"}
 
-    @property
+    @functools.cached_property
     def gpus(self):
         """The pids that are GPUs."""
         return {pid for pid, name in self.process_names.items() if name.startswith("GPU ")}
@@ -169,7 +169,7 @@ class Trace:
         """Host threads: tid to name."""
         return {tid: name for (pid, tid), name in self.thread_names.items() if pid not in self.gpus and name != PROFILER}
 
-    @property
+    @functools.cached_property
     def slices(self):
         """Every X slice, in the order of the file."""
         return [e for e in self.events if e["ph"] == "X"]

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs what building and testing custream needs and the machine lacks, and nothing else: Debian packages, PyPI packages into build/venv,
 # NVIDIA's headers into build/cuda-headers. With everything there it returns at once. Run as `make deps`.
+# `deps.sh build` installs what compiling needs, and all Debian packages; the rest can be had while the compiler works.
 #
 #   PYTHON  the interpreter that build/venv is made from (default: python3)
 #   B       the build folder (default: build)
@@ -68,5 +69,8 @@ install_python() {
 
 mkdir -p "$B"
 install_packages
+if [ "${1:-all}" = build ]; then
+    VENV="$B/venv" exec tools/headers.sh build
+fi
 install_python
 VENV="$B/venv" tools/headers.sh all

@@ -24,7 +24,8 @@ $(UNIT)/plain/%: $(B)/obj/tests/unit/%.o $(UNIT)/plain/libshim.a
 define UNIT_SANITIZED
 $(B)/obj-$(1)/%.o: %.c Makefile tests/unit/module.mk $(HEADERS_READY)
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALL_CFLAGS) $$(UNIT_FLAGS_$(1)) -MMD -MP -c $$< -o $$@
+	$$(CC) $$(ALL_CFLAGS) $$(UNIT_FLAGS_$(1)) $$(UNIT_OWN) -MMD -MP -c $$< -o $$@
+$(B)/obj-$(1)/tests/%.o: UNIT_OWN = -O0
 $(UNIT)/$(1)/libshim.a: $(UNIT_SHIM:%.c=$(B)/obj-$(1)/%.o)
 	@mkdir -p $$(@D)
 	rm -f $$@ && ar rcs $$@ $$^
