@@ -19,7 +19,8 @@ CUPTI_INC    := $(HEADERS)/cupti
 HEADERS_READY := $(CUDA_INC_DIR)/wheels.txt $(CUPTI_INC)/wheels.txt
 
 WARN   := -Wall -Wextra -Werror
-CFLAGS ?= -O2 -g
+DEBUG  ?= -g
+CFLAGS ?= -O2 $(DEBUG)
 # Without link-time optimization, which distributions ask for in CFLAGS: wrappers are named in assembly alone, and it would take them for unused.
 ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fno-lto -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 

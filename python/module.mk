@@ -20,7 +20,7 @@ ARM := build/aarch64
 ARM_CC := aarch64-linux-gnu-gcc -idirafter /usr/include -B$(CURDIR)/$(ARM)/sysroot/libraries -L$(CURDIR)/$(ARM)/sysroot/libraries
 .PHONY: wheel-aarch64 wheel-parts
 wheel-aarch64: $(ARM)/sysroot/owners $(WHEEL_VENV)/stamp
-	+@$(MAKE) -s B=$(ARM) CC='$(ARM_CC)' SYSROOT=$(ARM)/sysroot WHEEL_VENV=$(WHEEL_VENV) wheel
+	+@$(MAKE) -s B=$(ARM) CC='$(ARM_CC)' DEBUG= SYSROOT=$(ARM)/sysroot WHEEL_VENV=$(WHEEL_VENV) wheel
 $(ARM)/sysroot/owners: tools/sysroot.sh tools/apart.sh
 	tools/sysroot.sh $(@D) aarch64-linux-gnu $(CUSTREAM_LIBS)
 # What both wheels need from elsewhere, but for libmicrohttpd for aarch64. It mostly waits for the network: check starts it beside what is compiled.

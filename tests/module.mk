@@ -10,9 +10,9 @@ TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblin
 
 # The tests' own programs are not optimized, which takes a quarter of the time to compile; the simulated GPU a little. Given CFLAGS stand before these. Private: not for
 # what a program is linked with.
-TEST_CFLAGS := -O0 -g
+TEST_CFLAGS := -O0 $(DEBUG)
 $(B)/obj/tests/%.o: CFLAGS = $(TEST_CFLAGS)
-$(B)/obj/tests/fakecuda/%.o: CFLAGS = -O1 -g
+$(B)/obj/tests/fakecuda/%.o: CFLAGS = -O1 $(DEBUG)
 $(B)/tests/%: private CFLAGS = $(TEST_CFLAGS)
 
 # Recipes are steps of their own make: what deps installs (headers, compilers) changes what the next step's makefiles see.
@@ -56,12 +56,13 @@ $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%:
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl -pthread
 
 # By other compilers, each in a folder of its own: the products, and for aarch64 the programs that run under qemu. Before pytest, whose tests have a time limit.
+# Nobody debugs these, and a wheel is stripped.
 PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so
 other-compilers: clang-products aarch64-products
 clang-products:
-	+@$(MAKE) -s B=build/clang CC=clang $(addprefix build/clang/,$(PRODUCTS))
+	+@$(MAKE) -s B=build/clang CC=clang DEBUG= $(addprefix build/clang/,$(PRODUCTS))
 aarch64-products:
-	+@$(MAKE) -s B=build/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include" \
+	+@$(MAKE) -s B=build/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include" DEBUG= \
 	  $(addprefix build/aarch64/,microhttpd/copyright $(PRODUCTS) libcustream.so.0 fakecuda/libcuda.so.1) dlsym-programs runtime-programs
 
 check-layers:

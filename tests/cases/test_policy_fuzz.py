@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.policyfile import Reader
 
-MUCH = settings(max_examples=800, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+MUCH = settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")

@@ -394,7 +394,7 @@ def test_kills_at_full_speed(build, tmp_path, name, limit, watched):
             env = environment(build, **options, LD_PRELOAD=str(build / "libcustream_shim.so"))
             run = subprocess.Popen([build / "tests" / "burst", "2", "100000000"], cwd=tmp_path, env=env, stderr=subprocess.DEVNULL)
         until((tmp_path / name).exists)
-        time.sleep(dice.uniform(0, 0.15))
+        time.sleep(dice.uniform(0, 0.05))
         run.kill()
         run.communicate(timeout=60)
         for path in sorted(tmp_path.glob("t*.json*")):
