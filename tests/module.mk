@@ -8,8 +8,8 @@ PYTEST_ARGS  ?=
 PYTEST_JOBS  ?= 6
 TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings
 
-# The tests' own programs are not optimized, which takes a quarter of the time to compile; the simulated GPU a little. Given CFLAGS stand before these. Private: not for
-# what a program is linked with.
+# The tests' own programs are not optimized: that compiles in a quarter of the time. The simulated GPU is, a little. CFLAGS on the command line of make take the place
+# of these. `private` keeps them from what a program is linked with.
 TEST_CFLAGS := -O0 $(DEBUG)
 $(B)/obj/tests/%.o: CFLAGS = $(TEST_CFLAGS)
 $(B)/obj/tests/fakecuda/%.o: CFLAGS = -O1 $(DEBUG)

@@ -92,8 +92,8 @@ RT_COPIES := $(B)/tests/copies/libcudart-0123abcd.so.13 $(B)/tests/copies/libcud
 # libruntime_deep.so opens and closes libraries for a program.
 RT_USERS  := $(B)/tests/libruntime_deep.so $(B)/tests/libruntime_user.so $(B)/tests/copies/libruntime_user_own.so $(B)/tests/copies/libruntime_user_12.so
 TEST_PROGRAMS += $(B)/tests/runtime $(B)/tests/runtime_static $(RT_COPIES) $(RT_USERS)
-# Whose last call is a jump.
-$(RT_USERS): private CFLAGS = -O2 -g
+# The last call of their functions is a jump, which the compiler makes only where it optimizes.
+$(RT_USERS): private CFLAGS = -O2 $(DEBUG)
 .PHONY: runtime-programs
 runtime-programs: $(B)/tests/runtime $(B)/tests/runtime_copies $(B)/tests/runtime_moves $(RT_COPIES) $(RT_USERS)
 $(RT_COPIES): $(FAKE_RT_OBJ) $(APPS_DIR)/module.mk

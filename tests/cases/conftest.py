@@ -152,8 +152,9 @@ def pytest_collection_modifyitems(config, items):
     left_out = [item for item in items if variants.excluded(item.nodeid)]
     config.hook.pytest_deselected(items=left_out)
     # A browser needs seconds of processor time to be quick with the trace processor. xdist gives each worker a part of the list: two of them get what asks for one.
-    asks = [item for item in items if "trace_processor" in item.fixturenames]
-    rest = [item for item in items if item not in left_out and item not in asks]
+    stay = [item for item in items if item not in left_out]
+    asks = [item for item in stay if "trace_processor" in item.fixturenames]
+    rest = [item for item in stay if "trace_processor" not in item.fixturenames]
     items[:] = asks[::2] + rest[:len(rest) // 2] + asks[1::2] + rest[len(rest) // 2:]
 
 
