@@ -136,7 +136,7 @@ static bool try(const struct cs_range *range, cs_u64 round)
     struct lane *lane = lane_of(range->stream);
     if (lane->waits == round || cs_load(&works_head) - cs_load_acq(&works_tail) == WORKS) return false;
     CUresult answer = cs_real.cuEventQuery(range->end_unseen ? range->begin : range->end);
-    if (answer == CUDA_ERROR_NOT_READY) {
+    if (answer == CUDA_ERROR_NOT_READY || (answer == CUDA_SUCCESS && !range->stock->clock.count)) {
         lane->waits = round;
         return false;
     }
@@ -145,15 +145,17 @@ static bool try(const struct cs_range *range, cs_u64 round)
     return true;
 }
 
-/* Makes the range's context current where it is not; false where that can't be. */
-static bool switch_to(struct cs_stock *stock, struct cs_stock **current)
+/* Makes the range's context current where it is not; false where that can't be. Its clock is looked at once a round: that may take a while. */
+static bool switch_to(struct cs_stock *stock, struct cs_stock **current, cs_u64 round)
 {
     if (*current == stock) return true;
     if (*current) cs_stock_pop();
     *current = NULL;
     if (!cs_stock_push(stock)) return false;
     *current = stock;
-    return cs_event_clock_renew(&stock->clock);
+    if (stock->round != round) cs_event_clock_renew(&stock->clock);
+    stock->round = round;
+    return true;
 }
 
 static void collect(void)
@@ -169,7 +171,7 @@ static void collect(void)
         struct cs_range *range = *at;
         bool gone = !cs_stock_is_alive(range->stock);
         if (gone) cs_events_lost_add(CS_LOST_CONTEXT, range->calls);
-        else if (!switch_to(range->stock, &current) || !try(range, round)) {
+        else if (!switch_to(range->stock, &current, round) || !try(range, round)) {
             at = &range->next;
             continue;
         }
@@ -199,7 +201,7 @@ static void flush(bool all)
     while (all && pending) {
         struct cs_range *range = pending;
         pending = range->next;
-        cs_events_lost_add(CS_LOST_UNFINISHED, range->calls);
+        cs_events_lost_add(range->stock->clock.count ? CS_LOST_UNFINISHED : CS_LOST_ERROR, range->calls);
         cs_range_give(range); /* its events may be recorded anew while they are out */
     }
     if (!pending) pending_last = &pending;

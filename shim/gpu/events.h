@@ -41,7 +41,7 @@ struct cs_event_clock {
         cs_u64 at;    /* ticks */
         double error; /* ticks */
     } bases[CS_CLOCK_BASES];
-    cs_u64 count;     /* bases taken; the newest CS_CLOCK_BASES are kept */
+    cs_u64 count;     /* bases taken; the newest CS_CLOCK_BASES are kept. 0: no event's time is known as yet */
     cs_u64 began;     /* ticks: the first */
     double rate;      /* ticks a millisecond of the GPU */
     double doubt;     /* how far off, relatively */
@@ -49,8 +49,8 @@ struct cs_event_clock {
 
 void cs_event_clock_start(void); /* of the process: once, early */
 bool cs_event_clock_open(struct cs_event_clock *clock);
-bool cs_event_clock_renew(struct cs_event_clock *clock); /* where it is due; false: there is no base at all */
-bool cs_event_clock_at(const struct cs_event_clock *clock, CUevent event, cs_u64 *ticks, double *error_ticks);
+void cs_event_clock_renew(struct cs_event_clock *clock); /* where it is due; the first base is waited for longer */
+bool cs_event_clock_at(const struct cs_event_clock *clock, CUevent event, cs_u64 *ticks, double *error_ticks); /* there is a base */
 
 /* --- ranges and their stocks: events_stock.c --- */
 
@@ -76,6 +76,7 @@ struct cs_stock {
     _Atomic cs_u32 made, free_count;
     _Atomic cs_u64 free;    /* index + 1 in the low half, a tag against ABA in the high half */
     struct cs_event_clock clock;
+    cs_u64 round;           /* of the GPU thread's: in which it last looked at the clock */
     struct cs_stock *next; /* of all */
     struct cs_range ranges[CS_RANGES];
 };

@@ -2,17 +2,19 @@
  * From the times of CUDA events to ours.
  *
  * The driver tells only how far two events lie apart. A base is an event whose time is known: recorded on an idle stream of our own between two readings of our
- * clock; the narrowest of a few windows counts, half of it is the error. The GPU's clock runs a little faster or slower than ours (tens of
+ * clock; the narrowest of a few windows counts, half of it is the error. Where processes share a GPU by time it gets to our event only when it is our turn, so
+ * the first base may take long, and is as inexact as that; until there is one, no event has a time. The GPU's clock runs a little faster or slower than ours (tens of
  * microseconds a second are normal), so bases are renewed, often at first and every half second later, and the rate is taken from the oldest and the
  * newest as soon as they lie far enough apart. Distances come as floats of milliseconds: seven digits, another reason for a base near by.
  */
 #include <math.h>
+#include <time.h>
 
 #include "shim/base/clock.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/events.h"
 
-enum { TRIES = 5, WAIT_NS = 2000000, SOON_MS = 25, LATE_MS = 500, RATE_MS = 300 };
+enum { TRIES = 5, WAIT_NS = 2000000, FIRST_WAIT_NS = 100000000, PAUSE_NS = 20000, SOON_MS = 25, LATE_MS = 500, RATE_MS = 300 };
 #define DOUBT_UNMEASURED 1e-4    /* of two ordinary crystals */
 #define FLOAT_ERROR      1e-7
 #define RESOLUTION_MS    0.0005  /* of event times, as the documentation has it */
@@ -66,12 +68,14 @@ static const struct cs_clock_base *oldest(const struct cs_event_clock *clock)
 /* Records the spare event; true when it is done, with the window that it happened in. */
 static bool sample(struct cs_event_clock *clock, cs_u64 *from, cs_u64 *to)
 {
-    cs_u64 until = cs_monotonic_ns() + WAIT_NS;
+    const cs_u64 began = cs_monotonic_ns(), until = began + (clock->count ? WAIT_NS : FIRST_WAIT_NS);
     CUresult answer;
     *from = cs_ticks();
     if (cs_real.cuEventRecord(clock->spare, clock->stream) != CUDA_SUCCESS) return false;
-    do answer = cs_real.cuEventQuery(clock->spare), *to = cs_ticks();
-    while (answer == CUDA_ERROR_NOT_READY && cs_monotonic_ns() < until);
+    do {
+        if (cs_monotonic_ns() - began > WAIT_NS) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+        answer = cs_real.cuEventQuery(clock->spare), *to = cs_ticks();
+    } while (answer == CUDA_ERROR_NOT_READY && cs_monotonic_ns() < until && !cs_events_held_off());
     return answer == CUDA_SUCCESS;
 }
 
@@ -82,8 +86,10 @@ static void measure_rate(struct cs_event_clock *clock)
     clock->rate = nominal;
     clock->doubt = DOUBT_UNMEASURED + doubt;
     if (span < RATE_MS * nominal || !between(a->event, b->event, &ms) || ms <= 0 || fabs(span / ms / nominal - 1) > 1e-3) return;
+    const double measured = (a->error + b->error) / span + FLOAT_ERROR;
+    if (measured >= clock->doubt) return;
     clock->rate = span / ms;
-    clock->doubt = (a->error + b->error) / span + FLOAT_ERROR;
+    clock->doubt = measured;
 }
 
 static void take_base(struct cs_event_clock *clock)
@@ -102,21 +108,20 @@ static void take_base(struct cs_event_clock *clock)
     }
 }
 
-bool cs_event_clock_renew(struct cs_event_clock *clock)
+void cs_event_clock_renew(struct cs_event_clock *clock)
 {
     if (clock->count) {
         double age = (double)(cs_ticks() - newest(clock)->at) / clock->rate, due = SOON_MS + (double)(newest(clock)->at - clock->began) / clock->rate / 4;
         if (age < (due < LATE_MS ? due : LATE_MS)) {
             if (clock->doubt > DOUBT_UNMEASURED) measure_rate(clock); /* it gets better by itself */
-            return true;
+            return;
         }
     }
     cs_u64 before = clock->count;
     take_base(clock);
-    if (clock->count == before) return before;
+    if (clock->count == before) return;
     if (!before) clock->began = newest(clock)->at;
     measure_rate(clock);
-    return true;
 }
 
 bool cs_event_clock_open(struct cs_event_clock *clock)

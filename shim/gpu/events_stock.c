@@ -11,7 +11,7 @@
 #include "shim/gpu/backend.h"
 #include "shim/gpu/events.h"
 
-enum { CONTEXTS = 1 << 12, WAIT_MS = 1000, HOLD_WAIT_NS = 2000000000 };
+enum { CONTEXTS = 1 << 12, WAIT_MS = 1000, HOLD_WAIT_NS = 2000000000, HELD_PAUSE_NS = 200000 };
 
 /* By the context's place in its pool. */
 static struct place {
@@ -63,6 +63,24 @@ static struct cs_stock *stock_at(const struct place *place, cs_ref context)
     return stock && cs_load(&stock->context) == context ? stock : NULL;
 }
 
+static void want(struct place *place, cs_ref context)
+{
+    cs_store_rel(&place->wanted, context);
+    cs_store_rel(&any_wanted, true);
+}
+
+/* Until the GPU thread has made it, or will not. One that is held off does it later. */
+static void wait_for_stock(struct place *place, cs_ref context)
+{
+    const cs_u64 until = cs_monotonic_ns() + WAIT_MS * 1000000ull;
+    for (cs_u64 now = cs_monotonic_ns(); now < until; now = cs_monotonic_ns()) {
+        const cs_u64 flushes = cs_gpu_flushes();
+        cs_gpu_flush((unsigned)((until - now) / 1000000) + 1);
+        if (cs_load(&place->wanted) != context || cs_gpu_flushes() == flushes) return;
+        nanosleep(&(struct timespec){0, HELD_PAUSE_NS}, NULL);
+    }
+}
+
 struct cs_stock *cs_stock_of(const struct cs_stream *stream)
 {
     cs_ref context = cs_load_acq(&stream->context);
@@ -70,9 +88,8 @@ struct cs_stock *cs_stock_of(const struct cs_stream *stream)
     struct cs_stock *stock = stock_at(place, context);
     if (stock || !context || cs_load(&place->refused) == context) return stock;
     cs_store(&ever_wanted, true);
-    cs_store_rel(&place->wanted, context);
-    cs_store_rel(&any_wanted, true);
-    cs_gpu_flush(WAIT_MS);
+    want(place, context);
+    wait_for_stock(place, context);
     cs_store(&place->refused, context);
     return stock_at(place, context);
 }
@@ -170,22 +187,40 @@ static struct cs_stock *blank(void)
     return stocks = p;
 }
 
-static void make(struct place *place, cs_ref ref)
+static bool has_events(const struct cs_stock *stock) { return cs_load(&stock->made) || stock->full; }
+
+/* False: not now, as somebody holds the GPU thread off. */
+static bool make(struct place *place, cs_ref ref)
 {
     struct cs_context *context = cs_pool_get(&cs_contexts, ref);
-    if (!context || cs_load_acq(&context->object.ended) || !cs_load(&context->made)) return; /* its end would not be seen */
+    if (!context || cs_load_acq(&context->object.ended) || !cs_load(&context->made)) return true; /* its end would not be seen */
     struct cs_stock *stock = blank();
-    if (!stock) return;
+    if (!stock) return true;
     stock->handle = cs_load(&context->handle);
     stock->device = (cs_u32)cs_load(&context->device);
-    if (!cs_stock_push(stock)) return;
-    bool good = cs_event_clock_open(&stock->clock) && cs_event_clock_renew(&stock->clock);
+    if (cs_events_held_off()) return false;
+    if (!cs_stock_push(stock)) return true;
+    const bool good = cs_event_clock_open(&stock->clock);
     if (good) grow(stock, CS_RANGES_FIRST);
+    if (good) cs_event_clock_renew(&stock->clock);
     cs_stock_pop();
     if (!good) cs_log(CS_LOG_INFO, "no events for a context of device %u", stock->device);
-    if (!good) return;
+    if (!good) return true;
     cs_store_rel(&stock->context, ref);
     cs_store_rel(&place->stock, stock);
+    return has_events(stock);
+}
+
+static bool serve(struct place *place, cs_ref context)
+{
+    const struct cs_stock *stock = stock_at(place, context);
+    return stock ? has_events(stock) : make(place, context);
+}
+
+static bool wants_more(const struct cs_stock *stock)
+{
+    const cs_u32 made = cs_load(&stock->made);
+    return !stock->full && made < CS_RANGES && (made < CS_RANGES_FIRST || cs_load(&stock->free_count) < few(stock));
 }
 
 void cs_stocks_tend(void)
@@ -194,12 +229,12 @@ void cs_stocks_tend(void)
         if (!cs_load(&p->context)) continue;
         cs_u32 made = cs_load(&p->made);
         if (!cs_stock_is_alive(p)) cs_store(&p->context, 0);
-        else if (!p->full && made < CS_RANGES && cs_load(&p->free_count) < few(p) && cs_stock_push(p)) grow(p, made * 2), cs_stock_pop();
+        else if (wants_more(p) && cs_stock_push(p)) grow(p, made < CS_RANGES_FIRST ? CS_RANGES_FIRST : made * 2), cs_stock_pop();
     }
     if (!atomic_exchange(&any_wanted, false)) return;
     for (size_t i = 0; i < CONTEXTS; i++) {
         cs_ref wanted = atomic_exchange(&places[i].wanted, 0);
-        if (wanted && !stock_at(&places[i], wanted)) make(&places[i], wanted);
+        if (wanted && !serve(&places[i], wanted)) want(&places[i], wanted);
     }
 }
 

@@ -6,6 +6,7 @@
  * marks kinds             one call of each kind, by plain and per-thread symbols, with a structure for an argument, and one that fails
  * marks captures          captures in every mode, also with work of other threads at the time; says what the graphs hold
  * marks contexts          two contexts side by side, one destroyed with its work done, one with work outstanding, a reset, and all again
+ * marks churn N M         N threads, M times each: a context, work in it, and its end
  * marks streams N         N streams, each destroyed with work pending
  * marks threads N M       N threads with M launches each on a stream of their own, a shared one and their default stream
  * marks flood N           N kernels behind a gate on one stream, then a few one by one
@@ -198,6 +199,25 @@ static void contexts(void)
     OK(cuCtxSynchronize);
 }
 
+static void *churns(void *times)
+{
+    for (long i = 0; i < (long)times; i++) {
+        CUcontext context;
+        OK(cuCtxCreate_v2, &context, 0, 0);
+        use(context, 3, 20);
+        OK(cuCtxSynchronize);
+        OK(cuCtxDestroy_v2, context);
+    }
+    return NULL;
+}
+
+static void churn(int n, long times)
+{
+    pthread_t thread[64];
+    for (int i = 0; i < n && i < 64; i++) THREAD(&thread[i], churns, (void *)times);
+    for (int i = 0; i < n && i < 64; i++) pthread_join(thread[i], NULL);
+}
+
 static void streams(int n)
 {
     volatile unsigned **gates = calloc((size_t)n, sizeof *gates);
@@ -263,6 +283,7 @@ int main(int argc, char **argv)
     else if (!strcmp(what, "kinds")) kinds();
     else if (!strcmp(what, "captures")) captures();
     else if (!strcmp(what, "contexts")) contexts();
+    else if (!strcmp(what, "churn")) churn(n, m);
     else if (!strcmp(what, "streams")) streams(n);
     else if (!strcmp(what, "threads")) threads(n, m);
     else if (!strcmp(what, "flood")) flood(n);

@@ -231,8 +231,7 @@ def default_work(got):
     """(thread name, call, origin of the stream) of each piece of work on a default stream."""
     trace = got.run.load()
     origins = {e["args"]["cs.stream"]: e["args"]["origin"] for e in trace.lives if "default" in e["args"].get("origin", "")}
-    names = {e["tid"]: e["args"]["name"] for e in trace.events if e["ph"] == "M" and e["name"] == "thread_name"}
-    work = [(names[e["tid"]], e["name"], origins[e["args"]["cs.stream"]].split()[0]) for e in trace.host() if e["args"].get("cs.stream") in origins]
+    work = [(trace.threads[e["tid"]], e["name"], origins[e["args"]["cs.stream"]].split()[0]) for e in trace.host() if e["args"].get("cs.stream") in origins]
     return sorted(w for w in work if "Memset" in w[1] or "Launch" in w[1])
 
 

@@ -13,7 +13,7 @@
 
 int fake_ready;
 bool fake_direct;
-uint64_t fake_copy_ns;
+uint64_t fake_copy_ns, fake_slice_ns;
 unsigned fake_queues;
 bool fake_copy_engines;
 bool fake_full;
@@ -75,6 +75,7 @@ __attribute__((constructor)) static void read_settings(void) {
     read_rules(getenv("CUSTREAM_FAKE_FAIL"));
     fake_direct = fake_setting("CUSTREAM_FAKE_DIRECT", 0) != 0;
     fake_copy_ns = (uint64_t)fake_setting("CUSTREAM_FAKE_COPY_NS", 0);
+    fake_slice_ns = (uint64_t)fake_setting("CUSTREAM_FAKE_SLICE_NS", 0);
     fake_queues = (unsigned)fake_setting("CUSTREAM_FAKE_QUEUES", 0) % (FAKE_QUEUES + 1);
     fake_full = fake_setting("CUSTREAM_FAKE_FULL", 0) != 0;
     fake_errno = fake_setting("CUSTREAM_FAKE_ERRNO", 0) != 0;

@@ -76,6 +76,13 @@ static bool took(struct fake_running *running, uint64_t duration) {
     return false;
 }
 
+/* With CUSTREAM_FAKE_SLICE_NS. */
+static uint64_t until_our_slice(uint64_t time) {
+    enum { OURS_NS = 2000000 };
+
+    return !fake_slice_ns || time % fake_slice_ns < OURS_NS ? 0 : fake_slice_ns - time % fake_slice_ns;
+}
+
 static bool kernel_step(struct fake_work *work, struct fake_running *running) {
     if (!took(running, work->kernel.duration)) return false;
     if (work->kernel.effect) {
@@ -127,7 +134,8 @@ static bool started_step(struct fake_work *work, struct fake_running *running, b
     case WORK_HOST:
         if (fresh) fake_host_submit(work, running);
         return running->state == RUN_DONE;
-    case WORK_RECORD: /* end is `ready` */
+    case WORK_RECORD:
+        if (!took(running, until_our_slice(running->start))) return false;
         work->event.record->done = true;
         work->event.record->time = running->end;
         return true;
