@@ -205,8 +205,10 @@ void cs_cupti_ask_pause(void)
     cs_store_rel(&paused, true);
     cs_store(&at_work, false);
     apply(0, &unused);
-    cs_store(&filter_holds, cs_load(&filter_holds) && any_context());
 }
+
+/* A context may be being made at any moment, and the filter must be on then. */
+bool cs_cupti_ask_awaits_context(void) { return asked.filter && !any_context(); }
 
 void cs_cupti_ask_end(void)
 {

@@ -2,6 +2,7 @@
  * remote: does what standard input says, one command a line, and answers each with a line: "ok" and what there is to say, once it has been done. A case
  * decides so what comes before what, and asks or stops the process in between (tests/remote.py).
  *
+ *   start                  makes the first context: `remote cold` has none until then
  *   on T COMMAND           on worker thread T, 1 to 4; without it on the main thread
  *   create I, destroy I    stream of slot I; default streams are slots "legacy" and "own"
  *   launch I [N] [KERNEL]  N launches
@@ -13,7 +14,7 @@
  *   context new C, set C, end C, none
  *   capture I, captured I
  *   push TEXT, pop, mark TEXT
- *   loop on|off            the workers launch on streams of their own all the time
+ *   loop on [N]|off        the workers launch on streams of their own all the time, N times in a millisecond or more (16)
  *   wave G N               while they do so: N launches of grid G by each of them
  *   close                  every descriptor but the standard ones, and files of its own in their place
  *   intact                 how many of those hold what was written
@@ -39,7 +40,7 @@ static volatile unsigned *gates[SLOTS];
 static int gate_count, files[FILES], file_count;
 static char **own_argv;
 static _Atomic long functions;
-static _Atomic int looping, loops;
+static _Atomic int looping, loops, pace;
 
 static CUstream stream_of(const char *slot)
 {
@@ -58,6 +59,7 @@ static void CUDA_CB function(void *unused) { (void)unused, functions++; }
 
 /* --- commands; `w` are the words behind the command's, "" where there are no more --- */
 
+static void start(char **w) { (void)w; app_start(0); }
 static void create(char **w)
 {
     OK(cuStreamCreate, &streams[atoi(w[0]) % SLOTS], CU_STREAM_NON_BLOCKING);
@@ -204,6 +206,7 @@ static void leave(char **w) { _exit(atoi(w[0])); }
 static void finish(char **w) { exit(atoi(w[0])); }
 static void set_loop(char **w)
 {
+    pace = atoi(w[1]) > 0 ? atoi(w[1]) : 16;
     looping = !strcmp(w[0], "on");
     while (loops != (looping ? WORKERS : 0)) app_sleep_ms(1);
 }
@@ -220,7 +223,7 @@ static const struct command {
     const char *name;
     void (*run)(char **words);
 } commands[] = {
-    {"create", create}, {"destroy", destroy}, {"launch", launch}, {"runtime", runtime}, {"copy", copy}, {"host", host}, {"sync", sync_one}, {"all", all},
+    {"start", start}, {"create", create}, {"destroy", destroy}, {"launch", launch}, {"runtime", runtime}, {"copy", copy}, {"host", host}, {"sync", sync_one}, {"all", all},
     {"gate", gate}, {"open", open_gates}, {"event", event}, {"drop", drop}, {"record", record}, {"wait", wait_event}, {"profiler", profiler}, {"context", context},
     {"capture", capture}, {"captured", captured}, {"push", push}, {"pop", pop}, {"mark", mark}, {"functions", say_functions}, {"close", close_all},
     {"graph", graph}, {"replay", replay},
@@ -257,7 +260,7 @@ static void *work(void *which)
             int of_wave = own->left;
             OK(cuLaunchKernel, empty, of_wave ? (unsigned)grid : 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL);
             if (of_wave) own->left--;
-            if (i % 16 == 0) app_sleep_ms(1); /* no flood: whatever is asked meanwhile is to be done soon on a busy machine too */
+            if (i % pace == 0) app_sleep_ms(1); /* no flood: whatever is asked meanwhile is to be done soon on a busy machine too */
         }
         OK(cuStreamSynchronize, stream);
         OK(cuStreamDestroy_v2, stream);
@@ -279,6 +282,7 @@ int main(int argc, char **argv)
     pthread_t id;
     own_argv = argv;
     if (argc < 2 || strcmp(argv[1], "cold")) app_start(0);
+    else OK(cuInit, 0);
     for (int i = 0; i < WORKERS; i++) THREAD(&id, work, &workers[i]);
     printf("ok %d\n", (int)getpid());
     fflush(stdout);
