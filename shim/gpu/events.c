@@ -12,7 +12,7 @@
 #include "shim/calls/real.h"
 #include "shim/gpu/backend.h"
 
-enum { WORKS = 1 << 14, STREAMS = 1 << 16, BUSY_NS = 5000000, IDLE_NS = 200000000, TELL_NS = 500000000, LAST_WAIT_NS = 1000000000, LAST_PAUSE_NS = 500000 };
+enum { WORKS = 1 << 14, STREAMS = 1 << 16, BUSY_NS = 5000000, FIRST_BASES_NS = 100000000, IDLE_NS = 200000000, TELL_NS = 500000000, LAST_WAIT_NS = 1000000000, LAST_PAUSE_NS = 500000 };
 
 /* Finished work on its way to the writer: one producer, one consumer. */
 static struct cs_gpu_work *works;
@@ -65,13 +65,17 @@ static void describe(struct cs_gpu_work *w, const struct cs_range *range)
 /* --- its times --- */
 
 /* Ranges of a stream follow each other: where clocks make one begin before the end of the last, by no more than their error, it begins there. */
-static void settle(struct lane *lane, struct cs_gpu_work *w, double error)
+static void settle(struct lane *lane, struct cs_gpu_work *w, double *error)
 {
-    if (w->start < lane->end && (double)(lane->end - w->start) <= error + lane->error) w->start = lane->end;
+    const double before = lane->end > w->start ? (double)(lane->end - w->start) : 0;
+    if (before <= *error + lane->error && before > 0) {
+        w->start = lane->end;
+        if (*error < before) *error = before;
+    }
     if (w->end <= w->start) w->end = w->start + 1;
     if (w->end <= lane->end) return;
     lane->end = w->end;
-    lane->error = error;
+    lane->error = *error;
 }
 
 static bool convert(const struct cs_range *range, struct cs_gpu_work *w)
@@ -85,7 +89,7 @@ static bool convert(const struct cs_range *range, struct cs_gpu_work *w)
     if (!range->end_unseen && !cs_event_clock_at(clock, range->end, &w->end, &end_error)) return false;
     if (w->start < range->first) w->start = range->first; /* the call was made after its begin event */
     double error = begin_error > end_error ? begin_error : end_error;
-    settle(lane, w, error);
+    settle(lane, w, &error);
     if ((range->begin_unseen || range->end_unseen) && error < (double)(w->end - w->start)) error = (double)(w->end - w->start);
     w->error = (cs_u64)(error / clock->rate * 1e6) + 1;
     w->by_events = true;
@@ -146,14 +150,14 @@ static bool try(const struct cs_range *range, cs_u64 round)
 }
 
 /* Makes the range's context current where it is not; false where that can't be. Its clock is looked at once a round: that may take a while. */
-static bool switch_to(struct cs_stock *stock, struct cs_stock **current, cs_u64 round)
+static bool switch_to(struct cs_stock *stock, struct cs_stock **current, cs_u64 round, cs_u64 first_until_ns)
 {
     if (*current == stock) return true;
     if (*current) cs_stock_pop();
     *current = NULL;
     if (!cs_stock_push(stock)) return false;
     *current = stock;
-    if (stock->round != round) cs_event_clock_renew(&stock->clock);
+    if (stock->round != round) cs_event_clock_renew(&stock->clock, first_until_ns);
     stock->round = round;
     return true;
 }
@@ -167,11 +171,12 @@ static void collect(void)
     while (*pending_last) pending_last = &(*pending_last)->next;
     if (!cs_events_enter()) return;
     round++;
+    const cs_u64 first_until_ns = cs_monotonic_ns() + FIRST_BASES_NS; /* of all clocks together: others wait for the round */
     for (struct cs_range **at = &pending; *at && !cs_events_held_off();) {
         struct cs_range *range = *at;
         bool gone = !cs_stock_is_alive(range->stock);
         if (gone) cs_events_lost_add(CS_LOST_CONTEXT, range->calls);
-        else if (!switch_to(range->stock, &current, round) || !try(range, round)) {
+        else if (!switch_to(range->stock, &current, round, first_until_ns) || !try(range, round)) {
             at = &range->next;
             continue;
         }
@@ -201,7 +206,7 @@ static void flush(bool all)
     while (all && pending) {
         struct cs_range *range = pending;
         pending = range->next;
-        cs_events_lost_add(range->stock->clock.count ? CS_LOST_UNFINISHED : CS_LOST_ERROR, range->calls);
+        cs_events_lost_add(!cs_stock_is_alive(range->stock) ? CS_LOST_CONTEXT : range->stock->clock.count ? CS_LOST_UNFINISHED : CS_LOST_ERROR, range->calls);
         cs_range_give(range); /* its events may be recorded anew while they are out */
     }
     if (!pending) pending_last = &pending;

@@ -14,7 +14,7 @@
 #include "shim/calls/real.h"
 #include "shim/gpu/events.h"
 
-enum { TRIES = 5, WAIT_NS = 2000000, FIRST_WAIT_NS = 100000000, PAUSE_NS = 20000, SOON_MS = 25, LATE_MS = 500, RATE_MS = 300 };
+enum { TRIES = 5, WAIT_NS = 2000000, PAUSE_NS = 20000, SOON_MS = 25, LATE_MS = 500, RATE_MS = 300 };
 #define DOUBT_UNMEASURED 1e-4    /* of two ordinary crystals */
 #define FLOAT_ERROR      1e-7
 #define RESOLUTION_MS    0.0005  /* of event times, as the documentation has it */
@@ -66,14 +66,14 @@ static const struct cs_clock_base *oldest(const struct cs_event_clock *clock)
 }
 
 /* Records the spare event; true when it is done, with the window that it happened in. */
-static bool sample(struct cs_event_clock *clock, cs_u64 *from, cs_u64 *to)
+static bool sample(struct cs_event_clock *clock, cs_u64 first_until_ns, cs_u64 *from, cs_u64 *to)
 {
-    const cs_u64 began = cs_monotonic_ns(), until = began + (clock->count ? WAIT_NS : FIRST_WAIT_NS);
+    const cs_u64 began = cs_monotonic_ns(), soon = began + WAIT_NS, until = clock->count || soon > first_until_ns ? soon : first_until_ns;
     CUresult answer;
     *from = cs_ticks();
     if (cs_real.cuEventRecord(clock->spare, clock->stream) != CUDA_SUCCESS) return false;
     do {
-        if (cs_monotonic_ns() - began > WAIT_NS) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+        if (cs_monotonic_ns() > soon) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
         answer = cs_real.cuEventQuery(clock->spare), *to = cs_ticks();
     } while (answer == CUDA_ERROR_NOT_READY && cs_monotonic_ns() < until && !cs_events_held_off());
     return answer == CUDA_SUCCESS;
@@ -92,13 +92,13 @@ static void measure_rate(struct cs_event_clock *clock)
     clock->doubt = measured;
 }
 
-static void take_base(struct cs_event_clock *clock)
+static void take_base(struct cs_event_clock *clock, cs_u64 first_until_ns)
 {
     struct cs_clock_base *base = &clock->bases[clock->count % CS_CLOCK_BASES];
     double best = INFINITY;
     for (int i = 0; i < TRIES && !cs_events_held_off(); i++) {
         cs_u64 from, to;
-        if (!sample(clock, &from, &to)) return;
+        if (!sample(clock, first_until_ns, &from, &to)) return;
         double error = (double)(to - from) / 2;
         if (error >= best) continue;
         CUevent event = clock->spare; /* until now the oldest base was in its place */
@@ -108,7 +108,7 @@ static void take_base(struct cs_event_clock *clock)
     }
 }
 
-void cs_event_clock_renew(struct cs_event_clock *clock)
+void cs_event_clock_renew(struct cs_event_clock *clock, cs_u64 first_until_ns)
 {
     if (clock->count) {
         double age = (double)(cs_ticks() - newest(clock)->at) / clock->rate, due = SOON_MS + (double)(newest(clock)->at - clock->began) / clock->rate / 4;
@@ -118,7 +118,7 @@ void cs_event_clock_renew(struct cs_event_clock *clock)
         }
     }
     cs_u64 before = clock->count;
-    take_base(clock);
+    take_base(clock, first_until_ns);
     if (clock->count == before) return;
     if (!before) clock->began = newest(clock)->at;
     measure_rate(clock);

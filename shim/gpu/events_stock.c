@@ -63,32 +63,33 @@ static struct cs_stock *stock_at(const struct place *place, cs_ref context)
     return stock && cs_load(&stock->context) == context ? stock : NULL;
 }
 
-static void want(struct place *place, cs_ref context)
-{
-    cs_store_rel(&place->wanted, context);
-    cs_store_rel(&any_wanted, true);
-}
+/* Or all that can be had. */
+static bool has_events(const struct cs_stock *stock) { return cs_load_acq(&stock->made) >= CS_RANGES_FIRST || cs_load(&stock->full); }
 
-/* Until the GPU thread has made it, or will not. One that is held off does it later. */
+/* Until the GPU thread has made it, or will not. Nobody asks one that is held off: it could only say that it has been asked. */
 static void wait_for_stock(struct place *place, cs_ref context)
 {
+    CS_KEEP_UNCANCELLED;
     const cs_u64 until = cs_monotonic_ns() + WAIT_MS * 1000000ull;
-    for (cs_u64 now = cs_monotonic_ns(); now < until; now = cs_monotonic_ns()) {
+    for (cs_u64 now = cs_monotonic_ns(); now < until && cs_load_acq(&place->wanted) == context && cs_load(&cs_gpu_marking); now = cs_monotonic_ns()) {
         const cs_u64 flushes = cs_gpu_flushes();
-        cs_gpu_flush((unsigned)((until - now) / 1000000) + 1);
-        if (cs_load(&place->wanted) != context || cs_gpu_flushes() == flushes) return;
-        nanosleep(&(struct timespec){0, HELD_PAUSE_NS}, NULL);
+        const bool held = cs_events_held_off();
+        if (held) nanosleep(&(struct timespec){0, HELD_PAUSE_NS}, NULL);
+        else cs_gpu_flush((unsigned)((until - now) / 1000000) + 1);
+        if (!held && cs_gpu_flushes() == flushes) return; /* there is no GPU thread any more */
     }
 }
 
 struct cs_stock *cs_stock_of(const struct cs_stream *stream)
 {
     cs_ref context = cs_load_acq(&stream->context);
+    if (!context) return NULL;
     struct place *place = place_of(context);
     struct cs_stock *stock = stock_at(place, context);
-    if (stock || !context || cs_load(&place->refused) == context) return stock;
+    if ((stock && has_events(stock)) || cs_load(&place->refused) == context) return stock;
     cs_store(&ever_wanted, true);
-    want(place, context);
+    cs_store_rel(&place->wanted, context);
+    cs_store_rel(&any_wanted, true);
     wait_for_stock(place, context);
     cs_store(&place->refused, context);
     return stock_at(place, context);
@@ -120,6 +121,13 @@ bool cs_gpu_hold(void)
     cs_u64 until = cs_monotonic_ns() + HOLD_WAIT_NS;
     while (atomic_load(&inside) && cs_monotonic_ns() < until) nanosleep(&(struct timespec){0, 20000}, NULL);
     return true;
+}
+
+void cs_gpu_hold_after_fork_in_child(void)
+{
+    cs_store(&ever_wanted, false);
+    cs_store(&inside, false);
+    cs_store(&holders, 0);
 }
 
 void cs_gpu_release(bool held)
@@ -161,7 +169,7 @@ static void grow(struct cs_stock *stock, cs_u32 to)
         struct cs_range *range = &stock->ranges[i];
         range->stock = stock;
         if (cs_real.cuEventCreate(&range->begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS || cs_real.cuEventCreate(&range->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
-            stock->full = true;
+            cs_store(&stock->full, true);
             return;
         }
         cs_store(&stock->made, i + 1);
@@ -178,7 +186,7 @@ static struct cs_stock *blank(void)
             cs_store(&p->free, cs_load(&p->free) >> 32 << 32);
             cs_store(&p->free_count, 0);
             cs_store(&p->made, 0);
-            p->full = false;
+            cs_store(&p->full, false);
             return p;
         }
     struct cs_stock *p = cs_memory_map(sizeof *p, "events; a context's work has no times");
@@ -186,8 +194,6 @@ static struct cs_stock *blank(void)
     p->next = stocks;
     return stocks = p;
 }
-
-static bool has_events(const struct cs_stock *stock) { return cs_load(&stock->made) || stock->full; }
 
 /* False: not now, as somebody holds the GPU thread off. */
 static bool make(struct place *place, cs_ref ref)
@@ -201,14 +207,15 @@ static bool make(struct place *place, cs_ref ref)
     if (cs_events_held_off()) return false;
     if (!cs_stock_push(stock)) return true;
     const bool good = cs_event_clock_open(&stock->clock);
-    if (good) grow(stock, CS_RANGES_FIRST);
-    if (good) cs_event_clock_renew(&stock->clock);
+    if (good) {
+        grow(stock, CS_RANGES_FIRST);
+        cs_store_rel(&stock->context, ref);
+        cs_store_rel(&place->stock, stock);
+        cs_event_clock_renew(&stock->clock, 0); /* before there is work, if that is soon */
+    }
     cs_stock_pop();
     if (!good) cs_log(CS_LOG_INFO, "no events for a context of device %u", stock->device);
-    if (!good) return true;
-    cs_store_rel(&stock->context, ref);
-    cs_store_rel(&place->stock, stock);
-    return has_events(stock);
+    return !good || has_events(stock);
 }
 
 static bool serve(struct place *place, cs_ref context)
@@ -220,7 +227,7 @@ static bool serve(struct place *place, cs_ref context)
 static bool wants_more(const struct cs_stock *stock)
 {
     const cs_u32 made = cs_load(&stock->made);
-    return !stock->full && made < CS_RANGES && (made < CS_RANGES_FIRST || cs_load(&stock->free_count) < few(stock));
+    return !cs_load(&stock->full) && made < CS_RANGES && (!has_events(stock) || cs_load(&stock->free_count) < few(stock));
 }
 
 void cs_stocks_tend(void)
@@ -233,8 +240,10 @@ void cs_stocks_tend(void)
     }
     if (!atomic_exchange(&any_wanted, false)) return;
     for (size_t i = 0; i < CONTEXTS; i++) {
-        cs_ref wanted = atomic_exchange(&places[i].wanted, 0);
-        if (wanted && !serve(&places[i], wanted)) want(&places[i], wanted);
+        cs_ref wanted = cs_load_acq(&places[i].wanted);
+        if (!wanted) continue;
+        if (!serve(&places[i], wanted)) cs_store(&any_wanted, true); /* and whoever waits sees that it is still to come */
+        else atomic_compare_exchange_strong(&places[i].wanted, &wanted, 0);
     }
 }
 

@@ -150,7 +150,8 @@ static void rest(bool away)
     cs_u64 (*poll)(void) = rests ? NULL : cs_load(&backend)->poll;
     cs_u64 until = cs_monotonic_ns() + PAUSE_NS;
     bool closed = cs_load(&stepped_back) == CS_GPU_AWAY_WINDOW;
-    cs_u64 pause = !closed ? PAUSE_NS : !away && !paused ? GRACE_NS : rests && !cs_load(&expected) ? AWAY_PAUSE_NS : PAUSE_NS;
+    const bool soon = !away && !paused && cs_monotonic_ns() - cs_load(&closed_ns) < 2 * GRACE_NS;
+    cs_u64 pause = !closed ? PAUSE_NS : soon ? GRACE_NS : rests && !cs_load(&expected) ? AWAY_PAUSE_NS : PAUSE_NS;
     do cs_worker_pause(&worker, poll ? poll() : pause);
     while (poll && cs_load_acq(&worker.state) == CS_WORKER_RUNNING && cs_monotonic_ns() < until);
 }
@@ -260,6 +261,7 @@ void cs_gpu_after_fork_in_child(void)
     int profiler = CS_RUNTIME_PROFILER;
     cs_lock_forget(&start_lock);
     cs_gpu_missing_after_fork_in_child();
+    cs_gpu_hold_after_fork_in_child();
     cs_share_after_fork_in_child();
     cs_store(&stepped_back, 0);
     atomic_compare_exchange_strong(&cs_runtime_source, &profiler, CS_RUNTIME_SYMBOLS);

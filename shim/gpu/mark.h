@@ -59,5 +59,6 @@ CS_COLD void cs_mark_after(struct cs_mark mark, const struct cs_marked_call *cal
  * uses a context that is being destroyed. Waits, two seconds at most, for the driver call that thread is in. Any application thread. */
 bool cs_gpu_hold(void);
 void cs_gpu_release(bool held);
+void cs_gpu_hold_after_fork_in_child(void);
 
 #endif

@@ -119,11 +119,10 @@ cs_ref cs_context_current(struct cs_thread *thread)
     return thread->context;
 }
 
-static void end(struct cs_context *context)
+static struct cs_map_slot *slot_of(struct cs_context *context) { return cs_map_slot(&handles, (uintptr_t)cs_load(&context->handle), false); }
+
+static void ends(struct cs_context *context)
 {
-    struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)cs_load(&context->handle), false);
-    cs_u64 value = cs_load(&context->object.ref);
-    if (!slot || !atomic_compare_exchange_strong(&slot->value, &value, value | CS_MAP_DEAD)) return;
     cs_streams_end_with(cs_load(&context->object.ref));
     cs_events_end_with(cs_load(&context->object.ref));
     cs_kernels_unloaded(); /* its modules go with it */
@@ -131,13 +130,32 @@ static void end(struct cs_context *context)
     cs_pool_end(&cs_contexts, &context->object);
 }
 
-void cs_context_ended(CUcontext handle)
+cs_ref cs_context_destroying(CUcontext handle)
 {
     struct cs_map_slot *slot = cs_map_slot(&handles, (uintptr_t)handle, false);
     cs_u64 value = slot ? cs_load_acq(&slot->value) : 0;
-    struct cs_context *context = value & CS_MAP_DEAD ? NULL : cs_pool_get(&cs_contexts, (cs_ref)value);
-    if (context) end(context);
-    cs_add(&cs_context_epoch, 1);
+    while (value && !(value & CS_MAP_DEAD) && !atomic_compare_exchange_weak(&slot->value, &value, value | CS_MAP_DEAD)) {}
+    return (cs_ref)value;
+}
+
+void cs_context_destroyed(cs_ref ref, bool done)
+{
+    struct cs_context *context = cs_pool_get(&cs_contexts, ref);
+    struct cs_map_slot *slot = context ? slot_of(context) : NULL;
+    cs_u64 alive = ref, dead = ref | CS_MAP_DEAD;
+    if (done && context && !cs_load_acq(&context->object.ended)) ends(context);
+    if (!done && slot) atomic_compare_exchange_strong(&slot->value, &dead, alive);
+    /* Of two destroys at once the refused one may have taken the mark off. */
+    if (slot && cs_load_acq(&context->object.ended)) atomic_compare_exchange_strong(&slot->value, &alive, ref | CS_MAP_DEAD);
+    if (done) cs_add(&cs_context_epoch, 1);
+}
+
+/* A primary one's handle stays what it is. */
+static void primary_ends(struct cs_context *context)
+{
+    struct cs_map_slot *slot = slot_of(context);
+    cs_u64 value = cs_load(&context->object.ref);
+    if (slot && atomic_compare_exchange_strong(&slot->value, &value, value | CS_MAP_DEAD)) ends(context);
 }
 
 void cs_context_made(CUcontext handle)
@@ -166,7 +184,7 @@ void cs_context_primary_ended(int device)
         struct cs_context *context = (struct cs_context *)cs_pool_slot(&cs_contexts, i);
         cs_ref ref = cs_load_acq(&context->object.ref);
         if (!ref || !cs_load_acq(&context->primary) || cs_load(&context->object.ended) || cs_load(&context->device) != device) continue;
-        if (cs_load(&context->object.ref) == ref) end(context);
+        if (cs_load(&context->object.ref) == ref) primary_ends(context);
     }
     cs_add(&cs_context_epoch, 1);
 }

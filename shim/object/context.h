@@ -46,7 +46,8 @@ void cs_context_forget(struct cs_thread *thread);                /* something el
 void cs_context_made(CUcontext handle);                          /* created, and current */
 void cs_context_is_primary(CUcontext handle, int device);
 void cs_context_end_unsure(CUcontext handle);                    /* may have been destroyed: `made` no more */
-void cs_context_ended(CUcontext handle);                         /* destroyed, with its streams and events */
+cs_ref cs_context_destroying(CUcontext handle);                  /* before: the handle may come back from the driver before its destroy returns */
+void cs_context_destroyed(cs_ref ref, bool done);                /* after it, with its streams and events; or the driver refused */
 bool cs_context_primary_active(int device);
 void cs_context_primary_ended(int device);                       /* the device's primary context was reset or released for the last time */
 void cs_context_primaries_ended(void);                           /* that may have happened to some device's: its driver is asked */

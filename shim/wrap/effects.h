@@ -435,11 +435,21 @@ NONE(published, context_detach)
 
 /* --- context_destroy --- */
 
+struct cs_effect_context_destroy {
+    bool held;
+    cs_ref dying;
+};
 TELLS_NOTHING(context_destroy)
-HOLD(before, context_destroy)
+STEP(before, context_destroy, CUcontext handle)
+{
+    (void)w;
+    e->held = cs_gpu_hold();
+    e->dying = cs_context_destroying(handle);
+}
 STEP(after, context_destroy, CUcontext handle)
 {
-    if (CS_MADE(w)) cs_context_ended(handle);
+    (void)handle;
+    cs_context_destroyed(e->dying, CS_MADE(w));
     cs_gpu_release(e->held);
 }
 NONE(published, context_destroy)

@@ -6,7 +6,7 @@
  * marks kinds             one call of each kind, by plain and per-thread symbols, with a structure for an argument, and one that fails
  * marks captures          captures in every mode, also with work of other threads at the time; says what the graphs hold
  * marks contexts          two contexts side by side, one destroyed with its work done, one with work outstanding, a reset, and all again
- * marks churn N M         N threads, M times each: a context, work in it, and its end
+ * marks churn N M         N threads, M times each: a context, work in it, and its end. Each is to be cancelled, and the first launch is no place for it
  * marks streams N         N streams, each destroyed with work pending
  * marks threads N M       N threads with M launches each on a stream of their own, a shared one and their default stream
  * marks flood N           N kernels behind a gate on one stream, then a few one by one
@@ -14,6 +14,8 @@
  * marks quiet             enqueues nothing
  */
 #include "tests/apps/app.h"
+
+#include <stdbool.h>
 
 static CUfunction empty, sleeper;
 
@@ -161,6 +163,14 @@ static void captures(void)
     OK(cuCtxSynchronize);
 }
 
+static __thread bool doomed; /* to be cancelled, which a launch must not be the place for */
+static void first_launch(CUfunction kernel, CUstream s)
+{
+    if (doomed) pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    LAUNCH(kernel, s);
+    if (doomed) pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+}
+
 static void use(CUcontext context, int launches, int us)
 {
     OK(cuCtxSetCurrent, context);
@@ -171,7 +181,8 @@ static void use(CUcontext context, int launches, int us)
     OK(cuModuleLoadData, &module, ".version 7.0\n.target sm_52\n.address_size 64\n");
     OK(cuModuleGetFunction, &kernel, module, name);
     CUstream s = new_stream(CU_STREAM_NON_BLOCKING);
-    for (int i = 0; i < launches; i++) LAUNCH(kernel, s);
+    first_launch(kernel, s);
+    for (int i = 1; i < launches; i++) LAUNCH(kernel, s);
     LAUNCH(kernel, NULL);
 }
 
@@ -201,6 +212,9 @@ static void contexts(void)
 
 static void *churns(void *times)
 {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cancel(pthread_self());
+    doomed = true;
     for (long i = 0; i < (long)times; i++) {
         CUcontext context;
         OK(cuCtxCreate_v2, &context, 0, 0);
@@ -215,7 +229,11 @@ static void churn(int n, long times)
 {
     pthread_t thread[64];
     for (int i = 0; i < n && i < 64; i++) THREAD(&thread[i], churns, (void *)times);
-    for (int i = 0; i < n && i < 64; i++) pthread_join(thread[i], NULL);
+    for (int i = 0; i < n && i < 64; i++) {
+        void *end;
+        pthread_join(thread[i], &end);
+        if (end == PTHREAD_CANCELED) printf("cancelled in a launch\n"), exit(6);
+    }
 }
 
 static void streams(int n)

@@ -67,7 +67,7 @@ TEST(a_context_takes_its_modules_along)
     stub_current = stub_context(0, 1);
     cs_context_made(stub_current);
     cs_kernel_named(handle, "first");
-    cs_context_ended(stub_current);
+    cs_context_destroyed(cs_context_destroying(stub_current), true);
     drivers_name = "second"; /* of a module of the next one */
     CHECK_TEXT(name_of(true), "second");
 }

@@ -104,7 +104,7 @@ static void *ends_contexts(void *unused)
         bool held = cs_gpu_hold();
         atomic_store(&gone[n], true);
         nanosleep(&(struct timespec){0, 200000}, NULL);
-        cs_context_ended(stub_current);
+        cs_context_destroyed(cs_context_destroying(stub_current), true);
         cs_gpu_release(held);
     }
     atomic_fetch_sub(&running, 1);

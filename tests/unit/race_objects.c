@@ -235,7 +235,7 @@ static void *program(void *me)
         record(t, stream);
         record(t, cs_stream_of(t, NULL, i & 1, true, 0));
         if (i % 500 == 499) { /* the thread's own context ends, with its default streams and whatever it had made */
-            cs_context_ended(mine);
+            cs_context_destroyed(cs_context_destroying(mine), true);
             cs_context_of(mine, 0);
             cs_context_set(t, mine);
         }
@@ -326,7 +326,7 @@ static void *context_user(void *me)
         const struct cs_context *context = cs_pool_get(&cs_contexts, cs_context_of(handle, device));
         if (context && device >= 8) CHECK_IS(context->device, device); /* what a rule asks for */
         if (i & 4) cs_context_primary_ended(device);
-        else if (i & 8) cs_context_ended(handle);
+        else if (i & 8) cs_context_destroyed(cs_context_destroying(handle), true);
     }
     return NULL;
 }

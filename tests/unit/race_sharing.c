@@ -56,7 +56,7 @@ static void end_context(CUcontext context)
     for (int i = 0; i < REAL; i++)
         if (real[i].context == context) real[i].context = NULL;
     pthread_mutex_unlock(&driver_lock);
-    cs_context_ended(context);
+    cs_context_destroyed(cs_context_destroying(context), true);
 }
 
 static int living(unsigned flags)

@@ -239,7 +239,7 @@ TEST(a_context_takes_its_streams_and_events_with_it)
     stub_current = second;
     CHECK_IS(stream_at(b)->device, 1);
     cs_u32 epoch = cs_load(&cs_context_epoch);
-    cs_context_ended(first);
+    cs_context_destroyed(cs_context_destroying(first), true);
     CHECK(cs_load(&cs_context_epoch) != epoch);
     CHECK(cs_load(&stream_at(a)->ended) && cs_load(&stream_at(legacy)->ended) && cs_load(&event_at(event)->ended));
     CHECK(cs_load(&stream_at(last)->ended) && cs_load(&event_at(last_event)->ended));
@@ -252,6 +252,31 @@ TEST(a_context_takes_its_streams_and_events_with_it)
     CHECK_IS(release_all(&cs_streams), 3);
     CHECK_IS(release_all(&cs_events), 2);
     CHECK_IS(release_all(&cs_contexts), 1);
+}
+
+TEST(a_contexts_handle_comes_back_before_its_destroy_returns)
+{
+    struct cs_thread *t = start();
+    CUcontext handle = stub_context(0, 1);
+    cs_context_made(handle), cs_context_set(t, handle);
+    cs_ref before = make_stream(t, stub_stream(1)), old = cs_context_current(t);
+    CHECK_IS(cs_context_destroying(handle), old);
+    cs_context_made(handle), cs_context_set(t, handle); /* on another thread */
+    cs_ref anew = cs_context_current(t), after = make_stream(t, stub_stream(2));
+    CHECK(anew && anew != old && cs_load(&((struct cs_context *)cs_pool_get(&cs_contexts, anew))->made));
+    cs_context_destroyed(old, true);
+    CHECK(cs_load(&stream_at(before)->ended) && !cs_load(&stream_at(after)->ended));
+    CHECK_IS(cs_context_of(handle, -1), anew);
+    CHECK_IS(cs_context_destroying(handle), anew);
+    cs_context_destroyed(anew, false); /* refused */
+    CHECK_IS(cs_context_of(handle, -1), anew);
+    CHECK(!cs_load(&stream_at(after)->ended));
+    CHECK_IS(cs_context_destroying(handle), anew);
+    CHECK_IS(cs_context_destroying(handle), anew); /* twice at once: the second is refused, before or after the first has ended */
+    cs_context_destroyed(anew, false);
+    cs_context_destroyed(anew, true);
+    CHECK(cs_load(&stream_at(after)->ended) && cs_context_of(handle, -1) != anew);
+    CHECK_IS(release_all(&cs_contexts), 2);
 }
 
 TEST(a_primary_context_ends_by_its_device)

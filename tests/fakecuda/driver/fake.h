@@ -35,7 +35,7 @@ struct fake_call {
 extern int fake_ready;   /* 1 once initialised with nothing to inject, count, trace or journal; anything else takes the slow path of fake_enter */
 extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
 extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set takes */
-extern uint64_t fake_slice_ns; /* CUSTREAM_FAKE_SLICE_NS: the device gets to recordings of events in the first 2 ms of each such while: it is shared by time */
+extern uint64_t fake_slice_ns; /* CUSTREAM_FAKE_SLICE_NS: recordings of events take place in the first 2 ms of each such while */
 extern unsigned fake_queues;  /* CUSTREAM_FAKE_QUEUES: hardware queues of a device; 0: as many as streams */
 extern bool fake_full;        /* CUSTREAM_FAKE_FULL: kernels that take all threads of a device run one after the other */
 extern bool fake_errno;       /* CUSTREAM_FAKE_ERRNO: each call changes errno in a way of its own (left.h) */
