@@ -44,7 +44,7 @@ static bool link_event_ended(cs_u64 link)
 static bool link_requested(void *handle, cs_u64 link, int *priority)
 {
     const struct cs_stream *stream = stream_now(handle, link);
-    if (!stream || !cs_load_acq(&stream->filled) || stream->origin != CS_STREAM_CREATED) return false;
+    if (!stream || !cs_load_acq(&stream->filled) || cs_load(&stream->origin) != CS_STREAM_CREATED) return false;
     *priority = stream->priority_asked;
     return true;
 }

@@ -100,7 +100,7 @@ static bool place(const struct cs_thread *thread, bool names_legacy, const struc
     cs_ref context = cs_load(&stream->context);
     struct cs_audit_lane own = lane_of(context, CS_AUDIT_THREAD, context, (cs_u64)thread->index << 32 | thread->tid), what;
     step->context = own.context;
-    switch (stream->origin) {
+    switch (cs_load(&stream->origin)) {
     case CS_STREAM_LEGACY:
         what = lane_of(context, CS_AUDIT_LEGACY, context, 0);
         step->op.stream = shown(cs_audit_lane(&what), stream);

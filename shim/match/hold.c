@@ -69,7 +69,7 @@ static const struct cs_last_work *other_side(const struct cs_match_lane *lane)
     const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
     const struct cs_default_work *works = &cs_match.default_work[lane->device % CS_GPU_PIDS];
     if (!stream) return NULL;
-    return stream->origin == CS_STREAM_LEGACY ? &works->blocking : stream->flags & CU_STREAM_NON_BLOCKING ? NULL : &works->legacy;
+    return cs_load(&stream->origin) == CS_STREAM_LEGACY ? &works->blocking : stream->flags & CU_STREAM_NON_BLOCKING ? NULL : &works->legacy;
 }
 
 void cs_match_hold(struct cs_hold *hold, const struct cs_match_found *found)
@@ -98,8 +98,8 @@ void cs_hold_worked(struct cs_match_lane *lane, const struct cs_op *op, cs_u64 e
 {
     const struct cs_stream *stream = cs_pool_get(&cs_streams, lane->stream);
     if (end_ns > lane->worked_ns) lane->worked_ns = end_ns;
-    if (!stream || lane->device >= CS_GPU_PIDS || (stream->origin != CS_STREAM_LEGACY && stream->flags & CU_STREAM_NON_BLOCKING)) return;
+    if (!stream || lane->device >= CS_GPU_PIDS || (cs_load(&stream->origin) != CS_STREAM_LEGACY && stream->flags & CU_STREAM_NON_BLOCKING)) return;
     struct cs_default_work *works = &cs_match.default_work[lane->device];
-    struct cs_last_work *last = stream->origin == CS_STREAM_LEGACY ? &works->legacy : &works->blocking;
+    struct cs_last_work *last = cs_load(&stream->origin) == CS_STREAM_LEGACY ? &works->legacy : &works->blocking;
     if (end_ns >= last->end_ns) *last = (struct cs_last_work){op->begin, end_ns, op->id, lane->context, lane->tid};
 }

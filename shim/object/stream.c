@@ -114,7 +114,7 @@ static struct cs_stream *stream_new(struct cs_thread *thread, cs_u64 key, cs_ref
     stream->device = device_of(context);
     stream->gpu_id = gpu_id_of(key, context, origin);
     stream->lane = cs_stream_lane(stream->device, stream->gpu_id, origin == CS_STREAM_LEGACY);
-    stream->origin = origin;
+    cs_store(&stream->origin, origin);
     stream->tid = thread->tid;
     stream->created = ticks;
     return stream;
@@ -262,7 +262,7 @@ void cs_stream_destroyed(cs_ref ref, bool done, cs_u64 ticks)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
     if (!ref && done) cs_store(&cs_streams.released, cs_ticks());
-    if (!stream || stream->origin >= CS_STREAM_LEGACY || cs_load(&stream->object.ended)) return;
+    if (!stream || cs_load(&stream->origin) >= CS_STREAM_LEGACY || cs_load(&stream->object.ended)) return;
     struct cs_map_slot *slot = cs_map_slot(&cs_stream_handles, stream->key, false);
     cs_u64 alive = ref, dead = ref | CS_MAP_DEAD;
     if (done) {

@@ -21,7 +21,7 @@ struct cs_stream {
     int device;
     cs_u32 gpu_id; /* the profiler's number of it; 0 where there is no profiler */
     cs_u32 lane; /* of the timeline: the profiler's number, else 7 for a device's first legacy stream and others from 13; never reused */
-    enum cs_stream_origin origin;
+    _Atomic enum cs_stream_origin origin; /* who walks over all may look when the place is another's */
     unsigned flags; /* 0 while unasked */
     int priority_asked;           /* before the driver clamped it */
     _Atomic int priority;         /* and after; a rule for its name may change it */

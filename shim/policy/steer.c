@@ -86,7 +86,7 @@ CUresult cs_steer_done(struct cs_steer *steer, CUresult result)
 static bool default_rule(const struct cs_steer *steer, struct cs_stream *stream)
 {
     const struct cs_change *set = steer->set;
-    if (stream->origin == CS_STREAM_PER_THREAD && !cs_load(&stream->rule)) {
+    if (cs_load(&stream->origin) == CS_STREAM_PER_THREAD && !cs_load(&stream->rule)) {
         cs_store(&stream->rule, steer->rule);
         if (set->record == 0) cs_store(&stream->muted, true);
     }

@@ -122,7 +122,7 @@ static unsigned live_streams(void)
     unsigned n = 0;
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *s = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
-        n += cs_load_acq(&s->object.ref) && cs_load_acq(&s->filled) && !cs_load(&s->object.ended) && s->origin <= CS_STREAM_ADOPTED;
+        n += cs_load_acq(&s->object.ref) && cs_load_acq(&s->filled) && !cs_load(&s->object.ended) && cs_load(&s->origin) <= CS_STREAM_ADOPTED;
     }
     return n;
 }

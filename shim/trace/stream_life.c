@@ -91,14 +91,14 @@ static void put_name(const struct cs_stream *stream, cs_name given, char *name, 
     char maker[64] = "";
     const int priority = cs_load(&stream->priority);
     int n = snprintf(name, size, "stream %u", stream->lane);
-    if (stream->origin == CS_STREAM_LEGACY) n += snprintf(name + n, size - (size_t)n, " legacy default");
-    if (stream->origin == CS_STREAM_PER_THREAD) n += snprintf(name + n, size - (size_t)n, " per-thread default");
-    if (stream->origin <= CS_STREAM_ADOPTED && priority) n += snprintf(name + n, size - (size_t)n, " p%d", priority);
-    if (stream->origin <= CS_STREAM_ADOPTED && stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " nb");
+    if (cs_load(&stream->origin) == CS_STREAM_LEGACY) n += snprintf(name + n, size - (size_t)n, " legacy default");
+    if (cs_load(&stream->origin) == CS_STREAM_PER_THREAD) n += snprintf(name + n, size - (size_t)n, " per-thread default");
+    if (cs_load(&stream->origin) <= CS_STREAM_ADOPTED && priority) n += snprintf(name + n, size - (size_t)n, " p%d", priority);
+    if (cs_load(&stream->origin) <= CS_STREAM_ADOPTED && stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " nb");
     if (stream->green) n += snprintf(name + n, size - (size_t)n, " green");
-    if (stream->origin == CS_STREAM_ADOPTED) n += snprintf(name + n, size - (size_t)n, " adopted");
-    if (stream->origin == CS_STREAM_CREATED) cs_thread_shown_name(stream->tid, maker, sizeof maker);
-    if (stream->origin == CS_STREAM_PER_THREAD) snprintf(maker, sizeof maker, "%s", stream->owner);
+    if (cs_load(&stream->origin) == CS_STREAM_ADOPTED) n += snprintf(name + n, size - (size_t)n, " adopted");
+    if (cs_load(&stream->origin) == CS_STREAM_CREATED) cs_thread_shown_name(stream->tid, maker, sizeof maker);
+    if (cs_load(&stream->origin) == CS_STREAM_PER_THREAD) snprintf(maker, sizeof maker, "%s", stream->owner);
     if (given) n += snprintf(name + n, size - (size_t)n, " · %.128s", cs_name_text(given));
     else if (*maker) n += snprintf(name + n, size - (size_t)n, " · %s", maker);
     if (!naming.with_library || !stream->library) return;
@@ -187,8 +187,8 @@ static const char *const origins[] = {"created", "adopted: first seen in use", "
 static struct cs_draft life_args(struct cs_draft e, const struct cs_stream *stream, const struct row *row)
 {
     e = cs_arg_uint(e, "cs.stream", stream->lane);
-    e = cs_arg_word(e, "origin", origins[stream->origin]);
-    if (stream->origin <= CS_STREAM_ADOPTED) {
+    e = cs_arg_word(e, "origin", origins[cs_load(&stream->origin)]);
+    if (cs_load(&stream->origin) <= CS_STREAM_ADOPTED) {
         e = cs_arg_hex(e, "handle", stream->key);
         if (!cs_load_acq(&stream->unasked)) e = flags_arg(e, "flags", stream->flags);
         e = cs_arg_int(e, "priority", cs_load(&stream->priority));

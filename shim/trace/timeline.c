@@ -145,7 +145,7 @@ static inline void sum_up(const struct cs_record *r, const struct cs_stream *str
     if (as > CS_SUMMED_CALLS) sums->blocked_ns[as - CS_SUMMED_CALLS - 1] += ns;
     if (!as || as > CS_SUMMED_CALLS || r->result != CUDA_SUCCESS) return;
     sums->made[as - 1]++;
-    if (stream && stream->origin >= CS_STREAM_LEGACY) sums->on_default[stream->origin - CS_STREAM_LEGACY]++;
+    if (stream && cs_load(&stream->origin) >= CS_STREAM_LEGACY) sums->on_default[cs_load(&stream->origin) - CS_STREAM_LEGACY]++;
     if (CS_UNLIKELY(as - 1 == CS_SUMMED_COPY)) sum_up_copy(sums, r, ns);
 }
 

@@ -231,7 +231,7 @@ static void count_live(cs_u64 *streams, cs_u64 *events)
     *streams = *events = group_count = 0;
     for (cs_u32 i = 0; i < cs_load(&cs_streams.high) && i < cs_streams.capacity; i++) {
         struct cs_stream *s = (struct cs_stream *)cs_pool_slot(&cs_streams, i);
-        if (!cs_load_acq(&s->object.ref) || !cs_load_acq(&s->filled) || cs_load(&s->object.ended) || s->origin != CS_STREAM_CREATED) continue;
+        if (!cs_load_acq(&s->object.ref) || !cs_load_acq(&s->filled) || cs_load(&s->object.ended) || cs_load(&s->origin) != CS_STREAM_CREATED) continue;
         for (cs_u32 n = s->ours ? 0 : s->share_place ? cs_load(&s->shares) : 1; n; n--) { /* as often as the program made it and did not destroy it */
             group_add(false, s->library, s->call);
             ++*streams;

@@ -193,6 +193,12 @@ def test_flush_brings_the_file_up_to_date(tmp_path):
     program.load()
 
 
+def totals_of(live, copy):
+    """Of a file that is being written: as it was when two looks at it saw the same."""
+    until(lambda: copy.write_bytes(live.read_bytes()) and copy.read_bytes() == live.read_bytes())
+    return read(copy).totals
+
+
 def test_a_trace_that_is_full_ends_recording(tmp_path):
     """At its size limit the file takes no more: calls go through, CUPTI is let go, and nobody can have recording begin anew."""
     with Remote(tmp_path, CUPTI | {"CUSTREAM_TRACE_MAX": "1M", "CUSTREAM_LOG": "error"}) as program:
@@ -202,10 +208,10 @@ def test_a_trace_that_is_full_ends_recording(tmp_path):
         rc, _, err = ctl(program.pid, "on")
         assert rc and err.endswith("the trace is full") and program.status()["recording"] == "off (the trace is full)"
         program.ctl("flush")
-        before = read(program.trace).totals
+        before = totals_of(program.trace, tmp_path / "before.json")
         program.do("launch 1 1000", "all")
         program.ctl("flush")
-        after = read(program.trace).totals
+        after = totals_of(program.trace, tmp_path / "after.json")
         assert before["ended"] == after["ended"] == "its size limit (CUSTREAM_TRACE_MAX)" and not after["complete"]
         assert after["not_written"]["calls"] == before["not_written"]["calls"]
     assert program.load().totals["complete"] is False

@@ -1,6 +1,11 @@
 """Programs and other libraries that make it hard: sanitizers, other preloads, forks and ends at bad moments, locks that somebody holds."""
+import contextlib
+import subprocess
+import threading
+
 import pytest
 
+from tests import BUILD
 from tests.apprun import both, calls_in, calls_of, notes_of, read, said
 from tests.perfetto import assert_clean
 from tests.trace import check_file
@@ -11,6 +16,22 @@ HOST = {"CUSTREAM_GPU": "off"}  # what is asked for is about our own threads and
 def others_beside(run):
     """The traces of the run's other processes."""
     return sorted(path for path in run.trace.parent.glob(run.trace.name.replace(".json", "*.json")) if path != run.trace)
+
+
+@contextlib.contextmanager
+def asked_meanwhile():
+    """Every process is asked for its state all the time."""
+    over = threading.Event()
+
+    def ask():
+        while not over.wait(0.1):
+            subprocess.run([BUILD / "custream", "ps"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60, check=False)
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    yield
+    over.set()
+    asker.join()
 
 
 def preloaded(build, *others):
@@ -181,7 +202,8 @@ def test_threads_do_not_share_default_streams(run_app):
 
 def test_default_streams_of_contexts_that_come_and_go(run_app):
     """The table of handles, which has room for 98,304, has one place for all default streams of a thread in contexts that were there one after the other."""
-    run = run_app(["churn", "defaults", 60000], env={"CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "64K", "CUSTREAM_TRACE_MAX": "1M,rotate"}).check()
+    with asked_meanwhile():
+        run = run_app(["churn", "defaults", 60000], env={"CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "64K", "CUSTREAM_TRACE_MAX": "1M,rotate"}).check()
     assert run.load().totals["untracked_objects"] == 0
 
 
