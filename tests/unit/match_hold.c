@@ -23,7 +23,8 @@ static struct cs_match_lane *new_lane(enum cs_stream_origin origin, unsigned fla
     static cs_u32 number = 13;
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     REQUIRE(stream);
-    stream->origin = origin, stream->flags = flags, stream->device = device, stream->lane = number++;
+    cs_store(&stream->origin, origin);
+    stream->flags = flags, stream->device = device, stream->lane = number++;
     struct cs_match_lane *lane = cs_match_lane_of(stream);
     REQUIRE(lane);
     lane->context = context;

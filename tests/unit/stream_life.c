@@ -18,7 +18,7 @@ static struct cs_stream *new_stream(cs_u32 lane)
     struct cs_stream *stream = cs_pool_new(&cs_streams);
     REQUIRE(stream);
     stream->lane = lane, stream->device = 2;
-    stream->origin = CS_STREAM_ADOPTED; /* without the name of its maker */
+    cs_store(&stream->origin, CS_STREAM_ADOPTED); /* without the name of its maker */
     stream->created = cs_ticks();
     cs_store(&stream->filled, true);
     return stream;
@@ -45,7 +45,8 @@ static const char *named(struct cs_stream stream_like)
     struct cs_stream *stream = new_stream(++lane);
     static char name[600];
     char prefix[32];
-    stream->origin = stream_like.origin, stream->flags = stream_like.flags, stream->green = stream_like.green;
+    cs_store(&stream->origin, cs_load(&stream_like.origin));
+    stream->flags = stream_like.flags, stream->green = stream_like.green;
     cs_store(&stream->priority, cs_load(&stream_like.priority));
     stream->library = stream_like.library;
     memcpy(stream->owner, stream_like.owner, sizeof stream->owner);
