@@ -25,7 +25,7 @@ struct cs_gpu_backend {
     void (*stop)(bool lets_go);                  /* after the last flush; `lets_go`: another copy of the profiler takes its place */
     cs_u64 (*poll)(void);                        /* between flushes, where it is not NULL; returns the pause until the next, ns */
     void (*pause)(bool on);                      /* what is enqueued from now on gets no times, and costs what it cost before; NULL: it sees no calls but recorded ones */
-    bool (*serves)(void);                        /* others get what they asked for through it, or could not later, so it must go on; NULL: nobody does */
+    bool (*serves)(void);                        /* others get what they asked for through it, so it must go on; NULL: nobody does */
     bool marks;                                  /* calls carry numbers of its own (gpu/mark.h); one without never gets times */
 };
 extern const struct cs_gpu_backend cs_gpu_cupti, cs_gpu_events, cs_gpu_none;

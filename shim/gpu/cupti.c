@@ -110,8 +110,6 @@ static void drain(const struct cs_gpu_sink *to)
     if (lost) to->lost(lost, "CUPTI had no buffer to write to");
 }
 
-static bool must_go_on(void) { return cs_share_serves() || cs_cupti_ask_awaits_context(); }
-
 /*
  * cuptiFinalize races with threads that are in a call (Kineto met that: pytorch/kineto#686), and graphs from before it must not meet GRAPH_TRACE after it. So it is
  * called only where another copy of CUPTI could not work otherwise. Whoever only rests disables what was asked for; at the end of the process the driver goes anyway.
@@ -128,4 +126,4 @@ static void stop(bool lets_go)
 }
 
 const struct cs_gpu_backend cs_gpu_cupti = {.name = "cupti", .start = start, .catch_up = cs_cupti_ask_again, .flush = flush, .drain = drain, .is_behind = cs_cupti_buffers_behind, .stop = stop, .pause = pause,
-                                               .serves = must_go_on};
+                                               .serves = cs_share_serves};

@@ -36,7 +36,6 @@ const char *cs_cupti_open(void);
 
 CUptiResult cs_cupti_ask_begin(const char **name); /* and after a pause: from here on there are records. Where it fails, the kind that CUPTI refused */
 void cs_cupti_ask_pause(void);                     /* nothing is on, and the backend is at work all the same */
-bool cs_cupti_ask_awaits_context(void);            /* what is on must stay on until there is a context */
 void cs_cupti_ask_again(void);                     /* each round: what others want, or have done, has changed */
 void cs_cupti_ask_end(void);
 

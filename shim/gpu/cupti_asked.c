@@ -187,13 +187,14 @@ static CUptiResult apply(unsigned anew, const char **name)
 CUptiResult cs_cupti_ask_begin(const char **name)
 {
     const char *unused;
-    const bool called_back = cs_share_called_back();
+    const bool called_back = cs_share_called_back(), held = cs_load(&filter_holds);
     cs_cupti_calls_read();
     cs_store(&refused, 0);
     cs_store(&filter_holds, (cs_load(&filter_holds) || !any_context()) && !called_back);
     cs_store(&graphs_hold, cs_load(&graphs_hold) || !any_context());
     cs_store(&at_work, true);
     CUptiResult result = apply(rows_with(FORBIDDEN) | (called_back ? rows_with(ALL_CALLS) : 0), name); /* another client may have had those on before us */
+    if (result == CUPTI_SUCCESS && !held && cs_load(&filter_holds) && any_context()) result = apply(lose_filter(), name); /* one was made meanwhile: before the filter, or after */
     if (result != CUPTI_SUCCESS) cs_store(&at_work, false), apply(0, &unused);
     cs_store_rel(&paused, false);
     return result;
@@ -202,13 +203,12 @@ CUptiResult cs_cupti_ask_begin(const char **name)
 void cs_cupti_ask_pause(void)
 {
     const char *unused;
+    const bool made = cs_load(&cs_contexts.high); /* one that is being made by now finds the filter off, or may */
     cs_store_rel(&paused, true);
     cs_store(&at_work, false);
     apply(0, &unused);
+    cs_store(&filter_holds, cs_load(&filter_holds) && made);
 }
-
-/* A context may be being made at any moment, and the filter must be on then. */
-bool cs_cupti_ask_awaits_context(void) { return asked.filter && !any_context(); }
 
 void cs_cupti_ask_end(void)
 {

@@ -2,7 +2,6 @@
  * remote: does what standard input says, one command a line, and answers each with a line: "ok" and what there is to say, once it has been done. A case
  * decides so what comes before what, and asks or stops the process in between (tests/remote.py).
  *
- *   start                  makes the first context: `remote cold` has none until then
  *   on T COMMAND           on worker thread T, 1 to 4; without it on the main thread
  *   create I, destroy I    stream of slot I; default streams are slots "legacy" and "own"
  *   launch I [N] [KERNEL]  N launches
@@ -59,7 +58,6 @@ static void CUDA_CB function(void *unused) { (void)unused, functions++; }
 
 /* --- commands; `w` are the words behind the command's, "" where there are no more --- */
 
-static void start(char **w) { (void)w; app_start(0); }
 static void create(char **w)
 {
     OK(cuStreamCreate, &streams[atoi(w[0]) % SLOTS], CU_STREAM_NON_BLOCKING);
@@ -223,7 +221,7 @@ static const struct command {
     const char *name;
     void (*run)(char **words);
 } commands[] = {
-    {"start", start}, {"create", create}, {"destroy", destroy}, {"launch", launch}, {"runtime", runtime}, {"copy", copy}, {"host", host}, {"sync", sync_one}, {"all", all},
+    {"create", create}, {"destroy", destroy}, {"launch", launch}, {"runtime", runtime}, {"copy", copy}, {"host", host}, {"sync", sync_one}, {"all", all},
     {"gate", gate}, {"open", open_gates}, {"event", event}, {"drop", drop}, {"record", record}, {"wait", wait_event}, {"profiler", profiler}, {"context", context},
     {"capture", capture}, {"captured", captured}, {"push", push}, {"pop", pop}, {"mark", mark}, {"functions", say_functions}, {"close", close_all},
     {"graph", graph}, {"replay", replay},
@@ -276,13 +274,13 @@ static void on(struct worker *worker, const char *line)
     while (worker->asked) app_sleep_ms(1);
 }
 
-int main(int argc, char **argv)
+int main(int unused, char **argv)
 {
     static char line[256];
     pthread_t id;
+    (void)unused;
     own_argv = argv;
-    if (argc < 2 || strcmp(argv[1], "cold")) app_start(0);
-    else OK(cuInit, 0);
+    app_start(0);
     for (int i = 0; i < WORKERS; i++) THREAD(&id, work, &workers[i]);
     printf("ok %d\n", (int)getpid());
     fflush(stdout);
