@@ -33,6 +33,7 @@ EXCLUDED = [
     (r"test_ctl\.py::test_exec\b|exec_of_itself|another_program_takes_the_place|compressed_traces_tell", EMULATED, "QEMU has no execveat, and tells another start of the process after an exec"),
     (r"arrows_stay_in_their_part|waits_of_which_nobody_tells|test_client_\w+\[.*profiled_linked|delay_stands|numbers_are_those_of_the_program", EMULATED, "QEMU's counter has steps of 1 us: the case cannot tell which of two calls was first, and compares with another clock"),
     (r"a_limit_leaves|no_memory_costs_no_buffer", EMULATED, "a limit of address space is QEMU's, or none, where the program sets it"),
+    (r"test_kernels_at_once", EMULATED, "two streams begin at once, and QEMU may come to look at the second when the first is through"),
     (r"a_vfork_child_is_the_first", EMULATED, "QEMU makes a fork of a vfork, without the parent's memory"),
     (r"threads_that_end_when_they_have_launched|an_event_that_a_graph_has_recorded|cupti_settings-early", EMULATED, "launches take longer than the work that is to be waited for"),
     (r"test_faults\.py::test_a_sample\[reach|small_room_gets_full", EMULATED, "it takes longer than a case may, or begins when it is to be killed"),
