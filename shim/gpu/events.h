@@ -15,8 +15,8 @@
  * with its capture mode relaxed. After a copy that returns when it is done none is recorded on its stream: in the legacy stream, another barrier so much later
  * could order what the program left unordered, and a stream that the program knows to be idle would be busy again. The call's return is the end then.
  * Contexts get a stock only where their end will be seen (struct cs_context, `made`), are never retained, and are left alone while one is being ended
- * (cs_gpu_hold). That is no lock: who ends a context waits only for the driver call that the GPU thread is in, none of which waits for work; before, what has ended is
- * brought in, which takes 0.1 s more where a clock is waited for.
+ * (cs_gpu_hold). That is no lock: who ends a context waits only for the driver call that the GPU thread is in, none of which waits for work.
+ * Before that, what has ended is brought in. Where a clock has no base this may take 0.1 s more.
  *
  * What the times mean. The work ran between the two events; it may have begun later than the first, as when other streams had filled the GPU. The error
  * is that of the clock: events are told apart from one whose host time is known within a window (events_clock.c). Where the begin or the end was not seen

@@ -150,8 +150,7 @@ static void rest(bool away)
     cs_u64 (*poll)(void) = rests ? NULL : cs_load(&backend)->poll;
     cs_u64 until = cs_monotonic_ns() + PAUSE_NS;
     bool closed = cs_load(&stepped_back) == CS_GPU_AWAY_WINDOW;
-    const bool soon = !away && !paused && cs_monotonic_ns() - cs_load(&closed_ns) < 2 * GRACE_NS;
-    cs_u64 pause = !closed ? PAUSE_NS : soon ? GRACE_NS : rests && !cs_load(&expected) ? AWAY_PAUSE_NS : PAUSE_NS;
+    cs_u64 pause = !closed ? PAUSE_NS : !away && !paused ? GRACE_NS : rests && !cs_load(&expected) ? AWAY_PAUSE_NS : PAUSE_NS;
     do cs_worker_pause(&worker, poll ? poll() : pause);
     while (poll && cs_load_acq(&worker.state) == CS_WORKER_RUNNING && cs_monotonic_ns() < until);
 }
