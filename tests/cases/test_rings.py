@@ -399,7 +399,7 @@ def test_others_who_have_other_files(build, tmp_path, folder):
 
 
 WORKERS = """
-import ctypes, mmap, multiprocessing, struct, sys, threading, time
+import ctypes, mmap, multiprocessing, sys, threading, time
 from multiprocessing import resource_tracker, shared_memory
 
 def works(pids, block):
@@ -425,11 +425,12 @@ def main(counts, way, when):
     block.unlink()
     with open(counts, "w+b") as file:
         file.truncate(16)
-        numbers = mmap.mmap(file.fileno(), 16)
+        numbers = (ctypes.c_int64 * 2).from_buffer(mmap.mmap(file.fileno(), 16))  # one store each: struct.pack_into() writes zeros first
+    numbers[0] = 1
     print(*pids, resource_tracker._resource_tracker._pid, flush=True)
     for number in range(1, 1 << 40):
         assert not driver.cuEventRecord(stream, None)
-        struct.pack_into("qq", numbers, 0, 1, number)
+        numbers[1] = number
         if number % 50 == 0: time.sleep(0.001)
 
 if __name__ == "__main__": main(*sys.argv[1:])

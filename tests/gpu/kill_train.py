@@ -25,7 +25,7 @@ def train(counts):
     import torch
     driver = ctypes.CDLL("libcuda.so.1")
     with open(counts, "r+b") as file:
-        returned = mmap.mmap(file.fileno(), 8)
+        returned = ctypes.c_int64.from_buffer(mmap.mmap(file.fileno(), 8))  # one store: struct.pack_into() writes zeros first
     data = torch.utils.data.TensorDataset(torch.randn(4096, 64), torch.randn(4096, 1))
     loader = torch.utils.data.DataLoader(data, batch_size=64, num_workers=2, persistent_workers=True)
     model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1)).cuda()
@@ -41,7 +41,7 @@ def train(counts):
             for _ in range(20):
                 assert driver.cuStreamGetFlags(stream, ctypes.byref(flags)) == 0
                 calls += 1
-                struct.pack_into("q", returned, 0, calls)
+                returned.value = calls
 
 
 def returned(path):

@@ -91,14 +91,14 @@ def endless(torch, folder, rank, step):
     driver, flags, calls = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint(), 0
     stream = ctypes.c_void_p(torch.cuda.Stream().cuda_stream)
     with open(folder / f"rank{rank}.counts", "r+b") as file:
-        returned = mmap.mmap(file.fileno(), 16)
-    struct.pack_into("q", returned, 8, os.getpid())
+        returned = (ctypes.c_int64 * 2).from_buffer(mmap.mmap(file.fileno(), 16))  # one store each: struct.pack_into() writes zeros first
+    returned[1] = os.getpid()
     while True:
         step()
         for _ in range(20):
             assert driver.cuStreamGetFlags(stream, ctypes.byref(flags)) == 0
             calls += 1
-            struct.pack_into("q", returned, 0, calls)
+            returned[0] = calls
 
 
 def torchrun(what, folder):
