@@ -60,7 +60,7 @@ $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%:
 PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so
 other-compilers: clang-products aarch64-products
 clang-products:
-	+@$(MAKE) -s B=build/clang CC=clang DEBUG= $(addprefix build/clang/,$(PRODUCTS))
+	+@$(MAKE) -s B=build/clang CC=clang CFLAGS=-O1 $(addprefix build/clang/,$(PRODUCTS))
 aarch64-products:
 	+@$(MAKE) -s B=build/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include" DEBUG= \
 	  $(addprefix build/aarch64/,microhttpd/copyright $(PRODUCTS) libcustream.so.0 fakecuda/libcuda.so.1) dlsym-programs runtime-programs

@@ -9,7 +9,7 @@ UNIT_LAYERS := base calls object gpu out match trace audit policy
 UNIT_SHIM  := $(filter $(foreach layer,$(UNIT_LAYERS),shim/$(layer)/%.c) shim/process/mode.c,$(filter-out shim/base/direct.c shim/base/glibc.c,$(SHIM_SRC)))
 UNIT_LIBS  := $(UNIT)/lib/libversions_gnu.so $(UNIT)/lib/libversions_sysv.so
 
-UNIT_FLAGS_asan := -O1 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+UNIT_FLAGS_asan := -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 UNIT_FLAGS_tsan := -O1 -g1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan)
 
 TEST_PROGRAMS += $(UNIT_SRC:tests/unit/%.c=$(UNIT)/plain/%) $(UNIT_SRC:tests/unit/%.c=$(UNIT)/asan/%) $(UNIT_RACES:tests/unit/%.c=$(UNIT)/tsan/%) $(UNIT_LIBS)
