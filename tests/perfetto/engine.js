@@ -1,4 +1,4 @@
-// Perfetto's trace processor in its own worker, as a byte pipe: send() posts what it finds at a URL, receive() gives what came back.
+// Perfetto's trace processor in its own worker, as a byte pipe: ask() posts bytes and gives the first that come back, receive() the next.
 // The protocol spoken through the pipe is Python's business (processor.py).
 'use strict';
 let port, waiting = null, broken = null, received = [];
@@ -28,9 +28,15 @@ function start(engine) {
   worker.postMessage(channel.port1, [channel.port1]);
 }
 
-async function send(url) {
-  const data = new Uint8Array(await (await fetch(url)).arrayBuffer());
-  port.postMessage(data, [data.buffer]);
+// The text is base64; without it, what is at the URL.
+async function ask(text, url, done) {
+  try {
+    const data = text ? Uint8Array.from(atob(text), c => c.charCodeAt(0)) : new Uint8Array(await (await fetch(url)).arrayBuffer());
+    port.postMessage(data, [data.buffer]);
+  } catch (error) {
+    return done({error: String(error)});
+  }
+  receive(done);
 }
 
 function receive(done) {

@@ -12,6 +12,7 @@ from tests.perfetto import browser
 from tests.perfetto.server import Server, ui_folder
 
 CHUNK = 16 << 20  # the engine takes at most 32 MiB a request
+SMALL = 64 << 10  # so much goes with the call, more by way of the server
 PROBLEMS = "SELECT name, idx, severity, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
 
 
@@ -26,24 +27,25 @@ class _Pipe:
         self.driver, self.server, self.pending = driver, server, bytearray()
 
     def send(self, data):
-        path = self.server.publish(data)
+        """What it is answered at once comes in the same step: each step is some milliseconds of three processes."""
+        path = self.server.publish(data) if len(data) > SMALL else ""
         try:
-            error = self.driver.execute_async_script(
-                "const done = arguments[1]; send(arguments[0]).then(() => done(null), e => done(String(e)));", path)
+            self._take(self.driver.execute_async_script("ask(...arguments);", base64.b64encode(data).decode() if not path else "", path))
         finally:
-            self.server.withdraw(path)
-        if error:
-            raise TraceError(f"sending to the trace processor: {error}")
+            if path:
+                self.server.withdraw(path)
 
     def read(self, count):
         while len(self.pending) < count:
-            reply = self.driver.execute_async_script("receive(arguments[0]);")
-            if "error" in reply:
-                raise TraceError(f"the trace processor died: {reply['error']}")
-            self.pending += base64.b64decode(reply["data"])
+            self._take(self.driver.execute_async_script("receive(arguments[0]);"))
         data = bytes(self.pending[:count])
         del self.pending[:count]
         return data
+
+    def _take(self, reply):
+        if "error" in reply:
+            raise TraceError(f"the trace processor died: {reply['error']}")
+        self.pending += base64.b64decode(reply["data"])
 
     def close(self):
         self.pending.clear()
@@ -52,26 +54,30 @@ class _Pipe:
 class _Client(TraceProcessorRpc):
     """perfetto's client over the pipe, with the requests that load a trace; each of those is answered by one message."""
 
-    def _ask(self, method, **fields):
+    def load(self, data):
+        """What was wrong with it, in the words of each answer."""
+        asked = [("TPM_RESET_TRACE_PROCESSOR", {})]
+        asked += [("TPM_APPEND_TRACE_DATA", {"append_trace_data": data[at:at + CHUNK]}) for at in range(0, len(data), CHUNK)]
+        asked += [("TPM_FINALIZE_TRACE_DATA", {})]
+        # A trace of the usual size is one request.
+        replies = self._ask(asked) if len(asked) == 3 else [reply for one in asked for reply in self._ask([one])]
+        return [reply.append_result.error or reply.finalize_data_result.error for reply in replies]
+
+    def _ask(self, asked):
         stream = self.protos.TraceProcessorRpcStream()
-        message = stream.msg.add()
-        message.request = getattr(self.protos.TraceProcessorRpc, method)
-        for name, value in fields.items():
-            setattr(message, name, value)
+        for method, fields in asked:
+            message = stream.msg.add()
+            message.request = getattr(self.protos.TraceProcessorRpc, method)
+            for name, value in fields.items():
+                setattr(message, name, value)
         self.transport.send(stream.SerializeToString())
+        return [self._reply() for _ in asked]
+
+    def _reply(self):
         reply = self.protos.TraceProcessorRpc()
         reply.MergeFromString(self._read_payload())
         self._check_envelope(reply)
         return reply
-
-    def parse(self, chunk):
-        return self._ask("TPM_APPEND_TRACE_DATA", append_trace_data=chunk).append_result.error
-
-    def notify_eof(self):
-        return self._ask("TPM_FINALIZE_TRACE_DATA").finalize_data_result.error
-
-    def reset(self):
-        self._ask("TPM_RESET_TRACE_PROCESSOR")
 
 
 class TraceProcessor:
@@ -102,13 +108,10 @@ class TraceProcessor:
         """Loads a trace (a path, or bytes) in place of the last. Raises TraceError when Perfetto refuses it as a whole."""
         data = trace if isinstance(trace, bytes) else pathlib.Path(trace).read_bytes()
         try:
-            self.client.reset()
-            errors = [self.client.parse(data[at:at + CHUNK]) for at in range(0, len(data), CHUNK)]
-            errors.append(self.client.notify_eof())
+            errors = [error for error in self.client.load(data) if error]
         except (TraceError, PerfettoException):
             self._start_engine()  # the worker may be gone; the next trace gets a new one
             raise
-        errors = [e for e in errors if e]
         if errors:
             raise TraceError(errors[0])
 
