@@ -1,7 +1,7 @@
 /*
  * System calls that fail for the shim alone, preloaded behind it. The library makes its own calls by syscall() (shim/base/direct.c) or by a function of the
- * C library; both are here. FAULTS=NAME:ERRNO:N has its N-th call of that name fail once. FAULTS=count only counts. The end tells how often each was called,
- * as lines "note made NAME N".
+ * C library; both are here. FAULTS=NAME:ERRNO:N has its N-th call of that name fail once; with -1 for the errno, the process is killed behind that system call.
+ * FAULTS=count only counts. The end tells how often each was called, as lines "note made NAME N".
  *
  * tests/faults.py compares the rows with what the shim imports.
  */
@@ -123,8 +123,10 @@ long syscall(long number, ...)
     for (int i = 0; i < 6; i++) a[i] = va_arg(rest, long);
     va_end(rest);
     const int error = number == SYS_getpid ? 0 : fails(which_of(number), __builtin_return_address(0));
-    if (error) return errno = error, -1;
-    return real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (error > 0) return errno = error, -1;
+    const long answer = real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (error < 0) kill(process, SIGKILL);
+    return answer;
 }
 
 int prctl(int what, ...)

@@ -101,7 +101,7 @@ def recover(path):
 def judge(tmp_path, name, whole, threads, full="block"):
     """All calls that had returned are there, and none twice: each thread may have had one more, whose return it had not counted yet."""
     assert run_all("check", whole)[::2] == (0, []), run_all("check", whole)
-    parts = [path for path in tmp_path.glob("t.*.json") if re.fullmatch(r"t\.\d+\.json", path.name)]
+    parts = [path for path in tmp_path.glob("t.*.json*") if re.fullmatch(r"t\.\d+\.json(\.gz)?", path.name)]
     found, lost = calls_of([whole, *parts])
     returned = numbers(tmp_path / "counts")[1]
     assert returned <= found + lost <= returned + threads + (lost if full == "drop" else 0), (found, lost, returned)
@@ -159,6 +159,20 @@ def test_kills_under_run(build, tmp_path, folder, form):
         for path in tmp_path.iterdir():
             if path.is_file():
                 path.unlink()
+
+
+BETWEEN = [("renameat2", 1), ("renameat2", 3), ("linkat", 2), ("openat", 40), ("pwritev", 30), ("write", 2), ("write", 3), ("close", 12)]
+
+
+@pytest.mark.parametrize("name, call, n", [("t.json", *at) for at in BETWEEN] + [("t.json.gz", *at) for at in BETWEEN[:2]])
+def test_killed_between_two_system_calls(build, tmp_path, folder, name, call, n):
+    """Parts change: at each moment the watcher finds the file that the process wrote last."""
+    faults = {"LD_PRELOAD": build / "tests/libfaults.so", "FAULTS": f"{call}:-1:{n}"}
+    process = begin(build, tmp_path, name, folder, run=[COMMAND, "run", "--"], CUSTREAM_TRACE_MAX="1M,rotate:9999", **faults)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL and "ended by SIGKILL" + ALL in err, err
+    judge(tmp_path, name, tmp_path / name, 4)
+    assert not list(folder.iterdir())
 
 
 def test_who_reads_while_it_is_mended(build, tmp_path, folder):

@@ -27,7 +27,7 @@
 #include "tools/custream/recover/rings.h"
 
 /* A trailer takes at most 64 KiB, packed or not. */
-enum { TAIL = 128 << 10, TEXT = 1 << 20, GZIP = 15 + 16, MEMBER_LEAST = 18 };
+enum { TAIL = 128 << 10, TEXT = 1 << 20, GZIP = 15 + 16, MEMBER_LEAST = 18, PART_NAME = PATH_MAX + 32 };
 
 static const char mark[] = "],\"traceName\":\"custream\"";
 
@@ -271,12 +271,43 @@ static cJSON *finish_open(const char *path, int fd, const char *by, int memfd, c
     return parse(tail);
 }
 
-/* It is the file that the process wrote, and nobody else writes to it now. */
-static bool is_still(int fd, struct file_id id, bool writes)
+static bool is_regular(int fd, struct stat *st) { return !fstat(fd, st) && S_ISREG(st->st_mode); }
+
+static bool is_file(int fd, struct file_id id)
 {
     struct stat st;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_dev != id.device || st.st_ino != id.inode) return false;
-    return !writes || !flock(fd, LOCK_EX | LOCK_NB);
+    return is_regular(fd, &st) && st.st_dev == id.device && st.st_ino == id.inode;
+}
+
+/* "trace.6.json" of "trace.json", which is part 7; -1: there is none. */
+static int part_before(const char *path, int fd, char name[PART_NAME])
+{
+    struct mend_head own, its;
+    struct stat st;
+    const char *ending = cs_trace_extension(path);
+    const size_t length = strlen(path), extension = ending ? strlen(ending) : 0;
+    if (!extension || !is_regular(fd, &st) || !mend_head(fd, &own) || own.part < 2) return -1;
+    if (snprintf(name, PART_NAME, "%.*s.%u%s", (int)(length - extension), path, own.part - 1, path + length - extension) >= PART_NAME) return -1;
+    const int part = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (part >= 0 && is_regular(part, &st) && mend_head(part, &its) && its.part == own.part - 1 && !strcmp(its.base, own.base)) return part;
+    if (part >= 0) close(part);
+    return -1;
+}
+
+/* The process may have ended before it told of the part that it had just begun: what it told of last is the part before that one then. */
+static bool follows(const char *path, int fd, struct file_id id)
+{
+    char name[PART_NAME];
+    const int part = part_before(path, fd, name);
+    const bool is = part >= 0 && is_file(part, id);
+    if (part >= 0) close(part);
+    return is;
+}
+
+/* It is the file that the process wrote, and nobody else writes to it now. */
+static bool is_still(const char *path, int fd, struct file_id id, bool writes)
+{
+    return (is_file(fd, id) || follows(path, fd, id)) && (!writes || !flock(fd, LOCK_EX | LOCK_NB));
 }
 
 cJSON *finish_trailer(int fd)
@@ -295,25 +326,18 @@ cJSON *finish_file(const char *path, struct file_id id, const char *by, int ring
     struct tail tail = {.text = malloc(TEXT)};
     char *bytes = malloc(TEXT);
     const int fd = open(path, (by ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd >= 0 && tail.text && bytes && is_still(fd, id, by)) trailer = finish_open(path, fd, by, rings, bytes, &tail);
+    if (fd >= 0 && tail.text && bytes && is_still(path, fd, id, by)) trailer = finish_open(path, fd, by, rings, bytes, &tail);
     if (fd >= 0) close(fd);
     free(tail.text);
     free(bytes);
     return trailer;
 }
 
-/* "trace.6.json" of "trace.json", which is part 7. */
 struct cJSON *finish_part_before(const char *path, int fd)
 {
-    char name[PATH_MAX + 32];
-    struct mend_head own, its;
-    struct stat st;
-    const char *ending = cs_trace_extension(path);
-    const size_t length = strlen(path), extension = ending ? strlen(ending) : 0;
-    if (!extension || !mend_head(fd, &own) || own.part < 2) return NULL;
-    if ((size_t)snprintf(name, sizeof name, "%.*s.%u%s", (int)(length - extension), path, own.part - 1, path + length - extension) >= sizeof name) return NULL;
-    const int part = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    const bool good = part >= 0 && !fstat(part, &st) && S_ISREG(st.st_mode) && mend_head(part, &its) && its.part == own.part - 1 && !strcmp(its.base, own.base);
+    char name[PART_NAME];
+    const int part = part_before(path, fd, name);
+    cJSON *trailer = part >= 0 ? finish_trailer(part) : NULL;
     if (part >= 0) close(part);
-    return good ? finish_file(name, (struct file_id){st.st_dev, st.st_ino}, NULL, -1) : NULL;
+    return trailer;
 }
