@@ -42,7 +42,7 @@ EXCLUDED = [
     (r"test_odd_program_name|test_a_program_started_through_the_loader|cupti_unknown_failure|a_failure_fails", EMULATED, "the starter shows: the program's file has another name, and QEMU tells of an abort"),
     (r"deeply.bound|moves_without_our_hearing_of_it.(deep|wraps)", SANITIZERS, "the runtime refuses RTLD_DEEPBIND"),
     (r"test_gates\.py|interrupted|stepped|step_by_step", SANITIZERS, "a handler runs at each instruction: it enters the sanitizer's runtime twice"),
-    (r"without_a_writer|test_faults\.py|test_memory\.py|one_of_our_threads", SANITIZERS, "a library behind ours knows whom it refuses by the caller, which now is the runtime"),
+    (r"without_a_writer|test_faults\.py|test_memory\.py|one_of_our_threads|killed_between_two_system_calls", SANITIZERS, "a library behind ours knows whom it refuses by the caller, which now is the runtime"),
     (r"few_system_calls_may_be_made", SANITIZERS, "the runtime makes some of its own"),
     (r"program_with_a_sanitizer|thread_sanitizer_(finds|and)", SANITIZERS, "two runtimes in one process"),
     (r"take_little_of_a_small_stack", SANITIZERS, "functions that are looked at have larger frames"),

@@ -1,4 +1,6 @@
 """PyTorch: streams, events, priorities, pinned copies, CUDA graphs, threads, two small trainings."""
+import threading
+
 import torch
 from torch import nn
 
@@ -102,11 +104,18 @@ def work(number):
         return int(a.sum())
 
 
+together = threading.Barrier(4)
+
+
 def default_work(number):
+    """All have their memory at once: else PyTorch takes now one segment for the four of them, now two, and more or fewer calls are made."""
     a = torch.full((N,), number, device="cuda", dtype=torch.int64)
+    together.wait(60)
     for _ in range(50):
         a.add_(1)
-    return int(a.sum())
+    total = int(a.sum())
+    together.wait(60)
+    return total
 
 
 def train(model, shape):
