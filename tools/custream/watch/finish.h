@@ -8,7 +8,7 @@ struct file_id {
 
 /* What the file's trailer says. `by`: if the trace is not complete that is written into it first, and a file that is torn gets a whole end (recover/mend.h);
  * NULL: it is left as it is. `rings`: its memfd of rings, -1: it has none. NULL: the file is not there,
- * is another one by now, or has no trailer. */
+ * is another one by now (the part that follows is not), or has no trailer. */
 struct cJSON;
 struct cJSON *finish_file(const char *path, struct file_id id, const char *by, int rings);
 
