@@ -56,7 +56,7 @@ $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%:
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -ldl -pthread
 
 # By other compilers, each in a folder of its own: the products, and for aarch64 the programs that run under qemu. Before pytest, whose tests have a time limit.
-# Nobody debugs these, and a wheel is stripped.
+# Nobody debugs these, and a wheel is stripped. Nobody runs clang's product for long: it is optimized a little.
 PRODUCTS := libcustream_shim.so libcustream_shim_dlsym.so
 other-compilers: clang-products aarch64-products
 clang-products:

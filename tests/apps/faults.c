@@ -1,6 +1,6 @@
 /*
  * System calls that fail for the shim alone, preloaded behind it. The library makes its own calls by syscall() (shim/base/direct.c) or by a function of the
- * C library; both are here. FAULTS=NAME:ERRNO:N has its N-th call of that name fail once; with -1 for the errno, the process is killed behind that system call.
+ * C library; both are here. FAULTS=NAME:ERRNO:N has its N-th call of that name fail once; NAME:-1:N kills the process when that system call has returned.
  * FAULTS=count only counts. The end tells how often each was called, as lines "note made NAME N".
  *
  * tests/faults.py compares the rows with what the shim imports.
@@ -198,6 +198,7 @@ __attribute__((constructor)) static void begin(void)
         for (int i = 0; i < KINDS; i++)
             if (!strcmp(names[i], name)) failing = i;
     if (failing < 0 && strcmp(text, "count")) fprintf(stderr, "FAULTS=%s names no call\n", text), abort();
+    if (with < 0 && failing > OF_execveat) fprintf(stderr, "FAULTS=%s: only behind a call of syscall() can the process be killed\n", text), abort();
     dl_iterate_phdr(find_shim, NULL);
     process = (pid_t)syscall(SYS_getpid);
 }

@@ -3,6 +3,7 @@ import re
 
 import pytest
 
+from tests import variants
 from tests.faults import MODES
 from tests.streamscript import formless, program_journal
 from tests.trace import Trace, check_file
@@ -56,7 +57,8 @@ def test_each_thing_refused_once(run_app, scarce, mode):
         assert says_what_is_missing(run, traces) or content(traces) == whole, (n, place[1], run.stderr)
         assert traces or wants_none or "; nothing is recorded" in run.stderr, (n, place[1], run.stderr)
         found += traces
-    assert refused > 8 and (wants_none or len(found) >= refused // 3)
+    # Under QEMU threads ask in another order, and a third of what was asked for is not reached again.
+    assert refused > 8 and (wants_none or len(found) >= (refused if variants.NAME in variants.EMULATED else asked) // 3)
     for path in found:
         check_file(path)
 

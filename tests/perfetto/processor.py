@@ -27,7 +27,7 @@ class _Pipe:
         self.driver, self.server, self.pending = driver, server, bytearray()
 
     def send(self, data):
-        """What it is answered at once comes in the same step: each step is some milliseconds of three processes."""
+        """Also takes the first bytes of the answer: each call of the browser costs milliseconds of three processes."""
         path = self.server.publish(data) if len(data) > SMALL else ""
         try:
             self._take(self.driver.execute_async_script("ask(...arguments);", base64.b64encode(data).decode() if not path else "", path))
@@ -44,7 +44,7 @@ class _Pipe:
 
     def _take(self, reply):
         if "error" in reply:
-            raise TraceError(f"the trace processor died: {reply['error']}")
+            raise TraceError(f"the trace processor: {reply['error']}")
         self.pending += base64.b64decode(reply["data"])
 
     def close(self):
@@ -55,7 +55,7 @@ class _Client(TraceProcessorRpc):
     """perfetto's client over the pipe, with the requests that load a trace; each of those is answered by one message."""
 
     def load(self, data):
-        """What was wrong with it, in the words of each answer."""
+        """The error in each answer; "" where there is none."""
         asked = [("TPM_RESET_TRACE_PROCESSOR", {})]
         asked += [("TPM_APPEND_TRACE_DATA", {"append_trace_data": data[at:at + CHUNK]}) for at in range(0, len(data), CHUNK)]
         asked += [("TPM_FINALIZE_TRACE_DATA", {})]

@@ -27,7 +27,7 @@
 #include "tools/custream/recover/rings.h"
 
 /* A trailer takes at most 64 KiB, packed or not. */
-enum { TAIL = 128 << 10, TEXT = 1 << 20, GZIP = 15 + 16, MEMBER_LEAST = 18, PART_NAME = PATH_MAX + 32 };
+enum { TAIL = 128 << 10, TEXT = 1 << 20, GZIP = 15 + 16, MEMBER_LEAST = 18 };
 
 static const char mark[] = "],\"traceName\":\"custream\"";
 
@@ -279,26 +279,26 @@ static bool is_file(int fd, struct file_id id)
     return is_regular(fd, &st) && st.st_dev == id.device && st.st_ino == id.inode;
 }
 
-/* "trace.6.json" of "trace.json", which is part 7; -1: there is none. */
-static int part_before(const char *path, int fd, char name[PART_NAME])
+/* "trace.6.json" of "trace.json", which is part 7: open for reading; -1: there is none. */
+static int part_before(const char *path, int fd)
 {
+    char name[PATH_MAX + 32];
     struct mend_head own, its;
     struct stat st;
     const char *ending = cs_trace_extension(path);
     const size_t length = strlen(path), extension = ending ? strlen(ending) : 0;
     if (!extension || !is_regular(fd, &st) || !mend_head(fd, &own) || own.part < 2) return -1;
-    if (snprintf(name, PART_NAME, "%.*s.%u%s", (int)(length - extension), path, own.part - 1, path + length - extension) >= PART_NAME) return -1;
+    if ((size_t)snprintf(name, sizeof name, "%.*s.%u%s", (int)(length - extension), path, own.part - 1, path + length - extension) >= sizeof name) return -1;
     const int part = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (part >= 0 && is_regular(part, &st) && mend_head(part, &its) && its.part == own.part - 1 && !strcmp(its.base, own.base)) return part;
     if (part >= 0) close(part);
     return -1;
 }
 
-/* The process may have ended before it told of the part that it had just begun: what it told of last is the part before that one then. */
+/* A process gives a new part the trace's name, and then tells of it. If it ends in between, what it told of last is the part before. */
 static bool follows(const char *path, int fd, struct file_id id)
 {
-    char name[PART_NAME];
-    const int part = part_before(path, fd, name);
+    const int part = part_before(path, fd);
     const bool is = part >= 0 && is_file(part, id);
     if (part >= 0) close(part);
     return is;
@@ -335,8 +335,7 @@ cJSON *finish_file(const char *path, struct file_id id, const char *by, int ring
 
 struct cJSON *finish_part_before(const char *path, int fd)
 {
-    char name[PART_NAME];
-    const int part = part_before(path, fd, name);
+    const int part = part_before(path, fd);
     cJSON *trailer = part >= 0 ? finish_trailer(part) : NULL;
     if (part >= 0) close(part);
     return trailer;
