@@ -100,6 +100,22 @@ void *cs_memory_map(size_t bytes, const char *lost)
     return NULL;
 }
 
+void *cs_memory_map_large(size_t bytes, const char *lost)
+{
+    enum { LARGE = 2 << 20 };
+    int saved = errno;
+    char *all = cs_memory_map(bytes + LARGE, lost), *at = NULL;
+    if (all) {
+        const size_t before = -(uintptr_t)all & (LARGE - 1);
+        at = all + before;
+        if (before) munmap(all, before);
+        munmap(at + bytes, LARGE - before);
+        madvise(at, bytes, MADV_HUGEPAGE);
+    }
+    errno = saved;
+    return at;
+}
+
 void *cs_memory_map_file(int fd, size_t bytes)
 {
     int saved = errno;

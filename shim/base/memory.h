@@ -10,6 +10,7 @@
 /* NULL where the system has none; errno is kept. `lost` is what is not there then, with what comes of it: the owner of the process is told once, and so
  * is who reads the trace. A constant. */
 void *cs_memory_map(size_t bytes, const char *lost);
+void *cs_memory_map_large(size_t bytes, const char *lost); /* from a multiple of 2 MiB on, of large pages where the system has them */
 size_t cs_memory_page(void); /* the system's, of 4 KiB or more. It takes what begins within one for a mistake, and what ends within one for the whole page */
 
 /* The system refuses more than memory: the same for a thread, or for the end of one. */

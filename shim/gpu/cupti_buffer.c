@@ -96,7 +96,9 @@ static bool is_mapped(cs_u32 slab)
 {
     uint8_t *none = NULL;
     if (cs_load_acq(&slabs[slab])) return true;
-    uint8_t *own = cs_memory_map(SLAB, "the profiler's records; work has no times");
+    /* Those that are made ahead of time are a page each where the system has large ones, and not 512. */
+    static const char lost[] = "the profiler's records; work has no times";
+    uint8_t *own = slab < AHEAD ? cs_memory_map_large(SLAB, lost) : cs_memory_map(SLAB, lost);
     cs_memory_not_inherited(own, SLAB);
     if (own && !atomic_compare_exchange_strong(&slabs[slab], &none, own)) cs_memory_unmap(own, SLAB);
     return cs_load_acq(&slabs[slab]);

@@ -42,8 +42,9 @@ static bool driver_enqueues(const char *symbol)
     return false;
 }
 
-/* A call of the runtime is named after the driver's that it makes, or makes several, or none: only where there is one by its name is that known. */
-static bool runtime_may_enqueue(const char *symbol)
+/* A call of the runtime is named after the driver's that it makes, or makes several, or none: only where there is one by its name is that known. `lengths` has the
+ * base_length of each of the driver's, behind "cu": each of the runtime's is compared with all of them. */
+static bool runtime_may_enqueue(const char *symbol, const size_t *lengths)
 {
     const char *rest = symbol + strlen("cuda");
     size_t length = base_length(rest);
@@ -51,7 +52,7 @@ static bool runtime_may_enqueue(const char *symbol)
     if (strncmp(symbol, "cuda", 4)) return true;
     for (int call = 1; call < CS_CALL_COUNT; call++) {
         const char *name = cs_call_info[call].name + strlen("cu");
-        if (base_length(name) != length || strncmp(name, rest, length)) continue;
+        if (lengths[call] != length || strncmp(name, rest, length)) continue;
         if (cs_call_enqueues((enum cs_call)call)) return true;
         any = true;
     }
@@ -60,14 +61,16 @@ static bool runtime_may_enqueue(const char *symbol)
 
 void cs_cupti_calls_read(void)
 {
+    size_t lengths[CS_CALL_COUNT] = {0};
     if (known || !cs_cupti()->cuptiGetCallbackName) return;
+    for (int call = 1; call < CS_CALL_COUNT; call++) lengths[call] = base_length(cs_call_info[call].name + strlen("cu"));
     for (cs_u32 id = 1; id < CALLS; id++) {
         const char *driver = NULL, *runtime = NULL;
         bool last = cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_DRIVER_API, id, &driver) != CUPTI_SUCCESS;
         last &= cs_cupti()->cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &runtime) != CUPTI_SUCCESS;
         if (last) break;
         enqueues[0][id] = driver && driver_enqueues(driver);
-        enqueues[1][id] = runtime && runtime_may_enqueue(runtime);
+        enqueues[1][id] = runtime && runtime_may_enqueue(runtime, lengths);
         known |= enqueues[0][id];
     }
 }
