@@ -68,7 +68,7 @@ static bool judge_members(const struct event *event, const cJSON *object)
     const cJSON *one, *other;
     cJSON_ArrayForEach(one, object)
         for (other = one->next; other; other = other->next)
-            if (!strcmp(one->string, other->string)) return BREACH(event, 0, "\"%s\" stands twice in one object", one->string);
+            if (*one->string == *other->string && !strcmp(one->string, other->string)) return BREACH(event, 0, "\"%s\" stands twice in one object", one->string);
     return true;
 }
 
@@ -79,13 +79,11 @@ static bool judge_time(const struct event *event, const char *name, int64_t *ns)
     if (!item) return BREACH(event, 1, "no %s", name);
     if (!cJSON_IsNumber(item)) return BREACH(event, 1, "%s is not a number", name);
     double us = item->valuedouble;
-    char rounded[64];
     if (us < 0) return BREACH(event, 1, "%s is negative", name);
     if (!(us * 1000 <= EXACT_MAX)) return BREACH(event, 1, "%s is not finite, or longer than 104 days", name);
-    /* The number was read from three decimals exactly if three decimals read as the number. */
-    snprintf(rounded, sizeof rounded, "%.3f", us);
-    if (strtod(rounded, NULL) != us) return BREACH(event, 1, "%s has more than three decimals", name);
-    *ns = llrint(us * 1000);
+    /* What three decimals are read as is the quotient, rounded as all quotients are. The product is exact: a long double has the ten bits more. */
+    *ns = llrintl((long double)us * 1000);
+    if ((double)*ns / 1000 != us) return BREACH(event, 1, "%s has more than three decimals", name);
     return true;
 }
 
