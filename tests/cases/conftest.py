@@ -142,10 +142,11 @@ def no_rings_left(request):
     """What killed processes of a test left in memory goes with the test: its traces stay for a while, so that no process may remove it."""
     of = os.fsencode(request.getfixturevalue("tmp_path")) + b"/" if "tmp_path" in request.fixturenames else None
     yield
-    for path in pathlib.Path("/dev/shm").glob("custream-rings-*") if of else ():
-        with contextlib.suppress(OSError), path.open("rb") as file:
-            if of in file.read(8192):
-                path.unlink()
+    for name in os.listdir("/dev/shm") if of else ():
+        if name.startswith("custream-rings-"):
+            with contextlib.suppress(OSError), open(f"/dev/shm/{name}", "rb") as file:
+                if of in file.read(8192):
+                    os.unlink(file.name)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -36,24 +36,30 @@ uint32_t cupti_runtime_number(const char *symbol) {
     return 0;
 }
 
-static const char *name_of(const struct name *names, size_t count, uint32_t number) {
-    for (size_t i = 0; i < count; i++)
-        if (names[i].number == number) return names[i].name;
-    return NULL;
-}
+#undef NAME
+#define NAME(name, number) [number] = #name,
+static const char *const driver_names[] = {
+#include "cupti_driver.inc"
+};
+static const char *const runtime_names[] = {
+#include "cupti_runtime.inc"
+};
+#define NAME_OF(names, number) ((number) < COUNT_OF(names) ? (names)[number] : NULL)
 
 CUptiResult CUPTIAPI cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char **name) {
     ENTER(cuptiGetCallbackName);
     if (!name) return CUPTI_ERROR_INVALID_PARAMETER;
-    *name = domain == CUPTI_CB_DOMAIN_DRIVER_API    ? name_of(driver_calls, COUNT_OF(driver_calls), cbid)
-            : domain == CUPTI_CB_DOMAIN_RUNTIME_API ? name_of(runtime_calls, COUNT_OF(runtime_calls), cbid)
+    *name = domain == CUPTI_CB_DOMAIN_DRIVER_API    ? NAME_OF(driver_names, cbid)
+            : domain == CUPTI_CB_DOMAIN_RUNTIME_API ? NAME_OF(runtime_names, cbid)
                                                     : NULL;
     return *name ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 
 static CUptiResult text_of(CUptiResult result, const char **text) {
     if (!text) return CUPTI_ERROR_INVALID_PARAMETER;
-    *text = name_of(results, COUNT_OF(results), (uint32_t)result);
+    *text = NULL;
+    for (size_t i = 0; i < COUNT_OF(results) && !*text; i++)
+        if (results[i].number == (uint32_t)result) *text = results[i].name;
     return *text ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
 }
 CUptiResult CUPTIAPI cuptiGetResultString(CUptiResult result, const char **text) {
