@@ -8,9 +8,8 @@ $(WHEEL)/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dls
                 include/custream.h python/pyproject.toml python/hatch_build.py python/README.md $(wildcard python/custream/*.py python/custream/*/*.py)
 	CC='$(CC)' SYSROOT='$(SYSROOT)' HTTP=$(B)/microhttpd OBJECTS='$(CUSTREAM_OBJ)' LIBRARIES='$(CUSTREAM_LIBS)' PYTHON=$(abspath $(WHEEL_VENV)/bin/python) tools/wheel.sh $(B) $(WHEEL)
 	@touch $@
-$(WHEEL_VENV)/stamp: python/requirements.txt
-	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --requirement $<
+$(WHEEL_VENV)/stamp: python/requirements.txt tools/venv.sh
+	PYTHON='$(PYTHON)' tools/venv.sh $(@D) $<
 	@touch $@
 $(B)/microhttpd/copyright: tools/microhttpd.sh tools/apart.sh $(GLIBC_READY)
 	CC='$(CC)' LDFLAGS='$(patsubst -L%,-L$(CURDIR)/%,$(GLIBC_FLOOR))' tools/microhttpd.sh $(@D)

@@ -2,10 +2,11 @@
 #
 # Programs that the test cases run are built by `make test-programs`, before pytest starts; a folder of tests adds its own to TEST_PROGRAMS.
 
-# Python keeps what it has compiled, in the build folder alone: six processes that rewrite all assertions take half a minute of two cores.
+# Python keeps what it has compiled, in the build folder alone: processes that rewrite all assertions take five seconds each.
 PYTEST       := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(B)/pycache $(VENV)/bin/python -m pytest -c tests/pytest.ini
 PYTEST_ARGS  ?=
-PYTEST_JOBS  ?= 6
+# More than two cores, since some wait; and no more, since each of them loads all tests.
+PYTEST_JOBS  ?= 4
 TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings
 
 # The tests' own programs are not optimized: that compiles in a quarter of the time. The simulated GPU is, a little. CFLAGS on the command line of make take the place

@@ -61,9 +61,7 @@ install_python() {
     fi
     "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null || PYTHON=/usr/bin/python3
     say "making $B/venv with $("$PYTHON" --version)"
-    rm -rf "$B/venv"
-    "$PYTHON" -m venv "$B/venv"
-    "$B/venv/bin/python" -m pip --disable-pip-version-check install --quiet --no-compile --no-deps --requirement "$REQUIREMENTS"
+    PYTHON="$PYTHON" tools/venv.sh "$B/venv" "$REQUIREMENTS"
     echo "$wanted" >"$stamp"
 }
 

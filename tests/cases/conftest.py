@@ -11,9 +11,11 @@ import sys
 
 import pytest
 
-from tests import BUILD, ROOT, variants
-from tests.perfetto import TraceProcessor
-from tests.trace import Trace
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads spin while they wait; programs of the tests have it from here
+
+from tests import BUILD, ROOT, variants  # noqa: E402
+from tests.perfetto import TraceProcessor  # noqa: E402
+from tests.trace import Trace  # noqa: E402
 
 # A trace is hundreds of thousands of objects that live together, and no garbage: looking for some among them so often took half of the time to read it.
 gc.set_threshold(100_000, 20, 100)

@@ -1,0 +1,15 @@
+#!/bin/bash
+# Makes a virtual environment anew with what a list of pinned packages names, and nothing besides: venv.sh FOLDER LIST.
+# Where Python's own pip can install into another environment (22.3 and newer), the new one has no pip of its own: that takes as long as a dozen packages.
+#
+#   PYTHON  the interpreter (default: python3)
+set -euo pipefail
+PYTHON=${PYTHON:-python3}
+rm -rf "$1"
+"$PYTHON" -m venv --without-pip "$1"
+pip=("$PYTHON" -m pip --python "$1/bin/python" --disable-pip-version-check)
+if ! "${pip[@]}" --version >/dev/null 2>&1; then
+    "$PYTHON" -m venv "$1"
+    pip=("$1/bin/python" -m pip --disable-pip-version-check)
+fi
+"${pip[@]}" install --quiet --no-compile --no-deps --requirement "$2"
