@@ -60,6 +60,7 @@ static int run_apart(const struct row *row) {
     }
     waitpid(child, &status, 0);
     if (status) fprintf(stderr, "row %s, %s: failed\n", row->id, row->title);
+    else printf("%s\n", row->id), fflush(stdout); /* a child must not have it too */
     return status != 0;
 }
 

@@ -1,8 +1,9 @@
 /*
  * Unit tests in C: TEST(name) { ... } in a file, CHECKs inside, and nothing else; this header brings main.
  *
- * `program NAME` runs one test and ends with 1 if a check failed, each of which says where. tests/cases/test_unit.py finds the tests in the sources and
- * runs each in a process of its own, so a test may change the environment, descriptors and limits as it likes. One that hangs is ended by its alarm.
+ * `program NAME` runs one test and ends with 1 if a check failed, each of which says where. Without a name all of them run, each in a child and a folder of
+ * its own, so a test may change the environment, descriptors, limits and files as it likes. One that hangs is ended by its alarm. tests/cases/test_unit.py
+ * runs the programs.
  */
 #ifndef CS_TESTS_UNIT_CHECK_H
 #define CS_TESTS_UNIT_CHECK_H
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static _Atomic int check_failures;
@@ -97,15 +100,33 @@ __attribute__((unused)) static int lines_in(const char *text)
     return n;
 }
 
+static int run_here(int i)
+{
+    alarm(100);
+    check_tests[i].run();
+    return check_failures ? 1 : 0;
+}
+
+/* Says what failed. */
+static int run_apart(int i)
+{
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) exit(mkdir(check_tests[i].name, 0700) || chdir(check_tests[i].name) ? 3 : run_here(i));
+    if (waitpid(child, &status, 0) == child && status == 0) return 0;
+    fprintf(stderr, "%s: wait status %#x\n", check_tests[i].name, status);
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
-    for (int i = 0; argc == 2 && i < check_count; i++) {
-        if (strcmp(check_tests[i].name, argv[1])) continue;
-        alarm(100);
-        check_tests[i].run();
-        return check_failures ? 1 : 0;
+    int failed = 0;
+    for (int i = 0; i < check_count; i++) {
+        if (argc == 1) failed |= run_apart(i);
+        else if (!strcmp(check_tests[i].name, argv[1])) return run_here(i);
     }
-    fprintf(stderr, "usage: %s TEST\n", argv[0]);
+    if (argc == 1 && check_count) return failed;
+    fprintf(stderr, "usage: %s [TEST]\n", argv[0]);
     return 2;
 }
 
