@@ -12,6 +12,8 @@ import subprocess
 import sys
 import urllib.parse
 
+from custream._arrow import texts, whole
+
 NAME = "custream export"
 NUMBERS = {"time": 8, "ns": 8, "whole": 8, "small": 4, "real": 8}  # bytes of a value
 DIFFERENCES = "start_ns", "begin_ns", "end_ns", "correlation", "waits_for"  # grow along a file
@@ -30,7 +32,6 @@ class Refused(Exception):
 def arrow():
     try:
         import pyarrow
-        import pyarrow.compute
         import pyarrow.parquet
     except ImportError as error:
         raise Refused(f"{error}: install the wheel with its extra \"fleet\"") from None
@@ -44,7 +45,7 @@ def text_list(pa, count, offsets, data):
         data.decode()
     except UnicodeDecodeError:  # names are what the program made them
         ends = memoryview(offsets).cast("i")
-        return pa.array([data[ends[i]:ends[i + 1]].decode(errors="replace") for i in range(count)], pa.string())
+        return texts(pa, [data[ends[i]:ends[i + 1]].decode(errors="replace") for i in range(count)])
     return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
@@ -81,13 +82,14 @@ def batches(pa, command, path):
 def by_fleet(pa, rows, clock):
     """The same, by the fleet's clock. An end is moved as a begin is, so that what followed another row still follows it."""
     import numpy as np
+    from pyarrow import compute
 
     def moved(values):
         there = values.is_valid().to_numpy(zero_copy_only=False)
         times = values.fill_null(0).to_numpy()
         return times - np.rint(clock.ahead(times)).astype(np.int64), there
     if "start_ns" in rows.column_names:
-        start, end = moved(rows["start_ns"]), moved(pa.compute.add(rows["start_ns"], rows["dur_ns"]))
+        start, end = moved(rows["start_ns"]), moved(compute.add(rows["start_ns"], rows["dur_ns"]))
         rows = rows.set_column(rows.column_names.index("dur_ns"), "dur_ns", pa.array(end[0] - start[0], mask=~end[1]))
     for name in ("start_ns", "begin_ns", "end_ns"):
         if name in rows.column_names:
@@ -145,7 +147,7 @@ def facts_by_file(pa, rows, known):
         if name not in known.setdefault(place, set()):
             known[place].add(name)
             found.setdefault(place, []).append((at, name))
-    return [(place, rows.take([at for at, _ in of]).set_column(0, "key", pa.array([name for _, name in of]).dictionary_encode())) for place, of in found.items()]
+    return [(place, rows.take(whole(pa, [at for at, _ in of])).set_column(0, "key", texts(pa, [name for _, name in of]).dictionary_encode())) for place, of in found.items()]
 
 
 def escaped(name):
@@ -180,7 +182,7 @@ class Tables:
             self.take_clock()
         if self.clock:
             rows = by_fleet(pa, rows, self.clock)
-        name = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()).take(pa.array([0] * rows.num_rows, pa.int32())), pa.array([self.name]))
+        name = pa.DictionaryArray.from_arrays(whole(pa, [0] * rows.num_rows, pa.int32()), texts(pa, [self.name]))
         rows = rows.add_column(0, "file", name)
         if table not in self.writers:
             path = self.path(table, ".parquet.part")
@@ -203,10 +205,10 @@ class Tables:
 
     def finish(self, tables):
         pa, head = self.pa, self.head
-        about = {key: pa.array([None if value is None else value if key in SAID else round(value)], pa.string() if key in SAID else pa.int64()) for key, value in head.items()
-                 if key not in ("rank", "host")}  # these two are the folder's
+        about = {key: texts(pa, [value]) if key in SAID else whole(pa, [round(value)]) for key, value in head.items() if value is not None}
+        about = {key: about.get(key, pa.nulls(1, pa.string() if key in SAID else pa.int64())) for key in head if key not in ("rank", "host")}  # these two are the folder's
         if self.clock:
-            about |= {name: pa.array([round(value)]) for name, value in zip(CLOCK, (self.clock.offset_ns, self.clock.drift_ppb, self.clock.error_ns))}
+            about |= {name: whole(pa, [round(value)]) for name, value in zip(CLOCK, (self.clock.offset_ns, self.clock.drift_ppb, self.clock.error_ns))}
         self.add("files", pa.table(about))
         for writer in self.writers.values():
             writer.close()

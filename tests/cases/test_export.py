@@ -309,6 +309,15 @@ def test_without_what_writes(run_app, tmp_path):
     assert (status, said, complaints) == (2, [], ["custream export: No module named 'pyarrow': install the wheel with its extra \"fleet\""])
 
 
+def test_what_takes_long_to_load_is_not(run_app, tmp_path):
+    """pyarrow would load pandas, where it is installed, and an export that takes a quarter of a second would take half of one."""
+    trace = run_app(["demo"]).check().trace
+    (tmp_path / "pandas.py").write_text("import os\nos._exit(9)")
+    (tmp_path / "sitecustomize.py").write_text("import atexit, sys\natexit.register(lambda: print(sorted({'pandas', 'pyarrow', 'pyarrow.compute'} & sys.modules.keys()), file=sys.stderr))")
+    status, _, complaints = run_export("--parquet", tmp_path / "out", trace, PYTHONPATH=f"{tmp_path}:{ROOT / 'python'}")
+    assert (status, complaints) == (0, ["['pyarrow']"])
+
+
 def test_a_reader_that_goes(run_app):
     path = run_app(["demo"]).check().trace
     done = subprocess.run(["/bin/sh", "-c", f"'{COMMAND}' export --batches '{path}' | head -c 1"], capture_output=True, text=True, timeout=60, check=False)

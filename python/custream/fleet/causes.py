@@ -1,4 +1,5 @@
 """Why a rank is late: what it had more of than the middle rank, from the end of the collective before to its arrival at the one that it was late at."""
+from custream._arrow import whole
 from custream.fleet.relations import stretches
 
 WINDOWS_MOST = 100  # of the steps in which a rank was late
@@ -53,7 +54,7 @@ def causes_of(tables, together, rows):
     if not windows:
         return
     kinds = {"about": pa.int32(), "rank": pa.int32(), "device": pa.int32(), "since": pa.int64(), "until": pa.int64()}
-    tables.put("windows", pa.table({name: pa.array(column, kind) for (name, kind), column in zip(kinds.items(), zip(*windows))}))
+    tables.put("windows", pa.table({name: whole(pa, column, kind) for (name, kind), column in zip(kinds.items(), zip(*windows))}))
     for relation in ("computing", "working", "busy", "idle"):
         tables.have(relation)
     times, idle = tables.arrays(TIMES), tables.rows(IDLE_INSIDE)

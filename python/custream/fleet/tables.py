@@ -5,6 +5,8 @@ put() gives rows of this process one. What is theirs alone is how they read file
 """
 import json
 
+from custream._arrow import numbers
+
 NAMES = {"duckdb": ("duckdb", "numpy", "pyarrow"), "spark": ("pyspark", "pandas", "numpy", "pyarrow")}
 EXTRAS = {"duckdb": "fleet", "spark": "spark"}
 VERSION = 1
@@ -136,8 +138,9 @@ class Tables:
 
     def arrays(self, query, *values):
         """A numpy array for each column, all of numbers and without nulls."""
+        import numpy as np
         found = self.engine.table(query, *values)
-        return {name: found.column(name).to_numpy() for name in found.column_names}
+        return {name: numbers(np, found.column(name)) for name in found.column_names}
 
     def have(self, name):
         """A relation of relations.py, which is worked out once and kept."""
