@@ -5,6 +5,7 @@ import fcntl
 import gc
 import os
 import pathlib
+import pickle
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,22 @@ def make_install():
         assert done.returncode == 0, done.stderr
         return done
     return install
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory):
+    """once(name, make) is what make(folder) returned, which one of the workers called for all of them."""
+    def get(name, make):
+        base = tmp_path_factory.getbasetemp()
+        folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / f"once-{name}"
+        folder.mkdir(exist_ok=True)
+        with open(folder / "turn", "w", encoding="utf-8") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            if not (folder / "made").exists():
+                made = pickle.dumps(make(folder))
+                (folder / "made").write_bytes(made)
+        return pickle.loads((folder / "made").read_bytes())
+    return get
 
 
 @pytest.fixture(scope="session")

@@ -1,25 +1,31 @@
 """Python programs of others' libraries (cuda.bindings, cuda.core) under the shim. The simulated driver counts what they called without it."""
 import collections
+import subprocess
 
 import pytest
 
 from tests.apprun import calls_in, read, said, wrapped_calls
+from tests.cases.conftest import app_environment
 
 PROGRAMS = ["bindings_streams", "cuda_core_streams"]
 
 
 @pytest.fixture(params=PROGRAMS)
-def client(run_app, root, build, tmp_path, request):
-    """(name, wrapped calls that the program makes of itself, its trace)."""
-    argv = [build / "venv" / "bin" / "python", root / "tests" / "apps" / "clients" / f"{request.param}.py"]
-    counts = tmp_path / "counts"
-    bare = run_app(argv, shim=False, env={"CUSTREAM_FAKE_COUNTS": counts}).check()
-    assert bare.stdout.endswith("ok\n")
-    made = collections.Counter({name: int(n) for name, n in (line.split() for line in counts.read_text().splitlines()) if name in wrapped_calls()})
-    run = run_app(argv)
-    assert (run.rc, run.stdout, run.stderr) == (bare.rc, bare.stdout, bare.stderr)
-    assert not said(run)
-    return request.param, made, read(run.trace)
+def client(once, build, root, request):
+    """(name, wrapped calls that the program makes of itself, its trace); it runs once for all tests."""
+    def make(folder):
+        argv = [build / "venv" / "bin" / "python", root / "tests" / "apps" / "clients" / f"{request.param}.py"]
+
+        def run(shim, **env):
+            return subprocess.run(argv, env=app_environment(build, folder / "t.json", shim, env), cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        bare = run(False, CUSTREAM_FAKE_COUNTS=folder / "counts")
+        assert bare.returncode == 0 and bare.stdout.endswith("ok\n")
+        recorded = run(True)
+        assert (recorded.returncode, recorded.stdout, recorded.stderr) == (bare.returncode, bare.stdout, bare.stderr) and not said(recorded)
+        made = {name: int(n) for name, n in (line.split() for line in (folder / "counts").read_text().splitlines()) if name in wrapped_calls()}
+        return collections.Counter(made), folder / "t.json"
+    made, path = once(f"client-{request.param}", make)
+    return request.param, made, read(path)
 
 
 def test_every_call_is_there(client):

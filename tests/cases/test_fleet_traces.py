@@ -24,9 +24,12 @@ RANKS, STEPS = 16, 20
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def made(once):
     """(the fleet, its traces, the folder with their tables, the file with the clocks that were found, the answers)"""
-    folder = tmp_path_factory.mktemp("fleet")
+    return once("fleet", make)
+
+
+def make(folder):
     one = Fleet(RANKS, STEPS, Planted(offsets={"node1": 3 * MS, "node2": -2 * MS}, drifts={"node1": 40_000, "node3": -25_000}, per_host=4, gathers=4, slow={2: 1.6},
                                       stragglers={5: ("kernels", 5, 14, 3 * MS), 13: ("call", 10, 19, 3 * MS)}, settings={8: {"metadata.options.CUSTREAM_GRAPH": "node"}}))
     paths = one.traces(folder / "traces", template(folder / "t.json", STEPS))

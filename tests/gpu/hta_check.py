@@ -1,8 +1,8 @@
 """HolisticTraceAnalysis reads a trace, and says of it what the trace's own slices add up to.
 
-    PYTHONPATH=build/carry-hta python3 tests/gpu/hta_check.py trace.json
+    PYTHONPATH=build/carry-hta python3 tests/gpu/hta_check.py trace.json...
 
-Prints a line `name value unit` for each figure and ends with 1 where HTA says otherwise. HTA's times are those of the file, in microseconds and as
+Prints of each trace a line `name value unit` for each figure and ends with 1 where HTA says otherwise. HTA's times are those of the file, in microseconds and as
 floats, where HTA_DISABLE_NS_ROUNDING is set; that is set here.
 """
 import collections
@@ -72,17 +72,17 @@ def check(path):
     return figures
 
 
-def main():
-    figures = check(sys.argv[1])
+def main(path):
+    figures = check(path)
     wrong = [(name, theirs, ours) for name, theirs, ours in figures if abs(theirs - ours) > 0.01 + 1e-6 * abs(ours)]
     for name, theirs, _ in figures:
         if not name.startswith("hta_sum "):
             print(f"{name} {theirs:.3f} us")
     print(f"hta_names {sum(name.startswith('hta_sum ') for name, _, _ in figures)} names")
     for name, theirs, ours in wrong:
-        print(f"differs: {name}: HTA {theirs:.3f}, the trace {ours:.3f}", file=sys.stderr)
+        print(f"differs: {path}: {name}: HTA {theirs:.3f}, the trace {ours:.3f}", file=sys.stderr)
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(max([main(path) for path in sys.argv[1:]]))
