@@ -25,16 +25,21 @@ $(API_T)/abi: tests/api/abi.c $(API_T)/abi.inc
 
 API_HEADERS := tests/api/rows.h tests/api/rows_event.h tests/api/dynamic.h include/custream.h tests/api/module.mk
 
-API_LINKED = $(CC) $(API_FLAGS) $(LDFLAGS) $(filter %.c,$^) -o $@ -L$(B) -lcustream -L$(FAKE) -lcuda
-API_OPENED = $(CC) $(API_FLAGS) -DAPI_DLOPEN -Itests/api -I$(API_T) $(LDFLAGS) $(filter %.c,$^) -o $@ -L$(FAKE) -lcuda -ldl
+API_DYNAMIC := -DAPI_DLOPEN -Itests/api -I$(API_T)
 
-$(API_T)/linked/%: tests/api/%.c tests/api/gpu.c $(API_HEADERS) $(B)/libcustream.so $(FAKE)/libcuda.so.1
+# What all of a folder share is compiled once.
+$(API_T)/linked/%.o: tests/api/%.c $(API_HEADERS) | $(HEADERS_READY)
 	@mkdir -p $(@D)
-	$(API_LINKED)
-$(API_T)/dlopen/%: tests/api/%.c tests/api/gpu.c $(API_HEADERS) $(API_T)/dynamic.inc $(FAKE)/libcuda.so.1
+	$(CC) $(API_FLAGS) -c $< -o $@
+$(API_T)/dlopen/%.o: tests/api/%.c $(API_HEADERS) $(API_T)/dynamic.inc | $(HEADERS_READY)
 	@mkdir -p $(@D)
-	$(API_OPENED)
-$(API_ROWS:%=$(API_T)/linked/%) $(API_ROWS:%=$(API_T)/dlopen/%): tests/api/rows.c
+	$(CC) $(API_FLAGS) $(API_DYNAMIC) -c $< -o $@
+$(API_T)/linked/%: tests/api/%.c $(API_T)/linked/gpu.o $(API_HEADERS) $(B)/libcustream.so $(FAKE)/libcuda.so.1
+	$(CC) $(API_FLAGS) $(LDFLAGS) $(filter %.c %.o,$^) -o $@ -L$(B) -lcustream -L$(FAKE) -lcuda
+$(API_T)/dlopen/%: tests/api/%.c $(API_T)/dlopen/gpu.o $(API_HEADERS) $(API_T)/dynamic.inc $(FAKE)/libcuda.so.1
+	$(CC) $(API_FLAGS) $(API_DYNAMIC) $(LDFLAGS) $(filter %.c %.o,$^) -o $@ -L$(FAKE) -lcuda -ldl
+$(API_ROWS:%=$(API_T)/linked/%): $(API_T)/linked/rows.o
+$(API_ROWS:%=$(API_T)/dlopen/%): $(API_T)/dlopen/rows.o
 
 # The library's own sources, built with a sanitizer and linked into the program; the rules for the objects are those of the unit tests.
 $(API_T)/asan/threads $(API_T)/tsan/threads: $(API_T)/%/threads: $(FAKE)/libcuda.so.1
