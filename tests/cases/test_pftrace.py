@@ -20,23 +20,21 @@ PROGRAMS = [["demo"], ["timeline"], ["arrows"], ["callbacks"], ["capture"], ["le
 
 SLICES = """SELECT s.id, s.ts, s.dur, s.name, s.category, s.depth, s.arg_set_id, t.tid, p.pid FROM slice s
             LEFT JOIN thread_track k ON k.id = s.track_id LEFT JOIN thread t USING (utid) LEFT JOIN process p ON p.upid = t.upid"""
-ARGS = "SELECT arg_set_id, key, display_value FROM args WHERE arg_set_id IN (SELECT arg_set_id FROM slice)"
+# The arguments of a slice as one text, without those that the trace processor adds by the way a slice came.
+ARGS = """SELECT arg_set_id, group_concat(key || '=' || ifnull(display_value, 'null'), char(10)) AS text FROM (
+            SELECT arg_set_id, CASE WHEN key GLOB 'args.*' THEN substr(key, 6) WHEN key GLOB 'debug.*' THEN substr(key, 7) ELSE key END AS key, display_value FROM args
+            WHERE arg_set_id IN (SELECT arg_set_id FROM slice) ORDER BY arg_set_id, 2)
+          WHERE NOT (key GLOB 'legacy_*' OR key GLOB 'source*' OR key GLOB 'passthrough*') GROUP BY arg_set_id"""
 COUNTERS = "SELECT t.name, c.ts, c.value FROM counter c JOIN counter_track t ON t.id = c.track_id"
 NAMES = "SELECT p.pid, t.tid, t.name FROM thread t LEFT JOIN process p USING (upid) WHERE t.name IS NOT NULL AND t.tid > 0"
-ITS_OWN = ("legacy_", "source", "legacy_event.", "passthrough")  # arguments that the trace processor adds by the way a slice came
 
 
 def in_perfetto(tp, path):
     """What the trace processor has of a file, in terms that do not depend on its format."""
     tp.load(path)
     assert_clean(tp)
-    args = collections.defaultdict(dict)
-    for row in tp.query(ARGS):
-        key = row["key"].removeprefix("args.").removeprefix("debug.")
-        if not key.startswith(ITS_OWN):
-            args[row["arg_set_id"]][key] = row["display_value"]
-    slices = {r["id"]: (r["pid"], r["tid"], r["name"], r["category"], r["ts"], r["dur"], r["depth"], tuple(sorted(args[r["arg_set_id"]].items())))
-              for r in tp.query(SLICES)}
+    args = {row["arg_set_id"]: row["text"] for row in tp.query(ARGS)}
+    slices = {r["id"]: (r["pid"], r["tid"], r["name"], r["category"], r["ts"], r["dur"], r["depth"], args.get(r["arg_set_id"])) for r in tp.query(SLICES)}
     arrows = [(slices[r["slice_out"]], slices[r["slice_in"]]) for r in tp.query("SELECT slice_out, slice_in FROM flow")]
     return {"slices": collections.Counter(slices.values()), "arrows": collections.Counter(arrows),
             "counters": collections.Counter(tuple(r.values()) for r in tp.query(COUNTERS)),

@@ -6,13 +6,15 @@ FUZZ_FLAGS   := -Wno-format-zero-length -g1 -fno-omit-frame-pointer -fsanitize=f
 FUZZ_SECONDS ?= 180
 TEST_PROGRAMS += $(B)/tests/fuzz
 
+# What no target reaches.
+FUZZ_OBJ := $(filter-out $(foreach part,open live diff export,$(B)/obj/tools/custream/$(part)/%) $(addprefix $(B)/obj/tools/custream/,main.o run.o fleet.o ctl.o module.o),$(CUSTREAM_OBJ))
+
 # PROGRAM, the folder of its objects, how they are optimized.
 define FUZZ_PROGRAM
-$(2)/tools/custream/run.o: FUZZ_FLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 $(2)/%.o: %.c Makefile tests/fuzz/module.mk $(HEADERS_READY)
 	@mkdir -p $$(@D)
 	clang $$(ALL_CFLAGS) $$(FUZZ_FLAGS) $(3) -MMD -MP -c $$< -o $$@
-$(1): $(patsubst $(B)/obj/%,$(2)/%,$(filter-out %/main.o,$(CUSTREAM_OBJ))) $(2)/tests/fuzz/fuzz.o
+$(1): $(FUZZ_OBJ:$(B)/obj/%=$(2)/%) $(2)/tests/fuzz/fuzz.o
 	@mkdir -p $$(@D)
 	clang -fsanitize=fuzzer,address,undefined $$^ -o $$@ $(CUSTREAM_LIBS)
 -include $(shell find $(2) -name '*.d' 2>/dev/null)

@@ -12,13 +12,16 @@ UNIT_LIBS  := $(UNIT)/lib/libversions_gnu.so $(UNIT)/lib/libversions_sysv.so
 UNIT_FLAGS_asan := -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 UNIT_FLAGS_tsan := -O1 -g1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan)
 
+# Each is linked with all of the layers: by gold, where it is, in half of the time.
+UNIT_LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold)
+
 TEST_PROGRAMS += $(UNIT_SRC:tests/unit/%.c=$(UNIT)/plain/%) $(UNIT_SRC:tests/unit/%.c=$(UNIT)/asan/%) $(UNIT_RACES:tests/unit/%.c=$(UNIT)/tsan/%) $(UNIT_LIBS)
 
 $(UNIT)/plain/libshim.a: $(UNIT_SHIM:%.c=$(B)/obj/%.o)
 	@mkdir -p $(@D)
 	rm -f $@ && ar rcs $@ $^
 $(UNIT)/plain/%: $(B)/obj/tests/unit/%.o $(UNIT)/plain/libshim.a
-	$(CC) $(CFLAGS) $^ -o $@ -pthread -lm
+	$(CC) $(CFLAGS) $(UNIT_LINKER) $^ -o $@ -pthread -lm
 
 # One set of objects a sanitizer.
 define UNIT_SANITIZED
@@ -30,7 +33,7 @@ $(UNIT)/$(1)/libshim.a: $(UNIT_SHIM:%.c=$(B)/obj-$(1)/%.o)
 	@mkdir -p $$(@D)
 	rm -f $$@ && ar rcs $$@ $$^
 $(UNIT)/$(1)/%: $(B)/obj-$(1)/tests/unit/%.o $(UNIT)/$(1)/libshim.a
-	$$(CC) $$(UNIT_FLAGS_$(1)) $$^ -o $$@ -pthread -lm
+	$$(CC) $$(UNIT_FLAGS_$(1)) $(UNIT_LINKER) $$^ -o $$@ -pthread -lm
 endef
 $(eval $(call UNIT_SANITIZED,asan))
 $(eval $(call UNIT_SANITIZED,tsan))
