@@ -7,6 +7,7 @@ import os
 import pathlib
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -17,6 +18,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads spin while
 from tests import BUILD, ROOT, variants  # noqa: E402
 from tests.perfetto import TraceProcessor  # noqa: E402
 from tests.trace import Trace  # noqa: E402
+
+# What starts the tests in the background, such as nohup, may ignore these; a program of the tests would inherit that.
+for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A trace is hundreds of thousands of objects that live together, and no garbage: looking for some among them so often took half of the time to read it.
 gc.set_threshold(100_000, 20, 100)
