@@ -22,7 +22,9 @@ def texts(pa, values):
 
 
 def numbers(np, column):
-    """A numpy array of a column of numbers without nulls."""
+    """A numpy array of a column of numbers. What its memory alone does not tell, nulls and single bits, pyarrow says."""
+    if column.null_count or column.type.bit_width < 8:
+        return column.to_numpy()
     kind = column.type.to_pandas_dtype()  # numpy's
     parts = [np.frombuffer(chunk.buffers()[1], kind)[chunk.offset:chunk.offset + len(chunk)] for chunk in column.chunks if len(chunk)]
     return np.concatenate(parts) if parts else np.empty(0, kind)

@@ -9,12 +9,17 @@ import subprocess
 import sys
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.handmade import COMMAND, GOOD, render, slice_
 from tests.trace import Trace, stream_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+from custream import _arrow  # noqa: E402
+
 WORK = "kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range"
 PROGRAMS = [["demo"], ["timeline"], ["works", "captures"], ["nvtx", "nested"], ["callbacks"], ["leaks", 2, 1, 2, 1]]
 
@@ -322,6 +327,20 @@ def test_a_reader_that_goes(run_app):
     path = run_app(["demo"]).check().trace
     done = subprocess.run(["/bin/sh", "-c", f"'{COMMAND}' export --batches '{path}' | head -c 1"], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0 and re.fullmatch("(custream export: standard output: Broken pipe\n)?", done.stderr)
+
+
+# ---- Arrays by their memory ----
+
+def test_a_column_is_what_pyarrow_says():
+    """Also of several pieces, cut at their ends; with nulls; of single bits; without a row."""
+    columns = [pa.chunked_array([pa.array([5, 6, 7, 8], kind)[1:3], pa.array([], kind), pa.array([9], kind)]) for kind in (pa.int32(), pa.int64(), pa.float64())]
+    columns += [pa.chunked_array([[1, None, 3]]), pa.chunked_array([[True, False, True]]), pa.chunked_array([], pa.int64())]
+    for column in columns:
+        ours, theirs = _arrow.numbers(np, column), column.to_numpy()
+        assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs, equal_nan=ours.dtype == float), column
+    for kind in (pa.int32(), pa.int64()):
+        assert _arrow.whole(pa, [-3, 0, 2**31 - 1], kind).equals(pa.array([-3, 0, 2**31 - 1], kind))
+    assert _arrow.texts(pa, ["", "ü", "two words"]).equals(pa.array(["", "ü", "two words"]))
 
 
 # ---- The page ----

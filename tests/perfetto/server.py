@@ -58,13 +58,10 @@ class Server:
         self._thread.start()
 
     def publish(self, data, suffix=""):
-        """Makes bytes available to pages, returns their path; withdraw() frees them."""
+        """Makes bytes available to pages, and returns their path."""
         path = f"/blob/{next(self._numbers)}{suffix}"
         self.http.blobs[path] = data
         return path
-
-    def withdraw(self, path):
-        self.http.blobs.pop(path, None)
 
     def close(self):
         self.http.shutdown()
