@@ -121,8 +121,10 @@ static void die_of(int signal)
     sigemptyset(&one);
     sigaddset(&one, signal);
     sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    pthread_sigmask(SIG_UNBLOCK, &one, NULL);
-    syscall(SYS_kill, process, signal);
+    for (int tries = 0; tries < 2; tries++) { /* a filter may refuse once */
+        pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+        syscall(SYS_kill, process, signal);
+    }
 }
 
 static void *leave(void *unused)

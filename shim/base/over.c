@@ -108,16 +108,17 @@ static bool only_ours_are_counted(void)
     return !stat("/proc/self/task", &tasks) && tasks.st_nlink == 2 + 1 + (nlink_t)cs_workers_living();
 }
 
-/* Where the writer was killed there may be threads of a profiler's, which are not counted. main has left, so a descriptor for a moment does little harm. */
-static bool is_over_without_the_writer(void)
+/* main has left, so a descriptor for a moment does little harm: it says with what status. Where the writer was killed there may be threads of a profiler's,
+ * which are not counted. */
+static bool is_over_by_count(void)
 {
+    const bool killed = cs_workers_killed();
+    if (!main_has_no_folder() || !(killed || only_ours_are_counted())) return false;
     const int fd = open_stat(cs_process_number());
-    const bool over = main_has_left(fd) && only_ours_live();
+    const bool left = main_has_left(fd);
     if (fd >= 0) close(fd);
-    return over;
+    return !killed || (left && only_ours_live());
 }
-
-static bool is_over_by_count(void) { return main_has_no_folder() && (cs_workers_killed() ? is_over_without_the_writer() : only_ours_are_counted()); }
 
 bool cs_process_is_over(bool apart)
 {

@@ -1,5 +1,5 @@
 /* Streams and events that came by a way that no preload sees: the program reads libcuda's symbol table in memory and calls what it finds.
- * adopt destroy: destroys the one that it has not used, too. */
+ * adopt destroy: destroys the one that it has not used, too. adopt context: a context came by that way before. */
 #include "tests/apps/app.h"
 
 #include <elf.h>
@@ -62,6 +62,16 @@ int main(int argc, char **argv)
     CUevent event;
     app_start(0);
     CUfunction empty = app_kernel("empty_kernel");
+    if (argc > 1 && !strcmp(argv[1], "context")) {
+        CUcontext unseen;
+        CUstream there;
+        if (((__typeof__(&cuCtxCreate_v4))real_symbol("cuCtxCreate_v4"))(&unseen, NULL, 0, 0)) return 1;
+        OK(cuCtxSetCurrent, unseen);
+        OK(cuStreamCreate, &there, CU_STREAM_DEFAULT);
+        LAUNCH(empty, NULL);
+        OK(cuStreamDestroy_v2, there);
+        OK(cuCtxSetCurrent, app_context);
+    }
     __typeof__(&cuStreamCreate) create = (__typeof__(&cuStreamCreate))real_symbol("cuStreamCreate");
     __typeof__(&cuStreamCreateWithPriority) create_priority = (__typeof__(&cuStreamCreateWithPriority))real_symbol("cuStreamCreateWithPriority");
     __typeof__(&cuEventCreate) create_event = (__typeof__(&cuEventCreate))real_symbol("cuEventCreate");

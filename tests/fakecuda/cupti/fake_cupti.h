@@ -53,6 +53,7 @@ struct cupti_entry {
     CUptiResult code;
     unsigned long from, seen;
     bool once; /* at that call alone */
+    bool untold;
 };
 CUptiResult cupti_refused(struct cupti_entry *entry);
 

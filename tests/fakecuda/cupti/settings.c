@@ -4,6 +4,11 @@
  *
  * A name that no function has, or a text that cannot be read, ends the process: a test that asks for it would otherwise test nothing.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+
 #include "tests/fakecuda/cupti/fake_cupti.h"
 
 #include <stdio.h>
@@ -28,8 +33,13 @@ CUptiResult cupti_refused(struct cupti_entry *entry) {
     }
     if (!entry->once) return seen >= entry->from ? entry->code : CUPTI_SUCCESS;
     if (seen != entry->from) return CUPTI_SUCCESS;
-    if (entry->code) fprintf(stderr, "note refused %s\n", entry->name);
+    if (entry->code) entry->untold = fprintf(stderr, "note refused %s\n", entry->name) < 0; /* a thread may have no standard error */
     return entry->code;
+}
+
+__attribute__((destructor)) static void tell_late(void) {
+    for (struct cupti_entry **e = __start_cupti_entries; e < __stop_cupti_entries; e++)
+        if ((*e)->untold) fprintf(stderr, "note refused %s\n", (*e)->name);
 }
 
 static void refuse(const char *variable, const char *text) {
@@ -78,6 +88,15 @@ static long number(const char *variable, long otherwise) {
     return value;
 }
 
+/* CUSTREAM_FAKE_CUPTI_FILE: of several copies in a process, the file's name of the one whose functions fail. */
+static bool is_meant(void) {
+    const char *file = getenv("CUSTREAM_FAKE_CUPTI_FILE"), *slash;
+    Dl_info own;
+    if (!file || !dladdr((void *)&cupti_settings, &own)) return true;
+    slash = strrchr(own.dli_fname, '/');
+    return !strcmp(slash ? slash + 1 : own.dli_fname, file);
+}
+
 /* The driver goes down when the process ends, in a function that it has registered by atexit: too late to ask for the GPU's records. */
 static void go_down(void) {
     struct cupti_entry *flush = entry_named("cuptiActivityFlushAll");
@@ -87,7 +106,7 @@ static void go_down(void) {
 
 __attribute__((constructor)) static void read_settings(void) {
     if (number("CUSTREAM_FAKE_CUPTI_DOWN", 0)) atexit(go_down);
-    read_failures(getenv("CUSTREAM_FAKE_CUPTI"));
+    if (is_meant()) read_failures(getenv("CUSTREAM_FAKE_CUPTI"));
     cupti_settings.version = number("CUSTREAM_FAKE_CUPTI_VERSION", CUPTI_API_VERSION);
     cupti_settings.zero = number("CUSTREAM_FAKE_CUPTI_ZERO", 0);
     cupti_settings.lose = number("CUSTREAM_FAKE_CUPTI_LOSE", 0);
