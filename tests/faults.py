@@ -153,8 +153,8 @@ ALLOWED = {
 
 
 # Not made to fail there. Nothing may be written where there is no room for a file: what CUPTI refused could not be told. And a signal mask can always be set:
-# without one the library's thread would have the signal of its file's limit end the process.
-LEFT_OUT = {("limit", "cupti"), ("limit", "driver"), ("limit", "pthread_sigmask")}
+# without one a thread of the library's has the signal that the file's limit raises, or that is to end the process.
+LEFT_OUT = {("limit", "cupti"), ("limit", "driver"), ("limit", "pthread_sigmask"), ("main killed", "pthread_sigmask")}
 # What two runs need not have in common. Which parts are kept depends on where they end; where no file has room nothing can be said; `reach asked` switches off
 # by a socket that may fail.
 UNEVEN = {"parts": None, "limit": None, **dict.fromkeys(("asked", "asked events", "nameless"), ("not recorded", "custream: not recorded"))}
