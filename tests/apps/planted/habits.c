@@ -53,7 +53,7 @@ void spinning(bool mended) {
     CUstream stream = free_stream();
     CUevent event = event_new();
     for (int i = 0; i < ROUNDS; i++) {
-        launch(FIRST, PAUSE_US, stream);
+        launch(FIRST, 3 * WORK_US, stream);
         MUST(cuEventRecord(event, stream));
         for (int j = 0; !mended && j < QUERIES && cuEventQuery(event) == CUDA_ERROR_NOT_READY; j++) continue;
         MUST(cuEventSynchronize(event));

@@ -51,7 +51,7 @@ void spinning(bool mended) {
     cudaStream_t stream = free_stream();
     cudaEvent_t event = event_new();
     for (int i = 0; i < ROUNDS; i++) {
-        launch(FIRST, PAUSE_US, stream);
+        launch(FIRST, 3 * WORK_US, stream);
         MUST(cudaEventRecord(event, stream));
         for (int j = 0; !mended && j < QUERIES && cudaEventQuery(event) == cudaErrorNotReady; j++) continue;
         MUST(cudaEventSynchronize(event));
