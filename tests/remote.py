@@ -87,7 +87,7 @@ class Remote:
     def load(self):
         """Its trace, which is in order, after it has ended well and said nothing."""
         self.end()
-        assert self.rc == 0 and not self.said(), self.stderr
+        assert self.rc == 0 and not self.said(), (self.rc, self.stderr)
         return read(self.trace)
 
     def said(self):
