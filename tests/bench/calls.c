@@ -8,7 +8,7 @@
  *   calls hooks    a recorded launch: as it is, beside a hook of another kind, with one of its own, after both have gone -> hooks_none_ns, ...
  *   calls record   recorded call, and the floor beside it         -> record_ns, record_floor_ns, record_ratio, ...
  *                  the same over a floor that nobody reads        -> record_floor_alone_ns, record_alone_ratio
- *   calls threads  recorded calls on two threads and on one       -> thread_ratio
+ *   calls threads  recorded calls on one thread and on two        -> thread_one_ns, thread_two_ns (a call on each of them), thread_ratio
  *   calls writer   launches with GPU times (without CUSTREAM_FAKE_DIRECT): what one core of the writer handles, and what they take of the trace
  *                  -> writer_launches_per_second, trace_bytes_per_launch; pftrace_launches_per_second, pftrace_bytes_per_launch for a .pftrace
  *   calls rate     a million calls a second for ten seconds; the trace's trailer then tells what was lost
@@ -175,11 +175,14 @@ static double on_threads(int n)
 static void bench_threads(void)
 {
     enum { N = 15 };
-    double ratio[N];
+    double one[N], two[N], ratio[N];
     for (int i = 0; i < N; i++) {
-        double one = on_threads(1);
-        ratio[i] = on_threads(2) / one;
+        one[i] = on_threads(1);
+        two[i] = on_threads(2);
+        ratio[i] = two[i] / one[i];
     }
+    line("thread_one_ns", median(one, N), "ns");
+    line("thread_two_ns", median(two, N), "ns");
     line("thread_ratio", median(ratio, N), "ratio");
 }
 
