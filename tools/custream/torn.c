@@ -181,8 +181,9 @@ static bool header_ends(struct torn *torn)
 
 static void look_for_trailer(struct torn *torn)
 {
-    char *at = memmem(torn->held + torn->scanned, torn->length - torn->scanned, "\n]", 2);
-    if (at) torn->trailer = torn->text_from + (size_t)(at - torn->held) + 1;
+    const char *at = torn->held + torn->scanned, *end = torn->held + torn->length;
+    while ((at = memchr(at, '\n', (size_t)(end - at))) && at + 1 < end && at[1] != ']') at++;
+    if (at && at + 1 < end) torn->trailer = torn->text_from + (size_t)(at - torn->held) + 1;
     torn->scanned = torn->length ? torn->length - 1 : 0;
 }
 

@@ -20,6 +20,7 @@ struct texts {
 void texts_init(struct texts *texts);
 void texts_free(struct texts *texts);
 text text_number(struct texts *texts, const char *at, size_t length); /* its number, a new one if it is new */
+text text_number_or(struct texts *texts, text guess, const char *at, size_t length); /* the same, fast where the guess is right */
 text text_find(const struct texts *texts, const char *word);          /* 0: nobody has said it */
 static inline const char *text_of(const struct texts *texts, text number) { return number < texts->count ? texts->by_number[number] : ""; } /* "" of 0 */
 

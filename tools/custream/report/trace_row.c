@@ -43,6 +43,7 @@ struct parse {
     unsigned char key;        /* enum trace_key whose value comes next; KEY_NONE */
     unsigned char listed;     /* numbers of the list that have come */
     bool opens_args;          /* the key that came last was args or id2 */
+    text last_key, next_key[KEY_TEXTS]; /* of keys, which one came after each: mostly that one comes again */
     struct trace_row row;
     /* outside: the path of what comes next, and where each level of it ends */
     char path[PATH_MAX_BYTES];
@@ -159,7 +160,7 @@ static void value_number(struct parse *p, const char *at, size_t length)
     switch (keys[p->key].kind) {
     case KIND_TIME: p->row.number[p->key] = nanoseconds_of(at, length); break;
     case KIND_NUMBER: p->row.number[p->key] = whole_of(at, length); break;
-    case KIND_WORD: p->row.word[p->key] = text_number(p->texts, at, length); break;
+    case KIND_WORD: p->row.word[p->key] = text_number_or(p->texts, p->row.word[p->key], at, length); break;
     default: return;
     }
     p->row.has |= 1ull << p->key;
@@ -169,7 +170,7 @@ static void value_text(struct parse *p, const char *at, size_t length)
 {
     if (p->key == KEY_NONE || p->list_open) return;
     switch (keys[p->key].kind) {
-    case KIND_WORD: p->row.word[p->key] = text_number(p->texts, at, length); break;
+    case KIND_WORD: p->row.word[p->key] = text_number_or(p->texts, p->row.word[p->key], at, length); break;
     case KIND_NUMBER: { /* other tools may have "0x1"; a thread may be "stream 7" */
         char word[32], *end;
         if (length >= sizeof word) return;
@@ -228,7 +229,8 @@ static int on_key(void *of, const unsigned char *at, size_t length)
         return 1;
     }
     if (!at_value(p) || p->list_open) return 1;
-    const text name = text_number(p->texts, (const char *)at, length);
+    const text name = text_number_or(p->texts, p->next_key[p->last_key], (const char *)at, length);
+    if (name < KEY_TEXTS) p->next_key[p->last_key] = name, p->last_key = name;
     p->key = name < KEY_TEXTS ? p->key_of[p->args_open ? LEVEL_ARGS : LEVEL_TOP][name] : KEY_NONE;
     p->opens_args = !p->args_open && (name == p->args_text || name == p->id2_text);
     return 1;
