@@ -124,7 +124,6 @@ static void die_of(int signal)
     for (int tries = 0; tries < 2; tries++) { /* a filter may refuse once */
         pthread_sigmask(SIG_UNBLOCK, &one, NULL);
         syscall(SYS_kill, process, signal);
-        nanosleep(&(struct timespec){0, 100000000}, NULL); /* it may have gone to another thread, and that must get to it first */
     }
 }
 

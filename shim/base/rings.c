@@ -272,11 +272,9 @@ void *cs_rings_thread(void)
     return page;
 }
 
-/* A page takes the system some microseconds, and the thread is in a call: so not too many at once. */
 cs_u64 cs_ring_grow(struct cs_ring *ring)
 {
-    enum { STEP = (128 << 10) / CS_SLOT };
-    const cs_u64 from = cs_load(&ring->limit), size = ring->mask + 1, most = from + (3 * from < STEP ? 3 * from : STEP), to = most < size ? most : size;
+    const cs_u64 from = cs_load(&ring->limit), size = ring->mask + 1, to = 4 * from < size ? 4 * from : size;
     if (!from) return size;
     const bool kept = cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT);
     if (!kept && !cs_memory_replace(ring->slots + from, (size - from) * CS_SLOT)) return from;
@@ -286,18 +284,13 @@ cs_u64 cs_ring_grow(struct cs_ring *ring)
     return limit ? limit : size;
 }
 
-/* Twice of what it has used of a file's memory. */
-bool cs_ring_populate(struct cs_ring *ring)
+void cs_ring_populate(struct cs_ring *ring)
 {
-    const cs_u64 size = ring->mask + 1, stays = CS_RINGS_STAYS / CS_SLOT, used = cs_load(&ring->head);
-    cs_u64 from = cs_load(&ring->limit), to = from < stays ? stays : from;
-    if (!cs_rings_has(ring->slots)) return cs_memory_populate(ring->slots, size * CS_SLOT), true;
-    while (to < size && used >= to / 2) to *= 2;
-    if (to > size) to = size;
-    if (!from || to <= from) return !from;
-    if (!cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT)) return true; /* the thread will see */
-    atomic_compare_exchange_strong(&ring->limit, &from, to < size ? to : 0);        /* else it has got further itself */
-    return to == size;
+    const cs_u64 size = ring->mask + 1, stays = CS_RINGS_STAYS / CS_SLOT, to = size < stays ? size : stays;
+    cs_u64 from = cs_load(&ring->limit);
+    if (!cs_rings_has(ring->slots)) cs_memory_populate(ring->slots, size * CS_SLOT);
+    else if (from && from < to && cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT))
+        atomic_compare_exchange_strong(&ring->limit, &from, to < size ? to : 0); /* else the thread has got further itself */
 }
 
 void cs_rings_unkept(void)
