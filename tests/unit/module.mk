@@ -10,7 +10,7 @@ UNIT_SHIM  := $(filter $(foreach layer,$(UNIT_LAYERS),shim/$(layer)/%.c) shim/pr
 UNIT_LIBS  := $(UNIT)/lib/libversions_gnu.so $(UNIT)/lib/libversions_sysv.so
 
 UNIT_FLAGS_asan := -O0 -g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-UNIT_FLAGS_tsan := -O1 -g1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan)
+UNIT_FLAGS_tsan := -O0 -g1 -fsanitize=thread $(if $(findstring clang,$(CC)),,-Wno-tsan)
 
 # Each is linked with all of the layers: by gold, where it is, in half of the time.
 UNIT_LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold)
