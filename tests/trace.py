@@ -174,6 +174,14 @@ class Trace:
         """Every X slice, in the order of the file."""
         return [e for e in self.events if e["ph"] == "X"]
 
+    @functools.cached_property
+    def _by_side(self):
+        """The slices of GPU lanes (True), and of all others."""
+        sides = {True: [], False: []}
+        for e in self.slices:
+            sides[e["pid"] in self.gpus].append(e)
+        return sides
+
     def work_by_call(self):
         """Of each piece of the GPU's work: its name, and that of the driver's call that enqueued it or None; how often. Graphs go without their
         numbers, which are given in the order in which threads happen to make them."""
@@ -183,11 +191,11 @@ class Trace:
 
     def host(self, name=None, cat=None):
         """X slices of host threads, of that name and category."""
-        return [e for e in self.slices if e["pid"] not in self.gpus and name in (None, e["name"]) and cat in (None, e.get("cat")) and (cat or e.get("cat") not in ("overhead", "cs_dep"))]
+        return [e for e in self._by_side[False] if name in (None, e["name"]) and (e.get("cat") == cat if cat else e.get("cat") not in ("overhead", "cs_dep"))]
 
     def gpu(self, name=None, cat=None):
         """X slices of GPU lanes, of that name and category."""
-        return [e for e in self.slices if e["pid"] in self.gpus and name in (None, e["name"]) and cat in (None, e.get("cat"))]
+        return [e for e in self._by_side[True] if name in (None, e["name"]) and cat in (None, e.get("cat"))]
 
     def count(self, **where):
         """How many host slices there are by name."""

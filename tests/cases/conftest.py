@@ -28,6 +28,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.set_threshold(100_000, 20, 100)
 
 
+def pytest_collection_finish():
+    """What all tests are made of stays to the end: it need not be looked through again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session")
 def root():
     """The top of the source tree."""
