@@ -29,7 +29,7 @@ gc.set_threshold(100_000, 20, 100)
 
 
 def pytest_collection_finish():
-    """What all tests are made of stays to the end: it need not be looked through again and again."""
+    """Modules and cases live to the end: the garbage collector need not look through them again and again."""
     gc.collect()
     gc.freeze()
 
