@@ -25,9 +25,10 @@ struct cs_ring {
     _Atomic cs_u64 told; /* records up to here need not be told again, should the process die; the consumer's alone, and ahead of tail */
 };
 
-/* Memory for more slots, all the same whence. Producer: up to which slot there is some now. Consumer: for what a busy thread needs soon. */
+/* Memory for more slots, all the same whence. Producer: up to which slot there is some now. Consumer: for what a busy thread needs soon; whether that is all
+ * that it will do for the ring. */
 CS_COLD cs_u64 cs_ring_grow(struct cs_ring *ring);
-void cs_ring_populate(struct cs_ring *ring);
+bool cs_ring_populate(struct cs_ring *ring);
 
 /* The consumer's core read the lines last: so many ahead, each is asked for to be here when its turn comes. Past the last slot that is a wasted hint. */
 enum { CS_RING_AHEAD = 16 };

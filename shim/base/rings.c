@@ -272,25 +272,44 @@ void *cs_rings_thread(void)
     return page;
 }
 
-cs_u64 cs_ring_grow(struct cs_ring *ring)
+/* So much at once: a page takes the system some microseconds. The thread is in a call, and what the writer does holds the lock of the address space. */
+enum { STEP = (128 << 10) / CS_SLOT };
+
+/* Both sides do this, each for what it has made: the further one stands. */
+static void raise_limit(struct cs_ring *ring, cs_u64 to)
 {
-    const cs_u64 from = cs_load(&ring->limit), size = ring->mask + 1, to = 4 * from < size ? 4 * from : size;
-    if (!from) return size;
-    const bool kept = cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT);
-    if (!kept && !cs_memory_replace(ring->slots + from, (size - from) * CS_SLOT)) return from;
-    const cs_u64 limit = kept && to < size ? to : 0;
-    if (!kept) ring->own = true, cs_rings_unkept();
-    cs_store_rel(&ring->limit, limit);
-    return limit ? limit : size;
+    const cs_u64 next = to < ring->mask + 1 ? to : 0;
+    cs_u64 from = cs_load(&ring->limit);
+    while (from && from < to && !atomic_compare_exchange_strong(&ring->limit, &from, next)) continue;
 }
 
-void cs_ring_populate(struct cs_ring *ring)
+static cs_u64 least(cs_u64 a, cs_u64 b) { return a < b ? a : b; }
+
+cs_u64 cs_ring_grow(struct cs_ring *ring)
 {
-    const cs_u64 size = ring->mask + 1, stays = CS_RINGS_STAYS / CS_SLOT, to = size < stays ? size : stays;
-    cs_u64 from = cs_load(&ring->limit);
-    if (!cs_rings_has(ring->slots)) cs_memory_populate(ring->slots, size * CS_SLOT);
-    else if (from && from < to && cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT))
-        atomic_compare_exchange_strong(&ring->limit, &from, to < size ? to : 0); /* else the thread has got further itself */
+    const cs_u64 from = cs_load_acq(&ring->limit), size = ring->mask + 1, to = least(from + least(3 * from, STEP), size);
+    if (!from || from > (cs_load(&ring->head) & ring->mask)) return from ?: size; /* the writer was here */
+    const bool kept = cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT);
+    if (!kept && !cs_memory_replace(ring->slots + from, (size - from) * CS_SLOT)) return from;
+    if (!kept) ring->own = true, cs_rings_unkept();
+    raise_limit(ring, kept ? to : size);
+    return cs_load_acq(&ring->limit) ?: size;
+}
+
+/* Of a file's memory: what a busy thread is given, or at least twice of what it has used. */
+bool cs_ring_populate(struct cs_ring *ring)
+{
+    const cs_u64 size = ring->mask + 1, used = cs_load(&ring->head);
+    cs_u64 to = CS_RINGS_STAYS / CS_SLOT, from;
+    if (!cs_rings_has(ring->slots)) return cs_memory_populate(ring->slots, size * CS_SLOT), true;
+    while (to < size && used >= to / 2) to *= 2;
+    to = least(to, size);
+    while ((from = cs_load(&ring->limit)) && from < to) {
+        const cs_u64 next = least(from + STEP, to);
+        if (!cs_memory_reserve(ring->slots + from, (next - from) * CS_SLOT)) return true; /* the thread will see */
+        raise_limit(ring, next);
+    }
+    return !from;
 }
 
 void cs_rings_unkept(void)

@@ -12,7 +12,7 @@
 #include "shim/base/ring.h"
 
 enum { CS_RINGS_THREADS = 256, CS_RINGS_STREAMS = 1 << 12, CS_RINGS_PAGE = 4096, CS_RINGS_FIRST = 16 << 10, CS_RINGS_STAYS = 1 << 20, CS_RINGS_BUFFER = 512 << 10, CS_RINGS_NAMES = 1 << 20, CS_RINGS_PATH = 512 };
-/* PAGE: the smallest that a system has. FIRST: so much of a ring has memory as a thread begins, or a page if that is more. STAYS: so much a busy thread is given, and the state keeps for the next thread. */
+/* PAGE: the smallest that a system has. FIRST: so much of a ring has memory as a thread begins, or a page if that is more. STAYS: so much a busy thread is given at least, and the state keeps at most for the next thread. */
 #define CS_RINGS_MAGIC   "custream rings\n"
 #define CS_RINGS_FOLDER  "/dev/shm"
 #define CS_RINGS_NAME    "custream-rings-" /* then the pid, "-", and a number at random */

@@ -91,7 +91,7 @@ static bool convert(const struct cs_range *range, struct cs_gpu_work *w)
     double error = begin_error > end_error ? begin_error : end_error;
     settle(lane, w, &error);
     if ((range->begin_unseen || range->end_unseen) && error < (double)(w->end - w->start)) error = (double)(w->end - w->start);
-    w->error = (cs_u64)(error / clock->rate * 1e6) + 1;
+    w->error = (cs_u64)error;
     w->by_events = true;
     return true;
 }

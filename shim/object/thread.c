@@ -83,8 +83,8 @@ static void ring_begins_again(struct cs_ring *ring, size_t bytes)
     cs_store_rel(&ring->told, 0);
     cs_store_rel(&ring->tail, 0);
     ring->next = ring->stop = ring->slots;
-    if (limit <= stays) return;
-    cs_store(&ring->limit, stays);
+    if (size <= stays) return;
+    if (limit > stays) cs_store(&ring->limit, stays);
     cs_memory_free(ring->slots + stays, (size - stays) * CS_SLOT);
 }
 

@@ -2,7 +2,8 @@
  * The control thread, "custream-ctl": answers `custream ctl` (CUSTREAM_CTL), opens and closes windows of time, and looks at the trigger's file (trigger.c).
  *
  * It is apart from the program's descriptors (base/apart.h), so that its sockets have no number in the program and no child inherits them. What it has to say it
- * answers. It blocks in poll alone, holds no lock there, and ends with the process.
+ * answers. It blocks in poll alone, holds no lock there, and ends with the process. Where the program has shut itself in (base/filters.h), nobody is answered any
+ * more: the calls that this takes may be the process's end. Then it sleeps where it would have waited for somebody.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include "shim/base/apart.h"
 #include "shim/base/clock.h"
 #include "shim/base/control.h"
+#include "shim/base/filters.h"
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
@@ -164,6 +166,29 @@ static void look_after_clients(const struct pollfd *polled)
     client_count = kept;
 }
 
+/* Nobody asks any more, and what was recorded for somebody ends. */
+static void shut(int *listener)
+{
+    for (int i = 0; i < client_count; i++) {
+        if (clients[i].holds) cs_window_release(CS_HELD_BY_RECORD);
+        close(clients[i].fd);
+    }
+    client_count = 0;
+    if (*listener >= 0) close(*listener);
+    *listener = -1;
+}
+
+/* False: nobody says anything, or nobody can. */
+static bool wait_for_clients(struct pollfd *polled, int ms)
+{
+    const bool sleeps = polled->fd < 0 && !client_count;
+    const int ready = sleeps ? -1 : poll(polled, 1 + (nfds_t)client_count, ms);
+    if (ready >= 0) return true;
+    const cs_u64 ns = sleeps ? (ms < 0 ? 3600000 : (cs_u64)ms) * 1000000 : 10000000; /* else there is no memory: not for long, let us hope */
+    nanosleep(&(struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)}, NULL);
+    return false;
+}
+
 static void *run(void *unused)
 {
     (void)unused;
@@ -173,7 +198,7 @@ static void *run(void *unused)
     const bool apart = (listens || cs_trigger_wanted()) && cs_apart();
     if (listens && !apart) cs_store_rel(&why_deaf, strerror(errno));
     cs_trigger_begin(apart);
-    if (listens && apart) listener = listening();
+    if (listens && apart) listener = listening(), cs_filters_begin();
     if (listener < 0 && !cs_window_has_time() && !(apart && cs_trigger_wanted())) {
         cs_worker_set(&worker, CS_WORKER_FAILED);
         return NULL;
@@ -183,9 +208,9 @@ static void *run(void *unused)
         struct pollfd polled[1 + CLIENTS] = {{.fd = client_count < CLIENTS ? listener : -1, .events = POLLIN}};
         for (int i = 0; i < client_count; i++) polled[1 + i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
         const cs_u64 window = cs_window_due(), trigger = cs_trigger_due();
-        int wait_ms = timeout_ms(window < trigger ? window : trigger), ready = poll(polled, 1 + (nfds_t)client_count, wait_ms);
-        if (ready < 0) {
-            nanosleep(&(struct timespec){0, 10000000}, NULL); /* no memory: not for long, let us hope */
+        if (!wait_for_clients(polled, timeout_ms(window < trigger ? window : trigger))) continue;
+        if (apart && !cs_option_is(CS_OPTION_CTL, "on") && cs_filters_came()) {
+            shut(&listener);
             continue;
         }
         look_after_clients(polled + 1);

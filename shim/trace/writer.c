@@ -67,10 +67,8 @@ static void take(struct cs_thread *thread, cs_u64 place)
 static void has_been_read(struct cs_thread *thread, bool over)
 {
     struct cs_thread_row *row = cs_thread_row(thread);
-    if (!row->populated && cs_load(&thread->ring.tail) - thread->first > POPULATE_AFTER) { /* a busy thread: spare it the page faults of its ring's first lap */
-        cs_ring_populate(&thread->ring);
-        row->populated = true;
-    }
+    const bool is_busy = cs_load(&thread->ring.tail) - thread->first > POPULATE_AFTER;
+    if (is_busy && !over && !row->populated) row->populated = cs_ring_populate(&thread->ring); /* spares it the page faults of its ring's first lap */
     if (!over) return;
     cs_timeline_thread_end(thread);
     CS_TELL(thread_ends, thread);

@@ -1,5 +1,7 @@
 """Processes that limit themselves, shut themselves in, or end in ways that few programs do: with the shim as without."""
 import os
+import pathlib
+import re
 import resource
 import signal
 import subprocess
@@ -7,6 +9,7 @@ import subprocess
 import pytest
 
 from tests.apprun import calls_in, notes_of, read, said
+from tests.cases.conftest import app_environment
 
 
 def both(run_app, how, **given):
@@ -80,6 +83,29 @@ def test_few_system_calls_may_be_made(run_app, gpu):
     """A filter that binds the library's threads too kills the process for any call that the documentation does not name."""
     run = both(run_app, "few-calls", env={"CUSTREAM_GPU": gpu})
     assert run.rc == 5 and calls_in(read(run.trace))["cuLaunchKernel"] == 15 and read(run.trace).totals["complete"] is True
+
+
+@pytest.mark.parametrize("window", ["all", "ctl"])
+def test_who_asks_is_not_the_end_of_a_program_that_has_shut_itself_in(build, tmp_path, window):
+    """Its filter kills it for what an answer takes. Before that it is recorded for somebody, who hears that this is over."""
+    program, custream, heard = build / "tests" / "attacks_process", build / "custream", []
+
+    def ask(pid):
+        asked = subprocess.run([custream, "ctl", str(pid), "status"], capture_output=True, text=True, check=False, timeout=30)
+        heard.append(asked.stdout + asked.stderr)
+        return asked.returncode
+
+    env = app_environment(build, tmp_path / "t.json", True, {"CUSTREAM_WINDOW": window})
+    with subprocess.Popen([program, "few-calls"], env=env, stdout=subprocess.PIPE, text=True) as process:
+        while ask(process.pid) and process.poll() is None:
+            pass  # it has called no CUDA yet
+        with subprocess.Popen([custream, "record", "-p", str(process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True):
+            while process.poll() is None:
+                if re.search(r"^Seccomp:\s*2", pathlib.Path(f"/proc/{process.pid}/status").read_text(), re.M):
+                    ask(process.pid)
+        assert process.stdout.read() == "still here\n" and process.returncode == 5, heard
+    assert any("seccomp filter" in line for line in heard), heard
+    assert window == "ctl" or calls_in(read(tmp_path / "t.json"))["cuLaunchKernel"] == 15
 
 
 def test_standard_error_is_a_file_at_its_limit(build, tmp_path):

@@ -8,6 +8,7 @@ import pytest
 from tests import BUILD
 from tests.apprun import both, calls_in, calls_of, notes_of, read, said
 from tests.perfetto import assert_clean
+from tests.remote import Remote
 from tests.trace import check_file
 
 HOST = {"CUSTREAM_GPU": "off"}  # what is asked for is about our own threads and memory, and CUPTI has some too
@@ -215,6 +216,24 @@ def test_short_threads_take_little_memory(build, run_app, other):
     run = run_app(["churn", "threads"], shim=preloaded(build, other), env=HOST).check()
     check_file(run.trace)
     assert int(notes_of(run.stderr)["populated"]) <= 800  # of the file of rings its head and the buffer, and 20 KiB for each state
+
+
+def test_no_call_waits_for_much_memory(build, run_app, other):
+    """A thread that is faster than the writer makes the pages of its ring itself, a few at a time."""
+    run = run_app(["burst", 1, 100000], shim=preloaded(build, other), env=HOST).check()
+    check_file(run.trace)
+    assert int(notes_of(run.stderr)["awaited_at_once"]) <= 128
+
+
+def test_the_writer_makes_the_memory_of_a_busy_thread(build, tmp_path, other):
+    """A thread of 80,000 calls, of whose ring of 4 MiB it makes what the first 2,000 take."""
+    with Remote(tmp_path, env=HOST, preload=preloaded(build, other)) as program:
+        program.do("create 1")
+        for _ in range(40):
+            program.do("launch 1 2000")
+            program.ctl("flush")
+    notes = notes_of(program.stderr)
+    assert int(notes["populated"]) > 4096 and int(notes["awaited"]) < 700 and calls_in(program.load())["cuLaunchKernel"] == 80000
 
 
 @pytest.mark.parametrize("calls", [300, 700, 1500])

@@ -93,6 +93,13 @@ bool peer_find(struct peer *peer, int pid)
     return network_enter(peer);
 }
 
+static bool has_filter(int pid)
+{
+    enum { FILTER = 2 };
+    int seccomp = 0;
+    return status_number(pid, "Seccomp", &seccomp) && seccomp == FILTER;
+}
+
 /* Why nobody listens. */
 static bool nobody(struct peer *peer)
 {
@@ -104,7 +111,8 @@ static bool nobody(struct peer *peer)
     while (file && !preloaded && fgets(line, sizeof line, file)) preloaded = strstr(line, "/libcustream_shim");
     if (file) fclose(file);
     if (preloaded)
-        return fail(peer, "process %d does not listen: it has called no CUDA yet, or CUSTREAM_CTL or CUSTREAM_TRACE=off keeps it from that", peer->pid);
+        return fail(peer, "process %d does not listen: it has called no CUDA yet, or CUSTREAM_CTL or CUSTREAM_TRACE=off keeps it from that%s", peer->pid,
+                    has_filter(peer->pid) ? ", or a seccomp filter of its own" : "");
     return fail(peer, "process %d does not run under custream", peer->pid);
 }
 
@@ -158,7 +166,7 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER], int patience_m
         if (waited > patience) return fail(peer, "process %d does not answer", peer->pid);
     }
     ssize_t n = recv(peer->fd, answer, CS_CONTROL_ANSWER - 1, 0);
-    if (n <= 0) return fail(peer, "process %d ended before it answered", peer->pid);
+    if (n <= 0) return has_filter(peer->pid) ? nobody(peer) : fail(peer, "process %d ended before it answered", peer->pid);
     answer[n] = 0;
     answer[strcspn(answer, "\n")] = 0;
     return true;
