@@ -124,7 +124,8 @@ static void die_of(int signal)
     for (int tries = 0; tries < 2; tries++) { /* a filter may refuse once */
         pthread_sigmask(SIG_UNBLOCK, &one, NULL);
         syscall(SYS_kill, process, signal);
-        wait_for_bell(cs_load(&bell), &(struct timespec){0, 100000000}); /* it may have gone to another thread, and that must get to it first */
+        const cs_u64 until = cs_monotonic_ns() + 100000000; /* it may have gone to another thread, and that must get to it first */
+        while (cs_monotonic_ns() < until) wait_for_bell(cs_load(&bell), &(struct timespec){0, 20000000});
     }
 }
 

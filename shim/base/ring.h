@@ -45,9 +45,10 @@ CS_HOT void *cs_ring_claim_fast(struct cs_ring *ring) { return CS_LIKELY(cs_ring
 /* Producer: the next claim looks at the tail. */
 static inline void cs_ring_look_again(struct cs_ring *ring) { ring->stop = ring->next; }
 
-/* Producer: the next slot, or NULL when the ring is full. */
+/* Producer: the next slot, or NULL when the ring is full. A handler of the program's may fork in here: in the child the ring is zeros. */
 static inline void *cs_ring_claim(struct cs_ring *ring)
 {
+    unsigned char(*const slots)[CS_SLOT] = ring->slots;
     const cs_u64 head = cs_load(&ring->head), size = ring->mask + 1, at = head & ring->mask, room = cs_load_acq(&ring->tail) + size - head;
     cs_u64 limit = cs_load_acq(&ring->limit) ?: size;
     while (CS_UNLIKELY(at >= limit) && size) {
@@ -55,8 +56,9 @@ static inline void *cs_ring_claim(struct cs_ring *ring)
         if (more == limit) break;
         limit = more;
     }
+    if (CS_UNLIKELY(!slots)) return NULL;
     const cs_u64 most = limit > at ? limit - at : 0;
-    ring->next = ring->slots + at;
+    ring->next = slots + at;
     ring->stop = ring->next + (room < most ? room : most);
     return cs_ring_claim_fast(ring);
 }

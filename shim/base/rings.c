@@ -285,14 +285,20 @@ static void raise_limit(struct cs_ring *ring, cs_u64 to)
 
 static cs_u64 least(cs_u64 a, cs_u64 b) { return a < b ? a : b; }
 
+/* A handler of the program's may fork anywhere in here, and in the child the ring is zeros: so what it is, is read once. */
 cs_u64 cs_ring_grow(struct cs_ring *ring)
 {
+    unsigned char(*const slots)[CS_SLOT] = ring->slots;
     const cs_u64 from = cs_load_acq(&ring->limit), size = ring->mask + 1, to = least(from + least(3 * from, STEP), size);
     if (!from || from > (cs_load(&ring->head) & ring->mask)) return from ?: size; /* the writer was here */
-    const bool kept = cs_memory_reserve(ring->slots + from, (to - from) * CS_SLOT);
-    if (!kept && !cs_memory_replace(ring->slots + from, (size - from) * CS_SLOT)) return from;
-    if (!kept) ring->own = true, cs_rings_unkept();
-    raise_limit(ring, kept ? to : size);
+    if (cs_memory_reserve(slots + from, (to - from) * CS_SLOT)) raise_limit(ring, to);
+    else if (cs_load(&ring->limit) == from) {
+        ring->own = true;
+        cs_memory_free(slots + from, (size - from) * CS_SLOT);
+        if (!cs_memory_replace(slots + from, (size - from) * CS_SLOT)) return from;
+        cs_rings_unkept();
+        raise_limit(ring, size);
+    }
     return cs_load_acq(&ring->limit) ?: size;
 }
 

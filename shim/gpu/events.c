@@ -91,7 +91,7 @@ static bool convert(const struct cs_range *range, struct cs_gpu_work *w)
     double error = begin_error > end_error ? begin_error : end_error;
     settle(lane, w, &error);
     if ((range->begin_unseen || range->end_unseen) && error < (double)(w->end - w->start)) error = (double)(w->end - w->start);
-    w->error = (cs_u64)error;
+    w->error = (cs_u64)error + 1; /* ticks, until the writer takes it */
     w->by_events = true;
     return true;
 }
@@ -120,7 +120,11 @@ static void drain(const struct cs_gpu_sink *to)
         [CS_LOST_UNFINISHED] = "the GPU was still at it when the process ended",
     };
     cs_u64 tail = cs_load(&works_tail), head = cs_load_acq(&works_head);
-    for (; tail < head; tail++) to->work(&works[tail % WORKS]);
+    for (; tail < head; tail++) {
+        struct cs_gpu_work *w = &works[tail % WORKS];
+        w->error = cs_clock_ns(w->start + w->error) - cs_clock_ns(w->start); /* on the scale of the times: what is as long as its error is shown so */
+        to->work(w);
+    }
     cs_store_rel(&works_tail, tail);
     static cs_u64 told;
     cs_u64 now = cs_monotonic_ns();

@@ -38,7 +38,7 @@ struct cs_gpu_work {
     cs_ref vstream;           /* where the backend knows it */
     cs_u32 graph;             /* that it belongs to; 0 none */
     cs_u64 node;
-    cs_u64 error;             /* ticks: how far off those may be */
+    cs_u64 error;             /* ns: how far off those may be */
     union {
         struct {
             cs_name name; /* as the driver has it, mangled */

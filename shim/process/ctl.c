@@ -64,7 +64,13 @@ static bool may_ask(int fd)
     return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
 }
 
-static void answer(int fd, const char *text) { send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT); }
+/* Whether the program has shut itself in, so that nobody is answered. */
+static bool is_shut(void) { return listens && !cs_option_is(CS_OPTION_CTL, "on") && cs_filters_came(); }
+
+static void answer(int fd, const char *text)
+{
+    if (!is_shut()) send(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
 
 static void take_client(int listener)
 {
@@ -170,7 +176,7 @@ static void look_after_clients(const struct pollfd *polled)
 static void shut(int *listener)
 {
     for (int i = 0; i < client_count; i++) {
-        if (clients[i].holds) cs_window_release(CS_HELD_BY_RECORD);
+        if (clients[i].holds) cs_ctl_end_record(NULL, 0);
         close(clients[i].fd);
     }
     client_count = 0;
@@ -181,11 +187,9 @@ static void shut(int *listener)
 /* False: nobody says anything, or nobody can. */
 static bool wait_for_clients(struct pollfd *polled, int ms)
 {
-    const bool sleeps = polled->fd < 0 && !client_count;
-    const int ready = sleeps ? -1 : poll(polled, 1 + (nfds_t)client_count, ms);
-    if (ready >= 0) return true;
-    const cs_u64 ns = sleeps ? (ms < 0 ? 3600000 : (cs_u64)ms) * 1000000 : 10000000; /* else there is no memory: not for long, let us hope */
-    nanosleep(&(struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)}, NULL);
+    if (polled->fd < 0 && !client_count) return cs_worker_pause(&worker, (ms < 0 ? 3600000 : (cs_u64)ms) * 1000000), false;
+    if (poll(polled, 1 + (nfds_t)client_count, ms) >= 0) return true;
+    nanosleep(&(struct timespec){0, 10000000}, NULL); /* no memory: not for long, let us hope */
     return false;
 }
 
@@ -205,16 +209,14 @@ static void *run(void *unused)
     }
     cs_worker_move(&worker, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     for (;;) {
+        if (is_shut()) shut(&listener); /* what came last may have taken seconds */
         struct pollfd polled[1 + CLIENTS] = {{.fd = client_count < CLIENTS ? listener : -1, .events = POLLIN}};
         for (int i = 0; i < client_count; i++) polled[1 + i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
         const cs_u64 window = cs_window_due(), trigger = cs_trigger_due();
-        if (!wait_for_clients(polled, timeout_ms(window < trigger ? window : trigger))) continue;
-        if (apart && !cs_option_is(CS_OPTION_CTL, "on") && cs_filters_came()) {
-            shut(&listener);
-            continue;
-        }
-        look_after_clients(polled + 1);
-        if (polled[0].revents & POLLIN) take_client(listener);
+        const bool some = wait_for_clients(polled, timeout_ms(window < trigger ? window : trigger));
+        if (is_shut()) shut(&listener);
+        else if (some) look_after_clients(polled + 1);
+        if (some && listener >= 0 && polled[0].revents & POLLIN) take_client(listener);
     }
 }
 

@@ -193,7 +193,7 @@ void cs_ctl_end_record(char *answer, size_t room)
 {
     cs_window_release(CS_HELD_BY_RECORD);
     cs_ctl_bring_up_to_date();
-    answer_about(NULL, answer, room);
+    if (room) answer_about(NULL, answer, room);
 }
 
 /* --- all of them --- */

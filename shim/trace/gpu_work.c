@@ -3,7 +3,6 @@
  */
 #include <stdio.h>
 
-#include "shim/base/clock.h"
 #include "shim/trace/event.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/lanes.h"
@@ -45,13 +44,10 @@ struct cs_title cs_gpu_title(const struct cs_gpu_work *w, char text[128])
 
 /* --- arguments --- */
 
-/* By the scale that its times are on: what is as long as itself may be off by all of it. */
-static cs_u64 error_ns(const struct cs_gpu_work *w) { return cs_clock_ns(w->start + w->error) - cs_clock_ns(w->start) + 1; }
-
 /* Not where nobody knows how much was moved, or the time is little more than a guess. */
 static struct cs_draft arg_bandwidth(struct cs_draft e, const struct cs_gpu_work *w, cs_u64 bytes, cs_u64 ns)
 {
-    if (w->by_events && (!bytes || error_ns(w) > ns / 10)) return e;
+    if (w->by_events && (!bytes || w->error > ns / 10)) return e;
     return cs_arg_us(e, "memory bandwidth (GB/s)", bytes * 1000 / ns); /* bytes a ns, three decimals */
 }
 
@@ -132,7 +128,7 @@ static struct cs_draft slice(struct cs_draft e, const struct cs_match_found *fou
     if (lane->priority) e = cs_arg_int(e, "priority", lane->priority);
     e = kind_args(e, w, found->pid, found->end_ns - found->start_ns);
     e = after_args(hold_args(e, found, hold), hold);
-    if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", error_ns(w));
+    if (w->by_events) e = cs_arg_us(cs_arg_word(e, "cs.time", "events"), "cs.error_us", w->error);
     if (w->graph) e = cs_arg_uint(e, "graph", w->graph);
     if (w->node) e = cs_arg_uint(e, "graph node", w->node & 0xffffffff);
     /* it ran on another stream than the one from which it was captured into its graph, where it stands */

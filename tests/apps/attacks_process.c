@@ -8,6 +8,7 @@
  *     killed      main alone is killed, by a filter, and there is no other thread
  *     real-time   main is a real-time thread, where that is allowed, when it meets the driver
  *     few-calls   no thread of the process may make other system calls than the program makes, and those that docs/architecture.md names
+ *     few-calls-asked  likewise; it says where it is, and reads a line before it goes on
  *     raw-exit    main leaves by the bare system call, with a status
  *     large-frame main leaves by pthread_exit, and an exit handler needs a megabyte of stack
  *     one-thread  the user may have one thread more, and main leaves by pthread_exit
@@ -86,16 +87,30 @@ static const unsigned allowed[] = {
     SYS_mmap, SYS_munmap, SYS_mprotect, SYS_munlock, SYS_madvise, SYS_brk, SYS_unlinkat,
 };
 
-static int with_few_calls(void)
+/* Says where it is, and waits for a line. */
+static void wait_after(const char *line)
 {
+    say(line);
+    if (getchar() != '\n') exit(3);
+}
+
+static int with_few_calls(int asked)
+{
+    if (asked) {
+        wait_after("open");
+        work(12);
+        wait_after("worked");
+    }
     enum { N = sizeof allowed / sizeof *allowed };
-    struct sock_filter filter[N + 3] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
-    struct sock_fprog program = {N + 3, filter};
-    for (int i = 0; i < N; i++) filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], N - i, 0);
-    filter[1 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-    filter[2 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_filter filter[N + 4] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    struct sock_fprog program = {N + 4, filter};
+    for (int i = 0; i < N; i++) filter[1 + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], N + 1 - i, 0);
+    filter[1 + N] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, asked ? SYS_read : SYS_write, 1, 0);
+    filter[2 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    filter[3 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     app_sleep_ms(200);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
+    if (asked) wait_after("shut in");
     work(12);
     say("still here");
     return 5;
@@ -260,7 +275,7 @@ int main(int argc, char **argv)
     if (!strcmp(how, "writer-killed")) return kill_the_writer();
     if (!strcmp(how, "writer-killed-left")) atexit(at_exit), kill_the_writer();
     if (!strcmp(how, "killed")) forbid(SYS_getppid, SECCOMP_RET_KILL_THREAD, 0), getppid();
-    if (!strcmp(how, "few-calls")) return with_few_calls();
+    if (!strcmp(how, "few-calls") || !strcmp(how, "few-calls-asked")) return with_few_calls(how[9]);
     if (!strcmp(how, "in-a-call")) end_in_a_call();
     if (!strcmp(how, "mappings")) return mappings();
     if (!strcmp(how, "shut-in")) return shut_in();

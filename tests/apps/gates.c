@@ -16,7 +16,7 @@
 #include <nvtx3/nvToolsExt.h>
 #include <unwind.h>
 
-enum { TIMES = 20, QUIET = 100, CHILD = 7, FIRST = 100 };
+enum { TIMES = 20, QUIET = 100, CHILD = 7, FIRST = 100, MANY = 300 };
 
 static CUstream stream;
 static CUevent event;
@@ -46,6 +46,16 @@ pid_t getpid(void)
     const pid_t self = (pid_t)syscall(SYS_getpid);
     if (asks && handled < FIRST && step_is_in((uintptr_t)__builtin_return_address(0), &shim)) asks = 0, steps(1);
     return self;
+}
+
+/* As many as find the end of the ring's first memory. */
+static void many(void)
+{
+    for (int i = 0; i < MANY; i++) {
+        steps(i > MANY - 60 && handler);
+        launch();
+    }
+    steps(0);
 }
 
 static void query(void) { CU(cuStreamQuery, stream); }
@@ -140,7 +150,7 @@ static void trapped(int signal, siginfo_t *info, void *context)
 static const struct {
     const char *name;
     void (*call)(void);
-} calls[] = {{"launch", launch}, {"record", record}, {"query", query}, {"create", create}, {"range", range}, {"first", first}, {NULL, NULL}}, *called = calls;
+} calls[] = {{"launch", launch}, {"many", many}, {"record", record}, {"query", query}, {"create", create}, {"range", range}, {"first", first}, {NULL, NULL}}, *called = calls;
 
 static const struct {
     const char *name;

@@ -1,7 +1,5 @@
 """Processes that limit themselves, shut themselves in, or end in ways that few programs do: with the shim as without."""
 import os
-import pathlib
-import re
 import resource
 import signal
 import subprocess
@@ -10,6 +8,7 @@ import pytest
 
 from tests.apprun import calls_in, notes_of, read, said
 from tests.cases.conftest import app_environment
+from tests.remote import ctl, until
 
 
 def both(run_app, how, **given):
@@ -88,24 +87,25 @@ def test_few_system_calls_may_be_made(run_app, gpu):
 @pytest.mark.parametrize("window", ["all", "ctl"])
 def test_who_asks_is_not_the_end_of_a_program_that_has_shut_itself_in(build, tmp_path, window):
     """Its filter kills it for what an answer takes. Before that it is recorded for somebody, who hears that this is over."""
-    program, custream, heard = build / "tests" / "attacks_process", build / "custream", []
-
-    def ask(pid):
-        asked = subprocess.run([custream, "ctl", str(pid), "status"], capture_output=True, text=True, check=False, timeout=30)
-        heard.append(asked.stdout + asked.stderr)
-        return asked.returncode
-
+    custream, part = build / "custream", tmp_path / "part.json"
     env = app_environment(build, tmp_path / "t.json", True, {"CUSTREAM_WINDOW": window})
-    with subprocess.Popen([program, "few-calls"], env=env, stdout=subprocess.PIPE, text=True) as process:
-        while ask(process.pid) and process.poll() is None:
-            pass  # it has called no CUDA yet
-        with subprocess.Popen([custream, "record", "-p", str(process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True):
-            while process.poll() is None:
-                if re.search(r"^Seccomp:\s*2", pathlib.Path(f"/proc/{process.pid}/status").read_text(), re.M):
-                    ask(process.pid)
-        assert process.stdout.read() == "still here\n" and process.returncode == 5, heard
-    assert any("seccomp filter" in line for line in heard), heard
-    assert window == "ctl" or calls_in(read(tmp_path / "t.json"))["cuLaunchKernel"] == 15
+    with subprocess.Popen([build / "tests" / "attacks_process", "few-calls-asked"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        say, hear = (lambda: (process.stdin.write("\n"), process.stdin.flush())), process.stdout.readline
+        assert hear() == "open\n"
+        with subprocess.Popen([custream, "record", "-p", str(process.pid), "-o", part], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as record:
+            until(lambda: "recording: on" in ctl(process.pid, "status")[1])
+            say()
+            assert hear() == "worked\n"
+            say()
+            assert hear() == "shut in\n"
+            rc, _, err = ctl(process.pid, "status")
+            assert rc == 2 and "or a seccomp filter of its own" in err, err
+            told = record.communicate(timeout=30)
+            say()
+        assert hear() == "still here\n" and process.wait() == 5
+    assert record.returncode == 1 and "has installed a seccomp filter, which ended it" in told[1], told
+    assert calls_in(read(part))["cuLaunchKernel"] == 12
+    assert calls_in(read(tmp_path / "t.json"))["cuLaunchKernel"] == (27 if window == "all" else 12)
 
 
 def test_standard_error_is_a_file_at_its_limit(build, tmp_path):

@@ -28,6 +28,11 @@ def test_a_handler_forks(run_app, env):
     assert "astray 0" in run.stdout.splitlines(), run.stderr
 
 
+def test_a_handler_forks_where_a_ring_is_given_memory(run_app):
+    run = run_app(["gates", "fork", "many"], env=GPU).check()
+    assert "astray 0" in run.stdout.splitlines(), run.stderr
+
+
 @pytest.mark.parametrize("env", [GPU, {"CUSTREAM_KEEP": "off"}], ids=["kept", "not kept"])
 def test_a_handler_forks_in_the_middle_of_a_threads_first_call(run_app, env):
     """The child has only the number of its parent's state, and no ring there."""

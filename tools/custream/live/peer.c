@@ -93,11 +93,18 @@ bool peer_find(struct peer *peer, int pid)
     return network_enter(peer);
 }
 
-static bool has_filter(int pid)
+/* Those of its main thread. Linux 5.9 counts them; an older one tells whether there are any. */
+static int filters_of(int pid)
 {
-    enum { FILTER = 2 };
-    int seccomp = 0;
-    return status_number(pid, "Seccomp", &seccomp) && seccomp == FILTER;
+    int n = 0;
+    return status_number(pid, "Seccomp_filters", &n) || status_number(pid, "Seccomp", &n) ? n : 0;
+}
+
+/* A container's are ours too. */
+bool peer_has_shut_itself_in(int pid)
+{
+    const char state = state_of(pid);
+    return state && state != 'Z' && filters_of(pid) > filters_of(getpid());
 }
 
 /* Why nobody listens. */
@@ -112,7 +119,7 @@ static bool nobody(struct peer *peer)
     if (file) fclose(file);
     if (preloaded)
         return fail(peer, "process %d does not listen: it has called no CUDA yet, or CUSTREAM_CTL or CUSTREAM_TRACE=off keeps it from that%s", peer->pid,
-                    has_filter(peer->pid) ? ", or a seccomp filter of its own" : "");
+                    peer_has_shut_itself_in(peer->pid) ? ", or a seccomp filter of its own" : "");
     return fail(peer, "process %d does not run under custream", peer->pid);
 }
 
@@ -166,7 +173,7 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER], int patience_m
         if (waited > patience) return fail(peer, "process %d does not answer", peer->pid);
     }
     ssize_t n = recv(peer->fd, answer, CS_CONTROL_ANSWER - 1, 0);
-    if (n <= 0) return has_filter(peer->pid) ? nobody(peer) : fail(peer, "process %d ended before it answered", peer->pid);
+    if (n <= 0) return peer_has_shut_itself_in(peer->pid) ? nobody(peer) : fail(peer, "process %d ended before it answered", peer->pid);
     answer[n] = 0;
     answer[strcspn(answer, "\n")] = 0;
     return true;

@@ -36,6 +36,7 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER], int patience_m
 /* The next answer is one to about, record or end. False: it is another, or there is none. */
 bool peer_hear_about(struct peer *peer, struct about *about, int patience_ms);
 bool peer_is_stopped(int pid);
+bool peer_has_shut_itself_in(int pid); /* it lives, and has seccomp filters that we have not: then it answers nobody any more. By /proc */
 void peer_close(struct peer *peer);
 
 /* Takes over an answer; false: it is none of these. */

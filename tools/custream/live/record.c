@@ -34,7 +34,7 @@ void record_usage(void)
 struct recording {
     struct listener *listener;
     struct about begun, ended;
-    enum { WAITING, ASKED_TO_END, TOLD, GONE } state; /* TOLD: `ended` is known; GONE: the process has ended */
+    enum { WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state; /* TOLD: `ended` is known; SHUT_IN: it answers nobody any more; GONE: the process has ended */
     bool early; /* somebody else ended it */
     double seconds;
 };
@@ -76,7 +76,7 @@ static void hear(struct recording *r, double since)
     struct peer *peer = &r->listener->peer;
     r->early = r->state == WAITING;
     r->seconds = now() - since;
-    r->state = peer_hear_about(peer, &r->ended, 0) ? TOLD : GONE;
+    r->state = peer_hear_about(peer, &r->ended, 0) ? TOLD : peer_has_shut_itself_in(peer->pid) ? SHUT_IN : GONE;
     peer_close(peer);
 }
 
@@ -170,6 +170,7 @@ static bool notes_print(const struct recording *r, bool cut_short)
 {
     const int pid = r->listener->peer.pid;
     if (r->state == GONE) complain(NAME, "process %d (%s) ended after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
+    else if (r->state == SHUT_IN) complain(NAME, "process %d (%s) has installed a seccomp filter, which ended it after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
     else if (r->state == ASKED_TO_END) complain(NAME, "process %d (%s) does not answer; its file is %s", pid, r->listener->command, r->begun.trace);
     else if (r->ended.full) complain(NAME, "process %d (%s): its trace is full, so recording ended before; CUSTREAM_TRACE_MAX with rotate goes on", pid, r->listener->command);
     else if (r->early && !cut_short) complain(NAME, "process %d (%s): custream ctl off ended it after %.1f s", pid, r->listener->command, r->seconds);
