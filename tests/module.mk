@@ -6,7 +6,7 @@
 PYTEST       := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(B)/pycache $(VENV)/bin/python -m pytest -c tests/pytest.ini
 PYTEST_ARGS  ?=
 # More than two cores, since some wait; not many more, since each of them loads all tests (measured: docs/measurements.md).
-PYTEST_JOBS  ?= 5
+PYTEST_JOBS  ?= 6
 TEST_PROGRAMS += $(B)/tests/dump_calls $(B)/tests/dump_runtime $(B)/tests/siblings
 
 # The tests' own programs are not optimized: that compiles in a quarter of the time. The simulated GPU is, a little. CFLAGS on the command line of make take the place

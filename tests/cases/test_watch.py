@@ -48,7 +48,7 @@ def found_by_check(path):
 
 def has_calls(path):
     """Its trace is on the disk, with calls in it."""
-    return until(lambda: path.exists() and '"recorded":0' not in (text := subprocess.run(["zcat", "-f", path], capture_output=True, text=True, check=False).stdout)
+    return until(lambda: path.exists() and '"recorded":0' not in (text := subprocess.run(["zcat", "-f", path], capture_output=True, text=True, errors="replace", check=False).stdout)
                  and '"recorded":' in text)
 
 
