@@ -43,7 +43,7 @@ EXCLUDED = [
     (r"deeply.bound|moves_without_our_hearing_of_it.(deep|wraps)", SANITIZERS, "the runtime refuses RTLD_DEEPBIND"),
     (r"test_gates\.py|interrupted|stepped|step_by_step", SANITIZERS, "a handler runs at each instruction: it enters the sanitizer's runtime twice"),
     (r"without_a_writer|test_faults\.py|test_memory\.py|one_of_our_threads|killed_between_two_system_calls", SANITIZERS, "a library behind ours knows whom it refuses by the caller, which now is the runtime"),
-    (r"few_system_calls_may_be_made", SANITIZERS, "the runtime makes some of its own"),
+    (r"few_system_calls_may_be_made|who_asks_is_not_the_end", SANITIZERS, "the runtime makes some of its own"),
     (r"program_with_a_sanitizer|thread_sanitizer_(finds|and)", SANITIZERS, "two runtimes in one process"),
     (r"take_little_of_a_small_stack", SANITIZERS, "functions that are looked at have larger frames"),
     (r"vfork_child_is_the_first_of", SANITIZERS, "the runtime says that it does not know the stack of such a child"),

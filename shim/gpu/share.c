@@ -70,6 +70,12 @@ static int span_set(struct span *span, bool open, cs_u64 now)
     return open ? 1 : -1;
 }
 
+/* Threads that bring records look at them meanwhile. */
+static void spans_forget(struct span *spans, size_t n)
+{
+    for (size_t i = 0; i < n; i++) cs_store(&spans[i].begun, 0), cs_store(&spans[i].ended, 0);
+}
+
 static bool is_on(CUpti_ActivityKind kind) { return (unsigned)kind < KINDS && span_is_open(&client.kinds[kind]); }
 
 static bool any_on(void)
@@ -210,8 +216,9 @@ static void forget(void)
     struct filling spare = take_spare();
     deliver(&spare); /* empty */
     cs_lock_take(&lock);
-    memset(client.kinds, 0, sizeof client.kinds);
-    memset(client.calls, 0, sizeof client.calls);
+    spans_forget(client.kinds, KINDS);
+    spans_forget(client.calls[0], CALLS);
+    spans_forget(client.calls[1], CALLS);
     client.calls_on = 0;
     cs_lock_drop(&lock);
 }
