@@ -170,7 +170,7 @@ static bool notes_print(const struct recording *r, bool cut_short)
 {
     const int pid = r->listener->peer.pid;
     if (r->state == GONE) complain(NAME, "process %d (%s) ended after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
-    else if (r->state == SHUT_IN) complain(NAME, "process %d (%s) has installed a seccomp filter, which ended it after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
+    else if (r->state == SHUT_IN) complain(NAME, "process %d (%s) has installed a seccomp filter, which ended the recording after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
     else if (r->state == ASKED_TO_END) complain(NAME, "process %d (%s) does not answer; its file is %s", pid, r->listener->command, r->begun.trace);
     else if (r->ended.full) complain(NAME, "process %d (%s): its trace is full, so recording ended before; CUSTREAM_TRACE_MAX with rotate goes on", pid, r->listener->command);
     else if (r->early && !cut_short) complain(NAME, "process %d (%s): custream ctl off ended it after %.1f s", pid, r->listener->command, r->seconds);
