@@ -59,6 +59,18 @@ static bool is_scarce(size_t bytes)
     return false;
 }
 
+enum { LARGE_PAGE = 2 << 20 };
+static char *large_page_of(char *at) { return (char *)((uintptr_t)at & ~(uintptr_t)(LARGE_PAGE - 1)); }
+
+/* What has filled two MiB of a table fills more, and a page fault for each 4 KiB of what launches go through takes a tenth of the writer's time. */
+static void large_behind_the_first(char *table, size_t bytes)
+{
+    int saved = errno;
+    char *const from = large_page_of(table + 2 * LARGE_PAGE - 1), *const to = large_page_of(table + bytes);
+    if (from < to) madvise(from, (size_t)(to - from), MADV_HUGEPAGE);
+    errno = saved;
+}
+
 bool cs_tables_make(enum cs_tables of, const char *lost)
 {
     static bool made[CS_TABLES_KINDS];
@@ -72,6 +84,7 @@ bool cs_tables_make(enum cs_tables of, const char *lost)
     for (const struct cs_table *t = __start_cs_tables; t < __stop_cs_tables; t++) {
         if (t->of != of) continue;
         memcpy(t->pointer, &at, sizeof at);
+        large_behind_the_first(at, t->bytes);
         at += pages_of(t->bytes);
     }
     return made[of] = true;
@@ -102,14 +115,12 @@ void *cs_memory_map(size_t bytes, const char *lost)
 
 void *cs_memory_map_large(size_t bytes, const char *lost)
 {
-    enum { LARGE = 2 << 20 };
     int saved = errno;
-    char *all = cs_memory_map(bytes + LARGE, lost), *at = NULL;
+    char *all = cs_memory_map(bytes + LARGE_PAGE, lost), *at = NULL;
     if (all) {
-        const size_t before = -(uintptr_t)all & (LARGE - 1);
-        at = all + before;
-        if (before) munmap(all, before);
-        munmap(at + bytes, LARGE - before);
+        at = large_page_of(all + LARGE_PAGE - 1);
+        if (at > all) munmap(all, (size_t)(at - all));
+        munmap(at + bytes, (size_t)(all + LARGE_PAGE - at));
         madvise(at, bytes, MADV_HUGEPAGE);
     }
     errno = saved;

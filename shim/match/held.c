@@ -22,13 +22,12 @@ static bool is_in_our_clock(const struct cs_gpu_work *work)
 }
 
 /* Works are large and there are many: what it takes to choose them and to put them in order stands beside their places, so that each is looked at once, when it
- * is given. In the first half of the table the places stand as the works came. Those that were chosen stand in the second, unless sorting has left them in the
- * first (which is then made anew). */
-static struct cs_held_place *order(bool room) { return table->order + (state->in_first == room ? CS_HELD_WORKS : 0); }
+ * is given. Those that were chosen stand in a table of their own, unless sorting has left them where the places stood as the works came (which is then made anew). */
+static struct cs_held_place *order(bool room) { return state->in_first == room ? table->chosen : table->came; }
 static inline void note_place(cs_u32 at, const struct cs_gpu_work *work)
 {
     const cs_u32 stream = (work->stream * 31 + work->context * 7 + work->device) & 255;
-    table->order[at] = (struct cs_held_place){cs_work_has_times(work) ? work->start : 0, at & 0xffffff, stream & 255, work->correlation};
+    table->came[at] = (struct cs_held_place){cs_work_has_times(work) ? work->start : 0, at & 0xffffff, stream & 255, work->correlation};
 }
 
 void cs_held_put(const struct cs_gpu_work *work)
@@ -191,7 +190,7 @@ static void leave(cs_u32 i)
 /* All, or those that do not wait for their calls. The others are noted, and from where on they hold others up. The first so many wait on. */
 static size_t choose_called(bool all, cs_u32 first, bool *in_order)
 {
-    const struct cs_held_place *place = table->order + first;
+    const struct cs_held_place *place = table->came + first;
     struct cs_held_place *into = order(false);
     size_t ready = 0;
     if (!all && !first) memset(state->from, 0xff, sizeof state->from);

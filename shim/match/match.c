@@ -14,7 +14,8 @@ struct cs_match cs_match;
 #define TABLES(T)                                                                                                                                    \
     T(works, CS_HELD_WORKS)                                                                                                                          \
     T(calls, CS_HELD_CALLS)                                                                                                                          \
-    T(order, 2 * CS_HELD_WORKS)                                                                                                                      \
+    T(came, CS_HELD_WORKS)                                                                                                                           \
+    T(chosen, CS_HELD_WORKS)                                                                                                                         \
     T(left, CS_HELD_WORKS / 64)                                                                                                                      \
     T(ops, CS_OPS)                                                                                                                                   \
     T(correlated, CS_CORRELATIONS)                                                                                                                   \

@@ -40,8 +40,10 @@ static struct cs_op_launch launch_of(const struct cs_record *record)
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns)
 {
     struct cs_op_thread *t = thread_of(thread->key, thread->tid);
+    const struct cs_op *soon = cs_op_place(state->newest + AHEAD); /* written a quarter of a million calls ago: in no cache */
+    cs_prefetch_to_write(soon), cs_prefetch_to_write(&soon->before);
     state->newest += (cs_u32)state->newest == UINT32_MAX ? 2 : 1; /* no id's low half is 0 */
-    struct cs_op *op = &table->ops[state->newest % CS_OPS], *before = t ? cs_op_get(t->last) : NULL;
+    struct cs_op *op = cs_op_place(state->newest), *before = t ? cs_op_get(t->last) : NULL;
     *op = (struct cs_op){
         .id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .key = thread->key, .joined = 0, .before = 0,
         .after = 0, .event_wait = 0, .before_of_thread = t ? t->last : 0, .next_of_thread = 0, .lane = 0, .missed = 0, .launch = launch_of(record), .works = 0,

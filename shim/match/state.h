@@ -30,7 +30,7 @@ struct cs_held_call {
 };
 struct cs_held {
     cs_u32 work_count, call_count;
-    bool in_first;          /* the order is in the first half of its table, where the places stood as the works came */
+    bool in_first;          /* the order is where the places stood as the works came */
     bool left_some;         /* of this round */
     struct cs_held_look {   /* the last look at what waits: while none of this changes, it waits on */
         cs_u64 flushes, told;
@@ -180,7 +180,7 @@ CS_HIDDEN extern struct cs_match {
     struct cs_match_tables { /* made before the trace begins; stay */
         struct cs_held_work *works;
         struct cs_held_call *calls;
-        struct cs_held_place *order; /* of all works, as they came; and of those to give, in order. Each is room for sorting too */
+        struct cs_held_place *came, *chosen; /* the places of all works; and of those to give, in order. Each is room for sorting too */
         cs_u64 *left;                /* a bit for each that is not given in this round */
         struct cs_op *ops;
         struct cs_correlated *correlated;
@@ -215,9 +215,10 @@ CS_HIDDEN extern struct cs_match {
     struct cs_default_work default_work[CS_GPU_PIDS];
 } cs_match;
 
-/* The op of an id: each of the last CS_OPS is kept. */
+/* Where the op of an id stands: the table fills up from its beginning. Then: the op itself; each of the last CS_OPS is kept. */
+CS_HOT struct cs_op *cs_op_place(cs_u64 id) { return &cs_match.table.ops[(id - CS_OP_BEFORE_FIRST - 1) % CS_OPS]; }
 CS_HOT bool cs_op_is_kept(cs_u64 id) { return id > CS_OP_BEFORE_FIRST && cs_match.ops.newest - id < CS_OPS; }
-CS_HOT struct cs_op *cs_op_get(cs_u64 id) { return cs_op_is_kept(id) ? &cs_match.table.ops[id % CS_OPS] : NULL; }
+CS_HOT struct cs_op *cs_op_get(cs_u64 id) { return cs_op_is_kept(id) ? cs_op_place(id) : NULL; }
 
 /* The id of a profiler's number's op; 0: it is not known. Then: that op; and whether it is known that there is none. */
 CS_HOT const struct cs_correlated *cs_correlated(cs_u32 correlation) { return &cs_match.table.correlated[correlation % CS_CORRELATIONS]; }

@@ -227,7 +227,7 @@ TEST(work_says_how_long_it_waited_and_for_what)
     check_held(range, 1800, "");
     op->works = 0, op->begin = 10;
     const cs_u64 awaited = ++cs_match.ops.newest;
-    cs_match.table.ops[awaited % CS_OPS] = (struct cs_op){.id = awaited, .works = 1, .work_end_ns = called + 1900};
+    *cs_op_place(awaited) = (struct cs_op){.id = awaited, .works = 1, .work_end_ns = called + 1900};
     cs_match.table.event_waits[0] = (struct cs_event_wait){.ticks = 5, .op = awaited, .stream = 14};
     cs_match.event_wait_count = op->event_wait = 1;
     check_held(range, 2000, "\"waited_us\":2,\"waited for\":\"event\",\"waited for stream\":14,\"event_wait_ids\":[32769]");

@@ -432,10 +432,11 @@ TEST(work_in_order_takes_two_tables_of_places)
     for (cs_u32 i = 0; i < n; i++) cs_held_put(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = 1 + n - i, .end = 1 + n - i, .stream = 1});
     REQUIRE(cs_held_choose(true) == n);
     for (size_t i = 0; i < n; i++) REQUIRE(cs_held_nth(i)->work.start == i + 2);
-    const struct cs_held_place *order = cs_match.table.order;
-    const void *const *others = (const void *const *)&cs_match.table;
-    for (size_t i = 0; i < sizeof cs_match.table / sizeof *others; i++)
-        CHECK(others[i] <= (const void *)order || others[i] >= (const void *)(order + 2 * CS_HELD_WORKS)); /* and no other lies in them */
+    const struct cs_held_place *const places[] = {cs_match.table.came, cs_match.table.chosen};
+    const void *const *tables = (const void *const *)&cs_match.table;
+    for (size_t i = 0; i < sizeof cs_match.table / sizeof *tables; i++)
+        for (int k = 0; k < 2; k++)
+            CHECK(tables[i] <= (const void *)places[k] || tables[i] >= (const void *)(places[k] + CS_HELD_WORKS)); /* and no other lies in them */
 }
 
 /* Before that moment it is not certain whether anything was recorded. */

@@ -261,7 +261,7 @@ TEST(a_stream_waits_from_the_begin_of_the_call_on)
     struct cs_stream *recorded = new_stream(13), *waits = new_stream(14);
     struct cs_match_lane *from = cs_match_lane_of(recorded), *lane = cs_match_lane_of(waits);
     from->last = ++cs_match.ops.newest;
-    cs_match.table.ops[from->last % CS_OPS] = (struct cs_op){.id = from->last, .begin = at(10), .end = at(11)};
+    *cs_op_place(from->last) = (struct cs_op){.id = from->last, .begin = at(10), .end = at(11)};
     struct cs_record wait = {.begin = at(40), .end = at(50), .call = CS_CALL_cuStreamWaitEvent, .stream = cs_load(&waits->object.ref)};
     for (int i = 0; i + 1 < CS_VALUES; i++)
         if (cs_call_info[wait.call].shown[i].format == CS_FORMAT_CAUSE) wait.value[i] = at(20), wait.value[i + 1] = (cs_u64)cs_load(&recorded->object.ref) << 32 | thread->tid;
