@@ -36,7 +36,7 @@ define SLOW_WRAPPERS
 $(B)/tests/$(1)/wrap/wrappers.o: shim/wrap/wrappers.c Makefile tests/module.mk $(HEADERS_READY)
 	@mkdir -p $$(@D)
 	$$(CC) $$(ALL_CFLAGS) $$(WRAPPERS_$(1)) -MMD -MP -c $$< -o $$@
-$(B)/tests/$(1)/libcustream_shim.so: $(B)/tests/$(1)/wrap/wrappers.o $(filter-out %/wrap/wrappers.o,$(SHIM_OBJ)) $(GLIBC_COMPAT) shim/exports.map
+$(B)/tests/$(1)/libcustream_shim.so: $(B)/tests/$(1)/wrap/wrappers.o $(filter-out %/wrap/wrappers.o,$(PRODUCT_OBJ)) $(GLIBC_COMPAT) shim/exports.map
 	$$(SHIM_LINK) -Wl,--version-script=shim/exports.map $$(filter-out %.map,$$^) -o $$@
 TEST_PROGRAMS += $(B)/tests/$(1)/libcustream_shim.so
 -include $(B)/tests/$(1)/wrap/wrappers.d

@@ -6,9 +6,9 @@ BENCH_CALLS := CUSTREAM_GPU=off CUSTREAM_FAKE_DIRECT=1 LD_LIBRARY_PATH=$(FAKE) L
 $(BENCH)/calls: tests/bench/calls.c $(B)/obj/shim/base/clock.o $(B)/obj/shim/base/realdl.o $(FAKE)/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(filter %.c %.o,$^) -o $@ -L$(FAKE) -lcuda -lpthread
-$(BENCH)/parts: tests/bench/parts.c $(SHIM_OBJ)
+$(BENCH)/parts: tests/bench/parts.c $(WRITER_ONE) $(B)/obj/shim/base/glibc.o
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $< $(filter $(B)/obj/shim/base/% $(B)/obj/shim/calls/% $(B)/obj/shim/object/% $(B)/obj/shim/gpu/% $(B)/obj/shim/out/% $(B)/obj/shim/match/% $(B)/obj/shim/trace/%,$(SHIM_OBJ)) -o $@ -lpthread
+	$(CC) $(ALL_CFLAGS) $(filter %.c %.o,$^) -o $@ -lpthread
 $(BENCH)/load $(BENCH)/report: $(BENCH)/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $< -o $@
