@@ -10,10 +10,10 @@ COMMA    := ,
 SHIM_LINK = $(CC) $(CFLAGS) -shared $(SHIM_FLOW) -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-Bsymbolic-functions -Wl,--as-needed -static-libgcc
 
 # What the writer's thread goes through is compiled as one by GCC: a launch passes all of these folders, in small functions, and takes a tenth less time so. Not the
-# wrappers, which are named in assembly alone, nor what names versions of the C library's functions there.
+# wrappers, which are named in assembly alone, nor what names versions of the C library's functions there. BY_FILE=1 compiles it file by file, as all else is.
 WRITER_DIRS := base calls object gpu out match trace
 WRITER_OBJ  := $(filter-out %/base/glibc.o,$(filter $(foreach d,$(WRITER_DIRS),$(B)/obj/shim/$(d)/%),$(SHIM_OBJ)))
-WRITER_ONE  := $(if $(findstring __clang__,$(shell $(CC) -dM -E -x c /dev/null)),$(WRITER_OBJ),$(B)/obj/writer/writer.o)
+WRITER_ONE  := $(if $(BY_FILE)$(findstring __clang__,$(shell $(CC) -dM -E -x c /dev/null)),$(WRITER_OBJ),$(B)/obj/writer/writer.o)
 PRODUCT_OBJ := $(filter-out $(WRITER_OBJ),$(SHIM_OBJ)) $(WRITER_ONE)
 WRITER_LTO   = $(filter-out -fno-lto,$(ALL_CFLAGS)) -flto -fno-fat-lto-objects $(EXTRA_CFLAGS)
 
