@@ -16,9 +16,21 @@
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/report/output.h"
 
-/* What goes away if the process ends too early. */
+/* What goes away if the process ends too early. While a file and its name here change, the signals wait. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
+/* Returns what was held before, for `signals_release`. */
+static sigset_t signals_hold(void)
+{
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) sigaddset(&held, ends[i]);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    return before;
+}
+
+static void signals_release(sigset_t before) { sigprocmask(SIG_SETMASK, &before, NULL); }
 
 static void tidy(void)
 {
@@ -87,7 +99,7 @@ static bool temporary_open(struct out *out, const char *end)
     return complain(out->command, "%s: cannot be written: out of memory", out->path), false;
 }
 
-static bool begin(struct out *out, char *const *inputs, size_t count)
+static bool files_open(struct out *out, char *const *inputs, size_t count)
 {
     static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
     if (!cs_claim(&out->claim, out->path, 0, &zlib)) return refused(out);
@@ -97,6 +109,14 @@ static bool begin(struct out *out, char *const *inputs, size_t count)
     cs_claim_drop(&out->claim);
     placeholder = NULL;
     return false;
+}
+
+static bool begin(struct out *out, char *const *inputs, size_t count)
+{
+    const sigset_t before = signals_hold();
+    const bool good = files_open(out, inputs, count);
+    signals_release(before);
+    return good;
 }
 
 bool out_open(struct out *out, const char *path, char *const *inputs, size_t count)
@@ -164,7 +184,7 @@ static bool become_packets(struct out *out)
     spooled = text;
     out->packets = false;
     close(out->fd);
-    bool good = temporary_open(out, "packets");
+    bool good = temporary_open(out, "packets"); /* its name stands where `unfinished` looks before it is there */
     if (good && rows_convert(text, ROWS_PACKETS, out_put, out, error) == SOURCE_BROKEN) {
         complain(out->command, "%s: %s", out->path, error);
         gzclose(out->file);
@@ -194,12 +214,14 @@ bool out_close(struct out *out, bool good)
     if (!good) gzclose(out->file);
     good = good && finish(out);
     close(out->fd);
+    const sigset_t before = signals_hold();
     unfinished = placeholder = NULL;
     if (good) {
         close(out->claim.fd);
-        return true;
+    } else {
+        unlink(out->temporary);
+        cs_claim_drop(&out->claim);
     }
-    unlink(out->temporary);
-    cs_claim_drop(&out->claim);
-    return false;
+    signals_release(before);
+    return good;
 }
