@@ -193,7 +193,8 @@ class Template:
         self.moments = np.array(moments, np.float64)
         events = [json.loads(row.rstrip(",")) for row in rows.splitlines()]
         (self.pid,) = {event["pid"] for event in events if event.get("name") == "process_name" and event["args"]["name"] == "train"}
-        self.texts = [text.replace(f'id":{self.pid},', 'id":@PID,') for text in self.texts]
+        own = re.compile(rf'"pid":{self.pid},(?:"tid":{self.pid},)?')  # not the GPU's lane, or the arrow, that has the same number
+        self.texts = [own.sub(lambda found: found[0].replace(str(self.pid), "@PID"), text) for text in self.texts]
         self.parts = self.parts_of([event for event in events if event["ph"] == "X"])
 
     def take(self, row, moments):

@@ -45,6 +45,15 @@ def test_the_traces_keep_the_rules(made):
         assert done.returncode == 0, done.stdout
 
 
+def test_a_process_may_have_the_number_of_a_lane(tmp_path):
+    """Where numbers of processes are small, each run may be that one."""
+    text = template(tmp_path / "t.json", STEPS).read_text()
+    pid, lane = re.search(r'"process_name","pid":([1-9]\d*)', text)[1], re.search(r'"thread_name","pid":0,"tid":(\d+)', text)[1]
+    (tmp_path / "same.json").write_text(text.replace(f'"pid":{pid},"tid":{pid},', f'"pid":{lane},"tid":{lane},').replace(f'"pid":{pid},', f'"pid":{lane},'))
+    path = Fleet(8, STEPS, Planted(per_host=4, gathers=4)).traces(tmp_path / "traces", tmp_path / "same.json")[0]
+    assert custream("check", path).returncode == 0, custream("check", path).stdout
+
+
 def test_all_that_is_planted_is_found_and_nothing_else(made):
     _, _, _, _, found = made
     assert {(row["rank"], row["class"]) for row in found["stragglers"].rows} == {(5, "kernels"), (13, "host")}
