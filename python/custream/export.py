@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import urllib.parse
@@ -25,8 +26,27 @@ CLOCK = "offset_ns", "drift_ppb", "offset_error_ns"  # of --clocks
 SAID = "version", "host", "job", "gpu_source", "ended_by"  # texts among them
 
 
+ENDS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU
+
+
 class Refused(Exception):
     """One line for the user."""
+
+
+class Ended(BaseException):
+    """A signal, args[0], is to end the process: what it has begun goes away first."""
+
+
+def end(number, _):
+    for other in ENDS:
+        signal.signal(other, signal.SIG_IGN)
+    raise Ended(number)
+
+
+def ends_tidy():
+    for number in ENDS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, end)
 
 
 def arrow():
@@ -167,7 +187,7 @@ class Tables:
 
     def __init__(self, pa, folder, name, given, path, merged):
         self.pa, self.folder, self.name, self.given, self.path_read, self.merged, self.head, self.place, self.clock = pa, folder, name, given, path, merged, Head(), None, None
-        self.writers, self.counts = {}, {}
+        self.begun, self.writers, self.counts = [], {}, {}
 
     def path(self, table, ending=".parquet"):
         return self.folder / table / self.place / (self.name + ending)
@@ -188,6 +208,7 @@ class Tables:
             path = self.path(table, ".parquet.part")
             path.parent.mkdir(parents=True, exist_ok=True)
             kinds = {field.name: field.type for field in rows.schema}
+            self.begun.append(path)
             delta = [name for name in kinds if name in DIFFERENCES]
             listed = [name for name, kind in kinds.items() if name not in delta and (pa.types.is_dictionary(kind) or kind in (pa.int32(), pa.int64()))]
             self.writers[table] = pa.parquet.ParquetWriter(path, rows.schema, compression="zstd", use_dictionary=listed, column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"))
@@ -219,10 +240,11 @@ class Tables:
                 self.path(table).unlink(missing_ok=True)
 
     def give_up(self):
-        for table, writer in self.writers.items():
+        for writer in self.writers.values():
             with contextlib.suppress(Exception):
                 writer.close()
-            self.path(table, ".parquet.part").unlink(missing_ok=True)
+        for path in self.begun:
+            path.unlink(missing_ok=True)
 
 
 # ---- The command ----
@@ -289,6 +311,7 @@ def command(argv):
     parser.add_argument("files", nargs="+")
     given = parser.parse_args(argv[1:])
     taken = set()
+    ends_tidy()
     try:
         pa = arrow()
         given.clocks_by_rank = clocks_of(given.clocks)
@@ -296,6 +319,9 @@ def command(argv):
         take_folder(given.parquet, schema)
         for path in given.files:
             export(pa, argv[0], given, schema, path, taken)
+    except Ended as ended:
+        signal.signal(ended.args[0], signal.SIG_DFL)
+        os.kill(os.getpid(), ended.args[0])
     except Refused as refused:
         print(f"{NAME}: {refused}", file=sys.stderr)
         return 2

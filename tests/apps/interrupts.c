@@ -1,17 +1,18 @@
-/* Preloaded: sends the process SIGTERM as soon as its N-th new file is there (INTERRUPTS=N), before anybody has noted the file's name. */
+/* Preloaded: sends the process a signal as soon as its N-th new file is there (INTERRUPTS=N:SIGNAL), before anybody has noted the file's name. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 static long made(long fd, int flags)
 {
-    static int left = -1;
-    const char *nth = getenv("INTERRUPTS");
-    if (left < 0) left = nth ? atoi(nth) : 0;
-    if (fd >= 0 && flags & O_CREAT && flags & O_EXCL && left && !--left) kill(getpid(), SIGTERM);
+    static int left = -1, number;
+    const char *given = getenv("INTERRUPTS");
+    if (left < 0 && (!given || sscanf(given, "%d:%d", &left, &number) != 2)) left = 0;
+    if (fd >= 0 && flags & O_CREAT && flags & O_EXCL && left && !--left) kill(getpid(), number);
     return fd;
 }
 

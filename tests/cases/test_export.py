@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -361,3 +362,19 @@ def test_examples_of_the_page(root, run_app, tmp_path):
     assert len(queries) >= 3
     for query in queries:
         assert duckdb.sql(query.replace("'tables/", f"'{tmp_path}/tables/")).fetchall()
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_ended_by_a_signal(tmp_path, number):
+    """Nothing is left of the tables that it had begun, and it ends by that signal."""
+    (tmp_path / "good.json").write_text(render(GOOD), encoding="utf-8")
+    begun = tmp_path / "tables"
+    program = f"""import os, pathlib, signal, sys
+from custream import export
+def finish(tables, known):
+    assert list(pathlib.Path({str(begun)!r}).rglob("*.part"))
+    os.kill(os.getpid(), signal.{number})
+export.Tables.finish = finish
+sys.exit(export.command([{str(COMMAND)!r}, "--parquet", {str(begun)!r}, {str(tmp_path / "good.json")!r}]))"""
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (-getattr(signal, number), "") and begun.exists() and not list(begun.rglob("*.part*"))

@@ -529,13 +529,16 @@ def test_standard_output_is_no_file(tmp_path):
     assert done.returncode == 2 and "not standard output" in done.stderr and not (tmp_path / "-").exists()
 
 
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGXCPU", "SIGPIPE"])
 @pytest.mark.parametrize("name, files", [("out.json", 2), ("out.pftrace", 3)])
-def test_ended_as_a_file_of_its_own_comes_up(build, tmp_path, name, files):
+def test_ended_as_a_file_of_its_own_comes_up(build, tmp_path, name, files, number):
     """The output, the text and the packets: each is gone, though the signal came before anything else could be done."""
+    number = getattr(signal, number)
     rows = {key: row for key, row in GOOD.items() if "id" not in row}  # packets have no place for a span that has a number of the old form
     good, out = made(tmp_path / "good.json", rows=rows), tmp_path / name
     for n in range(1, files + 2):
-        environment = {**os.environ, "LD_PRELOAD": str(build / "tests/libinterrupts.so"), "INTERRUPTS": str(n)}
-        done = subprocess.run([COMMAND, "merge", "-o", out, good], env=environment, capture_output=True, timeout=60, check=False)
+        environment = {**os.environ, "LD_PRELOAD": str(build / "tests/libinterrupts.so"), "INTERRUPTS": f"{n}:{int(number)}"}
+        done = subprocess.run([COMMAND, "merge", "-o", out, good], env=environment, cwd=tmp_path, capture_output=True, timeout=60, check=False,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
         left = sorted(path.name for path in tmp_path.iterdir())
-        assert (done.returncode, left) == ((0, ["good.json", name]) if n > files else (-signal.SIGTERM, ["good.json"])), (n, done, left)
+        assert (done.returncode, left) == ((0, ["good.json", name]) if n > files else (-number, ["good.json"])), (n, done, left)

@@ -380,14 +380,21 @@ static void gpu_make(cJSON *totals, const struct check *check)
     say(gpu, "lost", (double)check->sums.lost_work);
 }
 
-/* `before`: the totals of the part before this one, NULL where they are not known. Then the sums are those of this part. */
-static void part_make(cJSON *totals, struct check *check, const cJSON *before)
+/* The oldest part goes when a new one has begun: the part's own last flush knows of that, and the part before it does not. */
+static double of_deleted(const char *name, const cJSON *before, const cJSON *last)
+{
+    const double earlier = number_or_0(before, name), later = number_or_0(last, name);
+    return later > earlier ? later : earlier;
+}
+
+/* The totals of the part before this one, and of this part's last flush, NULL where they are not known. Without the former the sums are those of this part. */
+static void part_make(cJSON *totals, struct check *check, const cJSON *before, const cJSON *last)
 {
     const struct sums *sums = &check->sums;
     say(totals, "arrows_between_parts", (double)works_match(&check->sums));
     say(totals, "part", check->part);
-    say(totals, "parts_deleted", number_or_0(before, "parts_deleted"));
-    say(totals, "recorded_in_deleted_parts", number_or_0(before, "recorded_in_deleted_parts"));
+    say(totals, "parts_deleted", of_deleted("parts_deleted", before, last));
+    say(totals, "recorded_in_deleted_parts", of_deleted("recorded_in_deleted_parts", before, last));
     say(totals, "recorded_in_all_parts", number_or_0(before, "recorded_in_all_parts") + (double)sums->recorded);
     say(totals, "calls_in_all_parts", number_or_0(before, "calls_in_all_parts") + (double)sums->driver_calls);
     say(totals, "lost_in_all_parts", number_or_0(before, "lost_in_all_parts") + (double)sums->lost_calls);
@@ -395,7 +402,7 @@ static void part_make(cJSON *totals, struct check *check, const cJSON *before)
     say(totals, "gpu_work_lost_in_all_parts", number_or_0(before, "gpu_work_lost_in_all_parts") + (double)sums->lost_work);
 }
 
-cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before)
+cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before, const cJSON *last)
 {
     cJSON *totals = cJSON_CreateObject();
     if (!totals) out_of_memory();
@@ -410,7 +417,7 @@ cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before)
         say(windows, "opened", (double)check->sums.gap_count);
         if (!cJSON_AddArrayToObject(windows, "last")) out_of_memory();
     }
-    if (check->part) part_make(totals, check, before);
+    if (check->part) part_make(totals, check, before, last);
     return totals;
 }
 

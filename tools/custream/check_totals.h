@@ -72,7 +72,7 @@ bool sums_row(struct check *check, const struct row *row);
 /* Rules 10 and 12. `trailer` was parsed from `length` bytes. */
 bool totals_judge(struct check *check, uint64_t line, const struct cJSON *trailer, size_t length);
 /* What the trailer of a torn file would say, as far as the rows tell. `before`: totals of the part before it, or NULL. */
-struct cJSON *totals_make(struct check *check, uint64_t cut_bytes, const struct cJSON *before);
+struct cJSON *totals_make(struct check *check, uint64_t cut_bytes, const struct cJSON *before, const struct cJSON *last);
 /* "ok", or why the file does not have all of it: into check->state. */
 void totals_state(struct check *check, const struct cJSON *trailer);
 

@@ -37,6 +37,13 @@ static const char *list_of(char *text, size_t size, const cJSON *names)
     return n ? text : NULL;
 }
 
+/* Behind what its rings add to a trace nothing stands but where they are damaged. */
+static bool has_all_calls(const cJSON *totals)
+{
+    const cJSON *recovered = member(totals, "recovered");
+    return member(recovered, "rows") && !count(recovered, "cut_bytes") && !member(recovered, "threads_not_kept") && !member(totals, "no_memory_for");
+}
+
 void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, size_t size)
 {
     const cJSON *totals = member(trailer, "totals"), *not_written = member(totals, "not_written"), *gpu = member(totals, "gpu");
@@ -50,7 +57,7 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .ended = cJSON_GetStringValue(member(totals, "ended")),
         .ended_by = cJSON_GetStringValue(member(totals, "ended_by")),
         .recovered = member(totals, "recovered"),
-        .all_calls = member(member(totals, "recovered"), "rows") && !member(member(totals, "recovered"), "threads_not_kept") && !member(totals, "no_memory_for"),
+        .all_calls = has_all_calls(totals),
         .tells_not_written = not_written,
         .calls_not_written = count(not_written, "calls"),
         .work_not_written = count(not_written, "gpu_work"),

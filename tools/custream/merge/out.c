@@ -18,7 +18,7 @@
 
 /* What goes away if the process ends too early. While a file and its name here change, the signals wait. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
-static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 
 /* Returns what was held before, for `signals_release`. */
 static sigset_t signals_hold(void)

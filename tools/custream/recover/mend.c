@@ -113,7 +113,7 @@ static const char *const taken_over[] = {"deviceProperties", "unusedRules"};
 
 static cJSON *trailer_make(struct mend_to *mending, uint64_t cut_bytes, const struct mend_known *known)
 {
-    cJSON *trailer = cJSON_CreateObject(), *totals = totals_make(&mending->check, cut_bytes, known->before);
+    cJSON *trailer = cJSON_CreateObject(), *totals = totals_make(&mending->check, cut_bytes, known->before, cJSON_GetObjectItemCaseSensitive(known->last, "totals"));
     bool good = add_to(trailer, "traceName", cJSON_CreateString("custream")) && add_to(trailer, "totals", totals);
     cJSON *recovered = cJSON_GetObjectItemCaseSensitive(totals, "recovered");
     if (known->rings)

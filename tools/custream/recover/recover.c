@@ -51,15 +51,16 @@ static bool is_same(int fd, const char *path)
     return !fstat(fd, &a) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Only what nobody writes to: the library holds a lock on its file. */
-static int trace_open(const char *path)
+/* Only what nobody writes to: the library holds a lock on its file, and so does who puts another in its place. */
+static int trace_open(const char *path, bool in_place)
 {
     struct stat about;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return complain(NAME, "%s: %s", path, strerror(errno)), -1;
     if (fstat(fd, &about)) complain(NAME, "%s: %s", path, strerror(errno));
     else if (!S_ISREG(about.st_mode)) complain(NAME, "%s: %s", path, S_ISDIR(about.st_mode) ? "Is a directory" : "no regular file, and it is to be read twice");
-    else if (flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK) complain(NAME, "%s: a process still writes to it; its file gets a whole end when it ends", path);
+    else if (flock(fd, (in_place ? LOCK_EX : LOCK_SH) | LOCK_NB) && errno == EWOULDBLOCK) complain(NAME, "%s: a process still writes to it; its file gets a whole end when it ends", path);
+    else if (!is_same(fd, path)) complain(NAME, "%s: another file has come to this name meanwhile", path);
     else return fd;
     close(fd);
     return -1;
@@ -78,56 +79,84 @@ static void say(const char *path, const char *to, const struct mended *mended)
     puts(line);
 }
 
-/* What the writer had not written: behind the line that says what stands there. */
-static void say_rings(const struct rings *rings)
+/* What the writer had not written: behind the line that says what stands there. Where events of theirs are cut off, the rings are damaged. */
+static void say_rings(const struct mended *mended, const struct rings *rings)
 {
     const unsigned long long rows = rings_row_count(rings), out = rings_left_out(rings);
-    printf("  with all calls that had returned: %llu row%s from the rings of the process", rows, rows == 1 ? "" : "s");
+    const bool all = !mended->cut_bytes && !rings_threads_not_kept(rings);
+    printf("  with %s%llu row%s from the rings of the process", all ? "all calls that had returned: " : "", rows, rows == 1 ? "" : "s");
     if (out) printf(", and %llu record%s that cannot be shown", out, out == 1 ? "" : "s");
+    if (mended->cut_bytes) printf("; they are damaged, and calls may be missing");
     puts("");
 }
 
 static int written(const char *path, const char *to, const struct mended *mended, struct rings *rings)
 {
     say(path, to, mended);
-    if (rings) say_rings(rings), rings_remove(rings);
+    if (rings) say_rings(mended, rings), rings_remove(rings);
     return STATUS_OK;
 }
 
+static bool useless(const char *path, const struct mended *mended)
+{
+    complain(NAME, "%s: without the rings of its process, which are damaged: with them %s", path, mended->why);
+    return true;
+}
+
 /* Perfetto's own format: all of it anew. */
-static int recover_packets(const char *path, const char *to, const struct mend_source *sources, size_t count, const struct mend_known *known, struct rings *rings)
+static int recover_packets(const char *path, const char *to, const struct mend_source *sources, size_t count, const struct mend_known *known, struct rings *rings, bool *again)
 {
     struct out out;
     struct mended mended;
     const struct mend_put put = {out_put, &out};
     if (!out_open_as_is(NAME, &out, to, NULL, 0)) return STATUS_UNUSABLE;
     const enum mend_end end = mend_make(&mended, sources, count, known, &put);
-    if (end != MEND_TORN) complain(NAME, "%s: %s", path, end == MEND_WHOLE ? "it has changed" : mended.why);
+    if (end == MEND_WHOLE) complain(NAME, "%s: it has changed", path);
+    if (end == MEND_USELESS) *again = useless(path, &mended);
     const int status = out_close(&out, end == MEND_TORN) ? written(path, to, &mended, rings) : STATUS_UNUSABLE;
     mended_free(&mended);
     return status;
 }
 
-static int whole(const struct request *request, const char *path, const char *to, int fd)
+static int whole(const struct request *request, const char *path, const char *to, int fd, bool all)
 {
-    if (!request->to) return printf("%s: is whole; nothing to recover\n", path), STATUS_OK;
+    if (!request->to) return printf("%s: is whole; %s\n", path, all ? "nothing to recover" : "what was not flushed is not in it"), STATUS_OK;
     const int status = write_to(to, fd, NULL);
     if (status == STATUS_OK) printf("%s: is whole; %s is a copy\n", path, to);
     return status;
 }
 
-/* `fd`: the trace, or where there are rings, the trace with what they add. */
-static int recover_from(const struct request *request, const char *path, const char *to, int fd, struct rings *rings, const cJSON *before, const cJSON *last)
+static const cJSON *total(const cJSON *trailer, const char *name) { return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), name); }
+
+/* There is nothing that rings could add: the process ended well, or they were added before. */
+static bool has_all(const cJSON *trailer) { return cJSON_IsTrue(total(trailer, "complete")) || cJSON_GetObjectItemCaseSensitive(total(trailer, "recovered"), "rows"); }
+
+/* The same trace, recovered before, with rings that are gone now. */
+static bool is_better(const char *to, int trace)
+{
+    struct mend_head own, its;
+    const int fd = open(to, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    cJSON *trailer = fd >= 0 && !is_same(trace, to) ? finish_trailer(fd) : NULL;
+    const bool is = trailer && !cJSON_IsTrue(total(trailer, "complete")) && has_all(trailer) && mend_head(trace, &own) && mend_head(fd, &its) && own.part == its.part && !strcmp(own.base, its.base);
+    cJSON_Delete(trailer);
+    if (fd >= 0) close(fd);
+    return is;
+}
+
+/* `fd`: the trace, or where there are rings, the trace with what they add. `again`: what they add is no use. */
+static int recover_from(const struct request *request, const char *path, const char *to, int fd, struct rings *rings, const cJSON *before, const cJSON *last, bool all, bool *again)
 {
     const struct mend_source sources[] = {{.fd = fd}, {.of = rings, .rows = rings_rows}};
     const struct mend_known known = {.before = cJSON_GetObjectItemCaseSensitive(before, "totals"), .rings = rings, .last = last};
     const size_t count = rings ? 2 : 1;
     struct mended mended;
-    if (rings && trace_is_packets(path)) return recover_packets(path, to, sources, count, &known, rings);
+    if (rings && trace_is_packets(path)) return recover_packets(path, to, sources, count, &known, rings, again);
     const enum mend_end end = mend_make(&mended, sources, count, &known, NULL);
     int status = STATUS_OK;
-    if (end == MEND_USELESS) status = complain(NAME, "%s: %s", path, mended.why);
-    else if (end == MEND_WHOLE) status = whole(request, path, to, fd);
+    if (rings && end == MEND_USELESS) *again = useless(path, &mended);
+    else if (end == MEND_USELESS) status = complain(NAME, "%s: %s", path, mended.why);
+    else if (!rings && is_better(to, fd)) printf("%s: %s has it, with what the rings of its process added, which are gone\n", path, to);
+    else if (end == MEND_WHOLE) status = whole(request, path, to, fd, all);
     else if ((status = write_to(to, fd, &mended)) == STATUS_OK) written(path, to, &mended, rings);
     mended_free(&mended);
     return status;
@@ -138,15 +167,16 @@ static int recover_open(const struct request *request, const char *path, const c
     struct rings_why why;
     struct rings *rings = rings_open(fd, -1, &why);
     cJSON *before = finish_part_before(path, fd), *last = finish_trailer(fd);
-    const bool complete = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(last, "totals"), "complete"));
-    if (*why.text && !why.gone && !complete) complain(NAME, "%s: without the rings of its process: %s", path, why.text);
-    const bool adds = rings && rings_add(rings);
+    const bool had_all = has_all(last), all = had_all || rings || !*why.text, adds = rings && rings_add(rings);
+    if (*why.text && !why.gone && !had_all) complain(NAME, "%s: without the rings of its process: %s", path, why.text);
     const int spliced = adds ? rings_splice(rings, fd) : -1;
+    bool again = false, once = false;
     int status;
     if (adds && spliced < 0) status = complain(NAME, "%s: no room to put it together: %s", path, strerror(errno));
-    else status = recover_from(request, path, to, adds ? spliced : fd, adds ? rings : NULL, before, last);
+    else status = recover_from(request, path, to, adds ? spliced : fd, adds ? rings : NULL, before, last, all, &again);
+    if (again) status = recover_from(request, path, to, fd, NULL, before, last, false, &once);
     if (rings && !adds && status == STATUS_OK) rings_remove(rings);
-    if (why.gone && !complete && status == STATUS_OK) printf("  without the rings of its process: %s\n", why.text);
+    if (why.gone && !had_all && status == STATUS_OK) printf("  without the rings of its process: %s\n", why.text);
     if (spliced >= 0) close(spliced);
     rings_close(rings);
     cJSON_Delete(before);
@@ -163,10 +193,10 @@ static int recover(const struct request *request, const char *path)
     snprintf(own, sizeof own, "%.*s.recovered%s", (int)stem, path, path + stem);
     if (request->to && strcmp(path + stem, to + stem_of(to)))
         return complain(NAME, "-o %s: it needs the ending of the trace: %s", to, path[stem] ? path + stem : "none");
-    const int fd = trace_open(path);
+    const int fd = trace_open(path, request->in_place);
     if (fd < 0) return STATUS_UNUSABLE;
     int status;
-    if (request->to && is_same(fd, to)) status = complain(NAME, "-o %s: is the trace itself; --in-place puts the whole file in its place", to);
+    if (!request->in_place && is_same(fd, to)) status = complain(NAME, "%s%s: is the trace itself; --in-place puts the whole file in its place", request->to ? "-o " : "", to);
     else status = recover_open(request, path, to, fd);
     close(fd);
     return status;

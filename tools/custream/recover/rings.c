@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <cjson/cJSON.h>
 #include <zlib.h>
 
 #include "shim/base/rings.h"
@@ -38,13 +39,30 @@ struct rings {
 /* The head may be anybody's text: nothing is opened that cannot be a file of rings. */
 static bool is_name(const char *path)
 {
-    const char *slash = strchr(path, '/'), *end = strchr(path, '"');
-    for (const char *next; slash && (next = strchr(slash + 1, '/')) && next < end;) slash = next;
-    return slash && !strncmp(slash + 1, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1);
+    const char *slash = strrchr(path, '/');
+    return *path == '/' && !strncmp(slash + 1, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1);
 }
 
-/* What the head of the trace says. */
-static bool path_in_head(int trace, char *path, size_t size)
+/* A string of JSON, from behind its first quote on. Free it. NULL: it is none. */
+static char *string_at(const char *text)
+{
+    const char *end = text;
+    while (*end && *end != '"') end += *end == '\\' && end[1] ? 2 : 1;
+    cJSON *item = *end ? cJSON_ParseWithLength(text - 1, (size_t)(end - text) + 2) : NULL;
+    char *value = cJSON_IsString(item) ? strdup(item->valuestring) : NULL;
+    cJSON_Delete(item);
+    return value;
+}
+
+static void why_none(struct rings_why *why, const char *text)
+{
+    if (!strncmp(text, "not kept", 8)) snprintf(why->text, sizeof why->text, "%.200s", text);
+    else if (!strcmp(text, "memfd")) snprintf(why->text, sizeof why->text, "they were in a memfd, which the watcher had");
+    else snprintf(why->text, sizeof why->text, "%.200s: cannot be found by that name", text);
+}
+
+/* What the head of the trace says: where they are, or why they are not kept. */
+static bool path_in_head(int trace, char *path, size_t size, struct rings_why *why)
 {
     static const char key[] = "\"rings\":\"";
     struct reader reader;
@@ -52,10 +70,13 @@ static bool path_in_head(int trace, char *path, size_t size)
     bool found = false;
     if (own < 0 || lseek(own, 0, SEEK_SET) || !reader_take(&reader, own)) return false;
     for (int i = 0; i < HEAD_LINES && !found && reader_next(&reader) > 0; i++) {
-        const char *at = strstr(reader.line, key), *text = at ? at + sizeof key - 1 : "", *end = strchr(text, '"');
-        found = at && end && (size_t)(end - text) < size && *text == '/' && !memchr(text, '\\', (size_t)(end - text)) && is_name(text);
-        if (found) snprintf(path, size, "%.*s", (int)(end - text), text);
-        if (strstr(reader.line, "\"traceEvents\"")) break;
+        const char *at = strstr(reader.line, key);
+        char *text = at ? string_at(at + sizeof key - 1) : NULL;
+        found = text && is_name(text) && strlen(text) < size;
+        if (found) strcpy(path, text);
+        else if (text) why_none(why, text);
+        free(text);
+        if (at || strstr(reader.line, "\"traceEvents\"")) break;
     }
     reader_close(&reader);
     return found;
@@ -148,7 +169,7 @@ struct rings *rings_open(int trace, int memfd, struct rings_why *why)
     if (!rings) out_of_memory();
     rings->fd = -1;
     *why = (struct rings_why){0};
-    if ((memfd >= 0 || path_in_head(trace, rings->path, sizeof rings->path)) && take(rings, memfd, why) && load(rings, trace, why)) return rings;
+    if ((memfd >= 0 || path_in_head(trace, rings->path, sizeof rings->path, why)) && take(rings, memfd, why) && load(rings, trace, why)) return rings;
     rings_close(rings);
     return NULL;
 }
