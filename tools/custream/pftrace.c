@@ -392,6 +392,7 @@ const char *pftrace_text(struct pftrace *p, size_t *n)
 
 uint64_t pftrace_left_out(const struct pftrace *p) { return p->left_out; }
 uint64_t pftrace_damaged(const struct pftrace *p) { return p->damaged; }
+uint64_t pftrace_rest(const struct pftrace *p) { return p->rest.length; }
 
 static void track_free(void *value)
 {

@@ -14,6 +14,7 @@
 #include "tools/custream/check.h"
 #include "tools/custream/command.h"
 #include "tools/custream/convert/packets.h"
+#include "tools/custream/pftrace.h"
 #include "tools/custream/reader.h"
 #include "tools/custream/recover/rings.h"
 
@@ -246,7 +247,7 @@ static enum mend_end make(struct mended *mended, struct mend_to *mending, const 
     const struct torn_member stands = torn_stands(&reader.torn);
     const uint64_t behind = reader.torn.end;
     const bool packed = reader.torn.packed, judged = reader.torn.where;
-    mended->cut_bytes = reader.torn.dropped;
+    mended->cut_bytes = reader.torn.dropped + (reader.packets ? pftrace_rest(reader.packets) : 0);
     reader_close(&reader);
     if (end == COUNT_USELESS) return useless(mended, "%s", mending->check.state);
     if (end == COUNT_WHOLE) return MEND_WHOLE;

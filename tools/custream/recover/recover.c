@@ -32,6 +32,14 @@ struct request {
     int count;
 };
 
+/* One trace of the request, and where its whole file goes. */
+struct subject {
+    const struct request *request;
+    const char *path, *to;
+    const cJSON *before, *last; /* the trailers of the part before it, and of its own last flush; NULL: not known */
+    bool all; /* nothing came behind that flush, or it is known what */
+};
+
 /* Where the extension begins; the end of the name where it has none of a trace. */
 static size_t stem_of(const char *path)
 {
@@ -118,11 +126,11 @@ static int recover_packets(const char *path, const char *to, const struct mend_s
     return status;
 }
 
-static int whole(const struct request *request, const char *path, const char *to, int fd, bool all)
+static int whole(const struct subject *s, int fd)
 {
-    if (!request->to) return printf("%s: is whole; %s\n", path, all ? "nothing to recover" : "what was not flushed is not in it"), STATUS_OK;
-    const int status = write_to(to, fd, NULL);
-    if (status == STATUS_OK) printf("%s: is whole; %s is a copy\n", path, to);
+    if (!s->request->to) return printf("%s: is whole; %s\n", s->path, s->all ? "nothing to recover" : "what was not flushed is not in it"), STATUS_OK;
+    const int status = write_to(s->to, fd, NULL);
+    if (status == STATUS_OK) printf("%s: is whole; %s is a copy\n", s->path, s->to);
     return status;
 }
 
@@ -144,22 +152,36 @@ static bool is_better(const char *to, int trace)
 }
 
 /* `fd`: the trace, or where there are rings, the trace with what they add. `again`: what they add is no use. */
-static int recover_from(const struct request *request, const char *path, const char *to, int fd, struct rings *rings, const cJSON *before, const cJSON *last, bool all, bool *again)
+static int recover_from(const struct subject *s, int fd, struct rings *rings, bool *again)
 {
     const struct mend_source sources[] = {{.fd = fd}, {.of = rings, .rows = rings_rows}};
-    const struct mend_known known = {.before = cJSON_GetObjectItemCaseSensitive(before, "totals"), .rings = rings, .last = last};
+    const struct mend_known known = {.before = cJSON_GetObjectItemCaseSensitive(s->before, "totals"), .rings = rings, .last = s->last};
     const size_t count = rings ? 2 : 1;
     struct mended mended;
-    if (rings && trace_is_packets(path)) return recover_packets(path, to, sources, count, &known, rings, again);
+    if (rings && trace_is_packets(s->path)) return recover_packets(s->path, s->to, sources, count, &known, rings, again);
     const enum mend_end end = mend_make(&mended, sources, count, &known, NULL);
     int status = STATUS_OK;
-    if (rings && end == MEND_USELESS) *again = useless(path, &mended);
-    else if (end == MEND_USELESS) status = complain(NAME, "%s: %s", path, mended.why);
-    else if (!rings && is_better(to, fd)) printf("%s: %s has it, with what the rings of its process added, which are gone\n", path, to);
-    else if (end == MEND_WHOLE) status = whole(request, path, to, fd, all);
-    else if ((status = write_to(to, fd, &mended)) == STATUS_OK) written(path, to, &mended, rings);
+    if (rings && end == MEND_USELESS) *again = useless(s->path, &mended);
+    else if (end == MEND_USELESS) status = complain(NAME, "%s: %s", s->path, mended.why);
+    else if (!rings && is_better(s->to, fd)) printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path, s->to);
+    else if (end == MEND_WHOLE) status = whole(s, fd);
+    else if ((status = write_to(s->to, fd, &mended)) == STATUS_OK) written(s->path, s->to, &mended, rings);
     mended_free(&mended);
     return status;
+}
+
+/* With what the rings add, if they add anything; where that is no use, without. */
+static int recover_with(struct subject *s, int fd, struct rings *rings)
+{
+    bool again = false, never = false;
+    if (!rings) return recover_from(s, fd, NULL, &never);
+    const int spliced = rings_splice(rings, fd);
+    if (spliced < 0) return complain(NAME, "%s: no room to put it together: %s", s->path, strerror(errno));
+    int status = recover_from(s, spliced, rings, &again);
+    close(spliced);
+    if (!again) return status;
+    s->all = false;
+    return recover_from(s, fd, NULL, &never);
 }
 
 static int recover_open(const struct request *request, const char *path, const char *to, int fd)
@@ -167,17 +189,12 @@ static int recover_open(const struct request *request, const char *path, const c
     struct rings_why why;
     struct rings *rings = rings_open(fd, -1, &why);
     cJSON *before = finish_part_before(path, fd), *last = finish_trailer(fd);
-    const bool had_all = has_all(last), all = had_all || rings || !*why.text, adds = rings && rings_add(rings);
+    const bool had_all = has_all(last), adds = rings && rings_add(rings);
+    struct subject subject = {.request = request, .path = path, .to = to, .before = before, .last = last, .all = had_all || rings || !*why.text};
     if (*why.text && !why.gone && !had_all) complain(NAME, "%s: without the rings of its process: %s", path, why.text);
-    const int spliced = adds ? rings_splice(rings, fd) : -1;
-    bool again = false, once = false;
-    int status;
-    if (adds && spliced < 0) status = complain(NAME, "%s: no room to put it together: %s", path, strerror(errno));
-    else status = recover_from(request, path, to, adds ? spliced : fd, adds ? rings : NULL, before, last, all, &again);
-    if (again) status = recover_from(request, path, to, fd, NULL, before, last, false, &once);
+    const int status = recover_with(&subject, fd, adds ? rings : NULL);
     if (rings && !adds && status == STATUS_OK) rings_remove(rings);
     if (why.gone && !had_all && status == STATUS_OK) printf("  without the rings of its process: %s\n", why.text);
-    if (spliced >= 0) close(spliced);
     rings_close(rings);
     cJSON_Delete(before);
     cJSON_Delete(last);
