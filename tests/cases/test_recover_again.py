@@ -11,6 +11,7 @@ import pytest
 from tests.cases.test_recover import recovered, run_all
 from tests.cases.test_rings import begin, calls_of, folder, has_begun, judge, kill, numbers, only_ring, rows_of  # noqa: F401 (folder: a fixture)
 from tests.cases.test_rings_damage import WORD
+from tests.cases.test_watch import until
 
 BUFFER_AT = 96
 
@@ -45,6 +46,16 @@ def test_a_second_time(build, tmp_path, folder, name):  # noqa: F811
     assert run_all("recover", "-o", recovered(path), path)[0] == 0 and recovered(path).read_bytes() == before
     (other := tmp_path / f"other{name[1:]}").write_bytes(path.read_bytes())  # without the whole file there is nothing better
     assert run_all("recover", other)[0] == 0 and "rows" not in rows_of(recovered(other))["totals"]["recovered"]
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.pftrace"])
+def test_a_second_time_by_name(build, tmp_path, folder, name):  # noqa: F811
+    """The trace was whole up to its last flush: a copy of that does not take the place of what has more."""
+    path, whole = killed(build, tmp_path, folder, name), tmp_path / f"whole{name[1:]}"
+    assert run_all("recover", "-o", whole, path)[::2] == (0, [])
+    before = whole.read_bytes()
+    assert run_all("recover", "-o", whole, path)[0] == 0 and whole.read_bytes() == before
+    judge(tmp_path, name, whole, 2)
 
 
 def test_what_stands_there_is_of_another_process(build, tmp_path, folder):  # noqa: F811
@@ -140,8 +151,7 @@ def test_parts_that_were_deleted(build, tmp_path, folder):  # noqa: F811
     for _ in range(3):
         process = begin(build, tmp_path, "t.json", folder, CUSTREAM_TRACE_MAX="1M,rotate:3")
         has_begun(tmp_path)
-        while len(list(tmp_path.glob("t.*.json"))) < 2 or (tmp_path / "t.1.json").exists():
-            pass
+        until(lambda: len(list(tmp_path.glob("t.*.json"))) >= 2 and not (tmp_path / "t.1.json").exists())
         kill(process)
         gone = min(int(path.name.split(".")[1]) for path in tmp_path.glob("t.*.json")) - 1
         flushed = re.findall(rb'"parts_deleted":(\d+)', (tmp_path / "t.json").read_bytes())

@@ -37,7 +37,7 @@ static const char *list_of(char *text, size_t size, const cJSON *names)
     return n ? text : NULL;
 }
 
-/* Behind what its rings add to a trace nothing stands but where they are damaged. */
+/* Its rings were added, whole: where bytes had to be cut off, they are damaged. */
 static bool has_all_calls(const cJSON *totals)
 {
     const cJSON *recovered = member(totals, "recovered");

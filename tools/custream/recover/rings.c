@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
 #include <cjson/cJSON.h>
 #include <zlib.h>
 
