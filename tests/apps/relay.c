@@ -6,7 +6,7 @@
  *                                         the older thread launches, the newer one does, or eight threads by turns
  * relay crowd N    the same on 40 streams at once: each kernel ends later than the one before, and the context is waited for
  * relay race N     no thread is told: one launches on two streams, two others wait for all that there is at the moment
- * relay events N   an event is recorded on one thread, waited for on a second, and a third launches behind the wait
+ * relay events N   an event is recorded on one thread, waited for on a second, and a third launches behind the wait; every second round is held until then
  * relay handles N  a stream is created on one thread, used on a second and third, destroyed on a fourth
  * relay graphs N   a capture over two streams with seven threads: it is instantiated by another thread than captured it, every third is updated, and launched
  * relay ends N     threads that launch and end at once, and others that begin then and wait
@@ -151,8 +151,12 @@ static void race(unsigned n)
 
 /* --- events --- */
 
+static volatile unsigned *rounds_over;
+
+/* Every second round the kernel begins only once the launch behind the wait has returned, however slow the machine is. */
 static void record(unsigned k)
 {
+    if (k % 2 == 0) OK(cuStreamWaitValue32_v2, streams[0], (CUdeviceptr)(size_t)rounds_over, k, CU_STREAM_WAIT_VALUE_GEQ);
     LAUNCH_NTH(sleeper, 2 * k, streams[0]);
     OK(cuEventRecord, events[k % 2], streams[0]);
 }
@@ -162,10 +166,15 @@ static void wait_behind(unsigned k) { OK(cuStreamSynchronize, streams[k % 2]); }
 
 static void events_go_round(unsigned n)
 {
+    void *word;
+    OK(cuMemAllocHost_v2, &word, sizeof *rounds_over);
+    rounds_over = word;
+    *rounds_over = 0;
     for (unsigned k = 1; k <= n; k++) {
         on(k, record, k);
         on(k * 3 + 1, stream_waits, k);
         on(k * 5 + 2, launch_behind, k);
+        *rounds_over = k;
         if (k % 8 == 0) on(k * 7 + k / 8, wait_behind, k);
     }
 }
