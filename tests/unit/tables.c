@@ -23,10 +23,11 @@ int madvise(void *at, size_t bytes, int advice)
     return refuses ? -1 : 0;
 }
 
-static char *little, *large, *largest;
-CS_TABLE(AUDIT, little, LARGE_PAGE + 4096);
-CS_TABLE(AUDIT, large, 9 * MIB);
-CS_TABLE(AUDIT, largest, 32 * MIB);
+static char *little, *large, *largest, *sparse;
+CS_TABLE(TRACE, little, LARGE_PAGE + 4096);
+CS_TABLE(TRACE, large, 9 * MIB);
+CS_TABLE(TRACE, largest, 32 * MIB);
+CS_TABLE(AUDIT, sparse, 32 * MIB);
 
 static const struct range *range_in(const char *table, size_t bytes)
 {
@@ -48,7 +49,7 @@ static bool is_large_behind_the_first(const char *table, size_t bytes)
 TEST(large_pages_are_behind_the_first_two_mib_of_a_table)
 {
     errno = 7;
-    REQUIRE(cs_tables_make(CS_TABLES_AUDIT, "a test"));
+    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
     CHECK_IS(errno, 7);
     CHECK_IS(count, 2);
     CHECK(!range_in(little, LARGE_PAGE + 4096));
@@ -56,11 +57,17 @@ TEST(large_pages_are_behind_the_first_two_mib_of_a_table)
     CHECK(is_large_behind_the_first(largest, 32 * MIB));
 }
 
+TEST(tables_of_the_audit_are_of_small_ones)
+{
+    REQUIRE(cs_tables_make(CS_TABLES_AUDIT, "a test"));
+    CHECK(sparse && !count);
+}
+
 TEST(a_system_without_them_has_the_tables_all_the_same)
 {
     refuses = true;
     errno = 7;
-    REQUIRE(cs_tables_make(CS_TABLES_AUDIT, "a test"));
+    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
     CHECK_IS(errno, 7);
     memset(little, 1, LARGE_PAGE + 4096);
     memset(large, 1, 9 * MIB);
