@@ -96,7 +96,7 @@ void *cs_symbol_behind(const char *name)
 
 /* How many libraries were loaded with the program: those that it opens come behind them in the list, and are not in everybody's scope. */
 static size_t maps_at_start = SIZE_MAX;
-__attribute__((constructor)) static void at_start(void)
+__attribute__((constructor(101))) static void at_start(void) /* before any of ours that opens a library */
 {
     maps_at_start = 0;
     for (const struct link_map *m = all_maps(); m; m = m->l_next) maps_at_start++;

@@ -521,6 +521,22 @@ def test_the_library_beside_the_shim_comes_first(run_app, build, tmp_path, cjson
     assert mapped(run_app, **options) == (f"['{os.path.realpath(cjson)}'] False", [])
 
 
+def test_the_library_is_none_that_was_loaded_with_the_program(run_app, build, tmp_path, cjson):
+    """Whatever else it defines: calls of the driver do not pass it by, since they never went there."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    shutil.copy(build / "libcustream_shim.so", beside)
+    source = f'''#include <dlfcn.h>
+                 #define REAL(name) ((__typeof__(&name))dlsym(dlopen("{cjson}", RTLD_NOW), #name))
+                 void *cJSON_ParseWithOpts(const char *text, const char **end, int whole) {{ return REAL(cJSON_ParseWithOpts)(text, end, whole); }}
+                 void cJSON_Delete(void *item) {{ REAL(cJSON_Delete)(item); }}
+                 int cuInit(unsigned flags) {{ return flags ? 1 : 0; }}
+                 int cuStreamSynchronize(void *stream) {{ return stream ? 1 : 0; }}'''
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", beside / "libcjson.so.1", "-Wl,-soname,libcjson.so.1"], input=source, text=True, check=True)
+    run = run_app(WORK, shim=beside / "libcustream_shim.so", env={"CUSTREAM_POLICY": '{"full": "block"}'}).check()
+    assert not said(run) and read(run.trace).metadata["options"]["CUSTREAM_FULL"] == "block"
+
+
 def test_the_library_without_a_number_in_its_name(run_app, build, tmp_path, cjson):
     """Where the one that has it is none."""
     folder = spoilt(tmp_path / "spoilt")
