@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STREAMS = 4, ROUNDS = 5, RING = STREAMS * ROUNDS, NODES = 5, LAUNCHES = 4, OPS = 128, CAUSES = 8, GATE_US = 5000, MEBI = 1 << 20 };
+enum { STREAMS = 4, ROUNDS = 5, RING = STREAMS * ROUNDS, NODES = 5, LAUNCHES = 4, OPS = 128, CAUSES = 8, GATE_US = 20000, MEBI = 1 << 20 };
 enum { LEGACY = -1, PER_THREAD = -2 };
 
 static struct op {
