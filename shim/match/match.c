@@ -57,7 +57,7 @@ cs_u64 cs_match_enqueued_last(void) { return cs_match.ops.enqueued_last; }
 static bool has_work(const struct cs_record *record)
 {
     if (!cs_gpu_is_on() || record->result != CUDA_SUCCESS || !cs_call_enqueues((enum cs_call)record->call)) return false;
-    if (record->begin > cs_match.ops.enqueued_last) cs_match.ops.enqueued_last = record->begin;
+    if (record->end > cs_match.ops.enqueued_last) cs_match.ops.enqueued_last = record->end;
     return !cs_gpu_marks() || record->mark; /* without one it is in a capture, or there was no event for it: no work will come */
 }
 
@@ -195,6 +195,8 @@ void cs_match_end(void)
 {
     cs_held_calls(true);
     round_once(true, true, true);
+    for (cs_u32 i = 1; i <= cs_match_lanes_high(); i++)
+        if (cs_lane_get(i)) cs_queue_ends(cs_lane_get(i));
 }
 
 /* --- the end of a stream --- */

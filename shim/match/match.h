@@ -86,7 +86,7 @@ struct cs_op *cs_match_op(cs_u64 number); /* of a call, while it is kept; else N
 bool cs_match_tells(cs_u64 number); /* of a call: a profiler was there to tell of its work, each piece by itself */
 void cs_match_muted(const struct cs_thread *thread, const struct cs_record *record);
 void cs_match_runtime(const struct cs_thread *thread, const struct cs_record *record);
-cs_u64 cs_match_enqueued_last(void); /* when the last call began that put work on a GPU, ticks */
+cs_u64 cs_match_enqueued_last(void); /* when the last call ended that put work on a GPU, ticks */
 
 /* A stream waits for an event, of that record (values as in CAUSED): what is called on it later waits for the work before the record. What the work that was
  * found waited for; before it is shown. */

@@ -55,13 +55,24 @@ static cs_u32 forgotten(struct cs_match_lane *lane)
     return lane->depth > known ? lane->depth - known : 0;
 }
 
-/* A launch makes a kernel. Events tell of several calls at once. */
+/* A launch makes a kernel. Events tell of several calls at once. At a window's edge it may be hidden. */
+static bool lacks_kernel(const struct cs_op *op)
+{
+    return !op->came && !cs_gpu_marks() && cs_gpu_kind_of(cs_call_info[op->call].kind) == CS_GPU_KERNEL && !cs_match.sink->outside(op->begin);
+}
+
 static void miss(struct cs_op *op)
 {
-    if (op->came || cs_gpu_marks() || cs_gpu_kind_of(cs_call_info[op->call].kind) != CS_GPU_KERNEL) return;
-    if (cs_match.sink->outside(op->begin)) return; /* at a window's edge it may be hidden */
+    if (!lacks_kernel(op)) return;
     op->missed = cs_match.file;
     cs_match.sink->missed(1);
+}
+
+/* Launched when the profiler was asked for the last time, or since. */
+void cs_queue_ends(const struct cs_match_lane *lane)
+{
+    for (const struct cs_op *op = cs_op_get(lane->first); op; op = cs_op_get(op->after))
+        if (!op->left && lacks_kernel(op)) cs_match.sink->without_times();
 }
 
 void cs_queue_came(struct cs_op *op)

@@ -68,7 +68,7 @@ enum { CS_OP_BEFORE_FIRST = 1 << 15 };
 struct cs_ops {
     cs_u64 newest;
     cs_u32 used_count;     /* places in the table of threads that were ever used */
-    cs_u64 enqueued_last;  /* when the last call began that put work on a GPU, ticks */
+    cs_u64 enqueued_last;  /* when the last call ended that put work on a GPU, ticks */
     cs_u64 told;           /* how often the profiler's word of a call was taken */
 };
 
@@ -285,6 +285,7 @@ void cs_match_give(bool all); /* a round before the end; `all`: also what its ca
 void cs_queue_add(struct cs_match_lane *lane, struct cs_op *op);
 void cs_queue_arrived(struct cs_match_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns); /* the first work of a call */
 void cs_queue_remove(struct cs_match_lane *lane, cs_u64 from, cs_u64 until);                          /* calls of that time (ticks) make none */
+void cs_queue_ends(const struct cs_match_lane *lane); /* nothing comes any more */
 void cs_queue_came(struct cs_op *op);                                                                /* the profiler has told of some work of it */
 
 /* Whether a stream captures then; the streams of a capture that ended then, and since when each was part of it: how many they are. */

@@ -245,30 +245,25 @@ static void write_finished(struct token *token) {
     write_work(token);
 }
 
-/* A forced flush gives out what is not done too, without times; it is then done with. */
-static void write_pending(void) {
-    struct token **copies = NULL;
-    size_t count = 0;
+/* A forced flush gives out what is not done too, without times; it is then done with. The queue's lock is held. */
+static struct token *copy_pending(void) {
+    struct token *copies = NULL;
 
-    {
-        LOCKED(queue);
-        for (struct token *t = pending; t; t = t->next) {
-            if (t->kind == CUPTI_ACTIVITY_KIND_INVALID || t->written || !current(t)) continue;
-            copies = realloc(copies, (count + 1) * sizeof(struct token *));
-            if (!copies || !(copies[count] = malloc(sizeof *t))) abort();
-            *copies[count++] = *t;
-            t->written = true;
-        }
+    for (struct token *t = pending; t; t = t->next) {
+        struct token *copy;
+        if (t->kind == CUPTI_ACTIVITY_KIND_INVALID || t->written || !current(t)) continue;
+        if (!(copy = malloc(sizeof *copy))) abort();
+        t->written = true;
+        *copy = *t;
+        copy->next = copies; /* the newest is the first of those that are pending: the oldest comes first here */
+        copies = copy;
     }
-    while (count) {
-        write_work(copies[--count]);
-        free(copies[count]);
-    }
-    free(copies);
+    return copies;
 }
 
+/* What ends while this goes on is one or the other, and not lost. */
 void cupti_drain(bool forced) {
-    struct token *list;
+    struct token *list, *copies = NULL;
 
     LOCKED(drain);
     {
@@ -276,6 +271,7 @@ void cupti_drain(bool forced) {
         list = finished;
         finished = NULL;
         last_finished = &finished;
+        if (forced) copies = copy_pending();
     }
     if (list) cupti_clock_mark();
     while (list) {
@@ -284,7 +280,12 @@ void cupti_drain(bool forced) {
         if (current(token)) write_finished(token);
         free(token);
     }
-    if (forced) write_pending();
+    while (copies) {
+        struct token *token = copies;
+        copies = token->next;
+        write_work(token);
+        free(token);
+    }
 }
 
 void cupti_work_forget(void) {
