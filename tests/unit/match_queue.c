@@ -3,7 +3,7 @@
 
 static cs_u64 told_ns[64];
 static cs_u32 told_depth[64];
-static int told_count, missed_by;
+static int told_count, missed_by, without_times;
 static enum cs_outside where = CS_INSIDE;
 
 static void depth_told(const struct cs_match_lane *lane, cs_u64 ns)
@@ -12,13 +12,14 @@ static void depth_told(const struct cs_match_lane *lane, cs_u64 ns)
     told_count++;
 }
 static void missed_told(int by) { missed_by += by; }
+static void without_times_told(void) { without_times++; }
 static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, where; }
 
 static struct cs_match_lane lane;
 
 static void begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = outside, .missed = missed_told, .depth = depth_told};
+    static const struct cs_match_sink sink = {.outside = outside, .missed = missed_told, .without_times = without_times_told, .depth = depth_told};
     REQUIRE(begin_told(&sink));
     cs_match_part(1);
     lane = (struct cs_match_lane){.used = true, .number = 1};
@@ -133,6 +134,21 @@ TEST(what_comes_late_is_told_of_in_its_own_part)
     cs_match_part(2);
     come(first, 24);
     CHECK(missed_by == 1 && !first->missed);
+}
+
+TEST(at_the_end_each_launch_has_a_kernel_or_is_counted)
+{
+    begin();
+    struct cs_op *beside = call(5, 30), *missed = call(10, 11), *work = call(20, 21), *untimed = call(30, 31), *copy = call(40, 41), *last = call(50, 51);
+    copy->call = CS_CALL_cuMemcpyHtoDAsync_v2; /* it may have copied nothing */
+    come(work, 25);
+    cs_queue_came(untimed); /* the profiler has told of it, without times */
+    cs_queue_ends(&lane);
+    CHECK(missed->missed && missed_by == 1); /* and is not counted a second time */
+    CHECK(!beside->left && !last->left && without_times == 2);
+    where = CS_MAY_BE_OUTSIDE;
+    cs_queue_ends(&lane);
+    CHECK_IS(without_times, 2);
 }
 
 /* --- calls that were captured --- */
