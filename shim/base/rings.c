@@ -145,6 +145,15 @@ static bool make_in(const char *folder, cs_u64 *room)
     return fd = -1, false;
 }
 
+/* The head of the trace has the file's path, for whoever stands elsewhere. NULL: it is too long, or there is no current folder. */
+static const char *absolute(const char *folder)
+{
+    static char room[CS_RINGS_PATH];
+    if (*folder == '/') return folder;
+    const size_t n = getcwd(room, sizeof room) ? strlen(room) : sizeof room;
+    return n < sizeof room && snprintf(room + n, sizeof room - n, "/%s", folder) < (int)(sizeof room - n) ? room : NULL;
+}
+
 static bool make_memfd(cs_u64 *room)
 {
     if (!cs_watch_listens()) return false;
@@ -225,7 +234,8 @@ bool cs_rings_begin(const struct cs_rings_plan *plan)
     if (!allowed) return not_kept("the system cannot tell a child from its parent (MADV_WIPEONFORK)");
     const char *folder = by_itself ? CS_RINGS_FOLDER : given;
     remove_left_over();
-    if (try(make_in(folder, &room), &room, plan)) snprintf(where, sizeof where, "%s", path);
+    folder = absolute(folder);
+    if (folder && try(make_in(folder, &room), &room, plan)) snprintf(where, sizeof where, "%s", path);
     else if (by_itself && try(make_memfd(&room), &room, plan)) strcpy(where, "memfd");
     else return not_kept(by_itself ? "/dev/shm has no room" : "the folder of CUSTREAM_KEEP has no room, or cannot be written");
     cs_store_rel(&cs_rings, cs_load(&mapped));

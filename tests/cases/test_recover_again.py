@@ -79,6 +79,16 @@ def test_names_of_folders(build, tmp_path, folder, name):  # noqa: F811
     assert not list((folder / name).iterdir())
 
 
+def test_a_relative_folder(build, tmp_path, monkeypatch):
+    """Found from elsewhere too."""
+    (tmp_path / "rel").mkdir()
+    path = killed(build, tmp_path, "rel")
+    monkeypatch.chdir("/")
+    assert run_all("recover", path)[::2] == (0, [])
+    judge(tmp_path, "t.json", recovered(path) if recovered(path).exists() else path, 2)
+    assert not list((tmp_path / "rel").iterdir())
+
+
 def test_none_were_kept(build, tmp_path):
     path = killed(build, tmp_path, "off")
     status, said, complaints = run_all("recover", path)
