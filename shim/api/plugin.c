@@ -9,6 +9,7 @@
 #include "custream.h"
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
+#include "shim/base/module.h"
 #include "shim/base/options.h"
 #include "shim/process/process.h"
 
@@ -22,6 +23,10 @@ static const custream_plugin_api_t api = {
 
 static void load(const char *path)
 {
+    if (cs_is_no_file(path)) {
+        cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: %s: not a file; the program goes on without it", path);
+        return;
+    }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         cs_log(CS_LOG_WARN, "CUSTREAM_PLUGIN: %s; the program goes on without it", dlerror());

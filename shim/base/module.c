@@ -7,6 +7,7 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* glibc's struct dl_find_object, from 2.35 on. Looked up at run time, since the library also runs with older ones. It takes no lock. */
@@ -90,6 +91,12 @@ void *cs_open_beside(const void *address, const char *file)
     const char *own = cs_module_of(address, &module) ? cs_module_path(&module) : "", *slash = strrchr(own, '/');
     if (!slash || snprintf(path, sizeof path, "%.*s/%s", (int)(slash - own), own, file) >= (int)sizeof path || access(path, R_OK)) return NULL;
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+bool cs_is_no_file(const char *path)
+{
+    struct stat about;
+    return strchr(path, '/') && !stat(path, &about) && !S_ISREG(about.st_mode);
 }
 
 bool cs_module_stays(const void *address)

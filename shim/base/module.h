@@ -33,6 +33,9 @@ bool cs_module_image(const struct cs_module *module, struct cs_image *image); /*
  * opened. Takes the loader's lock if there is one. Beside this library lie those that the wheel brings. */
 void *cs_open_beside(const void *address, const char *file);
 
+/* There is something of that name, which has a slash, and it is no regular file. Not to be opened as a library: a FIFO would hold the loader's lock for ever. */
+bool cs_is_no_file(const char *path);
+
 /* The module that holds an address is in the process for good, whoever closes it. Takes the loader's lock. False: it can't be had, or there is none. */
 bool cs_module_stays(const void *address);
 

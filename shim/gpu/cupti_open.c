@@ -104,9 +104,11 @@ const char *cs_cupti_open(void)
 {
     static char text[512];
     const char *path = cs_option_text(CS_OPTION_CUPTI);
-    void *library = *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : open_library();
+    const bool no_file = cs_is_no_file(path);
+    void *library = no_file ? NULL : *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : open_library();
     if (library) return fill(library);
-    const char *error = *path ? dlerror() : NULL;
-    snprintf(text, sizeof text, "%s", error ? error : "no libcupti.so.13 or libcupti.so.12 was found (CUSTREAM_CUPTI names one)");
+    const char *error = *path && !no_file ? dlerror() : NULL;
+    if (no_file) snprintf(text, sizeof text, "%s: not a file", path);
+    else snprintf(text, sizeof text, "%s", error ? error : "no libcupti.so.13 or libcupti.so.12 was found (CUSTREAM_CUPTI names one)");
     return text;
 }

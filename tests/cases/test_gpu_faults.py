@@ -23,6 +23,7 @@ def refused(function, code, nth=None):
 UNUSABLE = [
     ("missing", {"CUSTREAM_CUPTI": "/nowhere/libcupti.so"}, "/nowhere/libcupti.so: cannot open shared object file: No such file or directory"),
     ("garbage", {"CUSTREAM_CUPTI": "{garbage}"}, "{garbage}: invalid ELF header"),
+    ("fifo", {"CUSTREAM_CUPTI": "{fifo}"}, "{fifo}: not a file"),
     ("broken", {"CUSTREAM_CUPTI": "{build}/fakecuda/broken/libcupti.so.13"}, "the library has no cuptiGetVersion"),
     ("too old", {"CUSTREAM_FAKE_CUPTI_VERSION": 17}, "its version 17 is not one that custream reads (CUDA 12 and 13)"),
     ("too new", {"CUSTREAM_FAKE_CUPTI_VERSION": 140000}, "its version 140000 is not one that custream reads (CUDA 12 and 13)"),
@@ -37,7 +38,9 @@ UNUSABLE = [
 
 def filled(text, build, tmp_path):
     (tmp_path / "garbage.so").write_bytes(bytes(range(256)) * 20)
-    return str(text).format(garbage=tmp_path / "garbage.so", build=build)
+    if not (tmp_path / "fifo").exists():
+        os.mkfifo(tmp_path / "fifo")  # which nobody writes to
+    return str(text).format(garbage=tmp_path / "garbage.so", fifo=tmp_path / "fifo", build=build)
 
 
 @pytest.mark.parametrize("env,why", [case[1:] for case in UNUSABLE], ids=[case[0] for case in UNUSABLE])

@@ -1,4 +1,5 @@
 """Plug-ins and hooks seen from the program: what it must not notice, and what other threads and closed libraries do (docs/plugins.md)."""
+import os
 import re
 import subprocess
 
@@ -101,6 +102,13 @@ INIT
 def test_a_plug_in_has_its_hooks_before_other_threads_go_on(run_app, compiled):
     run = run_app([compiled("program", TWO_THREADS)], env={"CUSTREAM_PLUGIN": compiled("raises.so", RAISES)}).check()
     assert run.stdout == "-3 -3\n" and not said(run)
+
+
+def test_a_fifo_is_no_plug_in(run_app, tmp_path):
+    """Opened, it would hold the loader's lock until somebody writes to it."""
+    os.mkfifo(tmp_path / "fifo")
+    run = run_app(["burst", 1, 2], env={"CUSTREAM_PLUGIN": tmp_path / "fifo"}).check()
+    assert said(run) == [f"custream: warning: CUSTREAM_PLUGIN: {tmp_path}/fifo: not a file; the program goes on without it"]
 
 
 def test_a_plug_in_that_waits_for_another_thread(run_app, compiled):
