@@ -89,6 +89,7 @@ void cs_watch_rings(int memfd)
 }
 
 void cs_watch_exec(void) { TELL("exec"); }
+void cs_watch_stays(void) { TELL("stays"); }
 
 bool cs_watch_end(void)
 {

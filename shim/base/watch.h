@@ -9,6 +9,7 @@
  *                  its trace goes there; another one takes the place of the one before
  *   rings          with the packet comes the process's memfd of rings (base/rings.h)
  *   exec           all is in the file, and the process may become another program now
+ *   stays          it has not become one
  *   end            the file is complete; the process waits for the answer before it ends
  *   spoke          it has waited a second, and has said itself what there is to say
  *
@@ -49,6 +50,7 @@ void cs_watch_file(const char *path, cs_u64 device, cs_u64 inode); /* nothing wh
 bool cs_watch_listens(void); /* there is a watcher, and it has been told hello */
 void cs_watch_rings(int memfd); /* nothing for -1 */
 void cs_watch_exec(void);
+void cs_watch_stays(void);
 bool cs_watch_end(void); /* true: the watcher has said what there is to say. Waits a second at most, and ten for a report */
 
 void cs_watch_after_fork_in_child(void); /* the connection is the parent's */

@@ -18,23 +18,34 @@
 
 extern char **environ;
 
-static void before_exec(void)
+/* Whether there was something to bring. */
+static bool before_exec(void)
 {
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
-    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_writer_was_killed() || !cs_end_may()) return;
+    if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_writer_was_killed() || !cs_end_may()) return false;
     cs_gpu_flush(2000);
     cs_closing_exec();
     cs_writer_flush(10000);
     cs_log_relay();
+    return true;
+}
+
+/* The process is still what it was. */
+static int failed(bool brought, int result)
+{
+    CS_KEEP_ERRNO;
+    CS_KEEP_UNCANCELLED;
+    if (brought && !cs_writer_was_killed()) cs_closing_stays(), cs_writer_flush(1000);
+    return result;
 }
 
 /* The function is found anew each time: exec is rare, and a program that never does it need not pay for it. */
 #define FORWARD(name, ...)                                                                                                                           \
     do {                                                                                                                                             \
-        before_exec();                                                                                                                               \
+        const bool brought = before_exec();                                                                                                          \
         __typeof__(&name) real = (__typeof__(&name))cs_symbol_behind(#name);                                                                         \
-        if (real) return real(__VA_ARGS__);                                                                                                          \
+        if (real) return failed(brought, real(__VA_ARGS__));                                                                                         \
         errno = ENOSYS;                                                                                                                              \
         return -1;                                                                                                                                   \
     } while (0)
@@ -48,9 +59,9 @@ CS_EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) { FORWARD(
 /* C libraries before 2.34 have none. */
 CS_EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    before_exec();
+    const bool brought = before_exec();
     int (*real)(int, const char *, char *const[], char *const[], int) = (__typeof__(real))cs_symbol_behind("execveat");
-    return real ? real(folder, path, argv, envp, flags) : (int)syscall(SYS_execveat, folder, path, argv, envp, flags);
+    return failed(brought, real ? real(folder, path, argv, envp, flags) : (int)syscall(SYS_execveat, folder, path, argv, envp, flags));
 }
 
 /* The forms with a list: gathered on the stack into an array, as exec(3) has it. `last` is NULL, and for execle the environment stands behind it. */

@@ -16,7 +16,7 @@ enum { TEXT = 4096, LIST = 512 };
 static char text[TEXT];
 static const char *path;
 static char folder[PATH_MAX];
-static _Atomic bool ready, execs, watched;
+static _Atomic bool ready, execs, stays, watched;
 
 static bool is_quiet(void) { return cs_option_is(CS_OPTION_QUIET, "on") || cs_option_is(CS_OPTION_LOG, "error"); }
 
@@ -31,10 +31,12 @@ void cs_closing_file(void)
 }
 
 void cs_closing_exec(void) { cs_store(&execs, true); }
+void cs_closing_stays(void) { cs_store(&stays, true); }
 
 bool cs_closing_flushed(void)
 {
     const bool is = atomic_exchange(&execs, false);
+    if (atomic_exchange(&stays, false)) cs_watch_stays();
     if (is) cs_watch_exec();
     return is;
 }
@@ -73,6 +75,7 @@ void cs_closing_after_fork_in_child(void)
 {
     cs_store(&ready, false);
     cs_store(&execs, false);
+    cs_store(&stays, false);
     *folder = 0;
     cs_watch_after_fork_in_child();
 }

@@ -16,8 +16,9 @@ void cs_closing_file(void);
 bool cs_closing_flushed(void); /* true: for an exec */
 void cs_closing_prepare(bool has_file);
 
-/* The process may become another program: the next flush is for that. */
+/* The process may become another program: the next flush is for that. Or it has not: the next flush says so. */
 void cs_closing_exec(void);
+void cs_closing_stays(void);
 
 /* Once, on a thread that has the program's descriptors, after that. Safe in a signal handler. */
 void cs_closing_say(void);

@@ -542,6 +542,15 @@ def test_an_exec_that_fails(build, tmp_path, folder):
     assert calls_of([recover(tmp_path / "t.json")])[0] > 2000
 
 
+def test_killed_after_an_exec_that_failed(build, tmp_path, folder):
+    """It has become no other program: what ended it was the signal, and calls since may be missing."""
+    process = begin(build, tmp_path, "t.json", folder, "failed", threads=2, run=[COMMAND, "run", "--"], LD_PRELOAD="None")
+    has_begun(tmp_path, 3)
+    err = kill(process)
+    assert "ended by SIGKILL, and what came in the last half second may be missing" in err, err
+    assert rows_of(tmp_path / "t.json")["totals"]["ended_by"] == "SIGKILL"
+
+
 def test_with_the_address_sanitizer(build, tmp_path, folder):
     env = environment(build, tmp_path, "t.json", folder, ASAN_OPTIONS="detect_leaks=0:verify_asan_link_order=0")
     process = subprocess.Popen([build / "tests/burst_asan", "2", "100000000"], cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True)

@@ -173,6 +173,7 @@ static void hear(struct process *process, const char *packet)
     if (!strncmp(packet, "hello", 5)) watch.met = true, process->quiet = packet[5];
     else if (!strncmp(packet, "file ", 5)) process_file(process, packet + 5);
     else if (!strcmp(packet, "exec")) process->execs = now();
+    else if (!strcmp(packet, "stays")) process->execs = 0;
     else if (!strcmp(packet, "end")) process_ends(process);
 }
 
