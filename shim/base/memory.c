@@ -90,23 +90,23 @@ bool cs_tables_make(enum cs_tables of, const char *lost)
     return made[of] = true;
 }
 
-/* Ours are large, and hardly touched: where the program has all that comes locked (mlockall) they are not, and a core has none of them. Of a memfd it would have
- * every page, and the system would make them for it. */
-static void *usable(void *at, size_t bytes)
+static bool opened(void *at, size_t bytes) { return !mprotect(at, bytes, PROT_READ | PROT_WRITE); }
+
+/* Closed: the system makes no page of it. Ours are large, and hardly touched: where the program has all that comes locked (mlockall) they are not, and a core has
+ * none of them. Of a memfd it would have every page, and the system would make them for it. */
+static void *closed(int flags, int fd, size_t bytes)
 {
-    bool there = at != MAP_FAILED;
-    if (there) munlock(at, bytes), madvise(at, bytes, MADV_DONTDUMP);
-    if (there && mprotect(at, bytes, PROT_READ | PROT_WRITE)) {
-        munmap(at, bytes);
-        there = false;
-    }
-    return there ? at : NULL;
+    void *at = mmap(NULL, bytes, PROT_NONE, flags | MAP_NORESERVE, fd, 0);
+    if (at == MAP_FAILED) return NULL;
+    munlock(at, bytes), madvise(at, bytes, MADV_DONTDUMP);
+    return at;
 }
 
 void *cs_memory_map(size_t bytes, const char *lost)
 {
     int saved = errno;
-    void *at = usable(mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0), bytes);
+    void *at = closed(MAP_PRIVATE | MAP_ANONYMOUS, -1, bytes);
+    if (at && !opened(at, bytes)) munmap(at, bytes), at = NULL;
     errno = saved;
     if (at) return at;
     cs_refused(lost);
@@ -130,7 +130,7 @@ void *cs_memory_map_large(size_t bytes, const char *lost)
 void *cs_memory_map_file(int fd, size_t bytes)
 {
     int saved = errno;
-    void *at = usable(mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0), bytes);
+    void *at = closed(MAP_SHARED, fd, bytes);
     errno = saved;
     return at;
 }
@@ -158,14 +158,16 @@ void cs_memory_not_inherited(void *at, size_t bytes)
 bool cs_memory_reserve(void *at, size_t bytes)
 {
     int saved = errno;
-    const bool done = !madvise(at, bytes, MADV_POPULATE_WRITE);
+    const bool done = opened(at, bytes) && !madvise(at, bytes, MADV_POPULATE_WRITE);
     errno = saved;
     return done;
 }
 
 void cs_memory_populate(void *at, size_t bytes)
 {
-    if (at) cs_memory_reserve(at, bytes);
+    int saved = errno;
+    if (at) madvise(at, bytes, MADV_POPULATE_WRITE);
+    errno = saved;
 }
 
 bool cs_memory_wiped_in_child(void *at, size_t bytes)

@@ -36,8 +36,8 @@ struct cs_table {
 bool cs_tables_make(enum cs_tables of, const char *lost);
 
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
-bool cs_memory_reserve(void *at, size_t bytes);  /* the same of memory that may not be there: false, and touching it may be SIGBUS */
-void *cs_memory_map_file(int fd, size_t bytes);  /* shared; NULL */
+void *cs_memory_map_file(int fd, size_t bytes);  /* shared, and closed: touching it is SIGSEGV until it is reserved, and a program that locks all it has locks none of it; NULL */
+bool cs_memory_reserve(void *at, size_t bytes);  /* of such memory: it is open, and there. False: it may not be there, and touching it may be SIGBUS */
 bool cs_memory_replace(void *at, size_t bytes);  /* by memory of the process's own, which reads as zero */
 void cs_memory_not_inherited(void *at, size_t bytes);  /* zero in the child of a fork, where the system can do that: a fork copies none of it */
 bool cs_memory_wiped_in_child(void *at, size_t bytes); /* whole pages of static data: zero in the child of a fork. Nobody writes them meanwhile */

@@ -1,14 +1,24 @@
-/* All memory is locked, that to come too: each page of it is there from the beginning. Notes how many kB are. */
+/*
+ * locked         all memory is locked, that to come too: each page of it is there from the beginning
+ * locked late    all that is there after the first launch is locked
+ *
+ * Notes how many kB are there in the end.
+ */
 #include "app.h"
 
 #include <sys/mman.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const int late = argc > 1 && !strcmp(argv[1], "late");
     char line[256];
-    mlockall(MCL_CURRENT | MCL_FUTURE);
+    if (!late && mlockall(MCL_CURRENT | MCL_FUTURE)) perror("mlockall"), exit(1);
     app_start(0);
-    LAUNCH(app_kernel("k"), NULL);
+    CUfunction kernel = app_kernel("k");
+    LAUNCH(kernel, NULL);
+    OK(cuCtxSynchronize);
+    if (late && mlockall(MCL_CURRENT)) perror("mlockall"), exit(1);
+    for (int i = 0; i < 20000; i++) LAUNCH(kernel, NULL);
     OK(cuCtxSynchronize);
     FILE *status = fopen("/proc/self/status", "r");
     while (status && fgets(line, sizeof line, status))

@@ -1,7 +1,7 @@
 """Attacks on memory, threads and loaders: programs that are right, and that notice what a library does on their threads."""
 import pytest
 
-from tests.apprun import both, notes_of
+from tests.apprun import both, faithful, notes_of
 
 
 @pytest.mark.parametrize("env", [{"CUSTREAM_FULL": "block", "CUSTREAM_BUFFER": "64K"}, {"CUSTREAM_DEFAULT_STREAM": "audit"},
@@ -34,3 +34,13 @@ def test_locked_memory(run_app, env):
     bare = run_app(["locked"], shim=False).check()
     run, _ = both(run_app, ["locked"], env=env)
     assert int(notes_of(run.stderr)["kB"]) < int(notes_of(bare.stderr)["kB"]) + 150000
+
+
+def test_memory_locked_late(run_app):
+    """A program that locks all it has after its first call locks what is in use of the file of rings. The rest can be used all the same."""
+    resident = {}
+    for keep in ("auto", "off"):
+        run, trace = faithful(run_app, ["locked", "late"], env={"CUSTREAM_FULL": "block", "CUSTREAM_KEEP": keep})
+        assert trace.metadata["rings"].startswith("not kept: CUSTREAM_KEEP=off" if keep == "off" else ("/dev/shm/", "memfd"))
+        resident[keep] = int(notes_of(run.stderr)["kB"])
+    assert resident["auto"] < resident["off"] + 20000, resident
