@@ -330,6 +330,9 @@ def test_values(tmp_path):
     (ROW.replace('"dur"', '"tts":3,"dur"') % "{}", 'the member "tts"'), (ROW.replace("1.5", "-1.5") % "{}", "before the trace's begin: -1.5"),
     ('{"ph":"C","name":"c","pid":1,"tid":1,"ts":1,"args":{"a":"b"}}', 'a counter whose value is no number: "b"'),
     ('{"ph":"i","s":"g","name":"c","pid":1,"tid":1,"ts":1,"args":{}}', 'an instant of the scope "g"'),
+    ('{"ph":"b","cat":"c","name":"mine","pid":1,"tid":1,"ts":1,"id":7,"args":{}}', 'a span without a local id2: "mine"'),
+    ('{"ph":"b","cat":"c","name":"mine","pid":1,"tid":1,"ts":1,"id2":{"global":7},"args":{}}', 'a span without a local id2: "mine"'),
+    ('{"ph":"s","cat":"c","name":"mine","pid":1,"tid":1,"ts":1,"args":{}}', 'an arrow without an id: "mine"'),
     ('{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"%s"}}' % ("n" * 100000), "a name of more than 4096 bytes"),
     ('{"ph":"M","name":"process_labels","pid":1,"tid":1,"args":{"labels":"%s"}}' % ("n" * 4097), "a name of more than 4096 bytes"),
     ('{"ph":"M","name":"process_uptime","pid":1,"tid":1,"args":{"uptime":3}}', 'of the kind "process_uptime"')])

@@ -239,6 +239,7 @@ static bool arrow_or_span(struct packets *p, struct event *e, char phase)
     struct piece id = arrow ? member(p, "id") : member(p, "id2");
     uint64_t number;
     if (!arrow && id.at) id = member_at(id.at, local);
+    if (!id.at) return fail(p, arrow ? "an arrow without an id: %.*s" : "a span without a local id2: %.*s", member(p, "name"));
     if (!piece_natural(id, &number)) return fail(p, "an arrow or a span whose number is %.*s", id);
     e->at = cs_pf_legacy(&p->pf, e->at, phase, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, number);
     return args_put(p, &e->at, false);
