@@ -321,7 +321,9 @@ static char *put_parts(char *at)
     at = cs_put_literal(at, ",\"gpu_work_in_all_parts\":");
     at = cs_put_uint(at, shown_of(&all.gpu));
     at = cs_put_literal(at, ",\"gpu_work_lost_in_all_parts\":");
-    return cs_put_uint(at, all.gpu.lost);
+    at = cs_put_uint(at, all.gpu.lost);
+    at = cs_put_literal(at, ",\"gpu_work_without_times_in_all_parts\":");
+    return cs_put_uint(at, untimed_of(&all.gpu));
 }
 
 /* What there was no memory for. */

@@ -293,6 +293,16 @@ static bool windows_agree(const struct judged *j)
 
 /* --- parts, leaks --- */
 
+/* A trace of an earlier version has no such sum. */
+static bool untimed_in_parts_agree(const struct judged *j)
+{
+    static const char name[] = "gpu_work_without_times_in_all_parts";
+    const cJSON *gpu = member(j->totals, "gpu");
+    const double own = number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times"), all = number(j->totals, name);
+    if (!member(j->totals, name) || (j->part == 1 ? all == own : all >= own)) return true;
+    return BREACH(j, 12, "totals.%s is %.15g, and launches_without_kernel and without_times in part %.15g %.15g", name, all, j->part, own);
+}
+
 static bool parts_agree(const struct judged *j)
 {
     const double recorded = number(j->totals, "recorded"), all = number(j->totals, "recorded_in_all_parts"), lost = number(j->totals, "lost_records"),
@@ -308,6 +318,7 @@ static bool parts_agree(const struct judged *j)
         return BREACH(j, 12, "totals.calls_in_all_parts is %.15g, and calls in part %.15g %.15g", calls_in_all, j->part, calls);
     if (j->part == 1 ? lost_in_all != lost : lost_in_all < lost)
         return BREACH(j, 12, "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all, j->part, lost);
+    if (!untimed_in_parts_agree(j)) return false;
     if (number_or_0(j->totals, "parts_deleted") >= j->part)
         return BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g", number(j->totals, "parts_deleted"), j->part);
     return true;
@@ -399,6 +410,7 @@ static void part_make(cJSON *totals, struct check *check, const cJSON *before, c
     say(totals, "calls_in_all_parts", number_or_0(before, "calls_in_all_parts") + (double)sums->driver_calls);
     say(totals, "lost_in_all_parts", number_or_0(before, "lost_in_all_parts") + (double)sums->lost_calls);
     say(totals, "gpu_work_in_all_parts", number_or_0(before, "gpu_work_in_all_parts") + (double)(sums->without_call + sums->work_count));
+    say(totals, "gpu_work_without_times_in_all_parts", number_or_0(before, "gpu_work_without_times_in_all_parts"));
     say(totals, "gpu_work_lost_in_all_parts", number_or_0(before, "gpu_work_lost_in_all_parts") + (double)sums->lost_work);
 }
 

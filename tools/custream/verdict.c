@@ -47,7 +47,7 @@ static bool has_all_calls(const cJSON *totals)
 void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, size_t size)
 {
     const cJSON *totals = member(trailer, "totals"), *not_written = member(totals, "not_written"), *gpu = member(totals, "gpu");
-    const char *source = cJSON_GetStringValue(member(gpu, "source"));
+    const char *source = cJSON_GetStringValue(member(gpu, "source")), *const untimed_in_all = "gpu_work_without_times_in_all_parts";
     *verdict = (struct cs_verdict){
         .calls = in_all(totals, "calls_in_all_parts", "calls"),
         .operations = operations(totals),
@@ -64,7 +64,7 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .no_memory_for = list_of(room, size, member(totals, "no_memory_for")),
         .no_gpu_times = totals && (!source || !strcmp(source, "none")),
         .sample = count(gpu, "sample"),
-        .untimed = count(gpu, "launches_without_kernel") + count(gpu, "without_times"),
+        .untimed = member(totals, untimed_in_all) ? count(totals, untimed_in_all) : count(gpu, "launches_without_kernel") + count(gpu, "without_times"),
         .gpu_cause = source && !strcmp(source, "events") ? NULL : cJSON_GetStringValue(member(gpu, "cause")),
     };
 }
