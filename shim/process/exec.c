@@ -45,9 +45,8 @@ static int failed(bool brought, int result)
     do {                                                                                                                                             \
         const bool brought = before_exec();                                                                                                          \
         __typeof__(&name) real = (__typeof__(&name))cs_symbol_behind(#name);                                                                         \
-        if (real) return failed(brought, real(__VA_ARGS__));                                                                                         \
-        errno = ENOSYS;                                                                                                                              \
-        return -1;                                                                                                                                   \
+        if (!real) errno = ENOSYS;                                                                                                                   \
+        return failed(brought, real ? real(__VA_ARGS__) : -1);                                                                                       \
     } while (0)
 
 CS_EXPORT int execve(const char *path, char *const argv[], char *const envp[]) { FORWARD(execve, path, argv, envp); }

@@ -16,7 +16,9 @@ enum { TEXT = 4096, LIST = 512 };
 static char text[TEXT];
 static const char *path;
 static char folder[PATH_MAX];
-static _Atomic bool ready, execs, stays, watched;
+static _Atomic bool ready, watched;
+static _Atomic int execs; /* threads that are about to have the process become another program */
+static bool told;         /* the watcher, that it may; the writer's */
 
 static bool is_quiet(void) { return cs_option_is(CS_OPTION_QUIET, "on") || cs_option_is(CS_OPTION_LOG, "error"); }
 
@@ -30,15 +32,15 @@ void cs_closing_file(void)
     cs_watch_file(cs_output_path(), id.device, id.inode);
 }
 
-void cs_closing_exec(void) { cs_store(&execs, true); }
-void cs_closing_stays(void) { cs_store(&stays, true); }
+void cs_closing_exec(void) { cs_add(&execs, 1); }
+void cs_closing_stays(void) { cs_add(&execs, -1); }
 
 bool cs_closing_flushed(void)
 {
-    const bool is = atomic_exchange(&execs, false);
-    if (atomic_exchange(&stays, false)) cs_watch_stays();
-    if (is) cs_watch_exec();
-    return is;
+    const bool may = cs_load(&execs) > 0;
+    if (may) cs_watch_exec();
+    else if (told) cs_watch_stays();
+    return told = may;
 }
 
 static void compose(void)
@@ -74,8 +76,8 @@ bool cs_closing_speaks(void) { return is_wanted() && !cs_load(&watched); }
 void cs_closing_after_fork_in_child(void)
 {
     cs_store(&ready, false);
-    cs_store(&execs, false);
-    cs_store(&stays, false);
+    cs_store(&execs, 0);
+    told = false;
     *folder = 0;
     cs_watch_after_fork_in_child();
 }

@@ -16,7 +16,7 @@ void cs_closing_file(void);
 bool cs_closing_flushed(void); /* true: for an exec */
 void cs_closing_prepare(bool has_file);
 
-/* The process may become another program: the next flush is for that. Or it has not: the next flush says so. */
+/* The calling thread is about to have the process become another program: the next flush is for that. Or it has not: the next flush says so. */
 void cs_closing_exec(void);
 void cs_closing_stays(void);
 

@@ -27,6 +27,12 @@ static void *runs_on(void *unused)
     return unused;
 }
 
+static void *fails_to_exec(void *unused)
+{
+    for (;;) execl("/nowhere/at all", "nothing", NULL);
+    return unused;
+}
+
 static void at_the_end(void) { LAUNCH(empty, stream); } /* an exit handler of the program's may call CUDA */
 
 static int launches_last;
@@ -82,6 +88,11 @@ int main(int argc, char **argv)
         for (int i = 0; i < 3; i++) THREAD(&thread, runs_on, NULL);
         app_sleep_ms(50);
         return 5;
+    }
+    if (!strcmp(how, "exec")) { /* beside others that fail */
+        for (int i = 0; i < 2; i++) THREAD(&thread, fails_to_exec, NULL);
+        app_sleep_ms(50);
+        execl("/bin/sh", "sh", "-c", "sleep 0.2; exit 5", NULL);
     }
     if (!strcmp(how, "destructors")) {
         pthread_key_create(&key, last_call);

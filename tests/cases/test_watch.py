@@ -139,6 +139,14 @@ def test_another_program_takes_the_place(build, tmp_path):
     assert ended_by(tmp_path / "t.json") == ("exec", "incomplete: ended by exec")
 
 
+def test_an_exec_beside_others_that_fail(build, tmp_path):
+    """Whoever fails says nothing of the thread that does not."""
+    for n in range(10):
+        done = run_under(build, tmp_path, "ending", "exec", options=["-o", f"t{n}.json"])
+        assert done.returncode == 5 and "; incomplete: ended by exec. Open it:" in only_line(done), n
+        assert ended_by(tmp_path / f"t{n}.json") == ("exec", "incomplete: ended by exec")
+
+
 def test_a_file_that_is_another_one_by_now_is_left_alone(build, tmp_path):
     run = begin(build, tmp_path, "burst", 1, 1000, 60000, options=["-o", "t.json"])
     has_calls(tmp_path / "t.json")

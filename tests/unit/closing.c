@@ -58,8 +58,16 @@ TEST(the_watcher_hears_of_the_process_its_file_and_an_exec)
     CHECK_TEXT(packet(), "");
     cs_closing_exec();
     CHECK_TEXT(packet(), ""); /* not before all is in the file */
-    cs_closing_flushed();
+    CHECK(cs_closing_flushed());
     CHECK_TEXT(packet(), "exec");
+    cs_closing_exec(); /* another thread */
+    cs_closing_stays();
+    CHECK(cs_closing_flushed());
+    CHECK_TEXT(packet(), "exec"); /* one is about to */
+    cs_closing_stays();
+    CHECK_TEXT(packet(), "");
+    CHECK(!cs_closing_flushed());
+    CHECK_TEXT(packet(), "stays");
     cs_closing_flushed();
     CHECK_TEXT(packet(), "");
 }
