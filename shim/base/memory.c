@@ -92,8 +92,8 @@ bool cs_tables_make(enum cs_tables of, const char *lost)
 
 static bool opened(void *at, size_t bytes) { return !mprotect(at, bytes, PROT_READ | PROT_WRITE); }
 
-/* Closed: the system makes no page of it. Ours are large, and hardly touched: where the program has all that comes locked (mlockall) they are not, and a core has
- * none of them. Of a memfd it would have every page, and the system would make them for it. */
+/* Closed: the system makes no page of it. What we ask for is large, and little of it is touched. So it is not locked, though the program may have said so of all
+ * that comes (mlockall), and no core has it: a core would have every page of a memfd, and the system would make them all to write them. */
 static void *closed(int flags, int fd, size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_NONE, flags | MAP_NORESERVE, fd, 0);
@@ -193,6 +193,7 @@ void cs_memory_free(void *at, size_t bytes)
 {
     int saved = errno;
     madvise(at, bytes, MADV_REMOVE);
+    mprotect(at, bytes, PROT_NONE);
     errno = saved;
 }
 

@@ -37,12 +37,12 @@ bool cs_tables_make(enum cs_tables of, const char *lost);
 
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */
 void *cs_memory_map_file(int fd, size_t bytes);  /* shared, and closed: touching it is SIGSEGV until it is reserved, and a program that locks all it has locks none of it; NULL */
-bool cs_memory_reserve(void *at, size_t bytes);  /* of such memory: it is open, and there. False: it may not be there, and touching it may be SIGBUS */
+bool cs_memory_reserve(void *at, size_t bytes);  /* of such memory: it is open, and there. False: touching it may be a signal */
 bool cs_memory_replace(void *at, size_t bytes);  /* by memory of the process's own, which reads as zero */
 void cs_memory_not_inherited(void *at, size_t bytes);  /* zero in the child of a fork, where the system can do that: a fork copies none of it */
 bool cs_memory_wiped_in_child(void *at, size_t bytes); /* whole pages of static data: zero in the child of a fork. Nobody writes them meanwhile */
 void cs_memory_unmap(void *at, size_t bytes);
-void cs_memory_free(void *at, size_t bytes);     /* of a file's memory: the file's pages go too */
+void cs_memory_free(void *at, size_t bytes);     /* of a file's memory: the file's pages go too, and it is closed again */
 void cs_memory_forget(void *at, size_t bytes); /* reads as zero again; the whole pages of it are given back */
 
 #endif

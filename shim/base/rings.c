@@ -104,12 +104,24 @@ static const char *next_of(DIR *all)
     return one ? one->d_name : NULL;
 }
 
+/* The head of the trace has the file's path, for whoever stands elsewhere, and a program may change its folder. NULL: it is too long, or there is no current one. */
+static const char *the_folder(void)
+{
+    static char folder[CS_RINGS_PATH];
+    const char *given = cs_option_text(CS_OPTION_KEEP);
+    if (*folder) return folder;
+    if (!strcmp(given, "auto")) given = CS_RINGS_FOLDER;
+    const size_t n = *given == '/' ? 0 : getcwd(folder, sizeof folder) ? strlen(folder) : sizeof folder;
+    if (n >= sizeof folder || snprintf(folder + n, sizeof folder - n, n ? "/%s" : "%s", given) >= (int)(sizeof folder - n)) *folder = 0;
+    return *folder ? folder : NULL;
+}
+
 /* Where many are left that others may still ask for, each process looks at some, twice, from places of its own on. */
 static void remove_left_over(void)
 {
     static cs_u32 times;
-    const char *given = cs_option_text(CS_OPTION_KEEP), *name;
-    DIR *all = opendir(strcmp(given, "auto") ? given : CS_RINGS_FOLDER);
+    const char *folder = the_folder(), *name;
+    DIR *all = folder ? opendir(folder) : NULL;
     if (!all) return;
     cs_u32 there = 0, at = 0;
     while (next_of(all)) there++;
@@ -134,7 +146,8 @@ static bool make_in(const char *folder, cs_u64 *room)
     struct statfs about;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(path, sizeof path, "%s/" CS_RINGS_NAME "%d-%llx", folder, (int)getpid(), (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec);
+    const int n = snprintf(path, sizeof path, "%s/" CS_RINGS_NAME "%d-%llx", folder, (int)getpid(), (unsigned long long)now.tv_sec * 1000000000u + (unsigned long long)now.tv_nsec);
+    if (n < 0 || (size_t)n >= sizeof path) return *path = 0, false;
     fd = cs_apart_keep(cs_make_file(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC));
     if (fd < 0) return *path = 0, false;
     *room = fstatfs(fd, &about) ? 0 : (cs_u64)about.f_bavail * (cs_u64)about.f_bsize / SHARE;
@@ -143,15 +156,6 @@ static bool make_in(const char *folder, cs_u64 *room)
     unlink_own();
     close(fd);
     return fd = -1, false;
-}
-
-/* The head of the trace has the file's path, for whoever stands elsewhere. NULL: it is too long, or there is no current folder. */
-static const char *absolute(const char *folder)
-{
-    static char room[CS_RINGS_PATH];
-    if (*folder == '/') return folder;
-    const size_t n = getcwd(room, sizeof room) ? strlen(room) : sizeof room;
-    return n < sizeof room && snprintf(room + n, sizeof room - n, "/%s", folder) < (int)(sizeof room - n) ? room : NULL;
 }
 
 static bool make_memfd(cs_u64 *room)
@@ -232,12 +236,11 @@ bool cs_rings_begin(const struct cs_rings_plan *plan)
     names_reserved = 0;
     if (!strcmp(given, "off")) return not_kept("CUSTREAM_KEEP=off");
     if (!allowed) return not_kept("the system cannot tell a child from its parent (MADV_WIPEONFORK)");
-    const char *folder = by_itself ? CS_RINGS_FOLDER : given;
+    const char *folder = the_folder();
     remove_left_over();
-    folder = absolute(folder);
     if (folder && try(make_in(folder, &room), &room, plan)) snprintf(where, sizeof where, "%s", path);
     else if (by_itself && try(make_memfd(&room), &room, plan)) strcpy(where, "memfd");
-    else return not_kept(by_itself ? "/dev/shm has no room" : "the folder of CUSTREAM_KEEP has no room, or cannot be written");
+    else return not_kept(by_itself ? "/dev/shm has no room" : "the folder of CUSTREAM_KEEP has no room, cannot be written, or has too long a name");
     cs_store_rel(&cs_rings, cs_load(&mapped));
     return true;
 }

@@ -1,6 +1,7 @@
 /*
  * locked         all memory is locked, that to come too: each page of it is there from the beginning
  * locked late    all that is there after the first launch is locked
+ * locked rested  the same after 16 threads have launched and ended
  *
  * Notes how many kB are there in the end.
  */
@@ -8,18 +9,54 @@
 
 #include <sys/mman.h>
 
+static CUfunction kernel;
+
+static void launch_many(int n)
+{
+    for (int i = 0; i < n; i++) LAUNCH(kernel, NULL);
+    OK(cuCtxSynchronize);
+}
+
+static void *launches(void *unused)
+{
+    OK(cuCtxSetCurrent, app_context);
+    launch_many(40000); /* what fills a ring of 4 MiB */
+    return unused;
+}
+
+/* Their states are free again once the library has read what they did. */
+static void threads_come_and_go(void)
+{
+    pthread_t threads[16];
+    for (int i = 0; i < 16; i++) THREAD(&threads[i], launches, NULL);
+    for (int i = 0; i < 16; i++) pthread_join(threads[i], NULL);
+    app_sleep_ms(1000);
+}
+
+/* Few may lock that much: for others, what it comes to is that each page that could be written is there. */
+static void lock_all(void)
+{
+    char line[512], mode[8];
+    size_t from, to;
+    if (!mlockall(MCL_CURRENT)) return;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof line, maps))
+        if (sscanf(line, "%zx-%zx %7s", &from, &to, mode) == 3 && !strncmp(mode, "rw", 2)) madvise((void *)from, to - from, 23 /* MADV_POPULATE_WRITE */);
+    if (maps) fclose(maps);
+}
+
 int main(int argc, char **argv)
 {
-    const int late = argc > 1 && !strcmp(argv[1], "late");
+    const int rested = argc > 1 && !strcmp(argv[1], "rested"), late = rested || (argc > 1 && !strcmp(argv[1], "late"));
     char line[256];
-    if (!late && mlockall(MCL_CURRENT | MCL_FUTURE)) perror("mlockall"), exit(1);
+    if (!late) mlockall(MCL_CURRENT | MCL_FUTURE);
     app_start(0);
-    CUfunction kernel = app_kernel("k");
+    kernel = app_kernel("k");
     LAUNCH(kernel, NULL);
     OK(cuCtxSynchronize);
-    if (late && mlockall(MCL_CURRENT)) perror("mlockall"), exit(1);
-    for (int i = 0; i < 20000; i++) LAUNCH(kernel, NULL);
-    OK(cuCtxSynchronize);
+    if (rested) threads_come_and_go();
+    if (late) lock_all();
+    launch_many(20000);
     FILE *status = fopen("/proc/self/status", "r");
     while (status && fgets(line, sizeof line, status))
         if (!strncmp(line, "VmRSS:", 6)) NOTE("kB", "%ld", strtol(line + 6, NULL, 10));

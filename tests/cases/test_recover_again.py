@@ -89,6 +89,16 @@ def test_a_relative_folder(build, tmp_path, monkeypatch):
     assert not list((tmp_path / "rel").iterdir())
 
 
+def test_a_folder_whose_name_is_too_long(build, tmp_path):
+    """No name is cut off: the file would be another process's."""
+    deep = tmp_path / ("n" * 150) / ("n" * 150)
+    deep /= "n" * (512 - 15 - len(f"{deep}//rel"))  # which leaves no room for a number behind "custream-rings-"
+    (deep / "rel").mkdir(parents=True)
+    path = killed(build, deep, "rel")
+    assert rows_of(path)["metadata"]["rings"] == "not kept: the folder of CUSTREAM_KEEP has no room, cannot be written, or has too long a name"
+    assert not list((deep / "rel").iterdir())
+
+
 def test_none_were_kept(build, tmp_path):
     path = killed(build, tmp_path, "off")
     status, said, complaints = run_all("recover", path)
