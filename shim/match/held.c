@@ -41,7 +41,7 @@ void cs_held_put(const struct cs_gpu_work *work)
 static void take_work(const struct cs_gpu_work *work)
 {
     if (!cs_work_has_times(work) && !work->correlation) {
-        cs_match.sink->without_times();
+        cs_match.sink->without_times(1);
         return;
     }
     if (cs_work_has_times(work) && !is_in_our_clock(work)) {

@@ -50,6 +50,7 @@ void cs_match_lane_free(const struct cs_stream *stream)
 {
     struct cs_match_lane *lane = cs_match_lane_made(stream);
     if (!lane) return;
+    cs_queue_ends(lane, UINT64_MAX, UINT64_MAX);
     cs_u32 *at = lane->gpu_id ? bucket_of(lane->device, lane->gpu_id) : NULL;
     while (at && *at && *at != lane->number) at = &table->lanes[*at - 1].next;
     if (at && *at) *at = lane->next;

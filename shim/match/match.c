@@ -136,7 +136,10 @@ static void give_work(const struct cs_gpu_work *work, struct cs_op *op)
     found.start_ns = cs_clock_ns(work->start);
     found.end_ns = cs_clock_ns(work->end);
     found.lane = cs_match_lane_of_work(work, op);
-    if (!cs_match.sink->work(&found)) return;
+    if (!cs_match.sink->work(&found)) {
+        if (op) cs_queue_came(op); /* all the same: whoever shows it not has counted it */
+        return;
+    }
     if (op) {
         arrived(op, &found);
         struct cs_op *last = cs_op_get(op->joined);
@@ -156,7 +159,7 @@ static void give(const struct cs_gpu_work *work, bool all)
     if (outside) {}
     else if (cs_work_has_times(work)) give_work(work, op);
     else {
-        cs_match.sink->without_times();
+        cs_match.sink->without_times(1);
         if (op) cs_queue_came(op);
     }
 }
@@ -195,8 +198,10 @@ void cs_match_end(void)
 {
     cs_held_calls(true);
     round_once(true, true, true);
+    cs_u64 ended;
+    if (cs_gpu_missing(CS_GPU_TIMES, &ended) != cs_gpu_ended) ended = UINT64_MAX;
     for (cs_u32 i = 1; i <= cs_match_lanes_high(); i++)
-        if (cs_lane_get(i)) cs_queue_ends(cs_lane_get(i));
+        if (cs_lane_get(i)) cs_queue_ends(cs_lane_get(i), cs_match.sink->open_since(), ended);
 }
 
 /* --- the end of a stream --- */

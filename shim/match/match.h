@@ -58,11 +58,12 @@ struct cs_hold {
 struct cs_match_sink {
     enum cs_outside (*outside)(cs_u64 ticks);
     bool (*closed)(void); /* nothing is recorded now */
+    cs_u64 (*open_since)(void); /* ticks: since when all is recorded; UINT64_MAX: nothing is */
 
     bool (*work)(struct cs_match_found *found); /* false: it is not shown */
     void (*pool)(const struct cs_gpu_pool *pool);
     void (*lost)(cs_u64 count, const char *cause);
-    void (*without_times)(void); /* a piece of work */
+    void (*without_times)(int by); /* so many more pieces of work, or less: told of without times, or not told of when nothing could come any more */
     void (*missed)(int by);      /* so many more launches, or less, whose kernels have not come, though something behind them on their streams has */
     void (*depth)(const struct cs_match_lane *lane, cs_u64 ns);     /* has changed; NULL: nobody wants to know */
     void (*load)(cs_u32 device, cs_u64 ns, const struct cs_load *load); /* what is under way from then on */

@@ -47,7 +47,7 @@ struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *
     *op = (struct cs_op){
         .id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .key = thread->key, .joined = 0, .before = 0,
         .after = 0, .event_wait = 0, .before_of_thread = t ? t->last : 0, .next_of_thread = 0, .lane = 0, .missed = 0, .launch = launch_of(record), .works = 0,
-        .file = cs_match.file, .work_file = 0, .call = record->call, .muted = false, .graph = false, .counted = false, .left = false, .came = false};
+        .file = cs_match.file, .work_file = 0, .call = record->call, .muted = false, .graph = false, .counted = false, .left = false, .came = false, .untimed = false, .unsure = false};
     if (!t) return op;
     if (before) before->next_of_thread = op->id;
     if (!cs_op_get(t->first)) t->first = op->id;

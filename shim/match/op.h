@@ -20,7 +20,7 @@ struct cs_op {
     cs_u64 before, after; /* its neighbours on its lane; 0 none */
     cs_u64 event_wait;    /* of the last wait for an event on the lane before it, its number; 0 none */
     cs_u32 lane;          /* index + 1 of the stream's lane; 0: none */
-    cs_u32 missed;        /* it is a launch, and something behind it came first: the file that counts it as without a kernel; 0 none */
+    cs_u32 missed;        /* its work should have come, and has not: the file that counts it; 0 none */
     union {
         struct {                /* once some have: the end of the last, and where it stands */
             cs_u64 work_end_ns;
@@ -37,6 +37,8 @@ struct cs_op {
     bool graph : 1;         /* launches a graph: its work may stand on streams of the driver's own */
     bool counted : 1, left : 1; /* it has joined the lane's depth, is through: its work has come, or will not */
     bool came : 1;          /* the profiler has told of its work, with times or without */
+    bool untimed : 1;       /* `missed` is not for what came behind it: nothing could come any more */
+    bool unsure : 1;        /* it may have gone into a capture, and make no work */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct cs_op) == 128, "two cache lines: there are very many");
 

@@ -55,30 +55,47 @@ static cs_u32 forgotten(struct cs_match_lane *lane)
     return lane->depth > known ? lane->depth - known : 0;
 }
 
-/* A launch makes a kernel. Events tell of several calls at once. At a window's edge it may be hidden. */
-static bool lacks_kernel(const struct cs_op *op)
-{
-    return !op->came && !cs_gpu_marks() && cs_gpu_kind_of(cs_call_info[op->call].kind) == CS_GPU_KERNEL && !cs_match.sink->outside(op->begin);
-}
+static enum cs_gpu_kind kind_of(const struct cs_op *op) { return cs_gpu_kind_of(cs_call_info[op->call].kind); }
+
+/* Nothing of it has come. Events tell of several calls at once. */
+static bool lacks_work(const struct cs_op *op) { return !op->came && !op->unsure && !cs_gpu_marks() && kind_of(op) != CS_GPU_NONE; }
+
+/* A launch makes a kernel without doubt. */
+static bool lacks_kernel(const struct cs_op *op) { return kind_of(op) == CS_GPU_KERNEL && lacks_work(op); }
+
+/* At a window's edge its work may be hidden. */
+static bool may_be_hidden(const struct cs_op *op) { return cs_match.sink->outside(op->begin) != CS_INSIDE; }
 
 static void miss(struct cs_op *op)
 {
-    if (!lacks_kernel(op)) return;
+    if (!lacks_kernel(op) || may_be_hidden(op)) return;
     op->missed = cs_match.file;
     cs_match.sink->missed(1);
 }
 
-/* Launched when the profiler was asked for the last time, or since. */
-void cs_queue_ends(const struct cs_match_lane *lane)
+/* Launches that no later work of their stream has overtaken, and all that was enqueued behind the end of times. */
+void cs_queue_ends(const struct cs_match_lane *lane, cs_u64 open_since, cs_u64 ended)
 {
-    for (const struct cs_op *op = cs_op_get(lane->first); op; op = cs_op_get(op->after))
-        if (!op->left && lacks_kernel(op)) cs_match.sink->without_times();
+    for (struct cs_op *op = cs_op_get(lane->last); op; op = cs_op_get(op->before)) {
+        if (op->left) continue;
+        op->left = true;
+        if (!(op->end > ended ? lacks_work(op) : lacks_kernel(op)) || (op->begin < open_since && may_be_hidden(op))) continue;
+        op->missed = cs_match.file;
+        op->untimed = true;
+        cs_match.sink->without_times(1);
+    }
+}
+
+void cs_queue_unsure(const struct cs_match_lane *lane, cs_u64 from, cs_u64 until)
+{
+    for (struct cs_op *op = cs_op_get(lane->last); op && op->begin >= from; op = cs_op_get(op->before))
+        if (op->begin < until && !op->works) op->unsure = true;
 }
 
 void cs_queue_came(struct cs_op *op)
 {
     op->came = true;
-    if (op->missed && op->missed == cs_match.file) cs_match.sink->missed(-1); /* it was late; a part that has ended stands as it is */
+    if (op->missed && op->missed == cs_match.file) (op->untimed ? cs_match.sink->without_times : cs_match.sink->missed)(-1); /* it was late; a part that has ended stands as it is */
     op->missed = 0;
 }
 

@@ -22,13 +22,13 @@ static bool work_found(struct cs_match_found *found)
     return cs_gpu_work_write(found);
 }
 
-static void work_without_times(void) { cs_totals.sum.gpu.no_times++; }
-
 /* A part that has ended stands as it is. */
-static void launch_missed(int by)
+static void count(cs_u64 *sum, int by)
 {
-    if (by > 0 || cs_totals.sum.gpu.missed) cs_totals.sum.gpu.missed += (cs_u64)by;
+    if (by > 0 || *sum) *sum += (cs_u64)by;
 }
+static void work_without_times(int by) { count(&cs_totals.sum.gpu.no_times, by); }
+static void launch_missed(int by) { count(&cs_totals.sum.gpu.missed, by); }
 
 static void pool_found(const struct cs_gpu_pool *pool)
 {
@@ -37,7 +37,7 @@ static void pool_found(const struct cs_gpu_pool *pool)
 
 /* The depth of streams costs a look at each call on one, and few want it. */
 #define SINK(depth_to)                                                                                                                              \
-    {.outside = cs_windows_outside, .closed = cs_windows_closed, .work = work_found, .pool = pool_found, .lost = cs_gpu_lost_write,                   \
+    {.outside = cs_windows_outside, .closed = cs_windows_closed, .open_since = cs_windows_open_since, .work = work_found, .pool = pool_found, .lost = cs_gpu_lost_write,                   \
      .without_times = work_without_times, .missed = launch_missed, .depth = (depth_to), .load = cs_gpu_load_write, .released = cs_gpu_released}
 static const struct cs_match_sink sink = SINK(NULL), sink_of_depths = SINK(cs_gpu_depth_write);
 

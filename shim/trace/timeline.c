@@ -117,16 +117,25 @@ static void settle_wait(struct cs_record *r, struct cs_stream *stream)
     if (unsure && !(by_stream && cs_match_captured(stream, r))) cause[0] = 0, cause[1] = CS_CAUSE_ELSEWHERE;
 }
 
+/* When the capture began that the call has ended; 0: it has ended none. */
+static cs_u64 capture_of(const struct cs_record *r)
+{
+    const struct cs_call_info *info = &cs_call_info[r->call];
+    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
+        if (info->shown[i].format == CS_FORMAT_CAPTURE) return r->value[i];
+    return 0;
+}
+
 static void tell_causes(const struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 begin)
 {
     const struct cs_call_info *info = &cs_call_info[r->call];
     if (info->how & CS_HOW_BEGINS && stream && r->result == CUDA_SUCCESS) cs_match_capture_began(stream, r->end);
-    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++) {
+    for (int i = 0; i < CS_VALUES && info->shown[i].label; i++)
         if (info->shown[i].format == CS_FORMAT_CAUSE && r->value[i] && r->result == CUDA_SUCCESS) cs_arrow_write(r->value[i], (cs_u32)r->value[i + 1], begin, thread->tid);
-        if (info->shown[i].format != CS_FORMAT_CAPTURE || !r->value[i] || !stream) continue;
-        capture_slice(stream, r, r->value[i]);
-        cs_match_capture_ended(stream, r->value[i], r->begin);
-    }
+    const cs_u64 began = stream ? capture_of(r) : 0;
+    if (!began) return;
+    capture_slice(stream, r, began);
+    cs_match_capture_ended(stream, began, r->begin);
 }
 
 static void sum_up_copy(struct cs_call_sums *sums, const struct cs_record *r, cs_u64 ns)
@@ -166,12 +175,15 @@ static cs_u64 callback_begin(struct cs_thread_row *row, cs_u64 begin)
     return begin;
 }
 
-/* A policy leaves it out: what it puts on the GPU is known by it, and left out too. */
+/* A policy leaves it out: what it puts on the GPU is known by it, and left out too. Other streams may have been in a capture on that one. */
 static void record_muted(struct cs_thread *thread, struct cs_record r)
 {
+    struct cs_stream *stream = cs_pool_get(&cs_streams, r.stream);
     r.call &= (cs_u16)~CS_CALL_MUTED;
     cs_match_muted(thread, &r);
-    CS_TELL(call, thread, &r, cs_pool_get(&cs_streams, r.stream), 0, cs_clock_ns(r.begin));
+    CS_TELL(call, thread, &r, stream, 0, cs_clock_ns(r.begin));
+    const cs_u64 began = stream && tells[r.call] ? capture_of(&r) : 0;
+    if (began) cs_match_capture_ended(stream, began, r.begin);
     cs_totals.muted++;
 }
 

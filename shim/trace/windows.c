@@ -173,6 +173,12 @@ bool cs_windows_open(void) { return now.told && !now.closed; }
 bool cs_windows_within(cs_u64 from, cs_u64 to) { return catch_up(), to < span_at(from).until; }
 bool cs_windows_covers(cs_u64 ticks) { return cs_windows_within(ticks, ticks); }
 
+cs_u64 cs_windows_open_since(void)
+{
+    catch_up();
+    return now.closed ? UINT64_MAX : span_count ? spans[(span_count - 1) % SPANS].until : 0;
+}
+
 enum cs_outside cs_windows_outside(cs_u64 ticks)
 {
     catch_up();

@@ -28,6 +28,7 @@ void cs_windows_end(void);
 bool cs_windows_closed(void);
 bool cs_windows_ever_closed(void);
 bool cs_windows_open(void); /* as of the last round; writes nothing */
+cs_u64 cs_windows_open_since(void); /* ticks; 0: ever since, UINT64_MAX: it is closed */
 bool cs_windows_covers(cs_u64 ticks);
 bool cs_windows_within(cs_u64 from_ticks, cs_u64 to_ticks);
 

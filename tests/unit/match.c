@@ -299,11 +299,12 @@ static bool given(struct cs_match_found *found)
     return false;
 }
 static bool open_now(void) { return false; }
+static cs_u64 ever_since(void) { return 0; }
 
 /* Its works are of one call, which is known, but for the strays. */
 static bool begin_with(cs_u64 works, cs_u64 calls, cs_u64 stray)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .work = given};
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .work = given};
     works_left = works, calls_left = calls, stray_at = stray;
     cs_clock_init();
     if (!begin_told(&sink)) return false;
@@ -411,12 +412,12 @@ TEST(eight_pieces_of_work_in_a_row_without_calls_have_the_backend_asked_for_them
 
 /* Unfinished when it was taken, and nothing tells of which call. */
 static int untimed;
-static void without_times(void) { untimed++; }
+static void without_times(int by) { untimed += by; }
 static void one_without_times(const struct cs_gpu_sink *to) { to->work(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = cs_ticks(), .stream = 1}); }
 
 TEST(work_without_times_or_a_call_is_counted_at_once)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .without_times = without_times};
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .without_times = without_times};
     cs_clock_init();
     REQUIRE(begin_told(&sink));
     drains = one_without_times;
@@ -464,7 +465,7 @@ static cs_u64 shown_at(cs_u64 flushes, cs_u64 ns)
 /* Longer than elsewhere, and not for good: what comes behind it on its stream waits for it. */
 TEST(work_at_the_edge_of_a_window_waits_half_a_second_for_its_call)
 {
-    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .work = shows};
+    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .open_since = ever_since, .work = shows};
     cs_clock_init();
     edge = cs_ticks();
     REQUIRE(begin_told(&sink));
@@ -488,7 +489,7 @@ static void one_work(const struct cs_gpu_sink *to)
 /* In between, what waits is not looked at: it waits on. */
 TEST(work_waits_until_its_call_is_told_of_or_two_flushes_are_over)
 {
-    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .work = shows};
+    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .open_since = ever_since, .work = shows};
     cs_clock_init();
     edge = cs_ticks();
     REQUIRE(begin_told(&sink));
@@ -513,7 +514,7 @@ static void one_call(const struct cs_gpu_sink *to) { to->call(&(struct cs_gpu_ca
 
 TEST(a_call_from_outside_is_known_as_such_at_once)
 {
-    static const struct cs_match_sink sink = {.outside = outside, .closed = open_now};
+    static const struct cs_match_sink sink = {.outside = outside, .closed = open_now, .open_since = ever_since};
     REQUIRE(begin_told(&sink));
     drains = one_call;
     cs_held_collect();

@@ -12,13 +12,14 @@ static void depth_told(const struct cs_match_lane *lane, cs_u64 ns)
     told_count++;
 }
 static void missed_told(int by) { missed_by += by; }
-static void without_times_told(void) { without_times++; }
+static void without_times_told(int by) { without_times += by; }
 static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, where; }
 
 static struct cs_match_lane lane;
 
 static void begin(void)
 {
+    where = CS_INSIDE, missed_by = without_times = 0;
     static const struct cs_match_sink sink = {.outside = outside, .missed = missed_told, .without_times = without_times_told, .depth = depth_told};
     REQUIRE(begin_told(&sink));
     cs_match_part(1);
@@ -143,11 +144,47 @@ TEST(at_the_end_each_launch_has_a_kernel_or_is_counted)
     copy->call = CS_CALL_cuMemcpyHtoDAsync_v2; /* it may have copied nothing */
     come(work, 25);
     cs_queue_came(untimed); /* the profiler has told of it, without times */
-    cs_queue_ends(&lane);
+    cs_queue_ends(&lane, UINT64_MAX, UINT64_MAX);
     CHECK(missed->missed && missed_by == 1); /* and is not counted a second time */
-    CHECK(!beside->left && !last->left && without_times == 2);
+    CHECK(beside->untimed && last->untimed && !copy->missed && without_times == 2);
+    cs_queue_ends(&lane, UINT64_MAX, 0);
+    CHECK_IS(without_times, 2);
+    cs_queue_came(last); /* its stream was gone for long, and it came all the same */
+    CHECK(without_times == 1 && missed_by == 1);
+    call(60, 61), call(70, 71);
     where = CS_MAY_BE_OUTSIDE;
-    cs_queue_ends(&lane);
+    cs_queue_ends(&lane, 65, UINT64_MAX); /* but not since the last window was opened */
+    CHECK_IS(without_times, 2);
+}
+
+TEST(behind_the_end_of_times_nothing_has_any)
+{
+    begin();
+    call(10, 11)->call = CS_CALL_cuMemcpyHtoDAsync_v2;
+    call(20, 26)->call = CS_CALL_cuMemcpyHtoDAsync_v2;
+    call(30, 31)->call = CS_CALL_cuGraphLaunch;
+    call(40, 41)->call = CS_CALL_cuMemsetD8Async;
+    call(50, 51)->call = CS_CALL_cuLaunchHostFunc; /* a profiler tells of none */
+    cs_queue_ends(&lane, UINT64_MAX, 25);
+    CHECK_IS(without_times, 3);
+}
+
+TEST(launches_behind_one_that_is_forgotten_are_counted_at_the_end)
+{
+    begin();
+    call(1, 2);
+    for (cs_u32 i = 0; i < CS_OPS; i++) called(1, 1, 3, 4); /* on other streams */
+    for (cs_u64 i = 0; i < 100; i++) call(10 + i, 10 + i);
+    cs_queue_ends(&lane, UINT64_MAX, UINT64_MAX);
+    CHECK_IS(without_times, 100);
+}
+
+TEST(what_may_have_been_captured_is_not_counted)
+{
+    begin();
+    call(10, 11), call(20, 21), call(30, 31);
+    cs_queue_unsure(&lane, 20, 30);
+    cs_queue_ends(&lane, UINT64_MAX, 0);
     CHECK_IS(without_times, 2);
 }
 
