@@ -49,4 +49,5 @@ def test_memory_locked_late(run_app):
 
 def test_memory_of_resting_rings(run_app):
     """16 threads have ended: of each ring of 4 MiB one stays open, and without the file all of it."""
-    assert resident_of(run_app, "rested", "auto", CUSTREAM_GPU="off") < resident_of(run_app, "rested", "off", CUSTREAM_GPU="off") - 40000
+    env = {"CUSTREAM_GPU": "off"}  # the profiler's buffers take memory too, by how fast the threads are
+    assert resident_of(run_app, "rested", "auto", **env) < resident_of(run_app, "rested", "off", **env) - 40000
