@@ -192,6 +192,7 @@ void cs_memory_unmap(void *at, size_t bytes)
 void cs_memory_free(void *at, size_t bytes)
 {
     int saved = errno;
+    munlock(at, bytes); /* of memory that is locked the system takes no page back */
     madvise(at, bytes, MADV_REMOVE);
     mprotect(at, bytes, PROT_NONE);
     errno = saved;
@@ -204,7 +205,10 @@ void cs_memory_forget(void *at, size_t bytes)
     char *const end = (char *)at + bytes, *first = (char *)pages_of((uintptr_t)at), *last = (char *)((uintptr_t)end & ~(cs_memory_page() - 1));
     if (first >= last) first = last = end;
     memset(at, 0, (size_t)(first - (char *)at));
-    if (first < last) madvise(first, (size_t)(last - first), MADV_DONTNEED);
+    if (first < last && madvise(first, (size_t)(last - first), MADV_DONTNEED)) { /* it is locked */
+        munlock(first, (size_t)(last - first));
+        if (madvise(first, (size_t)(last - first), MADV_DONTNEED)) memset(first, 0, (size_t)(last - first));
+    }
     memset(last, 0, (size_t)(end - last));
     errno = saved;
 }
