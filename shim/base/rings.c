@@ -108,12 +108,14 @@ static const char *next_of(DIR *all)
 static const char *the_folder(void)
 {
     static char folder[CS_RINGS_PATH];
+    static _Atomic bool known; /* whole: a child of fork may see it half made */
     const char *given = cs_option_text(CS_OPTION_KEEP);
-    if (*folder) return folder;
+    if (cs_load_acq(&known)) return folder;
     if (!strcmp(given, "auto")) given = CS_RINGS_FOLDER;
     const size_t n = *given == '/' ? 0 : getcwd(folder, sizeof folder) ? strlen(folder) : sizeof folder;
-    if (n >= sizeof folder || snprintf(folder + n, sizeof folder - n, n ? "/%s" : "%s", given) >= (int)(sizeof folder - n)) *folder = 0;
-    return *folder ? folder : NULL;
+    if (n >= sizeof folder || snprintf(folder + n, sizeof folder - n, n ? "/%s" : "%s", given) >= (int)(sizeof folder - n)) return NULL;
+    cs_store_rel(&known, true);
+    return folder;
 }
 
 /* Where many are left that others may still ask for, each process looks at some, twice, from places of its own on. */

@@ -17,8 +17,9 @@ static char text[TEXT];
 static const char *path;
 static char folder[PATH_MAX];
 static _Atomic bool ready, watched;
-static _Atomic int execs; /* threads that are about to have the process become another program */
-static bool told;         /* the watcher, that it may; the writer's */
+static _Atomic int execs;  /* threads that are about to have the process become another program */
+static _Atomic bool fresh; /* one has said so since the last flush */
+static bool told;          /* the watcher, that it may; the writer's */
 
 static bool is_quiet(void) { return cs_option_is(CS_OPTION_QUIET, "on") || cs_option_is(CS_OPTION_LOG, "error"); }
 
@@ -32,15 +33,25 @@ void cs_closing_file(void)
     cs_watch_file(cs_output_path(), id.device, id.inode);
 }
 
-void cs_closing_exec(void) { cs_add(&execs, 1); }
-void cs_closing_stays(void) { cs_add(&execs, -1); }
+void cs_closing_exec(void)
+{
+    cs_add(&execs, 1);
+    cs_store_rel(&fresh, true);
+}
+
+/* In the child of a fork in a handler of the thread's none is under way. */
+void cs_closing_stays(void)
+{
+    int now = cs_load(&execs);
+    while (now > 0 && !atomic_compare_exchange_weak(&execs, &now, now - 1)) continue;
+}
 
 bool cs_closing_flushed(void)
 {
-    const bool may = cs_load(&execs) > 0;
-    if (may) cs_watch_exec();
-    else if (told) cs_watch_stays();
-    return told = may;
+    const bool may = atomic_exchange(&fresh, false);
+    if (may) cs_watch_exec(), told = true;
+    else if (told && cs_load(&execs) <= 0) cs_watch_stays(), told = false;
+    return may;
 }
 
 static void compose(void)
@@ -77,6 +88,7 @@ void cs_closing_after_fork_in_child(void)
 {
     cs_store(&ready, false);
     cs_store(&execs, 0);
+    cs_store(&fresh, false);
     told = false;
     *folder = 0;
     cs_watch_after_fork_in_child();

@@ -92,6 +92,7 @@ def test_a_relative_folder(build, tmp_path, monkeypatch):
 def test_a_folder_whose_name_is_too_long(build, tmp_path):
     """No name is cut off: the file would be another process's."""
     deep = tmp_path / ("n" * 150) / ("n" * 150)
+    assert len(str(deep)) < 450
     deep /= "n" * (512 - 15 - len(f"{deep}//rel"))  # which leaves no room for a number behind "custream-rings-"
     (deep / "rel").mkdir(parents=True)
     path = killed(build, deep, "rel")

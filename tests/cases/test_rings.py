@@ -224,7 +224,7 @@ def test_a_room(run_app, build, tmp_path, name):
 @pytest.mark.parametrize("way, env", [("paced", {"CUSTREAM_BUFFER": "4M"}), ("short", {"CUSTREAM_BUFFER": "64K"})], ids=["one ring", "many rings"])
 def test_a_small_room_gets_full(build, tmp_path, way, env):
     """Others fill it while rings grow: no SIGBUS, and what finds no memory goes on elsewhere. The recovered trace says of how many threads that is so."""
-    script = 'mount -t tmpfs -o size=64m none /dev/shm; "$@" & app=$!; while ! [ -e "$CUSTREAM_TRACE" ]; do sleep 0.01; done; ' \
+    script = 'mount -t tmpfs -o size=64m none /dev/shm; "$@" & app=$!; until [ -e "$CUSTREAM_TRACE" ]; do kill -0 $app || exit 1; sleep 0.01; done; ' \
              '(head -c 70m /dev/zero > /dev/shm/full 2>/dev/null) & sleep 0.15; kill -9 $app || exit 1; ' \
              f'wait; {COMMAND} recover "$CUSTREAM_TRACE"; exit 0; :'
     run = ["/usr/bin/unshare", "-rm", "/bin/sh", "-c", script, "sh", "/usr/bin/env", f"LD_PRELOAD={build / 'libcustream_shim.so'}"]

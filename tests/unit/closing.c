@@ -61,11 +61,20 @@ TEST(the_watcher_hears_of_the_process_its_file_and_an_exec)
     CHECK(cs_closing_flushed());
     CHECK_TEXT(packet(), "exec");
     cs_closing_exec(); /* another thread */
-    cs_closing_stays();
     CHECK(cs_closing_flushed());
-    CHECK_TEXT(packet(), "exec"); /* one is about to */
+    CHECK_TEXT(packet(), "exec");
+    cs_closing_stays();
+    CHECK(!cs_closing_flushed());
+    CHECK_TEXT(packet(), ""); /* the first is about to */
     cs_closing_stays();
     CHECK_TEXT(packet(), "");
+    CHECK(!cs_closing_flushed());
+    CHECK_TEXT(packet(), "stays");
+    cs_closing_stays(); /* of whom nobody has heard */
+    cs_closing_exec();
+    cs_closing_stays(); /* before any flush: it may have been told as well */
+    CHECK(cs_closing_flushed());
+    CHECK_TEXT(packet(), "exec");
     CHECK(!cs_closing_flushed());
     CHECK_TEXT(packet(), "stays");
     cs_closing_flushed();
