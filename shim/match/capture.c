@@ -121,9 +121,9 @@ void cs_match_capture_ended(struct cs_stream *stream, cs_u64 began, cs_u64 ended
         known = known || m->stream == origin;
         member_ends(m, ended);
     }
-    if (known) return;
-    member_ends(member_add(origin, origin, began, ended), ended);
-    /* Nor does anybody know which streams had joined it. */
+    if (!known) member_ends(member_add(origin, origin, began, ended), ended);
+    if (known && cs_match.sink->open_since() <= began && state->muted < began) return;
+    /* Some of it was not recorded, and so nobody knows which streams had joined it. */
     for (cs_u32 i = 1; i <= cs_match_lanes_high(); i++)
         if (cs_lane_get(i)) cs_queue_unsure(cs_lane_get(i), began, ended);
 }

@@ -1,3 +1,4 @@
+#include "shim/gpu/backend.h"
 #include "shim/match/state.h"
 
 static struct cs_match_tables *const table = &cs_match.table;
@@ -46,11 +47,18 @@ struct cs_match_lane *cs_match_lane_of(const struct cs_stream *stream)
     return lane;
 }
 
+void cs_lane_ends(const struct cs_match_lane *lane)
+{
+    cs_u64 ended;
+    if (cs_gpu_missing(CS_GPU_TIMES, &ended) != cs_gpu_ended) ended = UINT64_MAX;
+    if (lane->last) cs_queue_ends(lane, cs_match.sink->open_since(), ended);
+}
+
 void cs_match_lane_free(const struct cs_stream *stream)
 {
     struct cs_match_lane *lane = cs_match_lane_made(stream);
     if (!lane) return;
-    cs_queue_ends(lane, UINT64_MAX, UINT64_MAX);
+    cs_lane_ends(lane);
     cs_u32 *at = lane->gpu_id ? bucket_of(lane->device, lane->gpu_id) : NULL;
     while (at && *at && *at != lane->number) at = &table->lanes[*at - 1].next;
     if (at && *at) *at = lane->next;

@@ -63,10 +63,19 @@ static bool has_work(const struct cs_record *record)
 
 void cs_match_muted(const struct cs_thread *thread, const struct cs_record *record)
 {
+    const enum cs_kind kind = cs_call_info[record->call].kind;
+    if (kind == CS_KIND_EVENT || kind == CS_KIND_WAIT) cs_match.captures.muted = record->end;
     if (!has_work(record)) return;
     struct cs_op *op = cs_op_new(thread, record, 0); /* no slice shows when it began */
     op->muted = true;
     if (record->mark) cs_op_marked(op, record->mark);
+}
+
+/* No profiler tells of that. */
+static bool moves_nothing(const struct cs_record *record)
+{
+    const struct cs_call_info *info = &cs_call_info[record->call];
+    return (info->kind == CS_KIND_COPY || info->kind == CS_KIND_SET) && info->shown[0].format == CS_FORMAT_SIZE && !record->value[0];
 }
 
 cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *record, struct cs_stream *stream, cs_u64 begin_ns)
@@ -79,6 +88,7 @@ cs_u64 cs_match_call(const struct cs_thread *thread, const struct cs_record *rec
     if (!lane || cs_captures(stream, record->begin)) return op->id;
     op->lane = lane->number;
     op->event_wait = lane->event_wait;
+    op->unsure = moves_nothing(record);
     cs_queue_add(lane, op);
     return op->id;
 }
@@ -198,10 +208,8 @@ void cs_match_end(void)
 {
     cs_held_calls(true);
     round_once(true, true, true);
-    cs_u64 ended;
-    if (cs_gpu_missing(CS_GPU_TIMES, &ended) != cs_gpu_ended) ended = UINT64_MAX;
     for (cs_u32 i = 1; i <= cs_match_lanes_high(); i++)
-        if (cs_lane_get(i)) cs_queue_ends(cs_lane_get(i), cs_match.sink->open_since(), ended);
+        if (cs_lane_get(i)) cs_lane_ends(cs_lane_get(i));
 }
 
 /* --- the end of a stream --- */

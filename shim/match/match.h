@@ -63,6 +63,7 @@ struct cs_match_sink {
     bool (*work)(struct cs_match_found *found); /* false: it is not shown */
     void (*pool)(const struct cs_gpu_pool *pool);
     void (*lost)(cs_u64 count, const char *cause);
+    void (*came_after_all)(bool untimed); /* the same of one that was counted in an earlier part, which stands as it is: as without times, or as missed */
     void (*without_times)(int by); /* so many more pieces of work, or less: told of without times, or not told of when nothing could come any more */
     void (*missed)(int by);      /* so many more launches, or less, whose kernels have not come, though something behind them on their streams has */
     void (*depth)(const struct cs_match_lane *lane, cs_u64 ns);     /* has changed; NULL: nobody wants to know */

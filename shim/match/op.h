@@ -38,7 +38,7 @@ struct cs_op {
     bool counted : 1, left : 1; /* it has joined the lane's depth, is through: its work has come, or will not */
     bool came : 1;          /* the profiler has told of its work, with times or without */
     bool untimed : 1;       /* `missed` is not for what came behind it: nothing could come any more */
-    bool unsure : 1;        /* it may have gone into a capture, and make no work */
+    bool unsure : 1;        /* it may have gone into a capture, or moves nothing: no work need come */
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct cs_op) == 128, "two cache lines: there are very many");
 

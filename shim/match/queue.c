@@ -95,7 +95,8 @@ void cs_queue_unsure(const struct cs_match_lane *lane, cs_u64 from, cs_u64 until
 void cs_queue_came(struct cs_op *op)
 {
     op->came = true;
-    if (op->missed && op->missed == cs_match.file) (op->untimed ? cs_match.sink->without_times : cs_match.sink->missed)(-1); /* it was late; a part that has ended stands as it is */
+    if (op->missed && op->missed != cs_match.file) cs_match.sink->came_after_all(op->untimed);
+    else if (op->missed) (op->untimed ? cs_match.sink->without_times : cs_match.sink->missed)(-1); /* it was late */
     op->missed = 0;
 }
 

@@ -93,6 +93,7 @@ struct cs_captures {
     cs_u64 ever; /* members */
     cs_u32 open;
     cs_u64 until; /* ticks: by then all have ended that have */
+    cs_u64 muted; /* ticks: until then events were recorded, or waited for, of which nothing is known */
 };
 
 /* --- graph.c --- */
@@ -285,7 +286,8 @@ void cs_match_give(bool all); /* a round before the end; `all`: also what its ca
 void cs_queue_add(struct cs_match_lane *lane, struct cs_op *op);
 void cs_queue_arrived(struct cs_match_lane *lane, struct cs_op *op, cs_u64 end_ticks, cs_u64 end_ns); /* the first work of a call */
 void cs_queue_remove(struct cs_match_lane *lane, cs_u64 from, cs_u64 until);                          /* calls of that time (ticks) make none */
-/* Nothing comes any more. Ticks: since when all is recorded, since when no times have come; UINT64_MAX: that is not so. */
+void cs_lane_ends(const struct cs_match_lane *lane); /* nothing comes any more: what has not is counted */
+/* The same of its queue. Ticks: since when all is recorded, since when no times have come; UINT64_MAX: that is not so. */
 void cs_queue_ends(const struct cs_match_lane *lane, cs_u64 open_since, cs_u64 ended);
 void cs_queue_unsure(const struct cs_match_lane *lane, cs_u64 from, cs_u64 until);                    /* calls of that time may have gone into a capture */
 void cs_queue_came(struct cs_op *op);                                                                /* the profiler has told of some work of it */

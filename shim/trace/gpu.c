@@ -37,8 +37,9 @@ static void pool_found(const struct cs_gpu_pool *pool)
 
 /* The depth of streams costs a look at each call on one, and few want it. */
 #define SINK(depth_to)                                                                                                                              \
-    {.outside = cs_windows_outside, .closed = cs_windows_closed, .open_since = cs_windows_open_since, .work = work_found, .pool = pool_found, .lost = cs_gpu_lost_write,                   \
-     .without_times = work_without_times, .missed = launch_missed, .depth = (depth_to), .load = cs_gpu_load_write, .released = cs_gpu_released}
+    {.outside = cs_windows_outside, .closed = cs_windows_closed, .open_since = cs_windows_open_since, .work = work_found, .pool = pool_found,         \
+     .lost = cs_gpu_lost_write, .without_times = work_without_times, .missed = launch_missed, .came_after_all = cs_totals_came_after_all,            \
+     .depth = (depth_to), .load = cs_gpu_load_write, .released = cs_gpu_released}
 static const struct cs_match_sink sink = SINK(NULL), sink_of_depths = SINK(cs_gpu_depth_write);
 
 /* --- begin, a round, end --- */

@@ -91,6 +91,12 @@ static void part_deleted(cs_u64 recorded)
 
 cs_u64 cs_totals_before(void) { return parts.before.sum.recorded; }
 
+void cs_totals_came_after_all(bool untimed)
+{
+    cs_u64 *sum = untimed ? &parts.sum.gpu.no_times : &parts.sum.gpu.missed;
+    if (*sum) --*sum;
+}
+
 void cs_totals_gathered(cs_u64 begin_ns, cs_u64 end_ns)
 {
     if (begin_ns < cs_totals.begin_ns) cs_totals.begin_ns = begin_ns;

@@ -62,6 +62,7 @@ void cs_totals_cut_work(cs_u64 works, cs_u64 begin_ns, cs_u64 end_ns);
 void cs_totals_part_begin(void);
 void cs_totals_part_undo(void);
 cs_u64 cs_totals_before(void); /* what the part before it recorded */
+void cs_totals_came_after_all(bool untimed); /* some work that an earlier part counted: as without times, or as a launch without a kernel */
 
 /* What stands above adds to the trailer, in at most so many bytes; NULL: nothing. Set before the writer starts. */
 extern char *(*cs_totals_add)(char *at, size_t room);

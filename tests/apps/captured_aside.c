@@ -1,6 +1,7 @@
 /*
  * Ten captures on two streams: the second one joins by an event, and is used in captures alone.
  *
+ * captured_aside chain              by way of a third one
  * captured_aside [record | wait]    recording starts in the middle of the first capture, half a second before the second stream's launches: behind the record
  *                                   of the event, behind the wait for it
  */
@@ -17,13 +18,15 @@ static void start(void)
 int main(int argc, char **argv)
 {
     const char *begins = argc > 1 ? argv[1] : "";
-    CUstream a, b;
-    CUevent out, back;
+    CUstream a, b, between;
+    CUevent out, on, back;
     app_start(0);
     CUfunction kernel = app_kernel("k");
     OK(cuStreamCreate, &a, CU_STREAM_NON_BLOCKING);
     OK(cuStreamCreate, &b, CU_STREAM_NON_BLOCKING);
     OK(cuEventCreate, &out, CU_EVENT_DISABLE_TIMING);
+    OK(cuStreamCreate, &between, CU_STREAM_NON_BLOCKING);
+    OK(cuEventCreate, &on, CU_EVENT_DISABLE_TIMING);
     OK(cuEventCreate, &back, CU_EVENT_DISABLE_TIMING);
     for (int i = 0; i < 10; i++) {
         CUgraph graph;
@@ -32,7 +35,11 @@ int main(int argc, char **argv)
         LAUNCH(kernel, a);
         OK(cuEventRecord, out, a);
         if (!i && !strcmp(begins, "record")) start();
-        OK(cuStreamWaitEvent, b, out, 0);
+        if (!strcmp(begins, "chain")) {
+            OK(cuStreamWaitEvent, between, out, 0);
+            OK(cuEventRecord, on, between);
+        }
+        OK(cuStreamWaitEvent, b, strcmp(begins, "chain") ? out : on, 0);
         if (!i && !strcmp(begins, "wait")) start();
         for (int k = 0; k < 5; k++) LAUNCH(kernel, b);
         OK(cuEventRecord, back, b);

@@ -9,7 +9,7 @@
 
 static bool begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth};
+    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth};
     return begin_told(&sink);
 }
 
@@ -211,7 +211,7 @@ TEST(work_beside_a_long_kernel_is_joined_until_there_is_room)
 {
     enum { PIECES = 2 * CS_EDGES, APART = 1000000 };
     static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL};
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .load = load};
+    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth, .load = load};
     struct cs_stream stream;
     REQUIRE(begin_told(&sink));
     struct cs_match_lane *lane = lane_of(&stream, 5);
@@ -242,7 +242,7 @@ static void load_in_order(cs_u32 device, cs_u64 ns, const struct cs_load *load)
 static void count_two_streams(cs_u64 pieces, bool mixed)
 {
     static const struct cs_gpu_work kernel = {.kind = CS_GPU_KERNEL};
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .load = load_in_order};
+    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth, .load = load_in_order};
     REQUIRE(begin_told(&sink));
     for (cs_u64 i = 0; i < 2 * pieces; i++) {
         const cs_u64 n = mixed ? i : i < pieces ? 2 * i : 2 * (i - pieces) + 1;
@@ -299,12 +299,11 @@ static bool given(struct cs_match_found *found)
     return false;
 }
 static bool open_now(void) { return false; }
-static cs_u64 ever_since(void) { return 0; }
 
 /* Its works are of one call, which is known, but for the strays. */
 static bool begin_with(cs_u64 works, cs_u64 calls, cs_u64 stray)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .work = given};
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .without_times = missed, .work = given};
     works_left = works, calls_left = calls, stray_at = stray;
     cs_clock_init();
     if (!begin_told(&sink)) return false;
@@ -465,7 +464,7 @@ static cs_u64 shown_at(cs_u64 flushes, cs_u64 ns)
 /* Longer than elsewhere, and not for good: what comes behind it on its stream waits for it. */
 TEST(work_at_the_edge_of_a_window_waits_half_a_second_for_its_call)
 {
-    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .open_since = ever_since, .work = shows};
+    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .open_since = ever_since, .without_times = missed, .work = shows};
     cs_clock_init();
     edge = cs_ticks();
     REQUIRE(begin_told(&sink));
@@ -489,7 +488,7 @@ static void one_work(const struct cs_gpu_sink *to)
 /* In between, what waits is not looked at: it waits on. */
 TEST(work_waits_until_its_call_is_told_of_or_two_flushes_are_over)
 {
-    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .open_since = ever_since, .work = shows};
+    static const struct cs_match_sink sink = {.outside = at_the_edge, .closed = open_now, .open_since = ever_since, .without_times = missed, .work = shows};
     cs_clock_init();
     edge = cs_ticks();
     REQUIRE(begin_told(&sink));
@@ -514,7 +513,7 @@ static void one_call(const struct cs_gpu_sink *to) { to->call(&(struct cs_gpu_ca
 
 TEST(a_call_from_outside_is_known_as_such_at_once)
 {
-    static const struct cs_match_sink sink = {.outside = outside, .closed = open_now, .open_since = ever_since};
+    static const struct cs_match_sink sink = {.outside = outside, .closed = open_now, .open_since = ever_since, .without_times = missed};
     REQUIRE(begin_told(&sink));
     drains = one_call;
     cs_held_collect();

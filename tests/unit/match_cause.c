@@ -11,7 +11,7 @@ static bool open_now(void) { return false; }
 
 static void begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .missed = missed, .depth = depth, .released = told_of};
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth, .released = told_of};
     REQUIRE(begin_told(&sink));
 }
 

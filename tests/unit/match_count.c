@@ -21,7 +21,7 @@ static void without_times(int by) { untimed += by; }
 
 static void begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = closed, .missed = missed, .depth = depth, .load = load_told, .work = shows,
+    static const struct cs_match_sink sink = {.outside = inside, .closed = closed, .open_since = ever_since, .missed = missed, .depth = depth, .load = load_told, .work = shows,
                                               .without_times = without_times};
     cs_clock_init();
     REQUIRE(begin_told(&sink));
@@ -132,7 +132,7 @@ static void load_of_cells(cs_u32 device, cs_u64 ns, const struct cs_load *load)
 TEST(work_that_is_joined_keeps_the_most_of_each_cell)
 {
     enum { APART = 3 * CELL / 10 };
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .load = load_of_cells};
+    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .missed = missed, .depth = depth, .load = load_of_cells};
     struct cs_stream stream;
     REQUIRE(begin_told(&sink));
     cs_queue_add(lane_of(&stream, 5), called(1, 1, 1000, 1001));

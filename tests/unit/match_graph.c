@@ -17,7 +17,7 @@ static bool open_now(void) { return false; }
 
 static bool begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .missed = missed, .depth = depth};
+    static const struct cs_match_sink sink = {.outside = inside, .closed = open_now, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth};
     return begin_told(&sink) && cs_streams_init();
 }
 

@@ -31,7 +31,6 @@ static enum cs_outside where = CS_INSIDE;
 
 static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, where; }
 static bool closed(void) { return false; }
-static cs_u64 ever_since(void) { return 0; }
 static bool shows(struct cs_match_found *found) { return given[given_count++] = found->work->correlation, false; }
 static void lost_told(cs_u64 count, const char *why) { lost += count, lost_why = why; }
 static void without_times(int by) { untimed += by; }

@@ -9,7 +9,7 @@ static struct cs_op op; /* whose work is asked about */
 
 static void begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth};
+    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth};
     cs_clock_init();
     REQUIRE(begin_told(&sink) && cs_streams_init());
     call_begin = cs_ticks();

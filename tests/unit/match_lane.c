@@ -10,7 +10,7 @@ static enum cs_op_found told(cs_u32 thread, cs_u32 correlation, cs_u64 start, cs
 
 static bool begin(void)
 {
-    static const struct cs_match_sink sink = {.outside = inside, .missed = missed, .depth = depth, .released = told_of};
+    static const struct cs_match_sink sink = {.outside = inside, .open_since = ever_since, .without_times = missed, .missed = missed, .depth = depth, .released = told_of};
     return begin_told(&sink) && cs_streams_init();
 }
 

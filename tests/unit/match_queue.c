@@ -13,6 +13,8 @@ static void depth_told(const struct cs_match_lane *lane, cs_u64 ns)
 }
 static void missed_told(int by) { missed_by += by; }
 static void without_times_told(int by) { without_times += by; }
+static int came_after_all[2];
+static void came_told(bool untimed) { came_after_all[untimed]++; }
 static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, where; }
 
 static struct cs_match_lane lane;
@@ -20,7 +22,8 @@ static struct cs_match_lane lane;
 static void begin(void)
 {
     where = CS_INSIDE, missed_by = without_times = 0;
-    static const struct cs_match_sink sink = {.outside = outside, .missed = missed_told, .without_times = without_times_told, .depth = depth_told};
+    static const struct cs_match_sink sink = {.outside = outside, .missed = missed_told, .without_times = without_times_told, .came_after_all = came_told,
+                                              .depth = depth_told};
     REQUIRE(begin_told(&sink));
     cs_match_part(1);
     lane = (struct cs_match_lane){.used = true, .number = 1};
@@ -132,9 +135,13 @@ TEST(what_comes_late_is_told_of_in_its_own_part)
     struct cs_op *first = call(10, 11);
     come(call(20, 21), 25);
     CHECK_IS(missed_by, 1);
+    struct cs_op *last = call(30, 31);
+    cs_queue_ends(&lane, 0, UINT64_MAX);
     cs_match_part(2);
     come(first, 24);
-    CHECK(missed_by == 1 && !first->missed);
+    CHECK(missed_by == 1 && !first->missed && came_after_all[false] == 1);
+    come(last, 40);
+    CHECK(without_times == 1 && !last->missed && came_after_all[true] == 1);
 }
 
 TEST(at_the_end_each_launch_has_a_kernel_or_is_counted)
