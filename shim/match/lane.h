@@ -36,6 +36,7 @@ struct cs_match_lane {
     cs_u64 first, last;   /* the oldest op whose work is awaited; the newest op */
     cs_u64 counted;       /* the newest op that the depth counts */
     cs_u64 worked_ns;     /* the end of its last work */
+    cs_u64 stray_ns;      /* the last begin of work on it whose call is not known */
     cs_u64 event_wait;    /* the number of the last wait for an event on it; 0 none (hold.c) */
     cs_u32 depth;         /* calls that were made and whose work has not ended */
     bool over;            /* its stream has ended */

@@ -157,6 +157,7 @@ static void give_work(const struct cs_gpu_work *work, struct cs_op *op)
         cs_queue_arrived(cs_lane_get(op->lane), op, work->end, found.end_ns);
     }
     if (op) cs_hold_worked(found.lane, op, found.end_ns);
+    else if (found.lane && found.start_ns > found.lane->stray_ns) found.lane->stray_ns = found.start_ns;
     cs_count_load(work, found.pid, found.start_ns, found.end_ns);
 }
 

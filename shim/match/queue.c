@@ -73,13 +73,15 @@ static void miss(struct cs_op *op)
     cs_match.sink->missed(1);
 }
 
-/* Launches that no later work of their stream has overtaken, and all that was enqueued behind the end of times. */
+/* Launches that no later work of their stream has overtaken, and all that was enqueued behind the end of times. Work may have come without a call: it may be that
+ * of a launch before it. */
 void cs_queue_ends(const struct cs_match_lane *lane, cs_u64 open_since, cs_u64 ended)
 {
     for (struct cs_op *op = cs_op_get(lane->last); op; op = cs_op_get(op->before)) {
         if (op->left) continue;
         op->left = true;
-        if (!(op->end > ended ? lacks_work(op) : lacks_kernel(op)) || (op->begin < open_since && may_be_hidden(op))) continue;
+        const bool lacks = op->end > ended ? lacks_work(op) : lacks_kernel(op);
+        if (!lacks || op->begin_ns <= lane->stray_ns || (op->begin < open_since && may_be_hidden(op))) continue;
         op->missed = cs_match.file;
         op->untimed = true;
         cs_match.sink->without_times(1);

@@ -186,6 +186,15 @@ TEST(launches_behind_one_that_is_forgotten_are_counted_at_the_end)
     CHECK_IS(without_times, 100);
 }
 
+TEST(work_without_a_call_may_be_that_of_a_launch_before_it)
+{
+    begin();
+    call(10, 11), call(20, 21), call(30, 31);
+    lane.stray_ns = 1025;
+    cs_queue_ends(&lane, 0, UINT64_MAX);
+    CHECK_IS(without_times, 1);
+}
+
 TEST(what_may_have_been_captured_is_not_counted)
 {
     begin();
