@@ -44,6 +44,7 @@ EXCLUDED = [
     (r"test_gates\.py|interrupted|stepped|step_by_step", SANITIZERS, "a handler runs at each instruction: it enters the sanitizer's runtime twice"),
     (r"without_a_writer|test_faults\.py|test_memory\.py|one_of_our_threads|killed_between_two_system_calls", SANITIZERS, "a library behind ours knows whom it refuses by the caller, which now is the runtime"),
     (r"few_system_calls_may_be_made|who_asks_is_not_the_end", SANITIZERS, "the runtime makes some of its own"),
+    (r"memory_locked_late|memory_of_resting_rings", EVERY, "the sanitizer's mlockall() does nothing, and /proc shows QEMU's memory"),
     (r"is_none_that_was_loaded_with", SANITIZERS, "a copy of the library in another folder does not find the runtime"),
     (r"program_with_a_sanitizer|thread_sanitizer_(finds|and)", SANITIZERS, "two runtimes in one process"),
     (r"take_little_of_a_small_stack", SANITIZERS, "functions that are looked at have larger frames"),
