@@ -39,7 +39,7 @@ void cs_closing_exec(void)
     cs_store_rel(&fresh, true);
 }
 
-/* In the child of a fork in a handler of the thread's none is under way. */
+/* Never below zero: a signal handler may fork in the middle of an exec, and in the child the count has begun anew. */
 void cs_closing_stays(void)
 {
     int now = cs_load(&execs);
