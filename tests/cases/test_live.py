@@ -439,11 +439,11 @@ def test_parts(tmp_path):
     with Remote(tmp_path, CUPTI | {"CUSTREAM_TRACE_MAX": "1M,rotate:20", "CUSTREAM_FULL": "block"}) as program:
         program.do("create 1", "launch 1 3000", "all")
         with Record("-p", program.pid, "-o", tmp_path / "step.json.gz") as record:
-            program.do("launch 1 5000", "all")
+            program.do("launch 1 10000", "all")
         assert record.rc == 0, record.err
         program.do("launch 1 3000", "all")
         trace = read(tmp_path / "step.json.gz")
-        assert calls_in(trace)["cuLaunchKernel"] == 5000 and trace.metadata["cut"]["files"] > 2
+        assert calls_in(trace)["cuLaunchKernel"] == 10000 and trace.metadata["cut"]["files"] > 2
     assert program.end().rc == 0
 
 
