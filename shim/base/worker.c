@@ -23,6 +23,7 @@ static const cs_u64 PATIENCE_NS = 2000000000, LOADER_PATIENCE_NS = 250000000;
 
 static long futex(struct cs_worker *worker, int op, int value, const struct timespec *timeout)
 {
+    CS_KEEP_ERRNO; /* the program's threads wait here too */
     return syscall(SYS_futex, &worker->state, op | FUTEX_PRIVATE_FLAG, value, timeout);
 }
 

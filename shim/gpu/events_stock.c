@@ -69,6 +69,7 @@ static bool has_events(const struct cs_stock *stock) { return cs_load_acq(&stock
 /* Until the GPU thread has made it, or will not. Nobody asks one that is held off: it could only say that it has been asked. */
 static void wait_for_stock(struct place *place, cs_ref context)
 {
+    CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     const cs_u64 until = cs_monotonic_ns() + WAIT_MS * 1000000ull;
     for (cs_u64 now = cs_monotonic_ns(); now < until && cs_load_acq(&place->wanted) == context && cs_load(&cs_gpu_marking); now = cs_monotonic_ns()) {
@@ -115,6 +116,7 @@ bool cs_events_held_off(void) { return cs_load(&holders); }
 bool cs_gpu_hold(void)
 {
     if (!cs_load(&ever_wanted)) return false; /* marking or not: what was marked before may be under way */
+    CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     cs_gpu_flush(WAIT_MS); /* what has ended is brought in while its events live */
     atomic_fetch_add(&holders, 1);

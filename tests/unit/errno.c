@@ -4,7 +4,9 @@
 #include <execinfo.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
+#include <time.h>
 
+#include "shim/base/worker.h"
 #include "shim/object/graph.h"
 #include "shim/object/kernel.h"
 #include "shim/policy/policies.h"
@@ -183,4 +185,25 @@ TEST(of_each_question)
         asking[i]();
         if (errno != EDOM) fprintf(stderr, "question %zu: errno is %d\n", i, errno), check_failures++;
     }
+}
+
+/* Longer than one wait for it lasts. */
+static void *takes_its_time(void *given)
+{
+    struct cs_worker *worker = given;
+    cs_worker_set(worker, CS_WORKER_RUNNING);
+    while (cs_load_acq(&worker->state) == CS_WORKER_RUNNING) cs_worker_pause(worker, 1000000);
+    nanosleep(&(struct timespec){0, 150000000}, NULL);
+    cs_worker_set(worker, CS_WORKER_FINISHED);
+    return NULL;
+}
+
+TEST(of_a_wait_for_a_thread_of_ours)
+{
+    static struct cs_worker worker;
+    REQUIRE(cs_worker_start(&worker, takes_its_time));
+    errno = EDOM;
+    cs_worker_ask(&worker, CS_WORKER_FLUSHING, 10000);
+    CHECK_IS(errno, EDOM);
+    CHECK_IS(cs_load(&worker.state), CS_WORKER_FINISHED);
 }
