@@ -122,6 +122,16 @@ static void legacy(void) {
     launch(THIRD, SHORT, a); /* non-blocking: nothing holds it */
 }
 
+/* Nothing has run on either, and there is another context: that both are of one is not in the trace. */
+static void order(void) {
+    CUcontext other, here = context_now();
+    begin();
+    MUST(cuCtxCreate(&other, NULL, 0, 0));
+    MUST(cuCtxSetCurrent(here));
+    launch(FIRST, FOREVER_US, blocking_stream());
+    launch(SECOND, SHORT, CU_STREAM_LEGACY);
+}
+
 static void chain(void) {
     CUevent first = event_new(), second = event_new();
     begin();
@@ -258,6 +268,18 @@ static void many(void) {
     chain();
 }
 
+/* What hangs is followed by so much that ends that it is in no part of 1 MiB that is still there. */
+static void early(void) {
+    CUevent event = event_new();
+    begin();
+    gate_wait(gate_new(), a);
+    MUST(cuEventRecord(event, a));
+    MUST(cuStreamWaitEvent(b, event, 0));
+    launch(SECOND, SHORT, b);
+    for (int i = 0; i < 20000; i++) launch(THIRD, 0, c);
+    MUST(cuStreamSynchronize(c));
+}
+
 static void child(void) {
     if (fork()) return wait(NULL), exit(0);
     device_use(0);
@@ -268,7 +290,7 @@ static void child(void) {
 static const struct row {
     const char *name;
     void (*run)(void);
-} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"circle", circle}, {"legacy", legacy}, {"chain", chain}, {"graph", graph},
+} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
             {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {

@@ -14,6 +14,7 @@ from tests.remote import BUILD, until
 
 STREAM = re.compile(r"stream (\d+)")
 NOTHING = "nothing that the trace shows: it runs, or is about to"
+MISSING = "what calls have enqueued that are not here may run: "
 NOBODY = "a value at 0x, which no call in the trace is to write; if the host or a kernel has written it, what is behind it runs"
 
 
@@ -116,6 +117,9 @@ EXPECTED = {
                                  (17, None, "", "cuEventRecord", "", 1, "legacy", 7), (14, None, "sleep_second", WAIT_EVENT, "", 1, "event", 17)],
                {16: NOBODY, 7: f"blocking stream 16: {WAIT_VALUE}", 17: "the legacy default stream, stream 7 legacy default: sleep_second",
                 14: "event 1, recorded on stream 17 behind cuEventRecord"}, []),
+    "order": ("unfinished", 3, [(16, None, "", "cuLaunchKernel", "sleep_first", 0, "nothing", None),
+                                (7, None, "", "cuLaunchKernel", "sleep_second", 0, "nothing_or_legacy", None)],
+              {16: NOTHING, 7: "not known: it runs, or waits in the order of the legacy default stream; which streams are of its context is not in the trace"}, []),
     "chain": ("unfinished", 0, [(13, None, "sleep_first", "cuLaunchKernel", "sleep_first", 1, "nothing", None),
                                 (14, None, "sleep_second", WAIT_EVENT, "", 2, "event", 13), (15, None, "sleep_third", WAIT_EVENT, "", 1, "event", 14)],
               {13: NOTHING, 14: "event 1, recorded on stream 13 behind sleep_first", 15: f"event 2, recorded on stream 14 behind {WAIT_EVENT}"}, []),
@@ -133,7 +137,7 @@ EXPECTED = {
     "opened": ("idle", 3, [], {}, []),
 }
 ONE = "1 x 1 x 1, 32 x 1 x 1"
-GRIDS = {"kernel": ["3 x 4 x 5, 64 x 2 x 3"], "legacy": [ONE], "chain": [ONE], "busy": [ONE, ONE, ONE]}
+GRIDS = {"order": [ONE, ONE], "kernel": ["3 x 4 x 5, 64 x 2 x 3"], "legacy": [ONE], "chain": [ONE], "busy": [ONE, ONE, ONE]}
 CHAINS = {
     "circle": {13: "stream 13 waits for stream 14, which waits for stream 13", 14: "stream 14 waits for stream 13, which waits for stream 14",
                15: "stream 15 waits for stream 14, which waits for stream 13, and so on"},
@@ -284,9 +288,53 @@ def test_long_trace(tmp_path):
         process = program.hang_of("--json")
         assert program.trace.stat().st_size > 65 << 20 and process["partly"] is True
         assert streams_of(process["tables"]) == EXPECTED["chain"][2] and waits_of(process["tables"]) == EXPECTED["chain"][3]
+        assert process["tables"]["running"][0]["not_known"] == MISSING + "only the end of the trace was read"
         assert "Only the last 64 MiB of the trace were read: --whole reads all of it." in hang("-p", program.pid)[1]
         process = program.hang_of("--json", "--whole")
-        assert process["partly"] is False and streams_of(process["tables"]) == EXPECTED["chain"][2]
+        assert process["partly"] is False and streams_of(process["tables"]) == EXPECTED["chain"][2] and process["tables"]["running"][0]["not_known"] == ""
+
+
+def idle_but(tables, why):
+    """Nothing unfinished is known, and calls are missing."""
+    (running,) = tables["running"]
+    assert (running["verdict"], running["unfinished_streams"], running["threads"]) == ("not_known", 0, 0)
+    assert running["not_known"] == MISSING + why
+
+
+@pytest.mark.parametrize("parts", [3, 20])
+def test_what_hangs_is_in_a_part_that_is_not_read(tmp_path, parts):
+    """The newest two parts have nothing of it; all that are there do, unless it was deleted. The trailer knows the launch that waits."""
+    why = "parts of the trace were deleted, or not read; of stream 14 nb · hangs, the trailer has a launch whose kernel has not come"
+    with Hangs(tmp_path, "early", {"CUSTREAM_FULL": "block", "CUSTREAM_TRACE_MAX": f"1M,rotate:{parts}"}) as program:
+        idle_but(program.until(0), why)
+        assert "Nothing unfinished is in the trace, which has not all calls." in hang("-p", program.pid)[1]
+        whole = program.hang_of("--json", "--whole")["tables"]
+    files = [program.trace, *tmp_path.glob("early.*.json")]
+    killed = json.loads(custream("report", "--json", *files).stdout)["tables"]
+    for tables in whole, killed:
+        if parts == 3:
+            idle_but(tables, why)
+        else:
+            assert [row[0] for row in streams_of(tables)] == [13, 14] and tables["running"][0]["not_known"] == ""
+
+
+def test_nothing_is_recorded_any_more(tmp_path):
+    """What was called since is not known."""
+    with Hangs(tmp_path, "done") as program:
+        assert program.until(0)["running"][0]["verdict"] == "idle"
+        assert custream("ctl", program.pid, "off").returncode == 0
+        idle_but(program.until(0), "calls outside of windows are not recorded")
+    idle_but(report_of(program.trace), "calls outside of windows are not recorded")
+
+
+def test_calls_were_lost(tmp_path):
+    with Hangs(tmp_path, "done") as program:
+        program.until(0)
+    text = program.trace.read_text()
+    for lost, words in (1, "1 call was lost"), (7, "7 calls were lost"):
+        row = {"ph": "X", "cat": "cs_loss", "name": "lost calls", "pid": program.pid, "tid": 1, "ts": 1, "dur": 1, "args": {"count": lost}}
+        program.trace.write_text(text.replace("\n],", f",\n{json.dumps(row)}\n],", 1))
+        idle_but(report_of(program.trace), words)
 
 
 def test_who_cannot_be_asked(tmp_path):

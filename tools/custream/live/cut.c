@@ -145,7 +145,7 @@ static void take(struct taken *taken, int fd, const char *name)
 static void taken_free(struct taken *taken)
 {
     for (size_t i = 0; i < taken->count; i++) {
-        close(taken->fds[i]);
+        if (taken->fds[i] >= 0) close(taken->fds[i]);
         free(taken->paths[i]);
         free(taken->shown[i]);
     }
@@ -282,21 +282,26 @@ static int last_part(struct taken *taken)
     return found;
 }
 
-size_t newest_take(const char *command, const struct extract *extract, off_t most, int *files, size_t room, bool *partly)
+size_t newest_take(const char *command, const struct extract *extract, off_t most, int **files, bool *partly)
 {
     char path[TRACE_ROOM];
     size_t count = 0;
     *partly = false;
+    *files = NULL;
     trace_path(path, extract->pid, extract->trace);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return complain(command, "%s: %s", extract->trace, strerror(errno)), 0;
     struct taken parts = {0};
-    files[0] = taken_now(file, path, still_sure(extract) ? (off_t)extract->events_end : 0, most, partly);
-    if (files[0] >= 0) count++;
-    else complain(command, "%s: %s", extract->trace, strerror(errno));
-    if (count && extract->parts && room > 1 && !*partly) take_parts(&parts, extract, path, file);
-    const int part = last_part(&parts);
-    if (part >= 0 && (files[1] = taken_now(part, path, 0, most, partly)) >= 0) count++;
+    const int newest = taken_now(file, path, still_sure(extract) ? (off_t)extract->events_end : 0, most, partly);
+    if (newest < 0) complain(command, "%s: %s", extract->trace, strerror(errno));
+    else if (extract->parts && !*partly) take_parts(&parts, extract, path, file);
+    if (!(*files = calloc(parts.count + 1, sizeof **files))) out_of_memory();
+    if (newest >= 0) (*files)[count++] = newest;
+    if (most) {
+        const int part = last_part(&parts), fd = part >= 0 ? taken_now(part, path, 0, most, partly) : -1;
+        if (fd >= 0) (*files)[count++] = fd;
+    } else
+        for (size_t i = 0; i < parts.count; i++) (*files)[count++] = parts.fds[i], parts.fds[i] = -1; /* they have ended, and change no more */
     taken_free(&parts);
     close(file);
     return count;

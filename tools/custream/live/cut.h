@@ -31,9 +31,10 @@ bool cut_write(const char *command, const char *to, const struct extract *extrac
 /* The whole file of a process that records no more: a copy. */
 bool copy_write(const char *command, const char *to, const struct extract *extract);
 
-/* The newest file of a process as it is at one moment, and of parts the one before it: open files, the newest first; how many. 0: the complaint was printed. Of a plain
- * .json file that is longer than `most` (0: no matter), only its header and so many of its last bytes are taken: *partly. */
-size_t newest_take(const char *command, const struct extract *extract, off_t most, int *files, size_t room, bool *partly);
+/* The newest file of a process as it is at one moment, and of parts the one before it, or with `most` 0 all that are there: open files, the newest first, in memory
+ * that the caller frees; how many. 0: the complaint was printed. Of a plain .json file that is longer than `most` only its header and so many of its last bytes are
+ * taken: *partly. */
+size_t newest_take(const char *command, const struct extract *extract, off_t most, int **files, bool *partly);
 
 /* "5s", "500ms", "2m", "0.5": false for anything else, and for nothing. */
 bool duration_read(const char *text, int64_t *ns);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const char NAME[] = "custream hang";
-enum { PATIENCE_MS = 8000, TAIL = 64 << 20, FILES = 2 };
+enum { PATIENCE_MS = 8000, TAIL = 64 << 20 };
 
 void hang_usage(void)
 {
@@ -22,7 +22,8 @@ void hang_usage(void)
          "inside of which call of CUDA. The processes go on. Of one that has ended, 'custream report TRACE' says the same.\n\n"
          CHOOSE_USAGE
          "  --json               JSON: the same tables as those of 'custream report --json'\n"
-         "  --whole              read all of a long trace. Without it, the last 64 MiB of a .json file are read\n\n"
+         "  --whole              read all of a long trace, and all of its parts that are there. Without it, the last 64 MiB of a\n"
+         "                       .json file are read, and the newest two parts\n\n"
          "Exit status: 0 said; 1 said, but not of all processes; 2 nothing was said, or wrong usage.");
 }
 
@@ -56,9 +57,9 @@ static bool bring_up_to_date(struct listener *listener, struct about *about)
 static bool state_load(struct state *state, const struct listener *listener, const struct about *about, bool whole)
 {
     const struct extract extract = {.pid = listener->peer.pid, .trace = about->trace, .events_end = about->events_end, .parts = about->parts, .from = INT64_MIN, .until = (int64_t)about->now};
-    int files[FILES];
+    int *files;
     char error[256];
-    const size_t count = newest_take(NAME, &extract, whole ? 0 : TAIL, files, FILES, &state->partly);
+    const size_t count = newest_take(NAME, &extract, whole ? 0 : TAIL, &files, &state->partly);
     bool good = count > 0;
     run_init(&state->run);
     for (size_t i = 0; i < count; i++) {
@@ -70,6 +71,8 @@ static bool state_load(struct state *state, const struct listener *listener, con
         }
         close(files[i]);
     }
+    free(files);
+    state->run.end_only = state->partly;
     if (!good) return run_free(&state->run), false;
     run_settle(&state->run);
     section_running(&state->report, &(struct analysis){.run = &state->run});

@@ -37,6 +37,7 @@ static void verdict_put(FILE *file, const struct print *print, const struct tabl
     else if (!strcmp(verdict, "circle"))
         line_put(file, print, "", "%.0f stream%s had unfinished work; %.0f had none. %.0f circle%s: streams that wait for each other, and cannot go on.", streams, s, idle,
                  circles, circles == 1 ? "" : "s");
+    else if (!strcmp(verdict, "not_known") && !streams) line_put(file, print, "", "Nothing unfinished is in the trace, which has not all calls.");
     else if (!strcmp(verdict, "not_known")) line_put(file, print, "", "%.0f stream%s had work that is not known to have ended; %.0f had none.", streams, s, idle);
     else line_put(file, print, "", "%.0f stream%s had unfinished work; %.0f had none.", streams, s, idle);
 }

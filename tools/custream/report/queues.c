@@ -208,6 +208,18 @@ uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t from)
     return NONE;
 }
 
+uint32_t queue_legacy_perhaps(const struct queues *q, uint32_t stream)
+{
+    const struct stream *own = &q->run->streams[stream];
+    for (uint32_t s = 0; own->known && !own->non_blocking && s < q->run->stream_count; s++) {
+        const struct stream *other = &q->run->streams[s];
+        const bool ordered = other->known && !other->non_blocking && (own->origin == ORIGIN_LEGACY) != (other->origin == ORIGIN_LEGACY);
+        const bool not_known = q->domain[s] == NONE || q->domain[stream] == NONE;
+        if (ordered && not_known && own->device == other->device && queue_is_open(q, s) && queue_head(q, s) < queue_head(q, stream)) return s;
+    }
+    return NONE;
+}
+
 /* An operation that takes no time, and has nothing before it, is over. */
 static bool is_over(const struct queues *q, uint32_t stream)
 {

@@ -29,4 +29,7 @@ static inline bool queue_has_ended(const struct queues *q, uint32_t call) { retu
 /* The stream, from `from` on, that holds the head of `stream` because of the legacy default stream; NONE. */
 uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t from);
 
+/* A stream that would hold it likewise if both are of one context, which is not known of one of them; NONE. */
+uint32_t queue_legacy_perhaps(const struct queues *q, uint32_t stream);
+
 #endif

@@ -137,6 +137,7 @@ struct run {
     uint64_t bytes, rows;       /* read: of JSON, uncompressed; of traceEvents */
     bool ours;                  /* custream wrote it */
     bool cut;                   /* a file ends inside an event: the process was killed while it wrote */
+    bool end_only;              /* of a file only its header and its end were read, says who loaded it */
     text program;               /* the process's name */
     uint32_t pid;
     struct loading *loading;    /* load.c's, until run_settle() */

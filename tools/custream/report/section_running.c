@@ -53,7 +53,7 @@ static const struct column thread_columns[] = {
 
 static const char *const held_by_key[HELD_BY_COUNT] = {
     [HELD_BY_NOTHING] = "nothing", [HELD_BY_EVENT] = "event",       [HELD_BY_LEGACY] = "legacy",
-    [HELD_BY_VALUE] = "value",     [HELD_BY_FUNCTION] = "host_function", [HELD_BY_NOT_KNOWN] = "not_known",
+    [HELD_BY_VALUE] = "value",     [HELD_BY_FUNCTION] = "host_function", [HELD_BY_CONTEXT] = "nothing_or_legacy", [HELD_BY_NOT_KNOWN] = "not_known",
 };
 
 struct running {
@@ -61,6 +61,7 @@ struct running {
     const struct run *run;
     bool asked;               /* what was running is of interest, and told */
     struct unfinished unfinished;
+    const char *unread;       /* which calls are not there; NULL: none that is known */
     const struct work **last; /* by stream: the work that ended last */
     const struct work *last_of_all;
     int64_t as_of, gpu_as_of; /* gpu_as_of: INT64_MIN: not known */
@@ -117,6 +118,7 @@ static const char *waits_for(const struct running *r, const struct unfinished_st
     case HELD_BY_VALUE: return value_words(r, u);
     case HELD_BY_LEGACY: return legacy_words(r, u);
     case HELD_BY_FUNCTION: return "its host function, which has not returned";
+    case HELD_BY_CONTEXT: return "not known: it runs, or waits in the order of the legacy default stream; which streams are of its context is not in the trace";
     case HELD_BY_NOT_KNOWN: return "not known: GPU times of it were not taken, so it may have ended";
     default: return "nothing that the trace shows: it runs, or is about to";
     }
@@ -148,6 +150,14 @@ static const char *chain_of(const struct running *r, const struct unfinished_str
         at = next;
     }
     return text;
+}
+
+/* By its GPU's ordinal and its number; NONE. */
+static uint32_t stream_named(const struct run *run, double device, double lane)
+{
+    for (uint32_t s = 0; s < run->stream_count; s++)
+        if (run->streams[s].lane == lane && run->devices[run->streams[s].device].ordinal == device) return s;
+    return NONE;
 }
 
 static double awaited_number(const struct run *run, unsigned n, const char *member)
@@ -216,14 +226,6 @@ static const char *inside_text(const struct run *run, unsigned n, const char *me
     return fact && fact->value ? text_in(run, fact->value) : NULL;
 }
 
-/* By its GPU's ordinal and its number; NONE. */
-static uint32_t stream_named(const struct run *run, double device, double lane)
-{
-    for (uint32_t s = 0; s < run->stream_count; s++)
-        if (run->streams[s].lane == lane && run->devices[run->streams[s].device].ordinal == device) return s;
-    return NONE;
-}
-
 /* A blocking stream with unfinished work, for which a call on the legacy default stream (NONE: whose stream is not known) waits: what that is about to do there
  * has made no record. NULL: none. */
 static const struct unfinished_stream *blocking_row(const struct running *r, uint32_t legacy)
@@ -283,16 +285,65 @@ static const char *verdict_of(const struct running *r, size_t threads)
     if (r->unfinished.circles) return "circle";
     for (size_t i = 0; i < r->unfinished.count; i++)
         if (r->unfinished.streams[i].by != HELD_BY_NOT_KNOWN) return "unfinished";
-    return r->unfinished.count ? "not_known" : threads ? "in_a_call" : "idle";
+    return r->unfinished.count ? "not_known" : threads ? "in_a_call" : r->unread ? "not_known" : "idle";
 }
 
-static const char *not_known(const struct running *r)
+/* Numbers are those of a run's own parts, in order. */
+static bool all_parts_are_there(const struct run *run)
+{
+    for (size_t i = 0; i < run->part_count; i++)
+        if (run->parts[i] && run->parts[i] != i + 1) return false;
+    return true;
+}
+
+/* Streams whose oldest launch has no kernel yet, by the trailer, and of which nothing unfinished is known otherwise. NULL: none. */
+static const char *awaited_elsewhere(const struct running *r)
+{
+    const char *text = NULL;
+    unsigned more = 0;
+    for (unsigned n = 0; isfinite(awaited_number(r->run, n, "stream")); n++) {
+        const uint32_t stream = stream_named(r->run, awaited_number(r->run, n, "device"), awaited_number(r->run, n, "stream"));
+        if (row_of(r, stream)) continue;
+        if (text) more++;
+        else text = stream != NONE ? stream_of(r, stream) : report_text(r->report, "stream %.0f", awaited_number(r->run, n, "stream"));
+    }
+    if (!text) return NULL;
+    const char *others = more ? report_text(r->report, " and of %u more", more) : "";
+    return report_text(r->report, "; of %s%s, the trailer has a launch whose kernel has not come", text, others);
+}
+
+/* Which calls are not there, though work of theirs may be under way. NULL: none. */
+static const char *unread(const struct running *r)
+{
+    const struct run *run = r->run;
+    uint64_t lost = 0;
+    for (size_t i = 0; i < run->loss_count; i++) lost += run->losses[i].calls;
+    const char *const why[] = {
+        run->end_only ? "only the end of the trace was read" : NULL,
+        all_parts_are_there(run) ? NULL : "parts of the trace were deleted, or not read",
+        lost ? report_text(r->report, "%llu call%s lost", (unsigned long long)lost, lost == 1 ? " was" : "s were") : NULL,
+        run_fact(run, "totals.windows.opened") ? "calls outside of windows are not recorded" : NULL,
+    };
+    const char *text = NULL;
+    for (size_t i = 0; i < sizeof why / sizeof *why; i++)
+        if (why[i]) text = text ? report_text(r->report, "%s; %s", text, why[i]) : why[i];
+    return text ? report_text(r->report, "what calls have enqueued that are not here may run: %s%s", text, awaited_elsewhere(r) ?: "") : NULL;
+}
+
+/* Why work that is here may be listed though it has ended. NULL: it is not. */
+static const char *not_told(const struct running *r)
 {
     const struct run *run = r->run;
     if (run_sample(run)) return report_text(r->report, "GPU times are those of one call in %u: other work counts as ended only if the host has waited for it, or timed work behind it has ended", run_sample(run));
     if (!run_has_times(run)) return "no GPU times were taken: work counts as ended only if the host has waited for it";
     if (run_number(run, "totals.gpu.lost", 0) > 0) return "GPU records were lost: work whose record was lost may be listed, though it has ended";
     return r->gpu_as_of == INT64_MIN ? "the trace does not say as of when GPU work was reported: some may have ended since its last record" : NULL;
+}
+
+static const char *not_known(const struct running *r)
+{
+    const char *told = not_told(r);
+    return told && r->unread ? report_text(r->report, "%s. And %s", told, r->unread) : told ?: r->unread;
 }
 
 /* Streams on which a capture was begun and not ended: what was called on them is in a graph, and does not run. NULL: none. */
@@ -371,6 +422,7 @@ void section_running(struct report *report, const struct analysis *of)
     if (r.asked) {
         last_works(&r);
         unfinished_make(&r.unfinished, of->run);
+        r.unread = unread(&r);
         while (isfinite(inside_number(of->run, threads, "thread"))) threads++;
     }
     running_table(&r, threads);

@@ -60,7 +60,7 @@ static void hold(const struct queues *q, struct unfinished_stream *row)
         row->via = writer_of(q, row->call);
         break;
     case CS_KIND_HOSTFN: row->by = HELD_BY_FUNCTION; break;
-    default: row->by = is_untimed(q->run, call) ? HELD_BY_NOT_KNOWN : HELD_BY_NOTHING;
+    default: row->by = is_untimed(q->run, call) ? HELD_BY_NOT_KNOWN : queue_legacy_perhaps(q, row->stream) != NONE ? HELD_BY_CONTEXT : HELD_BY_NOTHING;
     }
     if (row->via != NONE) row->on = q->run->calls[row->via].stream;
 }

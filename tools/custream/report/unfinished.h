@@ -16,6 +16,7 @@ enum held_by {
     HELD_BY_LEGACY,    /* the legacy default stream; or, on that, blocking streams */
     HELD_BY_VALUE,     /* a value in memory */
     HELD_BY_FUNCTION,  /* it is a host function, which has not returned */
+    HELD_BY_CONTEXT,   /* by nothing, or by the legacy default stream: it is not known of which contexts the streams are */
     HELD_BY_NOT_KNOWN, /* GPU times of it are not taken, so that it may have ended, too */
     HELD_BY_COUNT
 };
