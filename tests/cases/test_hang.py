@@ -14,7 +14,7 @@ from tests.remote import BUILD, until
 
 STREAM = re.compile(r"stream (\d+)")
 NOTHING = "nothing that the trace shows: it runs, or is about to"
-MISSING = "what calls have enqueued that are not here may run: "
+MISSING = "not all calls are here, and more may run: "
 NOBODY = "a value at 0x, which no call in the trace is to write; if the host or a kernel has written it, what is behind it runs"
 
 

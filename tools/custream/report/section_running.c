@@ -327,7 +327,7 @@ static const char *unread(const struct running *r)
     const char *text = NULL;
     for (size_t i = 0; i < sizeof why / sizeof *why; i++)
         if (why[i]) text = text ? report_text(r->report, "%s; %s", text, why[i]) : why[i];
-    return text ? report_text(r->report, "what calls have enqueued that are not here may run: %s%s", text, awaited_elsewhere(r) ?: "") : NULL;
+    return text ? report_text(r->report, "not all calls are here, and more may run: %s%s", text, awaited_elsewhere(r) ?: "") : NULL;
 }
 
 /* Why work that is here may be listed though it has ended. NULL: it is not. */
