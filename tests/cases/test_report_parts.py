@@ -83,6 +83,40 @@ def test_losses_of_all_parts_are_told(tmp_path):
     assert run_of(*paths)["whole"] == expected == run_of(*reversed(paths))["whole"]
 
 
+def missed(tmp_path, number, launches=0, works=0, in_all=None, **totals):
+    """A part with so much work without times, and what all parts up to it have."""
+    in_all = {} if in_all is None else {"gpu_work_without_times_in_all_parts": in_all}
+    gpu = {**GPU_TOTALS, "without_times": works, "launches_without_kernel": launches}
+    return part(tmp_path, number, [call(number)], gpu=gpu, **in_all, **totals)
+
+
+@pytest.mark.parametrize("own,in_all,missing", [
+    ([(1, 0), (0, 0)], [1, 0], "yes"), ([(3, 0), (0, 0)], [3, 1], "1 launch without its kernel"), ([(0, 3), (0, 0)], [3, 2], "2 pieces of GPU work without times"),
+    ([(2, 3), (0, 0)], [5, 4], "4 pieces of GPU work without times"),
+    ([(1, 2), (0, 0)], [3, 3], "2 pieces of GPU work without times; 1 launch without its kernel"),
+    ([(1, 0), (0, 0)], [None, None], "1 launch without its kernel")],
+    ids=["all came", "some launches came", "some work came", "either may have come", "nothing came", "of an earlier version"])
+def test_work_that_came_in_a_later_part_is_not_missing(tmp_path, own, in_all, missing):
+    paths = [missed(tmp_path, n + 1, *own[n], in_all[n], continues=not n) for n in range(2)]
+    assert run_of(*paths)["whole"] == missing == run_of(*reversed(paths))["whole"]
+
+
+def test_work_that_may_come_in_a_part_that_is_not_there(tmp_path):
+    paths = [missed(tmp_path, 1, 2, 0, 2), missed(tmp_path, 2, 1, 0, 2), missed(tmp_path, 3, 0, 0, 1, continues=False)]
+    assert run_of(*paths)["whole"] == "1 launch without its kernel"
+    assert run_of(*paths[:2])["whole"] == "another part follows; at most 2 launches without their kernels"
+    assert run_of(paths[0])["whole"] == "another part follows; at most 2 launches without their kernels"
+    assert run_of(paths[1])["whole"] == "part 1 is not among the files; another part follows; at most 2 pieces of GPU work without times in parts 1 to 2"
+    assert run_of(paths[0], paths[2])["whole"] == "part 2 is not among the files; 1 piece of GPU work without times in parts 1 to 3"
+
+
+def test_a_part_that_was_recovered_takes_nothing_back(tmp_path):
+    """It knows of no work that it misses, and of no part before it that does not stand beside it."""
+    first = missed(tmp_path, 1, 2, 0, 2)
+    last = missed(tmp_path, 2, 0, 0, 0, continues=False, complete=False, recovered={"cut_bytes": 9})
+    assert run_of(first, last)["whole"].endswith("; at most 2 launches without their kernels")
+
+
 def test_no_part_counts_twice(three):
     for command in (("report", *three, three[1]), ("diff", three[0], "--after", *three, three[1])):
         done = custream(*command)

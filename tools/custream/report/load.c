@@ -1,4 +1,5 @@
 /* From rows of a trace to rows of a run. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -428,14 +429,22 @@ static void said_free(struct said *said)
     numbers_free(&said->index);
 }
 
+static struct part part_said(const struct run *run, uint32_t number)
+{
+    return (struct part){.number = number,
+                         .without_times = run_number(run, "totals.gpu.without_times", 0),
+                         .launches_without_kernel = run_number(run, "totals.gpu.launches_without_kernel", 0),
+                         .untimed_in_all = run_number(run, "totals.gpu_work_without_times_in_all_parts", NAN),
+                         .continues = run_number(run, "totals.continues", 0) != 0,
+                         .recovered = run_fact(run, "totals.recovered.cut_bytes")};
+}
+
 /* The file that has been read is one more part. The newest part's word holds, in whatever order they come. */
 static void part_add(struct run *run, struct said *before, uint32_t number)
 {
     bool newest = true;
-    for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i] < number;
-    run->without_times += run_number(run, "totals.gpu.without_times", 0);
-    run->launches_without_kernel += run_number(run, "totals.gpu.launches_without_kernel", 0);
-    *ADDED(run, parts, part_count, part_capacity) = number;
+    for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i].number < number;
+    *ADDED(run, parts, part_count, part_capacity) = part_said(run, number);
     if (!newest) {
         struct said older = said_taken(run);
         said_put(run, before);
@@ -447,7 +456,7 @@ static void part_add(struct run *run, struct said *before, uint32_t number)
 static bool is_fresh(const struct run *run, uint32_t number, char error[256])
 {
     for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {
-        if (run->parts[i] != number) continue;
+        if (run->parts[i].number != number) continue;
         if (number) snprintf(error, 256, "part %u of the trace, as a file before it: give each part once", number);
         else snprintf(error, 256, "the same trace as a file before it: give it once");
         return false;

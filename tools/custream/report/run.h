@@ -115,6 +115,15 @@ struct fact {
     double number;
 };
 
+/* What a file says of itself as one of several parts. */
+struct part {
+    uint32_t number;        /* 0: it is not one of several */
+    double without_times, launches_without_kernel;
+    double untimed_in_all;  /* both together, of this part and all before it: less than their sum where work came in a later part; NAN: it does not say */
+    bool continues;         /* another part follows */
+    bool recovered;         /* what came behind its last flush is not counted */
+};
+
 struct run {
     struct call *calls;         size_t call_count, call_capacity;
     struct work *works;         size_t work_count, work_capacity;
@@ -127,13 +136,12 @@ struct run {
     struct range *ranges;       size_t range_count, range_capacity;
     struct loss *losses;        size_t loss_count, loss_capacity;
     struct fact *facts;         size_t fact_count, fact_capacity;
-    uint32_t *parts;            size_t part_count, part_capacity; /* the number of each file that is one of several parts, else 0 */
+    struct part *parts;         size_t part_count, part_capacity; /* one for each file; once settled, in order of their numbers */
     uint32_t *works_of;         /* works by call: run->works_of[call->work .. + call->works) are indices of works */
     struct groups thread_calls; /* calls by thread */
     struct texts texts;
     int64_t base;               /* wall clock of time 0, in ns since 1970 */
     int64_t begin, end;         /* of the first and last thing in it */
-    double without_times, launches_without_kernel; /* as the files say, of all parts together */
     uint64_t bytes, rows;       /* read: of JSON, uncompressed; of traceEvents */
     bool ours;                  /* custream wrote it */
     bool cut;                   /* a file ends inside an event: the process was killed while it wrote */

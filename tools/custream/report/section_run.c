@@ -5,6 +5,7 @@
 
 #include "tools/custream/report/before.h"
 #include "tools/custream/report/concurrency.h"
+#include "tools/custream/report/parts.h"
 #include "tools/custream/report/room.h"
 #include "tools/custream/report/section.h"
 #include "tools/custream/report/show.h"
@@ -77,6 +78,33 @@ static void missing_count(struct missing *missing, double count, const char *one
     if (count > 0) missing_add(missing, "%.0f %s", count, count == 1 ? one : many);
 }
 
+/* `most`: "at most ", or nothing; `where`: likewise. */
+static void missing_works(struct missing *missing, const char *most, double count, const char *where)
+{
+    if (count > 0) missing_add(missing, "%s%.0f piece%s of GPU work without times%s", most, count, count == 1 ? "" : "s", where);
+}
+
+static void missing_launches(struct missing *missing, const char *most, double count)
+{
+    if (count > 0) missing_add(missing, "%s%.0f %s", most, count, count == 1 ? "launch without its kernel" : "launches without their kernels");
+}
+
+/* Which kind it is can be told where all parts are there, and add up or have one kind only. */
+static void missing_untimed(struct missing *missing, const struct run *run)
+{
+    char where[64];
+    const struct untimed untimed = parts_untimed(run);
+    const char *most = untimed.said && untimed.at_most ? "at most " : "";
+    if (untimed.said && !parts_all(run)) {
+        snprintf(where, sizeof where, " in parts 1 to %u", run->parts[run->part_count - 1].number);
+        missing_works(missing, most, untimed.all, where);
+    } else if (!untimed.said || untimed.all == untimed.without_times + untimed.launches) {
+        missing_works(missing, most, untimed.without_times, "");
+        missing_launches(missing, most, untimed.launches);
+    } else if (untimed.without_times > 0) missing_works(missing, most, untimed.all, "");
+    else missing_launches(missing, most, untimed.all);
+}
+
 /* Why the file ended before the process did. */
 static void missing_end(struct missing *missing, const struct run *run)
 {
@@ -95,7 +123,7 @@ static void missing_parts(struct missing *missing, const struct run *run)
     uint32_t next = (uint32_t)deleted + 1; /* part that is to come */
     missing_count(missing, deleted, "part deleted", "parts deleted");
     for (size_t i = 0; i < run->part_count; i++) {
-        const uint32_t part = run->parts[i];
+        const uint32_t part = run->parts[i].number;
         if (part == next + 1) missing_add(missing, "part %u is not among the files", next);
         else if (part > next) missing_add(missing, "parts %u to %u are not among the files", next, part - 1);
         if (part >= next) next = part + 1;
@@ -142,8 +170,7 @@ static const char *whole_of(struct report *report, const struct run *run, struct
     missing_times(&missing, run);
     missing_count(&missing, lost.calls, "call lost", "calls lost");
     missing_count(&missing, lost.works, "piece of GPU work lost", "pieces of GPU work lost");
-    missing_count(&missing, run->without_times, "piece of GPU work without times", "pieces of GPU work without times");
-    missing_count(&missing, run->launches_without_kernel, "launch without its kernel", "launches without their kernels");
+    missing_untimed(&missing, run);
     return missing.length ? report_text(report, "%s", missing.text) : "yes";
 }
 

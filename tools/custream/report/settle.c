@@ -40,8 +40,8 @@ static int works_by_time(const void *a, const void *b)
 
 static int parts_by_number(const void *a, const void *b)
 {
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
+    const struct part *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
 }
 
 static void sort(void *rows, size_t count, size_t size, int (*order)(const void *, const void *))
