@@ -83,6 +83,53 @@ def test_losses_of_all_parts_are_told(tmp_path):
     assert run_of(*paths)["whole"] == expected == run_of(*reversed(paths))["whole"]
 
 
+def lossy(tmp_path, number, calls=0, works=0, in_all=None, **totals):
+    """A part that lost so much, and what all parts up to it did: calls, and work on the GPU."""
+    lost = slice_("cs_loss", "lost", HOST, MAIN, number, 0.5, count=calls, gpu_work=works, cause="ring full")
+    in_all = dict(zip(("lost_in_all_parts", "gpu_work_lost_in_all_parts"), in_all or ()))
+    return part(tmp_path, number, [call(10 * number)] + [lost] * bool(calls or works), **{"lost_records": calls, "gpu": {**GPU_TOTALS, "lost": works}, **in_all, **totals})
+
+
+def losses_of(*paths):
+    """What the table says is lost, and the metric."""
+    tables = tables_of(*paths)
+    row = only(tables["run"])
+    return row["lost_calls"], row["lost_works"], by(tables["metrics"], "key")["lost"]["value"]
+
+
+def test_what_deleted_parts_lost_is_lost(tmp_path):
+    paths = [lossy(tmp_path, 4, 2, 0, (92, 7), parts_deleted=2), lossy(tmp_path, 5, 1, 3, (93, 10), parts_deleted=3, continues=False)]
+    assert losses_of(*paths) == losses_of(*reversed(paths)) == losses_of(paths[1]) == (93, 10, 103)
+    told = ("3 parts deleted; 3 calls lost; 90 calls lost in parts that are not among the files; "
+            "3 pieces of GPU work lost; 7 pieces of GPU work lost in parts that are not among the files")
+    assert run_of(*paths)["whole"] == told
+    done = custream("report", "--fail-if=lost > 0", *paths)
+    assert done.returncode == 3 and "lost is 103" in done.stderr and f"Missing from the trace: {told}." in " ".join(done.stdout.split())
+
+
+def test_a_part_that_lost_nothing_of_a_run_that_did(tmp_path):
+    """Also of one that the user chose, where a later one may have lost something."""
+    first, second, last = lossy(tmp_path, 1, 0, 0, (0, 0)), lossy(tmp_path, 2, 1, 0, (1, 0)), lossy(tmp_path, 3, 0, 0, (1, 0), continues=False)
+    assert losses_of(last) == losses_of(first, last) == losses_of(first, second, last) == (1, 0, 1)
+    assert run_of(first, last)["whole"] == "part 2 is not among the files; 1 call lost in parts that are not among the files"
+    assert run_of(first, second, last)["whole"] == "1 call lost"
+    assert losses_of(first) == (0, 0, None) and losses_of(first, second) == (1, 0, None)
+    for given in ((first,), (second,), (last,), (first, second), (first, last), (first, second, last)):
+        assert custream("report", "--fail-if=lost > 0", *given).returncode == 3
+
+
+def test_a_run_in_parts_that_lost_nothing(tmp_path):
+    paths = [lossy(tmp_path, 3, 0, 0, (0, 0), parts_deleted=2), lossy(tmp_path, 4, 0, 0, (0, 0), parts_deleted=2, continues=False)]
+    assert losses_of(*paths) == losses_of(paths[1]) == (0, 0, 0) and custream("report", "--fail-if=lost > 0", *paths).returncode == 0
+
+
+@pytest.mark.parametrize("last", [{"in_all": (2, 1), "complete": False, "recovered": {"cut_bytes": 9}}, {"in_all": None}],
+                         ids=["recovered without its neighbour", "of an earlier version"])
+def test_a_part_that_does_not_know_of_those_before_it(tmp_path, last):
+    paths = [lossy(tmp_path, 2, 5, 0, (50, 4), parts_deleted=1), lossy(tmp_path, 3, 2, 1, continues=False, **last)]
+    assert losses_of(*paths) == losses_of(*reversed(paths)) == (52, 5, 57)
+
+
 def missed(tmp_path, number, launches=0, works=0, in_all=None, **totals):
     """A part with so much work without times, and what all parts up to it have."""
     in_all = {} if in_all is None else {"gpu_work_without_times_in_all_parts": in_all}

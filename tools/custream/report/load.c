@@ -429,22 +429,35 @@ static void said_free(struct said *said)
     numbers_free(&said->index);
 }
 
-static struct part part_said(const struct run *run, uint32_t number)
+static struct lost rows_lost(const struct run *run, size_t from)
+{
+    struct lost lost = {0};
+    for (size_t i = from; i < run->loss_count; i++) {
+        lost.calls += (double)run->losses[i].calls;
+        lost.works += (double)run->losses[i].works;
+    }
+    return lost;
+}
+
+/* `losses`: where its own begin. */
+static struct part part_said(const struct run *run, uint32_t number, size_t losses)
 {
     return (struct part){.number = number,
                          .without_times = run_number(run, "totals.gpu.without_times", 0),
                          .launches_without_kernel = run_number(run, "totals.gpu.launches_without_kernel", 0),
                          .untimed_in_all = run_number(run, "totals.gpu_work_without_times_in_all_parts", NAN),
+                         .lost = rows_lost(run, losses),
+                         .lost_in_all = {run_number(run, "totals.lost_in_all_parts", NAN), run_number(run, "totals.gpu_work_lost_in_all_parts", NAN)},
                          .continues = run_number(run, "totals.continues", 0) != 0,
                          .recovered = run_fact(run, "totals.recovered.cut_bytes")};
 }
 
 /* The file that has been read is one more part. The newest part's word holds, in whatever order they come. */
-static void part_add(struct run *run, struct said *before, uint32_t number)
+static void part_add(struct run *run, struct said *before, const struct part *part)
 {
     bool newest = true;
-    for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i].number < number;
-    *ADDED(run, parts, part_count, part_capacity) = part_said(run, number);
+    for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i].number < part->number;
+    *ADDED(run, parts, part_count, part_capacity) = *part;
     if (!newest) {
         struct said older = said_taken(run);
         said_put(run, before);
@@ -499,13 +512,14 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     run->loading->progress_of = of;
     const uint32_t pid = run->pid;
     const int64_t base = run->base;
+    const size_t losses = run->loss_count;
     run->program = 0;
     struct said before = said_taken(run);
     const enum trace_end end = trace_read(path, &run->texts, &sink, &run->bytes, error);
-    const uint32_t number = run_count(run, "part", 0);
+    const struct part part = part_said(run, run_count(run, "part", 0), losses);
     run->cut |= end == TRACE_CUT;
-    const bool loaded = end != TRACE_UNREADABLE && single(run, error) && same_run(run, pid, base, error) && is_fresh(run, number, error);
-    if (loaded) part_add(run, &before, number);
+    const bool loaded = end != TRACE_UNREADABLE && single(run, error) && same_run(run, pid, base, error) && is_fresh(run, part.number, error);
+    if (loaded) part_add(run, &before, &part);
     said_free(&before);
     run->loading->files += loaded;
     return loaded;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/custream/report/parts.h"
+
 /* A metric is the sum of a column, of a share's table divided by the devices' spans. */
 static const struct metric {
     const char *key;
@@ -58,6 +60,7 @@ static double metric_compute(const struct metric *metric, const struct report *r
     const bool of_gpu = !metric->table || strcmp(metric->table, "run"); /* the other tables are about GPU work */
     if (of_gpu && !run_has_times(of->run)) return NAN;
     if (!metric->table) return legacy_works(of->run);
+    if (!strcmp(metric->key, "lost") && parts_continue(of->run)) return NAN; /* the part that follows may have lost some */
     const struct table *table = report_find(report, metric->table);
     double sum = table_sum(table, metric->columns[0]);
     if (metric->columns[1]) sum += table_sum(table, metric->columns[1]);

@@ -9,6 +9,30 @@ bool parts_all(const struct run *run)
     return true;
 }
 
+struct lost parts_lost(const struct run *run)
+{
+    struct lost lost = {0};
+    for (size_t i = 0; i < run->part_count; i++) {
+        lost.calls += run->parts[i].lost.calls;
+        lost.works += run->parts[i].lost.works;
+    }
+    return lost;
+}
+
+/* What was recovered may say nothing of the parts before it, and fmax() takes the number of a number and NAN. */
+struct lost parts_lost_in_all(const struct run *run)
+{
+    struct lost lost = {0};
+    for (size_t i = 0; i < run->part_count; i++) {
+        const struct part *part = &run->parts[i];
+        lost.calls = fmax(lost.calls + part->lost.calls, part->lost_in_all.calls);
+        lost.works = fmax(lost.works + part->lost.works, part->lost_in_all.works);
+    }
+    return lost;
+}
+
+bool parts_continue(const struct run *run) { return run->part_count && run->parts[run->part_count - 1].continues; }
+
 /* A later part takes back what was missed in an earlier one and came. What was recovered says what the part before it said. */
 static double untimed_after(const struct part *part, double before)
 {

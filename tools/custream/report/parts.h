@@ -7,6 +7,11 @@
 /* Whether every part is there, from the first to the newest one of them. Also of a run in one file. */
 bool parts_all(const struct run *run);
 
+/* What was lost in the parts that are there, and in all up to the newest of them. The parts do not say what was lost in a later one. */
+struct lost parts_lost(const struct run *run);
+struct lost parts_lost_in_all(const struct run *run);
+bool parts_continue(const struct run *run);
+
 /* GPU work that has no times. */
 struct untimed {
     double without_times, launches; /* the sums of the parts: work that came in a later part is in them */

@@ -128,7 +128,7 @@ static void missing_parts(struct missing *missing, const struct run *run)
         else if (part > next) missing_add(missing, "parts %u to %u are not among the files", next, part - 1);
         if (part >= next) next = part + 1;
     }
-    if (run_number(run, "totals.continues", 0) != 0) missing_add(missing, "another part follows");
+    if (parts_continue(run)) missing_add(missing, "another part follows");
 }
 
 /* Times of which there is nothing, or no GPU work. */
@@ -144,23 +144,18 @@ static void missing_times(struct missing *missing, const struct run *run)
     if (no_times > 0) missing_add(missing, "%s without GPU times", value_show(shown, UNIT_NS, no_times));
 }
 
-struct lost {
-    double calls, works; /* NAN: the file does not say */
-};
-
-static struct lost lost_of(const struct run *run)
+static void missing_lost(struct missing *missing, double there, double all, const char *one, const char *many)
 {
-    struct lost lost = {0, 0};
-    for (size_t i = 0; i < run->loss_count; i++) {
-        lost.calls += (double)run->losses[i].calls;
-        lost.works += (double)run->losses[i].works;
-    }
-    return run->ours || run->loss_count ? lost : (struct lost){NAN, NAN};
+    char elsewhere[64];
+    missing_count(missing, there, one, many);
+    snprintf(elsewhere, sizeof elsewhere, "%s in parts that are not among the files", all - there == 1 ? one : many);
+    missing_count(missing, all - there, elsewhere, elsewhere);
 }
 
-static const char *whole_of(struct report *report, const struct run *run, struct lost lost)
+static const char *whole_of(struct report *report, const struct run *run)
 {
     struct missing missing = {0};
+    const struct lost lost = parts_lost(run), all = parts_lost_in_all(run);
     if (!run->ours) return run->cut ? "the file ends inside an event" : WHOLE_NOT_SAID;
     if (run_cut_seconds(run) > 0) missing_add(&missing, "a cut of %.3f s out of a trace: all totals are those of the cut", run_cut_seconds(run));
     missing_end(&missing, run);
@@ -168,8 +163,8 @@ static const char *whole_of(struct report *report, const struct run *run, struct
     else if (!run_has_times(run)) missing_add(&missing, "all GPU work, since no GPU times were taken");
     missing_parts(&missing, run);
     missing_times(&missing, run);
-    missing_count(&missing, lost.calls, "call lost", "calls lost");
-    missing_count(&missing, lost.works, "piece of GPU work lost", "pieces of GPU work lost");
+    missing_lost(&missing, lost.calls, all.calls, "call lost", "calls lost");
+    missing_lost(&missing, lost.works, all.works, "piece of GPU work lost", "pieces of GPU work lost");
     missing_untimed(&missing, run);
     return missing.length ? report_text(report, "%s", missing.text) : "yes";
 }
@@ -219,13 +214,13 @@ static double rank_of(const struct run *run)
 static void run_table(struct report *report, const struct run *run)
 {
     struct table *table = TABLE_NEW(report, "run", "The run", run_columns);
-    const struct lost lost = lost_of(run);
+    const struct lost lost = run->ours || run->loss_count ? parts_lost_in_all(run) : (struct lost){NAN, NAN};
     const struct streams streams = streams_of(run);
     const int64_t wall = run->end > run->begin ? run->end - run->begin : 0;
     TABLE_PUT(table, run_columns, CELL_TEXT(run->program ? text_in(run, run->program) : NULL), CELL_NUMBER(run->pid),
               CELL_NUMBER(rank_of(run)), CELL_TEXT(run_source(run)), CELL_NUMBER(wall), CELL_NUMBER(run->call_count),
               CELL_NUMBER(run->work_count + run->sampled_count), CELL_NUMBER(run_sample(run) ? run_sample(run) : NAN), CELL_NUMBER(calling_threads(run)), CELL_NUMBER(streams.used), CELL_NUMBER(streams.unused),
-              CELL_TEXT(whole_of(report, run, lost)), CELL_NUMBER(lost.calls), CELL_NUMBER(lost.works));
+              CELL_TEXT(whole_of(report, run)), CELL_NUMBER(lost.calls), CELL_NUMBER(lost.works));
 }
 
 /* --- the devices --- */
