@@ -1,6 +1,7 @@
 """custream dump: the last seconds of what processes record, out of files that they go on writing."""
 import collections
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -62,7 +63,9 @@ def test_dump_of_parts(tmp_path):
         until(lambda: program.do("launch 1 500", "all") is None or (tmp_path / "remote.5.json").exists())
         for _ in range(3):
             program.ctl("flush")  # a slow writer (make check-tsan) has more to write, and would take a part away after the dump
+        os.mkfifo(tmp_path / "remote.999.json")  # no part of anything; whoever opens it to read waits
         rc, out, err = dump("-p", program.pid, cwd=tmp_path)
+        os.unlink(tmp_path / "remote.999.json")
         assert rc == 0 and out == f"custream-dump-{program.pid}.json: the last 10 s of 1 process. Open it: custream open custream-dump-{program.pid}.json"
         assert not err or re.fullmatch(r"custream dump: 10.0 s were asked for; what is kept goes back \d\.\d s \(CUSTREAM_TRACE_MAX\)", err)
         trace = read(tmp_path / f"custream-dump-{program.pid}.json")

@@ -254,6 +254,9 @@ def test_the_environment_and_the_two_kinds_of_paths(chain, tmp_path):
     for other in (b"no library", b"\x7fELF\x01\x01\x01" + b"\0" * 13, b""):
         (tmp_path / "other/libx.so").write_bytes(other)
         assert str(tmp_path / "lib/libx.so") in [f["path"] for f in inspect(program, env=env)["files"]]
+    os.unlink(tmp_path / "other/libx.so")
+    os.mkfifo(tmp_path / "other/libx.so")  # which nobody writes to
+    assert str(tmp_path / "lib/libx.so") in [f["path"] for f in inspect(program, env=env)["files"]]
 
 
 def test_a_file_with_runpath_has_no_use_of_the_programs_rpath(chain, tmp_path):
@@ -319,6 +322,20 @@ def test_32_bits(shared):
 
 
 # --- scripts ---
+
+def test_a_script_whose_interpreter_is_a_pipe(tmp_path):
+    """Nobody writes to it, so whoever opens it to read waits."""
+    script, pipe = tmp_path / "script", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o755)
+    script.write_text(f"#!{pipe}\n")
+    script.chmod(0o755)
+    said = inspect(script)
+    assert (said["kind"], said["interpreter"], said["obstacle"]) == ("script", str(pipe), None)
+    for program in (script, pipe):
+        done = custream("run", program)
+        assert done.returncode == 126 and done.stderr.endswith("Permission denied\n"), done
+
 
 @pytest.mark.parametrize("name, first, mode, starts, line", [
     ("train", "#!/usr/bin/env python3", 0o755, "python3", "{}"), ("train.sh", "#!/bin/sh -e", 0o755, "/bin/sh -e", "{}"),

@@ -59,12 +59,21 @@ READ_FACTS(32)
 READ_FACTS(64)
 #undef READ_FACTS
 
+int program_open(const char *path)
+{
+    struct stat about;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || (!fstat(fd, &about) && S_ISREG(about.st_mode))) return fd;
+    close(fd);
+    return -1;
+}
+
 /* False for what is no ELF file of this byte order. */
 static bool elf_read(const char *path, struct elf_facts *facts)
 {
     unsigned char ident[EI_NIDENT];
     const unsigned char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = program_open(path);
     if (fd < 0) return false;
     bool ok = pread(fd, ident, sizeof ident, 0) == sizeof ident && !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_DATA] == native;
     facts->class = ident[EI_CLASS];
@@ -87,7 +96,7 @@ static bool raises_privileges(const char *path)
 static bool script_interpreter(const char *path, char *interpreter, size_t size)
 {
     char line[256] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = program_open(path);
     if (fd < 0) return false;
     ssize_t got = read(fd, line, sizeof line - 1);
     close(fd);

@@ -8,6 +8,9 @@
 /* The file that execvp(name) would run. False if there is none on PATH; what is wrong with a file that is there, exec itself says best. */
 bool program_find(const char *name, char *path, size_t size);
 
+/* To read it. -1 also for what is no regular file: opening a pipe that nobody writes to would wait for ever. */
+int program_open(const char *path);
+
 /*
  * Why the preload library will not get into this program, as the rest of a sentence that begins with its name; NULL if nothing speaks
  * against it. Follows one "#!" line, since the interpreter is what the loader loads. Static text.

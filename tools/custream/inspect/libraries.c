@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/program.h"
 
 /* --- the loader's cache --- */
 
@@ -54,10 +55,10 @@ struct search {
 static bool fits(const struct search *search, const char *path)
 {
     unsigned char ident[20];
-    FILE *file = fopen(path, "re");
-    const bool read = file && fread(ident, 1, sizeof ident, file) == sizeof ident;
-    if (file) fclose(file);
-    if (!read || memcmp(ident, ELFMAG, SELFMAG)) return false;
+    const int fd = program_open(path);
+    const bool whole = fd >= 0 && pread(fd, ident, sizeof ident, 0) == sizeof ident;
+    if (fd >= 0) close(fd);
+    if (!whole || memcmp(ident, ELFMAG, SELFMAG)) return false;
     const unsigned machine = ident[EI_DATA] == ELFDATA2LSB ? ident[18] | ident[19] << 8 : ident[19] | ident[18] << 8;
     return machine == search->machine && (ident[EI_CLASS] == ELFCLASS64 ? 64u : 32u) == search->bits;
 }

@@ -189,8 +189,8 @@ static void take_parts(struct taken *taken, const struct extract *extract, const
     snprintf(pattern, sizeof pattern, "%s.[0-9]*%s", stem, extension);
     if (glob(pattern, GLOB_NOSORT, NULL, &found)) return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        const int fd = is_part(found.gl_pathv[i], stem, extension) ? open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC) : -1;
-        const bool late = fd >= 0 && !fstat(fd, &about) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
+        const int fd = is_part(found.gl_pathv[i], stem, extension) ? open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+        const bool late = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
         const bool again = late && about.st_dev == known.st_dev && about.st_ino == known.st_ino;
         if (late && !again && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, found.gl_pathv[i]);
         else if (fd >= 0) close(fd);
@@ -213,7 +213,7 @@ static bool extract_take(const char *command, const char *to, struct taken *take
 {
     char path[TRACE_ROOM];
     trace_path(path, extract->pid, extract->trace);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return complain(command, "%s: %s", extract->trace, strerror(errno)), false;
     const bool bad = is_the_trace(command, to, file, extract->trace);
     const int fd = bad ? -1 : snapshot(file, still_sure(extract) ? (off_t)extract->events_end : 0, to);
@@ -289,7 +289,7 @@ size_t newest_take(const char *command, const struct extract *extract, off_t mos
     *partly = false;
     *files = NULL;
     trace_path(path, extract->pid, extract->trace);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return complain(command, "%s: %s", extract->trace, strerror(errno)), 0;
     struct taken parts = {0};
     const int newest = taken_now(file, path, still_sure(extract) ? (off_t)extract->events_end : 0, most, partly);
