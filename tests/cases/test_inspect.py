@@ -132,6 +132,13 @@ def test_a_program_without_cuda():
     assert said["sees"] == ["no CUDA as far as these files tell; what it opens while it runs is seen then"]
 
 
+def test_the_command_itself():
+    """It knows what to look for in others, and has no CUDA runtime in it."""
+    own = inspect(COMMAND)["files"][0]
+    assert (own["cudart"], own["calls"]["runtime"]["called"]) == (None, [])
+    assert not any("linked" in way for way in own["reaches_cuda"])
+
+
 def test_what_it_says_of_a_program_is_what_happens(run_app, build):
     """The line that it prints is run, and the trace has the calls that it names."""
     (line,) = inspect(build / "tests/demo")["run"]
@@ -322,6 +329,17 @@ def test_32_bits(shared):
 
 
 # --- scripts ---
+
+def test_names_that_are_no_utf_8(tmp_path):
+    script = tmp_path / os.fsdecode(b"script \xff.sh")
+    script.write_bytes(b"#!/bin/s\xc3\nx\n")
+    script.chmod(0o755)
+    said, name = inspect(script), f"{tmp_path}/script \ufffd.sh"
+    assert (said["path"], said["interpreter"], said["run"]) == (name, "/bin/s\ufffd", [f"custream run -- '{name}'"])
+    program = tmp_path / os.fsdecode(b"program \xe2\x82")
+    shutil.copy("/bin/true", program)
+    assert inspect(program)["files"][0]["path"] == f"{tmp_path}/program \ufffd\ufffd"
+
 
 def test_a_script_whose_interpreter_is_a_pipe(tmp_path):
     """Nobody writes to it, so whoever opens it to read waits."""

@@ -5,6 +5,7 @@
 #include "shim/base/compiler.h"
 #include "tools/custream/command.h"
 #include "tools/custream/inspect/print.h"
+#include "tools/custream/json_row.h"
 
 static void member(cJSON *object, const char *name, cJSON *value)
 {
@@ -85,7 +86,8 @@ void inspect_write(const struct verdict *verdict, const struct tree *tree)
     member(all, "files", files);
     char *printed = cJSON_Print(all);
     if (!printed) out_of_memory();
-    puts(printed);
+    json_text_put(printed);
+    putchar('\n');
     cJSON_free(printed);
     cJSON_Delete(all);
 }

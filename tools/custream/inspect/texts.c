@@ -4,12 +4,21 @@
 
 #include "tools/custream/inspect/parts.h"
 
-/* A name of an error that only the CUDA runtime has a text for. It is there whether or not the file is stripped. */
-static const char RUNTIME_MARK[] = "cudaErrorCudartUnloading";
+/* A name of an error that only the CUDA runtime has a text for. It is there whether or not the file is stripped. In two pieces, so that this command has none. */
+static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
 
 enum { NAME_MOST = 96 };
 
 static bool has(const char *data, size_t size, const char *text) { return memmem(data, size, text, strlen(text)); }
+
+static bool has_runtime_mark(const char *data, size_t size)
+{
+    const size_t begins = sizeof RUNTIME_MARK - 1, ends = sizeof RUNTIME_MARK_ENDS - 1;
+    const char *const end = data + size;
+    for (const char *at = data; (at = memmem(at, (size_t)(end - at), RUNTIME_MARK, begins)); at++)
+        if ((size_t)(end - at) >= begins + ends && !memcmp(at + begins, RUNTIME_MARK_ENDS, ends)) return true;
+    return false;
+}
 
 static void names_take(struct image *image, const char *data, size_t size)
 {
@@ -31,7 +40,7 @@ static void section_take(void *of, const struct elf_file *file, Elf_Scn *section
         names_take(image, data->d_buf, data->d_size);
         return;
     }
-    if (has(data->d_buf, data->d_size, RUNTIME_MARK)) image->carries_cudart = !image->is_cudart;
+    if (has_runtime_mark(data->d_buf, data->d_size)) image->carries_cudart = !image->is_cudart;
     if (has(data->d_buf, data->d_size, "libcuda.so")) image->names_libcuda = true;
     if (has(data->d_buf, data->d_size, "libcudart.so")) image->names_cudart = true;
 }
