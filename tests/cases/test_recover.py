@@ -169,6 +169,44 @@ def test_the_rest_of_an_old_packed_trailer(tmp_path, at):
     assert run_all("check", recovered(path))[0] == 0
 
 
+def with_room(text):
+    """A gzip member with 1 KiB of room in its header, as the trailer of a flush has."""
+    member = gzip.compress(text.encode(), 1)
+    return member[:3] + b"\x04" + member[4:10] + (1024).to_bytes(2, "little") + bytes(1024) + member[10:]
+
+
+def written_over(at):
+    """What is read of a file that is flushed meanwhile: up to there the old trailer, then the rest of new rows and their trailer, and of more of them."""
+    dice = random.Random(at)
+    first = gzip.compress((FIRST + ",\n".join(ROWS[:5])).encode(), 1)
+    old = with_room("\n" + FLUSHED + "".join(dice.choices("abcdef0123456789", k=2000)))
+    more = [",\n" + json.dumps({**json.loads(ROWS[0]), "args": {"name": dice.randbytes(size).hex()}}) for size in (3000, 200_000)]
+    return first + old[:at] + b"".join([*members(*more), with_room("\n" + FLUSHED)])[at:]
+
+
+@pytest.mark.parametrize("at", [4, 9, 11, 12, 100, 1000, 1033, 1034, 1040, 1100, 1500])
+def test_a_trailer_that_is_written_over_while_it_is_read(tmp_path, at):
+    (path := tmp_path / "t.json.gz").write_bytes(written_over(at))
+    for command in (["check"], ["report"], ["merge", "-o", tmp_path / "merged.json"]):
+        status, _, complaints = run_all(*command, path)
+        assert status == (2 if command == ["check"] else 0) and len(complaints) == 1 and "truncated" in complaints[0], complaints
+    assert run_all("recover", path)[0] == 0
+    found = read(recovered(path))["traceEvents"]
+    assert 4 <= len(found) <= 5 and found == rows_of(WHOLE)[:len(found)] and run_all("check", recovered(path))[0] == 0
+
+
+def test_room_in_every_member_says_nothing(tmp_path):
+    """Some who pack a file anew leave some. What is damaged there is damaged."""
+    data = bytearray(b"".join(map(with_room, [FIRST + ",\n".join(ROWS[:5]), "".join(",\n" + row for row in ROWS[5:]), "\n" + TRAILER + "\n"])))
+    (path := tmp_path / "t.json.gz").write_bytes(data)
+    assert run_all("check", path)[0] == 0
+    at = data.index(b"\x1f\x8b\x08", 3) + 1034
+    data[at:at + 40] = b"\xff" * 40
+    path.write_bytes(data)
+    status, _, complaints = run_all("report", path)
+    assert status == 2 and "damaged gzip data" in complaints[0]
+
+
 def torn(tmp_path, name="t.json"):
     (path := tmp_path / name).write_bytes(WHOLE.encode()[:WHOLE.encode().index(b'"gpu_memset"') + 5])
     return path

@@ -101,6 +101,18 @@ static bool is_torn_member(struct torn *torn)
     return true;
 }
 
+/* Only the trailer of a flush has room in its header, so that the next one may take its place, and it stands at the end. More behind it was written over it
+ * while the file was read or copied: what is read is its beginning, and then the rest of what came. Who packs anew may leave room in every member. */
+static bool is_written_over(const struct torn *torn) { return torn->spare && !torn->all_spare; }
+
+static void member_begins(struct torn *torn)
+{
+    enum { FLAGS = 3, EXTRA = 4 };
+    while (torn->in_end - torn->in_at <= FLAGS && more_bytes(torn) > 0) {}
+    torn->spare = torn->in_end - torn->in_at > FLAGS && torn->in[torn->in_at + FLAGS] & EXTRA;
+    if (!torn->member_count) torn->all_spare = torn->spare;
+}
+
 /* The next text of the member, or the first of the next one. */
 static int unpack(struct torn *torn)
 {
@@ -114,6 +126,7 @@ static int unpack(struct torn *torn)
                 return 0;
             }
         }
+        if (!torn->stream.total_in) member_begins(torn);
         torn->stream.next_in = torn->in + torn->in_at;
         torn->stream.avail_in = (uInt)(torn->in_end - torn->in_at);
         torn->stream.next_out = (Bytef *)torn->held + torn->length;
@@ -130,7 +143,7 @@ static int unpack(struct torn *torn)
         } else if (status != Z_OK && status != Z_BUF_ERROR) {
             snprintf(torn->error, sizeof torn->error, "damaged gzip data: %.100s", torn->stream.msg ? torn->stream.msg : "out of memory");
             torn->bad = true;
-            torn->early = torn->member_count && is_torn_member(torn); /* over the first member nothing stood that could be left */
+            torn->early = torn->member_count && (is_written_over(torn) || is_torn_member(torn)); /* over the first member nothing stood that could be left */
             return 0;
         }
         if (made) return 1;
@@ -322,7 +335,7 @@ static void judge_end(struct torn *torn)
     const size_t at = (size_t)(torn->trailer - torn->text_from);
     const enum state state = trailer_state(torn->held + at, torn->length - at);
     if (state == WHOLE && !torn->early) return;
-    if (state == FOLLOWED && !ends_with_blanks(torn)) return; /* several texts in one file: no tear makes that */
+    if (state == FOLLOWED && !torn->early && !ends_with_blanks(torn)) return; /* several texts in one file: no tear makes that */
     if (state == WRONG && !torn->early && !ends_with_blanks(torn)) return;
     const size_t least = torn->rows_from > torn->text_from ? (size_t)(torn->rows_from - torn->text_from) : 0;
     cut_at(torn, without_blanks(torn, at, least), "it ends inside the trailer");

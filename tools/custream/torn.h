@@ -17,6 +17,7 @@ struct torn {
     int fd;
     bool packed, ours, flows, ended; /* flows: nothing more is judged */
     bool early, bad;                 /* the last gzip member is cut, or is damaged */
+    bool spare, all_spare;           /* the gzip member, or also the first one, has a field with room, as the trailer of a flush does */
     z_stream stream;
     unsigned char *in;               /* of the file, from in_from on: in[in_at..in_end) is still to be unpacked */
     size_t in_at, in_end;
