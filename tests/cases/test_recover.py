@@ -12,7 +12,7 @@ import zlib
 import pytest
 
 from tests.cases.test_watch import begin, environment, has_calls, until
-from tests.handmade import COMMAND, GOOD, HEADER, TRAILER, custream, render, trailer_of
+from tests.handmade import COMMAND, GOOD, HEADER, TRAILER, custream, launches, render, trailer_of
 from tests.perfetto.processor import assert_clean
 from tests.trace import Trace
 
@@ -305,6 +305,42 @@ def test_garbage(tmp_path, packed):
     assert len(made) > 50
     for path in made:
         read(path)
+
+
+@pytest.mark.parametrize("ending", [".pftrace", ".pftrace.gz"])
+def test_packets_that_end_too_early(tmp_path, ending):
+    """Perfetto opens them as they are. Whole, they also say what they add up to."""
+    def rows_in(path):
+        assert run_all("convert", path, tmp_path / "back.json")[0] == 0
+        return rows_of((tmp_path / "back.json").read_text())
+
+    (tmp_path / "t.json").write_text(launches(20))
+    whole = tmp_path / "whole.pftrace"
+    assert run_all("convert", tmp_path / "t.json", whole)[0] == 0
+    data, rows, counts = whole.read_bytes(), rows_in(whole), []
+    for length in [*range(len(data) // 3, len(data), len(data) // 9), len(data) - 1]:
+        path = tmp_path / f"{length}{ending}"
+        path.write_bytes(gzip.compress(data[:length]) if ending.endswith(".gz") else data[:length])
+        status, said, complaints = run_all("recover", path)
+        made = path.with_name(f"{length}.recovered{ending}")
+        assert (status, complaints) == (0, []) and said[0].startswith(f"{made}: "), (said, complaints)
+        status, said, complaints = run_all("check", made)
+        assert (status, complaints) == (0, []) and ": incomplete: recovered up to the last whole event: " in said[0]
+        found = rows_in(made)
+        assert found == rows[:len(found)]
+        counts.append(len(found))
+        before = made.read_bytes()
+        assert run_all("recover", "--in-place", path)[0] == 0 and path.read_bytes() == before
+    assert counts == sorted(counts) and counts[0] < counts[-1] == len(rows)
+    assert run_all("recover", whole) == (0, [f"{whole}: is whole; nothing to recover"], [])
+
+
+def test_packets_under_another_name(tmp_path):
+    (tmp_path / "t.json").write_text(launches(20))
+    assert run_all("convert", tmp_path / "t.json", tmp_path / "t.pftrace")[0] == 0
+    (path := tmp_path / "cut.json").write_bytes((tmp_path / "t.pftrace").read_bytes()[:-9])
+    status, _, complaints = run_all("recover", path)
+    assert status == 2 and "under a name that ends in .pftrace it can be recovered" in complaints[0]
 
 
 def test_a_tail_of_zeros(tmp_path):

@@ -111,7 +111,7 @@ static bool useless(const char *path, const struct mended *mended)
     return true;
 }
 
-/* Perfetto's own format: all of it anew. */
+/* Perfetto's own format: all of it anew. `rings`: NULL, or what they add. */
 static int recover_packets(const char *path, const char *to, const struct mend_source *sources, size_t count, const struct mend_known *known, struct rings *rings, bool *again)
 {
     struct out out;
@@ -120,7 +120,8 @@ static int recover_packets(const char *path, const char *to, const struct mend_s
     if (!out_open_as_is(NAME, &out, to, NULL, 0)) return STATUS_UNUSABLE;
     const enum mend_end end = mend_make(&mended, sources, count, known, &put);
     if (end == MEND_WHOLE) complain(NAME, "%s: it has changed", path);
-    if (end == MEND_USELESS) *again = useless(path, &mended);
+    if (end == MEND_USELESS && rings) *again = useless(path, &mended);
+    else if (end == MEND_USELESS) complain(NAME, "%s: %s", path, mended.why);
     const int status = out_close(&out, end == MEND_TORN) ? written(path, to, &mended, rings) : STATUS_UNUSABLE;
     mended_free(&mended);
     return status;
@@ -151,6 +152,8 @@ static bool is_better(const char *to, int trace)
     return is;
 }
 
+static void say_better(const struct subject *s) { printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path, s->to); }
+
 /* `fd`: the trace, or where there are rings, the trace with what they add. `again`: what they add is no use. */
 static int recover_from(const struct subject *s, int fd, struct rings *rings, bool *again)
 {
@@ -160,10 +163,14 @@ static int recover_from(const struct subject *s, int fd, struct rings *rings, bo
     struct mended mended;
     if (rings && trace_is_packets(s->path)) return recover_packets(s->path, s->to, sources, count, &known, rings, again);
     const enum mend_end end = mend_make(&mended, sources, count, &known, NULL);
+    const bool is_torn = end == MEND_USELESS && mended.packets && trace_is_packets(s->path); /* of packets it says no more without a place for them */
     int status = STATUS_OK;
     if (rings && end == MEND_USELESS) *again = useless(s->path, &mended);
+    else if (is_torn && is_better(s->to, fd)) say_better(s);
+    else if (is_torn) status = recover_packets(s->path, s->to, sources, count, &known, NULL, again);
+    else if (end == MEND_USELESS && mended.packets) status = complain(NAME, "%s: it is in Perfetto's own format: under a name that ends in .pftrace it can be recovered", s->path);
     else if (end == MEND_USELESS) status = complain(NAME, "%s: %s", s->path, mended.why);
-    else if (!rings && is_better(s->to, fd)) printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path, s->to);
+    else if (!rings && is_better(s->to, fd)) say_better(s);
     else if (end == MEND_WHOLE) status = whole(s, fd);
     else if ((status = write_to(s->to, fd, &mended)) == STATUS_OK) written(s->path, s->to, &mended, rings);
     mended_free(&mended);
