@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "tools/custream/report/labels.h"
+#include "tools/custream/report/parts.h"
 #include "tools/custream/report/room.h"
 #include "tools/custream/report/section.h"
 #include "tools/custream/report/show.h"
@@ -288,14 +289,6 @@ static const char *verdict_of(const struct running *r, size_t threads)
     return r->unfinished.count ? "not_known" : threads ? "in_a_call" : r->unread ? "not_known" : "idle";
 }
 
-/* Numbers are those of a run's own parts, in order. */
-static bool all_parts_are_there(const struct run *run)
-{
-    for (size_t i = 0; i < run->part_count; i++)
-        if (run->parts[i] && run->parts[i] != i + 1) return false;
-    return true;
-}
-
 /* Streams whose oldest launch has no kernel yet, by the trailer, and of which nothing unfinished is known otherwise. NULL: none. */
 static const char *awaited_elsewhere(const struct running *r)
 {
@@ -316,12 +309,11 @@ static const char *awaited_elsewhere(const struct running *r)
 static const char *unread(const struct running *r)
 {
     const struct run *run = r->run;
-    uint64_t lost = 0;
-    for (size_t i = 0; i < run->loss_count; i++) lost += run->losses[i].calls;
+    const double lost = parts_lost_in_all(run).calls;
     const char *const why[] = {
         run->end_only ? "only the end of the trace was read" : NULL,
-        all_parts_are_there(run) ? NULL : "parts of the trace were deleted, or not read",
-        lost ? report_text(r->report, "%llu call%s lost", (unsigned long long)lost, lost == 1 ? " was" : "s were") : NULL,
+        parts_all(run) ? NULL : "parts of the trace were deleted, or not read",
+        lost > 0 ? report_text(r->report, "%.0f call%s lost", lost, lost == 1 ? " was" : "s were") : NULL,
         run_fact(run, "totals.windows.opened") ? "calls outside of windows are not recorded" : NULL,
     };
     const char *text = NULL;
