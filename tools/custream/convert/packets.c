@@ -162,6 +162,13 @@ struct arguments {
     bool counter, good;
 };
 
+/* Each value of a counter is an event, and may bring a track along. So each has all of the room. */
+static char *counted(struct packets *p, const char *end)
+{
+    written(p, end);
+    return p->room;
+}
+
 static void argument_found(void *of, struct piece name, struct piece value)
 {
     enum { NESTED_MAX = 4096 };
@@ -181,6 +188,7 @@ static void argument_found(void *of, struct piece name, struct piece value)
     else if (kind != '[' && kind != '{' && kind != 'n') arguments->at = number_put(p, arguments->at, value);
     else if (value.length > NESTED_MAX) arguments->good = fail(p, "an argument that is a list or an object of more than 4096 bytes: %.*s", value);
     else arguments->at = cs_pf_value_json(&p->pf, arguments->at, value.at, value.length);
+    if (arguments->counter) arguments->at = counted(p, arguments->at);
     unquoted_free(&key);
 }
 
