@@ -36,3 +36,29 @@ def test_counters_of_many_values_merged(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = [row for row in events_of(convert(tmp_path / "all.pftrace", tmp_path / "all.json"))[0] if row["ph"] == "C"]
     assert [row["args"] for row in rows] == [{f"{i:x}": i for i in range(10000)}] * 2
+
+
+def test_work_that_waited_for_very_many(tmp_path):
+    """Each of them is a short number in the JSON form, and one of eight bytes where that stands for several pieces of work."""
+    def work(ts, **args):
+        return {**SLICE, "cat": "gpu_memcpy", "pid": 0, "tid": 100, "ts": ts, "args": {"stream": 7, "correlation": 1, **args}}
+    rows = [work(1), work(5), {**work(9), "args": {"stream": 8, "correlation": 2, "event_wait_ids": [1] * 500000}}]
+    path = made(tmp_path / "made.json", *rows)
+    back = convert(convert(path, tmp_path / "there.pftrace", "--render-stages"), tmp_path / "back.json")
+    assert events_of(back) == events_of(path)
+
+
+@pytest.mark.parametrize("length", [4096, 5000, 8000, 16384, 100000, 1000000])
+def test_arguments_that_are_long(tmp_path, length):
+    """A text, a key or a list of more than some 5000 bytes was left out."""
+    long = "x" * length
+    assert_same_there_and_back(tmp_path, SLICE, {**SLICE, "args": {"before": 1, "a": long, "behind": 2}}, {**SLICE, "args": {long: 1, "b": {long: 2}}},
+                               {**SLICE, "args": {"kernel": "\u20ac" * length, long: long, "numbers": list(range(length // 10)), "last": 1.5}}, SLICE)
+
+
+@pytest.mark.parametrize("row", [SLICE, {**SLICE, "ph": "i", "s": "t"}, {**SLICE, "ph": "b", "id2": {"local": 3}}, {**SLICE, "ph": "B"}], ids=lambda row: row["ph"])
+def test_arguments_that_are_many(tmp_path, row):
+    """What did not fit 16 KiB together was left out."""
+    row = {key: value for key, value in row.items() if key != "dur" or row["ph"] == "X"}
+    assert_same_there_and_back(tmp_path, row, {**row, "args": {f"key {i}": i for i in range(5000)}}, {**row, "args": {f"text {i}": f"{i}" + "t" * 1000 for i in range(300)}},
+                               {**row, "args": {f"list {i}": [[i, "a"], 0.5, f"0x{i + 1:x}"] for i in range(3000)}}, row)

@@ -16,6 +16,8 @@ struct packets {
     void *of;
     char *room, *at;
     size_t size;
+    char *notes; /* arguments of the event that the library's own room for them has no place for */
+    size_t notes_length, notes_size;
     char *error;
     /* of the row that is being read */
     struct member {
@@ -40,6 +42,7 @@ void packets_free(struct packets *p)
 {
     free(p->pf.entries);
     free(p->members);
+    free(p->notes);
     free(p->room);
     free(p);
 }
@@ -126,6 +129,50 @@ static bool is_hex(const struct unquoted *text)
     return true;
 }
 
+static char *notes_room(struct packets *p, size_t n)
+{
+    while (p->notes_size < p->notes_length + n) p->notes = array_room(p->notes, p->notes_size, &p->notes_size, 1);
+    return p->notes + p->notes_length;
+}
+
+/* The library keeps some arguments until the event is closed. Those that are there go where there is more room, before it has no place for the next. False: for
+ * this one it has none at all. */
+static bool is_kept(struct packets *p, struct piece name, struct piece value)
+{
+    enum { NUMBERS = 512 }; /* what the longest list of numbers takes */
+    const size_t most = 3 * (name.length + value.length) + NUMBERS;
+    if (most > sizeof p->pf.side) return false;
+    if (p->pf.side_used + most <= sizeof p->pf.side) return true;
+    memcpy(notes_room(p, p->pf.side_used), p->pf.side, p->pf.side_used);
+    p->notes_length += p->pf.side_used;
+    p->pf.side_used = 0;
+    return true;
+}
+
+/* One that is too long for that: a text, or anything else as JSON. */
+static void note_put(struct packets *p, const struct unquoted *key, struct piece value)
+{
+    enum { TAGS = 64 };
+    struct unquoted text = unquote(value);
+    const bool is_text = *value.at == '"';
+    const struct piece told = is_text ? (struct piece){text.at, text.length} : value;
+    char *start = cs_pf_nest(notes_room(p, 3 * (key->length + told.length) + TAGS), CS_PF_ANNOTATION);
+    char *end = cs_pf_put_text(start, CS_PF_NOTE_NAME, key->at, key->length);
+    end = cs_pf_put_text(end, is_text ? CS_PF_NOTE_STRING : CS_PF_NOTE_JSON, told.at, told.length);
+    p->notes_length = (size_t)(cs_pf_nested(start, end) - p->notes);
+    unquoted_free(&text);
+}
+
+/* They stand behind the others, as those do that the library has kept. */
+static char *notes_out(struct packets *p, char *at)
+{
+    if (!p->notes_length) return at;
+    if (p->pf.args) at = cs_pf_nested(p->pf.args, at);
+    p->pf.args = NULL;
+    memcpy(at, p->notes, p->notes_length);
+    return at + p->notes_length;
+}
+
 static char *string_put(struct packets *p, char *at, struct piece value)
 {
     enum { WORD_MAX = 512 };
@@ -171,7 +218,6 @@ static char *counted(struct packets *p, const char *end)
 
 static void argument_found(void *of, struct piece name, struct piece value)
 {
-    enum { NESTED_MAX = 4096 };
     struct arguments *arguments = of;
     struct packets *p = arguments->p;
     uint32_t numbers[VALUE_LIST];
@@ -182,11 +228,11 @@ static void argument_found(void *of, struct piece name, struct piece value)
     cs_pf_key(&p->pf, key.at, key.length, NULL);
     const char kind = *value.at;
     if (arguments->counter && (kind < '-' || kind > '9')) arguments->good = fail(p, "a counter whose value is no number: %.*s", value);
+    else if (!arguments->counter && !is_kept(p, name, value)) note_put(p, &key, value);
     else if (kind == '"') arguments->at = string_put(p, arguments->at, value);
     else if (kind == 't' || kind == 'f') arguments->at = cs_pf_value_bool(&p->pf, arguments->at, kind == 't');
     else if (kind == '[' && (n = value_list(value, numbers))) arguments->at = cs_pf_value_uints(&p->pf, arguments->at, numbers, n);
     else if (kind != '[' && kind != '{' && kind != 'n') arguments->at = number_put(p, arguments->at, value);
-    else if (value.length > NESTED_MAX) arguments->good = fail(p, "an argument that is a list or an object of more than 4096 bytes: %.*s", value);
     else arguments->at = cs_pf_value_json(&p->pf, arguments->at, value.at, value.length);
     if (arguments->counter) arguments->at = counted(p, arguments->at);
     unquoted_free(&key);
@@ -198,7 +244,7 @@ static bool args_put(struct packets *p, char **at, bool counter)
     struct arguments arguments = {p, *at, counter, true};
     if (args.at && *args.at != '{') return fail(p, "args that are no object: %.*s", args);
     if (args.at) members_each(args.at, argument_found, &arguments);
-    *at = arguments.at;
+    *at = notes_out(p, arguments.at);
     return arguments.good;
 }
 
@@ -334,7 +380,7 @@ bool packets_row(struct packets *p, const char *text, size_t length, char error[
     static const char kinds[] = "XBEiICsfbe";
     struct event e = {0};
     p->error = error;
-    p->count = 0;
+    p->count = p->notes_length = 0;
     members_each(text, member_found, p);
     const struct piece ph = member(p, "ph");
     const char phase = ph.length == 3 ? ph.at[1] : 0;

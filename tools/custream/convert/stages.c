@@ -292,7 +292,7 @@ void stages_row(struct stages *s, const char *text, size_t length)
     if (!w.category.at) meta_read(s, &w);
     if (!is_work(&w) || !piece_ns(w.ts, &begin_ns) || !piece_ns(w.dur, &length_ns) || begin_ns < 0 || length_ns < 0) return;
     members_each(w.args.at, fact_found, &w);
-    while (s->size < 4 * length + 4096) s->room = array_room(s->room, s->size, &s->size, 1);
+    while (s->size < 8 * length + 4096) s->room = array_room(s->room, s->size, &s->size, 1);
     char *packet = cs_pf_nest(s->room, CS_PF_PACKET), *at = cs_pf_uint(cs_pf_uint(packet, CS_PF_TIMESTAMP, (uint64_t)begin_ns), CS_PF_SEQUENCE, SEQUENCE);
     at = cs_pf_uint(at, CS_PF_SEQUENCE_FLAGS, s->begun ? NEEDS : CLEARED | NEEDS);
     s->begun = true;
