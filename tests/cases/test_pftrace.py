@@ -1,5 +1,6 @@
 """Traces in Perfetto's own format: they say the same as the JSON form, to Perfetto, to the command, and when they are converted there and back."""
 import collections
+import gzip
 import json
 import os
 import pathlib
@@ -129,6 +130,25 @@ def test_each_prefix_is_a_trace(run_app, trace_processor, tmp_path):
     done = custream("check", cut)
     assert done.returncode == 2 and "truncated: it has no end" in done.stderr
     assert "truncated" in custream("report", cut).stderr
+
+
+@pytest.mark.parametrize("name", ["trace.pftrace", "trace.pftrace.gz"])
+def test_two_in_one_file(run_app, tmp_path, name):
+    """The second of two files that were joined was left out, and nobody said so. So it is where the first has no end."""
+    first = run_packets(run_app, ["timeline"], tmp_path).trace.read_bytes()
+    second = run_packets(run_app, ["demo"], tmp_path).trace.read_bytes()
+    pack = gzip.compress if name.endswith("gz") else bytes
+    path, to = tmp_path / name.replace("trace", "joined"), tmp_path / "to.json"
+    last = [end for end, _ in packets_of(first)][-2]
+    for begin in (first, first[:last]):
+        path.write_bytes(pack(begin) + pack(second))
+        for words in (["check", path], ["report", path], ["convert", path, to], ["merge", path, "-o", to]):
+            done = custream(*words)
+            assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
+            assert f"another trace, or a part of one, begins at byte {len(begin) + 1}; allowed is one in a file" in done.stderr
+        assert not to.exists()
+    path.write_bytes(pack(first) + pack(first[[end for end, _ in packets_of(first)][-40]:last]))  # events alone
+    assert "another trace, or a part of one" in custream("check", path).stderr
 
 
 def test_protobuf_reads_it(run_app, tmp_path):

@@ -277,7 +277,9 @@ static void bundle_read(struct pftrace *p, struct message bundle)
             if (part.number == 1) name = part.message;
             else if (part.number == 2) text = part.message;
         const size_t n = (size_t)(name.end - name.at);
-        if (n == sizeof CS_PF_HEADER - 1 && !memcmp(name.at, CS_PF_HEADER, n) && !p->headed) head(p, text);
+        const bool header = n == sizeof CS_PF_HEADER - 1 && !memcmp(name.at, CS_PF_HEADER, n);
+        if (header && p->ours) p->joined = p->read + 1;
+        if (header && !p->headed) head(p, text);
         if (n != sizeof CS_PF_TRAILER - 1 || memcmp(name.at, CS_PF_TRAILER, n) || p->ended) continue;
         rows_end(p);
         rope_put(&p->out, (const char *)text.at, (size_t)(text.end - text.at));
@@ -330,6 +332,7 @@ static void packet_read(struct pftrace *p, struct message message)
     if (extension.at) extension_read(p, extension);
     if (bundle.at) bundle_read(p, bundle);
     if (timed) packet.ns = time_of(p, sequence, clock, at);
+    if (p->ended && (packet.track.at || (packet.event.at && timed))) p->joined = p->read + 1;
     if (packet.track.at && !p->ended) track_read(p, packet.track);
     if (packet.event.at && !p->ended) event_read(p, &packet);
 }
@@ -357,7 +360,7 @@ struct pftrace *pftrace_new(void)
 void pftrace_feed(struct pftrace *p, const char *bytes, size_t n)
 {
     struct message rest;
-    if (p->damaged) return;
+    if (p->damaged || p->joined) return;
     rope_put(&p->rest, bytes, n);
     rest = (struct message){(unsigned char *)p->rest.at, (unsigned char *)p->rest.at + p->rest.length};
     for (;;) {
@@ -365,6 +368,7 @@ void pftrace_feed(struct pftrace *p, const char *bytes, size_t n)
         struct field field;
         if (!field_next(&next, &field)) break;
         if (field.number == CS_PF_PACKET && field.wire == CS_WIRE_BYTES) packet_read(p, field.message);
+        if (p->joined) return;
         p->read += (uint64_t)(next.at - rest.at);
         rest = next;
     }
@@ -392,6 +396,7 @@ const char *pftrace_text(struct pftrace *p, size_t *n)
 
 uint64_t pftrace_left_out(const struct pftrace *p) { return p->left_out; }
 uint64_t pftrace_damaged(const struct pftrace *p) { return p->damaged; }
+uint64_t pftrace_joined(const struct pftrace *p) { return p->joined; }
 uint64_t pftrace_rest(const struct pftrace *p) { return p->rest.length; }
 
 static void track_free(void *value)

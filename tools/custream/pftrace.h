@@ -25,6 +25,8 @@ const char *pftrace_text(struct pftrace *p, size_t *n);
 /* Packets that no JSON trace has anything for. And: the file is damaged at this byte, 0: it is not. */
 uint64_t pftrace_left_out(const struct pftrace *p);
 uint64_t pftrace_damaged(const struct pftrace *p);
+/* Another trace begins at this byte, or events stand behind the end; 0: neither. */
+uint64_t pftrace_joined(const struct pftrace *p);
 /* Bytes behind the last whole packet. */
 uint64_t pftrace_rest(const struct pftrace *p);
 void pftrace_free(struct pftrace *p);

@@ -104,7 +104,7 @@ struct pftrace {
     struct rope out, given;
     struct map sequences, tracks, fields, words, clocks;
     bool headed, ours, ended, rows, counter_open; /* ours: its header is there */
-    uint64_t read, damaged, left_out;
+    uint64_t read, damaged, joined, left_out;
 };
 
 struct packet {

@@ -56,15 +56,22 @@ static int file_fill(struct reader *reader, const char **bytes, size_t *length)
     return got < 0 ? fail(reader, reader->torn.error) : got;
 }
 
+/* What bytes that have come are none of. */
+static bool packets_judge(struct reader *reader)
+{
+    const uint64_t damaged = pftrace_damaged(reader->packets), joined = pftrace_joined(reader->packets);
+    static const char two[] = "another trace, or a part of one, begins at byte %llu; allowed is one in a file, and 'custream merge' makes one of several";
+    static const char none[] = "damaged: no packet of Perfetto's format begins at byte %llu";
+    if (damaged || joined) snprintf(reader->error, sizeof reader->error, damaged ? none : two, (unsigned long long)(damaged ? damaged : joined));
+    return !damaged && !joined;
+}
+
 /* Packets become text. A file that ends early is one that ends there: each prefix is a trace. */
 static int packets_fill(struct reader *reader, const char *bytes, size_t length)
 {
     for (;;) {
         if (length) pftrace_feed(reader->packets, bytes, length);
-        if (pftrace_damaged(reader->packets)) {
-            snprintf(reader->error, sizeof reader->error, "damaged: no packet of Perfetto's format begins at byte %llu", (unsigned long long)pftrace_damaged(reader->packets));
-            return -1;
-        }
+        if (!packets_judge(reader)) return -1;
         if (reader->over) pftrace_end(reader->packets);
         reader->start = 0;
         reader->chunk = pftrace_text(reader->packets, &reader->end);
