@@ -8,7 +8,8 @@ struct event {
     uint64_t type, uuid, flow;
     struct message category, name, all, legacy, value;
     enum { NO_FLOW, FLOW_OUT, FLOW_IN } flows;
-    bool has_uuid, is_double;
+    bool has_uuid, is_double, has_category;
+    bool bare; /* no arguments are none, and not an empty list of them */
     uint64_t number;
 };
 
@@ -29,13 +30,14 @@ static void legacy_bound(struct event *e)
 static void event_fields(const struct packet *packet, struct event *e)
 {
     struct message all = e->all = packet->event;
+    e->bare = packet->flags & CS_PF_SAYS_BARE;
     struct field field;
     while (field_next(&all, &field)) {
         switch (field.number) {
         case CS_PF_TYPE: e->type = field.value; break;
         case CS_PF_TRACK_UUID: e->uuid = field.value, e->has_uuid = true; break;
         case CS_PF_CATEGORY_IID: e->category = string_message(map_get(&packet->sequence->texts[TEXT_CATEGORY], field.value)); break;
-        case CS_PF_CATEGORY: e->category = field.message; break;
+        case CS_PF_CATEGORY: e->category = field.message, e->has_category = true; break;
         case CS_PF_NAME_IID: e->name = string_message(map_get(&packet->sequence->texts[TEXT_NAME], field.value)); break;
         case CS_PF_NAME: e->name = field.message; break;
         case CS_PF_LEGACY: e->legacy = field.message; break;
@@ -52,16 +54,21 @@ static void event_fields(const struct packet *packet, struct event *e)
 
 /* --- pieces of a row --- */
 
-static void put_names(struct rope *to, char phase, const char *more, const struct event *e)
+static void put_called(struct rope *to, const struct event *e)
 {
-    rope_print(to, "{\"ph\":\"%c\"%s", phase, more);
-    if (e->category.at < e->category.end) {
+    if (e->category.at < e->category.end || e->has_category) {
         rope_literal(to, ",\"cat\":");
         rope_quoted(to, e->category);
     }
     if (!e->name.at) return;
     rope_literal(to, ",\"name\":");
     rope_quoted(to, e->name);
+}
+
+static void put_names(struct rope *to, char phase, const char *more, const struct event *e)
+{
+    rope_print(to, "{\"ph\":\"%c\"%s", phase, more);
+    put_called(to, e);
 }
 
 static void put_time(struct rope *to, uint64_t ns)
@@ -85,7 +92,7 @@ static void put_args(struct pftrace *p, const struct packet *packet, const struc
     }
     if (to->length > empty) to->length--; /* the comma */
     rope_literal(to, "}");
-    if (packet->flags & CS_PF_SAYS_BARE && to->length == empty + 1) to->length = before;
+    if (e->bare && to->length == empty + 1) to->length = before;
     if (e->flows) rope_print(to, ",\"bind_id\":%llu,\"%s\":true", (unsigned long long)e->flow, e->flows == FLOW_OUT ? "flow_out" : "flow_in");
     rope_literal(to, "}");
 }
@@ -155,15 +162,14 @@ static void counter(struct pftrace *p, const struct packet *packet, const struct
 
 static void arrow(struct pftrace *p, const struct packet *packet, const struct event *e, const struct track *track, char phase, uint64_t id)
 {
+    struct event told = *e;
+    told.bare = !e->bare; /* an arrow has no arguments as a rule, so that it says so where it has an empty list */
     row_begin(p);
     rope_print(&p->out, phase == 's' ? "{\"ph\":\"s\",\"id\":%llu" : "{\"ph\":\"f\",\"bp\":\"e\",\"id\":%llu", (unsigned long long)id);
     row_lane(&p->out, track);
     put_time(&p->out, packet->ns);
-    rope_literal(&p->out, ",\"cat\":");
-    rope_quoted(&p->out, e->category);
-    rope_literal(&p->out, ",\"name\":");
-    rope_quoted(&p->out, e->name);
-    rope_literal(&p->out, "}");
+    put_called(&p->out, e);
+    put_args(p, packet, &told, &p->out);
 }
 
 static void span(struct pftrace *p, const struct packet *packet, const struct event *e, const struct track *track, char phase, uint64_t id)

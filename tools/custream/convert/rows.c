@@ -17,6 +17,7 @@ struct conversion {
     char *head, *tail;       /* members before the rows, and behind them, as text */
     size_t head_length, tail_length, head_room, tail_room;
     uint64_t base;
+    unsigned long long events; /* rows that have come */
     bool has_rows, is_first;
     bool whole, is_ours;
     struct shapes shapes;
@@ -74,6 +75,7 @@ static bool row(void *of, const char *text, size_t length, char error[256])
     size_t told_length = length;
     if ((c->whole || c->stages) && c->is_ours) shapes_tell(&c->shapes, &told, &told_length);
     if (c->whole) text = told, length = told_length;
+    c->events++;
     if (!c->packets) {
         if (!c->is_first) put_literal(c, ",\n");
         c->is_first = false;
@@ -81,7 +83,7 @@ static bool row(void *of, const char *text, size_t length, char error[256])
         return true;
     }
     if (!packets_row(c->packets, text, length, why)) {
-        snprintf(error, 256, "%.180s, which Perfetto's format has no place for", why);
+        snprintf(error, 256, "event %llu: %.220s", c->events, why);
         return false;
     }
     if (c->stages) stages_row(c->stages, told, told_length);

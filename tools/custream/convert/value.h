@@ -2,6 +2,8 @@
 #ifndef CS_CONVERT_VALUE_H
 #define CS_CONVERT_VALUE_H
 
+#include <stdbool.h>
+
 #include <cjson/cJSON.h>
 
 #include "tools/custream/merge/row.h"
@@ -14,6 +16,9 @@ struct unquoted {
 };
 struct unquoted unquote(struct piece piece);
 static inline void unquoted_free(struct unquoted *text) { cJSON_Delete(text->made); }
+
+/* Whether that is all of the string: what is none, and one with \u0000 or half a pair of surrogates, no text says. */
+bool quotes_text(struct piece piece);
 
 /* A list of up to 16 numbers of up to nine digits, as lengths of a grid are: how many. 0: it is another list, or an empty one. */
 enum { VALUE_LIST = 16 };
