@@ -353,7 +353,6 @@ static bool instant(struct packets *p, struct event *e)
 
 static bool counter(struct packets *p, struct event *e)
 {
-    if (member(p, "cat").at) return fail(p, "a counter with a category: %.*s", member(p, "cat"), "none");
     if (!e->name.at) return fail(p, "a counter without a name: %.*s", member(p, "args"), "");
     if (e->name.length > COUNTER_NAME) return fail(p, "a counter with a name of more than 512 bytes: %.*s", member(p, "name"), "");
     e->at = cs_pf_counter(&p->pf, e->at, TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns);
@@ -468,12 +467,12 @@ static bool meta(struct packets *p, struct event *e)
     return name_or_label(p, e, kinds[k].process, *kinds[k].path[0] == 'l', args, value);
 }
 
-/* Members that a row of a kind may have. */
+/* Members that a row of a kind may have. Browsers and Kineto write `ts` and `cat` into rows of names, and a category into counters: these mean nothing there, and
+ * are left out. */
 #define ALL "MXBEiICsfbe"
-#define EVENTS "XBEiICsfbe"
 static const struct {
     const char *name, *kinds;
-} members[] = {{"ph", ALL},    {"name", ALL}, {"pid", ALL}, {"tid", ALL},  {"args", ALL},    {"cat", EVENTS},  {"ts", EVENTS}, {"dur", "X"},
+} members[] = {{"ph", ALL},    {"name", ALL}, {"pid", ALL}, {"tid", ALL},  {"args", ALL},    {"cat", ALL},     {"ts", ALL},    {"dur", "X"},
                {"s", "iI"}, {"id", "sfbe"}, {"bp", "f"},  {"id2", "be"}, {"bind_id", "X"}, {"flow_in", "X"}, {"flow_out", "X"}};
 enum { MEMBERS = sizeof members / sizeof *members };
 
