@@ -123,7 +123,7 @@ complete -c custream -n '__fish_seen_subcommand_from hang' -l all -d 'every proc
 complete -c custream -n '__fish_seen_subcommand_from hang' -l rank -x -d 'those of this rank'
 complete -c custream -n '__fish_seen_subcommand_from hang' -l program -x -d 'those whose executable or script has this name; * and ? stand for any letters'
 complete -c custream -n '__fish_seen_subcommand_from hang' -l json -d 'JSON: the same tables as those of \'custream report --json\''
-complete -c custream -n '__fish_seen_subcommand_from hang' -l whole -d 'read all of a long trace'
+complete -c custream -n '__fish_seen_subcommand_from hang' -l whole -d 'read all of a long trace, and all of its parts that are there'
 complete -c custream -n '__fish_seen_subcommand_from ctl' -a '(__custream_pids)' -a 'on off flush status policy' -F
 complete -c custream -n '__fish_seen_subcommand_from options' -l json -d 'for scripts; docs/command.md describes it'
 complete -c custream -n '__fish_seen_subcommand_from help' -a 'run check report diff merge convert export fleet recover open inspect ps record trigger dump hang ctl options help version'
