@@ -34,6 +34,7 @@ EXCLUDED = [
     (r"arrows_stay_in_their_part|waits_of_which_nobody_tells|test_client_\w+\[.*profiled_linked|delay_stands|numbers_are_those_of_the_program|calls_between_start_and_stop\[off", EMULATED, "QEMU's counter has steps of 1 us: the case cannot tell which of two calls was first, and compares with another clock"),
     (r"a_limit_leaves|no_memory_costs_no_buffer", EMULATED, "a limit of address space is QEMU's, or none, where the program sets it"),
     (r"test_kernels_at_once", EMULATED, "two streams begin at once, and QEMU may come to look at the second when the first is through"),
+    (r"pages_of_a_file_are_given_back", EMULATED, "QEMU's madvise() gives no page of a file back, and says that it has"),
     (r"ended_as_a_file_of_its_own", EMULATED, "the command is this machine's, and cannot load a library for aarch64 that interrupts it"),
     (r"a_vfork_child_is_the_first", EMULATED, "QEMU makes a fork of a vfork, without the parent's memory"),
     (r"threads_that_end_when_they_have_launched|an_event_that_a_graph_has_recorded|cupti_settings-early", EMULATED, "launches take longer than the work that is to be waited for"),
