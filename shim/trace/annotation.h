@@ -20,6 +20,7 @@ struct cs_annotation {
     cs_u64 payload;
     unsigned char payload_type; /* nvtxPayloadType_t */
     bool colored;
+    bool nvtx; /* of NVTX, which CUSTREAM_NVTX speaks of; not in the record */
 };
 
 /* What a record of one has besides: `id` of the range (a number of the thread's for pushed ones, of the process's for started ones), and the place among the
@@ -40,7 +41,7 @@ static inline void cs_annotation_pack(cs_u64 value[CS_VALUES], const struct cs_a
 static inline struct cs_annotation_record cs_annotation_unpack(const cs_u64 value[CS_VALUES], struct cs_annotation *what)
 {
     *what = (struct cs_annotation){(cs_name)value[0],     (cs_name)(value[0] >> 32),          (cs_u32)value[1],    (cs_u32)(value[1] >> 32),
-                                   value[2],              (unsigned char)(value[3] >> 48),    value[3] >> 56 & 1};
+                                   value[2],              (unsigned char)(value[3] >> 48),    value[3] >> 56 & 1, true};
     return (struct cs_annotation_record){(cs_u32)value[3], (cs_u16)(value[3] >> 32)};
 }
 

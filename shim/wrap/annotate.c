@@ -35,6 +35,7 @@ static struct stack *_Atomic stacks; /* all of them; entries are never taken out
 static pthread_key_t end_key;
 static bool end_known;
 static _Atomic cs_u32 last_started; /* process range */
+static _Atomic bool nvtx_off;      /* a policy file said so, after NVTX had been answered */
 static _Atomic cs_u64 open_since;   /* ticks: when calls began to be recorded again; 0: they were from the start */
 
 static void thread_ends(void *stack)
@@ -81,6 +82,8 @@ static CS_COLD struct stack *stack_make(void)
     return own = s;
 }
 
+void cs_annotate_without_nvtx(void) { cs_store(&nvtx_off, true); }
+
 /* --- records --- */
 
 static struct cs_thread *thread_where(unsigned mode)
@@ -95,6 +98,7 @@ struct cs_thread *cs_annotate_watched(void) { return thread_where(CS_MODE_WATCH)
 
 static void record(struct cs_thread *thread, enum cs_call call, const struct cs_annotation *what, cs_u64 begin, cs_u64 end, struct cs_annotation_record more)
 {
+    if (what->nvtx && cs_load(&nvtx_off)) return;
     struct cs_record filled = {.begin = begin, .end = end, .call = (cs_u16)call};
     cs_annotation_pack(filled.value, what, more);
     cs_record_put(thread, &filled);
@@ -214,7 +218,7 @@ cs_u64 cs_annotate_start(const struct cs_annotation *what)
     cs_u32 number = cs_add(&last_started, 1) + 1;
     if (!number) number = cs_add(&last_started, 1) + 1;
     cs_u64 id = (cs_u64)number << 16 | (what->text & 0xffff), at = cs_ticks();
-    struct cs_thread *thread = cs_annotate_thread();
+    struct cs_thread *thread = what->nvtx && cs_load(&nvtx_off) ? NULL : cs_annotate_thread();
     if (!thread) return id | UNRECORDED;
     record(thread, CS_CALL_RANGE_START, what, at, at, (struct cs_annotation_record){.id = number});
     return id;

@@ -21,6 +21,7 @@ struct cs_thread *cs_annotate_watched(void);
 /* What the shim itself tells of the thread: it begins to record; it is all that a fork has left. */
 void cs_annotate_thread_starts(struct cs_thread *thread);
 void cs_annotate_window_opened(cs_u64 ticks); /* calls are recorded again, from then on; on whatever thread that came about */
+void cs_annotate_without_nvtx(void); /* from now on nothing is recorded of NVTX. Any thread */
 void cs_annotate_after_fork_in_child(void);
 
 /* --- callback.c --- */
@@ -57,7 +58,7 @@ struct cs_routed cs_route(void *handle, const char *name, const char *version, c
 
 /* What a look-up of a cupti* name that found `found` is answered. */
 void *cs_cupti_swap(const char *name, void *found);
-/* Says, once the options are read, where ranges go if not to us. */
-void cs_nvtx_say(void);
+/* Once the options are read: what a policy file says of NVTX, and where ranges go if not to us. */
+void cs_nvtx_begin(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/module.h"
+#include "shim/base/options.h"
 #include "shim/base/realdl.h"
 #include "shim/object/event.h"
 #include "shim/object/given.h"
@@ -73,13 +74,9 @@ CS_EXPORT char *getenv(const char *name)
     return (is_off("CUSTREAM_TRACE") && !is("CUSTREAM_CTL", "on")) || is_off("CUSTREAM_NVTX") ? NULL : (char *)own_path();
 }
 
-void cs_nvtx_say(void)
-{
-    const char *value = from_environment(VARIABLE), *own = own_path();
-    if (value && !(own && !strcmp(value, own))) cs_log(CS_LOG_INFO, VARIABLE "=%.500s is set: NVTX ranges go there, and are not in the trace", value);
-}
-
 /* --- texts --- */
+
+enum { TEXT_SIZE = 4096 };
 
 /* UTF-8 of a wide string, cut where the buffer ends. */
 static void narrow(char *to, size_t size, const wchar_t *wide)
@@ -106,7 +103,7 @@ static cs_name text_a(const char *text)
 
 static cs_name text_w(const wchar_t *wide)
 {
-    char text[4096];
+    char text[TEXT_SIZE];
     if (!wide) return 0;
     narrow(text, sizeof text, wide);
     return text_a(text);
@@ -124,7 +121,7 @@ static cs_name text_of(int32_t type, nvtxMessageValue_t message)
 
 static struct cs_annotation annotation(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
 {
-    struct cs_annotation what = {.domain = NAME(domain)};
+    struct cs_annotation what = {.domain = NAME(domain), .nvtx = true};
     if (!a) return what;
     what.text = text_of(a->messageType, a->message);
     what.category = a->category;
@@ -137,10 +134,38 @@ static struct cs_annotation annotation(nvtxDomainHandle_t domain, const nvtxEven
     return what;
 }
 
+/* --- domains and options --- */
+
+/* Domains that are left without a tool, unless CUSTREAM_NVTX=all: the library does something else once its domain has one, and what is merely traced
+ * must not. XLA (JAX, TensorFlow) then writes its ranges to NVTX and no longer to the stack of its own from which its profiles read them
+ * (tsl/profiler/lib/scoped_annotation.h). It asks once in the life of the process. */
+static const char *const left_alone[] = {"TSL"};
+static _Atomic bool all_domains;
+
+static nvtxDomainHandle_t domain_named(const char *name)
+{
+    for (size_t i = 0; i < CS_COUNT(left_alone) && !cs_load(&all_domains); i++) {
+        if (name && !strcmp(name, left_alone[i])) {
+            cs_log_once(CS_LOG_INFO, "the NVTX ranges of domain %s are not recorded, since its library would work otherwise; CUSTREAM_NVTX=all records them", name);
+            return NULL;
+        }
+    }
+    return HANDLE(text_a(name));
+}
+
+void cs_nvtx_begin(void)
+{
+    if (cs_option_is(CS_OPTION_NVTX, "off")) cs_annotate_without_nvtx();
+    if (cs_option_is(CS_OPTION_NVTX, "all") && !atomic_exchange(&all_domains, true) && !cs_option_given(CS_OPTION_NVTX))
+        cs_log(CS_LOG_WARN, "nvtx=all in a policy file does not hold for domains made before the first CUDA call; CUSTREAM_NVTX=all does");
+    const char *value = from_environment(VARIABLE), *own = own_path();
+    if (value && !(own && !strcmp(value, own))) cs_log(CS_LOG_INFO, VARIABLE "=%.500s is set: NVTX ranges go there, and are not in the trace", value);
+}
+
 /* --- NVTX's functions, each under the name that it has there --- */
 
-#define WHAT_A(text) (&(struct cs_annotation){.text = text_a(text)})
-#define WHAT_W(text) (&(struct cs_annotation){.text = text_w(text)})
+#define WHAT_A(text) (&(struct cs_annotation){.text = text_a(text), .nvtx = true})
+#define WHAT_W(text) (&(struct cs_annotation){.text = text_w(text), .nvtx = true})
 
 static void domain_mark(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *a)
 {
@@ -173,8 +198,14 @@ static nvtxRangeId_t start_w(const wchar_t *text) { return cs_annotate_start(WHA
 static void domain_end(nvtxDomainHandle_t domain, nvtxRangeId_t id) { (void)domain, cs_annotate_end(id); }
 static void end(nvtxRangeId_t id) { cs_annotate_end(id); }
 
-static nvtxDomainHandle_t domain_a(const char *name) { return HANDLE(text_a(name)); }
-static nvtxDomainHandle_t domain_w(const wchar_t *name) { return HANDLE(text_w(name)); }
+static nvtxDomainHandle_t domain_a(const char *name) { return domain_named(name); }
+static nvtxDomainHandle_t domain_w(const wchar_t *name)
+{
+    char text[TEXT_SIZE];
+    if (!name) return NULL;
+    narrow(text, sizeof text, name);
+    return domain_named(text);
+}
 static void domain_destroy(nvtxDomainHandle_t domain) { (void)domain; }
 static nvtxStringHandle_t string_a(nvtxDomainHandle_t domain, const char *text) { return (void)domain, HANDLE(text_a(text)); }
 static nvtxStringHandle_t string_w(nvtxDomainHandle_t domain, const wchar_t *text) { return (void)domain, HANDLE(text_w(text)); }
@@ -266,6 +297,7 @@ CS_EXPORT int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table)
     CS_KEEP_ERRNO;
     const NvtxExportTableCallbacks *callbacks = get_table ? get_table(NVTX_ETID_CALLBACKS) : NULL;
     if (!callbacks || callbacks->struct_size < sizeof *callbacks || !callbacks->GetModuleFunctionTable || !cs_annotate_init()) return 0;
+    if (is("CUSTREAM_NVTX", "all")) cs_store(&all_domains, true);
     for (size_t i = 0; i < CS_COUNT(functions); i++) {
         NvtxFunctionTable table = NULL;
         unsigned size = 0;

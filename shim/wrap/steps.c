@@ -8,7 +8,7 @@
 static void options_read(void)
 {
     cs_runtime_begin(!cs_option_is(CS_OPTION_RUNTIME, "off"));
-    if (!cs_option_is(CS_OPTION_TRACE, "off") || cs_option_is(CS_OPTION_CTL, "on")) cs_nvtx_say();
+    if (!cs_option_is(CS_OPTION_TRACE, "off") || cs_option_is(CS_OPTION_CTL, "on")) cs_nvtx_begin();
 }
 
 const struct cs_process_steps cs_process_steps = {

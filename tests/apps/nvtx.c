@@ -407,6 +407,22 @@ static void module(const char *path)
     }
 }
 
+/* A library that tells NVTX of its ranges instead of keeping them itself, if its domain has a tool (XLA: tsl/profiler/lib/scoped_annotation.h). */
+static void one_stack(void)
+{
+    int kept = 0;
+    nvtxDomainHandle_t own = nvtxDomainCreateA("TSL"), wide = nvtxDomainCreateW(L"TSL"), another = nvtxDomainCreateA("TSL of others");
+    nvtxEventAttributes_t a = with_text("of the library");
+    for (int i = 0; i < 3; i++) {
+        if (own) nvtxDomainRangePushEx(own, &a);
+        else kept++;
+        LAUNCH(empty, stream);
+        if (own) nvtxDomainRangePop(own);
+    }
+    printf("ranges kept: %d\n", kept);
+    NOTE("domains", "%d %d %d", own != NULL, wide != NULL, another != NULL);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "nested", *more = argc > 2 ? argv[2] : "";
@@ -434,6 +450,7 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "storm")) storm(atol(more));
     else if (!strcmp(how, "fork")) forked();
     else if (!strcmp(how, "module")) module(more);
+    else if (!strcmp(how, "one_stack")) one_stack();
     app_report();
     if (!strcmp(more, "_exit")) _exit(0);
     if (!strcmp(more, "kill")) app_sleep_ms(1300), raise(9);

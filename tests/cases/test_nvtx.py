@@ -242,6 +242,33 @@ def test_off(run_app, option):
     assert run.trace.exists() == (option == "CUSTREAM_NVTX") and not (run.trace.exists() and ranges(read(run.trace)))
 
 
+def test_off_by_a_policy_file(run_app):
+    """The file is read at the first CUDA call, when NVTX has its tool already."""
+    run = run_app(["nvtx", "process"], env={"CUSTREAM_POLICY": '{"nvtx": "off"}'}).check()
+    trace = read(run.trace)
+    assert not ranges(trace) and not marks(trace) and not [e for e in trace.events if e["ph"] in "be"]
+    assert len(trace.host("cuLaunchKernel")) == calls_of(run.stdout)["cuLaunchKernel"]
+
+
+def test_a_library_that_asks_for_a_tool_goes_on_as_without_one(run_app):
+    """XLA keeps its ranges itself only if its domain has no tool; its profiles read what it keeps."""
+    alone = run_app(["nvtx", "one_stack"], shim=False).check()
+    run = run_app(["nvtx", "one_stack"]).check()
+    assert run.stdout == alone.stdout and "ranges kept: 3" in alone.stdout
+    assert notes_of(run.stderr)["domains"] == "0 0 1" and not ranges(read(run.trace))
+
+
+def test_all_takes_what_such_a_library_tells(run_app):
+    run = run_app(["nvtx", "one_stack"], env={"CUSTREAM_NVTX": "all"}).check()
+    assert "ranges kept: 0" in run.stdout and not said(run)
+    assert [e["args"]["domain"] for e in ranges(read(run.trace), "of the library")] == ["TSL"] * 3
+
+
+def test_all_in_a_policy_file_may_be_too_late(run_app):
+    run = run_app(["nvtx", "one_stack"], env={"CUSTREAM_POLICY": '{"nvtx": "all"}'}).check()
+    assert "CUSTREAM_NVTX=all" in one(said(run)) and len(ranges(read(run.trace))) == 3
+
+
 def test_a_module_has_a_copy_of_nvtx_of_its_own(run_app, build):
     run, trace = nvtx(run_app, "module", build / "tests" / "libnvtx_module.so")
     assert [(e["name"], path_of(trace, e)) for e in ranges(trace)] == [("of the program", []), ("of the module", ["of the program"])] * 2

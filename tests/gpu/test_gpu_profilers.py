@@ -152,6 +152,20 @@ def test_jax_profiler(by):
     times.assert_checked(trace)
 
 
+@real_only
+@needs("jax")
+def test_jax_annotates_its_own_profiles():
+    """XLA's names of operators are in the profile from which it optimizes (FDO), as without the shim. With CUSTREAM_NVTX=all they are in the trace instead."""
+    env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    alone, _ = run_well("jax-fdo-alone", script("jax_fdo"), timeout=120, shim=False, **env)
+    under, trace = run_well("jax-fdo", script("jax_fdo"), timeout=120, **env)
+    assert "operators of the profile: copy" in alone.stdout and under.stdout == alone.stdout
+    assert not [e for e in trace.host(cat="user_annotation") if e["args"].get("domain") == "TSL"]
+    _, trace = run_well("jax-fdo-all", script("jax_fdo"), timeout=120, CUSTREAM_NVTX="all", **env)
+    assert [e for e in trace.host(cat="user_annotation") if e["args"].get("domain") == "TSL"]
+    times.assert_checked(trace)
+
+
 # --- HolisticTraceAnalysis ---
 
 HTA = os.environ.get("CUSTREAM_HTA", os.path.join(BUILD, "carry-hta"))

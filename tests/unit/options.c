@@ -53,7 +53,7 @@ TEST(valid_values_are_taken)
         {CS_OPTION_GPU, "auto", 0}, {CS_OPTION_GPU, "cupti", 0}, {CS_OPTION_GPU, "events", 0}, {CS_OPTION_GPU, "off", 0},
         {CS_OPTION_CUPTI, "/opt/cuda/libcupti.so.13", 0}, {CS_OPTION_GRAPH, "graph", 0}, {CS_OPTION_GRAPH, "node", 0},
         {CS_OPTION_COUNTERS, "gpu", 0}, {CS_OPTION_COUNTERS, "streams", 0}, {CS_OPTION_COUNTERS, "off", 0},
-        {CS_OPTION_NVTX, "on", 0}, {CS_OPTION_NVTX, "off", 0},
+        {CS_OPTION_NVTX, "on", 0}, {CS_OPTION_NVTX, "all", 0}, {CS_OPTION_NVTX, "off", 0},
         {CS_OPTION_DEFAULT_STREAM, "keep", 0}, {CS_OPTION_DEFAULT_STREAM, "per-thread", 0}, {CS_OPTION_DEFAULT_STREAM, "legacy", 0},
         {CS_OPTION_DEFAULT_STREAM, "audit", 0}, {CS_OPTION_DEFAULT_HANDLES, "zero", 0}, {CS_OPTION_DEFAULT_HANDLES, "all", 0},
         {CS_OPTION_PRIORITY, "keep,strict", 0}, {CS_OPTION_PRIORITY, "0:-1", 0}, {CS_OPTION_PRIORITY, "map:0=-1,-1=-2,strict", 0}, /* more in settings.c */

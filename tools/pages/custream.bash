@@ -37,7 +37,7 @@ _custream() {
                 --cupti) kind=file ;;
                 --graph) kind=words words="graph node" ;;
                 --counters) kind=words words="gpu streams off" ;;
-                --nvtx) kind=words words="on off" ;;
+                --nvtx) kind=words words="on all off" ;;
                 --runtime) kind=words words="on cupti off" ;;
                 --metrics) kind=none ;;
                 --ctl) kind=words words="auto on off" ;;

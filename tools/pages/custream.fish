@@ -44,7 +44,7 @@ complete -c custream -n '__fish_seen_subcommand_from run' -l gpu -x -a 'auto cup
 complete -c custream -n '__fish_seen_subcommand_from run' -l cupti -r -F -d 'the CUPTI to use; by default the one that the program has loaded, else the first one found'
 complete -c custream -n '__fish_seen_subcommand_from run' -l graph -x -a 'graph node' -d 'GPU times of a graph launch: one for the whole graph, or one per node'
 complete -c custream -n '__fish_seen_subcommand_from run' -l counters -x -a 'gpu streams off' -d 'counters in the timeline: per GPU (share busy, kernels at once, bytes in flight); streams: also the calls waiting on each stream'
-complete -c custream -n '__fish_seen_subcommand_from run' -l nvtx -x -a 'on off' -d 'show the program\'s NVTX ranges, marks and names in the timeline'
+complete -c custream -n '__fish_seen_subcommand_from run' -l nvtx -x -a 'on all off' -d 'show the program\'s NVTX ranges, marks and names in the timeline; all: also those of XLA (JAX), whose own profiles then lack them'
 complete -c custream -n '__fish_seen_subcommand_from run' -l runtime -x -a 'on cupti off' -d 'show CUDA runtime calls around the driver calls: by symbols if the runtime is shared, else by CUPTI; cupti: all by CUPTI'
 complete -c custream -n '__fish_seen_subcommand_from run' -l metrics -x -d 'file with counters for Prometheus, written anew every ten seconds (docs/metrics.md)'
 complete -c custream -n '__fish_seen_subcommand_from run' -l ctl -x -a 'auto on off' -d 'which processes listen to custream ctl: those that record or change something, all that use CUDA, or none'
