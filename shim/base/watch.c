@@ -7,7 +7,7 @@
 
 #include "shim/base/apart.h"
 
-enum { PATIENCE_S = 1, REPORT_PATIENCE_S = 10, NAME = 65 };
+enum { PATIENCE_S = 1, WAITS = 7, NAME = 65 }; /* together less than the writer is given at the end (process/end.c) */
 
 static char name[NAME]; /* of the socket; "": no run of custream's */
 static int fd = -1;
@@ -22,9 +22,9 @@ void cs_watch_read(void)
 bool cs_watch_is_run(void) { return *name; }
 
 /* For connecting, sending and receiving. */
-static bool be_patient(int seconds)
+static bool be_patient(void)
 {
-    const struct timeval time = {.tv_sec = seconds};
+    const struct timeval time = {.tv_sec = PATIENCE_S};
     return !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time) && !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
@@ -57,7 +57,7 @@ void cs_watch_hello(bool quiet)
     fd = cs_apart_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     if (fd < 0) return;
     const socklen_t size = cs_watch_address(&address, name);
-    if (!be_patient(PATIENCE_S) || connect(fd, (struct sockaddr *)&address, size) || !is_our_users()) hang_up();
+    if (!be_patient() || connect(fd, (struct sockaddr *)&address, size) || !is_our_users()) hang_up();
     else if (quiet) TELL("hello quiet");
     else TELL("hello");
 }
@@ -91,15 +91,24 @@ void cs_watch_rings(int memfd)
 void cs_watch_exec(void) { TELL("exec"); }
 void cs_watch_stays(void) { TELL("stays"); }
 
+static bool answered(char *answer, size_t size)
+{
+    const ssize_t n = fd >= 0 ? read(fd, answer, size - 1) : -1;
+    answer[n > 0 ? n : 0] = 0;
+    return n > 0;
+}
+
 bool cs_watch_end(void)
 {
-    char answer[16] = "";
+    char answer[16];
     TELL("end");
-    if (fd < 0) return false;
-    if (read(fd, answer, sizeof answer - 1) <= 0) return TELL("spoke"), false; /* it is late, and is not to say the same again */
-    if (!strcmp(answer, "speak")) return false;
-    if (!strcmp(answer, "wait") && be_patient(REPORT_PATIENCE_S) && read(fd, answer, sizeof answer - 1) < 0) {} /* it is at it, and will be done */
-    return true;
+    if (!answered(answer, sizeof answer)) {
+        TELL("spoke");
+        if (!answered(answer, sizeof answer)) return false;
+    }
+    for (int i = 0; !strcmp(answer, "wait") && i < WAITS; i++)
+        if (!answered(answer, sizeof answer)) strcpy(answer, "wait"); /* it is at it, and will be done */
+    return strcmp(answer, "speak");
 }
 
 void cs_watch_after_fork_in_child(void) { fd = -1; }

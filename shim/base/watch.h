@@ -11,9 +11,11 @@
  *   exec           all is in the file, and the process may become another program now
  *   stays          it has not become one
  *   end            the file is complete; the process waits for the answer before it ends
- *   spoke          it has waited a second, and has said itself what there is to say
+ *   spoke          no answer came in time: the process says itself what there is to say, unless "wait" has come by now
  *
- * Answers to `end`: "done", since all is said; "wait", for another answer, since a report is made; "speak", since the run has ended and the process lives on.
+ * Answers to `end`: "wait", for another answer, before the watcher says anything; "done", since all is said; "speak", since the process is to say it: it has
+ * sent `spoke`, or it lives on behind the run's end. Each side sends its own word, "spoke" or "wait", and then looks for the other's. So at least one of the
+ * two sees that both would speak, and the watcher decides.
  */
 #ifndef CS_BASE_WATCH_H
 #define CS_BASE_WATCH_H
@@ -51,7 +53,7 @@ bool cs_watch_listens(void); /* there is a watcher, and it has been told hello *
 void cs_watch_rings(int memfd); /* nothing for -1 */
 void cs_watch_exec(void);
 void cs_watch_stays(void);
-bool cs_watch_end(void); /* true: the watcher has said what there is to say. Waits a second at most, and ten for a report */
+bool cs_watch_end(void); /* true: the watcher says what there is to say. Waits two seconds at most for the first answer, and seven more for the second */
 
 void cs_watch_after_fork_in_child(void); /* the connection is the parent's */
 

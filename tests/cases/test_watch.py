@@ -372,6 +372,31 @@ def test_a_watcher_that_was_late(build, tmp_path):
     assert GOOD.fullmatch(line)
 
 
+SLOW = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    char name[16] = "";
+    if (!prctl(PR_GET_NAME, name) && !strcmp(name, "custream-watch")) usleep(1000 * (unsigned)atoi(getenv(fd == 2 ? "LINE_MS" : "ANSWER_MS")));
+    return syscall(SYS_write, fd, bytes, n);
+}
+"""
+
+
+@pytest.mark.parametrize("line_ms, answer_ms", [(3000, 0), (0, 1000), (0, 1500), (0, 2000), (1000, 1000)])
+def test_a_watcher_that_is_slow(build, tmp_path, line_ms, answer_ms):
+    """It answers, or its line is on its way, when the library loses its patience: one of the two speaks, whichever it is."""
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "slow.so"], input=SLOW, text=True, check=True)
+    env = {"LD_PRELOAD": str(tmp_path / "slow.so"), "LINE_MS": str(line_ms), "ANSWER_MS": str(answer_ms), "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}
+    done = run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json"], env=env)
+    assert done.returncode == 5 and GOOD.fullmatch(only_line(done)), done.stderr
+
+
 def test_standard_error_may_be_missing(build, tmp_path):
     for redirection in ("2>&-", "<&- >&- 2>&-", "2>/dev/full"):
         done = subprocess.run(["sh", "-c", f"{COMMAND} run -o t.json {build}/tests/ending kill {redirection}"], cwd=tmp_path, env=environment(build),

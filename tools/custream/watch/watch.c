@@ -143,19 +143,23 @@ static bool report_begins(void)
 
 /* --- what a process says --- */
 
+static void answer(const struct process *process, const char *word)
+{
+    if (write(process->fd, word, strlen(word)) < 0) {} /* it has ended meanwhile */
+}
+
+/* The order of the two words is what shim/base/watch.h says: first "wait", then the look for "spoke". */
 static void process_ends(struct process *process)
 {
     char next[8];
     process->ended = true;
-    if (recv(process->fd, next, sizeof next, MSG_PEEK | MSG_DONTWAIT) == 5 && !memcmp(next, "spoke", 5)) process->quiet = true; /* it has waited for us in vain */
+    if (!watch.root_gone) answer(process, "wait");
+    const bool speaks = watch.root_gone || (recv(process->fd, next, sizeof next, MSG_PEEK | MSG_DONTWAIT) == 5 && !memcmp(next, "spoke", 5));
+    process->quiet |= speaks;
     process_over(process, NULL);
-    if (watch.root_gone) {
-        if (write(process->fd, "speak", 5) < 0) {}
-    } else if (process->pid == watch.watched->root_pid && report_begins()) {
-        watch.asks = fcntl(process->fd, F_DUPFD_CLOEXEC, 3);
-        if (write(process->fd, "wait", 4) < 0) {}
-    } else if (write(process->fd, "done", 4) < 0) {
-    }
+    if (speaks) answer(process, "speak");
+    else if (process->pid == watch.watched->root_pid && report_begins()) watch.asks = fcntl(process->fd, F_DUPFD_CLOEXEC, 3);
+    else answer(process, "done");
 }
 
 static void process_file(struct process *process, const char *text)
