@@ -2,6 +2,7 @@
 import tempfile
 
 import jax
+from jax._src.profiler import stop_and_get_fdo_profile
 import jax.numpy as jnp
 
 
@@ -11,7 +12,7 @@ def main():
         try:
             jax.pmap(lambda x: jax.lax.psum(x + 1, "i"), axis_name="i")(jnp.ones(jax.local_device_count()))
         finally:
-            profile = jax.profiler.stop_and_get_fdo_profile()
+            profile = stop_and_get_fdo_profile()
     print("operators of the profile:", *sorted(name for name in ("copy",) if name.encode() in profile))
 
 
