@@ -407,6 +407,34 @@ def test_another_producer(trace_processor, tmp_path):
     assert trace_processor.value("SELECT count(*) FROM slice") == 2
 
 
+@pytest.mark.parametrize("kind", ["dict", "list", "both"])
+def test_arguments_in_arguments(tmp_path, kind):
+    """Deeper ones than anybody writes: each command reads the file, and none needs a stack for it."""
+    def sized(number, body):
+        length = len(body)
+        head = bytearray([number << 3 | 2])
+        while length > 127:
+            head.append(length & 127 | 128)
+            length >>= 7
+        return bytes(head) + bytes([length]) + body
+
+    note = protos.DebugAnnotation(name="deep", int_value=1).SerializeToString()
+    for depth in range(30000):
+        number = {"dict": 11, "list": 12, "both": 11 + depth % 2}[kind]
+        note = sized(number, note) if number == 12 else sized(10, b"d") + sized(number, note)
+    event = protos.TrackEvent(type=1, track_uuid=1, name="outer", categories=["c"]).SerializeToString() + sized(4, sized(10, b"top") + note)
+    packets = [protos.TracePacket(track_descriptor={"uuid": 1, "process": {"pid": 77, "process_name": "other"}}, trusted_packet_sequence_id=4).SerializeToString(),
+               protos.TracePacket(timestamp=5000, trusted_packet_sequence_id=4).SerializeToString() + sized(11, event),
+               protos.TracePacket(timestamp=9000, trusted_packet_sequence_id=4, track_event={"type": 2, "track_uuid": 1}).SerializeToString()]
+    path = tmp_path / "deep.pftrace"
+    path.write_bytes(b"".join(sized(1, packet) for packet in packets))
+    for words in (["convert", path, tmp_path / "t.json"], ["check", path], ["report", path], ["merge", "-o", tmp_path / "m.json", path], ["recover", "-o", tmp_path / "r.pftrace", path]):
+        done = custream(*words)
+        assert done.returncode >= 0, (words, done.returncode, done.stderr)
+    events, _ = events_of(tmp_path / "t.json")
+    assert [e["name"] for e in events if e["ph"] == "X"] == ["outer"]
+
+
 def test_dump_and_record(tmp_path):
     """What is cut out of the file of a process that runs can have either format, whichever the process writes."""
     with Remote(tmp_path, trace="own.pftrace") as program:

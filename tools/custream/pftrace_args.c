@@ -109,6 +109,7 @@ void args_field(struct pftrace *p, struct rope *to, struct message args)
 
 /* --- DebugAnnotations --- */
 
+static void note_put(struct pftrace *p, const struct sequence *sequence, struct rope *to, struct message note, unsigned depth);
 static void value_put(struct pftrace *p, const struct sequence *sequence, struct rope *to, struct message note, unsigned depth);
 
 static void comma_goes(struct rope *to)
@@ -124,7 +125,7 @@ static void members_put(struct pftrace *p, const struct sequence *sequence, stru
     while (field_next(&note, &field)) {
         if (field.number != kind || field.wire != CS_WIRE_BYTES) continue;
         if (kind == CS_PF_NOTE_DICT) {
-            args_note(p, sequence, to, field.message);
+            note_put(p, sequence, to, field.message, depth + 1);
         } else {
             value_put(p, sequence, to, field.message, depth + 1);
             rope_literal(to, ",");
@@ -157,7 +158,7 @@ static void value_put(struct pftrace *p, const struct sequence *sequence, struct
     rope_literal(to, "null");
 }
 
-void args_note(struct pftrace *p, const struct sequence *sequence, struct rope *to, struct message note)
+static void note_put(struct pftrace *p, const struct sequence *sequence, struct rope *to, struct message note, unsigned depth)
 {
     struct message all = note, name = {0};
     struct field field;
@@ -166,6 +167,8 @@ void args_note(struct pftrace *p, const struct sequence *sequence, struct rope *
         else if (field.number == CS_PF_NOTE_NAME) name = field.message;
     rope_quoted(to, name);
     rope_literal(to, ":");
-    value_put(p, sequence, to, note, 0);
+    value_put(p, sequence, to, note, depth);
     rope_literal(to, ",");
 }
+
+void args_note(struct pftrace *p, const struct sequence *sequence, struct rope *to, struct message note) { note_put(p, sequence, to, note, 0); }
