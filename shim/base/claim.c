@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "shim/base/keep.h"
+#include "shim/base/owner.h"
 #include "shim/base/unpack.h"
 
 /* CLAIM_TRIES: links on the way, and changes while we look. OPEN_MODE: a pipe or a device that comes to the name meanwhile keeps nobody waiting. */
@@ -69,7 +70,7 @@ static bool is_own_group(const struct stat *folder) { return folder->st_uid && f
 
 static bool others_make_files(const struct stat *folder)
 {
-    if (folder->st_uid && folder->st_uid != geteuid()) return true;
+    if (!cs_owner_is_us_or_root(folder->st_uid)) return true;
     return folder->st_mode & S_IWOTH || (folder->st_mode & S_IWGRP && !is_own_group(folder));
 }
 
@@ -129,7 +130,8 @@ static enum outcome judge(struct cs_claim *claim, int at, const char *name, cons
     if (others_make_files(folder)) {
         if (file.st_nlink > 1) return refuse(claim, "the file has other names (hard links), in a folder that others can write to");
         if (!has_this_name_alone(claim, at, name)) return AGAIN;
-        if (file.st_uid != geteuid() && file.st_uid != folder->st_uid && !(how & CS_CLAIM_FORCE))
+        const bool known = cs_owner_is_us(file.st_uid) || (file.st_uid == folder->st_uid && cs_owner_is_one(file.st_uid));
+        if (!known && !(how & CS_CLAIM_FORCE))
             return refuse(claim, how & CS_CLAIM_METRICS ? "the file is somebody else's, in a folder that others can write to" :
                                                           "the file is somebody else's, in a folder that others can write to " OR_BY_FORCE);
     }

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "shim/base/owner.h"
 #include "shim/base/rings.h"
 
 #include <dirent.h>
@@ -90,7 +91,7 @@ static void remove_if_left_over(int folder, const char *name)
     struct stat about;
     const int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return;
-    if (!fstat(file, &about) && S_ISREG(about.st_mode) && about.st_uid == geteuid() && about.st_nlink == 1 && cs_rings_lock(file, true) && serves_nobody(file, &about))
+    if (!fstat(file, &about) && S_ISREG(about.st_mode) && cs_owner_is_us(about.st_uid) && about.st_nlink == 1 && cs_rings_lock(file, true) && serves_nobody(file, &about))
         syscall(SYS_unlinkat, folder, name, 0);
     close(file);
 }

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "shim/base/owner.h"
 #include "shim/base/watch.h"
 
 #include <stdlib.h>
@@ -29,12 +30,7 @@ static bool be_patient(void)
 }
 
 /* Abstract names belong to everybody. */
-static bool is_our_users(void)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
-}
+static bool is_our_users(void) { return cs_peer_is_us_or_root(fd, NULL); }
 
 static void hang_up(void)
 {

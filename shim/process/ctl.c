@@ -20,6 +20,7 @@
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/base/owner.h"
 #include "shim/base/worker.h"
 #include "shim/process/inside.h"
 
@@ -57,12 +58,7 @@ static struct client {
 static int client_count;
 
 /* The user whose process this is, and root. */
-static bool may_ask(int fd)
-{
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
-}
+static bool may_ask(int fd) { return cs_peer_is_us_or_root(fd, NULL); }
 
 /* Whether the program has shut itself in, so that nobody is answered. */
 static bool is_shut(void) { return listens && !cs_option_is(CS_OPTION_CTL, "on") && cs_filters_came(); }

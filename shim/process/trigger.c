@@ -22,6 +22,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
+#include "shim/base/owner.h"
 #include "shim/base/settings.h"
 #include "shim/out/path.h"
 #include "shim/process/inside.h"
@@ -121,7 +122,7 @@ static const char ALLOWED[] = "; allowed is a text of at most 64 KiB in a regula
 static const char *unfit(const struct stat *file)
 {
     if (!S_ISREG(file->st_mode)) return S_ISLNK(file->st_mode) ? "it is a symbolic link" : "it is no regular file";
-    if (file->st_uid && file->st_uid != geteuid()) return "it belongs to another user";
+    if (!cs_owner_is_us_or_root(file->st_uid)) return "it belongs to another user";
     if (file->st_mode & (S_IWGRP | S_IWOTH)) return "others can write to it (its mode)";
     return file->st_size > CS_TRIGGER_MOST ? "it is too large" : NULL;
 }

@@ -75,6 +75,21 @@ def test_clients_that_never_read_keep_nobody_waiting(tmp_path):
     program.load()
 
 
+def test_user_ids_are_compared_in_one_place(root):
+    """The number of an unmapped user is everybody's (shim/base/owner.h)."""
+    compares = re.compile(r"\bgete?uid\(\)|SO_PEERCRED|_uid\s*[!=]=|[!=]=\s*\w+(?:\.|->)\w*uid\b")
+    found = {f"{path.relative_to(root)}: {line.strip()}" for top in ("shim", "tools/custream") for path in sorted((root / top).rglob("*.[ch]"))
+             if path.stem != "owner" for line in path.read_text().splitlines() if compares.search(line)}
+    allowed = {  # no permission hangs on these
+        "shim/base/claim.c: static bool is_own_group(const struct stat *folder) { return folder->st_uid && folder->st_gid == folder->st_uid && folder->st_gid == getegid(); }",
+        "shim/base/claim.c: const bool known = cs_owner_is_us(file.st_uid) || (file.st_uid == folder->st_uid && cs_owner_is_one(file.st_uid));",
+        "tools/custream/live/peer.c: if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size)) return true;",
+        "tools/custream/program.c: if ((about.st_mode & S_ISUID) && about.st_uid != getuid()) return true;",
+        "tools/custream/program.c: return getuid() && getxattr(path, \"security.capability\", NULL, 0) > 0;",
+    }
+    assert found == allowed, found ^ allowed
+
+
 def test_the_page_names_tests_that_exist(root):
     text = (root / "docs/security.md").read_text()
     for name in set(re.findall(r"`(test_\w+\.py)`", text)):

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/owner.h"
+
 enum { PATIENCE_MS = 20000, STOPPED_MS = 1000, LOOK_MS = 100 };
 
 static bool fail(struct peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -235,16 +237,14 @@ bool peer_hear_about(struct peer *peer, struct about *about, int patience_ms)
 /* The name is that of the process which has it: its number there, and its pid namespace. */
 static bool is_listener(struct peer *peer, const char *name)
 {
-    struct ucred its;
     struct peer real;
-    socklen_t size = sizeof its;
+    pid_t pid;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path + 1, name, strlen(name));
     const socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
     if (connect(peer->fd, (struct sockaddr *)&address, length)) return false;
-    if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &its, &size) || its.pid <= 0) return false; /* in a pid namespace that is not seen from here */
-    if (geteuid() && its.uid != geteuid()) return false;
-    if (!peer_find(&real, (int)its.pid) || cs_control_address(&address, real.own_pid, real.namespace_) != length || strcmp(address.sun_path + 1, name)) return false;
+    if (!cs_peer_serves_us(peer->fd, &pid) || pid <= 0) return false; /* 0: in a pid namespace that is not seen from here */
+    if (!peer_find(&real, (int)pid) || cs_control_address(&address, real.own_pid, real.namespace_) != length || strcmp(address.sun_path + 1, name)) return false;
     const int fd = peer->fd;
     *peer = real;
     peer->fd = fd;

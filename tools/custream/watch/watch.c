@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/owner.h"
 #include "shim/base/watch.h"
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
@@ -75,17 +76,16 @@ static void process_free(struct process *process)
 static bool take_in(int listener)
 {
     if (watch.count >= watch.most) return false;
-    struct ucred peer = {0};
-    socklen_t size = sizeof peer;
+    pid_t pid = 0;
     const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     struct process *process = fd >= 0 ? calloc(1, sizeof *process) : NULL;
-    const bool ours = process && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) && (!peer.uid || peer.uid == geteuid());
+    const bool ours = process && cs_peer_is_us_or_root(fd, &pid);
     if (!ours) {
         if (fd >= 0) close(fd);
         free(process);
         return fd >= 0;
     }
-    *process = (struct process){.next = watch.processes, .fd = fd, .pid = peer.pid, .rings = -1, .ending = ending_of(peer.pid)};
+    *process = (struct process){.next = watch.processes, .fd = fd, .pid = pid, .rings = -1, .ending = ending_of(pid)};
     watch.processes = process;
     watch.count++;
     return true;
