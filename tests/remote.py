@@ -7,14 +7,16 @@ import time
 from tests import BUILD
 from tests.apprun import read
 from tests.cases.conftest import app_environment
+from tests.patience import patience
 
 
 def until(what, seconds=30):
-    """Waits for what is certain to come."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it has not come about"
+    """Waits for what is certain to come, and returns it."""
+    begun = time.monotonic()
+    while not (found := what()):
+        assert time.monotonic() - begun < patience(seconds), "it has not come about"
         time.sleep(0.01)
+    return found
 
 
 def ctl(*words, text="", timeout=60, **options):

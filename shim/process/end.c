@@ -82,7 +82,7 @@ void cs_process_ends(void)
     cs_gpu_finish(gpu_patience_ms());
     cs_mode_end();
     if (!cs_writer_finish(WRITER_MS) && *cs_output_path())
-        cs_log_once(CS_LOG_WARN, "the trace %s has no end: its file could not be written in %d s", cs_output_path(), WRITER_MS / 1000);
+        cs_log_once(CS_LOG_WARN, "the trace %s has no end: nothing of it could be written for %d s", cs_output_path(), WRITER_MS / 1000);
     cs_log_relay();
     cs_closing_say();
     if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_unused_rules_say();

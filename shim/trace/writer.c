@@ -306,9 +306,21 @@ bool cs_writer_file(unsigned timeout_ms)
     return cs_load_acq(&had);
 }
 
+/* Moves with each record that the writer reads, and with each flush. */
+static cs_u64 progress(void)
+{
+    cs_u64 sum = cs_output_events_end();
+    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) sum += cs_load(&t->ring.told);
+    return sum;
+}
+
 bool cs_writer_finish(unsigned timeout_ms)
 {
-    cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms);
+    cs_u64 before;
+    do {
+        before = progress();
+        cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms);
+    } while (cs_load_acq(&writer.state) == CS_WORKER_FINISHING && progress() != before && !cs_worker_was_killed(&writer));
     return cs_load_acq(&writer.state) != CS_WORKER_FINISHING;
 }
 

@@ -17,10 +17,10 @@ bool cs_writer_start(bool records, bool watches);
 bool cs_writer_file(unsigned timeout_ms);
 
 /* Has everything recorded so far written and the file ended. Waits for the writer with a futex, takes no lock and allocates nothing, so that it
- * may be called while the process exits, from a signal handler too. At most `timeout_ms`. False: it is still at it. */
+ * may be called while the process exits, from a signal handler too. At most `timeout_ms` in which the writer gets nowhere. False: it is still at it. */
 bool cs_writer_finish(unsigned timeout_ms);
 
-/* Has everything recorded so far written, and goes on. Like cs_writer_finish. */
+/* Has everything recorded so far written, and goes on. Like cs_writer_finish, but `timeout_ms` at most. */
 void cs_writer_flush(unsigned timeout_ms);
 
 /* Called once a file, on the writer's thread, when the file takes no more: nothing that is recorded from then on is kept. NULL: nobody wants to know. */

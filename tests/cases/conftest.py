@@ -16,8 +16,11 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads spin while they wait; programs of the tests have it from here
 
 from tests import BUILD, ROOT, variants  # noqa: E402
+from tests.patience import be_patient, patience  # noqa: E402
 from tests.perfetto import TraceProcessor  # noqa: E402
 from tests.trace import Trace  # noqa: E402
+
+be_patient()
 
 # What starts the tests in the background, such as nohup, may ignore these; a program of the tests would inherit that.
 for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
@@ -178,6 +181,14 @@ def no_rings_left(request):
             with contextlib.suppress(OSError), open(f"/dev/shm/{name}", "rb") as file:
                 if of in file.read(8192):
                     os.unlink(file.name)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    """The time limit of each test is one for hangs: on a slow machine it is longer."""
+    marker = item.get_closest_marker("timeout")
+    item.add_marker(pytest.mark.timeout(patience(marker.args[0] if marker else float(item.config.getini("timeout")))), append=False)
+    return (yield)
 
 
 def pytest_collection_modifyitems(config, items):

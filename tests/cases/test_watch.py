@@ -12,6 +12,7 @@ import pytest
 from tests.apprun import calls_in, calls_of, read
 from tests.cases.test_closing import GOOD, lines, only_line, run_under
 from tests.handmade import COMMAND, NO_CUDA, custream
+from tests.remote import until
 from tests.trace import check_file
 
 BY = "incomplete: ended by {}; all calls up to then are there"
@@ -27,15 +28,6 @@ def begin(build, tmp_path, *argv, options=(), env=None, **given):
     argv = [own if (own := build / "tests" / str(argv[0])).exists() else argv[0], *argv[1:]]
     return subprocess.Popen([COMMAND, "run", *options, "--", *map(str, argv)], cwd=tmp_path, env=environment(build, **(env or {})), text=True,
                             **({"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | given))
-
-
-def until(condition):
-    for _ in range(1000):
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it has not come about in 20 s")
 
 
 def found_by_check(path):
