@@ -66,6 +66,7 @@ struct cs_audit_event *cs_audit_event_make(cs_ref ref, cs_u32 n)
     event->ref = event->clock[0] ? ref : 0;
     event->n = n;
     event->capture = event->work = 0;
+    event->more = false;
     if (!event->clock[0]) return NULL;
     event->clock[1] = event->clock[0] + n;
     memset(event->clock[0], 0, 2 * n * sizeof(cs_u64));

@@ -28,6 +28,7 @@ static struct model {
     cs_u64 clock[CS_AUDIT_LANES][2][CS_AUDIT_LANES];
     cs_u64 counted[CS_AUDIT_LANES][CS_AUDIT_LANES]; /* up to which operation of a lane those of a stream have waited for it, and been counted */
     cs_u64 host[2][CS_AUDIT_LANES];                 /* what has ended as far as the host knows */
+    cs_u64 waited[2][CS_AUDIT_LANES];               /* what of it the host has waited for: another run would know it too */
     cs_u64 now[2][CS_AUDIT_LANES];                  /* room for what a step of the host's tells */
     struct {
         cs_u16 lane;
@@ -39,12 +40,13 @@ static struct model {
 CS_TABLE(AUDIT, m, 1);
 
 static cs_u64 sequence, captures;
+static cs_u32 first_thread;
 
 void cs_audit_model_begin(void)
 {
     cs_memory_forget(m, sizeof *m);
     cs_audit_sums = (struct cs_audit_sums){0};
-    sequence = captures = 0;
+    sequence = captures = first_thread = 0;
 }
 
 void cs_audit_model_lane(cs_u16 lane)
@@ -85,6 +87,7 @@ static void wait_implicitly(int k, cs_u16 stream)
     cs_u32 n = cs_audit_lanes_high();
     if (stream != legacy) {
         if (!legacy || !what->blocking || view->seen == m->lanes[legacy].view[k].version) return;
+        cs_audit_sums.implied |= k == AS_IS;
         learn_lane(k, stream, m->clock[legacy][k], n, CS_AUDIT_BY_STREAM);
         view->seen = m->lanes[legacy].view[k].version;
         return;
@@ -92,6 +95,7 @@ static void wait_implicitly(int k, cs_u16 stream)
     for (cs_u16 l = cs_audit_lanes_of(what->context); l; l = cs_audit_lane_at(l)->next) {
         struct view *other = &m->lanes[l].view[k];
         if (l == legacy || !cs_audit_lane_at(l)->blocking || other->merged == other->version) continue;
+        cs_audit_sums.implied |= k == AS_IS;
         learn_lane(k, legacy, m->clock[l][k], n, CS_AUDIT_BY_STREAM);
         other->merged = other->version;
     }
@@ -161,7 +165,8 @@ struct lost {
     cs_u64 after, until; /* operations of that lane, by number */
 };
 
-/* The newest operation of the lost ones that matters; NULL: none does, and *newest is the last of them, NULL if there is none at all. */
+/* The newest operation of the lost ones that matters; NULL: none does, and *newest is the last of them, NULL if there is none at all. That two name
+ * different memory is no proof: it may be the host's, which looks at it when it likes, and memory may have two addresses. */
 static const struct cs_audit_op *examine(const struct lost *lost, const struct cs_audit_memory *second, const struct cs_audit_op **newest)
 {
     cs_u64 oldest, i = ops_until(lost->lane, lost->until, &oldest);
@@ -171,9 +176,24 @@ static const struct cs_audit_op *examine(const struct lost *lost, const struct c
         if (op->seq <= lost->after) return NULL;
         if (!*newest) *newest = op;
         if (matters(&op->memory, second)) return op;
+        if (!touches_nothing(&op->memory) && !(second && touches_nothing(second))) cs_audit_sums.doubt[CS_AUDIT_DOUBT_MEMORY] = true;
     }
     if (m->lanes[lost->lane].forgotten > lost->after) cs_audit_sums.unseen++;
     return NULL;
+}
+
+/* Up to which operation of a lane the order stands, by a clock and by what the host has waited for. */
+static cs_u64 kept(const cs_u64 *clock[2], const cs_u64 *waited, cs_u32 lane) { return max(cs_audit_seq(clock[0][lane]), cs_audit_seq(waited[lane])); }
+
+/* An order that would stand because of what the host happens to know may not stand in another run. */
+static void doubt(const cs_u64 *is[2], const cs_u64 *would_be[2], cs_u32 lane, cs_u64 limit)
+{
+    cs_u64 until = kept(is, m->waited[AS_IS], lane);
+    if (cs_audit_seq(is[0][lane]) > cs_audit_seq(would_be[0][lane])) cs_audit_sums.implied = true;
+    if ((until < limit ? until : limit) <= kept(would_be, m->waited[AS_WOULD_BE], lane)) return;
+    enum cs_audit_how how = cs_audit_how(m->host[AS_WOULD_BE][lane]);
+    if (how == CS_AUDIT_BY_COPY) cs_audit_sums.doubt[CS_AUDIT_DOUBT_COPY] = true;
+    if (how == CS_AUDIT_BY_ANSWER) cs_audit_sums.doubt[CS_AUDIT_DOUBT_ANSWER] = true;
 }
 
 /* Latest first: what the order after it brings along needs no telling. How many there are. */
@@ -182,6 +202,7 @@ static int gather(cs_u16 except, const cs_u64 *is[2], const cs_u64 *would_be[2],
     int n = 0;
     for (cs_u32 i = 1; i < cs_audit_lanes_high(); i++) {
         cs_u64 until = max(cs_audit_seq(is[0][i]), cs_audit_seq(is[1][i])), after = max(cs_audit_seq(would_be[0][i]), cs_audit_seq(would_be[1][i]));
+        if (i != except) doubt(is, would_be, i, limit);
         if (until > limit) until = limit;
         if (CS_LIKELY(until <= after || i == except)) continue;
         if (n == LOST) {
@@ -242,12 +263,10 @@ static void edge(const struct cs_audit_step *step, cs_u16 from, cs_u64 seq)
     cs_u64 *counted = &m->counted[step->op.stream][from];
     bool stays = cs_audit_lane_at(from)->kind == CS_AUDIT_LEGACY || cs_audit_lane_at(step->lane)->kind == CS_AUDIT_LEGACY; /* named by its handle */
     if (seq <= *counted || stays) return;
-    cs_u64 clock = m->clock[step->lane][AS_WOULD_BE][from], host = m->host[AS_WOULD_BE][from];
-    cs_u64 stamp = cs_audit_seq(clock) >= seq ? clock : host;
+    cs_u64 clock = m->clock[step->lane][AS_WOULD_BE][from], waited = m->waited[AS_WOULD_BE][from];
+    cs_u64 stamp = cs_audit_seq(clock) >= seq ? clock : cs_audit_seq(waited) >= seq ? waited : m->host[AS_WOULD_BE][from];
     if (cs_audit_seq(stamp) < seq) return; /* it is lost */
-    enum cs_audit_how how = cs_audit_how(stamp);
-    if (how == CS_AUDIT_BY_COPY && cs_audit_seq(stamp) != seq) how = CS_AUDIT_BY_HOST; /* what came before the copy was waited for */
-    cs_audit_sums.ordered[how]++;
+    cs_audit_sums.ordered[cs_audit_how(stamp)]++;
     *counted = seq;
 }
 
@@ -333,6 +352,8 @@ static void take_record(const struct cs_audit_step *step)
     wait_implicitly(AS_WOULD_BE, step->lane);
     memcpy(event->clock[AS_IS], m->clock[step->op.stream][AS_IS], n * sizeof(cs_u64));
     memcpy(event->clock[AS_WOULD_BE], m->clock[step->lane][AS_WOULD_BE], n * sizeof(cs_u64));
+    for (cs_u32 i = 1; i < n && !event->more; i++)
+        event->more = cs_audit_seq(event->clock[AS_IS][i]) > max(cs_audit_seq(event->clock[AS_WOULD_BE][i]), cs_audit_seq(m->waited[AS_WOULD_BE][i]));
 }
 
 static void wait_for(const struct cs_audit_event *event, cs_u16 stream, cs_u16 lane)
@@ -354,6 +375,7 @@ static void take_wait(const struct cs_audit_step *step)
         if (step->op.stream) m->lanes[step->op.stream].capture = event->capture; /* it joins */
     } else if (step->lane) {
         if (!m->lanes[step->op.stream].capture) wait_for(event, step->op.stream, step->lane);
+        else cs_audit_sums.elsewhere = true; /* the graph waits for it */
     } else {
         for (cs_u16 l = cs_audit_lanes_of(step->context); l; l = cs_audit_lane_at(l)->next) wait_for(event, l, l);
     }
@@ -423,14 +445,13 @@ static void take_host(const struct cs_audit_step *step)
         clamp(m->now[k], limit);
     }
     lost_by_host(step, limit);
-    cs_u64 copy = step->lane ? cs_audit_seq(m->now[AS_WOULD_BE][step->lane]) : 0;
-    bool early = step->weak && copy > cs_audit_seq(m->host[AS_WOULD_BE][step->lane]);
-    for (int k = 0; k < 2; k++) learn(m->host[k], m->now[k], n, CS_AUDIT_BY_HOST);
-    for (cs_u32 i = 1; i < n && !step->weak; i++) { /* a copy that may have returned early has been waited for by now */
-        cs_u64 *host = &m->host[AS_WOULD_BE][i], seq = cs_audit_seq(*host);
-        if (cs_audit_how(*host) == CS_AUDIT_BY_COPY && cs_audit_seq(m->now[AS_WOULD_BE][i]) >= seq) *host = cs_audit_stamp(seq, CS_AUDIT_BY_HOST);
+    enum cs_audit_how how = step->weak ? CS_AUDIT_BY_COPY : step->asked ? CS_AUDIT_BY_ANSWER : CS_AUDIT_BY_HOST;
+    for (int k = 0; k < 2; k++) {
+        learn(m->host[k], m->now[k], n, how);
+        if (how == CS_AUDIT_BY_HOST) learn(m->waited[k], m->now[k], n, how);
     }
-    if (early) m->host[AS_WOULD_BE][step->lane] = cs_audit_stamp(copy, CS_AUDIT_BY_COPY);
+    const struct cs_audit_event *since = cs_audit_event_get(step->since), *event = cs_audit_event_get(step->event);
+    if (step->since && ((since && since->more) || (event && event->more))) cs_audit_sums.doubt[CS_AUDIT_DOUBT_TIME] = true;
 }
 
 static void take_captured(const struct cs_audit_step *step)
@@ -443,6 +464,8 @@ static void take_captured(const struct cs_audit_step *step)
 void cs_audit_take(const struct cs_audit_step *step)
 {
     if (step->op.stream && step->op.stream != step->lane) cs_audit_sums.by_default++;
+    if (!first_thread) first_thread = step->op.tid;
+    else if (step->op.tid != first_thread) cs_audit_sums.several = true;
     switch (step->what) {
     case CS_AUDIT_WORK: take_work(step); return;
     case CS_AUDIT_RECORD: take_record(step); return;

@@ -83,8 +83,10 @@ struct cs_audit_step {
     enum cs_audit_what what;
     cs_u16 context, lane; /* lane: where it would go; 0: it concerns the whole context, or an event */
     bool weak;            /* HOST of a synchronous copy that may return before its data are there */
+    bool asked;           /* HOST that did not wait: the answer says that it is so */
     bool copy;            /* HOST of a synchronous copy, which is an operation too */
     cs_ref event;         /* 0 none */
+    cs_ref since;         /* HOST that learns the time from this event to `event`; 0 none */
 };
 
 void cs_audit_model_begin(void);
@@ -93,11 +95,28 @@ void cs_audit_take(const struct cs_audit_step *step);
 
 /* --- what came of it --- */
 
-enum cs_audit_how { CS_AUDIT_BY_STREAM, CS_AUDIT_BY_EVENT, CS_AUDIT_BY_HOST, CS_AUDIT_BY_COPY, CS_AUDIT_BY_MENDING, CS_AUDIT_HOWS };
+enum cs_audit_how { CS_AUDIT_BY_STREAM, CS_AUDIT_BY_EVENT, CS_AUDIT_BY_HOST, CS_AUDIT_BY_COPY, CS_AUDIT_BY_ANSWER, CS_AUDIT_BY_MENDING, CS_AUDIT_HOWS };
+
+/* What keeps the audit from saying "safe": each is something that the program may depend on and records do not tell. */
+enum cs_audit_doubt {
+    CS_AUDIT_DOUBT_MEMORY,    /* an order is lost between operations that name different memory */
+    CS_AUDIT_DOUBT_COPY,      /* an order stands only by a synchronous copy that may return early */
+    CS_AUDIT_DOUBT_ANSWER,    /* an order stands only because the host asked, and the work was done by then */
+    CS_AUDIT_DOUBT_THREADS,   /* the legacy stream keeps an order, and several threads make calls */
+    CS_AUDIT_DOUBT_ELSEWHERE, /* likewise, and events are used where they are not followed */
+    CS_AUDIT_DOUBT_TIME,      /* a time between events that stand for more than they would */
+    CS_AUDIT_DOUBT_PEER,      /* a copy between contexts waits for both of them */
+    CS_AUDIT_DOUBT_REFUSED,   /* a call on the default stream failed because of a capture */
+    CS_AUDIT_DOUBTS
+};
 
 extern struct cs_audit_sums {
     cs_u64 by_default;             /* steps on the default stream that the switch would send elsewhere */
-    cs_u64 ordered[CS_AUDIT_HOWS]; /* implicit waits that would be dropped, but whose order stands anyway; BY_COPY by a copy that may return early */
+    bool doubt[CS_AUDIT_DOUBTS];
+    bool implied;                  /* the legacy stream orders something */
+    bool several;                  /* threads */
+    bool elsewhere;                /* an event is used in a graph or by another process */
+    cs_u64 ordered[CS_AUDIT_HOWS]; /* implicit waits that would be dropped, but whose order stands anyway; BY_COPY by a copy that may return early, BY_ANSWER by a query */
     cs_u64 hazards, unneeded;      /* those lost that matter, and that do not */
     cs_u64 captured;               /* operations that went into graphs */
     cs_u64 unseen;                 /* steps that could not be followed: too many streams, events forgotten, operations not told of */
@@ -119,6 +138,7 @@ struct cs_audit_event {
     cs_ref ref;
     cs_u32 n, class;
     cs_u64 work, capture; /* capture: whose it is; 0 none */
+    bool more;            /* as it is, it stands for work for which it would not stand, and for which the host had not waited */
     cs_u64 *clock[2];
 };
 void cs_audit_events_begin(void);

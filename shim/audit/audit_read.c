@@ -8,6 +8,8 @@
 static struct meaning {
     unsigned char what;              /* enum cs_audit_what */
     signed char event, cause, context, capture; /* values; -1 none */
+    signed char since;               /* likewise: the event from which a time is asked, `event` being its end */
+    signed char size;                /* likewise: how many bytes are copied */
     signed char dst, src, bytes;     /* likewise; all there: a copy or set of one stretch of memory */
     signed char from, to;            /* kinds of memory, CUmemorytype */
     bool dst_array, src_array, host; /* memory is an array's, known by its handle; may be the host's */
@@ -15,11 +17,13 @@ static struct meaning {
     bool wide;                       /* concerns a whole context */
     bool may_lack;                   /* there may be no stream: it is no work then */
     bool harmless;                   /* touches nothing that another operation depends on */
+    bool asks;                       /* of the host: it does not wait */
+    bool elsewhere;                  /* hands an event to a graph or to another process */
 } meanings[CS_CALL_COUNT];
 
 static void find_values(const struct cs_call_info *info, struct meaning *out)
 {
-    out->event = out->cause = out->context = out->capture = out->dst = out->src = out->bytes = out->from = out->to = -1;
+    out->event = out->cause = out->context = out->capture = out->dst = out->src = out->bytes = out->from = out->to = out->since = out->size = -1;
     for (signed char i = 0; i < CS_VALUES && info->shown[i].label; i++) {
         const char *label = info->shown[i].label;
         if (info->shown[i].format == CS_FORMAT_EVENT) out->event = i;
@@ -28,7 +32,8 @@ static void find_values(const struct cs_call_info *info, struct meaning *out)
         if (!strcmp(label, "context")) out->context = i;
         if (!strcmp(label, "dst")) out->dst = i;
         if (!strcmp(label, "src")) out->src = i;
-        if (!strcmp(label, "bytes")) out->bytes = i;
+        if (!strcmp(label, "bytes")) out->bytes = out->size = i;
+        if (!strcmp(label, "start") && info->shown[i].format == CS_FORMAT_EVENT) out->since = i;
         if (info->shown[i].format == CS_FORMAT_MEMTYPE && !strcmp(label, "from")) out->from = i;
         if (info->shown[i].format == CS_FORMAT_MEMTYPE && !strcmp(label, "to")) out->to = i;
     }
@@ -56,7 +61,7 @@ static void describe(const struct cs_call_info *info, struct meaning *out)
     if (cs_kind_info[info->kind].implies & CS_NODE) out->what = CS_AUDIT_WORK;
     switch (info->kind) {
     case CS_KIND_GRAPH: out->what = info->how & CS_HOW_LAUNCHES ? CS_AUDIT_WORK : CS_AUDIT_NOTHING; break;
-    case CS_KIND_EVENT: out->what = info->how & CS_HOW_RECORDS ? CS_AUDIT_RECORD : CS_AUDIT_NOTHING; break;
+    case CS_KIND_EVENT: out->what = info->how & CS_HOW_RECORDS ? CS_AUDIT_RECORD : out->since >= 0 ? CS_AUDIT_HOST : CS_AUDIT_NOTHING; break;
     case CS_KIND_WAIT: out->what = CS_AUDIT_WAIT; break;
     case CS_KIND_SYNC:
     case CS_KIND_QUERY: out->what = CS_AUDIT_HOST; break;
@@ -69,6 +74,16 @@ static void describe(const struct cs_call_info *info, struct meaning *out)
     if (info->kind == CS_KIND_COPY) describe_copy(info, out);
     if (info->how & CS_HOW_PITCHED) out->bytes = -1;
     out->harmless = info->how & CS_HOW_PREFETCHES;
+    out->asks = info->kind == CS_KIND_QUERY || out->since >= 0;
+    out->elsewhere = info->kind == CS_KIND_GRAPH && out->event >= 0;
+    switch ((enum cs_call)(info - cs_call_info)) {
+    case CS_CALL_cuIpcGetEventHandle: case CS_CALL_cuIpcOpenEventHandle:
+    case CS_CALL_cuGraphAddNode: case CS_CALL_cuGraphAddNode_v2: case CS_CALL_cuGraphAddNode_v3: /* of which kind the node is, is not recorded */
+    case CS_CALL_cuGraphNodeSetParams: case CS_CALL_cuGraphNodeSetParams_v2: case CS_CALL_cuGraphExecNodeSetParams:
+        out->elsewhere = true;
+        break;
+    default: break;
+    }
 }
 
 void cs_audit_read_begin(void)
@@ -162,6 +177,7 @@ static bool tell_return(const struct meaning *means, const struct cs_record *r, 
     bool done = means->returns_done && work->op.memory.host, early = means->returns_early;
     if (!done) return false;
     if (means->from >= 0) early = r->value[means->to] != CU_MEMORYTYPE_HOST;
+    if (means->size >= 0 && !r->value[means->size]) early = true; /* a copy of nothing may wait for nobody */
     *host = *work;
     host->what = CS_AUDIT_HOST;
     host->at = r->end;
@@ -176,11 +192,18 @@ int cs_audit_read(const struct cs_thread *thread, const struct cs_audit_thread *
     const struct cs_call_info *info = &cs_call_info[r->call];
     const struct meaning *means = &meanings[r->call];
     bool over = means->capture >= 0 && r->value[means->capture]; /* a capture, also where that is an error */
+    bool moves = stream && cs_load(&stream->origin) == CS_STREAM_LEGACY && !at->site_legacy;
+    if (moves && r->result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && r->result <= CUDA_ERROR_CAPTURED_EVENT)
+        cs_audit_sums.doubt[CS_AUDIT_DOUBT_REFUSED] = true;
+    if (moves && cs_call_way((enum cs_call)r->call) == CS_WAY_PEER) cs_audit_sums.doubt[CS_AUDIT_DOUBT_PEER] = true;
+    if (means->elsewhere && r->result == CUDA_SUCCESS) cs_audit_sums.elsewhere = true;
     if (!means->what || (r->result != CUDA_SUCCESS && !over)) return 0;
     *step = (struct cs_audit_step){.at = means->what == CS_AUDIT_HOST ? r->end : r->begin, .what = (enum cs_audit_what)means->what};
     step->op = (struct cs_audit_op){.begin = r->begin, .site = at->site, .tid = thread->tid, .call = r->call,
                                     .kernel = info->shown[0].format == CS_FORMAT_KERNEL ? (cs_name)r->value[0] : 0};
     if (means->event >= 0 && !(step->event = (cs_ref)r->value[means->event])) return 0; /* none that is known */
+    if (means->since >= 0) step->since = (cs_ref)r->value[means->since];
+    step->asked = means->asks;
     if (means->cause >= 0 && !r->value[means->cause]) {
         cs_audit_sums.unseen += r->value[means->cause + 1] == CS_CAUSE_ELSEWHERE; /* else it was never recorded: nothing to wait for */
         return 0;

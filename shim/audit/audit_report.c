@@ -8,6 +8,7 @@
 #include "shim/audit/audit_model.h"
 #include "shim/base/json.h"
 #include "shim/base/log.h"
+#include "shim/base/options.h"
 #include "shim/calls/calls.h"
 #include "shim/out/output.h"
 #include "shim/trace/windows.h"
@@ -24,13 +25,7 @@ static cs_u64 pairs(void)
 static cs_u64 ordered(void)
 {
     const cs_u64 *by = cs_audit_sums.ordered;
-    return by[CS_AUDIT_BY_STREAM] + by[CS_AUDIT_BY_EVENT] + by[CS_AUDIT_BY_HOST] + by[CS_AUDIT_BY_COPY];
-}
-
-static const char *verdict(void)
-{
-    if (cs_audit_sums.hazards) return "not safe";
-    return cs_audit_sums.by_default ? "safe" : "nothing on the default stream";
+    return by[CS_AUDIT_BY_STREAM] + by[CS_AUDIT_BY_EVENT] + by[CS_AUDIT_BY_HOST] + by[CS_AUDIT_BY_COPY] + by[CS_AUDIT_BY_ANSWER];
 }
 
 /* Why there may be more than what was found: the n-th reason, NULL beyond the last. */
@@ -46,6 +41,36 @@ static const char *gap(int n)
     if (cs_audit_sums.late) reasons[count++] = "the order of calls that lasted long is not certain";
     if (cs_audit_sums.unseen) reasons[count++] = "some operations could not be followed";
     return n < count ? reasons[n] : NULL;
+}
+
+/* Why nobody can say that it is safe: the n-th reason, NULL beyond the last. Gaps come first. */
+static const char *doubt(int n)
+{
+    static const char *const texts[CS_AUDIT_DOUBTS] = {
+        [CS_AUDIT_DOUBT_MEMORY] = "an order would be lost between operations on different memory, which the host may be watching",
+        [CS_AUDIT_DOUBT_COPY] = "an order stands only by a synchronous copy that may return before its data have arrived",
+        [CS_AUDIT_DOUBT_ANSWER] = "an order stands only because a query found the work done, which a slower GPU would deny",
+        [CS_AUDIT_DOUBT_THREADS] = "several threads make calls, and whether a lock keeps these in order is not recorded",
+        [CS_AUDIT_DOUBT_ELSEWHERE] = "events are used in graphs or by other processes, where the audit does not follow them",
+        [CS_AUDIT_DOUBT_TIME] = "a time between two events would no longer have the work of other streams in it",
+        [CS_AUDIT_DOUBT_PEER] = "copies between contexts on the default stream wait for work that the audit does not follow",
+        [CS_AUDIT_DOUBT_REFUSED] = "a call on the default stream failed because of a capture, and would not on another stream"};
+    const bool *has = cs_audit_sums.doubt, orders = cs_audit_sums.by_default && cs_audit_sums.implied;
+    for (int i = 0; gap(i); i++)
+        if (!n--) return gap(i);
+    for (int i = 0; i < CS_AUDIT_DOUBTS; i++) {
+        bool doubts = has[i] || (orders && ((i == CS_AUDIT_DOUBT_THREADS && cs_audit_sums.several) || (i == CS_AUDIT_DOUBT_ELSEWHERE && cs_audit_sums.elsewhere)));
+        if (doubts && !n--) return texts[i];
+    }
+    if (!cs_option_is(CS_OPTION_STREAMS, "keep") && !n--) return "the streams of this run are not the program's own (CUSTREAM_STREAMS)";
+    return NULL;
+}
+
+static const char *verdict(void)
+{
+    if (cs_audit_sums.hazards) return "not safe";
+    if (doubt(0)) return "cannot tell";
+    return cs_audit_sums.by_default ? "safe" : "nothing on the default stream";
 }
 
 /* --- the trailer --- */
@@ -123,8 +148,13 @@ char *cs_audit_put(char *at, size_t room)
         at = cs_put_string(at, gap(i), 128);
         if (!gap(i + 1)) *at++ = ']';
     }
+    for (int i = 0; !cs_audit_sums.hazards && doubt(i); i++) {
+        at = cs_put_text(at, i ? "," : ",\"doubts\":[");
+        at = cs_put_string(at, doubt(i), 128);
+        if (!doubt(i + 1)) *at++ = ']';
+    }
     at = put_number(at, ",\"ordered_anyway\":{\"event\":", by[CS_AUDIT_BY_EVENT]);
-    at = put_number(at, ",\"host\":", by[CS_AUDIT_BY_HOST] + by[CS_AUDIT_BY_COPY]);
+    at = put_number(at, ",\"host\":", by[CS_AUDIT_BY_HOST] + by[CS_AUDIT_BY_COPY] + by[CS_AUDIT_BY_ANSWER]);
     at = put_number(at, ",\"stream\":", by[CS_AUDIT_BY_STREAM]);
     at = put_number(at, "},\"by_copy_from_host\":", by[CS_AUDIT_BY_COPY]);
     at = put_number(at, ",\"unneeded\":{\"count\":", cs_audit_sums.unneeded);
@@ -136,7 +166,7 @@ char *cs_audit_put(char *at, size_t room)
     at = put_number(at, ",\"without_times\":", cs_audit_times.untimed);
     at = put_number(at, ",\"unseen\":", cs_audit_sums.unseen);
     at = put_number(at, ",\"late\":", cs_audit_sums.late);
-    return cs_put_literal(put_pairs(at, room > 2048 ? room - 2048 : 0), "}");
+    return cs_put_literal(put_pairs(at, room > 4096 ? room - 4096 : 0), "}");
 }
 
 /* --- the lines --- */
@@ -175,12 +205,15 @@ static void say_verdict(void)
     if (lost)
         cs_log_report("audit", "NOT SAFE for per-thread default streams%s: %llu pair%s of operations would lose the order (first -> second) that the legacy "
                       "one gives them", so_far, lost, lost == 1 ? "" : "s");
-    else if (!cs_audit_sums.by_default)
-        cs_log_report("audit", "nothing on the default stream%s: per-thread default streams would change nothing", so_far);
+    else if (doubt(0)) {
+        cs_log_report("audit", "cannot tell for per-thread default streams: %s", doubt(0));
+        for (int i = 1; doubt(i); i++) cs_log_report("audit", "cannot tell: %s", doubt(i));
+    } else if (!cs_audit_sums.by_default)
+        cs_log_report("audit", "nothing on the default stream: per-thread default streams would change nothing");
     else if (!waits)
-        cs_log_report("audit", "safe for per-thread default streams%s: nothing waits through the legacy default stream", so_far);
+        cs_log_report("audit", "safe for per-thread default streams: nothing waits through the legacy default stream");
     else
-        cs_log_report("audit", "safe for per-thread default streams%s: nothing depends on the %llu wait%s through the legacy one that would go", so_far, waits,
+        cs_log_report("audit", "safe for per-thread default streams: nothing depends on the %llu wait%s through the legacy one that would go", waits,
                       waits == 1 ? "" : "s");
 }
 
@@ -209,6 +242,6 @@ void cs_audit_say(void)
     if (cs_audit_sums.ordered[CS_AUDIT_BY_COPY])
         cs_log_report("audit", "%llu of the waits are only for a synchronous copy from host memory: with pageable memory it may return before its data have "
                       "arrived", (unsigned long long)cs_audit_sums.ordered[CS_AUDIT_BY_COPY]);
-    for (int n = 0; gap(n); n++) cs_log_report("audit", "not complete: %s", gap(n));
+    for (int n = 0; cs_audit_sums.hazards && gap(n); n++) cs_log_report("audit", "not complete: %s", gap(n));
 }
 

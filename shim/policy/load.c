@@ -131,7 +131,7 @@ void cs_policy_load(void)
     struct cs_settled settled;
     settle(&settled, &file);
     if (publish(&settled, &file)) cs_log(CS_LOG_ERROR, "no memory for a policy; nothing is changed");
-    cs_unused_rules_tell();
+    cs_policy_tell();
     for (int i = 0; i < CS_OPTION_COUNT; i++)
         if (file.option[i]) cs_option_give((enum cs_option)i, file.option[i]);
     cs_policy_file_finish(&file);

@@ -16,7 +16,7 @@ void cs_policy_load(void);
 bool cs_policy_replace(const char *json, char *error, size_t room);
 
 /* Has the trace tell of rules that were used for no stream; says so on stderr. */
-void cs_unused_rules_tell(void);
-void cs_unused_rules_say(void);
+void cs_policy_tell(void);
+void cs_policy_say(void);
 
 #endif

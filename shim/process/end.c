@@ -85,7 +85,7 @@ void cs_process_ends(void)
         cs_log_once(CS_LOG_WARN, "the trace %s has no end: nothing of it could be written for %d s", cs_output_path(), WRITER_MS / 1000);
     cs_log_relay();
     cs_closing_say();
-    if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_unused_rules_say();
+    if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_policy_say();
 }
 
 /* Runs late: a preloaded library is initialised before the program's own, so the program's destructors and atexit functions have run. */

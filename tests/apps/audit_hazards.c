@@ -2,11 +2,11 @@
  * Three places where only the legacy default stream keeps two operations in order, apart from each other by cuCtxSynchronize; and the same program
  * mended. Each operation is called from a function of its own, by whose name a case knows it.
  *
- * audit_hazards planted [N]   N times over
- * audit_hazards events        with an event between the two
- * audit_hazards waits         with the host waiting in between
- * audit_hazards queries       with the host asking until the first has ended
- * audit_hazards nonblocking   on a stream that the default stream has nothing to do with, and by one thread
+ * audit_hazards planted [N]        N times over
+ * audit_hazards events [N [one]]   with an event between the two; one: by one thread
+ * audit_hazards waits              with the host waiting in between
+ * audit_hazards queries            with the host asking until the first has ended
+ * audit_hazards nonblocking        on a stream that the default stream has nothing to do with, and by one thread
  */
 #include "tests/apps/app.h"
 
@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     OK(cuMemAlloc_v2, &memory, 4096);
     OK(cuStreamCreate, &stream, plain ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING);
     OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-    for (int i = 0; i < passes; i++) pass(plain);
+    for (int i = 0; i < passes; i++) pass(plain && !(argc > 3 && !strcmp(argv[3], "one")));
     NOTE("stream", "%p", (void *)stream);
     NOTE("main", "%ld", app_tid());
     app_report();

@@ -93,7 +93,8 @@ def test_a_refused_end_of_a_capture_is_none(run_row, streams):
     for capture, refused in zip(captures, ends[::2]):
         assert refused["args"]["cs.result"] != "CUDA_SUCCESS"
         assert capture["ts"] < refused["ts"] < capture["ts"] + capture["dur"]
-    assert (trace.json["defaultStreamAudit"]["verdict"], trace.json["defaultStreamAudit"]["hazards"]) == ("safe", [])
+    audit = trace.json["defaultStreamAudit"]
+    assert (audit["verdict"], audit["hazards"]) == ("safe" if streams == "keep" else "cannot tell", [])
 
 
 def test_a_hook_that_forks_is_not_recorded_in_the_child(run_row, tmp_path):

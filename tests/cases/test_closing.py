@@ -267,6 +267,35 @@ def test_by_hand_a_pipe_hears_nothing_of_rules(run_app):
     assert run.rc == 5 and run.stderr == "" and read(run.trace).json["unusedRules"] == UNUSED
 
 
+# ---- per-thread default streams ----
+
+NOT_AUDITED = ("custream: per-thread default streams: the audit was not asked in this run; CUSTREAM_DEFAULT_STREAM=audit asks it, in a run of its own. "
+               "PyTorch training is not safe: autograd's thread relies on the legacy stream")
+PER_THREAD_RULE = json.dumps({"rules": [{"match": {"library": "audit_hazards"}, "set": {"default_stream": "per-thread"}}]})
+
+
+@pytest.mark.parametrize("options", [["--default-stream=per-thread"], ["--policy", json.dumps({"default_stream": "per-thread"})], ["--policy", PER_THREAD_RULE]],
+                         ids=["option", "policy", "rule"])
+def test_a_run_under_per_thread_streams_says_that_nobody_asked(build, tmp_path, options):
+    """Once for the run, behind the closing lines."""
+    twice = f"{build}/tests/audit_hazards >&2; {build}/tests/audit_hazards >&2; exit 0"
+    *_, first, second, last = lines(run_under(build, tmp_path, "sh", "-c", twice, options=["-o", "t-%p.json", *options]))
+    assert GOOD.fullmatch(first) and GOOD.fullmatch(second) and last == NOT_AUDITED
+
+
+def test_per_thread_streams_without_a_trace_and_after_a_kill(build, tmp_path):
+    options = ["--default-stream=per-thread"]
+    assert lines(run_under(build, tmp_path, "ending", "exit", options=["--trace=off", *options])) == [NOT_AUDITED]
+    assert lines(run_under(build, tmp_path, "ending", "kill", options=["-o", "t.json", *options]))[-1] == NOT_AUDITED
+    assert run_under(build, tmp_path, "ending", "exit", options=["--quiet", *options]).stderr == ""
+
+
+@pytest.mark.parametrize("options", [[], ["--default-stream=legacy"], ["--policy", json.dumps({"rules": RULES})]], ids=["none", "legacy", "unused-rule"])
+def test_others_are_told_nothing_of_it(build, tmp_path, options):
+    done = run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json", *options])
+    assert "per-thread default streams" not in done.stderr and "perThreadDefaultStreams" not in read(tmp_path / "t.json").json
+
+
 # ---- the rank ----
 
 def test_the_default_name_carries_the_rank(build, tmp_path):

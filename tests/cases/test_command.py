@@ -62,7 +62,7 @@ def test_rows_of_the_audit(tmp_path):
         return trailer_of(defaultStreamAudit=dict(audit, **change))
     result, _ = check(tmp_path, render(good, trailer=with_audit()))
     assert result.returncode == 0, result.stdout
-    for change, words in [({"verdict": "fine"}, "known verdict"), ({"verdict": "safe"}, "lost_orders is 3"), ({"lost_orders": 1}, "hazards have 2"),
+    for change, words in [({"verdict": "cannot tell"}, "does not say why"), ({"verdict": "fine"}, "known verdict"), ({"verdict": "safe"}, "lost_orders is 3"), ({"lost_orders": 1}, "hazards have 2"),
                           ({"lost_orders": 0, "verdict": "safe", "hazards": []}, "rows 1"), ({"hazards": [{"first": side, "second": {}, "count": 1}]}, "two named"),
                           ({"hazards": {}}, "two named")]:
         assert_breach(tmp_path, render(good, trailer=with_audit(**change)), line_of(good, "instant") + 1, 10, words)

@@ -305,14 +305,15 @@ def test_audit_of_a_program_with_its_own_orders(build):
     done, trace = run_well(name + "-none", [program(name), "none"], CUSTREAM_GPU="cupti", CUSTREAM_DEFAULT_STREAM="audit")
     audit = trace.json["defaultStreamAudit"]
     report(name + "-none", "the audit", json.dumps({k: v for k, v in audit.items() if k != "hazards"}).replace("|", "/"))
-    assert (audit["verdict"], audit["complete"], audit["lost_orders"], audit["hazards"]) == ("safe", True, 0, []), audit
+    assert (audit["verdict"], audit["complete"], audit["lost_orders"], audit["hazards"]) == ("cannot tell", True, 0, []), audit
+    assert any("several threads" in doubt for doubt in audit["doubts"]), audit  # it joins them, which the audit does not see
     assert audit["ordered_anyway"]["event"] >= 3, audit
     assert "NOT SAFE" not in done.stderr, done.stderr
     times.assert_checked(trace)
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_what_the_audit_calls_safe_is(build):
+def test_a_program_with_its_own_orders_is_right(build):
     """The program with orders of its own does the same under per-thread default streams."""
     if observe.SIMULATED:
         pytest.skip("its kernels write nothing")

@@ -354,13 +354,60 @@ TEST(a_copy_from_host_memory_may_return_early)
     step.what = CS_AUDIT_HOST;
     step.weak = step.copy = true;
     cs_audit_take(&step);
+    CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_COPY]);
     work(2, by_handle(blocking(13)));
     SUMS(0, 0);
+    CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_COPY]);
     CHECK_IS(cs_audit_sums.ordered[CS_AUDIT_BY_COPY], 1);
     host(by_default(1));
     work(3, by_handle(blocking(14)));
     CHECK_IS(cs_audit_sums.ordered[CS_AUDIT_BY_COPY], 1);
     CHECK_IS(cs_audit_sums.ordered[CS_AUDIT_BY_HOST], 1);
+}
+
+TEST(an_answer_is_no_wait)
+{
+    begin();
+    work(1, by_handle(blocking(13)));
+    struct cs_audit_step step = step_of(CS_AUDIT_HOST, by_handle(blocking(13)));
+    step.asked = true;
+    cs_audit_take(&step);
+    work(2, by_handle(nonblocking(14))); /* no order is kept there as it is */
+    CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_ANSWER]);
+    record(5, by_default(1));
+    wait_for(5, by_handle(nonblocking(14)));
+    work(3, by_handle(nonblocking(14)));
+    SUMS(0, 0);
+    CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_ANSWER]);
+    begin();
+    work(1, by_handle(blocking(13)));
+    step = step_of(CS_AUDIT_HOST, by_handle(blocking(13)));
+    step.asked = true;
+    cs_audit_take(&step);
+    host(by_handle(blocking(13)));
+    work(2, by_default(1));
+    SUMS(0, 0);
+    CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_ANSWER]); /* it has been waited for too */
+    CHECK_IS(cs_audit_sums.ordered[CS_AUDIT_BY_HOST], 1);
+}
+
+TEST(whether_threads_matter)
+{
+    for (int shared = 0; shared < 2; shared++) {
+        begin();
+        struct cs_audit_step step = step_of(CS_AUDIT_WORK, by_handle(shared ? blocking(13) : nonblocking(13)));
+        step.op.tid = 2;
+        cs_audit_take(&step);
+        step = step_of(CS_AUDIT_HOST, (struct on){0, 0});
+        step.op.tid = 2;
+        cs_audit_take(&step);
+        step = step_of(CS_AUDIT_WORK, by_default(1));
+        step.op.tid = 1;
+        cs_audit_take(&step);
+        SUMS(0, 0);
+        CHECK(cs_audit_sums.several);
+        CHECK_IS(cs_audit_sums.implied, shared);
+    }
 }
 
 TEST(what_was_enqueued_while_the_host_waited_may_be_under_way)

@@ -159,6 +159,7 @@ static void judge(const struct step *steps, int n, cs_u64 program)
             bool observed = steps[a].what == OPERATION && (steps[b].what == OPERATION || steps[b].what >= HOST_STREAM);
             if (told[a][b]) CHECK(is[a][b] && !would_be[a][b]);
             if (told[a][b]) CHECK(matters(&steps[a], &steps[b]));
+            if (observed && is[a][b] && !would_be[a][b]) CHECK(cs_audit_sums.hazards || cs_audit_sums.doubt[CS_AUDIT_DOUBT_MEMORY]); /* never "safe" */
             if (observed && is[a][b] && !mended[a][b] && matters(&steps[a], &steps[b])) CHECK(!"an order is lost, and nobody was told");
             if (check_failures != failures) {
                 show(steps, b, program, a, told);

@@ -138,6 +138,62 @@ TEST(calls_that_cannot_be_followed)
 }
 
 
+TEST(a_time_between_events_is_an_answer)
+{
+    records_begin();
+    called(CS_CALL_cuEventRecord, &default_stream, (cs_u64[CS_VALUES]){8});
+    called(CS_CALL_cuLaunchKernel, &stream, NULL);
+    called(CS_CALL_cuEventRecord, &default_stream, (cs_u64[CS_VALUES]){9});
+    called(CS_CALL_cuEventElapsedTime, NULL, (cs_u64[CS_VALUES]){8, 9});
+    cs_audit_rest();
+    CHECK_IS(cs_audit_sums.hazards, 1);
+    CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_TIME]);
+}
+
+/* The kernel on `stream`, a synchronous copy of so many bytes, and a kernel on the default stream. */
+static void copy_between(cs_u64 bytes)
+{
+    records_begin();
+    called(CS_CALL_cuLaunchKernel, &default_stream, NULL);
+    called(CS_CALL_cuMemcpyDtoH_v2, &default_stream, (cs_u64[CS_VALUES]){bytes, 1000, 2000});
+    called(CS_CALL_cuLaunchKernel, &stream, NULL);
+    cs_audit_rest();
+    CHECK_IS(cs_audit_sums.hazards, 0);
+}
+
+TEST(a_copy_of_nothing_is_no_wait)
+{
+    copy_between(64);
+    CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_COPY]);
+    copy_between(0);
+    CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_COPY]);
+}
+
+TEST(what_is_not_followed)
+{
+    static const enum cs_call handed_on[] = {CS_CALL_cuIpcGetEventHandle, CS_CALL_cuIpcOpenEventHandle, CS_CALL_cuGraphAddEventWaitNode, CS_CALL_cuGraphAddNode_v2};
+    for (size_t i = 0; i < CS_COUNT(handed_on); i++) {
+        records_begin();
+        called(CS_CALL_cuEventDestroy_v2, NULL, (cs_u64[CS_VALUES]){9});
+        called(CS_CALL_cuGraphLaunch, &stream, NULL);
+        cs_audit_rest();
+        CHECK(!cs_audit_sums.elsewhere);
+        called(handed_on[i], NULL, (cs_u64[CS_VALUES]){9, 9, 9});
+        cs_audit_rest();
+        CHECK(cs_audit_sums.elsewhere);
+    }
+    records_begin();
+    called(CS_CALL_cuMemcpyPeerAsync, &stream, (cs_u64[CS_VALUES]){64, 2000, 0, 3000});
+    CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_PEER]);
+    called(CS_CALL_cuMemcpyPeer, &default_stream, (cs_u64[CS_VALUES]){64, 2000, 0, 3000});
+    CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_PEER]);
+    struct cs_record refused = {.begin = now, .end = now + 5, .call = CS_CALL_cuStreamBeginCapture_v2, .result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED};
+    CS_TELL(call, &thread, &refused, &stream, 0, now);
+    CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_REFUSED]);
+    CS_TELL(call, &thread, &refused, &default_stream, 0, now);
+    CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_REFUSED]);
+}
+
 /* It has no records, and no row: nobody else's memory may be taken for one. */
 TEST(a_thread_beyond_those_that_have_a_row)
 {

@@ -41,8 +41,10 @@ bool audit_judge(struct check *check, uint64_t line, const cJSON *trailer)
     const char *verdict = cJSON_GetStringValue(member(audit, "verdict"));
     double lost = number(audit, "lost_orders"), sum = listed(hazards);
     if (!audit) return !check->hazards || check_breach(check, line, 10, "cs_audit rows, and no defaultStreamAudit in the trailer");
-    if (!verdict || (strcmp(verdict, "safe") && strcmp(verdict, "not safe") && strcmp(verdict, "nothing on the default stream")))
+    if (!verdict || (strcmp(verdict, "safe") && strcmp(verdict, "not safe") && strcmp(verdict, "cannot tell") && strcmp(verdict, "nothing on the default stream")))
         return check_breach(check, line, 10, "defaultStreamAudit has no known verdict");
+    if (!strcmp(verdict, "cannot tell") && !cJSON_IsString(cJSON_GetArrayItem(member(audit, "doubts"), 0)))
+        return check_breach(check, line, 10, "defaultStreamAudit cannot tell, and does not say why");
     if (!cJSON_IsArray(hazards) || sum < 0) return check_breach(check, line, 10, "defaultStreamAudit: a hazard has two named operations and a count");
     if ((lost > 0) != !strcmp(verdict, "not safe"))
         return check_breach(check, line, 10, "defaultStreamAudit: lost_orders is %.15g, and the verdict \"%s\"", lost, verdict);

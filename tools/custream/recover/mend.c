@@ -110,7 +110,7 @@ int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t f
 static bool add_to(cJSON *object, const char *name, cJSON *item) { return item && cJSON_AddItemToObject(object, name, item); }
 
 /* What no row tells, and the trailer of the last flush did. */
-static const char *const taken_over[] = {"deviceProperties", "unusedRules"};
+static const char *const taken_over[] = {"deviceProperties", "unusedRules", "perThreadDefaultStreams"};
 
 static cJSON *trailer_make(struct mend_to *mending, uint64_t cut_bytes, const struct mend_known *known)
 {

@@ -59,7 +59,11 @@ static void tell_audit(const cJSON *trailer)
     if (cJSON_IsNumber(lost) && lost->valuedouble > 0)
         say("custream: audit: %s for per-thread default streams, as far as was recorded: %.0f order%s would be lost; the trace lists them", verdict,
             lost->valuedouble, lost->valuedouble == 1 ? "" : "s");
-    else say("custream: audit: %s, as far as was recorded", verdict);
+    else {
+        const char *doubt = cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(audit, "doubts"), 0));
+        if (doubt) say("custream: audit: %s for per-thread default streams: %s", verdict, doubt);
+        else say("custream: audit: %s, as far as was recorded", verdict);
+    }
 }
 
 /* A rule is unused if it is so in every trace: what the first one does not list was used there. */
@@ -114,6 +118,7 @@ void tell_trace(struct told *told, const char *path, const cJSON *trailer, const
         return;
     }
     unused_read(told, trailer);
+    told->per_thread |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(trailer, "perThreadDefaultStreams"));
     verdict_read(&verdict, trailer, room, sizeof room);
     if (by && !verdict.complete) tell_audit(trailer);
     if (told->lines < LINES_MOST || !is_whole(&verdict)) {
@@ -135,6 +140,7 @@ void tell_end(struct told *told, bool met, const struct watch_plan *plan)
         say("custream: %llu more trace%s: %llu calls, %llu GPU operations, nothing lost", told->more.files, told->more.files == 1 ? "" : "s",
             told->more.calls, told->more.operations);
     unused_say(told);
+    if (told->per_thread) say("custream: per-thread default streams: " CS_NOT_AUDITED);
     if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
 }
 

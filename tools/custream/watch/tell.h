@@ -18,6 +18,7 @@ struct told {
         size_t traces; /* in which it was not used */
     } *unused;         /* rules of the policy */
     size_t unused_count, unused_capacity, traces;
+    bool per_thread; /* default streams, in some process */
     char **files;
     size_t file_count, file_capacity;
 };

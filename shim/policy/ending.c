@@ -1,5 +1,6 @@
 /*
- * Rules that were used for no stream: most often a slip in a name. Said at the end, and in the trace.
+ * What is said of the policy at the end, and in the trace: rules that were used for no stream, most often a slip in a name; and that default streams were
+ * made per-thread ones, which may be wrong without a word from CUDA.
  */
 #include <string.h>
 
@@ -49,6 +50,22 @@ static int next_unused(const struct cs_policy *policy, int at)
     return policy && at < policy->rule_count ? at : -1;
 }
 
+static bool makes_per_thread(const struct cs_policy *policy)
+{
+    if (!policy) return false;
+    for (int i = 0; i < policy->rule_count; i++)
+        if (policy->rules[i].set.default_stream == CS_DEFAULT_PER_THREAD && cs_load(&policy->rules[i].used)) return true;
+    return policy->default_stream == CS_DEFAULT_PER_THREAD;
+}
+
+/* Now, or at an earlier question: `custream ctl` may have changed it. */
+static bool has_made_per_thread(void)
+{
+    static _Atomic bool ever;
+    if (makes_per_thread(cs_load_acq(&cs_policy_now))) cs_store(&ever, true);
+    return cs_load(&ever);
+}
+
 static char *put(char *at, size_t room)
 {
     const struct cs_policy *policy = cs_load_acq(&cs_policy_now);
@@ -64,12 +81,13 @@ static char *put(char *at, size_t room)
         *at++ = '}';
         if (next_unused(policy, i + 1) < 0 || end - at <= ROW) *at++ = ']';
     }
+    if (has_made_per_thread()) at = cs_put_literal(at, ",\n\"perThreadDefaultStreams\":true");
     return at;
 }
 
-void cs_unused_rules_tell(void) { cs_totals_add = put; }
+void cs_policy_tell(void) { cs_totals_add = put; }
 
-void cs_unused_rules_say(void)
+void cs_policy_say(void)
 {
     const struct cs_policy *policy = cs_load_acq(&cs_policy_now);
     char match[SHOWN];
@@ -77,4 +95,5 @@ void cs_unused_rules_say(void)
         shown_match(&policy->rules[i], match);
         cs_log_report("policy", CS_UNUSED_RULE, i, match);
     }
+    if (has_made_per_thread()) cs_log_report("per-thread default streams", CS_NOT_AUDITED);
 }
