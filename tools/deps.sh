@@ -17,7 +17,7 @@ die() { echo "deps: $*" >&2; exit 1; }
 # Debian packages: the build, then the tests. qemu and the aarch64 compiler show on x86-64 that the other architecture works.
 packages() {
     echo gcc make binutils libc6-dev libcjson-dev libyajl-dev zlib1g-dev libelf-dev libmicrohttpd-dev
-    echo dpkg-dev pkg-config python3 python3-venv clang chromium chromium-driver fonts-dejavu-core
+    echo dpkg-dev pkg-config python3 python3-venv clang chromium chromium-driver fonts-dejavu-core strace
     echo man-db manpages-dev groff mandoc zsh fish
     if [ "$(uname -m)" = x86_64 ]; then
         echo gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user

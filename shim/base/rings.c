@@ -24,8 +24,12 @@
 #include "shim/base/rings_lock.h"
 #include "shim/base/watch.h"
 
-/* SHARE: of what is free, and of an address space that is limited. MEMFD: a memfd counts for no file system. LOOKED_AT: of what others left, by each process. */
-enum { SHARE = 10, SHARE_OF_SPACE = 16, NAMES_STEP = 64 << 10, DAY_S = 24 * 60 * 60, TMPFS = 0x01021994, LOOKED_AT = 64 };
+/* SHARE: of what is free, for all processes of the user together, and of an address space that is limited. MEMFD: a memfd counts for no file system. LOOKED_AT: files
+ * that others left, by each process. NAMES_READ: names in the folder, in which anybody may make any number. */
+enum { SHARE = 10, SHARE_OF_SPACE = 16, NAMES_STEP = 64 << 10, DAY_S = 24 * 60 * 60, TMPFS = 0x01021994, LOOKED_AT = 64, NAMES_READ = 2048 };
+/* A process that finds the file of a dead one says so in its mode, and when in its time. Its own process cannot say when it was last alive: a store through the
+ * mapping changes the time of a file only at a page's first fault. */
+#define FOUND_DEAD S_ISVTX
 static const cs_u64 MEMFD = 1u << 30;
 
 CS_READ_MOSTLY struct cs_rings *_Atomic cs_rings;
@@ -73,7 +77,7 @@ static bool serves_nobody(int file, const struct stat *about)
     struct stat trace;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    if (now.tv_sec - about->st_mtim.tv_sec > DAY_S) return true;
+    if (about->st_mode & FOUND_DEAD && now.tv_sec - about->st_mtim.tv_sec > DAY_S) return true;
     if (pread(file, &head, size, 0) != (ssize_t)size || memcmp(head.magic, CS_RINGS_MAGIC, sizeof CS_RINGS_MAGIC)) return false;
     if (strncmp(head.made_by, CS_RINGS_MADE_BY, sizeof head.made_by)) return false;
     const struct cs_rings_trace *last = &head.trace[cs_rings_entry(cs_load(&head.word))];
@@ -85,23 +89,27 @@ static bool serves_nobody(int file, const struct stat *about)
     return trace.st_dev != last->next_device || trace.st_ino != last->next_inode || (cs_u64)trace.st_size < last->next_end;
 }
 
+static bool is_our_file(const struct stat *about) { return S_ISREG(about->st_mode) && cs_owner_is_us(about->st_uid) && about->st_nlink == 1; }
+
 /* Ours alone, and nobody's who lives: the lock on it ends with the process. */
 static void remove_if_left_over(int folder, const char *name)
 {
     struct stat about;
     const int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return;
-    if (!fstat(file, &about) && S_ISREG(about.st_mode) && cs_owner_is_us(about.st_uid) && about.st_nlink == 1 && cs_rings_lock(file, true) && serves_nobody(file, &about))
-        syscall(SYS_unlinkat, folder, name, 0);
+    if (!fstat(file, &about) && is_our_file(&about) && cs_rings_lock(file, true)) {
+        if (serves_nobody(file, &about)) syscall(SYS_unlinkat, folder, name, 0);
+        else if (!(about.st_mode & FOUND_DEAD) && !syscall(SYS_utimensat, file, NULL, NULL, 0)) (void)!fchmod(file, (about.st_mode & 0777) | FOUND_DEAD);
+    }
     close(file);
 }
 
 /* The next one that is not our own, which is not even opened: its lock would go with any descriptor of it that this thread closes. */
-static const char *next_of(DIR *all)
+static const char *next_of(DIR *all, int *names)
 {
     const char *slash = strrchr(path, '/');
-    struct dirent *one;
-    while ((one = readdir(all)) && (strncmp(one->d_name, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1) || (slash && !strcmp(one->d_name, slash + 1)))) {}
+    struct dirent *one = NULL;
+    while ((*names)-- > 0 && (one = readdir(all)) && (strncmp(one->d_name, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1) || (slash && !strcmp(one->d_name, slash + 1)))) one = NULL;
     return one ? one->d_name : NULL;
 }
 
@@ -127,14 +135,33 @@ static void remove_left_over(void)
     DIR *all = folder ? opendir(folder) : NULL;
     if (!all) return;
     cs_u32 there = 0, at = 0;
-    while (next_of(all)) there++;
+    int names = NAMES_READ;
+    while (next_of(all, &names)) there++;
     const cs_u32 first = there > LOOKED_AT ? ((cs_u32)getpid() * 2 + times++ % 2) * LOOKED_AT % there : 0;
     for (int round = 0; round < 2; round++) { /* from there on, and from the begin */
         rewinddir(all);
-        for (cs_u32 i = 0; at < LOOKED_AT && (name = next_of(all)); i++)
+        names = NAMES_READ;
+        for (cs_u32 i = 0; at < LOOKED_AT && (name = next_of(all, &names)); i++)
             if ((i >= first) == !round) remove_if_left_over(dirfd(all), name), at++;
     }
     closedir(all);
+}
+
+/* What the user's other processes may still make of their files, which are sparse, and what all their files have. */
+static cs_u64 spoken_for(const char *folder, cs_u64 *taken)
+{
+    struct stat about;
+    cs_u64 sizes = 0;
+    int names = NAMES_READ;
+    const char *name;
+    DIR *all = opendir(folder);
+    for (*taken = 0; all && (name = next_of(all, &names));) {
+        if (fstatat(dirfd(all), name, &about, AT_SYMLINK_NOFOLLOW) || !is_our_file(&about)) continue;
+        *taken += (cs_u64)about.st_blocks * 512;
+        if (!(about.st_mode & FOUND_DEAD)) sizes += (cs_u64)about.st_size;
+    }
+    if (all) closedir(all);
+    return sizes;
 }
 
 static void unlink_own(void)
@@ -144,7 +171,7 @@ static void unlink_own(void)
     *path = 0;
 }
 
-static bool make_in(const char *folder, cs_u64 *room)
+static bool make_in(const char *folder)
 {
     struct statfs about;
     struct timespec now;
@@ -153,19 +180,17 @@ static bool make_in(const char *folder, cs_u64 *room)
     if (n < 0 || (size_t)n >= sizeof path) return *path = 0, false;
     fd = cs_apart_keep(cs_make_file(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC));
     if (fd < 0) return *path = 0, false;
-    *room = fstatfs(fd, &about) ? 0 : (cs_u64)about.f_bavail * (cs_u64)about.f_bsize / SHARE;
-    const bool fits = strcmp(folder, CS_RINGS_FOLDER) || about.f_type == TMPFS; /* on a disk only if that is asked for */
+    const bool fits = strcmp(folder, CS_RINGS_FOLDER) || (!fstatfs(fd, &about) && about.f_type == TMPFS); /* on a disk only if that is asked for */
     if (fits && cs_rings_lock(fd, true)) return true;
     unlink_own();
     close(fd);
     return fd = -1, false;
 }
 
-static bool make_memfd(cs_u64 *room)
+static bool make_memfd(void)
 {
     if (!cs_watch_listens()) return false;
     fd = cs_apart_keep((int)syscall(SYS_memfd_create, "custream-rings", 1 /* MFD_CLOEXEC */));
-    *room = MEMFD;
     return fd >= 0;
 }
 
@@ -182,10 +207,36 @@ static cs_u32 threads_in(cs_u64 room, cs_u64 ring_bytes)
     return threads < CS_RINGS_THREADS ? (cs_u32)threads : CS_RINGS_THREADS;
 }
 
+static cs_u64 bytes_for(cs_u32 threads, cs_u64 ring_bytes)
+{
+    const cs_u64 page = cs_memory_page();
+    return cs_rings_head(page) + CS_RINGS_BUFFER + CS_RINGS_NAMES + threads * (page + ring_bytes);
+}
+
+static bool set_size(cs_u64 bytes) { return !ftruncate(fd, (off_t)bytes); }
+
+/* How many threads there is room for beside the user's other processes; the file has that size then. Half of what is left, so that later ones have room too. Who
+ * begins at the same moment is seen once both have their size: whoever has it last gives way. */
+static cs_u32 threads_beside(const char *folder, cs_u64 ring_bytes)
+{
+    enum { TRIES = 4 };
+    for (int i = 0; i < TRIES; i++) {
+        struct statfs about;
+        cs_u64 taken;
+        const cs_u64 others = spoken_for(folder, &taken);
+        if (fstatfs(fd, &about)) return 0;
+        const cs_u64 all = ((cs_u64)about.f_bavail * (cs_u64)about.f_bsize + taken) / SHARE, room = all > others ? all - others : 0;
+        const cs_u32 threads = threads_in(room / 2, ring_bytes) ?: threads_in(room, ring_bytes) > 0;
+        if (!threads || !set_size(bytes_for(threads, ring_bytes))) return 0;
+        if (spoken_for(folder, &taken) + bytes_for(threads, ring_bytes) <= all) return threads;
+        if (!set_size(0)) return 0;
+    }
+    return 0;
+}
+
 static bool map(const struct cs_rings_plan *plan, cs_u32 threads)
 {
-    const cs_u64 page = cs_memory_page(), fixed = cs_rings_head(page) + CS_RINGS_BUFFER, bytes = fixed + CS_RINGS_NAMES + threads * (page + plan->ring_bytes);
-    if (ftruncate(fd, (off_t)bytes)) return false;
+    const cs_u64 page = cs_memory_page(), fixed = cs_rings_head(page) + CS_RINGS_BUFFER, bytes = bytes_for(threads, plan->ring_bytes);
     char *at = cs_memory_map_file(fd, bytes);
     if (!at) return false;
     cs_store(&mapped, (struct cs_rings *)(void *)at);
@@ -220,12 +271,18 @@ static void unmake(void)
 }
 
 /* True: it is there. Else what is left of the try is nothing. */
-static bool try(bool made, const cs_u64 *room, const struct cs_rings_plan *plan)
+static bool try_in(const char *folder, const struct cs_rings_plan *plan)
 {
-    const cs_u32 threads = made ? threads_in(*room, plan->ring_bytes) : 0;
-    const bool done = threads && map(plan, threads);
-    if (made && !done) unmake();
-    return done;
+    if (!make_in(folder)) return false;
+    const cs_u32 threads = threads_beside(folder, plan->ring_bytes);
+    return (threads && map(plan, threads)) || (unmake(), false);
+}
+
+static bool try_memfd(const struct cs_rings_plan *plan)
+{
+    if (!make_memfd()) return false;
+    const cs_u32 threads = threads_in(MEMFD, plan->ring_bytes);
+    return (threads && set_size(bytes_for(threads, plan->ring_bytes)) && map(plan, threads)) || (unmake(), false);
 }
 
 bool cs_rings_begin(const struct cs_rings_plan *plan)
@@ -233,7 +290,6 @@ bool cs_rings_begin(const struct cs_rings_plan *plan)
     CS_KEEP_ERRNO;
     const char *given = cs_option_text(CS_OPTION_KEEP);
     const bool by_itself = !strcmp(given, "auto");
-    cs_u64 room = 0;
     if (tried) return cs_load(&cs_rings);
     tried = true;
     names_reserved = 0;
@@ -241,8 +297,8 @@ bool cs_rings_begin(const struct cs_rings_plan *plan)
     if (!allowed) return not_kept("the system cannot tell a child from its parent (MADV_WIPEONFORK)");
     const char *folder = the_folder();
     remove_left_over();
-    if (folder && try(make_in(folder, &room), &room, plan)) snprintf(where, sizeof where, "%s", path);
-    else if (by_itself && try(make_memfd(&room), &room, plan)) strcpy(where, "memfd");
+    if (folder && try_in(folder, plan)) snprintf(where, sizeof where, "%s", path);
+    else if (by_itself && try_memfd(plan)) strcpy(where, "memfd");
     else return not_kept(by_itself ? "/dev/shm has no room" : "the folder of CUSTREAM_KEEP has no room, cannot be written, or has too long a name");
     cs_store_rel(&cs_rings, cs_load(&mapped));
     return true;

@@ -70,7 +70,7 @@
     NUMBER(read) NUMBER(write) NUMBER(pread64) NUMBER(pwritev) NUMBER(ftruncate) NUMBER(fchmod) NUMBER(flock) NUMBER(fstatfs) NUMBER(fcntl)                          \
     NUMBER(ioctl) NUMBER(ppoll) NUMBER(socket) NUMBER(bind) NUMBER(connect) NUMBER(listen) NUMBER(accept4) NUMBER(getsockopt) NUMBER(setsockopt)                    \
     NUMBER(recvfrom) NUMBER(sendto) NUMBER(sendmsg) NUMBER(memfd_create) NUMBER(gettid) NUMBER(clock_nanosleep) NUMBER(close_range) NUMBER(futex)                   \
-    NUMBER(exit_group) NUMBER(kill) NUMBER(execveat)
+    NUMBER(exit_group) NUMBER(kill) NUMBER(execveat) NUMBER(utimensat)
 
 enum which {
 #define NUMBER(name) OF_##name,
