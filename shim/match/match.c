@@ -20,7 +20,8 @@ struct cs_match cs_match;
     T(ops, CS_OPS)                                                                                                                                   \
     T(correlated, CS_CORRELATIONS)                                                                                                                   \
     T(threads, CS_OP_THREADS)                                                                                                                        \
-    T(threads_used, CS_OP_THREADS)                                                                                                                   \
+    T(threads_of_key, CS_OP_THREADS)                                                                                                                 \
+    T(threads_of_tid, CS_OP_THREADS)                                                                                                                 \
     T(lanes, CS_MATCH_LANES)                                                                                                                         \
     T(lane_buckets, CS_LANE_BUCKETS)                                                                                                                 \
     T(lane_of_stream, CS_STREAMS)                                                                                                                    \

@@ -1,24 +1,30 @@
 #include "shim/gpu/mark.h"
 #include "shim/match/state.h"
 
-enum { STEPS = 4096, BACK = 1 << 15, AHEAD = 16 };
+enum { STEPS = 4096, BESIDE = 256, BACK = 1 << 15, AHEAD = 16 };
 
 static struct cs_match_tables *const table = &cs_match.table;
 static struct cs_ops *const state = &cs_match.ops;
 
-static struct cs_op_thread *thread_at(cs_u32 key, cs_u32 i) { return &table->threads[((key * 0x9e3779b9u >> 20) + i) % CS_OP_THREADS]; }
+static cs_u32 *head_of(cs_u32 *heads, cs_u32 name) { return &heads[name * 0x9e3779b9u >> (32 - CS_OP_THREADS_LOG2)]; }
 
-static struct cs_op_thread *thread_of(cs_u32 key, cs_u32 tid)
+/* NULL: none, or a number of long ago, and so are all behind it in its list. */
+static struct cs_op_thread *thread_get(cs_u32 number)
 {
-    for (cs_u32 i = 0; i < CS_OP_THREADS; i++) {
-        struct cs_op_thread *t = thread_at(key, i);
+    return number && state->newest_thread - number < CS_OP_THREADS ? &table->threads[number % CS_OP_THREADS] : NULL;
+}
+
+static struct cs_op_thread *thread_of(cs_u32 key, cs_u32 tid, cs_u64 begin)
+{
+    cs_u32 *of_key = head_of(table->threads_of_key, key), *of_tid = head_of(table->threads_of_tid, tid);
+    struct cs_op_thread *t = thread_get(*of_tid);
+    for (; t; t = thread_get(t->older_of_tid))
         if (t->tid == tid && t->key == key) return t;
-        if (t->tid && cs_op_get(t->last)) continue;
-        if (!t->tid) table->threads_used[state->used_count++] = (cs_u32)(t - table->threads);
-        *t = (struct cs_op_thread){.key = key, .tid = tid}; /* new, or long silent */
-        return t;
-    }
-    return NULL;
+    if (!++state->newest_thread) state->newest_thread = 1;
+    t = &table->threads[state->newest_thread % CS_OP_THREADS];
+    *t = (struct cs_op_thread){.key = key, .tid = tid, .older_of_key = *of_key, .older_of_tid = *of_tid, .begin = begin};
+    *of_key = *of_tid = state->newest_thread;
+    return t;
 }
 
 /* How a kernel is launched: its own record tells it, and comes when it has ended. */
@@ -39,19 +45,20 @@ static struct cs_op_launch launch_of(const struct cs_record *record)
 /* Each field is named: a compiler that has to clear the rest does so in a way that is slow to begin. */
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns)
 {
-    struct cs_op_thread *t = thread_of(thread->key, thread->tid);
+    struct cs_op_thread *t = thread_of(thread->key, thread->tid, record->begin);
     const struct cs_op *soon = cs_op_place(state->newest + AHEAD); /* written a quarter of a million calls ago: in no cache */
     cs_prefetch_to_write(soon), cs_prefetch_to_write(&soon->before);
     state->newest += (cs_u32)state->newest == UINT32_MAX ? 2 : 1; /* no id's low half is 0 */
-    struct cs_op *op = cs_op_place(state->newest), *before = t ? cs_op_get(t->last) : NULL;
+    struct cs_op *op = cs_op_place(state->newest), *before = cs_op_get(t->last);
     *op = (struct cs_op){
         .id = state->newest, .begin = record->begin, .end = record->end, .begin_ns = begin_ns, .tid = thread->tid, .key = thread->key, .joined = 0, .before = 0,
-        .after = 0, .event_wait = 0, .before_of_thread = t ? t->last : 0, .next_of_thread = 0, .lane = 0, .missed = 0, .launch = launch_of(record), .works = 0,
+        .after = 0, .event_wait = 0, .before_of_thread = t->last, .next_of_thread = 0, .lane = 0, .missed = 0, .launch = launch_of(record), .works = 0,
         .file = cs_match.file, .work_file = 0, .call = record->call, .muted = false, .graph = false, .counted = false, .left = false, .came = false, .untimed = false, .unsure = false};
-    if (!t) return op;
     if (before) before->next_of_thread = op->id;
     if (!cs_op_get(t->first)) t->first = op->id;
     t->last = op->id;
+    t->end = record->end;
+    if (record->end > state->ended_last) state->ended_last = record->end;
     return op;
 }
 
@@ -95,27 +102,37 @@ static cs_u64 slack(const struct cs_op *op, const struct cs_gpu_call *call)
     return within ? (op->end - op->begin) - (call->end - call->start) : UINT64_MAX;
 }
 
-/* Threads whose stacks lie 4 GiB apart have the same key: of those that were in a call then, the one whose times fit closest. */
+/* Threads whose stacks lie 4 GiB apart have the same key, and so do those that follow each other: of those that were in a call then, the one whose times fit
+ * closest. The newest come first; behind one that fits only those beside it may fit too. */
 static enum cs_op_found called_by_key(const struct cs_gpu_call *call, struct cs_op **best)
 {
     enum cs_op_found found = CS_OP_LATER, of_thread;
-    for (cs_u32 i = 0; i < CS_OP_THREADS; i++) {
-        struct cs_op_thread *t = thread_at(call->thread, i);
+    struct cs_op_thread *t = thread_get(*head_of(table->threads_of_key, call->thread));
+    for (int beside = 0; t && beside < BESIDE; t = thread_get(t->older_of_key), beside += *best != NULL) {
         struct cs_op *op = NULL;
-        if (!t->tid) break;
-        if (t->key != call->thread || (of_thread = called_by(t, call, &op)) == CS_OP_LATER) continue;
-        if (found != CS_OP_FOUND) found = of_thread;
+        if (t->key != call->thread || t->end < call->start) continue;
+        of_thread = t->begin > call->end ? CS_OP_NONE : called_by(t, call, &op);
+        if (of_thread != CS_OP_LATER && found != CS_OP_FOUND) found = of_thread;
         if (op && (!*best || slack(op, call) < slack(*best, call))) *best = op;
     }
+    return found;
+}
+
+static enum cs_op_found called_by_tid(const struct cs_gpu_call *call, struct cs_op **op)
+{
+    enum cs_op_found found = CS_OP_LATER, of_thread;
+    struct cs_op_thread *t = thread_get(*head_of(table->threads_of_tid, call->thread));
+    for (; t && found != CS_OP_FOUND; t = thread_get(t->older_of_tid))
+        if (t->tid == call->thread && (of_thread = called_by(t, call, op)) != CS_OP_LATER) found = of_thread;
     return found;
 }
 
 enum cs_op_found cs_op_called(const struct cs_gpu_call *call)
 {
     struct cs_op *op = NULL;
-    enum cs_op_found found = called_by_key(call, &op), of_thread;
-    for (cs_u32 i = 0; i < state->used_count && found != CS_OP_FOUND; i++)
-        if (table->threads[table->threads_used[i]].tid == call->thread && (of_thread = called_by(&table->threads[table->threads_used[i]], call, &op)) != CS_OP_LATER) found = of_thread;
+    if (state->ended_last < call->start) return CS_OP_LATER;
+    enum cs_op_found found = called_by_key(call, &op), of_tid = found == CS_OP_FOUND ? found : called_by_tid(call, &op);
+    if (of_tid != CS_OP_LATER) found = of_tid;
     if (found == CS_OP_FOUND) correlate(call->correlation, op->id);
     return found;
 }
@@ -150,11 +167,10 @@ struct cs_op *cs_op_of_work(const struct cs_gpu_work *work)
 {
     struct cs_op *op = cs_op_of(work->correlation);
     if (!op || !stands_elsewhere(op, work)) return op;
-    for (cs_u32 i = 0; i < CS_OP_THREADS; i++) {
-        struct cs_op_thread *t = thread_at(op->key, i);
+    struct cs_op_thread *t = thread_get(*head_of(table->threads_of_key, op->key));
+    for (; t; t = thread_get(t->older_of_key)) {
         struct cs_op *other = cs_op_get(t->last);
-        if (!t->tid) break;
-        if (t->key != op->key || t->tid == op->tid) continue;
+        if (t->key != op->key || t->tid == op->tid || t->end < op->begin || t->begin > op->end) continue;
         for (int n = 0; other && other->end >= op->begin && n < STEPS; other = cs_op_get(other->before_of_thread), n++) {
             if (other->begin > op->end || other->came || !stands_there(other, work)) continue;
             correlate(work->correlation, other->id);

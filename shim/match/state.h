@@ -47,7 +47,7 @@ struct cs_held {
 
 /* --- op.c: calls --- */
 
-enum { CS_OPS = 1 << 18, CS_CORRELATIONS = 1 << 19, CS_OP_THREADS = 1 << 12 };
+enum { CS_OPS = 1 << 18, CS_CORRELATIONS = 1 << 19, CS_OP_THREADS_LOG2 = 16, CS_OP_THREADS = 1 << CS_OP_THREADS_LOG2 };
 
 /* The profiler counts up, so the table is by the number's low bits, and the newest stays. */
 struct cs_correlated {
@@ -55,9 +55,12 @@ struct cs_correlated {
 };
 
 /* The ops of each thread, by time, since a thread does one thing after another. Profilers name a thread by the low half of its pthread_self(), which later
- * threads may have too; the kernel's number tells those apart. */
+ * threads may have too; the kernel's number tells those apart. Threads are numbered as their first ops come. The last CS_OP_THREADS are kept, which are as many as may be
+ * alive at once; a thread that has outlived so many gets a new number with its next op. */
 struct cs_op_thread {
-    cs_u32 key, tid;    /* tid 0: never used */
+    cs_u32 key, tid;
+    cs_u32 older_of_key, older_of_tid; /* the number of the one before it in its lists; 0 none */
+    cs_u64 begin, end;  /* ticks: of its first op, of its newest */
     cs_u64 first, last; /* where the profiler's calls have got to; the newest */
     cs_u64 beyond;      /* where those have got to that are none of ours, which may be far ahead: of a time when nothing was recorded */
 };
@@ -67,8 +70,9 @@ enum { CS_OP_BEFORE_FIRST = 1 << 15 };
 
 struct cs_ops {
     cs_u64 newest;
-    cs_u32 used_count;     /* places in the table of threads that were ever used */
+    cs_u32 newest_thread;  /* its number, never 0 once there is one */
     cs_u64 enqueued_last;  /* when the last call ended that put work on a GPU, ticks */
+    cs_u64 ended_last;     /* of all ops, ticks */
     cs_u64 told;           /* how often the profiler's word of a call was taken */
 };
 
@@ -186,7 +190,7 @@ CS_HIDDEN extern struct cs_match {
         struct cs_op *ops;
         struct cs_correlated *correlated;
         struct cs_op_thread *threads;
-        cs_u32 *threads_used;
+        cs_u32 *threads_of_key, *threads_of_tid; /* by a hash: the newest thread's number */
         struct cs_match_lane *lanes;
         cs_u32 *lane_buckets;    /* by device and the profiler's number: index + 1 */
         cs_u32 *lane_of_stream; /* by the index of its reference: index + 1 */

@@ -135,10 +135,30 @@ TEST(threads_that_meet_in_the_table_keep_their_calls)
 {
     REQUIRE(begin());
     cs_u32 other = 101;
-    while ((other * 0x9e3779b9u >> 20) % CS_OP_THREADS != (100 * 0x9e3779b9u >> 20) % CS_OP_THREADS) other++;
+    while (other * 0x9e3779b9u >> (32 - CS_OP_THREADS_LOG2) != 100 * 0x9e3779b9u >> (32 - CS_OP_THREADS_LOG2)) other++;
     struct cs_op *a = called(1, 100, 10, 20), *b = called(2, other, 10, 20);
     CHECK(cs_op_called(&(struct cs_gpu_call){12, 18, 100, 7}) == CS_OP_FOUND && cs_op_called(&(struct cs_gpu_call){12, 18, other, 8}) == CS_OP_FOUND);
     CHECK(cs_op_of(7) == a && cs_op_of(8) == b);
+}
+
+/* More threads than a table of a few thousand has places for: alive at once, each with a key of its own; and one after the other on the same stack. */
+TEST(each_of_very_many_threads_keeps_its_calls)
+{
+    enum { THREADS = 30000, FIRST = 100 };
+    struct cs_op *ops[2] = {NULL};
+    for (cs_u32 same = 0; same < 2; same++) {
+        REQUIRE(begin());
+        for (cs_u32 i = 0; i < THREADS; i++) {
+            struct cs_op *op = called(FIRST + i, same ? 7 : (FIRST + i) * 4096, 10 + 10 * (cs_u64)i, 19 + 10 * (cs_u64)i);
+            if (i == 0 || i == THREADS - 1) ops[i != 0] = op;
+        }
+        for (cs_u32 i = 0; i < THREADS; i++) {
+            const cs_u64 start = 12 + 10 * (cs_u64)i;
+            CHECK(told(same ? 7 : (FIRST + i) * 4096, i + 1, start, start + 3) == CS_OP_FOUND);
+        }
+        CHECK(cs_op_of(1) == ops[0] && cs_op_of(THREADS) == ops[1]);
+    }
+    CHECK(told(FIRST, THREADS + 1, 12, 15) == CS_OP_FOUND && cs_op_of(THREADS + 1) == ops[0]); /* by the kernel's number */
 }
 
 /* Stacks that lie 4 GiB apart give threads the same key: both are at work. The call whose times fit closer made it. */
