@@ -294,6 +294,41 @@ def test_the_program_has_no_child_that_it_did_not_make(build, tmp_path, before):
     assert runs[0] == runs[1]
 
 
+HAS_CHILDREN = """
+import os, sys, time
+reading, writing = os.pipe()
+for n in range(400):
+    if not os.fork():
+        os.read(reading, 1)
+        os._exit(3)
+if not os.fork():
+    words = f"/proc/{os.getppid()}/cmdline"
+    while b"reading" in open(words, "rb").read(): pass
+    for n in range(400):
+        os.write(writing, b"x")
+        time.sleep(0.0001)
+    os._exit(3)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+WAITS = """
+import os
+found = []
+try:
+    while True:
+        found.append(os.wait()[1])
+except ChildProcessError:
+    print(len(found), set(found))
+"""
+
+
+def test_the_program_has_all_children_that_it_had(build, tmp_path):
+    """They end one by one while the watcher is made."""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", HAS_CHILDREN, COMMAND, "run", sys.executable, "-c", WAITS], cwd=tmp_path, env=environment(build),
+                              capture_output=True, text=True, timeout=60, check=False)
+        assert (done.stdout, done.stderr) == (f"401 {{{3 << 8}}}\n", NO_CUDA)
+
+
 def test_what_the_watcher_holds(build, tmp_path):
     """Of the program's descriptors its standard error alone; its own session, and no child of the program's."""
     mark = f"holds-{os.getpid()}"

@@ -3,6 +3,7 @@
 #include "tools/custream/watch/inside.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -82,26 +83,49 @@ static int listen_at(const char *name)
     return -1;
 }
 
-/* A child that ends at once, whose child the watcher is: so that belongs to init, or to whoever looks after orphans. The first child leaves no trace: no signal, no
- * status, no share in what the program's children have used. */
-static bool fork_twice(struct watched *watched)
+/* Children of before exec: their ends are the program's to hear of. */
+static bool has_children(void) { return !waitid(P_ALL, 0, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL) || errno != ECHILD; }
+
+/* The first child: makes the watcher, says so, and ends when it may. */
+_Noreturn static void make_watcher(struct watched *watched, int gate)
 {
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-    int adopts = 0;
-    prctl(PR_GET_CHILD_SUBREAPER, &adopts);
-    if (adopts) prctl(PR_SET_CHILD_SUBREAPER, 0);
-    sigaction(SIGCHLD, &ignore, &before);
-    const pid_t child = fork();
-    if (!child) {
-        const pid_t watcher = fork();
-        if (watcher) _exit(0);
+    char word = 'w';
+    const pid_t watcher = fork();
+    if (!watcher) {
         let_go_of_the_program(watched);
         watch_run(watched);
     }
-    while (child > 0 && waitpid(child, NULL, 0) == child) {}
-    sigaction(SIGCHLD, &before, NULL);
+    if (watcher > 0 && write(gate, &word, 1) == 1 && read(gate, &word, 1)) {}
+    _exit(0);
+}
+
+/* A child that ends at once, whose child the watcher is: so that belongs to init, or to whoever looks after orphans. The first child sends no signal and leaves no status.
+ * If there are no others, it is not waited for either, and the children that the program has waited for have used nothing. Others may end at any moment, so SIGCHLD is
+ * not ignored then: the system would reap them. Whoever adopts orphans does not for the moment in which the first child ends. */
+static bool fork_twice(struct watched *watched)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+    int adopts = 0, gate[2];
+    char word;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate)) return false;
+    for (int i = 0; i < 2; i++) gate[i] = above(gate[i]);
+    const bool alone = !has_children();
+    prctl(PR_GET_CHILD_SUBREAPER, &adopts);
+    if (alone) sigaction(SIGCHLD, &ignore, &before);
+    const pid_t child = (pid_t)syscall(SYS_clone, alone ? SIGCHLD : 0, NULL, NULL, NULL, NULL);
+    if (!child) {
+        close(gate[0]);
+        make_watcher(watched, gate[1]);
+    }
+    close(gate[1]);
+    const bool made = child > 0 && read(gate[0], &word, 1) == 1;
+    if (adopts) prctl(PR_SET_CHILD_SUBREAPER, 0);
+    if (made && write(gate[0], &word, 1) < 0) {}
+    while (child > 0 && waitpid(child, NULL, __WALL) < 0 && errno == EINTR) {}
     if (adopts) prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return child > 0;
+    if (alone) sigaction(SIGCHLD, &before, NULL);
+    close(gate[0]);
+    return made;
 }
 
 static bool make(struct watched *watched, const char *name)
