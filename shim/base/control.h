@@ -21,10 +21,12 @@ enum { CS_CONTROL_REQUEST = 128 << 10, CS_CONTROL_ANSWER = 8 << 10 }; /* bytes a
 #define CS_CONTROL_WORDS(WORD) WORD(on) WORD(off) WORD(flush) WORD(status) WORD(policy) /* of `custream ctl` */
 #define CS_CONTROL_REQUESTS(WORD) CS_CONTROL_WORDS(WORD) WORD(about) WORD(record)
 
-/* FIELD(name, printf's format). full: the trace takes no more; events_end: so many bytes of the file never change; now: ns of the wall clock, as the trace has it; parts: how many stay. */
+/* FIELD(name, printf's format). full: the trace takes no more; events_end: so many bytes of the file never change; now: ns of the wall clock, as the trace has it; parts: how many stay;
+ * device, inode: which file stands at `trace`, that may have another name by now, or be in mounts of the process's own; base: its baseTimeNanoseconds. */
 #define CS_CONTROL_FIELDS(FIELD) \
     FIELD(pid, "%d") FIELD(rank, "%d") FIELD(recording, "%d") FIELD(full, "%d") FIELD(recorded, "%llu") FIELD(lost, "%llu") FIELD(works, "%llu") FIELD(streams, "%u") \
-    FIELD(events_end, "%llu") FIELD(now, "%llu") FIELD(parts, "%u") FIELD(program, "%s") FIELD(gpu, "%s") FIELD(why_not, "%s") FIELD(trace, "%s")
+    FIELD(events_end, "%llu") FIELD(now, "%llu") FIELD(parts, "%u") FIELD(program, "%s") FIELD(gpu, "%s") FIELD(why_not, "%s") FIELD(trace, "%s") \
+    FIELD(device, "%llu") FIELD(inode, "%llu") FIELD(base, "%llu")
 
 /* `namespace` as readlink gives it for /proc/PID/ns/pid, "" where that can't be told. */
 static inline socklen_t cs_control_address(struct sockaddr_un *address, int pid, const char *namespace_)

@@ -59,6 +59,9 @@ static void show_path(void)
 static _Atomic cs_u64 events_end;
 cs_u64 cs_output_events_end(void) { return cs_load(&events_end); }
 
+static _Atomic cs_u64 shown_device, shown_inode;
+void cs_output_shown_id(cs_u64 *device, cs_u64 *inode) { *device = cs_load(&shown_device), *inode = cs_load(&shown_inode); }
+
 const char *cs_output_path(void) { return cs_load_acq(&shown_path); }
 
 struct cs_file_id cs_output_id(void) { return out.id; }
@@ -93,11 +96,13 @@ static void make_absolute(char path[PATH_MAX])
     strcpy(path, full);
 }
 
-/* The trace is this file up to here, and what is in the buffer. While a part gets its head, it is the part before. */
-static void tell_rings(void)
+/* The trace is this file up to here, and what is in the buffer: for the rings, and for who asks. While a part gets its head, it is the part before. */
+static void tell_file(void)
 {
     const struct output *now = before.file ? &before : &out;
     struct cs_rings_trace trace = {.device = now->id.device, .inode = now->id.inode, .end = (cs_u64)now->end, .ended = now->full};
+    cs_store(&shown_device, trace.device);
+    cs_store(&shown_inode, trace.inode);
     if (before.file) trace.next_device = out.id.device, trace.next_inode = out.id.inode, trace.next_end = (cs_u64)out.end;
     cs_rings_flushed(&trace, before.file ? 0 : out.used);
 }
@@ -127,7 +132,7 @@ bool cs_output_open(const struct cs_output_teller *who)
     out.how = 0;
     out.part = 1;
     cs_rings_path(out.path);
-    tell_rings();
+    tell_file();
     out.parts = cs_option_parts(CS_OPTION_TRACE_MAX);
     if (out.parts && !cs_parts_begin(out.path)) out.parts = 0; /* it will end there, then */
     before.file = 0;
@@ -183,7 +188,7 @@ static void stop(const char *cause)
     out.full = true;
     out.full_cause = cause;
     out.used = 0;
-    tell_rings();
+    tell_file();
     teller->unflushed();
 }
 
@@ -243,7 +248,7 @@ void cs_output_flush(void)
         out.end += (off_t)n;
         cs_store(&events_end, (cs_u64)out.end);
         out.used = 0;
-        tell_rings();
+        tell_file();
         memcpy(out.last_trailer, tail, m);
         out.last_size = m;
         teller->flushed();
@@ -311,7 +316,7 @@ bool cs_output_part_take(cs_u64 recorded)
     out.head = out.end;
     close(fd_of(&before));
     before.file = 0;
-    tell_rings();
+    tell_file();
     cs_parts_trim(out.parts, teller->part_deleted);
     return true;
 }

@@ -38,6 +38,8 @@ struct cs_file_id cs_output_id(void); /* out/part.h; the thread's that writes */
 
 /* How many of the file's bytes, from its start, are events, as of the last flush: they never change. Of a part, its own. Any thread. */
 cs_u64 cs_output_events_end(void);
+/* Which file stands at the path. Any thread; while one part takes the place of another the two numbers may be of different ones, so that no file has both. */
+void cs_output_shown_id(cs_u64 *device, cs_u64 *inode);
 
 /* Room for one event of at most CS_EVENT_MAX bytes, and what was used of it. */
 char *cs_output_room(void);

@@ -169,6 +169,9 @@ static void answer_about(char *given, char *answer, size_t room)
     const int pid = (int)getpid(), rank = cs_process_rank(&world), recording = cs_mode_records(), full = cs_window_is_full();
     const unsigned long long recorded = told.recorded, lost = told.lost, works = told.works, now = cs_clock_wall_now_ns();
     const unsigned long long events_end = *trace ? cs_output_events_end() : 0;
+    cs_u64 at_device = 0, at_inode = 0;
+    if (*trace) cs_output_shown_id(&at_device, &at_inode);
+    const unsigned long long device = at_device, inode = at_inode, base = cs_clock_wall_base_ns();
     const unsigned streams = live_streams(), parts = cs_option_parts(CS_OPTION_TRACE_MAX);
     const char *why_not = recording ? "" : why ? why : "the process is ending";
     size_t n = (size_t)snprintf(answer, room, "ok");

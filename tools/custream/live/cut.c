@@ -2,9 +2,10 @@
 #include "tools/custream/live/cut.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,6 @@
 #include "shim/base/options.h"
 #include "shim/base/unpack.h"
 #include "tools/custream/command.h"
-#include "tools/custream/live/listener.h"
 #include "tools/custream/merge/between.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/reader.h"
@@ -155,9 +155,8 @@ static void taken_free(struct taken *taken)
 }
 
 /* "trace.7.json" of "trace.json", and "trace.7-4711.json": parts that have ended. */
-static bool is_part(const char *name, const char *stem, const char *extension)
+static bool is_part(const char *name, const char *stem, size_t n, const char *extension)
 {
-    const size_t n = strlen(stem);
     if (strncmp(name, stem, n) || name[n] != '.' || !isdigit((unsigned char)name[n + 1])) return false;
     const char *at = name + n + 1 + strspn(name + n + 1, "0123456789");
     if (*at == '-') at += 1 + strspn(at + 1, "0123456789-");
@@ -180,43 +179,68 @@ static bool time_base(int fd, char base[32])
 /* Parts that ended in that time or later. One that goes away meanwhile was the oldest; the newest may have got a part's name by now, and is there already. */
 static void take_parts(struct taken *taken, const struct extract *extract, const char *path, int newest)
 {
-    char stem[TRACE_ROOM], pattern[TRACE_ROOM + 8], own[32], its[32];
+    char own[32], its[32], name[TRACE_ROOM + NAME_MAX], shown[TRACE_ROOM + NAME_MAX];
     struct stat about, known;
-    glob_t found;
-    const char *extension = cs_trace_extension(path);
-    if (!extension || fstat(newest, &known) || !time_base(newest, own)) return;
-    snprintf(stem, sizeof stem, "%.*s", (int)(extension - path), path);
-    snprintf(pattern, sizeof pattern, "%s.[0-9]*%s", stem, extension);
-    if (glob(pattern, GLOB_NOSORT, NULL, &found)) return;
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        const int fd = is_part(found.gl_pathv[i], stem, extension) ? open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    const char *extension = cs_trace_extension(path), *slash = strrchr(path, '/');
+    if (!extension || !slash || fstat(newest, &known) || !time_base(newest, own)) return;
+    const int folder = (int)(slash + 1 - path), shown_folder = (int)(strrchr(extract->trace, '/') + 1 - extract->trace);
+    snprintf(name, sizeof name, "%.*s", folder, path);
+    DIR *files = opendir(name);
+    for (struct dirent *file; files && (file = readdir(files));) {
+        if (!is_part(file->d_name, slash + 1, (size_t)(extension - slash - 1), extension)) continue;
+        snprintf(name + folder, sizeof name - (size_t)folder, "%s", file->d_name);
+        snprintf(shown, sizeof shown, "%.*s%s", shown_folder, extract->trace, file->d_name);
+        const int fd = trace_readable(open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW));
         const bool late = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
         const bool again = late && about.st_dev == known.st_dev && about.st_ino == known.st_ino;
-        if (late && !again && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, found.gl_pathv[i]);
+        if (late && !again && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, shown);
         else if (fd >= 0) close(fd);
     }
-    globfree(&found);
+    if (files) closedir(files);
 }
 
-/* How much of the newest part is sure, asked again once it is open: it may have become another file in between. */
-static bool still_sure(const struct extract *extract)
+/* Of one that has ended: parts have gone on from the one that was told of. */
+static int open_by_base(const struct extract *extract, char path[TRACE_ROOM])
 {
-    struct peer peer;
-    struct about about;
-    if (!extract->events_end) return true;
-    bool sure = peer_find(&peer, extract->pid) && peer_ask(&peer, "about") && peer_hear_about(&peer, &about, 0);
-    if (peer.fd >= 0) peer_close(&peer);
-    return !sure || about.events_end >= extract->events_end; /* it has ended: nothing changes any more */
+    char its[32];
+    const int fd = trace_readable(trace_find(extract->pid, extract->trace, &(struct file_at){0}, path));
+    if (fd < 0 || (extract->base && time_base(fd, its) && strtoull(its, NULL, 10) == extract->base)) return fd;
+    close(fd);
+    return errno = ESTALE, -1;
 }
 
-static bool extract_take(const char *command, const char *to, struct taken *taken, const struct extract *extract)
+/* Asked again once it is open: it may have become another file in between, of which other bytes are sure. */
+int extract_open(const char *command, struct extract *extract, char path[TRACE_ROOM])
+{
+    struct about about;
+    int fd = -1, error = 0;
+    for (int try = 0; try < TRIES; try++) {
+        struct peer peer;
+        fd = trace_find(extract->pid, extract->trace, &extract->file, path);
+        error = errno;
+        const bool told = peer_find(&peer, extract->pid) && peer_ask(&peer, "about") && peer_hear_about(&peer, &about, 0) && about.base == extract->base;
+        peer_close(&peer);
+        const bool same = !told || (about.file.device == extract->file.device && about.file.inode == extract->file.inode);
+        if (same && !told && fd < 0) fd = open_by_base(extract, path), error = errno;
+        else if (same) fd = trace_readable(fd), error = fd < 0 && errno != EBADF ? errno : error;
+        if (same || strcmp(about.trace, extract->trace)) break;
+        if (fd >= 0) close(fd);
+        extract->file = about.file;
+        extract->events_end = about.events_end;
+    }
+    if (fd >= 0) return fd;
+    if (error == ESTALE) complain(command, "process %d: its trace is not at %s any more, or cannot be seen from here: what has that name is another file", extract->pid, extract->trace);
+    else complain(command, "process %d: its trace %s: %s", extract->pid, extract->trace, strerror(error));
+    return -1;
+}
+
+static bool extract_take(const char *command, const char *to, struct taken *taken, struct extract *extract)
 {
     char path[TRACE_ROOM];
-    trace_path(path, extract->pid, extract->trace);
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return complain(command, "%s: %s", extract->trace, strerror(errno)), false;
+    const int file = extract_open(command, extract, path);
+    if (file < 0) return false;
     const bool bad = is_the_trace(command, to, file, extract->trace);
-    const int fd = bad ? -1 : snapshot(file, still_sure(extract) ? (off_t)extract->events_end : 0, to);
+    const int fd = bad ? -1 : snapshot(file, (off_t)extract->events_end, to);
     if (fd >= 0) {
         if (extract->parts) take_parts(taken, extract, path, file);
         take(taken, fd, extract->trace);
@@ -282,23 +306,22 @@ static int last_part(struct taken *taken)
     return found;
 }
 
-size_t newest_take(const char *command, const struct extract *extract, off_t most, int **files, bool *partly)
+size_t newest_take(const char *command, struct extract *extract, off_t most, int **files, bool *partly)
 {
     char path[TRACE_ROOM];
     size_t count = 0;
     *partly = false;
     *files = NULL;
-    trace_path(path, extract->pid, extract->trace);
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return complain(command, "%s: %s", extract->trace, strerror(errno)), 0;
+    const int file = extract_open(command, extract, path);
+    if (file < 0) return 0;
     struct taken parts = {0};
-    const int newest = taken_now(file, path, still_sure(extract) ? (off_t)extract->events_end : 0, most, partly);
+    const int newest = taken_now(file, extract->trace, (off_t)extract->events_end, most, partly);
     if (newest < 0) complain(command, "%s: %s", extract->trace, strerror(errno));
     else if (extract->parts && !*partly) take_parts(&parts, extract, path, file);
     if (!(*files = calloc(parts.count + 1, sizeof **files))) out_of_memory();
     if (newest >= 0) (*files)[count++] = newest;
     if (most) {
-        const int part = last_part(&parts), fd = part >= 0 ? taken_now(part, path, 0, most, partly) : -1;
+        const int part = last_part(&parts), fd = part >= 0 ? taken_now(part, extract->trace, 0, most, partly) : -1;
         if (fd >= 0) (*files)[count++] = fd;
     } else
         for (size_t i = 0; i < parts.count; i++) (*files)[count++] = parts.fds[i], parts.fds[i] = -1; /* they have ended, and change no more */
@@ -309,11 +332,11 @@ size_t newest_take(const char *command, const struct extract *extract, off_t mos
 
 /* --- out of the files --- */
 
-bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count, struct cut *cut)
+bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count, struct cut_reach *cut)
 {
     struct taken taken = {0};
     bool good = true;
-    *cut = (struct cut){.from = INT64_MAX, .until = INT64_MIN};
+    *cut = (struct cut_reach){.from = INT64_MAX, .until = INT64_MIN};
     for (size_t i = 0; i < count && good; i++) {
         if (extracts[i].from < cut->from) cut->from = extracts[i].from;
         if (extracts[i].until > cut->until) cut->until = extracts[i].until;
@@ -332,7 +355,7 @@ bool copy_write(const char *command, const char *to, const struct extract *extra
     const char *at;
     size_t length;
     int got = -1;
-    if (!extract_take(command, to, &taken, &(struct extract){.pid = extract->pid, .trace = extract->trace})) return false;
+    if (!extract_take(command, to, &taken, &(struct extract){.pid = extract->pid, .trace = extract->trace, .file = extract->file, .base = extract->base})) return false;
     if (!reader_open(&reader, taken.paths[0])) complain(command, "%s: %s", extract->trace, reader.error);
     else if (out_open(&out, to, taken.paths, 1)) {
         while ((got = reader_bytes(&reader, &at, &length)) > 0) out_put(&out, at, length);

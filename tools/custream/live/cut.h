@@ -10,10 +10,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tools/custream/live/find.h"
+
 /* Of one process. */
 struct extract {
     int pid;
     const char *trace;             /* as the process knows it */
+    struct file_at file;           /* and which one that was */
+    unsigned long long base;       /* its baseTimeNanoseconds; 0: not known */
     unsigned long long events_end; /* so many of its bytes never change; 0: none is sure */
     unsigned parts;                /* how many it keeps; 0: it has one file */
     int64_t from, until;           /* of the wall clock, in ns */
@@ -22,19 +26,22 @@ struct extract {
 /* Whether a file can be made there; false: the complaint was printed. Leaves nothing. */
 bool cut_possible(const char *command, const char *to);
 /* What came of it: ns of the wall clock; begin: of the first event that was there, in the time or before it. */
-struct cut {
+struct cut_reach {
     int64_t begin, from, until;
 };
 
+/* The file, open for reading: the one that the process writes, and of one that has ended the one that it wrote. `path`: as trace_find says. -1: the complaint was printed. */
+int extract_open(const char *command, struct extract *extract, char path[TRACE_ROOM]);
+
 /* All of them in one timeline (docs/merge.md), from the first `from` to the last `until`. False: the complaint was printed. */
-bool cut_write(const char *command, const char *to, const struct extract *extracts, size_t count, struct cut *cut);
+bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count, struct cut_reach *cut);
 /* The whole file of a process that records no more: a copy. */
 bool copy_write(const char *command, const char *to, const struct extract *extract);
 
 /* The newest file of a process as it is at one moment, and of parts the one before it, or with `most` 0 all that are there: open files, the newest first, in memory
  * that the caller frees; how many. 0: the complaint was printed. Of a plain .json file that is longer than `most` only its header and so many of its last bytes are
  * taken: *partly. */
-size_t newest_take(const char *command, const struct extract *extract, off_t most, int **files, bool *partly);
+size_t newest_take(const char *command, struct extract *extract, off_t most, int **files, bool *partly);
 
 /* "5s", "500ms", "2m", "0.5": false for anything else, and for nothing. */
 bool duration_read(const char *text, int64_t *ns);

@@ -44,7 +44,7 @@ static bool bring_up_to_date(struct listener *listener, struct about *about)
 static struct extract extract_of(const struct request *request, const struct listener *listener, const struct about *about)
 {
     return (struct extract){.pid = listener->peer.pid,
-                            .trace = about->trace,
+                            .trace = about->trace, .file = about->file, .base = about->base,
                             .events_end = about->events_end,
                             .parts = about->parts,
                             .from = (int64_t)about->now - request->last,
@@ -52,7 +52,7 @@ static struct extract extract_of(const struct request *request, const struct lis
 }
 
 /* What stands in the file may be less than was asked for. */
-static void reach_print(const struct request *request, const struct cut *cut)
+static void reach_print(const struct request *request, const struct cut_reach *cut)
 {
     const double seconds = (double)(cut->until - cut->begin) * 1e-9, asked = (double)request->last * 1e-9;
     if (seconds < asked - 1) complain(NAME, "%.1f s were asked for; what is kept goes back %.1f s (CUSTREAM_TRACE_MAX)", asked, seconds > 0 ? seconds : 0);
@@ -63,7 +63,7 @@ static int dump_chosen(const struct request *request, const struct listeners *ch
     struct extract *extracts = calloc(chosen->count, sizeof *extracts);
     struct about *abouts = calloc(chosen->count, sizeof *abouts);
     size_t count = 0;
-    struct cut cut;
+    struct cut_reach cut;
     char own[64] = "custream-dump.json";
     if (!extracts || !abouts) out_of_memory();
     for (size_t i = 0; i < chosen->count; i++) {

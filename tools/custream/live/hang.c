@@ -56,7 +56,7 @@ static bool bring_up_to_date(struct listener *listener, struct about *about)
 
 static bool state_load(struct state *state, const struct listener *listener, const struct about *about, bool whole)
 {
-    const struct extract extract = {.pid = listener->peer.pid, .trace = about->trace, .events_end = about->events_end, .parts = about->parts, .from = INT64_MIN, .until = (int64_t)about->now};
+    struct extract extract = {.pid = listener->peer.pid, .trace = about->trace, .file = about->file, .base = about->base, .events_end = about->events_end, .parts = about->parts, .from = INT64_MIN, .until = (int64_t)about->now};
     int *files;
     char error[256];
     const size_t count = newest_take(NAME, &extract, whole ? 0 : TAIL, &files, &state->partly);

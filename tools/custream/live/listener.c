@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/live/find.h"
 
 enum { PATIENCE_MS = 3000 };
 
@@ -100,22 +101,14 @@ void listeners_free(struct listeners *listeners)
 
 /* --- its file --- */
 
-const char *trace_path(char path[TRACE_ROOM], int pid, const char *trace)
-{
-    struct stat own, its;
-    char root[64];
-    snprintf(root, sizeof root, "/proc/%d/root", pid);
-    const bool other = !stat("/", &own) && !stat(root, &its) && (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
-    snprintf(path, TRACE_ROOM, "%s%s", other ? root : "", trace);
-    return path;
-}
-
 long long listener_file_size(const struct listener *listener)
 {
     struct stat about;
     char path[TRACE_ROOM];
-    if (!listener->answers || !*listener->about.trace) return -1;
-    return stat(trace_path(path, listener->peer.pid, listener->about.trace), &about) ? -1 : (long long)about.st_size;
+    const int fd = listener->answers && *listener->about.trace ? trace_find(listener->peer.pid, listener->about.trace, &listener->about.file, path) : -1;
+    const long long size = fd < 0 || fstat(fd, &about) ? -1 : (long long)about.st_size;
+    if (fd >= 0) close(fd);
+    return size;
 }
 
 const char *size_text(char text[SIZE_ROOM], long long bytes)

@@ -31,8 +31,4 @@ enum { SIZE_ROOM = 32 };
 long long listener_file_size(const struct listener *listener);
 const char *size_text(char text[SIZE_ROOM], long long bytes);
 
-/* The trace as it is reached from here: the process may have another root. */
-enum { TRACE_ROOM = 4200 };
-const char *trace_path(char path[TRACE_ROOM], int pid, const char *trace);
-
 #endif

@@ -214,12 +214,14 @@ bool about_read(struct about *about, const char *answer)
     about->works = strtoull(field(about, "works"), NULL, 10);
     about->events_end = strtoull(field(about, "events_end"), NULL, 10);
     about->now = strtoull(field(about, "now"), NULL, 10);
+    about->base = strtoull(field(about, "base"), NULL, 10);
     about->streams = (unsigned)strtoul(field(about, "streams"), NULL, 10);
     about->parts = (unsigned)strtoul(field(about, "parts"), NULL, 10);
     about->program = field(about, "program");
     about->gpu = field(about, "gpu");
     about->why_not = field(about, "why_not");
     about->trace = field(about, "trace");
+    about->file = (struct file_at){strtoull(field(about, "device"), NULL, 10), strtoull(field(about, "inode"), NULL, 10)};
     return true;
 }
 

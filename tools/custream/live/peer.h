@@ -17,13 +17,19 @@ struct peer {
     char error[512];
 };
 
-/* What a process says of itself; texts stand in `line`. */
+/* A file, whatever its name is; zeros: that is not known. */
+struct file_at {
+    unsigned long long device, inode;
+};
+
+/* What a process says of itself; texts stand in `line`, as it sent them: what a terminal gets of them is made harmless where it is printed (report/show.h). */
 struct about {
     int pid, rank; /* pid: as the process knows itself. rank -1: it has none */
     bool recording, full; /* full: its file takes no more */
-    unsigned long long recorded, lost, works, events_end, now;
+    unsigned long long recorded, lost, works, events_end, now, base;
     unsigned streams, parts;
     const char *program, *gpu, *why_not, *trace; /* trace "": there is no file */
+    struct file_at file;
     char line[CS_CONTROL_ANSWER];
 };
 

@@ -8,7 +8,11 @@
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
+#include "tools/custream/report/show.h"
+#include "tools/custream/verdict.h"
+#include "tools/custream/watch/finish.h"
 
+#include <cjson/cJSON.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,6 +40,7 @@ struct recording {
     struct about begun, ended;
     enum { WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state; /* TOLD: `ended` is known; SHUT_IN: it answers nobody any more; GONE: the process has ended */
     bool early; /* somebody else ended it */
+    bool counted, partly; /* not TOLD: the counts of `ended` are its file's; there may have been more than that */
     double seconds;
 };
 
@@ -135,6 +140,8 @@ static struct extract extract_of(const struct recording *r)
     const bool told = r->state == TOLD;
     return (struct extract){.pid = r->listener->peer.pid,
                          .trace = told ? r->ended.trace : r->begun.trace,
+                         .file = told ? r->ended.file : r->begun.file,
+                         .base = r->begun.base,
                          .events_end = told ? r->ended.events_end : 0,
                          .parts = r->begun.parts,
                          .from = (int64_t)r->begun.now,
@@ -153,15 +160,51 @@ static bool output_write(const char *to, const struct recording *all, size_t cou
     struct extract *extracts = calloc(count, sizeof *extracts);
     if (!extracts) out_of_memory();
     for (size_t i = 0; i < count; i++) extracts[i] = extract_of(&all[i]);
-    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &(struct cut){0});
+    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &(struct cut_reach){0});
     free(extracts);
     return good;
 }
 
-static void counts_print(const char *path, unsigned long long calls, unsigned long long works, unsigned long long lost)
+/* Of one that could not tell any more: by its file. */
+static void count_by_file(struct recording *r)
 {
-    printf("%s: %llu call%s, %llu GPU operation%s, ", path, calls, calls == 1 ? "" : "s", works, works == 1 ? "" : "s");
-    if (lost) printf("%llu lost", lost);
+    char path[TRACE_ROOM], room[256];
+    struct extract extract = extract_of(r);
+    struct cs_verdict found;
+    const int fd = extract_open(NAME, &extract, path);
+    cJSON *trailer = fd >= 0 ? finish_trailer(fd) : NULL;
+    if (fd >= 0) close(fd);
+    if (!trailer) return;
+    verdict_read(&found, trailer, room, sizeof room);
+    r->ended.recorded = found.calls, r->ended.works = found.operations, r->ended.lost = found.lost_calls;
+    r->counted = found.calls >= r->begun.recorded && found.operations >= r->begun.works && found.lost_calls >= r->begun.lost;
+    r->partly = !found.complete;
+    cJSON_Delete(trailer);
+}
+
+struct counts {
+    unsigned long long calls, works, lost;
+    bool unknown, partly; /* of some process nothing is known, or not all */
+};
+
+static void counts_add(struct counts *counts, const struct recording *r)
+{
+    const bool known = r->state == TOLD || r->counted;
+    counts->unknown |= !known;
+    counts->partly |= r->partly;
+    if (!known) return;
+    counts->calls += r->ended.recorded - r->begun.recorded;
+    counts->works += r->ended.works - r->begun.works;
+    counts->lost += r->ended.lost - r->begun.lost;
+}
+
+static void counts_print(const char *path, const struct counts *counts)
+{
+    text_put(stdout, path);
+    printf(": %llu call%s, %llu GPU operation%s, ", counts->calls, counts->calls == 1 ? "" : "s", counts->works, counts->works == 1 ? "" : "s");
+    if (counts->unknown) fputs("and what is not counted of who did not tell", stdout);
+    else if (counts->partly) fputs("as far as its file goes", stdout);
+    else if (counts->lost) printf("%llu lost", counts->lost);
     else fputs("nothing lost", stdout);
 }
 
@@ -180,19 +223,21 @@ static bool notes_print(const struct recording *r, bool cut_short)
 
 static void closing_print(const struct recording *all, size_t count, const char *to)
 {
-    unsigned long long calls = 0, works = 0, lost = 0;
+    struct counts sum = {0};
     for (size_t i = 0; i < count; i++) {
         const struct recording *r = &all[i];
-        if (r->state != TOLD) continue;
-        const unsigned long long own[] = {r->ended.recorded - r->begun.recorded, r->ended.works - r->begun.works, r->ended.lost - r->begun.lost};
-        calls += own[0], works += own[1], lost += own[2];
-        if (to) continue;
+        struct counts own = {0};
+        counts_add(&sum, r);
+        if (to || r->state != TOLD) continue;
+        counts_add(&own, r);
         if (count > 1) printf("%d (%s): ", r->listener->peer.pid, r->listener->command);
-        counts_print(r->ended.trace, own[0], own[1], own[2]);
-        printf(".%s Open it: custream open %s\n", r->ended.recording ? " It goes on recording." : "", r->ended.trace);
+        counts_print(r->ended.trace, &own);
+        printf(".%s Open it: custream open ", r->ended.recording ? " It goes on recording." : "");
+        text_put(stdout, r->ended.trace);
+        putchar('\n');
     }
     if (!to) return;
-    counts_print(to, calls, works, lost);
+    counts_print(to, &sum);
     printf(". Open it: custream open %s\n", to);
 }
 
@@ -238,6 +283,8 @@ static int record_chosen(const struct request *request, const struct listeners *
     sigprocmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < count; i++) good &= notes_print(&all[i], interrupted);
     const bool written = count && (!request->to || output_write(request->to, all, count));
+    for (size_t i = 0; i < count && written && request->to; i++)
+        if (all[i].state != TOLD) count_by_file(&all[i]);
     if (written) closing_print(all, count, request->to);
     free(all);
     return !written ? STATUS_UNUSABLE : good ? STATUS_OK : STATUS_BROKEN;
