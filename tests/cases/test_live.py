@@ -534,3 +534,48 @@ def test_the_document_has_every_request_of_ctl(root):
     page = (root / "docs/command.md").read_text(encoding="utf-8").split("## ctl: ")[1].split("\n## ")[0]
     words = re.search(r"CS_CONTROL_WORDS\(WORD\) (.*?) /\*", (root / "shim/base/control.h").read_text())[1]
     assert re.findall(r"^\| `(\w+)(?: FILE)?` \|", page, flags=re.M) == re.findall(r"WORD\((\w+)\)", words)
+
+
+# ---- listeners that are hostile ----
+
+FAKE = r"""
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind("\0custream/%s/%d" % (os.readlink("/proc/self/ns/pid"), os.getpid()))
+s.listen(64)
+print(os.getpid(), flush=True)
+while True:
+    with s.accept()[0] as one:
+        if one.recv(1 << 18):
+            one.send(os.fsencode(sys.argv[1]))
+"""
+
+
+class Fake:
+    """A process that listens as one of ours does, and answers what it likes."""
+
+    def __init__(self, answer):
+        self.process = subprocess.Popen([sys.executable, "-c", FAKE, answer], stdout=subprocess.PIPE, text=True)
+        self.pid = int(self.process.stdout.readline())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def test_what_a_process_says_has_no_control_characters():
+    """Its answers and its command line reach a terminal: escape sequences, C1 controls, marks that turn the direction."""
+    evil = "\x1b]0;owned\x07\x9b31m\u202e\r"
+    fields = f"ok\tpid=1\trank=-1\trecording=0\tfull=0\trecorded=5\tevents_end=9\tnow=1\tparts=0\tprogram=x{evil}\tgpu=g{evil}\twhy_not=w{evil}\ttrace=/tmp/{evil}x.json\n"
+    for answer in (fields, f"ok {evil}", f"error {evil}", evil):
+        with Fake(answer) as fake:
+            said = [custream(*words) for words in (["ps"], ["ctl", fake.pid, "status"], ["hang", "-p", fake.pid], ["dump", "-p", fake.pid, "-o", "/tmp/no.json"],
+                                                   ["record", "-p", fake.pid, "-d", "1ms"])]
+        for one in said:
+            text = one.stdout + one.stderr
+            assert text and not set(text) & set("\x1b\x07\x9b\u202e\r\x7f"), text
+        assert str(fake.pid) in said[0].stdout

@@ -3,6 +3,7 @@
  */
 #include "tools/custream/command.h"
 #include "tools/custream/live/peer.h"
+#include "tools/custream/report/show.h"
 
 #include "shim/base/options.h"
 #include "shim/policy/file.h"
@@ -33,12 +34,14 @@ void ctl_usage(void)
 static bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static bool fail(const char *format, ...)
 {
+    static char line[2 * CS_CONTROL_ANSWER];
     va_list args;
     va_start(args, format);
-    fputs("custream ctl: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    fputs("custream ctl: ", stderr);
+    text_put(stderr, line);
+    fputc('\n', stderr);
     return false;
 }
 
@@ -110,7 +113,8 @@ static int ask(struct peer *peer, const char *request)
     peer_close(peer);
     if (!ok) return fail("%s", peer->error), STATUS_UNUSABLE;
     if (!strncmp(answer, "ok ", 3) || !strcmp(answer, "ok")) {
-        puts(answer[2] ? answer + 3 : "ok");
+        text_put(stdout, answer[2] ? answer + 3 : "ok");
+        putchar('\n');
         return STATUS_OK;
     }
     fail("process %d: %s", peer->pid, strncmp(answer, "error ", 6) ? answer : answer + 6);

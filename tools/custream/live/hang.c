@@ -4,6 +4,7 @@
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
+#include "tools/custream/report/show.h"
 #include "tools/custream/report/unfinished.h"
 
 #include <locale.h>
@@ -99,7 +100,9 @@ static void text_put_state(const struct listener *listener, const struct about *
     const char *columns = getenv("COLUMNS");
     struct print print = {.report = &state->report, .columns = columns && atoi(columns) > 0 ? atoi(columns) : 100};
     if (!columns && isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col) print.columns = size.ws_col;
-    printf("%sprocess %d (%s), by %s\n", first ? "" : "\n", listener->peer.pid, listener->command, about->trace);
+    printf("%sprocess %d (%s), by ", first ? "" : "\n", listener->peer.pid, listener->command);
+    text_put(stdout, about->trace);
+    putchar('\n');
     if (state->partly) puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
     running_put(stdout, &print);
 }

@@ -8,6 +8,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/live/find.h"
+#include "tools/custream/report/show.h"
 
 enum { PATIENCE_MS = 3000 };
 
@@ -42,9 +43,12 @@ static void command_note(struct listener *listener)
     char line[4096];
     command_line(listener->peer.pid, line, sizeof line);
     const char *program = listener->answers ? listener->about.program : last_name(line), *argument = *line ? first_argument(line) : "";
-    snprintf(listener->command, sizeof listener->command, "%.60s%s%.32s", program, *argument ? " " : "", argument);
-    for (char *at = listener->command; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f) *at = '?';
+    char text[sizeof listener->command], *to = listener->command;
+    struct glyph glyph;
+    snprintf(text, sizeof text, "%.60s%s%.32s", program, *argument ? " " : "", argument);
+    for (const char *at = text; (at = glyph_next(at, &glyph)) && to + glyph.length < listener->command + sizeof listener->command; to += glyph.length)
+        memcpy(to, glyph.bytes, (size_t)glyph.length);
+    *to = 0;
 }
 
 bool listener_is_named(const struct listener *listener, const char *name)

@@ -3,7 +3,9 @@
 #include "tools/custream/flags.h"
 #include "tools/custream/json_row.h"
 #include "tools/custream/live/listener.h"
+#include "tools/custream/report/show.h"
 
+#include <locale.h>
 #include <stdlib.h>
 
 enum { PS_VERSION = 1 }; /* of the JSON: grows when a member goes away or means something else */
@@ -53,9 +55,13 @@ static void row_print(char *const cells[COLUMNS], const int width[COLUMNS])
 {
     for (int c = 0; c < FILE_; c++) {
         const bool number = c == PID || c == RANK || c == CALLS || c == SIZE;
-        printf("%*s  ", number ? width[c] : -width[c], cells[c]);
+        const int blanks = width[c] - text_columns(cells[c]);
+        if (number) printf("%*s", blanks, "");
+        text_put(stdout, cells[c]);
+        printf("%*s", number ? 2 : blanks + 2, "");
     }
-    puts(cells[FILE_]);
+    text_put(stdout, cells[FILE_]);
+    putchar('\n');
 }
 
 static void table_print(const struct listeners *listeners)
@@ -68,7 +74,7 @@ static void table_print(const struct listeners *listeners)
     for (size_t i = 0; i < listeners->count; i++) {
         cells_make(rows[i], listeners->each[i]);
         for (int c = 0; c < COLUMNS; c++)
-            if (width[c] < (int)strlen(rows[i][c])) width[c] = (int)strlen(rows[i][c]);
+            if (width[c] < text_columns(rows[i][c])) width[c] = text_columns(rows[i][c]);
     }
     row_print(heads, width);
     for (size_t i = 0; i < listeners->count; i++) {
@@ -131,6 +137,7 @@ int command_ps(int argc, char **argv)
         json = true;
     }
     if (optind < argc) return fputs("custream ps: takes nothing but --json\n", stderr), STATUS_UNUSABLE;
+    setlocale(LC_CTYPE, "C.UTF-8");
     listeners_find(&listeners);
     if (json) listeners_write(&listeners);
     else if (listeners.count) table_print(&listeners);
