@@ -335,14 +335,16 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
 bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count, struct cut_reach *cut)
 {
     struct taken taken = {0};
-    bool good = true;
     *cut = (struct cut_reach){.from = INT64_MAX, .until = INT64_MIN};
-    for (size_t i = 0; i < count && good; i++) {
+    for (size_t i = 0; i < count; i++) {
+        if (!extract_take(command, to, &taken, &extracts[i])) {
+            cut->missing++;
+            continue;
+        }
         if (extracts[i].from < cut->from) cut->from = extracts[i].from;
         if (extracts[i].until > cut->until) cut->until = extracts[i].until;
-        good = extract_take(command, to, &taken, &extracts[i]);
     }
-    good = good && merge_between(to, taken.paths, taken.shown, taken.count, cut->from, cut->until, &cut->begin);
+    const bool good = cut->missing < count && merge_between(to, taken.paths, taken.shown, taken.count, cut->from, cut->until, &cut->begin);
     taken_free(&taken);
     return good;
 }

@@ -28,6 +28,7 @@ bool cut_possible(const char *command, const char *to);
 /* What came of it: ns of the wall clock; begin: of the first event that was there, in the time or before it. */
 struct cut_reach {
     int64_t begin, from, until;
+    size_t missing; /* processes whose file could not be read, which has been said; the others' are there */
 };
 
 /* The file, open for reading: the one that the process writes, and of one that has ended the one that it wrote. `path`: as trace_find says. -1: the complaint was printed. */

@@ -32,6 +32,7 @@ static bool bring_up_to_date(struct listener *listener, struct about *about)
 {
     static char answer[CS_CONTROL_ANSWER];
     struct peer *peer = &listener->peer;
+    if (listener_is_silent(NAME, listener)) return false;
     bool good = peer_find(peer, peer->pid) && peer_ask(peer, "flush") && peer_hear(peer, answer, 0);
     if (peer->fd >= 0) peer_close(peer);
     good = good && peer_ask(peer, "about") && peer_hear_about(peer, about, 0);
@@ -63,7 +64,7 @@ static int dump_chosen(const struct request *request, const struct listeners *ch
     struct extract *extracts = calloc(chosen->count, sizeof *extracts);
     struct about *abouts = calloc(chosen->count, sizeof *abouts);
     size_t count = 0;
-    struct cut_reach cut;
+    struct cut_reach cut = {0};
     char own[64] = "custream-dump.json";
     if (!extracts || !abouts) out_of_memory();
     for (size_t i = 0; i < chosen->count; i++) {
@@ -75,6 +76,7 @@ static int dump_chosen(const struct request *request, const struct listeners *ch
     const char *to = request->to ? request->to : own;
     const bool written = count && (request->to || cut_possible(NAME, to)) && cut_write(NAME, to, extracts, count, &cut);
     if (written) {
+        count -= cut.missing;
         reach_print(request, &cut);
         printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to, (double)request->last * 1e-9, count, count == 1 ? "" : "es", to);
     }

@@ -45,6 +45,7 @@ static bool bring_up_to_date(struct listener *listener, struct about *about)
 {
     static char answer[CS_CONTROL_ANSWER];
     struct peer *peer = &listener->peer;
+    if (listener_is_silent(NAME, listener)) return false;
     bool good = peer_find(peer, peer->pid) && peer_ask(peer, "flush") && peer_hear(peer, answer, PATIENCE_MS);
     if (peer->fd >= 0) peer_close(peer);
     good = good && peer_ask(peer, "about") && peer_hear_about(peer, about, PATIENCE_MS);

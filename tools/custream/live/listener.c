@@ -4,10 +4,12 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/live/find.h"
+#include "tools/custream/report/output.h"
 #include "tools/custream/report/show.h"
 
 enum { PATIENCE_MS = 3000 };
@@ -61,6 +63,13 @@ bool listener_is_named(const struct listener *listener, const char *name)
     return false;
 }
 
+bool listener_is_silent(const char *command, const struct listener *listener)
+{
+    if (!listener->asked || listener->answers) return false;
+    complain(command, "%s", listener->peer.error);
+    return true;
+}
+
 /* --- all of them --- */
 
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
@@ -78,10 +87,25 @@ static void listener_ask(void *of, struct peer *found)
 {
     struct listener *listener = listeners_add(of, found);
     struct peer *peer = &listener->peer;
+    listener->asked = true;
     if (peer_is_stopped(peer->pid)) snprintf(peer->error, sizeof peer->error, "process %d is stopped", peer->pid);
-    else listener->answers = peer_ask(peer, "about") && peer_hear_about(peer, &listener->about, PATIENCE_MS);
-    peer_close(peer);
-    command_note(listener);
+    else listener->answers = peer_ask(peer, "about");
+    if (!listener->answers) peer_close(peer);
+}
+
+/* All have been asked: those who say nothing are waited for together. */
+static void listeners_hear(struct listeners *listeners)
+{
+    struct timespec began, now;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    for (size_t i = 0; i < listeners->count; i++) {
+        struct listener *listener = listeners->each[i];
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        const long waited = (now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000;
+        if (listener->answers) listener->answers = peer_hear_about(&listener->peer, &listener->about, waited < PATIENCE_MS ? (int)(PATIENCE_MS - waited) : 1);
+        peer_close(&listener->peer);
+        command_note(listener);
+    }
 }
 
 static int by_pid(const void *left, const void *right)
@@ -94,6 +118,7 @@ void listeners_find(struct listeners *listeners)
 {
     *listeners = (struct listeners){0};
     peers_each(listener_ask, listeners);
+    listeners_hear(listeners);
     if (listeners->count) qsort(listeners->each, listeners->count, sizeof *listeners->each, by_pid);
 }
 

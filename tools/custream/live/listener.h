@@ -8,7 +8,7 @@
 
 struct listener {
     struct peer peer;    /* connected only while it is asked */
-    bool answers;        /* about is known; else peer.error says why not */
+    bool asked, answers; /* answers: about is known; else, of one that was asked, peer.error says why not */
     struct about about;
     char command[96];    /* "python3.11 train.py": the executable, and the first word behind it that is no option */
 };
@@ -21,6 +21,8 @@ struct listeners {
 void listeners_find(struct listeners *listeners);
 /* One more, which is not asked anything. */
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
+/* It was asked and has not answered, which has been said: it is not waited for once more. */
+bool listener_is_silent(const char *command, const struct listener *listener);
 void listeners_free(struct listeners *listeners);
 
 /* The executable's name, that in argv[0], or the first word behind it that is no option, each without its folder; `name` may have * and ?. */

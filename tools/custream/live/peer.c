@@ -170,9 +170,9 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER], int patience_m
 {
     struct pollfd one = {.fd = peer->fd, .events = POLLIN};
     const long patience = patience_ms ? patience_ms : PATIENCE_MS;
-    for (long began = now_ms(), waited = 0; poll(&one, 1, LOOK_MS) <= 0; waited = now_ms() - began) {
+    for (long began = now_ms(), waited = 0; poll(&one, 1, patience < LOOK_MS ? (int)patience : LOOK_MS) <= 0; waited = now_ms() - began) {
         if (waited > STOPPED_MS && peer_is_stopped(peer->pid)) return fail(peer, "process %d is stopped; nothing was done", peer->pid);
-        if (waited > patience) return fail(peer, "process %d does not answer", peer->pid);
+        if (waited >= patience) return fail(peer, "process %d does not answer", peer->pid);
     }
     ssize_t n = recv(peer->fd, answer, CS_CONTROL_ANSWER - 1, 0);
     if (n <= 0) return peer_has_shut_itself_in(peer->pid) ? nobody(peer) : fail(peer, "process %d ended before it answered", peer->pid);

@@ -69,6 +69,7 @@ static double now(void)
 static bool begin(struct recording *r)
 {
     struct peer *peer = &r->listener->peer;
+    if (listener_is_silent(NAME, r->listener)) return false;
     if (peer_find(peer, peer->pid) && peer_ask(peer, "record") && peer_hear_about(peer, &r->begun, 0)) return true;
     complain(NAME, "%s", peer->error);
     peer_close(peer);
@@ -155,12 +156,14 @@ static bool is_all(const struct recording *r)
     return alone && (r->state == GONE || (r->state == TOLD && !r->ended.recording));
 }
 
-static bool output_write(const char *to, const struct recording *all, size_t count)
+static bool output_write(const char *to, const struct recording *all, size_t count, bool *all_there)
 {
+    struct cut_reach cut = {0};
     struct extract *extracts = calloc(count, sizeof *extracts);
     if (!extracts) out_of_memory();
     for (size_t i = 0; i < count; i++) extracts[i] = extract_of(&all[i]);
-    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &(struct cut_reach){0});
+    const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &cut);
+    *all_there &= !cut.missing;
     free(extracts);
     return good;
 }
@@ -282,7 +285,7 @@ static int record_chosen(const struct request *request, const struct listeners *
     if (count) record(all, count, request->duration, &before);
     sigprocmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < count; i++) good &= notes_print(&all[i], interrupted);
-    const bool written = count && (!request->to || output_write(request->to, all, count));
+    const bool written = count && (!request->to || output_write(request->to, all, count, &good));
     for (size_t i = 0; i < count && written && request->to; i++)
         if (all[i].state != TOLD) count_by_file(&all[i]);
     if (written) closing_print(all, count, request->to);
