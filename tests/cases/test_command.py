@@ -567,10 +567,11 @@ def test_run_as_installed(tmp_path):
         assert result.returncode == 2 and "libcustream_shim.so is neither" in result.stderr
 
 
-def test_run_from_a_folder_that_cannot_be_preloaded(tmp_path):
-    folder = tmp_path / "with space"
+@pytest.mark.parametrize("name", ["with space", "in$ORIGIN", "${LIB}", "a$PLATFORM"])
+def test_run_from_a_folder_that_cannot_be_preloaded(tmp_path, name):
+    folder = tmp_path / name
     folder.mkdir()
     shutil.copy(COMMAND, folder)
     shutil.copy(SHIM, folder)
     result = subprocess.run([folder / "custream", "run", "env"], capture_output=True, text=True, timeout=60)
-    assert result.returncode == 2 and "space cannot be preloaded" in result.stderr
+    assert result.returncode == 2 and "cannot be preloaded" in result.stderr and not result.stdout

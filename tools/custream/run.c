@@ -190,14 +190,23 @@ static bool is_named(const char *list, const char *path)
     return false;
 }
 
+/* The loader puts folders of its own for these. */
+static bool has_token(const char *path)
+{
+    static const char *const tokens[] = {"$ORIGIN", "${ORIGIN}", "$LIB", "${LIB}", "$PLATFORM", "${PLATFORM}"};
+    for (size_t i = 0; i < CS_COUNT(tokens); i++)
+        if (strstr(path, tokens[i])) return true;
+    return false;
+}
+
 /* In front of what the caller preloads already, and only once: `custream run` inside `custream run` is the same run, and who names the library has chosen its
  * place, behind a tool's that is to see calls first. */
 static bool shim_preload(void)
 {
     char path[PATH_MAX], *value;
     if (!shim_find(path)) return false;
-    if (strpbrk(path, ": \t")) {
-        fprintf(stderr, "custream run: %s: a path with a colon or a space cannot be preloaded\n", path);
+    if (strpbrk(path, ": \t") || has_token(path)) {
+        fprintf(stderr, "custream run: %s: a path with a colon, a space or a $ that the loader expands cannot be preloaded\n", path);
         return false;
     }
     const char *before = getenv("LD_PRELOAD");
