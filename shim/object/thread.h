@@ -32,7 +32,7 @@ struct cs_thread {
     const struct cs_change *default_set;   /* of that rule; policies are never given back */
     cs_u32 ordinal;                        /* among the threads that used a default stream, from 1 (policy/jitter.c); 0 not yet */
     cs_u32 default_operations;             /* its own on default streams that might have been delayed so far */
-    const void *_Atomic waited;            /* inside a call that synchronises, its stream or event; stands on when the call is over */
+    const void *_Atomic waited;            /* inside a call that synchronises or enqueues, its stream or event; stands on when the call is over */
     const void *_Atomic function;          /* the host function that it runs for the driver; NULL none */
     _Atomic cs_ref function_stream;        /* its stream; stands on when the function is over */
     int unmarked;                          /* of its next calls that put work on a GPU, so many are not marked (gpu/mark.h); a handler's may take it below 0 */

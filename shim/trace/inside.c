@@ -57,12 +57,14 @@ static char *put_stream(char *at, cs_ref ref)
     return cs_put_int(cs_put_literal(at, ",\"device\":"), stream->device);
 }
 
-/* What a call that synchronises waits for. The thread may leave it while this is read: then it names what it last waited for. */
+/* What a call that synchronises waits for, or on which stream one puts work. The thread may leave it while this is read: then it names what it last waited for. */
 static char *put_waited(char *at, struct cs_thread *thread, const struct cs_call_info *info)
 {
     const void *waited = cs_load(&thread->waited);
     const bool on_default = info->kind == CS_KIND_COPY && info->how & CS_HOW_BLOCKS;
     if (on_default) return put_stream(at, cs_stream_find(thread, NULL, info->per_thread));
+    /* NULL may be a stream that stands behind a pointer of the program's. */
+    if (cs_kind_info[info->kind].implies & CS_NODE && waited) return put_stream(at, cs_stream_find(thread, (CUstream)waited, info->per_thread));
     if (info->kind != CS_KIND_SYNC) return at;
     if (info->how & CS_HOW_WIDE) return cs_put_literal(at, ",\"all\":true");
     if (info->shown[0].format != CS_FORMAT_EVENT) return put_stream(at, cs_stream_find(thread, (CUstream)waited, info->per_thread));

@@ -169,7 +169,7 @@ CS_HOT bool goes_unmarked(unsigned mode, bool enqueues)
         struct cs_record *record_;                                                                                                                   \
         int i_ __attribute__((unused)) = 0;                                                                                                          \
         cs_store(&wrapped_.thread->inside, CS_IN_CALL(CS_CALL_##symbol));                                                                            \
-        if (implies & CS_BLOCKING) cs_store(&wrapped_.thread->waited, WHERE_##on);                                                                   \
+        if (implies & (CS_BLOCKING | CS_NODE)) cs_store(&wrapped_.thread->waited, WHERE_##on);                                                       \
         CS_BEFORE effect;                                                                                                                            \
         wrapped_.begin = cs_ticks_of_counter();                                                                                                      \
         wrapped_.result = cs_real.symbol arguments;                                                                                                  \

@@ -89,6 +89,40 @@ static void function_blocks(void) {
     launch(SECOND, SHORT, a);
 }
 
+/* The host function wants a lock that a thread holds while it launches behind it: until the queue is full (CUSTREAM_FAKE_DEPTH). */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void locks(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+}
+static void *launches_locked(void *context) {
+    pthread_setname_np(pthread_self(), "launcher");
+    cuCtxSetCurrent(context);
+    pthread_mutex_lock(&lock);
+    MUST(cuLaunchHostFunc(a, locks, NULL));
+    for (int i = 0; i < 16; i++) launch(SECOND, SHORT, a);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+static void host_lock(void) {
+    begin();
+    on_thread(launches_locked, context_now());
+}
+
+/* Nobody waits for anybody: the queue is full behind a long kernel. */
+static void *launches_many(void *context) {
+    pthread_setname_np(pthread_self(), "launcher");
+    cuCtxSetCurrent(context);
+    for (int i = 0; i < 16; i++) launch(SECOND, SHORT, a);
+    return NULL;
+}
+static void full_queue(void) {
+    begin();
+    launch(FIRST, FOREVER_US, a);
+    on_thread(launches_many, context_now());
+}
+
 /* a waits for a value that b writes behind a wait for an event of a's, which is recorded behind that. */
 static void circle(void) {
     begin();
@@ -290,7 +324,7 @@ static void child(void) {
 static const struct row {
     const char *name;
     void (*run)(void);
-} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
+} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
             {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {

@@ -228,6 +228,40 @@ def test_without_cupti(tmp_path, gpu, held_by, verdict, said):
     assert threads_of(tables) == [("waiter", "cuStreamSynchronize", 13, None, "sleep_second")]
 
 
+QUEUE = {"CUSTREAM_FAKE_DEPTH": "8"}
+
+
+@pytest.mark.parametrize("policy", [{}, {"CUSTREAM_STREAMS": "serial"}, {"CUSTREAM_STREAMS": "pool:2"}, {"CUSTREAM_JITTER": "seed=1,us=50,percent=20"}],
+                         ids=["none", "serial", "pool", "jitter"])
+def test_a_launch_that_waits_for_its_own_lock(tmp_path, policy):
+    """The queue is full behind a host function that wants what the launching thread holds. Both sides are named, and what is not known is not said."""
+    with Hangs(tmp_path, "host_lock", {**QUEUE, **policy}) as program:
+        tables = program.until(2)
+        rc, out, err = hang("-p", program.pid)
+        assert (rc, err) == (0, "")
+    function, launch = sorted(tables["running_threads"], key=lambda row: row["call"].startswith("cu"))
+    (stream,) = tables["running_streams"]
+    assert tables["running"][0]["verdict"] == "unfinished" and tables["running"][0]["circles"] == 0
+    assert (stream["held_by"], stream["call"], stream["behind"]) == ("host_function", "cuLaunchHostFunc", 7)
+    assert (launch["call"], launch["thread"].split()[0]) == ("cuLaunchKernel", "launcher") and launch["for_ns"] > 0
+    assert launch["stream"] == ("stream 13 nb · hangs" if "serial" in policy.values() else stream["stream"])  # the program's own
+    assert function["stream"] == stream["stream"] and function["call"].startswith("host function 0x")
+    assert launch["waits_for"] == (f"room in the launch queue, it seems: 8 operations of {stream['stream']} are unfinished, first cuLaunchHostFunc. That is behind the "
+                                   f"host function in which {function['thread'].split()[0]} {function['tid']} is. If the function waits for what this thread holds, such "
+                                   "as a lock, neither goes on")
+    assert function["waits_for"] == f"what the trace does not show; launcher {launch['tid']} is in cuLaunchKernel meanwhile, perhaps because of this, and may hold it"
+    assert "neither goes on" in " ".join(out.split()) and "and may hold it" in " ".join(out.split())
+
+
+def test_a_queue_that_is_full_is_no_deadlock(tmp_path):
+    with Hangs(tmp_path, "full_queue", QUEUE) as program:
+        tables = program.until(1)
+        words = " ".join(hang("-p", program.pid)[1].split())
+    (row,), (stream,) = tables["running_threads"], tables["running_streams"]
+    assert row["waits_for"] == f"room in the launch queue, it seems: 8 operations of {stream['stream']} are unfinished, first sleep_first"
+    assert (row["call"], row["stream"], stream["held_by"]) == ("cuLaunchKernel", stream["stream"], "nothing") and "neither" not in words and "a lock" not in words
+
+
 def test_gpu_off_knows_who_waits(tmp_path):
     """Order needs no GPU times."""
     with Hangs(tmp_path, "circle", {"CUSTREAM_GPU": "off"}) as program:  # order alone is the matter

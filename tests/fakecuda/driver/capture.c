@@ -118,6 +118,7 @@ static CUresult submit(struct fake_stream *stream, struct fake_work *work, bool 
 
     if (UNLIKELY(stream->legacy && stream->context->capturing_blocking)) return implicit(stream->context);
     if (!capture) {
+        fake_await_room(stream);
         fake_enqueue(stream, work, wait);
         return CUDA_SUCCESS;
     }

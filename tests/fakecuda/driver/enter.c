@@ -14,7 +14,7 @@
 int fake_ready;
 bool fake_direct;
 uint64_t fake_copy_ns, fake_slice_ns;
-unsigned fake_queues;
+unsigned fake_queues, fake_depth;
 bool fake_copy_engines;
 bool fake_full;
 bool fake_errno;
@@ -77,6 +77,7 @@ __attribute__((constructor)) static void read_settings(void) {
     fake_copy_ns = (uint64_t)fake_setting("CUSTREAM_FAKE_COPY_NS", 0);
     fake_slice_ns = (uint64_t)fake_setting("CUSTREAM_FAKE_SLICE_NS", 0);
     fake_queues = (unsigned)fake_setting("CUSTREAM_FAKE_QUEUES", 0) % (FAKE_QUEUES + 1);
+    fake_depth = (unsigned)fake_setting("CUSTREAM_FAKE_DEPTH", 1024);
     fake_full = fake_setting("CUSTREAM_FAKE_FULL", 0) != 0;
     fake_errno = fake_setting("CUSTREAM_FAKE_ERRNO", 0) != 0;
     fake_copy_engines = fake_setting("CUSTREAM_FAKE_COPY_ENGINES", 0) != 0;

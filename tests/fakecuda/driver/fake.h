@@ -37,6 +37,7 @@ extern bool fake_direct; /* CUSTREAM_FAKE_DIRECT: launches do nothing at all */
 extern uint64_t fake_copy_ns; /* CUSTREAM_FAKE_COPY_NS: how long a copy or a set takes */
 extern uint64_t fake_slice_ns; /* CUSTREAM_FAKE_SLICE_NS: recordings of events take place in the first 2 ms of each such while */
 extern unsigned fake_queues;  /* CUSTREAM_FAKE_QUEUES: hardware queues of a device; 0: as many as streams */
+extern unsigned fake_depth;   /* CUSTREAM_FAKE_DEPTH: so many operations of a stream may be unfinished, and a call that adds one more waits */
 extern bool fake_full;        /* CUSTREAM_FAKE_FULL: kernels that take all threads of a device run one after the other */
 extern bool fake_errno;       /* CUSTREAM_FAKE_ERRNO: each call changes errno in a way of its own (left.h) */
 extern bool fake_copy_engines; /* CUSTREAM_FAKE_COPY_ENGINES: copies in one direction run one after the other */
@@ -272,6 +273,7 @@ struct fake_stream {
     unsigned ordinal;  /* how many were created up to it; 0 for those that nobody created */
     bool legacy, per_thread, destroyed;
     struct fake_op *head, *tail;
+    unsigned pending; /* operations from head to tail */
     uint64_t last_end;
     struct fake_stream *next;        /* in the context */
     struct fake_stream *next_busy;   /* in the scheduler */
@@ -296,6 +298,7 @@ void fake_priority_range(int *least, int *greatest);
 
 uint64_t fake_now(void);
 /* Appends work to a stream and takes it over; runs it at once where nothing is in its way. wait: returns only when it is done. Never captures. */
+void fake_await_room(struct fake_stream *stream); /* in its queue; releases the lock meanwhile */
 void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait);
 /* True where the stream is idle and nothing implicit stands in its way either. */
 bool fake_idle(const struct fake_stream *stream);

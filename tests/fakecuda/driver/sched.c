@@ -145,6 +145,7 @@ static uint64_t implicit_end(const struct fake_stream *stream) {
 
 static void finish_op(struct fake_stream *stream, struct fake_op *op) {
     stream->head = op->next;
+    stream->pending--;
     if (!stream->head) stream->tail = NULL;
     stream->last_end = max_of(stream->last_end, op->running.end);
     if (fake_blocking(stream)) stream->context->blocking_end = max_of(stream->context->blocking_end, op->running.end);
@@ -215,6 +216,16 @@ static void make_busy(struct fake_stream *stream) {
     if (!worker_started) worker_started = start_thread(worker);
 }
 
+void fake_await_room(struct fake_stream *stream) {
+    while (stream->pending >= fake_depth && fake_depth) {
+        fake_advance();
+        if (stream->pending < fake_depth) return;
+        waiters++;
+        sleep_until(&progress, deadline);
+        waiters--;
+    }
+}
+
 void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait) {
     struct fake_op *op = op_new(stream, work);
     struct fake_record *done = wait ? fake_record_new() : NULL;
@@ -224,6 +235,7 @@ void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait)
     if (stream->tail) stream->tail->next = op;
     else stream->head = op;
     stream->tail = op;
+    stream->pending++;
     if (was_idle) {
         run_stream(stream);
         if (stream->head) make_busy(stream);

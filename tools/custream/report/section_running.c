@@ -239,13 +239,89 @@ static const struct unfinished_stream *blocking_row(const struct running *r, uin
     return NULL;
 }
 
+static const struct cs_call_info *call_named(const char *name)
+{
+    for (uint32_t i = 1; name && i < CS_CALL_COUNT; i++)
+        if (!strcmp(cs_call_info[i].name, name)) return &cs_call_info[i];
+    return &cs_call_info[0];
+}
+
+static bool is_blocking_copy(const struct cs_call_info *call) { return call->kind == CS_KIND_COPY && call->how & CS_HOW_BLOCKS; }
+
+/* Of a call that only puts work on a stream, it is remarkable that a thread is in it for long. */
+static bool only_enqueues(const struct cs_call_info *call)
+{
+    return (cs_kind_info[call->kind].implies & CS_NODE || (call->kind == CS_KIND_GRAPH && call->how & CS_HOW_LAUNCHES)) && !is_blocking_copy(call);
+}
+
 /* A copy that blocks is on a default stream. */
 static bool is_on_legacy(const struct running *r, uint32_t stream, const char *call)
 {
     if (stream != NONE) return r->run->streams[stream].origin == ORIGIN_LEGACY;
-    for (uint32_t i = 1; call && i < CS_CALL_COUNT; i++)
-        if (!strcmp(cs_call_info[i].name, call)) return cs_call_info[i].kind == CS_KIND_COPY && cs_call_info[i].how & CS_HOW_BLOCKS && !cs_call_info[i].per_thread;
-    return false;
+    return is_blocking_copy(call_named(call)) && !call_named(call)->per_thread;
+}
+
+/* "waiter 4250" */
+static const char *thread_words(const struct running *r, unsigned n)
+{
+    const char *name = inside_text(r->run, n, "name");
+    return report_text(r->report, "%s %.0f", name && *name ? name : "thread", inside_number(r->run, n, "thread"));
+}
+
+static uint32_t inside_stream(const struct running *r, unsigned n) { return stream_named(r->run, inside_number(r->run, n, "device"), inside_number(r->run, n, "stream")); }
+
+/* The n-th of the list is in a host function that the first unfinished operation of its stream waits for. */
+static const struct unfinished_stream *held_by_function(const struct running *r, unsigned n)
+{
+    const struct unfinished_stream *u = inside_text(r->run, n, "function") ? row_of(r, inside_stream(r, n)) : NULL;
+    return u && u->by == HELD_BY_FUNCTION ? u : NULL;
+}
+
+/* Whoever holds up a stream, or all streams if it is NONE, and has begun: its place in the list of threads; -1. */
+static int function_before(const struct running *r, const struct unfinished_stream *u)
+{
+    for (size_t hop = 0; u && u->by != HELD_BY_FUNCTION && hop <= r->unfinished.count; hop++) u = row_of(r, u->on);
+    for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++) {
+        const struct unfinished_stream *held = held_by_function(r, n);
+        if (held && held == u) return (int)n;
+    }
+    return -1;
+}
+
+/* Where a thread that is in a call that only puts work on a stream seems to wait: on that stream, or on one that a host function holds up, whichever has more
+ * before it. Streams share queues, and a policy may have sent the call elsewhere. */
+static const struct unfinished_stream *full_queue(const struct running *r, unsigned n)
+{
+    const struct unfinished_stream *u = row_of(r, inside_stream(r, n));
+    if (!only_enqueues(call_named(inside_text(r->run, n, "call")))) return NULL;
+    for (unsigned f = 0; isfinite(inside_number(r->run, f, "thread")); f++) {
+        const struct unfinished_stream *held = held_by_function(r, f);
+        if (held && (!u || held->behind > u->behind)) u = held;
+    }
+    return u;
+}
+
+/* A launch returns at once, unless the queue of its stream is full. If that is behind a host function, the two threads may wait for each other. */
+static const char *room_words(const struct running *r, unsigned n)
+{
+    const struct unfinished_stream *u = full_queue(r, n);
+    const int function = function_before(r, u);
+    if (!u) return NULL;
+    const char *text = report_text(r->report, "room in the launch queue, it seems: %u operation%s of %s %s unfinished, first %s", u->behind + 1, u->behind ? "s" : "",
+                                   stream_of(r, u->stream), u->behind ? "are" : "is", call_label(r, u->call));
+    if (function < 0) return text;
+    return report_text(r->report, "%s. That is behind the host function in which %s is. If the function waits for what this thread holds, such as a lock, neither goes on",
+                       text, thread_words(r, (unsigned)function));
+}
+
+/* The other side of it. */
+static const char *function_words(const struct running *r, unsigned function)
+{
+    for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++)
+        if (function_before(r, full_queue(r, n)) == (int)function)
+            return report_text(r->report, "what the trace does not show; %s is in %s meanwhile, perhaps because of this, and may hold it", thread_words(r, n),
+                               inside_text(r->run, n, "call"));
+    return NULL;
 }
 
 /* What the thread waits for, by what its stream, or the stream of its event, has before it. */
@@ -253,6 +329,7 @@ static const char *thread_waits_for(const struct running *r, unsigned n, uint32_
 {
     const struct run *run = r->run;
     if (inside_fact(run, n, "all")) return "all streams of its context";
+    if (only_enqueues(call_named(inside_text(run, n, "call")))) return room_words(r, n);
     if (isfinite(event))
         for (size_t i = run->call_count; i-- > 0 && stream == NONE;)
             if (call_kind(&run->calls[i]) == CS_KIND_EVENT && run->calls[i].what == event) {
@@ -276,7 +353,7 @@ static void thread_put(const struct running *r, struct table *table, unsigned n)
     const uint32_t stream = stream_named(run, device, inside_number(run, n, "stream"));
     TABLE_PUT(table, thread_columns, CELL_TEXT(name), CELL_NUMBER(tid), CELL_TEXT(function ? report_text(r->report, "host function %s", function) : call),
               CELL_NUMBER(isfinite(since) ? ago(r, (int64_t)(since * 1000)) : NAN), CELL_NUMBER(device), CELL_TEXT(stream != NONE ? stream_of(r, stream) : NULL),
-              CELL_NUMBER(event), CELL_TEXT(function ? NULL : thread_waits_for(r, n, stream, event)));
+              CELL_NUMBER(event), CELL_TEXT(function ? function_words(r, n) : thread_waits_for(r, n, stream, event)));
 }
 
 /* --- all of it --- */
