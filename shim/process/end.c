@@ -55,7 +55,7 @@ void cs_end_after_fork_in_child(void)
 }
 
 /* For the profiler. Where a signal handler ends the process in the middle of a driver call, that call may hold what the profiler waits for. */
-enum { GPU_MS = 5000, GPU_INSIDE_MS = 2000, WRITER_MS = 10000 };
+enum { GPU_MS = 5000, GPU_INSIDE_MS = 2000, WRITER_MS = 60000 };
 static unsigned gpu_patience_ms(void) { return cs_self && cs_self->inside ? GPU_INSIDE_MS : GPU_MS; }
 
 /* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */

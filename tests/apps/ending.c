@@ -1,10 +1,13 @@
 /*
- * ending HOW: 100 launches, then the process ends in one of many ways. abort and kill first sleep longer than the writer's half second and launch
- * 10 times more, which nobody promises to keep.
+ * ending HOW: 100 launches, then the process ends in one of many ways. abort, kill and segv wait until the library has flushed these, and launch 10
+ * times more, which nobody promises to keep.
  */
 #include "tests/apps/app.h"
 
 #include <signal.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 static CUfunction empty;
 static CUstream stream;
@@ -63,6 +66,19 @@ static void on_term(int unused)
     _exit(12);
 }
 
+/* As `custream ctl PID flush`: the answer comes when all is in the file. Nobody listens at first, and without the library never. */
+static void until_flushed(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char space[64] = "", answer[256];
+    if (!dlsym(RTLD_DEFAULT, "libcustream_link")) return;
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), n = (int)readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    const int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "custream/%.*s/%d", n, space, (int)getpid());
+    while (connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length))) app_sleep_ms(1);
+    if (write(fd, "flush", 5) != 5 || read(fd, answer, sizeof answer) < 2 || strncmp(answer, "ok", 2)) exit(7);
+    close(fd);
+}
+
 int main(int argc, char **argv)
 {
     pthread_t thread;
@@ -102,7 +118,7 @@ int main(int argc, char **argv)
         }
         return 5;
     }
-    app_sleep_ms(1300);
+    until_flushed();
     for (int i = 0; i < 10; i++) LAUNCH(empty, stream);
     if (!strcmp(how, "abort")) abort();
     if (!strcmp(how, "kill")) raise(SIGKILL);

@@ -76,7 +76,7 @@ long syscall(long number, ...)
 
 
 def test_a_disk_that_takes_long_gets_all(build, run_app, tmp_path):
-    """What is left to write at the end takes longer than the 10 s in which something has to move."""
+    """What is left to write at the end takes longer than it may stand still."""
     subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "slow.so"], input=SLOW_DISK, text=True, check=True)
     env = {"CUSTREAM_FULL": "block", "CUSTREAM_GPU": "off"}  # the calls alone fill the file
     run = run_app(["burst", 4, 45000], shim=f"{build}/libcustream_shim.so:{tmp_path}/slow.so", env=env).check()

@@ -85,8 +85,10 @@ static bool take_in(int listener)
         free(process);
         return fd >= 0;
     }
-    *process = (struct process){.next = watch.processes, .fd = fd, .pid = pid, .rings = -1, .ending = ending_of(pid)};
-    watch.processes = process;
+    *process = (struct process){.fd = fd, .pid = pid, .rings = -1, .ending = ending_of(pid)};
+    struct process **last = &watch.processes; /* the oldest is heard first: one program takes another one's place */
+    while (*last) last = &(*last)->next;
+    *last = process;
     watch.count++;
     return true;
 }
