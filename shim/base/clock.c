@@ -78,6 +78,12 @@ static void anchors_halve(void)
     anchor_count = kept;
 }
 
+void cs_clock_after_fork_in_child(void)
+{
+    if (anchor_count > 1) anchor_count = 1;
+    cs_clock_recent.ticks = 0;
+}
+
 void cs_clock_sync(void)
 {
     enum { FIRST_BASE_NS = 5000000 };

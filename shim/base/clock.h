@@ -62,6 +62,9 @@ static inline cs_u64 cs_ticks_now(void)
 /* Decides on the counter and takes the zero point of the scale. Once, before the first record. */
 void cs_clock_init(void);
 
+/* The parent's writer may have been in the middle of the scale: it begins anew from the zero point, where it always begins. */
+void cs_clock_after_fork_in_child(void);
+
 /* One thread at a time (the writer), from here on. */
 void cs_clock_sync(void);                 /* reads both clocks and extends the scale to now */
 

@@ -55,46 +55,8 @@ bool cs_image_read(uintptr_t base, const void *dynamic, const char *name, struct
 extern struct r_debug _r_debug __attribute__((weak));
 static const struct link_map *all_maps(void) { return &_r_debug ? _r_debug.r_map : NULL; }
 
-bool cs_image_own(struct cs_image *image)
-{
-    for (const struct link_map *m = all_maps(); m; m = m->l_next)
-        if (m->l_ld == _DYNAMIC) return cs_image_read(m->l_addr, m->l_ld, m->l_name, image);
-    return false;
-}
-
-static bool image_of_libc(struct cs_image *image)
-{
-    for (const struct link_map *m = all_maps(); m; m = m->l_next)
-        if (cs_image_read(m->l_addr, m->l_ld, m->l_name, image) && equal(image->soname, "libc.so.6")) return true;
-    return false;
-}
-
-void *cs_glibc_symbol(const char *name)
-{
-    static const char *const parts[] = {"libc.so.6", "libpthread.so.0", "libdl.so.2"};
-    struct cs_image image;
-    void *found = NULL;
-    for (const struct link_map *m = all_maps(); m && !found; m = m->l_next) {
-        if (!cs_image_read(m->l_addr, m->l_ld, m->l_name, &image)) continue;
-        for (size_t i = 0; i < CS_COUNT(parts) && !found; i++)
-            if (equal(image.soname, parts[i])) found = cs_image_symbol(&image, name);
-    }
-    return found;
-}
-
-void *cs_symbol_behind(const char *name)
-{
-    struct cs_image image;
-    void *found = NULL;
-    bool behind = false;
-    for (const struct link_map *m = all_maps(); m && !found; m = m->l_next) {
-        if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image)) found = cs_image_symbol(&image, name);
-        behind |= m->l_ld == _DYNAMIC; /* this library's own */
-    }
-    return found || !image_of_libc(&image) ? found : cs_image_symbol(&image, name);
-}
-
-/* How many libraries were loaded with the program: those that it opens come behind them in the list, and are not in everybody's scope. */
+/* How many libraries were loaded with the program. They stand in front in the list, are in everybody's scope, and stay. What the program opens later comes behind
+ * them, and may be unmapped while the list is read: so nobody reads beyond them. */
 static size_t maps_at_start = SIZE_MAX;
 __attribute__((constructor(101))) static void at_start(void) /* before any of ours that opens a library */
 {
@@ -102,12 +64,70 @@ __attribute__((constructor(101))) static void at_start(void) /* before any of ou
     for (const struct link_map *m = all_maps(); m; m = m->l_next) maps_at_start++;
 }
 
+/* Map by map; `i` counts them. */
+#define EACH_AT_START(m, i) \
+    size_t i = 0;           \
+    for (const struct link_map *m = all_maps(); i < maps_at_start && m; m = m->l_next, i++)
+
+static bool each_at_start(bool (*want)(const struct cs_image *image, void *data), void *data)
+{
+    struct cs_image image;
+    EACH_AT_START(m, i)
+        if (cs_image_read(m->l_addr, m->l_ld, m->l_name, &image) && want(&image, data)) return true;
+    return false;
+}
+
+bool cs_image_own(struct cs_image *image)
+{
+    EACH_AT_START(m, i)
+        if (m->l_ld == _DYNAMIC) return cs_image_read(m->l_addr, m->l_ld, m->l_name, image);
+    return false;
+}
+
+/* A part of the C library. */
+static bool is_of_glibc(const struct cs_image *image)
+{
+    static const char *const parts[] = {"libc.so.6", "libpthread.so.0", "libdl.so.2"};
+    for (size_t i = 0; i < CS_COUNT(parts); i++)
+        if (equal(image->soname, parts[i])) return true;
+    return false;
+}
+
+struct defined {
+    const char *name;
+    void *found;
+};
+
+static bool defines(const struct cs_image *image, void *data)
+{
+    struct defined *defined = data;
+    defined->found = cs_image_symbol(image, defined->name);
+    return defined->found;
+}
+
+static bool defines_in_glibc(const struct cs_image *image, void *data)
+{
+    return is_of_glibc(image) && defines(image, data);
+}
+
+void *cs_glibc_symbol(const char *name)
+{
+    struct defined defined = {name, NULL};
+    cs_image_each(defines_in_glibc, &defined);
+    return defined.found;
+}
+
+void *cs_symbol_behind(const char *name)
+{
+    struct defined defined = {name, NULL};
+    return cs_image_each_behind(defines, &defined) ? defined.found : cs_glibc_symbol(name);
+}
+
 bool cs_image_each_behind(bool (*want)(const struct cs_image *image, void *data), void *data)
 {
     struct cs_image image;
     bool behind = false;
-    size_t i = 0;
-    for (const struct link_map *m = all_maps(); m && i < maps_at_start; m = m->l_next, i++) {
+    EACH_AT_START(m, i) {
         if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image) && want(&image, data)) return true;
         behind |= m->l_ld == _DYNAMIC;
     }
@@ -118,7 +138,8 @@ bool cs_image_sees_behind(const void *dynamic, const char *name)
 {
     struct cs_image image;
     bool behind = false;
-    for (const struct link_map *m = all_maps(); m && m->l_ld != _DYNAMIC; m = m->l_next) {
+    EACH_AT_START(m, i) {
+        if (m->l_ld == _DYNAMIC) break;
         if (behind && cs_image_read(m->l_addr, m->l_ld, m->l_name, &image) && cs_image_symbol(&image, name)) return false;
         behind |= m->l_ld == dynamic;
     }
@@ -128,7 +149,8 @@ bool cs_image_sees_behind(const void *dynamic, const char *name)
 bool cs_objects_each(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data)
 {
     static __typeof__(&dl_iterate_phdr) _Atomic iterate; /* two threads may look at once: each finds the same */
-    if (!cs_load(&iterate)) cs_store(&iterate, (__typeof__(&dl_iterate_phdr))cs_glibc_symbol("dl_iterate_phdr"));
+    struct defined defined = {"dl_iterate_phdr", NULL};
+    if (!cs_load(&iterate) && each_at_start(defines_in_glibc, &defined)) cs_store(&iterate, (__typeof__(&dl_iterate_phdr))defined.found);
     return cs_load(&iterate) && cs_load(&iterate)(visit, data) == 1;
 }
 
@@ -156,11 +178,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data)
 bool cs_image_each(bool (*want)(const struct cs_image *image, void *data), void *data)
 {
     struct each each = {want, data};
-    struct cs_image image;
-    size_t i = 0;
-    for (const struct link_map *m = all_maps(); m && i < maps_at_start; m = m->l_next, i++)
-        if (cs_image_read(m->l_addr, m->l_ld, m->l_name, &image) && want(&image, data)) return true;
-    return cs_objects_each(visit, &each);
+    return each_at_start(want, data) || cs_objects_each(visit, &each);
 }
 
 struct wanted {

@@ -30,8 +30,8 @@ struct cs_image {
     const void *gnu_hash, *sysv_hash;
 };
 
-/* A function of the C library's, also one that glibc before 2.34 has in libpthread or libdl. NULL: it has none of that name. Takes no lock and calls no function:
- * it works in the child of a fork whose parent had another thread in the loader, and before a sanitizer has found the functions that it stands in front of. */
+/* A function of the C library's, also one that glibc before 2.34 has in libpthread or libdl. NULL: it has none of that name. Takes no lock and calls no function,
+ * unless a part of an old glibc that the program opened later has to be looked for, as cs_image_each does: it works in the child of a fork whose parent had another thread in the loader, and before a sanitizer has found the functions that it stands in front of. */
 void *cs_glibc_symbol(const char *name);
 
 bool cs_image_own(struct cs_image *image); /* this library */

@@ -15,6 +15,7 @@
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
 #include "shim/object/graph.h"
+#include "shim/object/names.h"
 #include "shim/object/stream.h"
 
 static _Atomic cs_u64 dropped;
@@ -31,13 +32,14 @@ static bool graph_ids(CUgraph graph, CUgraphExec exec, struct cs_graph_ids *ids)
     return cs_cupti()->cuptiGetGraphId(graph, &ids->graph) == CUPTI_SUCCESS && (!exec || cs_cupti()->cuptiGetGraphExecId(exec, &ids->exec) == CUPTI_SUCCESS);
 }
 
+/* A text that stays: whoever reads why times are missing may be at it while the next reason is made. */
 static const char *failed(const char *what, CUptiResult result)
 {
-    static char text[256];
+    char text[256];
     const char *name = NULL;
     if (cs_cupti()->cuptiGetResultString(result, &name) != CUPTI_SUCCESS || !name) name = "unknown";
     snprintf(text, sizeof text, "%s: %s (%d)", what, name, (int)result);
-    return text;
+    return cs_name_text(cs_name_add(text));
 }
 
 /* --- the backend --- */

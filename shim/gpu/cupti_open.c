@@ -14,6 +14,7 @@
 #include "shim/base/module.h"
 #include "shim/base/realdl.h"
 #include "shim/gpu/cupti.h"
+#include "shim/object/names.h"
 
 /* CUPTI_API_VERSION of CUDA 12.0; and the first that may have moved what we read. */
 enum { OLDEST = 18, TOO_NEW = 140000 };
@@ -76,7 +77,7 @@ static const char *publish(const struct cs_cupti *found)
 static const char *fill(void *library)
 {
     struct cs_cupti cupti = {0};
-    static char text[256];
+    char text[256];
     static const struct {
         const char *name;
         size_t offset;
@@ -91,18 +92,18 @@ static const char *fill(void *library)
         *(void **)((char *)&cupti + functions[i].offset) = found;
         if (found || !functions[i].required) continue;
         snprintf(text, sizeof text, "the library has no %s", functions[i].name);
-        return text;
+        return cs_name_text(cs_name_add(text));
     }
     cs_u32 version = 0;
     CUptiResult result = cupti.cuptiGetVersion(&version);
     if (result == CUPTI_SUCCESS && version >= OLDEST && version < TOO_NEW) return publish(&cupti);
     snprintf(text, sizeof text, "its version %u is not one that custream reads (CUDA 12 and 13)", version);
-    return text;
+    return cs_name_text(cs_name_add(text));
 }
 
 const char *cs_cupti_open(void)
 {
-    static char text[512];
+    char text[512];
     const char *path = cs_option_text(CS_OPTION_CUPTI);
     const bool no_file = cs_is_no_file(path);
     void *library = no_file ? NULL : *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : open_library();
@@ -110,5 +111,5 @@ const char *cs_cupti_open(void)
     const char *error = *path && !no_file ? dlerror() : NULL;
     if (no_file) snprintf(text, sizeof text, "%s: not a file", path);
     else snprintf(text, sizeof text, "%s", error ? error : "no libcupti.so.13 or libcupti.so.12 was found (CUSTREAM_CUPTI names one)");
-    return text;
+    return cs_name_text(cs_name_add(text)); /* it stays */
 }

@@ -39,7 +39,7 @@ static struct {
     int calls_on;
     _Atomic int serving;         /* threads that bring it records, or ask it for a buffer, at this moment */
     _Atomic cs_u64 dropped;
-    struct cs_scale scale;
+    struct cs_scale scale;       /* the lock's */
 } client;
 
 static _Atomic bool ours; /* our backend has the records */
@@ -169,7 +169,7 @@ static bool is_for_client(const CUpti_Activity *record)
     return asked_for(kind) && (!begin || span_has(&client.kinds[kind], begin));
 }
 
-static void copy(struct filling *to, const CUpti_Activity *record, size_t size)
+static void copy(struct filling *to, const CUpti_Activity *record, size_t size, const struct cs_scale *scale)
 {
     if (to->buffer && (to->used + size > to->size || (to->most && to->records == to->most))) deliver(to);
     if (!to->buffer && (!fetch(to) || size > to->size)) {
@@ -179,9 +179,28 @@ static void copy(struct filling *to, const CUpti_Activity *record, size_t size)
     CUpti_Activity *theirs = (CUpti_Activity *)(to->buffer + to->used);
     memcpy(theirs, record, size);
     if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL && !asked_for(record->kind)) theirs->kind = CUPTI_ACTIVITY_KIND_KERNEL;
-    cs_shared_convert(theirs, &client.scale);
+    cs_shared_convert(theirs, scale);
     to->used += size;
     to->records++;
+}
+
+/* As it is now: the client may choose another clock while records are brought, from several threads at once. */
+static struct cs_scale scale_now(void)
+{
+    cs_lock_take(&lock);
+    const struct cs_scale scale = client.scale;
+    cs_lock_drop(&lock);
+    return scale;
+}
+
+/* Asks the clock, which is the client's: not under the lock. */
+static void scale_set(CUpti_TimestampCallbackFunc clock)
+{
+    struct cs_scale scale;
+    cs_scale_begin(&scale, clock);
+    cs_lock_take(&lock);
+    client.scale = scale;
+    cs_lock_drop(&lock);
 }
 
 void cs_share_completed(const uint8_t *buffer, size_t valid)
@@ -190,13 +209,14 @@ void cs_share_completed(const uint8_t *buffer, size_t valid)
     CUpti_Activity *record = NULL, *next = NULL;
     if (!serve(&to)) return;
     uint8_t *at = (uint8_t *)buffer;
-    cs_scale_extend(&client.scale);
+    struct cs_scale scale = scale_now();
+    cs_scale_extend(&scale);
     bool more = valid && cs_cupti()->cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
     while (more) {
         record = next;
         more = cs_cupti()->cuptiActivityGetNextRecord(at, valid, &next) == CUPTI_SUCCESS;
         size_t size = (size_t)((more ? (const uint8_t *)next : buffer + valid) - (const uint8_t *)record);
-        if (is_for_client(record)) copy(&to, record, size);
+        if (is_for_client(record)) copy(&to, record, size, &scale);
     }
     deliver(&to);
     hand_out(&to);
@@ -262,10 +282,10 @@ CUptiResult cs_share_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequest
 {
     CS_KEEP_ERRNO;
     if (!request || !complete) return CUPTI_ERROR_INVALID_PARAMETER;
+    scale_set(scale_now().clock);
     cs_lock_take(&lock);
     client.request = client.last_request = request;
     cs_store_rel(&client.complete, client.last_complete = complete);
-    cs_scale_begin(&client.scale, client.scale.clock);
     bool through = !cs_load_acq(&ours);
     cs_lock_drop(&lock);
     cs_log(CS_LOG_DEBUG, "another client: cuptiActivityRegisterCallbacks");
@@ -391,9 +411,7 @@ CUptiResult cs_share_cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallb
 {
     CS_KEEP_ERRNO;
     if (!clock) return CUPTI_ERROR_INVALID_PARAMETER;
-    cs_lock_take(&lock);
-    cs_scale_begin(&client.scale, clock);
-    cs_lock_drop(&lock);
+    scale_set(clock);
     if (cs_load_acq(&ours)) return CUPTI_SUCCESS;
     CS_CUPTI_THROUGH(cuptiActivityRegisterTimestampCallback, clock);
 }
@@ -403,7 +421,7 @@ CUptiResult cs_share_cuptiGetTimestamp(uint64_t *now)
     CS_KEEP_ERRNO;
     if (!cs_load_acq(&ours)) CS_CUPTI_THROUGH(cuptiGetTimestamp, now);
     if (!now) return CUPTI_ERROR_INVALID_PARAMETER;
-    *now = cs_client_now(client.scale.clock);
+    *now = cs_client_now(scale_now().clock);
     return CUPTI_SUCCESS;
 }
 

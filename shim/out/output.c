@@ -165,7 +165,9 @@ static bool write_at_end(const void *events, size_t n, const void *trailer, size
     return !shorter || ftruncate(fd_of(&out), at) == 0;
 }
 
-/* The trailer as it goes to disk, `spare` bytes longer than it need be; into `to`. Its size. */
+static const char not_packed[] = "zlib refused to pack it";
+
+/* The trailer as it goes to disk, `spare` bytes longer than it need be; into `to`. Its size; 0: it could not be packed. */
 static size_t make_trailer(void *to, size_t spare)
 {
     size_t n = (size_t)(teller->trailer(out.trailer, TRAILER - SPARE, out.how) - out.trailer);
@@ -197,9 +199,9 @@ static void mend(void)
     void *to = out.gzip ? (void *)out.packed : out.trailer;
     size_t n = make_trailer(to, 0);
     if (!out.at_limit && out.last_size && n > out.last_size) out.how |= CS_TRAILER_BRIEF, n = make_trailer(to, 0);
-    if (write_at_end(NULL, 0, to, n)) return;
+    if (n && write_at_end(NULL, 0, to, n)) return;
     if (!out.last_size || !write_at_end(NULL, 0, out.last_trailer, out.last_size))
-        cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, strerror(errno));
+        cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, n ? strerror(errno) : not_packed);
 }
 
 /* Another process may have changed the file's length. What it put behind the end is taken off with the next write. Where it took something
@@ -227,20 +229,23 @@ void cs_output_flush(void)
     const void *events = out.buffer;
     void *tail = out.trailer;
     size_t n = out.used;
+    bool packed = true;
     if (out.gzip) {
         char comment[32];
         cs_part_comment(comment, out.part);
+        const bool any = n;
         n = n ? cs_gzip_member(out.packed, cs_gzip_bound(n), out.buffer, n, 0, out.parts && !out.end ? comment : NULL) : 0;
+        packed = n || !any;
         events = out.packed, tail = out.packed + n;
     }
-    size_t m = make_trailer(tail, out.how & CS_TRAILER_LAST ? 0 : SPARE);
+    size_t m = packed ? make_trailer(tail, out.how & CS_TRAILER_LAST ? 0 : SPARE) : 0;
     if (!out.parts && (cs_u64)out.end + n > cs_option_size(CS_OPTION_TRACE_MAX)) {
         cs_log(CS_LOG_WARN, "the trace %s reached CUSTREAM_TRACE_MAX=%s and ends here", out.path, cs_option_text(CS_OPTION_TRACE_MAX));
         stop("its size limit (CUSTREAM_TRACE_MAX)");
         out.at_limit = true;
         mend();
-    } else if (!write_at_end(events, n, tail, m)) {
-        cs_log(CS_LOG_ERROR, "cannot write on to the trace %s: %s; it ends here", out.path, strerror(errno));
+    } else if (!m || !write_at_end(events, n, tail, m)) {
+        cs_log(CS_LOG_ERROR, "cannot write on to the trace %s: %s; it ends here", out.path, m ? strerror(errno) : not_packed);
         stop("the trace could not be written any further");
         if (out.end) mend();
         else if (ftruncate(fd_of(&out), 0)) {} /* not even the head: nothing is better than half of it */

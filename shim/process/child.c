@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "shim/base/aide.h"
+#include "shim/base/clock.h"
 #include "shim/base/log.h"
 #include "shim/base/over.h"
 #include "shim/base/rings.h"
@@ -25,6 +26,7 @@ static void after_fork_in_child(void)
     cs_aide_after_fork_in_child();
     cs_over_after_fork_in_child();
     cs_names_after_fork_in_child();
+    cs_clock_after_fork_in_child();
     cs_writer_after_fork_in_child();
     cs_gpu_after_fork_in_child();
     cs_threads_forget();

@@ -71,6 +71,9 @@ void cs_stream_lives_begin(bool part)
     cs_store_rel(&has_rows, true);
 }
 
+/* GPUs beyond have no lane of marks, and so their streams no lives. */
+static bool has_life(const struct cs_stream *stream) { return stream->device >= 0 && stream->device < CS_GPU_PIDS; }
+
 void cs_stream_lives_forget(void) { cs_store(&has_rows, false); }
 cs_u32 cs_stream_lives_shown(void) { return shown; }
 
@@ -228,7 +231,7 @@ void cs_stream_life_begins(struct cs_stream *stream)
     const cs_name given = cs_load_acq(&stream->name);
     const bool has_lane = row->lane_file == cs_lanes_file();
     if (CS_LIKELY(row->announced && given == row->name_shown && (!has_lane || row->naming == naming.way))) return;
-    if (stream->device < 0 || stream->device >= CS_GPU_PIDS) return;
+    if (!has_life(stream)) return;
     if (!row->announced) begin_write(stream, row, given);
     else if (has_lane) lane_write(stream, row, given);
     row->name_shown = given;
@@ -317,7 +320,7 @@ void cs_stream_life_ended(struct cs_stream *stream, cs_u64 ended)
 {
     struct row *row = row_of(stream);
     /* Nobody has seen it, or could; or an earlier part has its end. */
-    bool hidden = !row->announced && (stream->unseen || row->over || cs_windows_within(stream->created, ended));
+    bool hidden = !row->announced && (!has_life(stream) || stream->unseen || row->over || cs_windows_within(stream->created, ended));
     if (cs_output_full() || hidden) return;
     cs_u64 to = cs_clock_ns(ended), filled = cs_match_filled(stream);
     cs_stream_life_begins(stream);

@@ -11,6 +11,7 @@
 #include "shim/base/module.h"
 #include "shim/gpu/backend.h"
 #include "shim/gpu/share.h"
+#include "shim/object/names.h"
 #include "shim/wrap/inside.h"
 
 #define EXPORTED(name, parameters, arguments)                                                                                                        \
@@ -23,23 +24,23 @@ static __typeof__(&cuptiActivityRegisterCallbacks) other_register;
 static __typeof__(&cuptiSubscribe) other_subscribe;
 static __typeof__(&cuptiSubscribe_v2) other_subscribe_v2;
 static __typeof__(&cuptiFinalize) other_finalize;
-static char other_why[300];
+static const char *_Atomic other_why; /* once it is known that there is one */
 
 static CUptiResult other_cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request, CUpti_BuffersCallbackCompleteFunc complete)
 {
-    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, other_why, 3000);
+    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, cs_load_acq(&other_why), 3000);
     return other_register(request, complete);
 }
 
 static CUptiResult other_cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *data)
 {
-    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, other_why, 3000);
+    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, cs_load_acq(&other_why), 3000);
     return other_subscribe(subscriber, callback, data);
 }
 
 static CUptiResult other_cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *data, CUpti_SubscriberParams *parameters)
 {
-    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, other_why, 3000);
+    cs_gpu_step_back(CS_GPU_AWAY_PROFILER, cs_load_acq(&other_why), 3000);
     return other_subscribe_v2(subscriber, callback, data, parameters);
 }
 
@@ -65,8 +66,9 @@ static void *of_other_copy(const char *name, void *found)
     for (size_t i = 0; i < CS_COUNT(others); i++) {
         if (strcmp(others[i].name, name)) continue;
         if (*others[i].real && *others[i].real != found) return found; /* a third copy */
-        if (!*other_why && cs_module_of(found, &module))
-            snprintf(other_why, sizeof other_why, "another copy of CUPTI is at work: %.200s", cs_module_path(&module));
+        char why[300] = "another copy of CUPTI is at work";
+        if (cs_module_of(found, &module)) snprintf(why, sizeof why, "another copy of CUPTI is at work: %.200s", cs_module_path(&module));
+        if (!cs_load(&other_why)) cs_store_rel(&other_why, cs_name_text(cs_name_add(why)));
         *others[i].real = found;
         return others[i].wrapper;
     }

@@ -135,6 +135,27 @@ TEST(rises_and_has_no_jumps)
     CHECK(anchor_count > 50);
 }
 
+/* A child gets the table as the writer's thread of its parent had it in hand: in the middle of moving every second anchor, or of keeping a stretch. */
+TEST(a_fork_in_the_middle_of_the_scale)
+{
+    slew = 37;
+    start();
+    for (int i = 0; i < 3000; i++) pass(1e10), cs_clock_sync();
+    for (int i = 2, kept = 1; i < 1500; i += 2) anchors[kept++] = anchors[i];
+    cs_clock_recent = (struct cs_clock_stretch){anchors[2000].ticks, INT64_MAX, 0, anchors[2000].rate};
+    cs_clock_after_fork_in_child();
+    pass(1e6);
+    cs_clock_sync();
+    cs_u64 before = 0;
+    for (double ago = 1e13; ago >= 0; ago -= 1e9) {
+        const cs_u64 at = (cs_u64)(ticks_now - ago * ghz), ns = cs_clock_ns(at);
+        CHECK(ns >= before);
+        before = ns;
+        const double off = fabs((double)ns - (ns_now - ago * (1 + slew * 1e-6) - zero));
+        if (off > 5000) CHECK_IS(off, 0);
+    }
+}
+
 TEST(what_was_converted_stays)
 {
     start();

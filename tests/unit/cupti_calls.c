@@ -1,4 +1,6 @@
 /* Which of CUPTI's numbers are calls that may enqueue work: by the names that it gives them. */
+#include "shim/base/options.h"
+#include "shim/base/realdl.h"
 #include "shim/gpu/cupti.h"
 #include "tests/unit/check.h"
 
@@ -34,4 +36,22 @@ TEST(calls_that_may_enqueue_by_their_names)
         CHECK_IS(cs_cupti_may_enqueue(&(CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_DRIVER, .cbid = i}), calls[i].enqueues);
         CHECK_IS(cs_cupti_may_enqueue(&(CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_RUNTIME, .cbid = i}), calls[i].may);
     }
+}
+
+/* The writer may be at the first reason while the second is made. */
+TEST(a_reason_why_there_is_no_cupti_stays_as_it_is)
+{
+    static const char *const libraries[] = {"/nonexistent/libcupti.so.13", "/nonexistent/another.so", "libz.so.1"};
+    const char *whys[CS_COUNT(libraries)];
+    char said[CS_COUNT(libraries)][256];
+    REQUIRE(cs_realdl_init());
+    for (size_t i = 0; i < CS_COUNT(libraries); i++) {
+        setenv("CUSTREAM_CUPTI", libraries[i], 1);
+        cs_options_read();
+        whys[i] = cs_cupti_open();
+        REQUIRE(whys[i]);
+        snprintf(said[i], sizeof said[i], "%s", whys[i]);
+    }
+    for (size_t i = 0; i < CS_COUNT(libraries); i++) CHECK_TEXT(whys[i], said[i]);
+    CHECK_TEXT(whys[2], "the library has no cuptiGetVersion");
 }

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "shim/out/gzip.c" /* its functions of zlib are the test's to take away */
 #include "shim/trace/rotate.h"
 #include "tests/unit/trace_file.h"
 
@@ -101,6 +102,31 @@ TEST(a_packed_part_has_room_for_eight_times_as_much)
     cs_output_flush();
     const size_t left = MOST - TRAILER / 2 - cs_output_events_end();
     CHECK(!cs_output_part_due(8 * left + 7) && cs_output_part_due(8 * left + 8));
+}
+
+static int packs_nothing(z_stream *unused, int flush) { return (void)unused, (void)flush, Z_BUF_ERROR; }
+
+/* Events that are not in the file are none that were written, and the file stays as it was. */
+TEST(zlib_packs_nothing_any_more)
+{
+    struct stat before, after;
+    setenv("CUSTREAM_TRACE", "t.json.gz", 1);
+    cs_options_read();
+    REQUIRE(cs_realdl_init());
+    cs_clock_init();
+    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test") && cs_output_open(&cs_totals_teller));
+    cs_clock_sync();
+    cs_timeline_begin(CS_BEGIN_FILE);
+    cs_output_flush();
+    REQUIRE(!cs_output_full() && !stat("t.json.gz", &before));
+    deflate_run = packs_nothing;
+    gather(1000);
+    captured_begin();
+    cs_output_flush();
+    const char *said = captured_end();
+    CHECK(strstr(said, "cannot write on to the trace") && strstr(said, "zlib refused to pack it; it ends here\n"));
+    CHECK(cs_output_full());
+    CHECK(!stat("t.json.gz", &after) && after.st_size == before.st_size); /* events and their trailer */
 }
 
 /* A part with many streams begins with all of them: it ends when it is twice as long, and not at once. */

@@ -142,6 +142,29 @@ static void *bring_all_the_time(void *unused)
     return unused;
 }
 
+/* Not ours, so that it is asked for each buffer; others get on meanwhile. */
+static uint64_t CUPTIAPI other_clock(void) { return sched_yield(), cs_ticks() / 2; }
+
+static void *chooses_clocks(void *unused)
+{
+    uint64_t now;
+    for (int i = 0; i < SESSIONS; i++) {
+        CHECK_IS(cs_share_cuptiActivityRegisterTimestampCallback(i % 2 ? ticks : other_clock), CUPTI_SUCCESS);
+        CHECK_IS(cs_share_cuptiGetTimestamp(&now), CUPTI_SUCCESS);
+    }
+    cs_store(&done, true);
+    return unused;
+}
+
+TEST(it_chooses_a_clock_while_two_threads_bring_records)
+{
+    pthread_t threads[3];
+    client_begins();
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, i ? bring_all_the_time : chooses_clocks, NULL);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    client_ends();
+}
+
 TEST(it_comes_and_goes)
 {
     pthread_t threads[THREADS];

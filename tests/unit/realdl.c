@@ -96,6 +96,7 @@ static void versions_in(const char *library)
     CHECK_IS(call(&image, "cs_plain"), 4);
     CHECK(cs_image_symbol(&image, "cs_plain") == dlsym(handle, "cs_plain"));
     CHECK(!cs_image_symbol(&image, "cs_hidden"));
+    CHECK(!cs_symbol_behind("cs_plain")); /* in the list of loaded libraries only what was loaded with the program stays, so nobody looks beyond it */
     CHECK(!cs_image_symbol(&image, "cs_elsewhere"));
     /* To what the loader binds a reference with a version. */
     CHECK(cs_image_function(&image, "cs_sample", "SAMPLE_1") == dlvsym(handle, "cs_sample", "SAMPLE_1"));
@@ -196,6 +197,7 @@ TEST(libraries_that_come_and_go_while_others_are_looked_for)
     while (!cs_load(&enough)) {
         CHECK(cs_image_find("libc.so.6", &image));
         CHECK(!cs_image_each(all_names, &length));
+        CHECK(!cs_symbol_behind("defined nowhere") && !cs_glibc_symbol("defined nowhere"));
     }
     pthread_join(thread, NULL);
     CHECK(length);
@@ -220,4 +222,5 @@ TEST(what_was_loaded_with_the_program)
     behind_count = 0;
     CHECK(!cs_image_each_behind(counts, &last));
     CHECK_IS(behind_count, before);
+    CHECK(cs_symbol_behind("getenv") == (void *)getenv);
 }

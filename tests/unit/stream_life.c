@@ -152,6 +152,8 @@ TEST(a_life_begins_with_all_that_is_known)
     struct cs_stream *beyond = new_stream(25), *none = new_stream(26);
     beyond->device = CS_GPU_PIDS, none->device = -1;
     cs_stream_life_begins(beyond), cs_stream_life_begins(none);
+    cs_stream_life_ended(beyond, cs_ticks()), cs_stream_life_ended(none, cs_ticks());
+    CHECK_IS(trace_file_count("\"cs_stream\"", "\"stream 25 ") + trace_file_count("\"cs_stream\"", "\"stream 26 "), 0);
     CHECK_IS(cs_stream_lives_shown(), 5);
 }
 
