@@ -135,6 +135,14 @@ void *cs_memory_map_file(int fd, size_t bytes)
     return at;
 }
 
+void *cs_memory_map_more(size_t bytes, const char *lost)
+{
+    if (is_scarce(bytes)) return cs_refused(lost), NULL;
+    char *at = cs_memory_map(bytes, lost);
+    if (at) cs_memory_not_inherited(at, bytes), large_behind_the_first(at, bytes);
+    return at;
+}
+
 bool cs_memory_replace(void *at, size_t bytes)
 {
     int saved = errno;

@@ -18,7 +18,7 @@ struct cs_match cs_match;
     T(chosen, CS_HELD_WORKS)                                                                                                                         \
     T(left, CS_HELD_WORKS / 64)                                                                                                                      \
     T(ops, CS_OPS)                                                                                                                                   \
-    T(correlated, CS_CORRELATIONS)                                                                                                                   \
+    T(correlated, CS_CORRELATIONS_OF_OP * CS_OPS)                                                                                                    \
     T(threads, CS_OP_THREADS)                                                                                                                        \
     T(threads_of_key, CS_OP_THREADS)                                                                                                                 \
     T(threads_of_tid, CS_OP_THREADS)                                                                                                                 \
@@ -46,7 +46,8 @@ void cs_match_begin(const struct cs_match_sink *sink)
     TABLES(FORGOTTEN)
     memset((char *)&cs_match + sizeof cs_match.table, 0, sizeof cs_match - sizeof cs_match.table);
     cs_match.sink = sink;
-    cs_match.ops.newest = CS_OP_BEFORE_FIRST;
+    cs_match.ops.newest = cs_match.ops.forgotten = CS_OP_BEFORE_FIRST;
+    cs_match.ops.size = CS_OPS; /* the tables may be larger: the parent's may have grown */
 }
 
 void cs_match_part(cs_u32 file) { cs_match.file = file; }

@@ -1,3 +1,4 @@
+#include "shim/base/memory.h"
 #include "shim/gpu/mark.h"
 #include "shim/match/state.h"
 
@@ -42,10 +43,52 @@ static struct cs_op_launch launch_of(const struct cs_record *record)
     return launch;
 }
 
+/* --- a larger table --- */
+
+/* Whether the work of a call may still come. */
+static bool is_awaited(const struct cs_op *op)
+{
+    return !op->came && !op->left && !op->unsure && cs_gpu_kind_of(cs_call_info[op->call].kind) != CS_GPU_NONE && cs_match_tells(op->id);
+}
+
+/* The tables that were made with the trace stay behind, empty: they are a part of one piece of memory. In the child of a fork the tables are either the old ones or
+ * the new ones, and both are there: the pointers change before the old ones go. */
+static void grow(void)
+{
+    static const char lost[] = "calls whose work is awaited: the work of older ones is shown without its call";
+    const size_t size = state->size, ops = size * sizeof *table->ops, correlated = CS_CORRELATIONS_OF_OP * size * sizeof *table->correlated;
+    struct cs_op *const old_ops = table->ops, *const new_ops = cs_memory_map_more(2 * ops, lost);
+    struct cs_correlated *const old_correlated = table->correlated, *const new_correlated = new_ops ? cs_memory_map_more(2 * correlated, lost) : NULL;
+    if (!new_correlated) {
+        if (new_ops) cs_memory_unmap(new_ops, 2 * ops);
+        state->cannot_grow = true;
+        return;
+    }
+    const size_t mask = 2 * size - 1;
+    for (cs_u64 id = state->newest - size + 1; id <= state->newest; id++) new_ops[(id - CS_OP_BEFORE_FIRST - 1) & mask] = *cs_op_place(id);
+    for (size_t i = 0; i < CS_CORRELATIONS_OF_OP * size; i++)
+        if (old_correlated[i].correlation) new_correlated[old_correlated[i].correlation & (2 * mask + 1)] = old_correlated[i];
+    table->ops = new_ops, table->correlated = new_correlated;
+    state->forgotten = state->newest - size;
+    state->size = (cs_u32)(2 * size);
+    if (state->grown) cs_memory_unmap(old_ops, ops), cs_memory_unmap(old_correlated, correlated);
+    else cs_memory_forget(old_ops, ops), cs_memory_forget(old_correlated, correlated);
+    state->grown = true;
+}
+
+/* The next op would take the place of one whose work is awaited. */
+static bool is_full(void)
+{
+    const cs_u64 oldest = state->newest + 1 - state->size;
+    const struct cs_op *op = cs_op_is_kept(oldest) ? cs_op_place(oldest) : NULL;
+    return op && op->id == oldest && is_awaited(op) && state->size < CS_OPS_MOST && !state->cannot_grow;
+}
+
 /* Each field is named: a compiler that has to clear the rest does so in a way that is slow to begin. */
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns)
 {
     struct cs_op_thread *t = thread_of(thread->key, thread->tid, record->begin);
+    if (CS_UNLIKELY(is_full())) grow();
     const struct cs_op *soon = cs_op_place(state->newest + AHEAD); /* written a quarter of a million calls ago: in no cache */
     cs_prefetch_to_write(soon), cs_prefetch_to_write(&soon->before);
     state->newest += (cs_u32)state->newest == UINT32_MAX ? 2 : 1; /* no id's low half is 0 */
@@ -64,7 +107,7 @@ struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *
 
 static void correlate(cs_u32 correlation, cs_u64 op)
 {
-    table->correlated[correlation % CS_CORRELATIONS] = (struct cs_correlated){correlation, (cs_u32)op};
+    *cs_correlated(correlation) = (struct cs_correlated){correlation, (cs_u32)op};
     state->told++;
 }
 

@@ -1,7 +1,8 @@
 /*
  * Calls that may have put work on a GPU, kept until its times come: which call a GPU record belongs to, and what was before it on its stream.
  *
- * The writer's alone. A ring of the last 262,144 such calls; an older one whose work has not come by then is forgotten, and its work shown without its call.
+ * The writer's alone. A ring of the last 262,144 such calls. If the oldest one's work is still awaited, the ring grows, up to 1,048,576. Then that call is forgotten,
+ * and its work shown without its call.
  */
 #ifndef CS_MATCH_OP_H
 #define CS_MATCH_OP_H

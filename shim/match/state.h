@@ -47,7 +47,8 @@ struct cs_held {
 
 /* --- op.c: calls --- */
 
-enum { CS_OPS = 1 << 18, CS_CORRELATIONS = 1 << 19, CS_OP_THREADS_LOG2 = 16, CS_OP_THREADS = 1 << CS_OP_THREADS_LOG2 };
+/* Both tables begin with so many, and grow together, up to four times as many, before a call is forgotten whose work is awaited. */
+enum { CS_OPS = 1 << 18, CS_OPS_MOST = 1 << 20, CS_CORRELATIONS_OF_OP = 2, CS_OP_THREADS_LOG2 = 16, CS_OP_THREADS = 1 << CS_OP_THREADS_LOG2 };
 
 /* The profiler counts up, so the table is by the number's low bits, and the newest stays. */
 struct cs_correlated {
@@ -69,7 +70,9 @@ struct cs_op_thread {
 enum { CS_OP_BEFORE_FIRST = 1 << 15 };
 
 struct cs_ops {
-    cs_u64 newest;
+    cs_u64 newest, forgotten; /* up to `forgotten` none is kept, whatever the size */
+    cs_u32 size;              /* of the table of ops */
+    bool grown, cannot_grow;  /* into memory of its own; the system has no more */
     cs_u32 newest_thread;  /* its number, never 0 once there is one */
     cs_u64 enqueued_last;  /* when the last call ended that put work on a GPU, ticks */
     cs_u64 ended_last;     /* of all ops, ticks */
@@ -220,13 +223,13 @@ CS_HIDDEN extern struct cs_match {
     struct cs_default_work default_work[CS_GPU_PIDS];
 } cs_match;
 
-/* Where the op of an id stands: the table fills up from its beginning. Then: the op itself; each of the last CS_OPS is kept. */
-CS_HOT struct cs_op *cs_op_place(cs_u64 id) { return &cs_match.table.ops[(id - CS_OP_BEFORE_FIRST - 1) % CS_OPS]; }
-CS_HOT bool cs_op_is_kept(cs_u64 id) { return id > CS_OP_BEFORE_FIRST && cs_match.ops.newest - id < CS_OPS; }
+/* Where the op of an id stands: the table fills up from its beginning. Then: the op itself; each of the last `size` is kept. */
+CS_HOT struct cs_op *cs_op_place(cs_u64 id) { return &cs_match.table.ops[(id - CS_OP_BEFORE_FIRST - 1) & (cs_match.ops.size - 1)]; }
+CS_HOT bool cs_op_is_kept(cs_u64 id) { return id > cs_match.ops.forgotten && cs_match.ops.newest - id < cs_match.ops.size; }
 CS_HOT struct cs_op *cs_op_get(cs_u64 id) { return cs_op_is_kept(id) ? cs_op_place(id) : NULL; }
 
 /* The id of a profiler's number's op; 0: it is not known. Then: that op; and whether it is known that there is none. */
-CS_HOT const struct cs_correlated *cs_correlated(cs_u32 correlation) { return &cs_match.table.correlated[correlation % CS_CORRELATIONS]; }
+CS_HOT struct cs_correlated *cs_correlated(cs_u32 correlation) { return &cs_match.table.correlated[correlation & (CS_CORRELATIONS_OF_OP * cs_match.ops.size - 1)]; }
 CS_HOT cs_u64 cs_op_id_of(cs_u32 correlation)
 {
     const struct cs_correlated *c = cs_correlated(correlation);

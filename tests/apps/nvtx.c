@@ -3,6 +3,7 @@
  * has a copy of NVTX of its own (nvtx_module below).
  */
 #include "tests/apps/app.h"
+#include "tests/apps/step.h"
 
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCuda.h>
@@ -377,6 +378,43 @@ static void deep(int n)
         if (nvtxRangePop() != i) NOTE("wrong_level", "%d", i);
 }
 
+/* A thread's first call tells of the ranges that it has open. A handler has ranges of its own meanwhile, at each instruction of the library. */
+static struct step_code stepped = {.library = "libcustream_shim"};
+static void handler(int signal, siginfo_t *info, void *context)
+{
+    (void)signal, (void)info;
+    if (!step_is_in(step_place(context), &stepped)) return;
+    nvtxRangePushA("of the handler");
+    nvtxRangePop();
+}
+
+static void *interrupted(void *unused)
+{
+    nvtxRangePushA("around");
+    nvtxRangePushA("within");
+    steps(1);
+    const CUresult result = CU(cuStreamQuery, stream);
+    steps(0);
+    NOTE("result", "%d", (int)result);
+    LEVEL("popped", nvtxRangePop());
+    LEVEL("popped_last", nvtxRangePop());
+    LEVEL("pushed", nvtxRangePushA("behind"));
+    nvtxRangePop();
+    return unused;
+}
+
+static void handlers(void)
+{
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+    pthread_t thread;
+    step_find(&stepped);
+    sigaction(SIGTRAP, &action, NULL);
+    nvtxRangePushA("of the handler"); /* its text is known by then */
+    nvtxRangePop();
+    pthread_create(&thread, NULL, interrupted, NULL);
+    pthread_join(thread, NULL);
+}
+
 static void forked(void)
 {
     nvtxRangePushA("around the fork");
@@ -449,6 +487,7 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "spans")) spans(atol(more));
     else if (!strcmp(how, "storm")) storm(atol(more));
     else if (!strcmp(how, "fork")) forked();
+    else if (!strcmp(how, "handlers")) handlers();
     else if (!strcmp(how, "module")) module(more);
     else if (!strcmp(how, "one_stack")) one_stack();
     app_report();

@@ -210,6 +210,17 @@ def test_fork(run_app):
     assert path_of(child, one(child.host("cuStreamQuery"))) == ["around the fork", "in the child"]
 
 
+def test_ranges_of_a_handler_while_a_thread_tells_of_its_own(run_app):
+    """A thread's first call tells of its open ranges: each once, whatever a handler does meanwhile."""
+    run, trace = both(run_app, ["nvtx", "handlers"], env=KEEP_ALL)
+    run.check()
+    own = [e["name"] for e in ranges(trace) if e["name"] != "of the handler"]
+    assert own == ["around", "within", "behind"]
+    assert path_of(trace, one(trace.host("cuStreamQuery")))[:2] == ["around", "within"]
+    notes = notes_of(run.stderr)
+    assert [notes[key] for key in ("popped", "popped_last", "pushed")] == ["1", "0", "0"]
+
+
 # ---- The way in ----
 
 def test_children_see_nothing_of_it(run_app):

@@ -358,7 +358,7 @@ TEST(a_range_of_calls_has_the_number_of_its_first)
     CHECK(cs_op_of(5) == first && !cs_op_of(6) && first->joined == third->id && !second->joined && !third->joined);
     CHECK(!cs_op_is_outside(5));
     cs_op_outside(5);
-    CHECK(cs_op_is_outside(5) && !cs_op_of(5) && !cs_op_is_outside(5 + CS_CORRELATIONS) && !cs_op_is_outside(0));
+    CHECK(cs_op_is_outside(5) && !cs_op_of(5) && !cs_op_is_outside(5 + CS_CORRELATIONS_OF_OP * CS_OPS) && !cs_op_is_outside(0));
     cs_op_outside(0);
     CHECK(!cs_op_is_outside(0));
 }

@@ -254,6 +254,29 @@ TEST(the_last_calls_are_kept_and_no_others)
     CHECK(!cs_op_get(CS_OP_BEFORE_FIRST + 1) && cs_op_get(CS_OP_BEFORE_FIRST + 2) && cs_op_get(cs_match.ops.newest) == first);
 }
 
+/* Its work may come: the table grows before it would be forgotten, and knows no older one than it did. */
+TEST(a_call_that_is_awaited_is_kept_while_the_table_can_grow)
+{
+    enum { BEFORE = 10, NUMBER = 2 * CS_CORRELATIONS_OF_OP * CS_OPS };
+    begin();
+    for (int i = 0; i < BEFORE; i++) called(2, 100, 1, 2);
+    struct cs_op *op = call(10, 11);
+    const cs_u64 id = op->id;
+    op->lane = lane.number;
+    *cs_correlated(NUMBER) = (struct cs_correlated){NUMBER, (cs_u32)id};
+    cs_u64 others = 0;
+    for (; others < CS_OPS - 1; others++) called(1, 100, 20 + others, 20 + others);
+    CHECK(cs_op_get(id) == op && cs_match.ops.size == CS_OPS);
+    for (; others < CS_OPS_MOST - 1; others++) called(1, 100, 20 + others, 20 + others);
+    CHECK_IS(cs_match.ops.size, CS_OPS_MOST);
+    op = cs_op_get(id);
+    REQUIRE(op && op->id == id && op->begin == 10 && op == cs_op_of(NUMBER) && lane.first == id);
+    for (int i = 1; i <= BEFORE; i++) CHECK(!cs_op_get(id - (cs_u64)i));
+    for (cs_u64 other = id + 1; other <= cs_match.ops.newest; other++) CHECK_IS(cs_op_get(other)->id, other);
+    called(1, 100, 20 + others, 20 + others);
+    CHECK(!cs_op_get(id) && cs_op_get(id + 1) && cs_match.ops.size == CS_OPS_MOST);
+}
+
 TEST(a_depth_forgets_calls_with_the_ring)
 {
     begin();
