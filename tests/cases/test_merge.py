@@ -264,7 +264,7 @@ def test_no_anchor(tmp_path):
 
 
 def test_too_far_apart(tmp_path):
-    refused(tmp_path / "out.json", made(tmp_path / "a.json"), made(tmp_path / "b.json", base=1780000000000000000), words="104 days")
+    refused(tmp_path / "out.json", made(tmp_path / "a.json"), made(tmp_path / "b.json", base=2790000000000000000), words="31 years")
 
 
 def test_the_same_twice(tmp_path):

@@ -2,6 +2,7 @@
 #include "tools/custream/check.h"
 
 #include "tools/custream/lanes.h"
+#include "tools/custream/merge/piece.h"
 #include "tools/custream/merged.h"
 
 #include <cjson/cJSON.h>
@@ -10,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Beyond 2^53 a reader in JavaScript cannot tell two integers apart; in nanoseconds that is 104 days. */
+/* Beyond 2^53 a reader in JavaScript cannot tell two integers apart; in nanoseconds that is 104 days, so later times are read from the text. */
 #define EXACT_MAX 9007199254740992.0
 
 struct event {
     struct check *check;
     uint64_t line;
     const cJSON *object;
+    const char *text; /* of the object */
     const char *name, *category; /* "" if there is none */
     char phase;
     uint32_t pid, tid;
@@ -72,6 +74,15 @@ static bool judge_members(const struct event *event, const cJSON *object)
     return true;
 }
 
+static bool judge_long_time(const struct event *event, const char *name, int64_t *ns)
+{
+    const struct piece piece = member_at(event->text, (const char *const[]){name, NULL});
+    const char *point = piece.at ? memchr(piece.at, '.', piece.length) : NULL;
+    if (!piece.at || !piece_ns(piece, ns)) return BREACH(event, 1, "%s is not finite, or longer than 31 years", name);
+    if (memchr(piece.at, 'e', piece.length) || memchr(piece.at, 'E', piece.length)) return BREACH(event, 1, "%s is beyond 104 days, and not written out", name);
+    return !point || piece.at + piece.length - point <= 4 || BREACH(event, 1, "%s has more than three decimals", name);
+}
+
 /* Microseconds with at most three decimals, into nanoseconds. */
 static bool judge_time(const struct event *event, const char *name, int64_t *ns)
 {
@@ -80,7 +91,7 @@ static bool judge_time(const struct event *event, const char *name, int64_t *ns)
     if (!cJSON_IsNumber(item)) return BREACH(event, 1, "%s is not a number", name);
     double us = item->valuedouble;
     if (us < 0) return BREACH(event, 1, "%s is negative", name);
-    if (!(us * 1000 <= EXACT_MAX)) return BREACH(event, 1, "%s is not finite, or longer than 104 days", name);
+    if (!(us * 1000 <= EXACT_MAX)) return judge_long_time(event, name, ns);
     /* What three decimals are read as is the quotient, rounded as all quotients are. The product is exact: a long double has the ten bits more. */
     *ns = llrintl((long double)us * 1000);
     if ((double)*ns / 1000 != us) return BREACH(event, 1, "%s has more than three decimals", name);
@@ -315,7 +326,7 @@ static bool judge(struct event *event)
 
 bool check_event(struct check *check, uint64_t line, const char *json)
 {
-    struct event event = {.check = check, .line = line};
+    struct event event = {.check = check, .line = line, .text = json};
     cJSON *object = cJSON_ParseWithOpts(json, NULL, true);
     event.object = object;
     bool good = cJSON_IsObject(object) ? judge(&event) : BREACH(&event, 9, object ? "not an object" : "not one JSON object on one line");

@@ -307,7 +307,6 @@ static bool clocks_settle(struct plan *plan)
 
 static bool times_settle(struct plan *plan)
 {
-    static const int64_t longest = INT64_C(1) << 53;
     plan->base = plan->align_start ? 0 : INT64_MAX;
     plan->begin = INT64_MAX;
     for (size_t p = 0; p < plan->process_count && !plan->align_start; p++) {
@@ -317,8 +316,8 @@ static bool times_settle(struct plan *plan)
     for (size_t p = 0; p < plan->process_count; p++) {
         struct process *process = &plan->processes[p];
         if (process->first == INT64_MAX) process->first = 0;
-        if (!plan->align_start && process->base - plan->base > longest)
-            return complain(NAME, "%s: began more than 104 days after the first trace; --align=start lets all begin at 0", path_of(plan, p)), false;
+        if (!plan->align_start && process->base - plan->base > TIME_MAX)
+            return complain(NAME, "%s: began more than 31 years after the first trace; --align=start lets all begin at 0", path_of(plan, p)), false;
         process->shift = plan->align_start ? -process->first : process->base - plan->base;
         if (time_merged(process, process->first) < plan->begin) plan->begin = time_merged(process, process->first);
     }
