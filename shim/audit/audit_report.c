@@ -6,6 +6,7 @@
 
 #include "shim/audit/audit.h"
 #include "shim/audit/audit_model.h"
+#include "shim/base/append.h"
 #include "shim/base/json.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
@@ -181,10 +182,10 @@ static const char *time_text(char *text, size_t size, cs_u64 ns)
 /* "cuLaunchKernel k on stream 13 (thread 4250, app+0x1234)" */
 static const char *side_text(char *text, size_t size, const struct cs_audit_side *side)
 {
-    int n = snprintf(text, size, "%s", side->name);
-    if (side->stream) n += snprintf(text + n, size - (size_t)n, " on stream %u", side->stream);
-    if (side->device) n += snprintf(text + n, size - (size_t)n, " of GPU %u", side->device);
-    snprintf(text + n, size - (size_t)n, " (thread %u%s%s)", side->tid, *side->place ? ", " : "", side->place);
+    size_t n = cs_append(text, size, 0, "%s", side->name);
+    if (side->stream) n = cs_append(text, size, n, " on stream %u", side->stream);
+    if (side->device) n = cs_append(text, size, n, " of GPU %u", side->device);
+    cs_append(text, size, n, " (thread %u%s%s)", side->tid, *side->place ? ", " : "", side->place);
     return text;
 }
 

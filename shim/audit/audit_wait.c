@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "shim/audit/audit_model.h"
+#include "shim/base/append.h"
 #include "shim/base/clock.h"
 #include "shim/base/memory.h"
 #include "shim/trace/gpu.h"
@@ -67,8 +68,8 @@ static cs_u32 place(struct row *row, cs_u64 *start, cs_u64 end)
     if (row->file != cs_lanes_file()) row->file = cs_lanes_file(), row->announced = 0;
     if (row->announced >> level & 1) return tid;
     row->announced |= 1u << level;
-    int n = snprintf(name, sizeof name, "stream %u (audit)", row->number);
-    if (level) snprintf(name + n, sizeof name - (size_t)n, " (overlap %u)", level);
+    const size_t n = cs_append(name, sizeof name, 0, "stream %u (audit)", row->number);
+    if (level) cs_append(name, sizeof name, n, " (overlap %u)", level);
     cs_lane_named_of_gpu(row->device, tid, name, false);
     return tid;
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,9 +16,10 @@
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/over.h"
+#include "shim/base/scarce.h"
 
 typedef void task_fn(void);
-enum { LOOK_NS = 100000000, KILLED_S = 1 };
+enum { LOOK_NS = 100000000, BELL_NS = 100000000, KILLED_S = 1 };
 
 static struct cs_worker aide;
 static _Atomic bool begun;
@@ -38,7 +40,7 @@ static void wait_for_bell(cs_u32 heard, const struct timespec *timeout) { syscal
 static void *run(void *unused)
 {
     (void)unused;
-    pthread_setname_np(pthread_self(), "custream-aide");
+    prctl(PR_SET_NAME, "custream-aide");
     cs_worker_move(&aide, CS_WORKER_STARTING, CS_WORKER_RUNNING);
     for (;;) {
         const cs_u32 heard = cs_load_acq(&bell);
@@ -67,7 +69,8 @@ void cs_aide_start(void)
     if (!atomic_exchange(&begun, true)) {
         mask = before;
         process = getpid();
-        if (cs_worker_start(&aide, run)) cs_log_left = ring;
+        if (cs_threads_are_scarce()) cs_worker_set(&aide, CS_WORKER_FAILED), cs_refused("threads of the library: few are left, which the program may need");
+        else if (cs_worker_start(&aide, run)) cs_log_left = ring;
         else cs_refused("the aide, which all threads of the library need");
     }
     while (cs_load_acq(&aide.state) == CS_WORKER_IDLE) nanosleep(&(struct timespec){0, 100000}, NULL); /* another thread is at it */
@@ -88,7 +91,7 @@ bool cs_aide_is_free(void) { return cs_worker_alive(&aide) && !cs_load_acq(&aske
 
 bool cs_aide_run(void (*task)(void), unsigned timeout_ms)
 {
-    const cs_u64 until = cs_monotonic_ns() + (cs_u64)timeout_ms * 1000000;
+    struct cs_deadline deadline = cs_deadline_in((cs_u64)timeout_ms * 1000000, BELL_NS);
     bool given = false;
     while (cs_worker_alive(&aide)) {
         const cs_u32 heard = cs_load_acq(&bell);
@@ -99,11 +102,11 @@ bool cs_aide_run(void (*task)(void), unsigned timeout_ms)
             continue;
         }
         if (given && cs_load_acq(&asked) != task) return true;
-        if (cs_monotonic_ns() >= until) {
+        if (cs_deadline_is_over(&deadline)) {
             if (!given) ring(); /* whoever asks again and again, as for the end, is heard although a bell was lost */
             return false;
         }
-        wait_for_bell(heard, &(struct timespec){0, 100000000});
+        wait_for_bell(heard, &(struct timespec){0, BELL_NS});
     }
     return false;
 }
@@ -124,8 +127,8 @@ static void die_of(int signal)
     for (int tries = 0; tries < 2; tries++) { /* a filter may refuse once */
         pthread_sigmask(SIG_UNBLOCK, &one, NULL);
         syscall(SYS_kill, process, signal);
-        const cs_u64 until = cs_monotonic_ns() + 100000000; /* it may have gone to another thread, and that must get to it first */
-        while (cs_monotonic_ns() < until) wait_for_bell(cs_load(&bell), &(struct timespec){0, 20000000});
+        struct cs_deadline deadline = cs_deadline_in(BELL_NS, BELL_NS / 5); /* it may have gone to another thread, and that must get to it first */
+        while (!cs_deadline_is_over(&deadline)) wait_for_bell(cs_load(&bell), &(struct timespec){0, BELL_NS / 5});
     }
 }
 

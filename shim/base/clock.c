@@ -10,7 +10,7 @@ CS_READ_MOSTLY bool cs_clock_is_counter;
 
 /* The scale: segment i starts at ticks[i] and ns[i] and rises by rate[i]. Only the writer reads and extends it after cs_clock_init. When the table
  * is full every second inner anchor goes, so that it stays bounded; conversions that begin long ago then move by nanoseconds. */
-enum { ANCHORS = 4096 };
+enum { ANCHORS = 4096, FIRST_NS = 100000 };
 static struct anchor {
     cs_u64 ticks, ns;
     double rate; /* ns a tick */
@@ -58,11 +58,12 @@ void cs_clock_init(void)
     cs_u64 t0, n0, t1, n1;
     read_both(&t0, &n0);
     clock_gettime(CLOCK_REALTIME, &wall);
-    do read_both(&t1, &n1); /* a first rate, good to a few ppm; the writer's rounds refine it before anything is written */
-    while (n1 - n0 < 100000);
+    struct cs_deadline deadline = cs_deadline_from(n0, FIRST_NS, 0);
+    while (!cs_deadline_is_over(&deadline)) {}
+    read_both(&t1, &n1); /* a first rate, good to a few ppm; the writer's rounds refine it before anything is written */
     zero_ns = n0;
     wall_ns = (cs_u64)wall.tv_sec * 1000000000u + (cs_u64)wall.tv_nsec;
-    cs_clock_first_rate = t1 > t0 ? (double)(n1 - n0) / (double)(t1 - t0) : 1.0;
+    cs_clock_first_rate = t1 > t0 && n1 > n0 ? (double)(n1 - n0) / (double)(t1 - t0) : 1.0;
     anchors[0] = (struct anchor){t0, 0, cs_clock_first_rate};
     anchor_count = 1;
 }
@@ -86,17 +87,16 @@ void cs_clock_after_fork_in_child(void)
 
 void cs_clock_sync(void)
 {
-    enum { FIRST_BASE_NS = 5000000 };
+    enum { FIRST_BASE_NS = 5000000, PAUSE_NS = FIRST_BASE_NS / 4 };
     const cs_u64 step_ns = anchor_count < 16 ? 400000000u : 10000000000u;
     cs_u64 ticks, now;
+    struct cs_deadline first = cs_deadline_from(zero_ns, FIRST_BASE_NS, PAUSE_NS);
+    while (anchor_count == 1 && !cs_deadline_is_over(&first)) /* nothing has been converted yet: wait for a base long enough for a good rate */
+        nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
     read_both(&ticks, &now);
-    while (anchor_count == 1 && now - zero_ns < FIRST_BASE_NS) { /* nothing has been converted yet: wait for a base long enough for a good rate */
-        nanosleep(&(struct timespec){0, FIRST_BASE_NS / 4}, NULL);
-        read_both(&ticks, &now);
-    }
     now -= zero_ns;
     struct anchor *last = &anchors[anchor_count - 1];
-    if (ticks <= last->ticks || (anchor_count > 1 && now < last->ns + step_ns)) return;
+    if (ticks <= last->ticks || !now || (anchor_count > 1 && now < last->ns + step_ns)) return;
     cs_clock_recent.ticks = 0;
     if (anchor_count == ANCHORS) anchors_halve(), last = &anchors[anchor_count - 1];
     double rate = (double)now / (double)(ticks - anchors[0].ticks); /* of the whole run */

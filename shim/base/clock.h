@@ -17,9 +17,34 @@ CS_HIDDEN extern double cs_clock_first_rate; /* nanoseconds a tick to about 1 in
 
 static inline cs_u64 cs_monotonic_ns(void)
 {
-    struct timespec now;
+    struct timespec now = {0, 0}; /* where a filter of system calls refuses it, the clock stands still */
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (cs_u64)now.tv_sec * 1000000000u + (cs_u64)now.tv_nsec;
+}
+
+/*
+ * The end of a loop that waits, by the clock. A clock that stands still ends it too, after as many rounds as the wait has: nobody promises that the clock moves.
+ * So a loop is `while (!cs_deadline_is_over(&deadline)) ...`, and each round takes `round_ns`, unless it is cut short. 0: it spins.
+ */
+struct cs_deadline {
+    cs_u64 at, now, rounds, still; /* now: the clock, when it was last asked. rounds: the most in which it stands still, and how many these are by now */
+};
+
+enum { CS_SPIN_ROUNDS = 1 << 18 }; /* more than a clock stands that moves in steps, 4 ms at most */
+
+static inline struct cs_deadline cs_deadline_from(cs_u64 now, cs_u64 wait_ns, cs_u64 round_ns)
+{
+    return (struct cs_deadline){now + wait_ns, now, round_ns ? wait_ns / round_ns + 4 : CS_SPIN_ROUNDS, 0};
+}
+
+static inline struct cs_deadline cs_deadline_in(cs_u64 wait_ns, cs_u64 round_ns) { return cs_deadline_from(cs_monotonic_ns(), wait_ns, round_ns); }
+
+static inline bool cs_deadline_is_over(struct cs_deadline *deadline)
+{
+    const cs_u64 now = cs_monotonic_ns();
+    deadline->still = now == deadline->now ? deadline->still + 1 : 0;
+    deadline->now = now;
+    return now >= deadline->at || deadline->still > deadline->rounds;
 }
 
 /* Only where cs_clock_is_counter. */
@@ -43,7 +68,7 @@ static inline cs_u64 cs_ticks(void) { return CS_LIKELY(cs_clock_is_counter) ? cs
 static inline cs_u64 cs_ticks_before(void)
 {
     const cs_u64 now = cs_ticks();
-    while (cs_ticks() == now) continue;
+    for (int i = 0; cs_ticks() == now && i < CS_SPIN_ROUNDS; i++) {}
     return now;
 }
 

@@ -3,16 +3,29 @@
  *
  * A program, or another preload library, may define these functions itself and remember what stands behind each number: network stacks in
  * user space, profilers of files, sanitizers. Our threads have a table of their own (base/apart.h), where the same numbers are other files.
- * A close of our 0 would be taken for one of the program's. None of these functions is a cancellation point. What allocates, makes threads
- * or opens libraries is not here: that must be seen.
+ * A close of our 0 would be taken for one of the program's. None of these functions is a cancellation point.
+ *
+ * A preload in front of this library is destroyed before it, and what it defines may not be called any more at our end. So all that asks the kernel or has a
+ * state is here, and what is no system call alone is the C library's own function. What allocates, makes threads or opens libraries is not here: that must be
+ * seen. Functions of memory and text are not here either.
+ *
+ * So the library's clock is the kernel's, also where a preload fakes the program's (libfaketime). All times of a trace must be of one clock: the GPU's times, the
+ * processor's counter, the time stamps of files, the kernel's time limits and the other processes of a run know no other.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -21,13 +34,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/direct.h"
 #include "shim/base/realdl.h"
+
+CS_READ_MOSTLY static __typeof__(&syscall) _Atomic next; /* two threads may look at once: each finds the same */
+
+void cs_direct_alone(void) { cs_store(&next, (__typeof__(&syscall))cs_glibc_symbol("syscall")); }
 
 /* The C library's, or that of who stands behind us: a program that defines this name itself may mean something else by it. Reads six words, as that one does,
    however many were given: what stands there instead is passed on, and the kernel does not look at it. */
 __attribute__((no_sanitize("address"))) CS_HIDDEN long syscall(long number, ...)
 {
-    CS_READ_MOSTLY static __typeof__(&syscall) _Atomic next; /* two threads may look at once: each finds the same */
     long given[6];
     va_list rest;
     if (!cs_load(&next)) cs_store(&next, (__typeof__(&syscall))cs_symbol_behind("syscall"));
@@ -150,3 +167,78 @@ CS_HIDDEN int setsockopt(int fd, int level, int name, const void *value, socklen
 CS_HIDDEN ssize_t recv(int fd, void *to, size_t n, int flags) { return syscall(SYS_recvfrom, fd, to, n, flags, NULL, NULL); }
 CS_HIDDEN ssize_t sendmsg(int fd, const struct msghdr *packet, int flags) { return syscall(SYS_sendmsg, fd, packet, flags); }
 CS_HIDDEN ssize_t send(int fd, const void *from, size_t n, int flags) { return syscall(SYS_sendto, fd, from, n, flags, NULL, 0); }
+
+CS_HIDDEN int shutdown(int fd, int how) { return (int)syscall(SYS_shutdown, fd, how); }
+
+/* --- memory --- */
+
+CS_HIDDEN void *mmap(void *at, size_t n, int can, int how, int fd, off_t from) { return (void *)syscall(SYS_mmap, at, n, can, how, fd, from); }
+CS_HIDDEN int munmap(void *at, size_t n) { return (int)syscall(SYS_munmap, at, n); }
+CS_HIDDEN int mprotect(void *at, size_t n, int can) { return (int)syscall(SYS_mprotect, at, n, can); }
+CS_HIDDEN int madvise(void *at, size_t n, int how) { return (int)syscall(SYS_madvise, at, n, how); }
+CS_HIDDEN int munlock(const void *at, size_t n) { return (int)syscall(SYS_munlock, at, n); }
+
+CS_HIDDEN void *mremap(void *at, size_t n, size_t more, int how, ...)
+{
+    va_list rest;
+    va_start(rest, how);
+    void *const to = va_arg(rest, void *);
+    va_end(rest);
+    return (void *)syscall(SYS_mremap, at, n, more, how, to);
+}
+
+/* --- processes and threads --- */
+
+CS_HIDDEN pid_t getpid(void) { return (pid_t)syscall(SYS_getpid); }
+CS_HIDDEN uid_t geteuid(void) { return (uid_t)syscall(SYS_geteuid); }
+CS_HIDDEN gid_t getegid(void) { return (gid_t)syscall(SYS_getegid); }
+CS_HIDDEN int getrlimit(__rlimit_resource_t which, struct rlimit *to) { return (int)syscall(SYS_prlimit64, 0, which, NULL, to); }
+CS_HIDDEN int unshare(int what) { return (int)syscall(SYS_unshare, what); }
+CS_HIDDEN int nanosleep(const struct timespec *time, struct timespec *left) { return (int)syscall(SYS_nanosleep, time, left); }
+CS_HIDDEN int sched_yield(void) { return (int)syscall(SYS_sched_yield); }
+CS_HIDDEN int sched_getscheduler(pid_t tid) { return (int)syscall(SYS_sched_getscheduler, tid); }
+CS_HIDDEN int sched_setscheduler(pid_t tid, int how, const struct sched_param *to) { return (int)syscall(SYS_sched_setscheduler, tid, how, to); }
+
+CS_HIDDEN int prctl(int what, ...)
+{
+    va_list rest;
+    long given[4];
+    va_start(rest, what);
+    for (size_t i = 0; i < CS_COUNT(given); i++) given[i] = va_arg(rest, long);
+    va_end(rest);
+    return (int)syscall(SYS_prctl, what, given[0], given[1], given[2], given[3]);
+}
+
+CS_HIDDEN ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long n, const struct iovec *from, unsigned long m, unsigned long how)
+{
+    return syscall(SYS_process_vm_readv, pid, to, n, from, m, how);
+}
+
+/* The kernel's set of signals is the first word of the C library's. */
+enum { SET = sizeof(long) };
+CS_HIDDEN int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict before)
+{
+    return syscall(SYS_rt_sigprocmask, how, set, before, (size_t)SET) ? errno : 0;
+}
+CS_HIDDEN int sigpending(sigset_t *to) { return (int)syscall(SYS_rt_sigpending, to, (size_t)SET); }
+CS_HIDDEN int sigtimedwait(const sigset_t *restrict set, siginfo_t *restrict to, const struct timespec *restrict time)
+{
+    return (int)syscall(SYS_rt_sigtimedwait, set, to, time, (size_t)SET);
+}
+
+/* --- what is no system call alone --- */
+
+#define OWN(result, name, parameters, arguments)                                                               \
+    CS_HIDDEN result name parameters                                                                           \
+    {                                                                                                          \
+        CS_READ_MOSTLY static __typeof__(&name) _Atomic own;                                                   \
+        if (CS_UNLIKELY(!cs_load(&own))) cs_store(&own, (__typeof__(&name))cs_glibc_symbol(#name));            \
+        return cs_load(&own) arguments;                                                                        \
+    }
+
+OWN(int, clock_gettime, (clockid_t which, struct timespec *to), (which, to)) /* without the kernel, where that can be */
+OWN(int, pthread_setcancelstate, (int state, int *before), (state, before))
+#ifndef __SANITIZE_THREAD__ /* which is to see them */
+OWN(int, pthread_mutex_lock, (pthread_mutex_t *mutex), (mutex))
+OWN(int, pthread_mutex_unlock, (pthread_mutex_t *mutex), (mutex))
+#endif

@@ -11,7 +11,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include "shim/base/compiler.h"
 #include "shim/base/realdl.h"
@@ -41,9 +40,6 @@ MOVED(int, pthread_create, "2.2.5", (pthread_t *restrict thread, const pthread_a
       (thread, how, run, given), EAGAIN)
 MOVED(int, pthread_detach, "2.2.5", (pthread_t thread), (thread), EINVAL)
 MOVED(int, pthread_attr_setstacksize, "2.2.5", (pthread_attr_t *how, size_t size), (how, size), EINVAL)
-MOVED(int, pthread_setname_np, "2.12", (pthread_t thread, const char *name), (thread, name), ENOSYS)
-MOVED(int, pthread_sigmask, "2.2.5", (int how, const sigset_t *restrict set, sigset_t *restrict before), (how, set, before),
-      sigprocmask(how, set, before) ? errno : 0)
 
 /* Without libpthread there is one thread. */
 static int once_alone(pthread_once_t *control, void (*init)(void))

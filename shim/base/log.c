@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/append.h"
 #include "shim/base/keep.h"
 
 enum { LINE = 1024, LEFT = 64, APART = 4, PATIENCE_MS = 100 };
@@ -210,14 +211,13 @@ static void write_line(const char *head, const char *format, va_list args)
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     char line[LINE];
-    int n = snprintf(line, sizeof line, "custream: %s: ", head);
-    n += vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);
-    if (n > (int)sizeof line - 2) n = (int)sizeof line - 2;
-    for (int i = 0; i < n; i++) /* values may hold anything: one line stays one line */
+    size_t n = cs_append(line, sizeof line - 1, 0, "custream: %s: ", head);
+    n = cs_append_list(line, sizeof line - 1, n, format, args);
+    for (size_t i = 0; i < n; i++) /* values may hold anything: one line stays one line */
         if ((unsigned char)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
     line[n++] = '\n';
-    if (is_apart()) leave_for_others(line, (size_t)n);
-    else put(line, (size_t)n);
+    if (is_apart()) leave_for_others(line, n);
+    else put(line, n);
 }
 
 void cs_log(enum cs_log_level level, const char *format, ...)

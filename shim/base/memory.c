@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ void cs_refused(const char *lost)
 
 const char *cs_refused_nth(unsigned n) { return n < CS_COUNT(refused) ? cs_load_acq(&refused[n]) : NULL; }
 
-size_t cs_memory_page(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+size_t cs_memory_page(void) { return (size_t)getauxval(AT_PAGESZ); }
 static size_t pages_of(size_t bytes) { return (bytes + cs_memory_page() - 1) & ~(cs_memory_page() - 1); }
 
 /* The linker's: what CS_TABLE has put there. One of no mode, for programs that have no other. */

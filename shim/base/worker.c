@@ -18,7 +18,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/realdl.h"
 
-enum { STACK = 512 << 10 }; /* for what the thread itself does */
+enum { STACK = 512 << 10, ROUND_NS = 100000000 }; /* for what the thread itself does; the longest that an asker sleeps */
 static const cs_u64 PATIENCE_NS = 2000000000, LOADER_PATIENCE_NS = 250000000;
 
 static long futex(struct cs_worker *worker, int op, int value, const struct timespec *timeout)
@@ -27,7 +27,7 @@ static long futex(struct cs_worker *worker, int op, int value, const struct time
     return syscall(SYS_futex, &worker->state, op | FUTEX_PRIVATE_FLAG, value, timeout);
 }
 
-static void wait_while(struct cs_worker *worker, int state) { futex(worker, FUTEX_WAIT, state, &(struct timespec){0, 100000000}); }
+static void wait_while(struct cs_worker *worker, int state) { futex(worker, FUTEX_WAIT, state, &(struct timespec){0, ROUND_NS}); }
 
 void cs_worker_set(struct cs_worker *worker, enum cs_worker_state state)
 {
@@ -147,9 +147,10 @@ static void begin_life(pthread_mutex_t *life)
 
 void cs_worker_await(struct cs_worker *worker)
 {
+    struct cs_deadline soon = cs_deadline_from(worker->begun_ns, LOADER_PATIENCE_NS, ROUND_NS), late = cs_deadline_from(worker->begun_ns, PATIENCE_NS, ROUND_NS);
     while (cs_load_acq(&worker->state) == CS_WORKER_STARTING && !cs_worker_was_killed(worker)) {
-        const cs_u64 patience = worker->loads && !cs_load_acq(&worker->met_loader) ? LOADER_PATIENCE_NS : PATIENCE_NS;
-        if (cs_monotonic_ns() - worker->begun_ns >= patience) break;
+        const bool loads = worker->loads && !cs_load_acq(&worker->met_loader), is_soon = cs_deadline_is_over(&soon), is_late = cs_deadline_is_over(&late);
+        if (loads ? is_soon : is_late) break;
         wait_while(worker, CS_WORKER_STARTING);
     }
 }
@@ -201,25 +202,29 @@ void cs_worker_meet_loader(struct cs_worker *worker)
     cs_store_rel(&worker->met_loader, true);
 }
 
-/* Not long for one that waits for the loader: whoever has its lock may wait for the thread that asks. */
-static bool may_wait(const struct cs_worker *worker, cs_u64 from, cs_u64 until)
+/* How long an asker waits. Not long for one that waits for the loader: whoever has its lock may wait for the thread that asks. */
+struct patience {
+    struct cs_deadline all, loader;
+};
+
+static bool may_wait(const struct cs_worker *worker, struct patience *patience)
 {
-    const cs_u64 now = cs_monotonic_ns();
-    return now < until && !cs_worker_was_killed(worker) && (now - from < LOADER_PATIENCE_NS || !cs_load(&worker->in_loader));
+    const bool all = cs_deadline_is_over(&patience->all), loader = cs_deadline_is_over(&patience->loader);
+    return !all && !cs_worker_was_killed(worker) && (!loader || !cs_load(&worker->in_loader));
 }
 
 void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms)
 {
-    const cs_u64 from = cs_monotonic_ns(), until = from + (cs_u64)timeout_ms * 1000000;
+    struct patience patience = {cs_deadline_in((cs_u64)timeout_ms * 1000000, ROUND_NS), cs_deadline_in(LOADER_PATIENCE_NS, ROUND_NS)};
     const bool flushes = wanted == CS_WORKER_FLUSHING;
     int now = cs_load_acq(&worker->state);
     if (cs_worker_was_killed(worker)) return;
     do {
         /* What another asker has it do may have begun before our reason to ask: first that, then once more. */
-        for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && may_wait(worker, from, until); now = cs_load_acq(&worker->state)) wait_while(worker, now);
+        for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && may_wait(worker, &patience); now = cs_load_acq(&worker->state)) wait_while(worker, now);
         if (now < CS_WORKER_STARTING || now > CS_WORKER_FLUSHING || (flushes && now == CS_WORKER_STARTING)) break; /* whoever awaits the start is to go on doing so */
     } while (!atomic_compare_exchange_weak(&worker->state, &now, (int)wanted));
     if (cs_load_acq(&worker->state) != (int)wanted) return;
     futex(worker, FUTEX_WAKE, INT_MAX, NULL);
-    while (cs_load_acq(&worker->state) == (int)wanted && may_wait(worker, from, until)) wait_while(worker, (int)wanted);
+    while (cs_load_acq(&worker->state) == (int)wanted && may_wait(worker, &patience)) wait_while(worker, (int)wanted);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "shim/calls/cuda_api.h"
 
 enum { ONE, BITS };
@@ -37,9 +38,9 @@ static const unsigned char at[CS_WORDS_COUNT + 1] = {
     AT_END
 };
 
-static int put_number(char *text, size_t room, const char *before, cs_u64 value, const char *after)
+static size_t put_number(char text[CS_WORDS_ROOM], size_t at, const char *before, cs_u64 value, const char *after)
 {
-    return snprintf(text, room, value < 10 ? "%s%llu%s" : "%s0x%llx%s", before, (unsigned long long)value, after);
+    return cs_append(text, CS_WORDS_ROOM, at, value < 10 ? "%s%llu%s" : "%s0x%llx%s", before, (unsigned long long)value, after);
 }
 
 void cs_words_put(enum cs_words set, cs_u64 value, char text[CS_WORDS_ROOM])
@@ -49,13 +50,13 @@ void cs_words_put(enum cs_words set, cs_u64 value, char text[CS_WORDS_ROOM])
     cs_u64 rest = value;
     size_t n = 0;
     for (const struct row *row = prefix + 1; row < end && !n; row++)
-        if (row->value == value) n += (size_t)snprintf(text, CS_WORDS_ROOM, "%s", row->name + skip), rest = 0;
+        if (row->value == value) n = cs_append(text, CS_WORDS_ROOM, n, "%s", row->name + skip), rest = 0;
     for (const struct row *row = prefix + 1; row < end && prefix->value == BITS && rest && n < CS_WORDS_ROOM / 2; row++) {
         if (!row->value || (rest & row->value) != row->value) continue;
-        n += (size_t)snprintf(text + n, CS_WORDS_ROOM - n, "%s%s", n ? "|" : "", row->name + skip);
+        n = cs_append(text, CS_WORDS_ROOM, n, "%s%s", n ? "|" : "", row->name + skip);
         rest &= ~row->value;
     }
-    if (!n) put_number(text, CS_WORDS_ROOM, "", value, "");
-    if (n && rest) n += (size_t)put_number(text + n, CS_WORDS_ROOM - n, "|", rest, "");
-    if (n) put_number(text + n, CS_WORDS_ROOM - n, " (", value, ")");
+    if (!n) put_number(text, 0, "", value, "");
+    if (n && rest) n = put_number(text, n, "|", rest, "");
+    if (n) put_number(text, n, " (", value, ")");
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/base/module.h"
@@ -50,8 +51,8 @@ static void *open_by_name(const char *soname)
     void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
     if (!library) library = open_beside(runtime, "", soname);
     if (!library) library = open_beside(runtime, "../../cuda_cupti/lib/", soname);
-    if (!library) library = open_in_toolkit(getenv("CUDA_HOME"), soname);
-    if (!library) library = open_in_toolkit(getenv("CUDA_PATH"), soname);
+    if (!library) library = open_in_toolkit(cs_toolkit(0), soname);
+    if (!library) library = open_in_toolkit(cs_toolkit(1), soname);
     return library ? library : open_in_toolkit("/usr/local/cuda", soname);
 }
 

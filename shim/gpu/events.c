@@ -205,7 +205,8 @@ static void flush(bool all)
 {
     if (all) cs_gpu_mark(false);
     collect();
-    for (cs_u64 until = cs_monotonic_ns() + LAST_WAIT_NS; all && pending && cs_monotonic_ns() < until; collect())
+    struct cs_deadline deadline = cs_deadline_in(LAST_WAIT_NS, LAST_PAUSE_NS);
+    for (; all && pending && !cs_deadline_is_over(&deadline); collect())
         nanosleep(&(struct timespec){0, LAST_PAUSE_NS}, NULL);
     while (all && pending) {
         struct cs_range *range = pending;
@@ -222,7 +223,7 @@ static const char *start(void)
     if ((void *)cs_real.cuEventElapsedTime == (void *)cs_real_missing || (void *)cs_real.cuCtxPushCurrent_v2 == (void *)cs_real_missing) return "the driver is too old";
     if (!works) works = cs_memory_map(WORKS * sizeof *works, no_times), cs_event_clock_start();
     if (!lanes) lanes = cs_memory_map(STREAMS * sizeof *lanes, no_times);
-    if (!works || !lanes) return "no memory";
+    if (!works || !lanes || !cs_marks_begin()) return "no memory";
     cs_memory_not_inherited(works, WORKS * sizeof *works);
     cs_memory_not_inherited(lanes, STREAMS * sizeof *lanes);
     cs_gpu_mark(true);

@@ -101,6 +101,7 @@ bool cs_stocks_are_busy(void); /* a range is out */
 
 /* --- marks: events_mark.c --- */
 
+bool cs_marks_begin(void);                 /* before calls are marked. False: there is no memory for it */
 struct cs_range *cs_marks_take_done(void); /* a list, in the order in which they came */
 void cs_marks_take_open(void);             /* open ranges become done */
 

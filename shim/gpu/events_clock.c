@@ -69,13 +69,14 @@ static const struct cs_clock_base *oldest(const struct cs_event_clock *clock)
 static bool sample(struct cs_event_clock *clock, cs_u64 first_until_ns, cs_u64 *from, cs_u64 *to)
 {
     const cs_u64 began = cs_monotonic_ns(), soon = began + WAIT_NS, until = clock->count || soon > first_until_ns ? soon : first_until_ns;
+    struct cs_deadline deadline = cs_deadline_from(began, until - began, 0);
     CUresult answer;
     *from = cs_ticks();
     if (cs_real.cuEventRecord(clock->spare, clock->stream) != CUDA_SUCCESS) return false;
     do {
-        if (cs_monotonic_ns() > soon) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+        if (deadline.now > soon) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
         answer = cs_real.cuEventQuery(clock->spare), *to = cs_ticks();
-    } while (answer == CUDA_ERROR_NOT_READY && cs_monotonic_ns() < until && !cs_events_held_off());
+    } while (answer == CUDA_ERROR_NOT_READY && !cs_deadline_is_over(&deadline) && !cs_events_held_off());
     return answer == CUDA_SUCCESS;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "shim/base/keep.h"
+#include "shim/base/memory.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/events.h"
 
@@ -26,9 +27,15 @@ void cs_gpu_mark(bool on)
 
 static _Atomic cs_u32 numbers = 1u << 31; /* apart from a profiler's, which count from 1, where one takes turns with us */
 static struct cs_range *_Atomic done;          /* newest first */
-static struct cs_range *_Atomic open[STREAMS]; /* by the stream's place in its pool */
+CS_READ_MOSTLY static struct cs_range *_Atomic *open; /* by the stream's place in its pool; there before any range is */
 static _Atomic cs_u32 open_count;
 static _Atomic cs_u64 lost[CS_EVENTS_LOST_COUNT];
+
+bool cs_marks_begin(void)
+{
+    if (!open) open = cs_memory_map(STREAMS * sizeof *open, "GPU times by events");
+    return open;
+}
 
 static const struct cs_mark none = {NULL, 0};
 

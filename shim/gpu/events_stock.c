@@ -11,7 +11,7 @@
 #include "shim/gpu/backend.h"
 #include "shim/gpu/events.h"
 
-enum { CONTEXTS = 1 << 12, WAIT_MS = 1000, HOLD_WAIT_NS = 2000000000, HELD_PAUSE_NS = 200000 };
+enum { CONTEXTS = 1 << 12, WAIT_MS = 1000, HOLD_WAIT_NS = 2000000000, INSIDE_PAUSE_NS = 20000, HELD_PAUSE_NS = 200000 };
 
 /* By the context's place in its pool. */
 static struct place {
@@ -71,12 +71,12 @@ static void wait_for_stock(struct place *place, cs_ref context)
 {
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
-    const cs_u64 until = cs_monotonic_ns() + WAIT_MS * 1000000ull;
-    for (cs_u64 now = cs_monotonic_ns(); now < until && cs_load_acq(&place->wanted) == context && cs_load(&cs_gpu_marking); now = cs_monotonic_ns()) {
+    struct cs_deadline deadline = cs_deadline_in(WAIT_MS * 1000000ull, HELD_PAUSE_NS);
+    while (!cs_deadline_is_over(&deadline) && cs_load_acq(&place->wanted) == context && cs_load(&cs_gpu_marking)) {
         const cs_u64 flushes = cs_gpu_flushes();
         const bool held = cs_events_held_off();
         if (held) nanosleep(&(struct timespec){0, HELD_PAUSE_NS}, NULL);
-        else cs_gpu_flush((unsigned)((until - now) / 1000000) + 1);
+        else cs_gpu_flush((unsigned)((deadline.at - deadline.now) / 1000000) + 1);
         if (!held && cs_gpu_flushes() == flushes) return; /* there is no GPU thread any more */
     }
 }
@@ -120,8 +120,8 @@ bool cs_gpu_hold(void)
     CS_KEEP_UNCANCELLED;
     cs_gpu_flush(WAIT_MS); /* what has ended is brought in while its events live */
     atomic_fetch_add(&holders, 1);
-    cs_u64 until = cs_monotonic_ns() + HOLD_WAIT_NS;
-    while (atomic_load(&inside) && cs_monotonic_ns() < until) nanosleep(&(struct timespec){0, 20000}, NULL);
+    struct cs_deadline deadline = cs_deadline_in(HOLD_WAIT_NS, INSIDE_PAUSE_NS);
+    while (atomic_load(&inside) && !cs_deadline_is_over(&deadline)) nanosleep(&(struct timespec){0, INSIDE_PAUSE_NS}, NULL);
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "shim/gpu/backend.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
 
 #include "shim/base/aide.h"
 #include "shim/base/clock.h"
@@ -14,7 +15,7 @@
 #include "shim/gpu/mark.h"
 #include "shim/gpu/share.h"
 
-enum { PAUSE_NS = 200000000, AWAY_PAUSE_NS = 2000000000, IDLE_ROUNDS = 10 };
+enum { PAUSE_NS = 200000000, POLLED_NS = 5000000, AWAY_PAUSE_NS = 2000000000, IDLE_ROUNDS = 10 };
 enum { GRACE_NS = 100000000 }; /* calls that were on their way when the window closed are through by then */
 
 static struct cs_worker worker = {.loads = true};
@@ -148,18 +149,18 @@ static void rest(bool away)
 {
     const bool rests = away || (paused && !cs_load(&expected));
     cs_u64 (*poll)(void) = rests ? NULL : cs_load(&backend)->poll;
-    cs_u64 until = cs_monotonic_ns() + PAUSE_NS;
+    struct cs_deadline deadline = cs_deadline_in(PAUSE_NS, POLLED_NS);
     bool closed = cs_load(&stepped_back) == CS_GPU_AWAY_WINDOW;
     cs_u64 pause = !closed ? PAUSE_NS : !away && !paused ? GRACE_NS : rests && !cs_load(&expected) ? AWAY_PAUSE_NS : PAUSE_NS;
     do cs_worker_pause(&worker, poll ? poll() : pause);
-    while (poll && cs_load_acq(&worker.state) == CS_WORKER_RUNNING && cs_monotonic_ns() < until);
+    while (poll && cs_load_acq(&worker.state) == CS_WORKER_RUNNING && !cs_deadline_is_over(&deadline));
 }
 
 static void *run(void *unused)
 {
     (void)unused;
     bool taken, away = false;
-    pthread_setname_np(pthread_self(), CS_WORKER_GPU_NAME);
+    prctl(PR_SET_NAME, CS_WORKER_GPU_NAME);
     cs_worker_meet_loader(&worker);
     if (!begin(&taken)) {
         if (!taken) {

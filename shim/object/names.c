@@ -10,9 +10,12 @@ enum { NAMES_MAX = 1 << 16, GUESTS_MAX = NAMES_MAX / 4 * 3, SLOTS = 2 * NAMES_MA
 
 static struct cs_lock lock = CS_LOCK_INIT(CS_RANK_NAMES, "names");
 
-/* Written under the lock, read without it: a number is seen in `hashed`, or given out, after its text is in place. */
-static const char *_Atomic text_of[NAMES_MAX];
-static _Atomic cs_u32 hashed[SLOTS]; /* open addressing, name numbers */
+/* Written under the lock, read without it: a number is seen in `hashed`, or given out, after its text is in place. It comes with the first name, since most processes
+ * that the library is loaded into never call CUDA. NULL: there is none. */
+CS_READ_MOSTLY static struct table {
+    const char *_Atomic text_of[NAMES_MAX];
+    _Atomic cs_u32 hashed[SLOTS]; /* open addressing, name numbers */
+} *_Atomic table;
 static _Atomic cs_u32 count = 1;
 static char *chunk;
 static size_t chunk_left;
@@ -48,11 +51,13 @@ static const char *keep(const char *text, size_t n)
 /* The number of a text that is kept, else 0; *slot is where it stands, or where it would. Without the lock a text that is being added may be missed. */
 static cs_name find(const char *text, size_t n, cs_u64 hash, cs_u64 *slot)
 {
+    const struct table *t = cs_load_acq(&table);
+    if (CS_UNLIKELY(!t)) return 0;
     for (cs_u64 i = hash % SLOTS;; i = (i + 1) % SLOTS) {
-        cs_name name = cs_load_acq(&hashed[i]);
+        cs_name name = cs_load_acq(&t->hashed[i]);
         *slot = i;
         if (!name) return 0;
-        const char *kept = cs_load(&text_of[name]);
+        const char *kept = cs_load(&t->text_of[name]);
         if (!strncmp(kept, text, n) && !kept[n]) return name;
     }
 }
@@ -60,16 +65,19 @@ static cs_name find(const char *text, size_t n, cs_u64 hash, cs_u64 *slot)
 static cs_name add_locked(const char *text, size_t n, cs_u64 hash, cs_u32 max)
 {
     cs_u64 slot = 0;
+    if (!cs_load(&table)) cs_store_rel(&table, cs_memory_map(sizeof(struct table), "names"));
+    struct table *const t = cs_load(&table);
+    if (!t) return 0;
     cs_name name = find(text, n, hash, &slot);
     if (name) return name;
-    if (cs_load(&count) == 1) cs_store_rel(&text_of[1], "(more names than custream keeps)"), cs_store(&count, 2);
+    if (cs_load(&count) == 1) cs_store_rel(&t->text_of[1], "(more names than custream keeps)"), cs_store(&count, 2);
     name = cs_load(&count);
     const char *kept = name < max ? keep(text, n) : NULL;
     if (!kept) return 1;
     cs_store_rel(&count, name + 1); /* first: a fork may cut this short, and the child gives out no number twice */
-    cs_store_rel(&text_of[name], kept);
+    cs_store_rel(&t->text_of[name], kept);
     cs_rings_name(name, kept, n);
-    cs_store_rel(&hashed[slot], name);
+    cs_store_rel(&t->hashed[slot], name);
     return name;
 }
 
@@ -93,7 +101,8 @@ cs_name cs_name_add_guest(const char *text) { return add(text, GUESTS_MAX); }
 
 const char *cs_name_text(cs_name name)
 {
-    const char *text = name < NAMES_MAX ? cs_load_acq(&text_of[name]) : NULL;
+    const struct table *t = cs_load_acq(&table);
+    const char *text = t && name < NAMES_MAX ? cs_load_acq(&t->text_of[name]) : NULL;
     return text ? text : "";
 }
 

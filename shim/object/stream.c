@@ -5,6 +5,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/clock.h"
 #include "shim/base/lane.h"
+#include "shim/base/memory.h"
 #include "shim/calls/real.h"
 #include "shim/object/creator.h"
 
@@ -20,9 +21,13 @@ enum { LANE_BITS = 1 << 16, AGAIN = 10000 };
 static struct {
     _Atomic cs_u32 next;
     _Atomic cs_u64 taken[LANE_BITS / 64];
-} lanes[DEVICES];
+} *lanes;
 
-bool cs_streams_init(void) { return cs_pool_init(&cs_streams, sizeof(struct cs_stream), CS_STREAMS) && cs_map_init(&cs_stream_handles, CS_STREAMS_LOG2); }
+bool cs_streams_init(void)
+{
+    lanes = cs_memory_map(DEVICES * sizeof *lanes, CS_NO_OBJECTS);
+    return lanes && cs_pool_init(&cs_streams, sizeof(struct cs_stream), CS_STREAMS) && cs_map_init(&cs_stream_handles, CS_STREAMS_LOG2);
+}
 
 static bool lane_take(int d, cs_u32 lane)
 {

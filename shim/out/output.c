@@ -14,6 +14,7 @@
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
+#include "shim/base/plain.h"
 #include "shim/base/rings.h"
 #include "shim/out/gzip.h"
 #include "shim/out/part.h"
@@ -117,7 +118,7 @@ bool cs_output_open(const struct cs_output_teller *who)
     out.gzip = n > 3 && !strcmp(pattern + n - 3, ".gz");
     if (out.gzip && !cs_gzip_init()) return false;
     int fd = cs_path_open(pattern, out.path, sizeof out.path);
-    if (!adopt_descriptor(fd)) return open_failed(fd < 0 ? cs_path_why() : strerror(errno));
+    if (!adopt_descriptor(fd)) return open_failed(fd < 0 ? cs_path_why() : cs_plain_error(errno));
     make_absolute(out.path);
     show_path();
     if (!out.buffer) out.buffer = cs_rings_buffer();
@@ -201,7 +202,7 @@ static void mend(void)
     if (!out.at_limit && out.last_size && n > out.last_size) out.how |= CS_TRAILER_BRIEF, n = make_trailer(to, 0);
     if (n && write_at_end(NULL, 0, to, n)) return;
     if (!out.last_size || !write_at_end(NULL, 0, out.last_trailer, out.last_size))
-        cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, n ? strerror(errno) : not_packed);
+        cs_log_once(CS_LOG_ERROR, "the trace %s is not complete: %s", out.path, n ? cs_plain_error(errno) : not_packed);
 }
 
 /* Another process may have changed the file's length. What it put behind the end is taken off with the next write. Where it took something
@@ -245,7 +246,7 @@ void cs_output_flush(void)
         out.at_limit = true;
         mend();
     } else if (!m || !write_at_end(events, n, tail, m)) {
-        cs_log(CS_LOG_ERROR, "cannot write on to the trace %s: %s; it ends here", out.path, m ? strerror(errno) : not_packed);
+        cs_log(CS_LOG_ERROR, "cannot write on to the trace %s: %s; it ends here", out.path, m ? cs_plain_error(errno) : not_packed);
         stop("the trace could not be written any further");
         if (out.end) mend();
         else if (ftruncate(fd_of(&out), 0)) {} /* not even the head: nothing is better than half of it */
@@ -283,7 +284,7 @@ bool cs_output_roomy(void) { return reach(0) < cs_option_size(CS_OPTION_TRACE_MA
 
 static bool back_to_the_old_part(void)
 {
-    cs_log(CS_LOG_ERROR, "cannot begin the next part of the trace %s: %s; it ends here", out.path, strerror(errno));
+    cs_log(CS_LOG_ERROR, "cannot begin the next part of the trace %s: %s; it ends here", out.path, cs_plain_error(errno));
     cs_part_drop(fd_of(&out));
     out = before;
     before.file = 0;

@@ -15,6 +15,7 @@
 #include "shim/base/claim.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
+#include "shim/base/plain.h"
 #include "shim/out/gzip.h"
 #include "shim/out/path.h"
 
@@ -222,7 +223,7 @@ void cs_parts_trim(cs_u32 parts, void (*deleted)(cs_u64 recorded))
         const struct ended *oldest = &ended[ended_first % KEPT_MAX];
         name_of(name, oldest->number, oldest->beside);
         if (!stands_at(name, oldest->id)) continue; /* somebody has taken it */
-        if (unlink(name)) cs_log_once(CS_LOG_WARN, "cannot delete %s, an old part of the trace: %s", name, strerror(errno));
+        if (unlink(name)) cs_log_once(CS_LOG_WARN, "cannot delete %s, an old part of the trace: %s", name, cs_plain_error(errno));
         else deleted(oldest->recorded);
     }
 }

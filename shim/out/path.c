@@ -7,14 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "shim/base/append.h"
 #include "shim/base/claim.h"
+#include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
+#include "shim/base/plain.h"
 #include "shim/out/gzip.h"
 
 void cs_process_name(char name[256])
@@ -24,40 +28,12 @@ void cs_process_name(char name[256])
     snprintf(name, 256, "%.255s", slash ? slash + 1 : "unknown");
 }
 
-static int number_of(const char *const *names)
-{
-    for (; *names; names++) {
-        const char *text = getenv(*names);
-        if (text && *text >= '0' && *text <= '9') return atoi(text);
-    }
-    return -1;
-}
-
-static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
-
-int cs_process_rank(int *world_size)
-{
-    static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", NULL};
-    *world_size = number_of(sizes);
-    return number_of(ranks);
-}
-
-const char *cs_process_job(void)
-{
-    static const char *const names[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "TORCHELASTIC_RUN_ID" /* "none", unless somebody chose one */};
-    for (size_t i = 0; i < CS_COUNT(names); i++) {
-        const char *job = getenv(names[i]);
-        if (job && *job && strcmp(job, "none")) return job;
-    }
-    return NULL;
-}
-
 /* All processes of a run would have the same name, but for the ones that come late. */
 static void rank_is_missing(const char *variable, const char *pattern)
 {
     char names[256];
     size_t n = 0;
-    for (size_t i = 0; ranks[i] && n < sizeof names; i++) n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", ranks[i]);
+    for (size_t i = 0; cs_rank_variables[i]; i++) n = cs_append(names, sizeof names, n, "%s%s", i ? ", " : "", cs_rank_variables[i]);
     cs_log_once(CS_LOG_WARN, "%s=%.200s: %%r is 0, since no launcher has set a rank (%s)", variable, pattern, names);
 }
 
@@ -76,7 +52,7 @@ void cs_path_expand(const char *variable, const char *pattern, char *path, size_
             case 'e': cs_process_name(piece); break;
             default: break;
             }
-        used += (size_t)snprintf(path + used, size - used, "%s", piece);
+        used = cs_append(path, size, used, "%s", piece);
     }
     if (asks && rank < 0) rank_is_missing(variable, pattern);
 }
@@ -169,7 +145,7 @@ static double run_start(void)
     clock_gettime(CLOCK_REALTIME, &wall);
     clock_gettime(CLOCK_BOOTTIME, &boot);
     double booted = (double)(wall.tv_sec - boot.tv_sec) + (double)(wall.tv_nsec - boot.tv_nsec) * 1e-9;
-    return booted + (double)start / (double)sysconf(_SC_CLK_TCK);
+    return booted + (double)start / (double)getauxval(AT_CLKTCK);
 }
 
 /* It is locked by one that lives, or was written since the run began. */
@@ -211,7 +187,7 @@ static int open_one(const char *name, char *path, size_t size, bool is_asked_for
     *next = false;
     if (!cs_claim(&claim, name, how, cs_gzip_inflate())) {
         *next = claim.refusal && !is_asked_for;
-        why = claim.refusal ?: strerror(errno);
+        why = claim.refusal ?: cs_plain_error(errno);
         return -1;
     }
     const bool taken = cs_path_is_taken(&claim); /* also where we made it: another process was faster to lock it */
@@ -219,11 +195,11 @@ static int open_one(const char *name, char *path, size_t size, bool is_asked_for
         if (taken) close(claim.fd);
         else cs_claim_drop(&claim); /* its name may be as it was, and could not be looked at */
         *next = true;
-        why = strerror(EEXIST);
+        why = cs_plain_error(EEXIST);
         return -1;
     }
     if (ftruncate(claim.fd, 0)) { /* where that is not allowed, no trace could be kept valid */
-        why = strerror(errno);
+        why = cs_plain_error(errno);
         cs_claim_drop(&claim);
         return -1;
     }

@@ -6,12 +6,9 @@
 
 #include "shim/base/compiler.h"
 
-/* Executable's file name, at most 255 bytes; rank of a distributed run from the launcher's environment, -1 if there is none. */
+/* Executable's file name, at most 255 bytes. */
 void cs_process_name(char name[256]);
 void cs_process_shown_name(char name[256]); /* as people call it: of an interpreter that runs a script, the script */
-int cs_process_rank(int *world_size);
-/* The job that the process is part of, by the launcher's or the scheduler's name for it; NULL: none has told. */
-const char *cs_process_job(void);
 
 /* Puts what they stand for in the place of %p %e %h %r; `variable` is whose value the pattern is, for who reads that no rank is known. */
 void cs_path_expand(const char *variable, const char *pattern, char *path, size_t size);

@@ -15,6 +15,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/owner.h"
+#include "shim/base/plain.h"
 #include "shim/out/path.h"
 
 enum { NAMES = 100 };
@@ -96,7 +97,7 @@ static bool claim_name(const char *variable, const char *pattern)
         outcome = claim_one(name, &why);
     }
     if (outcome == TAKEN) return true;
-    return failed(variable, why ?: outcome == ANOTHERS ? "other processes have the file" : strerror(errno));
+    return failed(variable, why ?: outcome == ANOTHERS ? "other processes have the file" : cs_plain_error(errno));
 }
 
 /* --- the file --- */
@@ -147,7 +148,7 @@ bool cs_publish(const char *variable, const char *pattern, const char *text, siz
 {
     if (now.file && !leads_to(now.file - 1)) let_go();
     if (!now.file && !claim_name(variable, pattern)) return false;
-    if (!replace(text, size)) return failed(variable, strerror(errno));
+    if (!replace(text, size)) return failed(variable, cs_plain_error(errno));
     *now.said = 0;
     return true;
 }

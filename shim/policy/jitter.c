@@ -74,11 +74,11 @@ static cs_u32 who_is(struct cs_thread *thread, struct cs_stream *stream, cs_u32 
 static void wait_us(cs_u32 us)
 {
     enum { SPUN_US = 100 };
-    const cs_u64 until = cs_monotonic_ns() + (cs_u64)us * 1000;
-    const struct timespec time = {(time_t)(until / 1000000000), (long)(until % 1000000000)};
+    struct cs_deadline deadline = cs_deadline_in((cs_u64)us * 1000, 0);
+    const struct timespec time = {(time_t)(deadline.at / 1000000000), (long)(deadline.at % 1000000000)};
     if (us > SPUN_US)
         while (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == -1 && errno == EINTR) {}
-    while (cs_monotonic_ns() < until) {}
+    while (!cs_deadline_is_over(&deadline)) {}
 }
 
 static void delay(struct cs_delayed *d)

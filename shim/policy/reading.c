@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "shim/base/json.h"
 
 /* Of the text what has room, in whole characters, with '?' for what could move a terminal's cursor; false if that is not all of it. */
@@ -26,10 +27,10 @@ static bool put_line(char *out, size_t room, const char *text)
 bool cs_reading_fail(struct cs_reading *r, const char *path, const char *format, ...)
 {
     char text[2 * CS_POLICY_LINE];
-    int n = snprintf(text, sizeof text, "%.300s: %s%s", r->name, path, *path ? ": " : "");
+    const size_t n = cs_append(text, sizeof text, 0, "%.300s: %s%s", r->name, path, *path ? ": " : "");
     va_list args;
     va_start(args, format);
-    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
+    cs_append_list(text, sizeof text, n, format, args);
     va_end(args);
     put_line(r->error, r->room, text);
     return false;
@@ -74,11 +75,11 @@ static bool unknown(struct cs_reading *r, const char *path, const char *key, con
     size_t best = SIZE_MAX, length = strnlen(key, 64);
     const char *meant = NULL;
     char list[CS_POLICY_LINE / 2];
-    int n = 0;
+    size_t n = 0;
     for (int i = 0; keys[i]; i++) {
         size_t edits = cs_edits(key, length, keys[i], strlen(keys[i]));
         if (edits < best) best = edits, meant = keys[i];
-        if (n < (int)sizeof list) n += snprintf(list + n, sizeof list - (size_t)n, "%s%s", i ? ", " : "", keys[i]);
+        n = cs_append(list, sizeof list, n, "%s%s", i ? ", " : "", keys[i]);
     }
     if (best <= 3 && 2 * best < length) return cs_reading_fail(r, path, "no such key; did you mean %s?", meant);
     return cs_reading_fail(r, path, "no such key; there are %s", list);

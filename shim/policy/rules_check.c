@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "shim/base/glob.h"
 #include "shim/calls/how_words.h"
 #include "shim/policy/keys.h"
@@ -34,10 +35,11 @@ static bool matches_creation(const char *glob, int green)
 static bool check_call(struct cs_reading *r, const struct cs_match *m, const char *path)
 {
     char list[256];
-    int n = 0, green = m->context == CS_ANY ? -1 : m->context == CS_CONTEXT_GREEN;
+    size_t n = 0;
+    const int green = m->context == CS_ANY ? -1 : m->context == CS_CONTEXT_GREEN;
     if (!m->call || matches_creation(m->call, green)) return true;
     for (size_t i = 0; i < CS_COUNT(calls); i++)
-        if (creates(&calls[i], green) && n < (int)sizeof list) n += snprintf(list + n, sizeof list - (size_t)n, "%s%s", n ? ", " : "", calls[i].name);
+        if (creates(&calls[i], green)) n = cs_append(list, sizeof list, n, "%s%s", n ? ", " : "", calls[i].name);
     return cs_reading_fail(r, path, "\"%.64s\" matches no call that makes a stream%s: %s", m->call,
                            green < 0 ? "" : green ? " in a green context" : " in such a context", list);
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "shim/base/aide.h"
@@ -21,6 +22,7 @@
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/owner.h"
+#include "shim/base/plain.h"
 #include "shim/base/worker.h"
 #include "shim/process/inside.h"
 
@@ -43,7 +45,7 @@ static int listening(void)
     socklen_t length = cs_control_address(&address, getpid(), name);
     int fd = cs_apart_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, length) && !listen(fd, CLIENTS)) return fd;
-    cs_store_rel(&why_deaf, errno == EADDRINUSE ? "its socket's name is taken" : strerror(errno));
+    cs_store_rel(&why_deaf, errno == EADDRINUSE ? "its socket's name is taken" : cs_plain_error(errno));
     if (fd >= 0) close(fd);
     return -1;
 }
@@ -192,11 +194,11 @@ static bool wait_for_clients(struct pollfd *polled, int ms)
 static void *run(void *unused)
 {
     (void)unused;
-    pthread_setname_np(pthread_self(), "custream-ctl");
+    prctl(PR_SET_NAME, "custream-ctl");
     int listener = -1;
     client_count = 0;
     const bool apart = (listens || cs_trigger_wanted()) && cs_apart();
-    if (listens && !apart) cs_store_rel(&why_deaf, strerror(errno));
+    if (listens && !apart) cs_store_rel(&why_deaf, cs_plain_error(errno));
     cs_trigger_begin(apart);
     if (listens && apart) listener = listening(), cs_filters_begin();
     if (listener < 0 && !cs_window_has_time() && !(apart && cs_trigger_wanted())) {

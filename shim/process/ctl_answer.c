@@ -7,8 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/append.h"
 #include "shim/base/clock.h"
 #include "shim/base/control.h"
+#include "shim/base/environment.h"
 #include "shim/base/options.h"
 #include "shim/gpu/backend.h"
 #include "shim/object/stream.h"
@@ -133,10 +135,10 @@ static const char *policy_in_words(char *text, size_t room)
     static const char *const defaults[] = {"", "", "per-thread default streams, ", "legacy default stream, "};
     if (!p) return "none";
     if (*shown_policy) return shown_policy;
-    size_t n = (size_t)snprintf(text, room, "%s%s%s%s%s", defaults[p->default_stream], p->audit ? "audit, " : "",
-                                p->priority.kind != CS_PRIORITY_KEEP || p->priority.strict ? "priorities, " : "",
-                                p->sharing.kind != CS_SHARING_KEEP ? "shared streams, " : "", p->jitter.on ? "jitter, " : "");
-    if (p->rule_count) snprintf(text + n, room - n, "%d rule%s", p->rule_count, p->rule_count == 1 ? "" : "s");
+    size_t n = cs_append(text, room, 0, "%s%s%s%s%s", defaults[p->default_stream], p->audit ? "audit, " : "",
+                         p->priority.kind != CS_PRIORITY_KEEP || p->priority.strict ? "priorities, " : "",
+                         p->sharing.kind != CS_SHARING_KEEP ? "shared streams, " : "", p->jitter.on ? "jitter, " : "");
+    if (p->rule_count) cs_append(text, room, n, "%d rule%s", p->rule_count, p->rule_count == 1 ? "" : "s");
     else if (n > 2) text[n - 2] = 0;
     return text;
 }
@@ -174,14 +176,14 @@ static void answer_about(char *given, char *answer, size_t room)
     const unsigned long long device = at_device, inode = at_inode, base = cs_clock_wall_base_ns();
     const unsigned streams = live_streams(), parts = cs_option_parts(CS_OPTION_TRACE_MAX);
     const char *why_not = recording ? "" : why ? why : "the process is ending";
-    size_t n = (size_t)snprintf(answer, room, "ok");
+    size_t n = cs_append(answer, room, 0, "ok");
 #define FIELD(name, format) \
     snprintf(text, TEXT, #name "=" format, name); \
     one_line(text); \
-    n += (size_t)snprintf(answer + n, room - n, "\t%s", text);
+    n = cs_append(answer, room, n, "\t%s", text);
     CS_CONTROL_FIELDS(FIELD)
 #undef FIELD
-    snprintf(answer + n, room - n, "\n");
+    cs_append(answer, room, n, "\n");
 }
 
 static void answer_record(char *given, char *answer, size_t room)

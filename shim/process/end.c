@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/base/direct.h"
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/over.h"
@@ -89,7 +90,11 @@ void cs_process_ends(void)
 }
 
 /* Runs late: a preloaded library is initialised before the program's own, so the program's destructors and atexit functions have run. */
-__attribute__((destructor)) static void at_end(void) { cs_process_ends(); }
+__attribute__((destructor)) static void at_end(void)
+{
+    cs_process_ends();
+    cs_direct_alone();
+}
 
 /* _exit runs no destructor: without these, what was recorded since the last flush would be lost with a program that leaves that way. */
 static _Noreturn void leave(const char *name, int status)

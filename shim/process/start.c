@@ -10,6 +10,7 @@
 #include "shim/audit/audit.h"
 #include "shim/base/aide.h"
 #include "shim/base/clock.h"
+#include "shim/base/environment.h"
 #include "shim/base/keep.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
@@ -61,6 +62,7 @@ static bool begins_to_keep(void)
 static void activate_locked(void)
 {
     cs_options_read();
+    cs_environment_read();
     cs_policy_load();
     cs_audit_listen();
     if (!cs_option_is(CS_OPTION_TRACE, "off")) cs_mode_guard();
@@ -138,9 +140,9 @@ static CS_COLD void await_plugins(void)
     CS_KEEP_ERRNO;
     CS_KEEP_UNCANCELLED;
     const pid_t self = (pid_t)syscall(SYS_gettid);
-    const cs_u64 until = cs_monotonic_ns() + PATIENCE_MS * 1000000ull;
+    struct cs_deadline deadline = cs_deadline_in(PATIENCE_MS * 1000000ull, 1000000);
     for (pid_t loader; (loader = cs_load_acq(&loading)) && loader != self; nanosleep(&(struct timespec){0, 1000000}, NULL)) {
-        if (cs_monotonic_ns() < until) continue;
+        if (!cs_deadline_is_over(&deadline)) continue;
         plugins_are_late();
         return;
     }

@@ -20,11 +20,12 @@
 
 #include "shim/base/apart.h"
 #include "shim/base/clock.h"
+#include "shim/base/environment.h"
 #include "shim/base/log.h"
 #include "shim/base/options.h"
 #include "shim/base/owner.h"
+#include "shim/base/plain.h"
 #include "shim/base/settings.h"
-#include "shim/out/path.h"
 #include "shim/process/inside.h"
 
 /* LEAD: so long before the start all is made ready. A profiler takes its time to come up, and not the same on all hosts. */
@@ -133,12 +134,12 @@ static ssize_t read_it(void)
     struct stat file;
     ssize_t n = 0, got = 1;
     const int fd = cs_apart_keep(open(path(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    const char *why = fd < 0 || fstat(fd, &file) ? strerror(errno) : unfit(&file); /* the name may be another file's by now */
+    const char *why = fd < 0 || fstat(fd, &file) ? cs_plain_error(errno) : unfit(&file); /* the name may be another file's by now */
     while (!why && got > 0 && n < (ssize_t)sizeof fresh) {
         got = read(fd, fresh + n, sizeof fresh - (size_t)n);
         n += got > 0 ? got : 0;
         if (got < 0 && errno == EINTR) got = 1;
-        else if (got < 0) why = strerror(errno);
+        else if (got < 0) why = cs_plain_error(errno);
     }
     if (fd >= 0) close(fd);
     if (!why && n == sizeof fresh) why = "it is too large";
@@ -179,7 +180,7 @@ static void look(void)
     struct stat file;
     if (lstat(path(), &file)) {
         now.known = (struct known){0};
-        if (errno != ENOENT) complain(strerror(errno), "");
+        if (errno != ENOENT) complain(cs_plain_error(errno), "");
         return;
     }
     const bool same = is_known(&file);
@@ -198,7 +199,7 @@ void cs_trigger_begin(bool apart)
 {
     now.looks = cs_trigger_wanted() && apart;
     if (cs_trigger_wanted() && !apart)
-        cs_log(CS_LOG_WARN, "CUSTREAM_TRIGGER=%.200s: the system allows neither close_range nor unshare (%s), so nobody looks at it", path(), strerror(errno));
+        cs_log(CS_LOG_WARN, "CUSTREAM_TRIGGER=%.200s: the system allows neither close_range nor unshare (%s), so nobody looks at it", path(), cs_plain_error(errno));
 }
 
 static cs_u64 until(cs_u64 then, cs_u64 when) { return then > when ? then - when : 0; }

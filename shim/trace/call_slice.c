@@ -1,6 +1,7 @@
 #include "shim/trace/call_slice.h"
 
 #include "shim/base/clock.h"
+#include "shim/base/memory.h"
 #include "shim/calls/real.h"
 #include "shim/gpu/mark.h"
 #include "shim/match/match.h"
@@ -15,7 +16,8 @@ static struct head {
     bool waits;            /* for a record */
     struct cs_slice_head slice;
     struct cs_key label[CS_VALUES];
-} heads[CS_CALL_COUNT];
+} *heads;
+CS_TABLE(TRACE, heads, CS_CALL_COUNT);
 
 void cs_call_slices_begin(void)
 {

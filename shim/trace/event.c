@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "shim/base/append.h"
 #include "shim/trace/demangle.h"
 
 /* --- pieces --- */
@@ -66,8 +67,7 @@ struct cs_draft cs_slice_bare(struct cs_draft e, const char *category, struct cs
 
 void cs_slice_head_make(struct cs_slice_head *head, const char *category, const char *name, cs_u32 pid)
 {
-    int n = snprintf(head->text, sizeof head->text, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":", category, name, pid);
-    head->length = (cs_u16)n;
+    head->length = (cs_u16)cs_append(head->text, sizeof head->text, 0, ",\n{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":", category, name, pid);
     head->category = category;
     head->name = name;
     head->pid = pid;

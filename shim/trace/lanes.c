@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/environment.h"
 #include "shim/object/given.h"
 #include "shim/out/path.h"
 #include "shim/trace/stream_life.h"

@@ -4,14 +4,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/append.h"
 #include "shim/base/claim.h"
 #include "shim/base/clock.h"
+#include "shim/base/environment.h"
 #include "shim/base/json.h"
+#include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
 #include "shim/gpu/mark.h"
-#include "shim/out/path.h"
 #include "shim/out/publish.h"
 #include "shim/trace/gpu_shown.h"
 #include "shim/trace/totals.h"
@@ -23,8 +25,9 @@ static struct {
     bool named;
     cs_u64 written_ns;
     char own[OWN]; /* the labels of all series, without braces */
-    char text[LINES * LINE];
+    char *text;
 } now;
+CS_TABLE_AT(TRACE, text, now.text, LINES * LINE);
 
 /* --- text --- */
 
@@ -64,14 +67,14 @@ static char *put_seconds(char *at, cs_u64 ns)
 
 static char *put_family(char *at, const char *name, const char *type, const char *help)
 {
-    return at + snprintf(at, LINE, "# HELP custream_%s %s\n# TYPE custream_%s %s\n", name, help, name, type);
+    return at + cs_append(at, LINE, 0, "# HELP custream_%s %s\n# TYPE custream_%s %s\n", name, help, name, type);
 }
 
 /* A series up to its value; `label` NULL: none of its own. */
 static char *put_name(char *at, const char *name, const char *label, const char *value)
 {
-    at += snprintf(at, LINE, "custream_%s{%s", name, now.own);
-    if (label) at += snprintf(at, LINE, ",%s=\"%s\"", label, value);
+    at += cs_append(at, LINE, 0, "custream_%s{%s", name, now.own);
+    if (label) at += cs_append(at, LINE, 0, ",%s=\"%s\"", label, value);
     return cs_put_literal(at, "} ");
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "shim/base/clock.h"
 #include "shim/base/memory.h"
 #include "shim/calls/calls.h"
@@ -93,20 +94,20 @@ static void put_name(const struct cs_stream *stream, cs_name given, char *name, 
 {
     char maker[64] = "";
     const int priority = cs_load(&stream->priority);
-    int n = snprintf(name, size, "stream %u", stream->lane);
-    if (cs_load(&stream->origin) == CS_STREAM_LEGACY) n += snprintf(name + n, size - (size_t)n, " legacy default");
-    if (cs_load(&stream->origin) == CS_STREAM_PER_THREAD) n += snprintf(name + n, size - (size_t)n, " per-thread default");
-    if (cs_load(&stream->origin) <= CS_STREAM_ADOPTED && priority) n += snprintf(name + n, size - (size_t)n, " p%d", priority);
-    if (cs_load(&stream->origin) <= CS_STREAM_ADOPTED && stream->flags & CU_STREAM_NON_BLOCKING) n += snprintf(name + n, size - (size_t)n, " nb");
-    if (stream->green) n += snprintf(name + n, size - (size_t)n, " green");
-    if (cs_load(&stream->origin) == CS_STREAM_ADOPTED) n += snprintf(name + n, size - (size_t)n, " adopted");
+    size_t n = cs_append(name, size, 0, "stream %u", stream->lane);
+    if (cs_load(&stream->origin) == CS_STREAM_LEGACY) n = cs_append(name, size, n, " legacy default");
+    if (cs_load(&stream->origin) == CS_STREAM_PER_THREAD) n = cs_append(name, size, n, " per-thread default");
+    if (cs_load(&stream->origin) <= CS_STREAM_ADOPTED && priority) n = cs_append(name, size, n, " p%d", priority);
+    if (cs_load(&stream->origin) <= CS_STREAM_ADOPTED && stream->flags & CU_STREAM_NON_BLOCKING) n = cs_append(name, size, n, " nb");
+    if (stream->green) n = cs_append(name, size, n, " green");
+    if (cs_load(&stream->origin) == CS_STREAM_ADOPTED) n = cs_append(name, size, n, " adopted");
     if (cs_load(&stream->origin) == CS_STREAM_CREATED) cs_thread_shown_name(stream->tid, maker, sizeof maker);
     if (cs_load(&stream->origin) == CS_STREAM_PER_THREAD) snprintf(maker, sizeof maker, "%s", stream->owner);
-    if (given) n += snprintf(name + n, size - (size_t)n, " · %.128s", cs_name_text(given));
-    else if (*maker) n += snprintf(name + n, size - (size_t)n, " · %s", maker);
+    if (given) n = cs_append(name, size, n, " · %.128s", cs_name_text(given));
+    else if (*maker) n = cs_append(name, size, n, " · %s", maker);
     if (!naming.with_library || !stream->library) return;
     const char *library = cs_name_text(stream->library);
-    snprintf(name + n, size - (size_t)n, " (%.*s)", library_length(library), library);
+    cs_append(name, size, n, " (%.*s)", library_length(library), library);
 }
 
 static void lane_write(const struct cs_stream *stream, struct row *row, cs_name given)

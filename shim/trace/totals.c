@@ -1,4 +1,6 @@
 #define _GNU_SOURCE
+#include "shim/base/append.h"
+#include "shim/base/environment.h"
 #include "shim/trace/inside.h"
 #include "shim/trace/totals.h"
 
@@ -17,7 +19,6 @@
 #include "shim/gpu/mark.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
-#include "shim/out/path.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/trace/listener.h"
@@ -398,7 +399,7 @@ void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
     const char *why = cs_gpu_missing(CS_GPU_TIMES, &since), *source = cs_gpu_source();
     size_t n = 0;
     *room = 0;
-    for (unsigned i = 0; cs_refused_nth(i) && n < size; i++) n += (size_t)snprintf(room + n, size - n, "%s%s", i ? ", " : "", cs_refused_nth(i));
+    for (unsigned i = 0; cs_refused_nth(i); i++) n = cs_append(room, size, n, "%s%s", i ? ", " : "", cs_refused_nth(i));
     *v = (struct cs_verdict){
         .calls = all.calls,
         .operations = shown_of(&all.gpu),

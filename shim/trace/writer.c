@@ -4,16 +4,19 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "shim/base/aide.h"
 #include "shim/base/apart.h"
 #include "shim/base/clock.h"
+#include "shim/base/environment.h"
 #include "shim/base/keep.h"
 #include "shim/base/lock.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/base/over.h"
+#include "shim/base/plain.h"
 #include "shim/base/rings.h"
 #include "shim/base/watch.h"
 #include "shim/base/worker.h"
@@ -207,15 +210,14 @@ static bool begin(void)
 static void become_apart(void)
 {
     apart = cs_apart();
-    if (!apart) cs_log(CS_LOG_ERROR, "the system allows neither close_range nor unshare (%s), which a trace needs; nothing is recorded", strerror(errno));
+    if (!apart) cs_log(CS_LOG_ERROR, "the system allows neither close_range nor unshare (%s), which a trace needs; nothing is recorded", cs_plain_error(errno));
 }
 
 static void look_whether_it_is_over(void)
 {
-    static cs_u64 looked;
-    cs_u64 now = cs_monotonic_ns();
-    if (now - looked < LOOK_NS) return;
-    looked = now;
+    static struct cs_deadline next;
+    if (!cs_deadline_is_over(&next)) return;
+    next = cs_deadline_in(LOOK_NS, PAUSE_BUSY_NS);
     if (cs_process_is_over(apart)) cs_aide_run(cs_aide_exit, 0);
 }
 
@@ -238,7 +240,7 @@ static void keep_rings(void)
 static void *run(void *unused)
 {
     (void)unused;
-    pthread_setname_np(pthread_self(), "custream");
+    prctl(PR_SET_NAME, "custream");
     become_apart();
     if (apart) cs_closing_begin();
     if (apart && (cs_load(&wanted) || !cs_option_is(CS_OPTION_TRACE, "off"))) keep_rings();
@@ -249,14 +251,13 @@ static void *run(void *unused)
         return NULL;
     }
     cs_worker_move(&writer, CS_WORKER_STARTING, CS_WORKER_RUNNING);
-    cs_u64 flushed = cs_monotonic_ns();
+    struct cs_deadline flush = cs_deadline_in(FLUSH_NS, PAUSE_BUSY_NS);
     for (int now; (now = cs_load_acq(&writer.state)) != CS_WORKER_FINISHING && !cs_aide_was_killed();) {
         if (cs_load(&wanted) && !cs_load(&had)) begin();
         bool busy = round_once() > 1000;
         if (now == CS_WORKER_FLUSHING) round_once(); /* the first had all that was recorded by then; this one has its ends of objects, and what released its waits */
-        cs_u64 time = cs_monotonic_ns();
-        const bool asked = now == CS_WORKER_FLUSHING, metrics = asked || cs_metrics_due(time);
-        if (cs_load(&had) && (metrics || time - flushed >= FLUSH_NS)) cs_output_flush(), cs_closing_file(), flushed = time;
+        const bool due = cs_deadline_is_over(&flush), asked = now == CS_WORKER_FLUSHING, metrics = asked || cs_metrics_due(flush.now);
+        if (cs_load(&had) && (metrics || due)) cs_output_flush(), cs_closing_file(), flush = cs_deadline_in(FLUSH_NS, PAUSE_BUSY_NS);
         if (metrics) cs_metrics_write(cs_load(&had));
         if (asked && cs_closing_flushed()) cs_rings_end(), cs_metrics_end();
         if (cs_load(&had) && cs_output_full() && !told_full) {
@@ -291,7 +292,7 @@ bool cs_writer_start(bool records, bool watches)
     CS_KEEP_ERRNO;
     if (CS_LIKELY(cs_writer_alive())) return true;
     cs_lock_take(&start_lock);
-    if (cs_load(&writer.state) == CS_WORKER_IDLE) needed = watches, cs_store(&wanted, records);
+    if (cs_load(&writer.state) == CS_WORKER_IDLE) needed = watches, cs_store(&wanted, records), cs_environment_read();
     bool ok = start_locked();
     cs_lock_drop(&start_lock);
     return ok;

@@ -33,32 +33,12 @@
 /* FUNCTION(result, name, parameters, arguments, how it fails): with a failure, the errno is in `error`. */
 #define BY_ERRNO(answer) (errno = error, (answer))
 #define FUNCTIONS(FUNCTION)                                                                                                                          \
-    FUNCTION(int, madvise, (void *at, size_t n, int how), (at, n, how), BY_ERRNO(-1))                                                                 \
-    FUNCTION(int, mprotect, (void *at, size_t n, int how), (at, n, how), BY_ERRNO(-1))                                                                \
-    FUNCTION(int, munlock, (const void *at, size_t n), (at, n), BY_ERRNO(-1))                                                                         \
-    FUNCTION(int, munmap, (void *at, size_t n), (at, n), BY_ERRNO(-1))                                                                                \
-    FUNCTION(void *, mmap, (void *at, size_t n, int can, int how, int fd, off_t from), (at, n, can, how, fd, from), BY_ERRNO(MAP_FAILED))             \
-    FUNCTION(int, nanosleep, (const struct timespec *time, struct timespec *left), (time, left), BY_ERRNO(-1))                                        \
-    FUNCTION(ssize_t, process_vm_readv, (pid_t pid, const struct iovec *to, unsigned long n, const struct iovec *from, unsigned long m,              \
-             unsigned long how), (pid, to, n, from, m, how), BY_ERRNO(-1))                                                                            \
     FUNCTION(char *, getcwd, (char *to, size_t n), (to, n), BY_ERRNO(NULL))                                                                           \
     FUNCTION(int, gethostname, (char *to, size_t n), (to, n), BY_ERRNO(-1))                                                                           \
-    FUNCTION(int, getrlimit, (__rlimit_resource_t which, struct rlimit *to), (which, to), BY_ERRNO(-1))                                               \
     FUNCTION(DIR *, opendir, (const char *path), (path), BY_ERRNO(NULL))                                                                              \
     FUNCTION(struct dirent *, readdir, (DIR *all), (all), BY_ERRNO(NULL))                                                                             \
     FUNCTION(char *, realpath, (const char *path, char *to), (path, to), BY_ERRNO(NULL))                                                              \
-    FUNCTION(int, sched_getscheduler, (pid_t pid), (pid), BY_ERRNO(-1))                                                                               \
-    FUNCTION(int, sched_setscheduler, (pid_t pid, int how, const struct sched_param *to), (pid, how, to), BY_ERRNO(-1))                               \
-    FUNCTION(int, shutdown, (int fd, int how), (fd, how), BY_ERRNO(-1))                                                                               \
     FUNCTION(int, sigaction, (int number, const struct sigaction *to, struct sigaction *before), (number, to, before), BY_ERRNO(-1))                  \
-    FUNCTION(int, sigpending, (sigset_t *to), (to), BY_ERRNO(-1))                                                                                     \
-    FUNCTION(int, sigprocmask, (int how, const sigset_t *to, sigset_t *before), (how, to, before), BY_ERRNO(-1))                                      \
-    FUNCTION(int, sigtimedwait, (const sigset_t *set, siginfo_t *to, const struct timespec *time), (set, to, time), BY_ERRNO(-1))                     \
-    FUNCTION(int, unshare, (int what), (what), BY_ERRNO(-1))                                                                                          \
-    FUNCTION(int, clock_gettime, (clockid_t which, struct timespec *to), (which, to), BY_ERRNO(-1))                                                   \
-    FUNCTION(long, sysconf, (int which), (which), BY_ERRNO(-1))                                                                                       \
-    FUNCTION(int, pthread_sigmask, (int how, const sigset_t *to, sigset_t *before), (how, to, before), error)                                         \
-    FUNCTION(int, pthread_setname_np, (pthread_t thread, const char *name), (thread, name), error)                                                    \
     FUNCTION(int, pthread_create, (pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *), void *given), (thread, how, run, given), error) \
     FUNCTION(int, pthread_key_create, (pthread_key_t *key, void (*ends)(void *)), (key, ends), error)                                                 \
     FUNCTION(void *, malloc, (size_t n), (n), BY_ERRNO(NULL))                                                                                         \
@@ -70,7 +50,10 @@
     NUMBER(read) NUMBER(write) NUMBER(pread64) NUMBER(pwritev) NUMBER(ftruncate) NUMBER(fchmod) NUMBER(flock) NUMBER(fstatfs) NUMBER(fcntl)                          \
     NUMBER(ioctl) NUMBER(ppoll) NUMBER(socket) NUMBER(bind) NUMBER(connect) NUMBER(listen) NUMBER(accept4) NUMBER(getsockopt) NUMBER(setsockopt)                    \
     NUMBER(recvfrom) NUMBER(sendto) NUMBER(sendmsg) NUMBER(memfd_create) NUMBER(gettid) NUMBER(clock_nanosleep) NUMBER(close_range) NUMBER(futex)                   \
-    NUMBER(exit_group) NUMBER(kill) NUMBER(execveat) NUMBER(utimensat)
+    NUMBER(madvise) NUMBER(mprotect) NUMBER(munlock) NUMBER(munmap) NUMBER(mmap) NUMBER(mremap) NUMBER(nanosleep) NUMBER(process_vm_readv) NUMBER(prctl)             \
+    NUMBER(prlimit64) NUMBER(sched_getscheduler) NUMBER(sched_setscheduler) NUMBER(sched_yield) NUMBER(shutdown) NUMBER(rt_sigpending) NUMBER(rt_sigprocmask)       \
+    NUMBER(rt_sigtimedwait) NUMBER(unshare) NUMBER(getpid) NUMBER(getuid) NUMBER(geteuid) NUMBER(getegid)                                                        \
+    NUMBER(utimensat) NUMBER(exit_group) NUMBER(kill) NUMBER(execveat)
 
 enum which {
 #define NUMBER(name) OF_##name,
@@ -78,7 +61,7 @@ enum which {
     NUMBERS(NUMBER) FUNCTIONS(FUNCTION)
 #undef NUMBER
 #undef FUNCTION
-    OF_syscall, OF_prctl, OF_mremap, KINDS
+    OF_syscall, KINDS
 };
 static const char *const names[] = {
 #define NUMBER(name) [OF_##name] = #name,
@@ -86,7 +69,7 @@ static const char *const names[] = {
     NUMBERS(NUMBER) FUNCTIONS(FUNCTION)
 #undef NUMBER
 #undef FUNCTION
-    [OF_syscall] = "syscall", [OF_prctl] = "prctl", [OF_mremap] = "mremap"};
+    [OF_syscall] = "syscall"};
 
 static _Atomic long made[KINDS];
 static pid_t process; /* 0: nothing is counted */
@@ -130,34 +113,6 @@ long syscall(long number, ...)
     const long answer = real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (error < 0) kill(process, SIGKILL);
     return answer;
-}
-
-int prctl(int what, ...)
-{
-    static __typeof__(&prctl) real;
-    va_list rest;
-    unsigned long a[4];
-    va_start(rest, what);
-    for (int i = 0; i < 4; i++) a[i] = va_arg(rest, unsigned long);
-    va_end(rest);
-    const int error = fails(OF_prctl, __builtin_return_address(0));
-    if (error) return errno = error, -1;
-    if (!real) real = (__typeof__(real))find("prctl");
-    return real(what, a[0], a[1], a[2], a[3]);
-}
-
-/* mremap has a prototype without an end. */
-void *mremap(void *at, size_t n, size_t more, int how, ...)
-{
-    static __typeof__(&mremap) real;
-    va_list rest;
-    va_start(rest, how);
-    void *to = va_arg(rest, void *);
-    va_end(rest);
-    const int error = fails(OF_mremap, __builtin_return_address(0));
-    if (error) return errno = error, MAP_FAILED;
-    if (!real) real = (__typeof__(real))find("mremap");
-    return real(at, n, more, how, to);
 }
 
 void *__libc_malloc(size_t size);

@@ -1,14 +1,16 @@
 """Signals at each instruction of the short way of a call, and in the middle of a process's first calls: programs that do what handlers may."""
 import pytest
 
+from tests import BUILD
 from tests.apprun import calls_in, calls_of, notes_of, said
 
 GPU = {"CUSTREAM_GPU": "off"}  # the short way itself: marks and the profiler are not stepped
+SEES = f"{BUILD / 'libcustream_shim.so'}:{BUILD / 'tests/libother_preload.so'}"  # the latter sees the former's system calls
 
 
 def stepped(run_app, what, call, env=None):
     """The run and its trace: a handler came at each instruction, and nothing went astray."""
-    run = run_app(["gates", what, call], env=env or GPU).check()
+    run = run_app(["gates", what, call], shim=SEES if call == "first" else True, env=env or GPU).check()
     assert "astray 0" in run.stdout.splitlines(), run.stderr
     assert int(notes_of(run.stderr)["handled"]) > 50 and not said(run)
     return run, run.load()
@@ -70,7 +72,7 @@ def test_a_handler_calls_cuda_in_the_middle_of_the_first_call(run_app, env):
     """It waits for no lock that its own thread holds."""
     times = 0
     while True:
-        run = run_app(["interrupted", times], env=env, timeout=20).check()
+        run = run_app(["interrupted", times], shim=SEES, env=env, timeout=20).check()
         assert not [line for line in said(run) if "lock" in line]
         if notes_of(run.stderr)["handled"] == "0":
             break

@@ -79,6 +79,44 @@ def test_other_preloads_see_their_calls(build, run_app, other, script, seen):
     assert line in bare.stderr and run.stderr == bare.stderr
 
 
+@pytest.mark.parametrize("how", ["return", "destructor", "thread-exit", "quick_exit", "_exit"])
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_GPU": "events", "CUSTREAM_METRICS": "m.prom", "CUSTREAM_LOG": "info"}], ids=["default", "more"])
+def test_a_preload_in_front_is_destroyed_first(build, run_app, tmp_path, how, env):
+    """What it stands in front of can't be called any more when the library ends."""
+    front = build / "tests/libfront_preload.so"
+    bare = run_app(["ending", how], shim=str(front), cwd=tmp_path)
+    run = run_app(["ending", how], shim=f"{front}:{build / 'libcustream_shim.so'}", cwd=tmp_path, env=env)
+    assert (run.rc, run.stdout) == (bare.rc, bare.stdout) and bare.rc in (5, 6), run.stderr
+    assert calls_in(read(run.trace))["cuLaunchKernel"] >= 100
+
+
+@pytest.mark.parametrize("env", [{}, {"CUSTREAM_TRACE": "off"}, {"CUSTREAM_TRACE": "off", "CUSTREAM_JITTER": "seed=7,us=100"}, {"CUSTREAM_GPU": "events"}],
+                         ids=["trace", "off", "jitter", "events"])
+def test_a_preload_stops_the_clock(build, run_app, env):
+    """The library's clock is the kernel's: a trace has the true times."""
+    shim = f"{build / 'tests/libfront_preload.so'}:{build / 'libcustream_shim.so'}"
+    run = run_app(["burst", 1, 100], shim=shim, env={"FRONT_FROZEN": 1} | env, timeout=60).check()
+    if "CUSTREAM_TRACE" not in env:
+        trace = read(run.trace)
+        assert calls_in(trace)["cuLaunchKernel"] == 100
+        assert len({e["ts"] for e in trace.host(cat="cuda_driver")}) > 50
+
+
+# ---- The environment ----
+
+@pytest.mark.parametrize("app", [["burst", 2, 500], ["forks", "mixed"]], ids=["burst", "forks"])
+def test_no_thread_of_the_library_reads_the_environment(build, run_app, other, tmp_path, app):
+    """The program may change it meanwhile. Rank, job and toolkit go into the trace, metrics, the answer to `ps`, and the trigger is looked at."""
+    (tmp_path / "trigger.json").write_text('{"from": 0, "seconds": 1000, "ranks": [3]}')
+    env = {"RANK": 3, "WORLD_SIZE": 8, "SLURM_JOB_ID": "77", "CUSTREAM_METRICS": tmp_path / "m-%p-%r.prom", "CUSTREAM_TRIGGER": tmp_path / "trigger.json",
+           "CUSTREAM_TRACE_MAX": "1M,rotate", "LANGUAGE": "de"}
+    with asked_meanwhile():
+        run = run_app(app, shim=preloaded(build, other), env=env).check()
+    assert notes_of(run.stderr)["asked_environment"] == "nothing"
+    trace = read(run.trace)
+    assert trace.json["distributedInfo"] == {"rank": 3, "world_size": 8} and trace.metadata["job"] == "77"
+
+
 # ---- fork and exec ----
 
 def test_fork_with_locks_of_the_programs_own(run_app):

@@ -18,6 +18,13 @@ def test_tree_keeps_its_layers(root):
     assert check(root, root) == []
 
 
+def test_texts_are_joined_in_one_place(root):
+    """snprintf returns what it would have put: whoever adds that up writes behind the room some day. base/append.h does not."""
+    adds = re.compile(r"\+=[^;=]*\bv?snprintf\(")
+    joins = {path.name for top in ("shim", "tools") for path in (root / top).rglob("*.[ch]") if adds.search(path.read_text(encoding="utf-8"))}
+    assert joins == set()
+
+
 def test_records_are_put_in_one_place(root):
     """Who claims a slot of a ring and fills it where a signal handler can come in between: the wrappers, which are inside then, and cs_record_put."""
     claiming = {path.name for path in (root / "shim").rglob("*.[ch]") if "cs_record_claim(" in path.read_text(encoding="utf-8")}

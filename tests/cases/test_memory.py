@@ -11,6 +11,14 @@ from tests.trace import Trace, check_file
 NO_GPU_THREAD = "its thread could not be started"  # of which the trace alone tells
 
 
+def test_memory_of_a_process_that_never_calls_cuda(run_app):
+    """Its tables come with the first call: what is there before counts where a program locks all its memory, 8 MiB by default."""
+    def addresses(shim):
+        text = run_app(["/bin/cat", "/proc/self/status"], shim=shim).check().stdout
+        return int(re.search(r"VmSize:\s+(\d+) kB", text)[1])
+    assert addresses(True) - addresses(False) < 4 << 10
+
+
 @pytest.fixture
 def scarce(run_app, build, tmp_path):
     """scarce(argv, env, n) is a run in which the n-th thing asked for is refused, and its traces."""

@@ -1,4 +1,6 @@
 """Threads of the shim's own: their stacks, and what goes on where they cannot be made."""
+import os
+
 import pytest
 
 from tests.apprun import calls_in, read, said
@@ -43,6 +45,16 @@ def test_other_options_without_a_writer(without_threads, options):
     run = without_threads(["bigtls"], **options)
     assert run.stdout == "priority 0\n" and not run.trace.exists()
     assert [line for line in said(run) if line.startswith("custream: error")] == [NO_AIDE, NO_WRITER]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_the_programs_last_threads_stay_the_programs(build, run_app):
+    """Of a user's twelve. tests/unit/scarce.c has the rule, and control groups."""
+    limited = ["/usr/bin/setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", "prlimit", "--nproc=12", build / "tests/burst", 8, 100]
+    bare = run_app(limited, shim=False).check()
+    run = run_app(limited).check()
+    assert run.stdout == bare.stdout and not run.trace.exists()
+    assert said(run) == ["custream: error: the system has no memory, or no thread, for threads of the library: few are left, which the program may need", NO_WRITER]
 
 
 def test_per_thread_default_streams_without_a_writer(run_app, without_threads):

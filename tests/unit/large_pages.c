@@ -1,6 +1,8 @@
 /* Memory of the shim's own (base/memory.h) on a system with pages of 64 KiB, as some kernels for aarch64 have them. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -11,8 +13,13 @@ enum { PAGE = 64 << 10, PAGES = 4 };
 
 /* As such a kernel has it: what begins within a page is a mistake, and what ends within one is the whole page. */
 static bool large;
-long __sysconf(int name);
-long sysconf(int name) { return name == _SC_PAGESIZE && large ? PAGE : __sysconf(name); }
+unsigned long getauxval(unsigned long type)
+{
+    static __typeof__(&getauxval) next;
+    if (type == AT_PAGESZ && large) return PAGE;
+    if (!next) next = (__typeof__(next))dlsym(RTLD_NEXT, "getauxval");
+    return next(type);
+}
 int madvise(void *at, size_t bytes, int advice)
 {
     if (advice == MADV_WIPEONFORK) return 0;

@@ -60,6 +60,24 @@ TEST(a_full_pipe_holds_nobody_up)
     cs_log(CS_LOG_WARN, "no room");
 }
 
+/* The subject is a path that somebody has chosen. */
+TEST(a_subject_that_fills_the_line)
+{
+    char subject[3000], line[3000];
+    int ends[2];
+    for (size_t n = 980; n < sizeof subject; n += n < 1030 ? 1 : 1969) {
+        REQUIRE(!pipe(ends));
+        stderr_is(ends[1]);
+        memset(subject, 's', n);
+        subject[n] = 0;
+        cs_log_report(subject, "%s", "what there is to say");
+        close(ends[1]);
+        const ssize_t got = read(ends[0], line, sizeof line);
+        CHECK(got > 980 && got <= 1023 && line[got - 1] == '\n' && !memchr(line, '\n', (size_t)got - 1));
+        close(ends[0]);
+    }
+}
+
 TEST(another_file_gets_nothing)
 {
     captured_begin();

@@ -13,7 +13,7 @@ static inline void depth(const struct cs_match_lane *lane, cs_u64 ns) { (void)la
 
 static bool begin_told(const struct cs_match_sink *sink)
 {
-    if (!cs_tables_make(CS_TABLES_TRACE, "a test")) return false;
+    if (!cs_tables_make(CS_TABLES_TRACE, "a test") || !cs_streams_init()) return false;
     cs_match_begin(sink);
     return true;
 }

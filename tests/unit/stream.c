@@ -442,6 +442,7 @@ TEST(an_old_reference_means_no_other_stream)
 TEST(no_number_of_a_stream_is_that_of_another_lane)
 {
     cs_u32 most = 0;
+    REQUIRE(cs_streams_init());
     for (cs_u32 i = 0; i < CS_LANE_STREAMS + 100000u; i++) {
         const cs_u32 lane = cs_stream_lane(5, 0, false);
         if (lane > most) most = lane;

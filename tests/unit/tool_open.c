@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/environment.h"
 #include "shim/base/options.h"
 #include "shim/out/path.h"
 
@@ -17,6 +18,7 @@ int main(int argc, char **argv)
     char path[PATH_MAX], byte;
     if (argc < 2) return 2;
     cs_options_read();
+    cs_environment_read();
     int fd = cs_path_open(argv[1], path, sizeof path);
     if (fd < 0) return printf("%s: %s\n", path, cs_path_why()), 1;
     printf("%s\n", path);

@@ -56,6 +56,7 @@ static void begin_as(const char *rank)
     snprintf(errors, sizeof errors, "%s/errors", folder);
     setenv("CUSTREAM_TRIGGER", name, 1);
     if (rank) setenv("RANK", rank, 1);
+    cs_environment_read();
     stderr = fdopen(dup(STDERR_FILENO), "w"); /* checks go on saying what is wrong */
     const int fd = open(errors, O_RDWR | O_CREAT, 0644);
     REQUIRE(stderr && fd >= 0 && dup2(fd, STDERR_FILENO) == STDERR_FILENO);
@@ -177,6 +178,7 @@ TEST(only_those_that_it_names)
     for (size_t i = 0; i < CS_COUNT(cases); i++) {
         if (cases[i].rank) setenv("RANK", cases[i].rank, 1);
         else unsetenv("RANK");
+        cs_environment_read();
         snprintf(content, sizeof content, "start=1000000\nduration=%zu\nranks=%s\n", 60 + i, cases[i].ranks);
         put(content);
         look_again();

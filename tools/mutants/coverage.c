@@ -16,6 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "shim/base/append.h"
+
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 extern char etext[] __attribute__((visibility("hidden")));
 static unsigned char *reached;
@@ -51,7 +53,7 @@ static void add_build_id(char *path, size_t room)
         const ElfW(Nhdr) *n = (const void *)((const char *)&__ehdr_start + p[i].p_vaddr);
         const unsigned char *id = (const unsigned char *)(n + 1) + 4;
         if (n->n_type != NT_GNU_BUILD_ID) continue;
-        for (unsigned k = 0; k < n->n_descsz; k++) at += (size_t)snprintf(path + at, room - at, "%02x", id[k]);
+        for (unsigned k = 0; k < n->n_descsz; k++) at = cs_append(path, room, at, "%02x", id[k]);
         return;
     }
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "shim/base/lane.h"
 #include "shim/base/perfetto.h"
 #include "tools/custream/command.h"
@@ -479,8 +480,8 @@ enum { MEMBERS = sizeof members / sizeof *members };
 static bool member_refused(struct packets *p, char phase, struct piece name, const char *how)
 {
     char format[64], allowed[sizeof p->allowed] = "";
-    for (size_t k = 0, n = 0; k < MEMBERS && n < sizeof allowed; k++)
-        if (strchr(members[k].kinds, phase)) n += (size_t)snprintf(allowed + n, sizeof allowed - n, n ? ", %s" : "%s", members[k].name);
+    for (size_t k = 0, n = 0; k < MEMBERS; k++)
+        if (strchr(members[k].kinds, phase)) n = cs_append(allowed, sizeof allowed, n, n ? ", %s" : "%s", members[k].name);
     snprintf(format, sizeof format, "an event of the kind %c with the member \"%%.*s\"%s", phase, how);
     return fail(p, format, name, allowed);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "tools/custream/diff/tables.h"
 #include "tools/custream/report/show.h"
 
@@ -52,10 +53,10 @@ static struct times times_of(const struct table *devices, size_t row, const char
     return (struct times){llround(table_number(devices, row, before) / scale->ns), llround(table_number(devices, row, after) / scale->ns)};
 }
 
-static int times_show(char *out, size_t size, const struct times *times, const char *unit)
+static size_t times_show(char *out, size_t size, size_t at, const struct times *times, const char *unit)
 {
     const double before = (double)times->before / 1e3, after = (double)times->after / 1e3, change = (double)(times->after - times->before) / 1e3;
-    return snprintf(out, size, "%.3f -> %.3f %s (%+.3f %s", before, after, unit, change, unit);
+    return cs_append(out, size, at, "%.3f -> %.3f %s (%+.3f %s", before, after, unit, change, unit);
 }
 
 static void device_put(FILE *file, const struct print *print, const struct table *devices, size_t row)
@@ -67,14 +68,14 @@ static void device_put(FILE *file, const struct print *print, const struct table
     const double share = table_number(devices, row, "span_change");
     const char *name = table_text(devices, row, "name");
     char line[SENTENCE_MAX], shown[SHOWN_MAX];
-    size_t n = (size_t)snprintf(line, sizeof line / 2, "GPU %.0f%s%.200s%s: ", table_number(devices, row, "device"), *name ? " (" : "", name, *name ? ")" : "");
-    n += (size_t)times_show(line + n, sizeof line - n, &span, scale.unit);
-    if (!isnan(share)) n += (size_t)snprintf(line + n, sizeof line - n, ", %s", value_show(shown, UNIT_CHANGE_SHARE, share));
-    n += (size_t)snprintf(line + n, sizeof line - n, "); of it busy ");
-    n += (size_t)times_show(line + n, sizeof line - n, &busy, scale.unit);
-    n += (size_t)snprintf(line + n, sizeof line - n, "), idle ");
-    n += (size_t)times_show(line + n, sizeof line - n, &idle, scale.unit);
-    snprintf(line + n, sizeof line - n, ").");
+    size_t n = cs_append(line, sizeof line / 2, 0, "GPU %.0f%s%.200s%s: ", table_number(devices, row, "device"), *name ? " (" : "", name, *name ? ")" : "");
+    n = times_show(line, sizeof line, n, &span, scale.unit);
+    if (!isnan(share)) n = cs_append(line, sizeof line, n, ", %s", value_show(shown, UNIT_CHANGE_SHARE, share));
+    n = cs_append(line, sizeof line, n, "); of it busy ");
+    n = times_show(line, sizeof line, n, &busy, scale.unit);
+    n = cs_append(line, sizeof line, n, "), idle ");
+    n = times_show(line, sizeof line, n, &idle, scale.unit);
+    cs_append(line, sizeof line, n, ").");
     text_put_wrapped(file, line, print->columns, 0, 0);
 }
 

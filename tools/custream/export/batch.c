@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "tools/custream/command.h"
 
 enum { ROWS = 1 << 17 };
@@ -126,16 +127,16 @@ static void put_list(const struct gathered *g, size_t *bytes)
 static void put_head(enum export_table table)
 {
     char line[4096];
-    int n = snprintf(line, sizeof line, "{\"table\":\"%s\",\"rows\":%u,\"columns\":[", tables[table], rows[table]);
+    size_t n = cs_append(line, sizeof line, 0, "{\"table\":\"%s\",\"rows\":%u,\"columns\":[", tables[table], rows[table]);
     for (enum export_column c = 0, first = 1; c < COLUMN_COUNT; c++) {
         if (columns[c].table != table) continue;
         size_t bytes = 0;
         put_list(&gathered[c], &bytes);
-        n += snprintf(line + n, sizeof line - (size_t)n, "%s[\"%s\",\"%s\",%zu,%zu]", first ? "" : ",", columns[c].name, types[columns[c].type], gathered[c].list_count, bytes);
+        n = cs_append(line, sizeof line, n, "%s[\"%s\",\"%s\",%zu,%zu]", first ? "" : ",", columns[c].name, types[columns[c].type], gathered[c].list_count, bytes);
         first = 0;
     }
-    n += snprintf(line + n, sizeof line - (size_t)n, "]}\n");
-    put(line, (size_t)n);
+    n = cs_append(line, sizeof line, n, "]}\n");
+    put(line, n);
 }
 
 static void put_column(enum export_column column, uint32_t count)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "tools/custream/inspect/print.h"
 #include "tools/custream/report/show.h"
 
@@ -42,7 +43,7 @@ static void list_put(const char *label, const struct strings *list, size_t most)
 {
     char text[SHOWN * 64 + 64] = "";
     size_t at = 0;
-    for (size_t i = 0; i < list->count && i < most; i++) at += (size_t)snprintf(text + at, sizeof text - at, "%s%.60s", i ? ", " : "", list->at[i]);
+    for (size_t i = 0; i < list->count && i < most; i++) at = cs_append(text, sizeof text, at, "%s%.60s", i ? ", " : "", list->at[i]);
     if (list->count > most) snprintf(text + at, sizeof text - at, ", and %zu more (--json has all)", list->count - most);
     if (list->count) words_put(label, text);
 }
@@ -58,7 +59,7 @@ static void functions_put(char *text, size_t size, const struct image *image, en
         for (int use = 0; use < USE_NAMED; use++)
             for (size_t i = 0; i < image->calls[level][use].count; i++) {
                 const char *name = image->calls[level][use].at[i];
-                if (api_find(name)->stream == stream) at += (size_t)snprintf(text + at, size - at, "%s%s", n++ ? ", " : "", name);
+                if (api_find(name)->stream == stream) at = cs_append(text, size, at, "%s%s", n++ ? ", " : "", name);
             }
 }
 

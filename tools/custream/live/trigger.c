@@ -3,6 +3,7 @@
  * file gets its name when it is whole. No process is asked anything.
  */
 #define _GNU_SOURCE /* mkostemp */
+#include "shim/base/append.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
@@ -114,10 +115,10 @@ static bool compose(const struct request *request, char *text, size_t room, char
     if (request->policy && !policy) return false;
     clock_gettime(CLOCK_REALTIME, &now);
     start_put(start, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + request->in);
-    int n = snprintf(text, room, "# custream trigger\nstart=%s\nduration=%" PRId64 ".%06" PRId64 "s\n", start, request->duration / 1000000000, request->duration / 1000 % 1000000);
-    if (request->ranks) n += snprintf(text + n, room - (size_t)n, "ranks=%.2000s\n", request->ranks);
-    if (policy) n += snprintf(text + n, room - (size_t)n, "policy=%s\n", policy);
-    if ((size_t)n >= room) return complain(NAME, "%s: longer than %d KiB", request->policy, CS_TRIGGER_MOST >> 10), false;
+    size_t n = cs_append(text, room, 0, "# custream trigger\nstart=%s\nduration=%" PRId64 ".%06" PRId64 "s\n", start, request->duration / 1000000000, request->duration / 1000 % 1000000);
+    if (request->ranks) n = cs_append(text, room, n, "ranks=%.2000s\n", request->ranks);
+    if (policy) n = cs_append(text, room, n, "policy=%s\n", policy);
+    if (n + 1 >= room) return complain(NAME, "%s: longer than %d KiB", request->policy, CS_TRIGGER_MOST >> 10), false;
     const char *allowed = cs_trigger_read(text, &trigger, &line);
     if (!allowed) {
         const bool all = !trigger.range_count;

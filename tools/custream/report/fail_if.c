@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "tools/custream/command.h"
 #include "tools/custream/report/findings.h"
 #include "tools/custream/report/metrics.h"
@@ -63,7 +64,7 @@ static bool read_finding(struct condition *condition, const char *at, char error
     condition->finding = true;
     for (size_t i = 0; i < rule_count; i++) {
         if (!*at && !strcmp(condition->name, rules[i].id)) return true;
-        n += (size_t)snprintf(ids + n, n < sizeof ids ? sizeof ids - n : 0, "%s%s", i ? ", " : "", rules[i].id);
+        n = cs_append(ids, sizeof ids, n, "%s%s", i ? ", " : "", rules[i].id);
     }
     return refuse(error, "'finding' needs one of %s, and no more", ids);
 }

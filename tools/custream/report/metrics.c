@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "tools/custream/report/parts.h"
 
 /* A metric is the sum of a column, of a share's table divided by the devices' spans. */
@@ -101,8 +102,8 @@ bool metric_find(const char *key, enum unit *unit)
 void metric_keys(char *keys, size_t size)
 {
     size_t n = 0;
-    for (size_t m = 0; m < METRICS; m++) n += (size_t)snprintf(keys + n, size - n, "%s%s", m ? ", " : "", metrics[m].key);
-    for (int cause = 0; cause < CAUSES; cause++) n += (size_t)snprintf(keys + n, size - n, ", %s%s", idle_prefix, cause_info[cause].key);
+    for (size_t m = 0; m < METRICS; m++) n = cs_append(keys, size, n, "%s%s", m ? ", " : "", metrics[m].key);
+    for (int cause = 0; cause < CAUSES; cause++) n = cs_append(keys, size, n, ", %s%s", idle_prefix, cause_info[cause].key);
 }
 
 double metric_value(const struct report *report, const char *key)

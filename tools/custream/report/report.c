@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/report/fail_if.h"
@@ -77,8 +78,7 @@ static int sections_judge(const struct request *request, const struct report *re
         char keys[CONDITION_MAX] = "";
         size_t n = 0;
         if (report_find(report, request->sections[s])) continue;
-        for (size_t t = 0; t < report->table_count && n < sizeof keys; t++)
-            n += (size_t)snprintf(keys + n, sizeof keys - n, "%s%s", t ? ", " : "", report->tables[t].key);
+        for (size_t t = 0; t < report->table_count; t++) n = cs_append(keys, sizeof keys, n, "%s%s", t ? ", " : "", report->tables[t].key);
         return complain(NAME, "--section='%.100s': no such table; allowed: %s", request->sections[s], keys);
     }
     return STATUS_OK;

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "shim/base/append.h"
 #include "shim/base/options.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/recover/mend.h"
@@ -144,7 +145,7 @@ static bool say_by(struct tail *tail, const char *by, bool all)
     at = found ? strstr(found, complete) : NULL;
     if (!at) return false;
     at += sizeof complete - 1;
-    const size_t n = (size_t)snprintf(member, sizeof member, ",\"ended_by\":\"%s\"%s", by, all ? ",\"recovered\":{\"cut_bytes\":0,\"rows\":0,\"left_out\":0}" : "");
+    const size_t n = cs_append(member, sizeof member, 0, ",\"ended_by\":\"%s\"%s", by, all ? ",\"recovered\":{\"cut_bytes\":0,\"rows\":0,\"left_out\":0}" : "");
     memmove(at + n, at, strlen(at) + 1);
     memcpy(at, member, n);
     tail->length += n;
@@ -174,7 +175,7 @@ static bool mend_packets(const char *path, int fd, const struct rings *rings, co
 {
     struct out out;
     const struct mend_put put = {out_put, &out};
-    const int spliced = rings_splice(rings, path, fd);
+    const int spliced = rings_splice(rings, fd);
     const struct mend_source own[] = {{.fd = spliced}, sources[1]};
     *mended = (struct mended){0};
     if (spliced < 0) return false;
@@ -211,7 +212,7 @@ static bool take_over_buffer(struct mended *mended, int spliced, off_t from)
 
 static bool mend_rings(const char *path, int fd, const struct rings *rings, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
 {
-    const int spliced = rings_splice(rings, path, fd);
+    const int spliced = rings_splice(rings, fd);
     const struct mend_source own[] = {{.fd = spliced}, sources[1]};
     bool good = spliced >= 0;
     if (good)

@@ -141,8 +141,7 @@ void tell_end(struct told *told, bool met, const struct watch_plan *plan)
             told->more.calls, told->more.operations);
     unused_say(told);
     if (told->per_thread) say("custream: per-thread default streams: " CS_NOT_AUDITED);
-    if (told->stranger) say("custream: process %d is another user's and was not watched: 'custream recover' finishes its trace after a kill", (int)told->stranger);
-    else if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
+    if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
 }
 
 char **tell_files(const struct told *told)
