@@ -244,6 +244,20 @@ def test_report_of_a_program_that_was_killed_or_is_not_the_one_that_uses_cuda(bu
     assert (done.returncode, done.stderr) == (0, NO_CUDA)
 
 
+def test_reports_of_several_processes(build, tmp_path):
+    """One of each trace, of the first eight."""
+    def run(count):
+        script = f"for i in $(seq {count}); do {build}/tests/ending exit; done; true"
+        (where := tmp_path / str(count)).mkdir()
+        done = run_under(build, where, "sh", "-c", script, options=["--report", "-o", "t-%p.json"])
+        return where, done.stderr, re.findall(r"^custream: report of (t-\d+\.json):$", done.stderr, re.M)
+    where, said, reported = run(2)
+    assert len(set(reported)) == 2 and {where / name for name in reported} == set(where.glob("t-*.json")) and "another run" not in said
+    assert said.endswith("".join(f"\ncustream: report of {name}:\n" + custream("report", "--brief", name, cwd=where).stdout for name in reported))
+    _, said, reported = run(10)
+    assert len(set(reported)) == 8 and said.endswith("\ncustream: no report of 2 more traces: custream report FILE\n")
+
+
 def test_report_without_a_trace_is_hopeless(tmp_path):
     done = custream("run", "--report", "--trace=off", "touch", "ran", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "custream run: --report does nothing beside CUSTREAM_TRACE=off: nothing is recorded\n")

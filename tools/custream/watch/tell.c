@@ -6,14 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim/base/watch.h"
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
 
-/* LINES_MOST: of traces of which nothing is missing; a run of hundreds of processes is told in sum. REPORTED_MOST: files in one report. */
-enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTED_MOST = 64 };
+/* LINES_MOST: of traces of which nothing is missing; a run of hundreds of processes is told in sum. REPORTS_MOST: of as many traces. */
+enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTS_MOST = LINES_MOST };
 
 static void put_line(char *line, size_t n)
 {
@@ -144,23 +145,28 @@ void tell_end(struct told *told, bool met, const struct watch_plan *plan)
     if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
 }
 
-char **tell_files(const struct told *told)
-{
-    char **files = told->file_count ? calloc(told->file_count + 1, sizeof *files) : NULL;
-    for (size_t i = 0; files && i < told->file_count; i++) files[i] = told->files[i];
-    return files;
-}
-
-int tell_report(char **files)
+/* In a process of its own: a report keeps what it has read until its process ends. */
+static void report_one(char *path)
 {
     static char name[] = "report", brief[] = "--brief", end[] = "--";
-    enum { WORDS = 3 };
-    char *argv[WORDS + REPORTED_MOST + 1] = {name, brief, end};
-    int argc = WORDS;
-    for (; *files && argc < WORDS + REPORTED_MOST; files++) argv[argc++] = *files;
+    char *argv[] = {name, brief, end, path, NULL};
+    const pid_t pid = fork();
+    if (pid > 0) waitpid(pid, NULL, 0);
+    if (pid < 0) say("custream: no process could be made that reports on %s", path);
+    if (pid) return;
     optind = 0; /* getopt has read the words of `run` */
-    putchar('\n');
-    const int status = command_report(argc, argv);
+    const int status = command_report((int)CS_COUNT(argv) - 1, argv);
     fflush(stdout);
-    return status;
+    _exit(status);
+}
+
+void tell_report(const struct told *told)
+{
+    for (size_t i = 0; i < told->file_count && i < REPORTS_MOST; i++) {
+        if (write(STDERR_FILENO, "\n", 1) < 0) {}
+        if (told->file_count > 1) say("custream: report of %s:", cs_path_from(told->files[i], told->folder));
+        report_one(told->files[i]);
+    }
+    if (told->file_count > REPORTS_MOST)
+        say("custream: no report of %zu more trace%s: custream report FILE", told->file_count - REPORTS_MOST, told->file_count == REPORTS_MOST + 1 ? "" : "s");
 }

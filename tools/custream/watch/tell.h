@@ -29,10 +29,7 @@ void tell_trace(struct told *told, const char *path, const struct cJSON *trailer
 /* The program has ended. `met`: some process used CUDA. */
 void tell_end(struct told *told, bool met, const struct watch_plan *plan);
 
-/* The files of the run, NULL behind the last; the array is the caller's. NULL: there are none. */
-char **tell_files(const struct told *told);
-
-/* Run and findings, to stdout: an exit status. */
-int tell_report(char **files);
+/* Run and findings of each trace, to stdout, which is a copy of stderr. */
+void tell_report(const struct told *told);
 
 #endif

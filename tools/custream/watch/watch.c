@@ -111,17 +111,16 @@ static void report_make(void)
 {
     sigset_t none;
     sigemptyset(&none);
-    char **files = tell_files(&watch.told);
-    if (!files) return;
+    if (!watch.told.file_count) return;
     watch.reporter = fork();
     if (!watch.reporter) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         dup2(STDERR_FILENO, STDOUT_FILENO);
         if (chdir(watch.watched->folder ? watch.watched->folder : "/")) {}
-        exit(tell_report(files));
+        tell_report(&watch.told);
+        _exit(0);
     }
     if (watch.reporter > 0) watch.reporting = (int)syscall(SYS_pidfd_open, watch.reporter, 0);
-    free(files);
 }
 
 static void report_over(void)
