@@ -4,13 +4,17 @@ The command has looked at the options. It tells a table's rows in batches, each 
 """
 import argparse
 import contextlib
+import dataclasses
+import datetime
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import urllib.parse
 
 from custream._arrow import texts, whole
@@ -23,7 +27,7 @@ HEAD = {"rank": "distributedInfo.rank", "world_size": "distributedInfo.world_siz
         "gpu_sample": "metadata.gpu_sample", "complete": "totals.complete", "ended_by": "totals.ended_by", "offset_ns": "merged.clock.offset_ns", "drift_ppb": "merged.clock.drift_ppb",
         "offset_error_ns": "merged.clock.error_ns"}
 CLOCK = "offset_ns", "drift_ppb", "offset_error_ns"  # of --clocks
-SAID = "version", "host", "job", "gpu_source", "ended_by"  # texts among them
+SAID = "version", "host", "job", "gpu_source", "ended_by", "process"  # texts among them
 
 
 ENDS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXCPU
@@ -170,9 +174,12 @@ def facts_by_file(pa, rows, known):
     return [(place, rows.take(whole(pa, [at for at, _ in of])).set_column(0, "key", texts(pa, [name for _, name in of]).dictionary_encode())) for place, of in found.items()]
 
 
+NOT_SAID = "__HIVE_DEFAULT_PARTITION__"  # in the name of a folder: null
+
+
 def escaped(name):
     """As engines read the name of a folder KEY=VALUE."""
-    return urllib.parse.quote(str(name), safe=" ")
+    return NOT_SAID if name is None else urllib.parse.quote(str(name), safe=" ")
 
 
 def stem_of(path):
@@ -182,36 +189,107 @@ def stem_of(path):
     return name or "trace"
 
 
+# ---- Runs ----
+
+@dataclasses.dataclass
+class Trace:
+    """A trace in the folder, or one that is to go there. Of another tool's trace nothing tells the process, so its first row does: its base is often the same for all."""
+    place: object  # run=RUN/host=HOST/rank=N
+    name: str
+    rank: object  # None: it says none
+    process: str
+    ours: bool
+    base_ns: object
+    first_ns: object  # when its first row began; None: it has none, or is of an earlier export
+    last_ns: object
+    part: object
+    world_size: object
+
+    @property
+    def run(self):
+        return urllib.parse.unquote(self.place.parts[0].removeprefix("run="))
+
+    @property
+    def begin_ns(self):
+        return self.base_ns if self.ours and self.base_ns is not None else self.first_ns
+
+    def is_of(self, other):
+        """The same trace, whatever it is called."""
+        return (self.process, self.part) == (other.process, other.part) and (self.first_ns == other.first_ns or None in (self.first_ns, other.first_ns))
+
+    def beside(self, other):
+        """Both are there at some time; also where that is not known."""
+        times = self.begin_ns, self.last_ns, other.begin_ns, other.last_ns
+        return None in times or (times[0] <= times[3] and times[2] <= times[1])
+
+    def repeats(self, other):
+        """Another trace of the process with the same calls. Parts follow each other, and meet at their ends."""
+        times = self.first_ns, self.last_ns, other.first_ns, other.last_ns
+        return self.process == other.process and not (self.part and other.part) and None not in times and times[0] <= times[3] and times[2] <= times[1]
+
+
+def process_of(host, rank, base_ns, ours, first_ns):
+    return f"{host or 'unknown'} {rank} {base_ns}" + ("" if ours else f" {first_ns}")
+
+
+def traces_in(pa, folder):
+    found = []
+    for path in sorted(folder.glob("files/run=*/host=*/rank=*/*.parquet")):
+        with path.open("rb") as file:
+            (row,) = pa.parquet.ParquetFile(file).read().to_pylist()
+        about = {key: row.get(key) for key in ("process", "base_ns", "first_ns", "last_ns", "part", "world_size")}
+        host, rank = (part.partition("=")[2] for part in path.parent.parts[-2:])
+        about["process"] = about["process"] or process_of(urllib.parse.unquote(host), rank, row["base_ns"], bool(row["version"]), None)
+        found.append(Trace(path.parent.relative_to(folder / "files"), path.stem, None if rank == NOT_SAID else int(rank), ours=bool(row["version"]), **about))
+    return found
+
+
+def refuse_other(trace, others, path, guessed):
+    """What cannot be of one run. `guessed`: neither the user nor the trace says which run it is, and it was given together with others."""
+    others = [other for other in others if other.place.parts[0] == trace.place.parts[0] and not other.is_of(trace)]
+    for other in others:
+        if trace.rank is not None and other.rank == trace.rank and other.process != trace.process:
+            raise Refused(f"{path}: is a second rank {trace.rank} in run {trace.run}, where {other.name} is another process; give another run another --run")
+        if trace.repeats(other):
+            raise Refused(f"{path}: has rows that {other.name} of run {trace.run} has too: both are of one process and one time; export one of them")
+        if (other.place, other.name) == (trace.place, trace.name):
+            raise Refused(f"{path}: run {trace.run} has another trace {trace.name} in this place; give the file another name")
+        if guessed and None not in (trace.world_size, other.world_size) and trace.world_size != other.world_size:
+            raise Refused(f"{path}: has {trace.world_size} ranks, and {other.name} of run {trace.run} has {other.world_size}; give another run another --run")
+    if guessed and others and not any(trace.beside(other) for other in others):
+        raise Refused(f"{path}: is of another time than all of run {trace.run}; give another run another --run, or --run={trace.run} if it is the same")
+
+
 class Tables:
     """The tables of one trace: written beside their places, and put there when all of it is whole."""
 
     def __init__(self, pa, folder, name, given, path, merged):
-        self.pa, self.folder, self.name, self.given, self.path_read, self.merged, self.head, self.place, self.clock = pa, folder, name, given, path, merged, Head(), None, None
-        self.begun, self.writers, self.counts = [], {}, {}
+        self.pa, self.folder, self.name, self.given, self.path_read, self.merged, self.head, self.clock, self.trace = pa, folder, name, given, path, merged, Head(), None, None
+        self.beside, self.writers, self.counts, self.first_ns, self.last_ns = pathlib.Path(tempfile.mkdtemp(prefix=".export-", dir=folder)), {}, {}, None, None
 
-    def path(self, table, ending=".parquet"):
-        return self.folder / table / self.place / (self.name + ending)
+    def begun(self, table):
+        return self.beside / f"{table}.part"
 
     def add(self, table, rows):
         pa = self.pa
         if table == "facts":
             self.head.take(rows)
-        if self.place is None:
-            run, host = self.given.run or self.head["job"] or "run", self.given.host or self.head["host"] or "unknown"
-            self.place = pathlib.Path(f"run={escaped(run)}", f"host={escaped(host)}", f"rank={self.head['rank'] or 0}")
+        if not self.writers:
             self.take_clock()
+        if "start_ns" in rows.column_names:
+            first, last = rows["start_ns"][0].as_py(), rows["start_ns"][-1].as_py()
+            self.first_ns = first if self.first_ns is None else self.first_ns
+            self.last_ns = max(self.last_ns or last or 0, last or 0)
         if self.clock:
             rows = by_fleet(pa, rows, self.clock)
         name = pa.DictionaryArray.from_arrays(whole(pa, [0] * rows.num_rows, pa.int32()), texts(pa, [self.name]))
         rows = rows.add_column(0, "file", name)
         if table not in self.writers:
-            path = self.path(table, ".parquet.part")
-            path.parent.mkdir(parents=True, exist_ok=True)
             kinds = {field.name: field.type for field in rows.schema}
-            self.begun.append(path)
             delta = [name for name in kinds if name in DIFFERENCES]
             listed = [name for name, kind in kinds.items() if name not in delta and (pa.types.is_dictionary(kind) or kind in (pa.int32(), pa.int64()))]
-            self.writers[table] = pa.parquet.ParquetWriter(path, rows.schema, compression="zstd", use_dictionary=listed, column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"))
+            self.writers[table] = pa.parquet.ParquetWriter(self.begun(table), rows.schema, compression="zstd", use_dictionary=listed,
+                                                           column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"))
         self.writers[table].write_table(rows)
         self.counts[table] = self.counts.get(table, 0) + rows.num_rows
 
@@ -224,27 +302,54 @@ class Tables:
             if self.clock is None:
                 raise Refused(f"{self.path_read}: " + ("says no rank, and --clocks goes by it" if rank is None else f"--clocks says nothing of rank {rank}"))
 
-    def finish(self, tables):
+    def take_place(self, others):
+        """All of it was read. `others`: what the folder has, and what is to go there before this one."""
+        head, given = self.head, self.given
+        ours = bool(head["version"])
+        process = process_of(head["host"], head["rank"], head["base_ns"], ours, self.first_ns)
+        trace = Trace(None, self.name, head["rank"], process, ours, head["base_ns"], self.first_ns, self.last_ns, head["part"], head["world_size"])
+        run = given.run or head["job"]
+        guessed = not run
+        if guessed:  # a launcher's ranks that are given together are one run, any other process is one by itself
+            begin, alone = trace.begin_ns or 0, head["rank"] is None or head["world_size"] == 1
+            known = next((other.run for other in others if other.process == process), None)
+            run = known or f"{datetime.datetime.fromtimestamp(begin // 10**9, datetime.UTC):%Y-%m-%dT%H.%M.%S}.{begin % 10**9:09}"
+            if not alone:
+                run = given.together = given.together or run
+        trace.place = pathlib.Path(f"run={escaped(run)}", f"host={escaped(given.host or head['host'] or 'unknown')}", f"rank={escaped(head['rank'])}")
+        refuse_other(trace, others, self.path_read, guessed)
+        self.trace = trace
+
+    def finish(self, tables, others):
         pa, head = self.pa, self.head
-        about = {key: texts(pa, [value]) if key in SAID else whole(pa, [round(value)]) for key, value in head.items() if value is not None}
-        about = {key: about.get(key, pa.nulls(1, pa.string() if key in SAID else pa.int64())) for key in head if key not in ("rank", "host")}  # these two are the folder's
+        said = {**head, "process": self.trace.process, "first_ns": self.first_ns, "last_ns": self.last_ns}
+        about = {key: texts(pa, [value]) if key in SAID else whole(pa, [round(value)]) for key, value in said.items() if value is not None}
+        about = {key: about.get(key, pa.nulls(1, pa.string() if key in SAID else pa.int64())) for key in said if key not in ("rank", "host")}  # these two are the folder's
         if self.clock:
             about |= {name: whole(pa, [round(value)]) for name, value in zip(CLOCK, (self.clock.offset_ns, self.clock.drift_ppb, self.clock.error_ns))}
         self.add("files", pa.table(about))
         for writer in self.writers.values():
             writer.close()
+        earlier = [other for other in others if other.is_of(self.trace)]
         for table in [*tables, "files"]:
+            path = self.folder / table / self.trace.place / f"{self.name}.parquet"
             if table in self.writers:
-                os.replace(self.path(table, ".parquet.part"), self.path(table))
-            else:  # of an earlier export
-                self.path(table).unlink(missing_ok=True)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(self.begun(table), path)
+            for other in earlier:
+                old = self.folder / table / other.place / f"{other.name}.parquet"
+                if old != path or table not in self.writers:
+                    old.unlink(missing_ok=True)
+                    for folder in old.parents[:3]:
+                        with contextlib.suppress(OSError):  # others are in it
+                            folder.rmdir()
+        shutil.rmtree(self.beside)
 
     def give_up(self):
         for writer in self.writers.values():
             with contextlib.suppress(Exception):
                 writer.close()
-        for path in self.begun:
-            path.unlink(missing_ok=True)
+        shutil.rmtree(self.beside, ignore_errors=True)
 
 
 # ---- The command ----
@@ -270,7 +375,8 @@ def unused(name, taken):
     return name
 
 
-def export(pa, command, given, schema, path, taken):
+def export(pa, command, given, schema, path, taken, there):
+    """`there`: the traces that the folder has, and has then."""
     name = unused(stem_of(path), taken)
     made, known, place = {}, {}, None  # Tables by place in a merged trace; None: it is not merged
 
@@ -287,8 +393,13 @@ def export(pa, command, given, schema, path, taken):
                     tables(at).add(table, facts)
             else:
                 tables(place).add(table, rows)
+        coming = []
         for of in made.values():
-            of.finish(schema["tables"])
+            of.take_place([*coming, *(other for other in there if not any(other.is_of(trace) for trace in coming))])
+            coming.append(of.trace)
+        for of in made.values():
+            of.finish(schema["tables"], there)
+        there[:] = [other for other in there if not any(other.is_of(trace) for trace in coming)] + coming
     except BaseException:
         for of in made.values():
             of.give_up()
@@ -298,7 +409,7 @@ def export(pa, command, given, schema, path, taken):
         for table, count in of.counts.items():
             counts[table] = counts.get(table, 0) + count
     said = ", ".join(f"{count:,} {table}" for table, count in counts.items() if table not in ("facts", "files"))
-    print(f"{path}: {said or 'no rows'}; in {given.parquet}/*/{made[None].place if None in made else f'*: {len(made)} files'}")
+    print(f"{path}: {said or 'no rows'}; in {given.parquet}/*/{made[None].trace.place if None in made else f'*: {len(made)} files'}")
 
 
 def command(argv):
@@ -310,15 +421,16 @@ def command(argv):
     parser.add_argument("--clocks", type=pathlib.Path)
     parser.add_argument("files", nargs="+")
     given = parser.parse_args(argv[1:])
-    taken = set()
+    taken, given.together = set(), None
     ends_tidy()
     try:
         pa = arrow()
         given.clocks_by_rank = clocks_of(given.clocks)
         schema = json.loads(subprocess.run([argv[0], "export", "--schema"], stdout=subprocess.PIPE, check=True).stdout)
         take_folder(given.parquet, schema)
+        there = traces_in(pa, given.parquet)
         for path in given.files:
-            export(pa, argv[0], given, schema, path, taken)
+            export(pa, argv[0], given, schema, path, taken, there)
     except Ended as ended:
         signal.signal(ended.args[0], signal.SIG_DFL)
         os.kill(os.getpid(), ended.args[0])

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +35,12 @@ def export(folder, *words):
     assert (status, complaints) == (0, []) and len(said) == sum(not str(word).startswith("--") for word in words), complaints
     assert not list(folder.rglob("*.part"))
     return said
+
+
+def run_fleet(*words):
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUSTREAM_PYTHON": sys.executable}
+    done = subprocess.run([COMMAND, "fleet", *map(str, words)], capture_output=True, text=True, timeout=100, check=False, env=env)
+    return done.returncode, done.stdout, done.stderr.splitlines()
 
 
 def rows(folder, table, columns="*", where="true"):
@@ -177,7 +182,9 @@ def test_facts(run_app, tmp_path):
     metadata = trace["metadata"]
     assert about == {"file": "t", "run": "4711", "host": metadata["host"], "rank": "3", "job": "4711", "world_size": 8, "part": None, "base_ns": trace["baseTimeNanoseconds"],
                      "version": metadata["tool"], "clock_error_ns": metadata["clock_error_ns"], "gpu_source": metadata["gpu_time_source"], "gpu_sample": None, "complete": 1,
-                     "ended_by": None, "offset_ns": None, "drift_ppb": None, "offset_error_ns": None}
+                     "ended_by": None, "offset_ns": None, "drift_ppb": None, "offset_error_ns": None, "process": f"{metadata['host']} 3 {trace['baseTimeNanoseconds']}"} | {
+                         key: about[key] for key in ("first_ns", "last_ns")}
+    assert about["base_ns"] < about["first_ns"] < about["last_ns"] == max(row["start_ns"] for table in ("calls", "work") for row in rows(tmp_path / "out", table))
 
 
 def test_parts(run_app, tmp_path):
@@ -246,16 +253,97 @@ def test_names_that_are_no_text(tmp_path):
 # ---- Where they go ----
 
 def test_exports_into_one_folder(run_app, tmp_path):
-    """Each trace has files of its own; the same trace again takes the place of the first, also where it has less to say."""
+    """Each trace has files of its own."""
     one = run_app(["demo"], trace=tmp_path / "a.json").check().trace
     two = run_app(["burst", 1, 50], trace=tmp_path / "b.json").check().trace
     export(tmp_path / "out", one)
     export(tmp_path / "out", "--run=run/1", "--host=a b=c", two)
     assert {(row["run"], row["host"]) for row in rows(tmp_path / "out", "files", where="file = 'b'")} == {("run/1", "a b=c")}
-    assert len(rows(tmp_path / "out", "files")) == 2
-    shutil.copy(two, one)
-    export(tmp_path / "out", one)
     whole(tmp_path / "out", Trace(one), Trace(two))
+
+
+def test_the_same_trace_again(run_app, tmp_path):
+    """Takes the place of what was there, whatever it is called, whichever way it is written, and wherever it is to go now; also where it has less to say."""
+    one = run_app(["nvtx", "nested"], trace=tmp_path / "a.json").check().trace
+    subprocess.run([COMMAND, "convert", one, tmp_path / "b.pftrace.gz"], check=True, capture_output=True)
+    export(out := tmp_path / "out", one)
+    ranges = len(rows(out, "ranges"))
+    for words in ([one], ["--run=exp", one], ["--host=h", one], [tmp_path / "b.pftrace.gz"], ["--run=x", "--host=y", tmp_path / "b.pftrace.gz"], [one, tmp_path / "b.pftrace.gz"]):
+        export(out, *words)
+        whole(out, Trace(one))
+        assert len(rows(out, "files")) == len(list(out.glob("*/run=*"))) / len(list(out.glob("*/"))) == 1
+    one.write_text("".join(line for line in one.read_text().splitlines(True) if '"user_annotation"' not in line))
+    export(out, one)
+    assert ranges and not rows(out, "ranges") and not list(out.glob("ranges/*"))
+
+
+def launched(run_app, path, rank, base=None, **env):
+    """A rank of two, which no scheduler has given a job; with its clock at another time."""
+    text = run_app(["burst", 1, 50], trace=path, env={"RANK": rank, "WORLD_SIZE": 2, **env}).check().trace.read_text()
+    if base is not None:
+        path.write_text(text.replace(f'"baseTimeNanoseconds":{json.loads(text)["baseTimeNanoseconds"]}', f'"baseTimeNanoseconds":{base}'))
+    return path
+
+
+def test_runs_are_not_joined(run_app, tmp_path):
+    base = 1_795_941_877_480_294_657
+    a0, a1, late = (launched(run_app, tmp_path / f"{name}.json", rank, base + after) for name, rank, after in (("a0", 0, 0), ("a1", 1, 1000), ("late", 1, 10**10)))
+    b0 = launched(run_app, tmp_path / "b0.json", 0, base + 2000)
+    out = tmp_path / "out"
+    export(out, a0, a1)
+    name = "2026-11-29T08.44.37.480294657"
+    assert [(row["run"], row["rank"]) for row in rows(out, "files", where="true ORDER BY rank")] == [(name, "0"), (name, "1")]
+    export(out, a1)  # what is there already stays in its run
+    assert {row["run"] for row in rows(out, "files")} == {name}
+    export(out, b0)
+    assert len({row["run"] for row in rows(out, "files")}) == 2
+    for words, line in (([tmp_path / "two", a0, b0], f".*b0.json: is a second rank 0 in run {name}, where a0 is another process; give another run another --run"),
+                        ([tmp_path / "three", a0, late], f".*late.json: is of another time than all of run {name}; give another run another --run, or --run={name} if it is the same"),
+                        ([out, "--run=" + name, b0], f".*b0.json: is a second rank 0 in run {name}, where a0 is another process; .*")):
+        status, _, complaints = run_export("--parquet", *words)
+        assert status == 2 and len(complaints) == 1 and re.fullmatch(f"custream export: {line}", complaints[0]), complaints
+        assert not list(words[0].rglob("*.part")) and not list(words[0].glob(".export-*"))
+    assert len(rows(tmp_path / "two", "files")) == 1
+    export(tmp_path / "three", f"--run={name}", late)
+    assert {row["run"] for row in rows(tmp_path / "three", "files")} == {name} and len(rows(tmp_path / "three", "files")) == 2
+
+
+def test_a_job_has_one_rank_0(run_app, tmp_path):
+    paths = [launched(run_app, tmp_path / f"{name}.json", 0, SLURM_JOB_ID="7") for name in "ab"]
+    status, said, complaints = run_export("--parquet", tmp_path / "out", *paths)
+    assert (status, len(said)) == (2, 1) and re.fullmatch("custream export: .*b.json: is a second rank 0 in run 7, where a is another process; .*", complaints[0])
+
+
+def test_one_process_has_its_calls_once(run_app, tmp_path):
+    """A window of a trace, and the trace."""
+    path = run_app(["burst", 1, 50], trace=tmp_path / "t.json").check().trace
+    lines, some = path.read_text().splitlines(True), 0
+    for at, line in enumerate(lines):
+        if some < 5 and '"cuda_driver"' in line:
+            some, lines[at] = some + 1, ""
+    (tmp_path / "w.json").write_text("".join(lines))
+    status, _, complaints = run_export("--parquet", tmp_path / "out", path, tmp_path / "w.json")
+    assert status == 2 and re.fullmatch("custream export: .*w.json: has rows that t of run .* has too: both are of one process and one time; export one of them", complaints[0])
+
+
+def test_a_trace_without_a_rank(tmp_path):
+    """Is none of rank 0: the column is null."""
+    good = json.loads(render(GOOD))
+    good.pop("distributedInfo", None)
+    (tmp_path / "t.json").write_text(json.dumps(good))
+    export(tmp_path / "out", tmp_path / "t.json")
+    assert {row["rank"] for row in rows(tmp_path / "out", "calls", "rank")} == {None}
+    status, _, complaints = run_fleet(tmp_path / "out")
+    assert status == 2 and len(complaints) == 1 and re.fullmatch("custream fleet: .*out: t of run .* says no rank, and all answers are by rank", complaints[0]), complaints
+
+
+def test_names_that_are_patterns(run_app, tmp_path):
+    """A folder's, a trace's, and a run's as it was given."""
+    folder, path = tmp_path / "a[1]*?{b}'", run_app(["train", 3], trace=tmp_path / "t[2]*.json").check().trace
+    export(folder, "--run=exp:1[a]*", path)
+    status, said, complaints = run_fleet("--run=exp:1[a]*", folder, "steps")
+    assert (status, complaints) == (0, []) and said.startswith("run exp:1[a]*: 1 ranks")
+    assert run_fleet("--run=exp", folder)[2] == [f"custream fleet: {folder}: has no run exp; there is exp:1[a]*"]
 
 
 def test_traces_of_one_name(run_app, tmp_path):
@@ -371,7 +459,7 @@ def test_ended_by_a_signal(tmp_path, number):
     begun = tmp_path / "tables"
     program = f"""import os, pathlib, signal, sys
 from custream import export
-def finish(tables, known):
+def finish(tables, *_):
     assert list(pathlib.Path({str(begun)!r}).rglob("*.part"))
     os.kill(os.getpid(), signal.{number})
 export.Tables.finish = finish

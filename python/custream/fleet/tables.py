@@ -3,9 +3,13 @@
 Every question is written once, in SQL that both take. An engine's table() answers a query, keep() gives an answer a name,
 put() gives rows of this process one. What is theirs alone is how they read files, and stands here.
 """
+import glob
 import json
+import re
+import urllib.parse
 
 from custream._arrow import numbers
+from custream.export import escaped
 
 NAMES = {"duckdb": ("duckdb", "numpy", "pyarrow"), "spark": ("pyspark", "pandas", "numpy", "pyarrow")}
 EXTRAS = {"duckdb": "fleet", "spark": "spark"}
@@ -40,7 +44,7 @@ class DuckDB:
 
     def read(self, name, folder, columns):
         """A view of the files in `folder`/host=*/rank=*."""
-        files = quoted(folder / "**" / "*.parquet")
+        files = quoted(glob.escape(str(folder)) + "/**/*.parquet")
         wanted = ", ".join(["CAST(rank AS INTEGER) AS rank", "CAST(host AS VARCHAR) AS host", *columns])
         types = "{'rank': INTEGER, 'host': VARCHAR}"
         # A column that all files lack, as those of an earlier version do, is null.
@@ -82,7 +86,7 @@ class Spark:
 
     def read(self, name, folder, columns):
         kinds = ", ".join(f"{column} {kind}" for column, kind in {**columns, "host": "STRING", "rank": "INT"}.items())
-        files = self.session.read.schema(kinds).option("basePath", str(folder)).parquet(str(folder))
+        files = self.session.read.schema(kinds).option("basePath", str(folder)).parquet(re.sub(r"([][{}*?\\])", r"\\\1", str(folder)))  # a pattern, but for the base
         files.select("rank", "host", *columns).createOrReplaceTempView(name)
 
     def empty(self, name, columns):
@@ -123,12 +127,15 @@ class Tables:
         self.folder, self.run = folder, run_of(folder, run)
         self.engine = ENGINES[engine](master)
         for name, columns in COLUMNS.items():
-            files = folder / name / f"run={self.run}"
+            files = folder / name / f"run={escaped(self.run)}"
             if any(files.glob("**/*.parquet")):
                 self.engine.read(name, files, columns)
             else:
                 self.engine.empty(name, columns)
         self.kept = set()
+        (without,) = self.rows("SELECT min(file) AS file FROM files WHERE rank IS NULL")
+        if without["file"] is not None:
+            raise Refused(f"{folder}: {without['file']} of run {self.run} says no rank, and all answers are by rank")
         self.hosts = dict(sorted((row["rank"], row["host"]) for row in self.rows("SELECT DISTINCT rank, host FROM files")))
         self.ranks = list(self.hosts)
 
@@ -167,7 +174,7 @@ def run_of(folder, run):
     version = json.loads((folder / "schema.json").read_text(encoding="utf-8")).get("version")
     if version != VERSION:
         raise Refused(f"{folder}: has tables of version {version}, and this reads version {VERSION}")
-    runs = sorted({path.name.removeprefix("run=") for path in folder.glob("*/run=*")})
+    runs = sorted({urllib.parse.unquote(path.name.removeprefix("run=")) for path in folder.glob("*/run=*")})
     if not runs:
         raise Refused(f"{folder}: no traces were exported to it")
     if run is None and len(runs) > 1:

@@ -21,7 +21,7 @@ void export_usage(void)
          "TRACE is of any format and any version, or torn. It needs the wheel with its extra \"fleet\".\n\n"
          "  --parquet=DIR  where they go: DIR/TABLE/run=RUN/host=HOST/rank=N/NAME.parquet. What an earlier\n"
          "                 export of the same trace has put there is replaced\n"
-         "  --run=NAME     the run that they are of; otherwise the job that the trace names, or \"run\"\n"
+         "  --run=NAME     the run that they are of; otherwise the job that the trace names, or when it began\n"
          "  --host=NAME    the host that they are of; otherwise the one that the trace names\n"
          "  --clocks=FILE  times by the fleet's clock, as 'custream fleet --clocks' has found it: of each rank\n"
          "                 what its clock was ahead is taken off\n"
