@@ -81,10 +81,39 @@ static cs_name add_locked(const char *text, size_t n, cs_u64 hash, cs_u32 max)
     return name;
 }
 
+size_t cs_name_cut(char *to, size_t room, const char *text, size_t length)
+{
+    char mark[] = "#0123456789abcdef...";
+    const size_t whole = sizeof mark - 1, dots = 3, used = room >= 64 ? whole : dots, kept = room - 1;
+    if (!room) return 0;
+    if (length < room) {
+        memcpy(to, text, length);
+        to[length] = 0;
+        return length;
+    }
+    const cs_u64 hash = hash_of(text, length);
+    for (int i = 0; i < 16; i++) mark[1 + i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];
+    memcpy(to, text, kept);
+    if (kept >= used) memcpy(to + kept - used, mark + whole - used, used);
+    to[kept] = 0;
+    return kept;
+}
+
+static cs_name add(const char *text, cs_u32 max);
+
+/* A frame of its own: the text takes room on the program's stack only if it is long. */
+__attribute__((noinline)) static cs_name add_cut(const char *text, size_t n, cs_u32 max)
+{
+    char cut[TEXT_MAX];
+    cs_name_cut(cut, sizeof cut, text, n);
+    return add(cut, max);
+}
+
 static cs_name add(const char *text, cs_u32 max)
 {
     if (!text || !*text) return 0;
-    size_t n = strnlen(text, TEXT_MAX - 1);
+    const size_t n = strlen(text);
+    if (n >= TEXT_MAX) return add_cut(text, n, max);
     cs_u64 hash = hash_of(text, n), slot;
     cs_name name = find(text, n, hash, &slot);
     if (name) return name;

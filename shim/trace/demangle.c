@@ -22,16 +22,6 @@ static demangle_fn *demangler(void)
     return found;
 }
 
-static void copy(char *room, size_t size, const char *text, size_t n)
-{
-    if (!size) return;
-    bool cut = n >= size;
-    if (cut) n = size - 1;
-    memcpy(room, text, n);
-    if (cut && n >= 3) memcpy(room + n - 3, "...", 3);
-    room[n] = 0;
-}
-
 /* --- the short form of a demangled name: what stands before its parameters, without template arguments and return type --- */
 
 /* Past an operator's own characters, so that its brackets are none: "operator<", "operator()", "operator->", "operator bool". */
@@ -109,14 +99,14 @@ bool cs_demangle(const char *mangled, char *full, size_t full_size, char *brief,
     char *text = demangle ? demangle(mangled, NULL, NULL, &status) : NULL;
     if (is_cxx && !demangle) cs_log_once(CS_LOG_INFO, "the process has no C++ library: names of kernels stay mangled");
     if (text) {
-        copy(full, full_size, text, strlen(text));
+        cs_name_cut(full, full_size, text, strlen(text));
         brief_of(text, short_form, sizeof short_form);
     } else if (!is_cxx || !brief_of_mangled(mangled, short_form, sizeof short_form)) {
-        copy(short_form, sizeof short_form, mangled, strlen(mangled));
+        cs_name_cut(short_form, sizeof short_form, mangled, strlen(mangled));
     }
     const char *brief_form = *short_form ? short_form : mangled;
-    copy(brief, brief_size, brief_form, strlen(brief_form));
-    if (!text) copy(full, full_size, mangled, strlen(mangled));
+    cs_name_cut(brief, brief_size, brief_form, strlen(brief_form));
+    if (!text) cs_name_cut(full, full_size, mangled, strlen(mangled));
     free(text);
     return text != NULL;
 }

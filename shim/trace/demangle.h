@@ -13,7 +13,7 @@
 
 enum { CS_KERNEL_TEXT = 4096 }; /* bytes of a name that the timeline shows */
 
-/* Both forms of a symbol's name, each cut to its room and ended with 0; one that was cut ends in "...". A size of 0: not wanted.
+/* Both forms of a symbol's name, each cut to its room and ended with 0; one that was cut says so (cs_name_cut). A size of 0: not wanted.
  *   full   "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, ...>(int, ...)"
  *   brief  "at::native::vectorized_elementwise_kernel": no return type, template arguments or parameters
  * False where it is no C++ name, which then stands in both, or can't be demangled: then `full` is the name as it is. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/memory.h"
 #include "shim/base/options.h"
 #include "shim/trace/demangle.h"
 #include "tests/unit/check.h"
@@ -137,4 +138,18 @@ TEST(a_process_with_the_library_is_told_nothing)
     cs_demangle("_Z1kPfi", full, sizeof full, brief, sizeof brief);
     cs_demangle("_Z", full, sizeof full, brief, sizeof brief);
     CHECK_TEXT(captured_end(), "");
+}
+
+/* Names that differ only behind what is shown are two. */
+TEST(long_names_that_are_cut_stay_two)
+{
+    static char one[9000], other[9000], shown[2][CS_KERNEL_TEXT];
+    REQUIRE(cs_tables_make(CS_TABLES_TRACE, "a test"));
+    memset(one, 'a', sizeof one - 1);
+    memset(other, 'a', sizeof other - 1);
+    other[8000] = 'b';
+    const cs_name names[] = {cs_name_add(one), cs_name_add(other)};
+    CHECK(cs_kernel_key(names[0]) != cs_kernel_key(names[1]));
+    for (int i = 0; i < 2; i++) strcpy(shown[i], cs_kernel_text(names[i], false));
+    CHECK(strcmp(shown[0], shown[1]) && strlen(shown[0]) == CS_KERNEL_TEXT - 1);
 }

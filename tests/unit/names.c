@@ -34,10 +34,14 @@ TEST(long_names_are_cut)
     CHECK(name);
     CHECK_IS(strlen(cs_name_text(name)), 4095);
     CHECK_IS(cs_name_add(text), name);
-    text[4095] = 0; /* what is cut off makes no difference */
-    CHECK_IS(cs_name_add(text), name);
-    text[4094] = 0;
-    CHECK(cs_name_add(text) != name);
+    CHECK_TEXT(cs_name_text(name) + 4092, "...");
+    text[19000] = 'm'; /* what is cut off makes them two all the same */
+    const cs_name other = cs_name_add(text);
+    CHECK(other && other != name && strcmp(cs_name_text(other), cs_name_text(name)));
+    text[4096] = 0;
+    CHECK(cs_name_add(text) != name && cs_name_add(text) != other);
+    text[4095] = 0;
+    CHECK_TEXT(cs_name_text(cs_name_add(text)), text); /* this one fits */
 }
 
 TEST(the_65535_are_kept_and_the_rest_share_one)
