@@ -81,20 +81,26 @@ static cs_name add_locked(const char *text, size_t n, cs_u64 hash, cs_u32 max)
     return name;
 }
 
-size_t cs_name_cut(char *to, size_t room, const char *text, size_t length)
+void cs_name_mark(char *end, const void *whole, size_t bytes)
 {
     char mark[] = "#0123456789abcdef...";
-    const size_t whole = sizeof mark - 1, dots = 3, used = room >= 64 ? whole : dots, kept = room - 1;
+    const cs_u64 hash = hash_of(whole, bytes);
+    for (int i = 0; i < 16; i++) mark[1 + i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];
+    memcpy(end - (sizeof mark - 1), mark, sizeof mark - 1);
+}
+
+size_t cs_name_cut(char *to, size_t room, const char *text, size_t length)
+{
+    const size_t dots = 3, kept = room - 1;
     if (!room) return 0;
     if (length < room) {
         memcpy(to, text, length);
         to[length] = 0;
         return length;
     }
-    const cs_u64 hash = hash_of(text, length);
-    for (int i = 0; i < 16; i++) mark[1 + i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];
     memcpy(to, text, kept);
-    if (kept >= used) memcpy(to + kept - used, mark + whole - used, used);
+    if (room >= 64) cs_name_mark(to + kept, text, length);
+    else if (kept >= dots) memset(to + kept - dots, '.', dots);
     to[kept] = 0;
     return kept;
 }

@@ -86,9 +86,14 @@ static struct cs_draft attributes(struct cs_draft e, const struct cs_annotation 
 
 static const char category[] = "user_annotation";
 
+/* It stays until the next one. */
 static struct cs_title title_of(const struct cs_annotation *what)
 {
-    return what->text ? cs_title_given(cs_name_text(what->text), TEXT_MAX) : cs_title("(no text)");
+    static char cut[TEXT_MAX + 1];
+    const char *text = cs_name_text(what->text);
+    if (!what->text) return cs_title("(no text)");
+    cs_name_cut(cut, sizeof cut, text, strlen(text));
+    return cs_title_given(cut, TEXT_MAX);
 }
 
 /* `note`: what is to be said of the event besides, NULL for nothing. */

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
@@ -78,9 +79,10 @@ CS_EXPORT char *getenv(const char *name)
 
 enum { TEXT_SIZE = 4096 };
 
-/* UTF-8 of a wide string, cut where the buffer ends. */
+/* UTF-8 of a wide string. A text that is too long for the buffer is cut, and stays distinct. */
 static void narrow(char *to, size_t size, const wchar_t *wide)
 {
+    const wchar_t *whole = wide;
     char *end = to + size - 5;
     for (; *wide && to < end; wide++) {
         cs_u32 c = (cs_u32)*wide;
@@ -92,6 +94,7 @@ static void narrow(char *to, size_t size, const wchar_t *wide)
         if (c >= 0x800) *to++ = (char)(0x80 | (c >> 6 & 0x3f));
         if (c >= 0x80) *to++ = (char)(0x80 | (c & 0x3f));
     }
+    if (*wide) cs_name_mark(to, whole, wcslen(whole) * sizeof *whole);
     *to = 0;
 }
 

@@ -9,6 +9,7 @@
 #include <nvtx3/nvToolsExtCuda.h>
 #include <locale.h>
 #include <math.h>
+#include <wchar.h>
 
 #ifdef APP_MODULE
 __attribute__((visibility("default"))) int nvtx_module(void)
@@ -292,12 +293,23 @@ static void callbacks(void)
 static void longer(void)
 {
     static char text[3000];
+    static wchar_t wide[5001];
     memset(text, 'x', 2047);
     nvtxMarkA(text);
     memset(text, 'y', 2048);
     nvtxMarkA(text);
     memset(text, 'z', sizeof text - 1);
     nvtxMarkA(text);
+    text[2998] = '!';
+    nvtxMarkA(text);
+    text[2998] = 'z';
+    nvtxMarkA(text);
+    for (int i = 0; i < 2; i++) {
+        wmemset(wide, L'w', 5000);
+        wide[4999] = i ? L'!' : L'w';
+        nvtxRangePushW(wide);
+        nvtxRangePop();
+    }
     CUevent event;
     OK(cuEventCreate, &event, CU_EVENT_DEFAULT);
     nvtxNameCuStreamA(stream, text);

@@ -2,6 +2,7 @@
 import collections
 import itertools
 import os
+import re
 import subprocess
 
 import pytest
@@ -81,7 +82,13 @@ def test_without_the_shim_nothing_changes(run_app):
 
 def test_long_texts(run_app):
     trace = run_app(["nvtx", "longer"]).check().load()
-    assert [e["name"] for e in marks(trace)] == ["x" * 2047, "y" * 2048, "z" * 2048, "described", "described"]
+    texts = [e["name"] for e in marks(trace)]
+    assert texts[:2] == ["x" * 2047, "y" * 2048] and texts[5:] == ["described", "described"]
+    assert texts[2] == texts[4] != texts[3], "texts that differ behind the cut"
+    wide = [e["name"] for e in ranges(trace)]
+    assert wide[0] != wide[1]
+    for name, letter in [(texts[2], "z"), (texts[3], "z"), (wide[0], "w"), (wide[1], "w")]:
+        assert re.fullmatch(letter + r"{2028}#[0-9a-f]{16}\.\.\.", name)
     long = "z" * 512
     in_domain, described = marks(trace)[-2:]
     assert (in_domain["args"]["domain"], described["args"]["category name"]) == (long, long)
