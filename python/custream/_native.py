@@ -4,6 +4,7 @@ import ctypes
 import os
 import pathlib
 import socket
+import subprocess
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "native"
 COMMAND = FOLDER / "custream"
@@ -82,6 +83,12 @@ def stats(device):
     if FUNCTIONS:
         FUNCTIONS["stats"](device, ctypes.byref(counts))
     return {name: getattr(counts, name) for name, _ in Stats._fields_[1:]}
+
+
+def run(*words):
+    """The command, without the preload library, to its end."""
+    env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    return subprocess.run([COMMAND, *words], env=env, capture_output=True, text=True, check=False)
 
 
 def trace_path():

@@ -3,21 +3,34 @@
 A process has one trace. pytest and Jupyter want one for each test or cell. Each of these is a range in the process's trace, whose name tells it apart.
 """
 import collections
-import gzip
 import json
 import os
+import pathlib
+import subprocess
+import tempfile
+import zlib
+
+from custream import _native
 
 HOST_CALLS = ("cuda_driver", "cuda_runtime", "cs_callback", "cs_policy")
 SHAPE = ("grid", "block", "registers per thread", "shared memory", "local memory per thread")
 WORK = {"kernel": "kernels", "gpu_memcpy": "copies", "gpu_memset": "memsets", "gpu_graph": "graphs", "gpu_range": "ranges", "overhead": "overhead"}
 
 
+class CannotCut(Exception):
+    """Why nobody knows what ran between the begin and the end of a range. That is not the same as no CUDA work."""
+
+
 class Reader:
-    """The rows of a trace that is still written, read a piece at a time. The file has one row a line; behind the last stands a trailer that each write replaces."""
+    """The rows of a trace that is still written, read a piece at a time. The file has one row a line; behind the last stands a trailer that each write replaces.
+
+    A trace of another format, or a packed one, is converted, and read as a whole.
+    """
 
     def __init__(self):
         self.path = None
-        self.rows, self.header, self.trailer, self.last = [], [], [], None
+        self.rows, self.header, self.last = [], [], None
+        self.offset, self.inode, self.behind = 0, None, {}  # behind: the rows, what the trace says of the whole
         self.shapes = {}  # by GPU and name: how the last kernel was launched
 
     def forget(self, before):
@@ -25,21 +38,37 @@ class Reader:
         self.rows = [row for row in self.rows if row["ph"] == "M" or is_life(row) or row["ts"] + row.get("dur", 0) >= before]
 
     def read(self, path):
-        """False where the file is no trace that begins where this process's did: parts of one that rotates."""
+        """CannotCut where the file is no trace that begins where this process's did: parts of one that rotates."""
         if path != self.path:
             self.__init__()
-            self.path, self.offset, self.inode = path, 0, None
-        opens = gzip.open if path.endswith(".gz") else open
-        if path.endswith(".gz"):
-            self.rows, self.header, self.offset, self.last = [], [], 0, None
-        with opens(path, "rb") as file:
+            self.path = path
+        with open(path, "rb") as file:
             inode = os.fstat(file.fileno()).st_ino
-            if self.inode not in (None, inode):
-                return False
+            rotates = self.inode not in (None, inode)
             self.inode = inode
-            file.seek(self.offset)
-            self._take(file)
-        return not any(b'"part":' in line for line in self.header)
+            if not rotates and path.endswith(".json"):
+                file.seek(self.offset)
+                self._take(file)
+            elif not rotates:
+                self._convert()
+        if rotates or any(b'"part":' in line for line in self.header):
+            raise CannotCut(f"{path} rotates: take CUSTREAM_TRACE_MAX without rotate")
+
+    def read_again(self):
+        """The same from the file's begin."""
+        path = self.path
+        self.__init__()
+        self.read(path)
+
+    def _convert(self):
+        self.rows, self.header, self.offset, self.last = [], [], 0, None
+        with tempfile.TemporaryDirectory() as folder:
+            text = pathlib.Path(folder, "trace.json")
+            done = _native.run("convert", "--whole", self.path, text)
+            if done.returncode:
+                raise ValueError(done.stderr.strip() or f"custream convert ended with {done.returncode}")
+            with open(text, "rb") as file:
+                self._take(file)
 
     def _whole(self, row):
         """A kernel says how it was launched where the one before of that name on its GPU was launched otherwise. Rows may go: each is to say it."""
@@ -54,10 +83,10 @@ class Reader:
     def _take(self, file):
         if self.rows and self.rows[-1] is self.last:
             self.rows.pop()  # it is read again: the comma behind it may be new
-        self.trailer = []
+        trailer = []
         for line in file:
-            if self.trailer or line.startswith(b"]"):
-                self.trailer.append(line)
+            if trailer or line.startswith(b"]"):
+                trailer.append(line)
             elif line.startswith(b'{"ph":'):
                 self.rows.append(self._whole(json.loads(line.rstrip().rstrip(b","))))
                 self.last = self.rows[-1]
@@ -70,6 +99,7 @@ class Reader:
             raise ValueError(f"{self.path} is no trace of custream's")
         if self.last:
             self.offset -= length
+        self.behind = json.loads(b"".join(trailer).decode().replace("]", '{"x":[]', 1)) if trailer else {}
 
 
 def is_slice(row):
@@ -148,19 +178,45 @@ def spell_row(row):
     return spell(row).replace('"@', "").replace('@"', "")
 
 
+def range_name(text):
+    """The same text as a range is called by in a trace, whatever is in it and however long it is."""
+    shown = _native.text(text).decode()
+    return shown if len(shown) <= 400 else f"{shown[:400]}-{zlib.crc32(shown.encode()):08x}"
+
+
+def stretch(reader, name, path):
+    """Writes the stretch of the newest range called `name`, which has ended, to `path`. False: no CUDA call was made in it."""
+    recorded = _native.control("flush")
+    whole = _native.trace_path()
+    if not whole:
+        if os.environ.get("CUSTREAM_TRACE") == "off":
+            raise CannotCut("nothing is recorded (CUSTREAM_TRACE=off)")
+        if recorded:
+            raise CannotCut("the process cannot be asked for its trace (CUSTREAM_CTL=off)")
+        return False
+    try:
+        try:
+            reader.read(whole)
+        except ValueError:  # it was written in the middle of it
+            _native.control("flush")
+            reader.read_again()
+        return write(reader, name, path)
+    except (OSError, ValueError) as error:
+        raise CannotCut(f"{whole} cannot be read: {error}") from None
+
+
 def write(reader, name, path):
-    """Writes the stretch of the newest range called `name` to `path`. False where there is none: no CUDA call was made in it."""
+    """The same of what has been read."""
     found = [row for row in reader.rows if is_slice(row) and row.get("cat") == "user_annotation" and row["name"] == name]
     if not found:
-        return False
+        raise CannotCut(f"{reader.path} does not have it: recording was off, or the file is full")
     begin, end = found[-1]["ts"], found[-1]["ts"] + found[-1]["dur"]
     rows = keep(reader.rows, begin, end)
     if not any(is_slice(row) and row["cat"] in HOST_CALLS for row in rows):
         return False
     header = b"".join(reader.header).decode()
     source = json.loads(header + "]}").get("metadata", {}).get("gpu_time_source")
-    trailer = json.loads(b"".join(reader.trailer).decode().replace("]", '{"x":[]', 1)) if reader.trailer else {}
-    devices = trailer.get("deviceProperties", [])
+    devices = reader.behind.get("deviceProperties", [])
     with open(path, "w", encoding="utf-8") as file:
         file.write(header + ",\n".join(map(spell_row, rows)))
         file.write(f'\n],"traceName":"custream","deviceProperties":{spell(devices)},\n"totals":{spell(totals(rows, source))},\n"neverDestroyed":[]}}\n')

@@ -1,9 +1,7 @@
 """%%custream in Jupyter and IPython, and `python -m custream jupyter install`."""
 import argparse
 import json
-import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -41,6 +39,8 @@ class Magic:
         if not _native.is_preloaded():
             print(HOW if hasattr(self.shell, "kernel") else HOW_TERMINAL, file=sys.stderr)
             self.run(cell)
+            if wanted.fail_if:
+                raise Stop("custream: --fail-if cannot be judged: nothing is recorded")
             return
         self.count += 1
         name = f"cell {self.count}"
@@ -61,19 +61,18 @@ class Magic:
         return result
 
     def tell(self, name, wanted):
-        _native.control("flush")
-        whole = _native.trace_path()
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(wanted.output or pathlib.Path(folder, "cell.json"))
-            if whole and not self.reader.read(whole):
-                print(f"custream: {whole} rotates, so cells have no traces of their own: take CUSTREAM_TRACE_MAX without rotate")
+            try:
+                if not cut.stretch(self.reader, name, path):
+                    print("custream: the cell called no CUDA: no trace")
+                    return
+            except cut.CannotCut as error:
+                if wanted.fail_if:
+                    raise Stop(f"custream: --fail-if cannot be judged: {error}") from None
+                print(f"custream: no trace of the cell: {error}")
                 return
-            if not whole or not cut.write(self.reader, name, path):
-                print("custream: the cell called no CUDA: no trace")
-                return
-            conditions = [f"--fail-if={condition}" for condition in wanted.fail_if]
-            done = subprocess.run([_native.COMMAND, "report", "--no-color", *conditions, path], capture_output=True, text=True, check=False,
-                                  env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"})
+            done = _native.run("report", "--no-color", *(f"--fail-if={condition}" for condition in wanted.fail_if), path)
         print(first_screen(done.stdout), end="")
         if wanted.output:
             print(f"custream: {path}")

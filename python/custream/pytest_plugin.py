@@ -8,7 +8,6 @@ The process has one trace. Each test is a range in it, and is cut out when the t
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import zlib
 
@@ -107,38 +106,31 @@ class Tracer:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item):
-        name = f"test {item.nodeid}"
+        name = cut.range_name(f"test {item.nodeid}")
         _native.annotate("range_push", name)
         try:
             outcome = yield
         finally:
             _native.annotate("range_pop")
-        trace = self.trace(item, name)
-        if trace and not outcome.excinfo:
-            why = judge(trace, conditions(item))
-            if why:
-                outcome.force_exception(pytest.fail.Exception(f"{why}\nIts trace: {trace}", pytrace=False))
+        why = self.judge(item, name)
+        if why and not outcome.excinfo:
+            outcome.force_exception(pytest.fail.Exception(why, pytrace=False))
 
-    def trace(self, item, name):
-        """The path of the test's trace. None if it called no CUDA, or if the whole trace cannot be cut, which is said."""
-        _native.control("flush")
-        whole = _native.trace_path()
-        if not whole:
-            return None
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def judge(self, item, name):
+        """Writes the test's trace, if it called CUDA. Why the test is to fail, or None: a condition holds, or whether one does cannot be known."""
+        wanted = conditions(item)
         path = self.folder / file_name(item)
         try:
-            if not self.reader.read(whole):
-                return self.say(item, f"{whole} rotates, so tests have no traces of their own: take CUSTREAM_TRACE_MAX without rotate")
-            if not cut.write(self.reader, name, path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not cut.stretch(self.reader, name, path):
                 return None
-        except (OSError, ValueError) as error:
-            return self.say(item, f"no trace of this test: {error}")
+        except (cut.CannotCut, OSError) as error:
+            item.user_properties.append((SAID, f"tests without a trace of their own: {error}"))
+            return f"custream: the conditions of this test cannot be judged: {error}" if wanted else None
         item.user_properties.append((SAID, str(path)))
-        return path
+        why = held(path, wanted)
+        return why and f"{why}\nIts trace: {path}"
 
-    def say(self, item, line):
-        item.user_properties.append((SAID, line))
 
 def file_name(item):
     """tests/test_a.py::test_b[1-2] is tests.test_a.test_b-1-2. A name that has to be changed gets a number, so that no two tests have one."""
@@ -149,12 +141,11 @@ def file_name(item):
     return f"{stem}.json" if plain else f"{stem}-{zlib.crc32(item.nodeid.encode()):08x}.json"
 
 
-def judge(trace, wanted):
+def held(trace, wanted):
     """What `custream report --fail-if` says of the trace: None, or the lines of the conditions that hold, or of a wrong one."""
     if not wanted:
         return None
-    done = subprocess.run([_native.COMMAND, "report", *(f"--fail-if={condition}" for condition in wanted), trace],
-                          env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}, capture_output=True, text=True, check=False)
+    done = _native.run("report", *(f"--fail-if={condition}" for condition in wanted), trace)
     if done.returncode == 0:
         return None
     return done.stderr.strip() or f"custream report ended with {done.returncode}"

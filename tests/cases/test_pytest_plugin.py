@@ -111,18 +111,57 @@ def test_without_cuda_there_is_no_trace(run_pytest, tmp_path):
     assert list((tmp_path / "there").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["mine.json", "mine.json.gz"])
+@pytest.mark.parametrize("name", ["mine.json", "mine.json.gz", "mine.pftrace", "mine.pftrace.gz"])
 def test_under_custream_run_the_trace_is_the_user_s(run_pytest, package, tmp_path, name):
     done = run_pytest(TESTS, "--custream", before=[package / "custream/native/custream", "run", "-o", tmp_path / name, "--"])
     assert "2 failed, 7 passed" in done.stdout, done.stdout
-    assert memsets(tmp_path / name)[0] == 7 + 2 + 3 + 4 + 1 + 1 + 1
+    if ".pftrace" in name:
+        subprocess.run([package / "custream/native/custream", "convert", tmp_path / name, tmp_path / "whole.json"], check=True)
+    assert memsets(tmp_path / ("whole.json" if ".pftrace" in name else name))[0] == 7 + 2 + 3 + 4 + 1 + 1 + 1
     assert memsets(tmp_path / "custream-traces/test_it.test_own.json") == (4, 4)
 
 
 def test_parts_are_not_cut_and_that_is_said(run_pytest, tmp_path):
     done = run_pytest("from cudaprogram import work\ndef test_a(): work(1)\n", "--custream", env={"CUSTREAM_TRACE_MAX": "1M,rotate"})
-    assert done.returncode == 0 and "rotates, so tests have no traces of their own: take CUSTREAM_TRACE_MAX without rotate\n" in done.stdout, done.stdout
+    assert done.returncode == 0 and "custream: tests without a trace of their own: " in done.stdout, done.stdout
+    assert "rotates: take CUSTREAM_TRACE_MAX without rotate\n" in done.stdout
     assert not list((tmp_path / "custream-traces").glob("test_it*"))
+
+
+UNJUDGED = """
+import ctypes, os, pytest
+from cudaprogram import work
+
+@pytest.mark.custream(fail_if="calls > 0")
+def test_it(): work(1)
+"""
+
+
+@pytest.mark.parametrize("env, before, why", [
+    ({"CUSTREAM_TRACE_MAX": "1M,rotate"}, "", "rotates: take CUSTREAM_TRACE_MAX without rotate"),
+    ({"CUSTREAM_CTL": "off"}, "", r"the process cannot be asked for its trace \(CUSTREAM_CTL=off\)"),
+    ({"CUSTREAM_TRACE": "off"}, "", r"nothing is recorded \(CUSTREAM_TRACE=off\)"),
+    ({}, "    work(1); import custream; custream.stop()\n", "does not have it: recording was off, or the file is full"),
+    ({"CUSTREAM_TRACE": "t.json"}, "    work(1); import custream; custream.flush(); open('t.json', 'w').write('nothing')\n", "does not have it: .*"),
+    ({"CUSTREAM_TRACE": "t.pftrace"}, "    work(1); import custream; custream.flush(); os.unlink('t.pftrace')\n", "cannot be read: .*"),
+], ids=["rotates", "ctl", "off", "stopped", "damaged", "deleted"])
+def test_conditions_that_cannot_be_judged_fail_the_test(run_pytest, env, before, why):
+    fixture = f"@pytest.fixture(autouse=True)\ndef before():\n{before}    yield\n" if before else ""
+    done = run_pytest(UNJUDGED + fixture, "--custream", env=env)
+    assert done.returncode == 1 and re.search(f"^custream: the conditions of this test cannot be judged: .*{why}$", done.stdout, re.M), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["pftrace", "json.gz"])
+def test_conditions_are_judged_of_any_format(run_pytest, name):
+    done = run_pytest(UNJUDGED, "--custream", env={"CUSTREAM_TRACE": f"t.{name}"})
+    assert done.returncode == 1 and "--fail-if='calls > 0' holds" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("name", ["b" * 3000, "\\udcff", "a\\tb"], ids=["long", "surrogate", "tab"])
+def test_conditions_are_judged_whatever_a_test_is_called(run_pytest, name):
+    tests = UNJUDGED.replace("@pytest.mark.custream", f"@pytest.mark.parametrize('n', [pytest.param(1, id='{name}')])\n@pytest.mark.custream").replace("test_it()", "test_it(n)")
+    done = run_pytest(tests, "--custream")
+    assert done.returncode == 1 and "--fail-if='calls > 0' holds" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("mark", ["'calls > 0'", "fail_when='calls > 0'", "fail_if=3", "fail_if=[3]"])
