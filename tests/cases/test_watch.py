@@ -15,6 +15,7 @@ from tests.handmade import COMMAND, NO_CUDA, custream
 from tests.remote import until
 from tests.trace import check_file
 
+NOT_THERE = "the file of the trace has another name, was removed, or is in mounts of the program's own"
 BY = "incomplete: ended by {}; all calls up to then are there"
 
 
@@ -147,13 +148,76 @@ def test_a_file_that_is_another_one_by_now_is_left_alone(build, tmp_path):
     run.terminate()
     _, err = run.communicate(timeout=60)
     assert (tmp_path / "t.json").read_bytes() == before and ended_by(tmp_path / "mine.json")[0] is None
-    assert "t.json: ended by SIGTERM; it has no end that can be read" in err
+    assert f"custream: t.json: ended by SIGTERM; {NOT_THERE}\n" in err
 
 
 def test_without_run_check_says_how_it_ended_as_far_as_the_file_tells(run_app):
     run = run_app(["ending", "kill"])
     assert run.rc == -signal.SIGKILL and run.stderr == ""
     assert ended_by(run.trace) == (None, "incomplete: the process had not ended when the trailer was written")
+
+
+def in_mounts_of_its_own(tmp_path, mount):
+    """The program has another folder at "out"."""
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
+        pytest.xfail("this machine makes no namespaces")
+    for name in ("out", "kept"):
+        (tmp_path / name).mkdir()
+    return ["unshare", "--mount", "sh", "-c", f'mount {mount} out && exec "$0" "$@"']
+
+
+APART = "The program has mounts of its own: the file has that name in them"
+MOUNTS = pytest.mark.parametrize("mount", ["-t tmpfs none", "--bind kept"])
+
+
+@MOUNTS
+@pytest.mark.parametrize("report", [[], ["--report"]])
+def test_a_program_with_mounts_of_its_own_ends(build, tmp_path, mount, report):
+    """The line is said, and nobody is sent to a file that is not there."""
+    done = run_under(build, tmp_path, *in_mounts_of_its_own(tmp_path, mount), build / "tests/ending", "exit", options=["-o", "out/t.json", *report])
+    assert (done.returncode, done.stderr) == (5, f"custream: out/t.json: 104 calls, 100 GPU operations, nothing lost. {APART}\n")
+    if "kept" in mount:
+        assert read(tmp_path / "kept/t.json").verdict == "ok"
+
+
+def holds(pid, folder):
+    """Whether the process has that folder open, by whatever name."""
+    for one in (f"/proc/{pid}/fd/{n}" for n in os.listdir(f"/proc/{pid}/fd")):
+        try:
+            if os.path.samefile(one, folder):
+                return True
+        except OSError:
+            pass
+    return False
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.json.gz", "t.pftrace"])
+def test_a_program_with_mounts_of_its_own_is_killed(build, tmp_path, name):
+    """Its file is finished where it is, and another one that has the name outside is left alone."""
+    inside = in_mounts_of_its_own(tmp_path, "--bind kept")
+    (tmp_path / "out" / name).write_text("mine")
+    run = begin(build, tmp_path, *inside, build / "tests/burst", 1, 1000, 60000, options=["--force", "-o", f"out/{name}"], env={"MARK": str(tmp_path)})
+    until(lambda: any(holds(pid, tmp_path / "kept") for pid in watchers(tmp_path)))
+    until(lambda: (tmp_path / "kept" / name).stat().st_size)
+    run.terminate()
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == -signal.SIGTERM and (tmp_path / "out" / name).read_text() == "mine"
+    assert re.fullmatch(rf"custream: out/{name}: \d+ calls?, \d+ GPU operations?; incomplete: ended by SIGTERM.*\. {APART}", err.splitlines()[-1])
+    assert "ended by SIGTERM" in check_file(tmp_path / "kept" / name) and os.listdir(tmp_path / "kept") == [name]
+
+
+def test_mounts_of_its_own_with_the_same_folder(build, tmp_path):
+    done = run_under(build, tmp_path, *in_mounts_of_its_own(tmp_path, "-t tmpfs none"), build / "tests/ending", "exit", options=["-o", "t.json"])
+    assert GOOD.fullmatch(only_line(done))
+
+
+def test_a_program_removes_its_trace(build, tmp_path):
+    run = begin(build, tmp_path, "burst", 1, 1000, 60000, options=["-o", "t.json"])
+    has_calls(tmp_path / "t.json")
+    (tmp_path / "t.json").unlink()
+    run.terminate()
+    _, err = run.communicate(timeout=60)
+    assert err.splitlines()[-1] == f"custream: t.json: ended by SIGTERM; {NOT_THERE}"
 
 
 # ---- several processes ----
@@ -171,6 +235,28 @@ def test_many_processes_are_told_in_sum(build, tmp_path):
     said = lines(done)
     assert done.returncode == 3 and all(GOOD.fullmatch(line) for line in said[:8]) and len(said) == 10
     assert "lost records" in said[8] and said[9] == "custream: 2 more traces: 208 calls, 200 GPU operations, nothing lost"
+
+
+BECOMES = """
+import os, subprocess, sys, ctypes
+left = int(sys.argv[1])
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.cuInit(0)
+context = ctypes.c_void_p()
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+if left:
+    os.execv(sys.executable, [sys.executable, "-c", sys.argv[2], str(left - 1), sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--default-stream=audit"]])
+def test_a_program_that_becomes_others_many_times(build, tmp_path, options):
+    """The first eight have a line; what is still to come of a program is not known as it becomes another."""
+    done = run_under(build, tmp_path, sys.executable, "-c", BECOMES, 12, BECOMES, options=["-o", "t.json", *options])
+    said = [line for line in lines(done) if not line.startswith("custream: audit: ")]
+    assert done.returncode == 0 and len(said) == 9 and len(lines(done)) <= 9 + 9
+    assert all("; incomplete: ended by exec. Open it: " in line for line in said[:8])
+    assert re.fullmatch(r"custream: 5 more traces: \d+ calls, 0 GPU operations; incomplete: 4 ended by exec", said[8])
 
 
 def test_a_run_in_a_run_is_one_run(build, tmp_path):
@@ -204,6 +290,14 @@ def test_more_processes_than_descriptors(build, tmp_path):
     files = list(tmp_path.glob("t-*.json"))
     assert done.returncode == 0 and len(files) == 9 and {read(path).verdict for path in files} == {"ok"}
     assert len(lines(done)) == 9
+
+
+@pytest.mark.parametrize("most", range(6, 26))
+def test_few_descriptors(build, tmp_path, most):
+    """Either the watcher has enough of them, or there is none: the line is there once."""
+    script = f"ulimit -n {most}; exec {COMMAND} run -o t.json {build}/tests/ending exit"
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment(build), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 5 and GOOD.fullmatch(done.stderr.rstrip("\n"))
 
 
 # ---- nothing was recorded ----

@@ -311,6 +311,12 @@ static bool is_still(const char *path, int fd, struct file_id id, bool writes)
     return (is_file(fd, id) || follows(path, fd, id)) && (!writes || !flock(fd, LOCK_EX | LOCK_NB));
 }
 
+bool finish_is_there(const char *path, struct file_id id)
+{
+    struct stat st;
+    return !lstat(path, &st) && st.st_dev == id.device && st.st_ino == id.inode;
+}
+
 cJSON *finish_trailer(int fd)
 {
     struct tail tail = {.text = malloc(TEXT)};

@@ -2,6 +2,8 @@
 #ifndef CS_TOOLS_WATCH_FINISH_H
 #define CS_TOOLS_WATCH_FINISH_H
 
+#include <stdbool.h>
+
 struct file_id {
     unsigned long long device, inode;
 };
@@ -11,6 +13,9 @@ struct file_id {
  * is another one by now (the part that follows is not), or has no trailer. */
 struct cJSON;
 struct cJSON *finish_file(const char *path, struct file_id id, const char *by, int rings);
+
+/* Whether the path leads to that file. */
+bool finish_is_there(const char *path, struct file_id id);
 
 /* The trailer of a file that is open; NULL: it has none. */
 struct cJSON *finish_trailer(int fd);

@@ -13,6 +13,9 @@
 
 /* --- watch.c --- */
 
+/* Descriptors: of one process, and for all else. */
+enum { WATCH_OF_ONE = 5, WATCH_KEPT_FREE = 16 };
+
 struct watched {
     struct watch_plan plan;
     int listener, root, leash; /* the socket; a pidfd of the program; becomes readable when exec was called, empty if that went well */

@@ -142,6 +142,13 @@ static bool make(struct watched *watched, const char *name)
     return made;
 }
 
+/* The watcher takes as many as it may have. With fewer than for one process it would hear of that, and could not read its file. */
+static bool has_descriptors(void)
+{
+    struct rlimit files;
+    return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_max >= WATCH_KEPT_FREE + WATCH_OF_ONE;
+}
+
 /* One `custream run` inside another is the same run. */
 static bool is_watched(void)
 {
@@ -164,7 +171,7 @@ bool watch_start(const struct watch_plan *plan)
     struct watched watched = {.plan = *plan, .listener = -1, .root = -1, .leash = -1, .folder = getcwd(NULL, 0)};
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (unsigned long long)(uintptr_t)&name;
     snprintf(name, sizeof name, "%d-%llx", (int)getpid(), random);
-    const bool made = !plan->off && getpid() != 1 && make(&watched, name);
+    const bool made = !plan->off && getpid() != 1 && has_descriptors() && make(&watched, name);
     free(watched.folder);
     return !setenv(CS_WATCH_VARIABLE, made ? name : "-", 1) && made;
 }

@@ -13,8 +13,11 @@
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
 
-/* LINES_MOST: of traces of which nothing is missing; a run of hundreds of processes is told in sum. REPORTS_MOST: of as many traces. */
+/* LINES_MOST: of traces of which nothing is missing, or nothing but what an exec ended; a run of hundreds of processes is told in sum.
+ * REPORTS_MOST: of as many traces. */
 enum { LINE_MOST = 8192, LINES_MOST = 8, REPORTS_MOST = LINES_MOST };
+
+#define IS_APART "The program has mounts of its own: the file has that name in them"
 
 static void put_line(char *line, size_t n)
 {
@@ -45,13 +48,19 @@ static void remember(struct told *told, const char *path)
 
 /* --- one trace --- */
 
-static bool is_whole(const struct cs_verdict *v)
+/* Its process became another program, and had written all calls before. */
+static bool is_exec(const struct cs_verdict *v)
 {
-    return v->complete && !v->ended && !v->lost_calls && !v->lost_work && !v->untimed && !v->gpu_cause;
+    return !v->complete && v->ended_by && !strcmp(v->ended_by, "exec") && (!v->recovered || v->all_calls) && !v->no_memory_for;
 }
 
-/* Of a process that could not say so itself. */
-static void tell_audit(const cJSON *trailer)
+static bool is_whole(const struct cs_verdict *v)
+{
+    return (v->complete || is_exec(v)) && !v->ended && !v->lost_calls && !v->lost_work && !v->untimed && !v->gpu_cause;
+}
+
+/* Of a process that could not say so itself. `brief`: an order that would be lost is said, and no more. */
+static void tell_audit(const cJSON *trailer, bool brief)
 {
     const cJSON *audit = cJSON_GetObjectItemCaseSensitive(trailer, "defaultStreamAudit");
     const char *verdict = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(audit, "verdict"));
@@ -60,7 +69,7 @@ static void tell_audit(const cJSON *trailer)
     if (cJSON_IsNumber(lost) && lost->valuedouble > 0)
         say("custream: audit: %s for per-thread default streams, as far as was recorded: %.0f order%s would be lost; the trace lists them", verdict,
             lost->valuedouble, lost->valuedouble == 1 ? "" : "s");
-    else {
+    else if (!brief) {
         const char *doubt = cJSON_GetStringValue(cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(audit, "doubts"), 0));
         if (doubt) say("custream: audit: %s for per-thread default streams: %s", verdict, doubt);
         else say("custream: audit: %s, as far as was recorded", verdict);
@@ -99,37 +108,53 @@ static void unused_say(const struct told *told)
         if (told->unused[i].traces == told->traces) say("custream: policy: " CS_UNUSED_RULE, told->unused[i].rule, told->unused[i].match);
 }
 
-static void tell_verdict(const char *shown, const struct cs_verdict *verdict)
+static void tell_verdict(const char *shown, const struct cs_verdict *verdict, bool apart)
 {
     char line[LINE_MOST + 1];
     size_t n = cs_verdict_put(line, LINE_MOST, 0, "custream: %s: ", shown);
     n = cs_verdict_sentence(line, LINE_MOST, n, verdict);
-    put_line(line, cs_verdict_advice(line, LINE_MOST, cs_verdict_put(line, LINE_MOST, n, ". "), shown));
+    n = cs_verdict_put(line, LINE_MOST, n, ". ");
+    put_line(line, apart ? cs_verdict_put(line, LINE_MOST, n, IS_APART) : cs_verdict_advice(line, LINE_MOST, n, shown));
 }
 
-void tell_trace(struct told *told, const char *path, const cJSON *trailer, const char *by, bool quiet)
+/* No advice to look at another file of that name. */
+static void tell_unread(const struct told_trace *trace, const char *shown)
 {
+    char line[LINE_MOST + 1];
+    size_t n = cs_verdict_put(line, LINE_MOST, 0, "custream: %s: ", shown);
+    if (trace->by) n = cs_verdict_put(line, LINE_MOST, n, "ended by %s; ", trace->by);
+    if (!trace->there) n = cs_verdict_put(line, LINE_MOST, n, "the file of the trace has another name, was removed, or is in mounts of the program's own");
+    else if (trace->apart) n = cs_verdict_put(line, LINE_MOST, n, "it has no end that can be read. " IS_APART);
+    else n = cs_verdict_put(line, LINE_MOST, n, "it has no end that can be read: custream check %s", shown);
+    put_line(line, n);
+}
+
+void tell_trace(struct told *told, const struct told_trace *trace)
+{
+    const cJSON *trailer = trace->trailer;
     struct cs_verdict verdict;
     char room[512];
-    const char *shown = cs_path_from(path, told->folder);
-    remember(told, path);
-    if (quiet || told->quiet) return;
+    const char *shown = cs_path_from(trace->path, told->folder);
+    if (!trace->apart && trace->there) remember(told, trace->path);
+    if (trace->quiet || told->quiet) return;
     if (!trailer) {
-        if (by) say("custream: %s: ended by %s; it has no end that can be read: custream check %s", shown, by, shown);
+        tell_unread(trace, shown);
         return;
     }
     unused_read(told, trailer);
     told->per_thread |= cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(trailer, "perThreadDefaultStreams"));
     verdict_read(&verdict, trailer, room, sizeof room);
-    if (by && !verdict.complete) tell_audit(trailer);
-    if (told->lines < LINES_MOST || !is_whole(&verdict)) {
+    const bool in_sum = told->lines >= LINES_MOST && is_whole(&verdict);
+    if (trace->by && !verdict.complete) tell_audit(trailer, in_sum);
+    if (!in_sum) {
         told->lines++;
-        tell_verdict(shown, &verdict);
+        tell_verdict(shown, &verdict, trace->apart);
         return;
     }
     told->more.files++;
     told->more.calls += verdict.calls;
     told->more.operations += verdict.operations;
+    told->more.execs += is_exec(&verdict);
 }
 
 /* --- the run --- */
@@ -137,9 +162,12 @@ void tell_trace(struct told *told, const char *path, const cJSON *trailer, const
 void tell_end(struct told *told, bool met, const struct watch_plan *plan)
 {
     if (told->quiet) return;
-    if (told->more.files)
-        say("custream: %llu more trace%s: %llu calls, %llu GPU operations, nothing lost", told->more.files, told->more.files == 1 ? "" : "s",
-            told->more.calls, told->more.operations);
+    if (told->more.files) {
+        char execs[64] = ", nothing lost";
+        if (told->more.execs) snprintf(execs, sizeof execs, "; incomplete: %llu ended by exec", told->more.execs);
+        say("custream: %llu more trace%s: %llu calls, %llu GPU operations%s", told->more.files, told->more.files == 1 ? "" : "s", told->more.calls,
+            told->more.operations, execs);
+    }
     unused_say(told);
     if (told->per_thread) say("custream: per-thread default streams: " CS_NOT_AUDITED);
     if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");

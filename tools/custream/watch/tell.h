@@ -10,7 +10,7 @@ struct told {
     bool quiet;
     int lines;
     struct {
-        unsigned long long files, calls, operations, lost;
+        unsigned long long files, calls, operations, execs; /* execs: ended by that, so what was still to come is not known */
     } more; /* for which there was no line of their own */
     struct unused {
         int rule;
@@ -23,8 +23,16 @@ struct told {
     size_t file_count, file_capacity;
 };
 
-/* A trace has ended. NULL: it has no end that can be read. `by`: it was ended so from outside, and the library could not say anything. */
-void tell_trace(struct told *told, const char *path, const struct cJSON *trailer, const char *by, bool quiet);
+/* A trace that has ended. */
+struct told_trace {
+    const char *path;
+    struct cJSON *trailer; /* NULL: it has no end that can be read */
+    const char *by;        /* it was ended so from outside, and the library could not say anything */
+    bool quiet;
+    bool apart; /* its folder is another one than the path leads to here */
+    bool there; /* the file has that name, in its folder */
+};
+void tell_trace(struct told *told, const struct told_trace *trace);
 
 /* The program has ended. `met`: some process used CUDA. */
 void tell_end(struct told *told, bool met, const struct watch_plan *plan);

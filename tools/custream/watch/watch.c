@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,8 +25,7 @@
 #include "tools/custream/verdict.h"
 #include "tools/custream/watch/tell.h"
 
-/* Descriptors: of one process, and for all else. */
-enum { EXEC_S = 3, OF_ONE = 4, KEPT_FREE = 16 };
+enum { EXEC_S = 3 };
 
 /* A process that uses CUDA: from its connection to its end. */
 struct process {
@@ -37,7 +37,8 @@ struct process {
     time_t execs;      /* when it was about to become another program; 0: it was not */
     char *path;               /* NULL: no file so far */
     struct file_id id;
-    int rings; /* its memfd; -1: it has none */
+    int folder; /* of the file, as the process sees it, where that is another one than `path` leads to here; -1: it is none */
+    int rings;  /* its memfd; -1: it has none */
 };
 
 static struct watch {
@@ -67,6 +68,7 @@ static void process_free(struct process *process)
     watch.count--;
     if (process->fd >= 0) close(process->fd);
     ending_close(&process->ending);
+    if (process->folder >= 0) close(process->folder);
     if (process->rings >= 0) close(process->rings);
     free(process->path);
     free(process);
@@ -85,7 +87,7 @@ static bool take_in(int listener)
         free(process);
         return fd >= 0;
     }
-    *process = (struct process){.fd = fd, .pid = pid, .rings = -1, .ending = ending_of(pid)};
+    *process = (struct process){.fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = ending_of(pid)};
     struct process **last = &watch.processes; /* the oldest is heard first: one program takes another one's place */
     while (*last) last = &(*last)->next;
     *last = process;
@@ -97,8 +99,13 @@ static bool take_in(int listener)
 static void process_over(struct process *process, const char *by)
 {
     if (process->path) {
-        cJSON *trailer = finish_file(process->path, process->id, by, process->rings);
-        tell_trace(&watch.told, process->path, trailer, by, process->quiet);
+        char within[PATH_MAX + 64];
+        const bool apart = process->folder >= 0;
+        snprintf(within, sizeof within, "/proc/self/fd/%d%s", process->folder, strrchr(process->path, '/'));
+        const char *path = apart ? within : process->path;
+        const bool there = finish_is_there(path, process->id);
+        cJSON *trailer = finish_file(path, process->id, by, process->rings);
+        tell_trace(&watch.told, &(struct told_trace){process->path, trailer, by, process->quiet, apart, there || trailer});
         cJSON_Delete(trailer);
     }
     free(process->path);
@@ -163,6 +170,20 @@ static void process_ends(struct process *process)
     else answer(process, "done");
 }
 
+/* A program may have mounts or a root of its own, which are gone with it: the folder stays as long as it is held. */
+static int folder_apart(const struct process *process)
+{
+    char path[PATH_MAX + 64];
+    struct stat its, ours;
+    const int n = (int)(strrchr(process->path, '/') - process->path) + 1, root = snprintf(path, sizeof path, "/proc/%d/root", (int)process->pid);
+    snprintf(path + root, sizeof path - (size_t)root, "%.*s", n, process->path);
+    const int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return -1; /* it has ended, or may not be looked into */
+    if (!fstat(folder, &its) && (stat(path + root, &ours) || its.st_dev != ours.st_dev || its.st_ino != ours.st_ino)) return folder;
+    close(folder);
+    return -1;
+}
+
 static void process_file(struct process *process, const char *text)
 {
     struct file_id id;
@@ -171,6 +192,8 @@ static void process_file(struct process *process, const char *text)
     free(process->path);
     process->path = strdup(text + n);
     process->id = id;
+    if (process->folder >= 0) close(process->folder);
+    process->folder = process->path ? folder_apart(process) : -1;
 }
 
 static void hear(struct process *process, const char *packet)
@@ -268,6 +291,7 @@ static void root_ends(void)
 {
     const struct watch_plan *plan = &watch.watched->plan;
     watch.root_gone = true;
+    watch.met |= is_ready(watch.watched->listener); /* whoever could not be taken in */
     tell_end(&watch.told, watch.met, plan);
     if (report_begins()) {
         poll(&(struct pollfd){.fd = watch.reporting, .events = POLLIN}, 1, -1);
@@ -281,7 +305,7 @@ _Noreturn void watch_run(struct watched *watched)
     char word;
     struct rlimit files;
     watch.watched = watched;
-    watch.most = !getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > KEPT_FREE + OF_ONE ? (files.rlim_cur - KEPT_FREE) / OF_ONE : 1;
+    watch.most = !getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur > WATCH_KEPT_FREE + WATCH_OF_ONE ? (files.rlim_cur - WATCH_KEPT_FREE) / WATCH_OF_ONE : 1;
     watch.told = (struct told){.folder = watched->folder ? watched->folder : "", .quiet = watched->plan.quiet};
     signal(SIGPIPE, SIG_IGN);
     const bool started = !read(watched->leash, &word, 1); /* all signals are blocked */
