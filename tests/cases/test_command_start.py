@@ -29,7 +29,7 @@ def started(tmp_path, *args, env=None):
 
 @pytest.mark.parametrize("trace, missing", [
     ("none/t.json", "none"), ("a/none/t-%p.json.gz", "a/none"), ("a/none/%h/t.json", "a/none"), ("none/%h-%p/t.json", "none"), ("link.json", "gone"),
-    ("file/t.json", "file"), ("file/t-%p.json", "file"), ("file/%p/t.json", "file"),
+    ("file/t.json", "file"), ("file/t-%p.json", "file"), ("file/%p/t.json", "file"), ("none%%/t.json", "none%"), ("none%%/%p/t.json", "none%"),
 ])
 def test_a_folder_that_is_not_there(tmp_path, trace, missing):
     (tmp_path / "a").mkdir()
@@ -45,7 +45,7 @@ def test_a_folder_that_is_not_there(tmp_path, trace, missing):
         assert refused(tmp_path, "--policy", '{"trace": "%s"}' % where) == wanted
 
 
-@pytest.mark.parametrize("trace", ["t.json", "./t.json", "a/t-%p.json", "a/%h/t.json", "%e/t.json", "%h/a/%p/t.json", "a%p/t.json", "link.json",
+@pytest.mark.parametrize("trace", ["t.json", "./t.json", "a/t-%p.json", "a/%h/t.json", "%e/t.json", "%h/a/%p/t.json", "a%p/t.json", "a%%%p/t.json", "link.json",
                                    "deep.json", "off"])
 def test_a_folder_that_may_be_there(tmp_path, trace):
     """Behind a pattern only the process knows the folder."""

@@ -51,13 +51,17 @@ static const char *folder_of(char *path)
     return path;
 }
 
-/* Each process puts its own words for %p, %e, %h and %r: what stands before the first is there for all. */
-static bool pattern_hopeless(const struct cs_settled *settled, enum cs_option id)
+/* Each process puts its own words for %p, %e, %h and %r: what stands before the first is there for all, with % for %%. The rest; "" where there is none. */
+static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
 {
-    const char *pattern = settled->value[id], *percent = strchr(pattern, '%');
-    char path[PATH_MAX];
-    if ((size_t)snprintf(path, sizeof path, "%.*s", (int)(percent - pattern), pattern) >= sizeof path) return false;
-    return folder_hopeless(settled, id, folder_of(path), !strchr(percent, '/'));
+    size_t n = 0;
+    for (; *pattern && n < PATH_MAX - 1; path[n++] = *pattern++) {
+        if (*pattern != '%') continue;
+        if (pattern[1] != '%') break;
+        pattern++;
+    }
+    path[n] = 0;
+    return pattern;
 }
 
 /* The library would refuse it too, at the first call of CUDA. */
@@ -65,10 +69,12 @@ static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
     static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
     static struct cs_claim claim;
+    char path[PATH_MAX];
     const unsigned kind = id == CS_OPTION_METRICS ? CS_CLAIM_METRICS : is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE : 0;
     if (is(settled, CS_OPTION_TRACE, "off") || !*settled->value[id]) return false;
-    if (strchr(settled->value[id], '%')) return pattern_hopeless(settled, id);
-    if (cs_claim(&claim, settled->value[id], CS_CLAIM_OLD | kind, &zlib)) return cs_claim_drop(&claim), false;
+    const char *rest = pattern_begin(settled->value[id], path);
+    if (*rest) return folder_hopeless(settled, id, folder_of(path), !strchr(rest, '/'));
+    if (cs_claim(&claim, path, CS_CLAIM_OLD | kind, &zlib)) return cs_claim_drop(&claim), false;
     if (claim.refusal) return unwritable(settled, id, claim.refusal);
     if (errno != ENOENT && errno != ENOTDIR) return unwritable(settled, id, strerror(errno));
     return folder_hopeless(settled, id, folder_of(claim.path), true); /* where a link led to */

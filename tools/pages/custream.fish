@@ -76,7 +76,7 @@ complete -c custream -n '__fish_seen_subcommand_from merge' -F
 complete -c custream -n '__fish_seen_subcommand_from convert' -l whole -d 'each slice says all of it'
 complete -c custream -n '__fish_seen_subcommand_from convert' -l render-stages -d 'in a .pftrace, GPU work is there twice: as slices, and as Perfetto\'s own events for GPUs (GpuRenderStageEvent): by process, GPU, context and stream, with what each waited for'
 complete -c custream -n '__fish_seen_subcommand_from export' -l parquet -x -d 'where they go: DIR/TABLE/run=RUN/host=HOST/rank=N/NAME.parquet'
-complete -c custream -n '__fish_seen_subcommand_from export' -l run -x -d 'the run that they are of; otherwise the job that the trace names, or "run"'
+complete -c custream -n '__fish_seen_subcommand_from export' -l run -x -d 'the run that they are of; otherwise the job that the trace names, or when it began'
 complete -c custream -n '__fish_seen_subcommand_from export' -l host -x -d 'the host that they are of; otherwise the one that the trace names'
 complete -c custream -n '__fish_seen_subcommand_from export' -l clocks -r -F -d 'times by the fleet\'s clock, as \'custream fleet --clocks\' has found it: of each rank what its clock was ahead is taken off'
 complete -c custream -n '__fish_seen_subcommand_from export' -l batches -d 'TRACE\'s tables on standard output, as columns in memory; for programs'
