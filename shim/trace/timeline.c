@@ -175,7 +175,8 @@ static cs_u64 callback_begin(struct cs_thread_row *row, cs_u64 begin)
     return begin;
 }
 
-/* A policy leaves it out: what it puts on the GPU is known by it, and left out too. Other streams may have been in a capture on that one. */
+/* A policy leaves it out: what it puts on the GPU is known by it, and left out too. Other streams may have been in a capture on that one. Between windows only the
+ * end of a capture has such a record. */
 static void record_muted(struct cs_thread *thread, struct cs_record r)
 {
     struct cs_stream *stream = cs_pool_get(&cs_streams, r.stream);
@@ -184,7 +185,7 @@ static void record_muted(struct cs_thread *thread, struct cs_record r)
     CS_TELL(call, thread, &r, stream, 0, cs_clock_ns(r.begin));
     const cs_u64 began = stream && tells[r.call] ? capture_of(&r) : 0;
     if (began) cs_match_capture_ended(stream, began, r.begin);
-    cs_totals.muted++;
+    if (!cs_windows_covers(r.begin)) cs_totals.muted++;
 }
 
 void cs_timeline_record(struct cs_thread *thread, const struct cs_record *r)

@@ -324,6 +324,8 @@ STEP(after, capture_end, CUstream handle, CUgraph *out)
     (void)handle;
     if (!CS_REFUSED(w) && cs_capture_is_over(w->result)) cs_stream_capture(w->stream, 0);
     else e->began = 0;
+    /* Recording began within the capture, and is over: else nobody would know which of the calls recorded then went into it. */
+    if (e->began && !w->records && e->began < cs_load(&cs_events_known_since)) w->records = true, w->call |= CS_CALL_MUTED;
     e->ids = CS_MADE(w) ? cs_graph_ids_of(out, NULL) : (struct cs_graph_ids){0};
 }
 NONE(published, capture_end)

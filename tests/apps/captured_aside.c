@@ -4,10 +4,12 @@
  * captured_aside chain              by way of a third one
  * captured_aside [record | wait]    recording starts in the middle of the first capture, half a second before the second stream's launches: behind the record
  *                                   of the event, behind the wait for it
+ * captured_aside within [again]     as `wait`, and recording stops before the capture ends; it starts again behind the last one
  */
 #include "app.h"
 
 CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 
 static void start(void)
 {
@@ -40,8 +42,9 @@ int main(int argc, char **argv)
             OK(cuEventRecord, on, between);
         }
         OK(cuStreamWaitEvent, b, strcmp(begins, "chain") ? out : on, 0);
-        if (!i && !strcmp(begins, "wait")) start();
+        if (!i && (!strcmp(begins, "wait") || !strcmp(begins, "within"))) start();
         for (int k = 0; k < 5; k++) LAUNCH(kernel, b);
+        if (!i && !strcmp(begins, "within")) OK(cuProfilerStop);
         OK(cuEventRecord, back, b);
         OK(cuStreamWaitEvent, a, back, 0);
         OK(cuStreamEndCapture, a, &graph);
@@ -51,5 +54,6 @@ int main(int argc, char **argv)
         OK(cuGraphExecDestroy, exec);
         OK(cuGraphDestroy, graph);
     }
+    if (argc > 2) start();
     return 0;
 }

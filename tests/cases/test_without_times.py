@@ -56,8 +56,9 @@ def without(nth):
     return {"CUSTREAM_POLICY": json.dumps({"rules": [{"match": {"nth": nth, "call": "cuStreamCreate*"}, "set": {"record": False}}]})}
 
 
-@pytest.mark.parametrize("argv, env", [([], without(1)), (["chain"], without(3)), (["record"], {"CUSTREAM_WINDOW": "profiler"}), (["wait"], {"CUSTREAM_WINDOW": "profiler"})],
-                         ids=["origin", "chain", "record", "wait"])
+@pytest.mark.parametrize("argv, env", [([], without(1)), (["chain"], without(3)), (["record"], {"CUSTREAM_WINDOW": "profiler"}), (["wait"], {"CUSTREAM_WINDOW": "profiler"}),
+                                       (["within"], {"CUSTREAM_WINDOW": "profiler"}), (["within", "again"], {"CUSTREAM_WINDOW": "profiler"})],
+                         ids=["origin", "chain", "record", "wait", "within", "again"])
 def test_captures_of_which_not_all_is_recorded(build, tmp_path, argv, env):
     """A stream that is used in captures alone has no work, whether its part in them is known or not."""
     done = run_under(build, tmp_path, "captured_aside", *argv, options=["-o", "t.json"], env=env)
