@@ -78,8 +78,13 @@ static CS_COLD struct stack *stack_make(void)
     }
     if (!s) return NULL;
     s->busy = s->depth = s->told = s->beyond = 0; /* ids go on: a new thread may have the ring of the old one */
+    struct stack *none = NULL; /* else a signal handler has made one meanwhile, and may have left ranges in it */
+    if (!__atomic_compare_exchange_n(&own, &none, s, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+        cs_store_rel(&s->used, false);
+        return none;
+    }
     pthread_setspecific(end_key, s);
-    return own = s;
+    return s;
 }
 
 void cs_annotate_without_nvtx(void) { cs_store(&nvtx_off, true); }
@@ -108,12 +113,15 @@ static void record(struct cs_thread *thread, enum cs_call call, const struct cs_
  * for its slice to hold them. */
 static void tell(struct stack *s, struct cs_thread *thread)
 {
+    const cs_u32 busy = s->busy;
+    s->busy = 1; /* a handler that ended a range here would leave more places told than taken */
     const bool behind = s->seen != cs_load(&thread->ring.head);
     for (; s->told < s->depth; s->told++) {
         struct place *p = &s->at[s->told];
         p->late = behind && p->begin < cs_load(&open_since);
         if (p->id && !p->late) record(thread, CS_CALL_RANGE_PUSH, &p->what, p->begin, p->begin, (struct cs_annotation_record){.id = p->id, .place = (cs_u16)s->told});
     }
+    s->busy = busy;
 }
 
 void cs_annotate_thread_starts(struct cs_thread *thread)

@@ -390,14 +390,19 @@ static void deep(int n)
         if (nvtxRangePop() != i) NOTE("wrong_level", "%d", i);
 }
 
-/* A thread's first call tells of the ranges that it has open. A handler has ranges of its own meanwhile, at each instruction of the library. */
+/* A thread's first call tells of the ranges that it has open. A handler has ranges of its own meanwhile, at each instruction of the library; `swaps`: it ends the
+ * innermost one for that. */
 static struct step_code stepped = {.library = "libcustream_shim"};
+static int swaps;
+static long handled;
 static void handler(int signal, siginfo_t *info, void *context)
 {
     (void)signal, (void)info;
     if (!step_is_in(step_place(context), &stepped)) return;
+    handled++;
+    if (swaps) nvtxRangePop();
     nvtxRangePushA("of the handler");
-    nvtxRangePop();
+    if (!swaps) nvtxRangePop();
 }
 
 static void *interrupted(void *unused)
@@ -415,8 +420,9 @@ static void *interrupted(void *unused)
     return unused;
 }
 
-static void handlers(void)
+static void handlers(const char *how)
 {
+    swaps = !strcmp(how, "swap");
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
     pthread_t thread;
     step_find(&stepped);
@@ -425,6 +431,7 @@ static void handlers(void)
     nvtxRangePop();
     pthread_create(&thread, NULL, interrupted, NULL);
     pthread_join(thread, NULL);
+    NOTE("handled", "%ld", handled);
 }
 
 static void forked(void)
@@ -499,7 +506,7 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "spans")) spans(atol(more));
     else if (!strcmp(how, "storm")) storm(atol(more));
     else if (!strcmp(how, "fork")) forked();
-    else if (!strcmp(how, "handlers")) handlers();
+    else if (!strcmp(how, "handlers")) handlers(more);
     else if (!strcmp(how, "module")) module(more);
     else if (!strcmp(how, "one_stack")) one_stack();
     app_report();

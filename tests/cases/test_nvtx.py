@@ -225,7 +225,15 @@ def test_ranges_of_a_handler_while_a_thread_tells_of_its_own(run_app):
     assert own == ["around", "within", "behind"]
     assert path_of(trace, one(trace.host("cuStreamQuery")))[:2] == ["around", "within"]
     notes = notes_of(run.stderr)
-    assert [notes[key] for key in ("popped", "popped_last", "pushed")] == ["1", "0", "0"]
+    assert [notes[key] for key in ("popped", "popped_last", "pushed")] == ["1", "0", "0"] and int(notes["handled"]) > 100
+
+
+def test_a_handler_ends_a_range_while_its_thread_tells_of_it(run_app):
+    """The range in its place is told of as well: none begins that nobody has told of."""
+    run, trace = both(run_app, ["nvtx", "handlers", "swap"], env=KEEP_ALL)
+    assert int(notes_of(run.check().stderr)["handled"]) > 100
+    assert [e["name"] for e in ranges(trace) if e["name"] not in ("of the handler", "within")] == ["around", "behind"]
+    assert not [e for e in ranges(trace) if "begin was lost" in e["args"].get("cs.note", "")]
 
 
 # ---- The way in ----
