@@ -20,7 +20,7 @@ static struct part {
 } parts[] = {{"kernel", 1000}, {"kernels", 1}, {"copies", 2}, {"hold", 0}, {"pause", 0}, {"blocked", 0}};
 enum { KERNEL, KERNELS, COPIES, HOLD, PAUSE, BLOCKED, PARTS };
 
-static void rest(unsigned us) { nanosleep(&(struct timespec){0, us * 1000l}, NULL); }
+static void rest(unsigned us) { nanosleep(&(struct timespec){us / 1000000, us % 1000000 * 1000l}, NULL); }
 static void rest_on_stream(void *us) { rest(*(unsigned *)us); }
 
 static void launch(CUfunction kernel, CUstream stream, unsigned us)

@@ -323,14 +323,15 @@ def test_csv_json_and_page_agree(root, write):
 
 PAIRS, RUNS = 20, 12
 COPY_NS = 300_000
-# What is planted in tests/apps/paces, and what must be named first. One run a side does for GPU work, whose times are the simulated GPU's own.
+# What is planted in tests/apps/paces, how many runs a side it takes, and what must be named first. One does for GPU work, whose times are the simulated GPU's own.
+# A rest is the machine's time: {} is longer than all that the GPU is idle in any run without it, however busy the machine is.
 PLANTED = {
     "kernel": (["kernel=3000"], 1, ("kernel", "sleep_first")),
     "kernels": (["kernels=3"], 1, ("kernel", "sleep_first")),
     "copies": (["copies=10"], 1, ("copy", "HtoD, Pinned -> Device")),
-    "pause": (["pause=13000"], RUNS, ("idle", "the host had not enqueued it")),
-    "wait": (["blocked=13000"], RUNS, ("idle", "the host had not enqueued it")),
-    "hold": (["hold=13000"], RUNS, ("idle", "a host function before it on its stream")),
+    "pause": (["pause={}"], RUNS, ("idle", "the host had not enqueued it")),
+    "wait": (["blocked={}"], RUNS, ("idle", "the host had not enqueued it")),
+    "hold": (["hold={}"], RUNS, ("idle", "a host function before it on its stream")),
 }
 
 
@@ -338,6 +339,26 @@ PLANTED = {
 def paces(run_app):
     """The trace of a run."""
     return lambda *parts: run_app(["paces", *parts], env={"CUSTREAM_FAKE_COPY_NS": COPY_NS}).check().trace
+
+
+def idle_us(trace):
+    """How long the GPU has nothing to do between the first and the last of its work."""
+    works = sorted((row["ts"], row["ts"] + row["dur"]) for row in json.loads(trace.read_text(encoding="utf-8"))["traceEvents"] if row.get("cat") in ("kernel", "gpu_memcpy"))
+    idle, over = 0, works[0][0]
+    for begin, end in works:
+        idle, over = idle + max(0, begin - over), max(over, end)
+    return idle
+
+
+def planted_runs(paces, parts, length):
+    """Pairs of runs by turns. A rest comes twice in a run, at least: so the runs that have it lie further above all others than those differ."""
+    rest_us = 13000
+    while True:
+        runs = [(paces(), paces(*(part.format(rest_us) for part in parts))) for _ in range(PAIRS + length - 1)]
+        most = max(idle_us(before) for before, _ in runs)
+        if length == 1 or rest_us > most:
+            return runs
+        rest_us = round(2 * most)
 
 
 def windows(runs, length):
@@ -348,8 +369,7 @@ def windows(runs, length):
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_change_is_named_first(paces, name):
     parts, length, first = PLANTED[name]
-    runs = [(paces(), paces(*parts)) for _ in range(PAIRS + length - 1)]  # by turns
-    for pairs in windows(runs, length):
+    for pairs in windows(planted_runs(paces, parts, length), length):
         tables = diff([before for before, _ in pairs], [after for _, after in pairs])
         assert names(tables["changed"])[:1] == [first], (tables["changed"], tables["perhaps"])
 
