@@ -146,14 +146,20 @@ TEST(map_and_names_have_one_place_for_each)
     CHECK_IS(cs_load(&map.used), 3000);
 }
 
-enum { KEYS = 40000 };
-static _Atomic int here;
+enum { KEYS = 40000, STRETCH = 100, SPINS = 1000 };
+static _Atomic int reached[2];
 
-/* Both bring a key at the same moment, as nearly as may be. */
+/*
+ * Both bring a key at the same moment, as nearly as may be: who comes first waits. Where the other has no processor that may take a time slice. So it is
+ * waited for at the begin of a stretch alone, and within it for some turns of a loop.
+ */
 static void *key_bringer(void *me)
 {
+    const int self = (int)(intptr_t)me;
     for (int i = 0; i < KEYS; i++) {
-        for (cs_add(&here, 1); cs_load(&here) < 2 * (i + 1);) sched_yield();
+        cs_store(&reached[self], i + 1);
+        for (int n = 0; cs_load(&reached[!self]) <= i && (n < SPINS || i % STRETCH == 0); n++)
+            if (n >= SPINS) sched_yield();
         CHECK(cs_map_slot(&map, 16 * ((cs_u64)i + 1), true));
     }
     return me;
