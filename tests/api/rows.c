@@ -45,7 +45,7 @@ static void settle(const struct row *row) {
 
 static int run_here(const struct row *row) {
     settle(row);
-    alarm(20);
+    alarm(patience(20));
     row->run();
     return failures != 0;
 }

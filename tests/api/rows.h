@@ -20,6 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/patience.h"
+
 #define UNUSED __attribute__((unused))
 #ifdef API_DLOPEN
 #include "dynamic.h"

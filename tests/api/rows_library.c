@@ -338,7 +338,7 @@ ROW(0_fork_properties, "the child of a fork: what is known of a stream, and the 
     CHECK_IS(driver_error(), 0);
     child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(patience(20));
         WORKS(custream_get_handle(s, &handle));
         WORKS(custream_is_owned(s, &number));
         CHECK_IS(number, 1);
@@ -373,7 +373,7 @@ ROW(0_fork, "the child of a fork") {
     s = new_stream();
     child = fork();
     if (child == 0) {
-        alarm(20);
+        alarm(patience(20));
         CHECK(custream_query(s) != CUSTREAM_SUCCESS);
         out = UNTOUCHED;
         CHECK(custream_create(&out, NULL) != CUSTREAM_SUCCESS);

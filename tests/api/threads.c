@@ -167,7 +167,7 @@ int main(void) {
     custream_t legacy;
     uint64_t before;
 
-    alarm(60);
+    alarm(patience(60));
     start();
     WORKS(custream_legacy_default(&legacy)); /* counts as one from here on */
     before = live();

@@ -12,6 +12,7 @@
  *     constructor LIBRARY   opens a library whose constructor makes many CUDA calls
  */
 #include "tests/apps/app.h"
+#include "tests/patience.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -47,7 +48,7 @@ static void too_late(int unused)
 static int reap(pid_t child, const char *what)
 {
     int status = 0;
-    for (int i = 0; i < DEADLINE_S * 1000; i++, app_sleep_ms(1))
+    for (unsigned ms = patience(DEADLINE_S) * 1000; ms; ms--, app_sleep_ms(1))
         if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     printf("%s: the child hangs\n", what);
     kill(child, SIGKILL);
@@ -87,12 +88,12 @@ static void atfork(void)
     THREAD(&thread, makes_kernels, NULL);
     while (!made) {}
     for (int i = 0; i < 500; i++) {
-        alarm(DEADLINE_S);
+        alarm(patience(DEADLINE_S));
         pid_t child = fork();
         if (!child) syscall(SYS_exit_group, 0);
         if (reap(child, "atfork")) break;
     }
-    alarm(DEADLINE_S);
+    alarm(patience(DEADLINE_S));
     stop = 1;
     pthread_join(thread, NULL);
 }

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/patience.h"
+
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           ".visible .entry sleep_a(.param .u32 us)\n{\n"
                           ".reg .pred %p;\n.reg .b32 %r;\n.reg .b64 %t<4>;\n"
@@ -160,7 +162,7 @@ int main(int argc, char **argv) {
     MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     MUST(cuMemAlloc(&memory, 64));
     MUST(cuMemAllocHost((void **)&gate, 64));
-    alarm(60);
+    alarm(patience(60));
     launch(blocking, 1);
     launch(CU_STREAM_LEGACY, 1);
     MUST(cuCtxSynchronize());

@@ -14,6 +14,7 @@ from tests.apprun import calls_in, read
 from tests.cases.conftest import app_environment
 from tests.cases.test_window import PROFILER, causes, gaps, launches, until
 from tests.gputrace import CUPTI, check_works, contexts, works
+from tests.patience import patience
 from tests.perfetto import assert_clean
 from tests.remote import BUILD, Remote, ctl
 
@@ -36,7 +37,7 @@ def say(pid, packet, close=False):
     """What the process answers to a packet that the command would not send."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
         peer.connect(address_of(pid))  # waits for a place, as the command does; with a time limit of its own it would not
-        peer.settimeout(30)
+        peer.settimeout(patience(30))
         if packet is not None:
             peer.send(packet)
         return b"" if close else peer.recv(1 << 16)
@@ -495,7 +496,6 @@ ASK_AS = """if 1:
     if name == "command":
         os.execve(command, ["custream", "ctl", pid, word], {})
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
-        peer.settimeout(30)
         peer.connect(chr(0) + name)
         try:
             peer.send(word.encode())

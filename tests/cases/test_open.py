@@ -12,15 +12,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.parse
 
 import pytest
 
 from tests.gputrace import CUPTI
 from tests.handmade import COMMAND, GOOD, GPU, HOST, SHIM, copy_rows, custream, meta, render, slice_
+from tests.patience import patience
 from tests.perfetto import browser
 from tests.perfetto.server import web_dist
+from tests.remote import until
 from tests.trace import tid_of
 
 ORIGIN = {"Origin": "https://ui.perfetto.dev"}
@@ -64,7 +65,7 @@ class Opened:
 
     def ask(self, path=None, method="GET", port=None, body=None, **headers):
         """(status, headers, body) of an answer; the port is that of the link unless another is given."""
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.url.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.url.port, timeout=patience(30))
         with contextlib.closing(connection):
             connection.request(method, path or self.url.path, body, headers)
             reply = connection.getresponse()
@@ -346,11 +347,8 @@ def stand_in(tmp_path):
 
 
 def called(tmp_path):
-    for _ in range(600):
-        if (tmp_path / "called").exists():
-            return (tmp_path / "called").read_text().splitlines()
-        time.sleep(0.05)
-    raise AssertionError("the browser was not started")
+    until((tmp_path / "called").exists)
+    return (tmp_path / "called").read_text().splitlines()
 
 
 @pytest.mark.parametrize("how", ["BROWSER", "BROWSER with %s", "BROWSER, the second", "xdg-open"])

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cases.conftest import app_environment
 from tests.remote import Remote
+from tests.patience import patience
 from tests.cases.test_ctl import address_of, say
 
 
@@ -46,7 +47,7 @@ def connections(pid, count):
     found = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(count)]
     for one in found:
         one.connect(address_of(pid))  # waits for a place; the test's time limit holds
-        one.settimeout(30)
+        one.settimeout(patience(30))
     return found
 
 

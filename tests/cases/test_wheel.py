@@ -15,6 +15,7 @@ import pytest
 
 from tests import wheelroot
 from tests.cases.conftest import app_environment
+from tests.patience import patience
 from tests.trace import Trace
 
 MODULE = """
@@ -167,7 +168,7 @@ def test_open_where_there_is_libc_alone(root, small_root):
     with small_root.start("/wheel/custream/native/custream", "open", "--print-url", f"--port={port}", "/tmp/sample.json.gz") as server:
         try:
             url = urllib.parse.urlsplit(urllib.parse.unquote(re.search(r"url=([^&]*)", server.stdout.readline())[1]))
-            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
+            with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=patience(30))) as connection:
                 connection.request("GET", url.path, headers={"Origin": "https://ui.perfetto.dev"})
                 answer = connection.getresponse()
                 assert (answer.status, answer.read()) == (200, sample.read_bytes())

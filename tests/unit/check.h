@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/patience.h"
+
 static _Atomic int check_failures;
 
 #define CHECK(condition)                                                                                                                             \
@@ -102,7 +104,7 @@ __attribute__((unused)) static int lines_in(const char *text)
 
 static int run_here(int i)
 {
-    alarm(100);
+    alarm(patience(100));
     check_tests[i].run();
     return check_failures ? 1 : 0;
 }

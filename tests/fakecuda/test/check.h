@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/patience.h"
+
 static int failures;
 
 #define CHECK(condition)                                                                                                                             \
@@ -36,6 +38,6 @@ static inline double milliseconds(void) {
 
 /* The last statement of main. A test that hangs is ended by its alarm. */
 #define FINISH() return failures ? 1 : 0
-static inline void begin(void) { alarm(60); }
+static inline void begin(void) { alarm(patience(60)); }
 
 #endif
