@@ -364,7 +364,7 @@ def test_no_cuda_no_file(run_app, path):
 def test_wrong_names(run_app, path, value):
     run = run_app(["burst", "1", "50"], env=env(value)).check()
     (line,) = [line for line in run.stderr.splitlines() if "allowed is" in line]
-    assert "allowed is a path ending in .prom (%p pid, %e executable, %h host, %r rank, %% a percent sign)" in line
+    assert "allowed is a path ending in .prom (%p pid, %e executable, %h host, %r rank, %% percent)" in line
 
 
 def test_run_refuses_what_cannot_be_had(path):

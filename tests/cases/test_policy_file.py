@@ -130,8 +130,8 @@ VALUES = {
     '{"trace_max": 1e300}': f"trace_max: 1e+300 is not valid: allowed is {LIMIT}",
     '{"trace_max": {"rotate": 4}}': f"trace_max: an object is not valid: allowed is {LIMIT}",
     '{"buffer": "1K"}': 'buffer: "1K" is not valid: allowed is a size from 64K to 1G',
-    '{"trace": 5}': "trace: 5 is not valid: allowed is a path ending in .json or .pftrace, each also with .gz (%p pid, %e executable, %h host, %r rank, %% a percent sign), or off",
-    '{"trace": ""}': 'trace: "" is not valid: allowed is a path ending in .json or .pftrace, each also with .gz (%p pid, %e executable, %h host, %r rank, %% a percent sign), or off',
+    '{"trace": 5}': "trace: 5 is not valid: allowed is a path ending in .json or .pftrace, each also with .gz (%p pid, %e executable, %h host, %r rank, %% percent), or off",
+    '{"trace": ""}': 'trace: "" is not valid: allowed is a path ending in .json or .pftrace, each also with .gz (%p pid, %e executable, %h host, %r rank, %% percent), or off',
     '{"priority": -1}': "priority: -1 is not valid: allowed is keep, 0:GREATEST, set:N, shift:N or map:FROM=TO,...; each with ,strict behind it to "
                         "refuse what is out of range",
     '{"streams": "pool"}': 'streams: "pool" is not valid: allowed is keep, pool:N, serial or sync',
