@@ -93,7 +93,7 @@ $(G)/unlucky $(G)/two_gpu $(G)/many $(G)/sampled $(G)/shared_work: $(G)/%: tests
 	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 $(G)/null_stream $(G)/graph_copies $(G)/late_graph $(G)/crowd: $(G)/%: tests/apps/%.c
 	@mkdir -p $(@D)
-	$(CC) $(GPU_CFLAGS) $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
+	$(CC) $(GPU_CFLAGS) -I. $< -o $@ -L$(CUDA_STUBS) -lcuda -lpthread -ldl
 $(G)/planted: $(wildcard tests/apps/planted/*.c tests/apps/planted/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(GPU_CFLAGS) -I. $(filter %.c,$^) -o $@ -L$(CUDA_STUBS) -lcuda
