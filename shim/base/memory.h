@@ -21,7 +21,7 @@ const char *cs_refused_nth(unsigned n); /* what has been refused so far, from 0 
  * Tables of a fixed size that a mode works with: declared where they are used, made as one before the mode begins, never given back. So nobody who uses
  * one asks whether it is there. Where there is no memory for all of them there is none of the mode.
  */
-enum cs_tables { CS_TABLES_TRACE, CS_TABLES_AUDIT, CS_TABLES_KINDS };
+enum cs_tables { CS_TABLES_TRACE, CS_TABLES_AUDIT, CS_TABLES_METRICS, CS_TABLES_KINDS };
 struct cs_table {
     enum cs_tables of;
     void *pointer; /* to the pointer */

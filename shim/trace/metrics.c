@@ -27,7 +27,7 @@ static struct {
     char own[OWN]; /* the labels of all series, without braces */
     char *text;
 } now;
-CS_TABLE_AT(TRACE, text, now.text, LINES * LINE);
+CS_TABLE_AT(METRICS, text, now.text, LINES * LINE);
 
 /* --- text --- */
 
@@ -193,7 +193,7 @@ bool cs_metrics_due(cs_u64 now_ns) { return is_wanted() && (!now.written_ns || n
 
 void cs_metrics_write(bool has_trace)
 {
-    if (!is_wanted()) return;
+    if (!is_wanted() || !cs_tables_make(CS_TABLES_METRICS, "metrics")) return; /* also before anything is recorded */
     const struct cs_sums all = has_trace ? cs_totals_of_all() : (struct cs_sums){0};
     const bool recording = is_recording(has_trace), gpu = recording && cs_gpu_is_on() && !cs_gpu_rests() && !cs_gpu_samples();
     now.written_ns = cs_monotonic_ns();
