@@ -56,9 +56,11 @@ static bool user_has_no_more(void)
 
 /* --- pids.max --- */
 
+enum { ROOM = 768 }; /* bytes of a group's path: it is asked on the program's thread, whose stack may be small. A longer one counts as without a limit. */
+
 static bool number_in(const char *folder, const char *file, unsigned long *number)
 {
-    char path[PATH_MAX + 32], text[32];
+    char path[ROOM + 32], text[32];
     snprintf(path, sizeof path, "%s/%s", folder, file);
     if (!slurp(path, text, sizeof text) || *text < '0' || *text > '9') return false; /* "max" */
     *number = strtoul(text, NULL, 10);
@@ -68,7 +70,7 @@ static bool number_in(const char *folder, const char *file, unsigned long *numbe
 /* Of a group, or one that it is in: each has its own limit. */
 static bool group_has_no_more(const char *root, const char *group)
 {
-    char folder[PATH_MAX];
+    char folder[ROOM];
     unsigned long most, now;
     if (snprintf(folder, sizeof folder, "%s%s", root, group) >= (int)sizeof folder) return false;
     for (char *slash; strlen(folder) >= strlen(root); *slash = 0) {
@@ -80,7 +82,7 @@ static bool group_has_no_more(const char *root, const char *group)
 
 static bool groups_have_no_more(void)
 {
-    char text[4096];
+    char text[2 * ROOM];
     bool none = false;
     if (!slurp("/proc/self/cgroup", text, sizeof text)) return false;
     for (char *line = text, *end; !none && line && *line; line = end) { /* "0::/group", and of version 1 "7:pids:/group" */

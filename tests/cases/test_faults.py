@@ -62,7 +62,7 @@ def test_the_end_of_main_is_found_though_a_bell_is_lost():
 # --- the tables ---
 
 # Functions of the C library that make no system call, or none that says anything by failing.
-PURE = re.compile(r"__|_ITM|_r_debug|environ|program_inv|mem|str|stp|sn?printf|vsn|pthread_(attr|mutex_init|once|self|setspec|detach)|sig(add|empty|fill|is)|dl(addr|error|open)"
+PURE = re.compile(r"__|_ITM|_r_debug|environ|program_inv|mem|str|stp|wcs|sn?printf|vsn|pthread_(attr|mutex_init|once|self|setspec|detach)|sig(add|empty|fill|is)|dl(addr|error|open)"
                   r"|(closedir|dirfd|exit|fnmatch|free|getauxval|newlocale|uselocale|backtrace|aligned_alloc|rewinddir)$")
 
 # What other preloads are to see, and what nothing calls once a preload in front may be gone (shim/base/direct.c).

@@ -41,7 +41,7 @@ def notebook(build, tmp_path, monkeypatch):
         for name, value in env.items():
             monkeypatch.setenv(name, value)
         book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in [CUDA, *CELLS]])
-        nbclient.NotebookClient(book, kernel_name=kernel, allow_errors=True, timeout=patience(60), resources={"metadata": {"path": str(tmp_path)}}).execute()
+        nbclient.NotebookClient(book, kernel_name=kernel, allow_errors=True, timeout=int(patience(60)), resources={"metadata": {"path": str(tmp_path)}}).execute()
         return [[str(out.get("text") or out.get("data", {}).get("text/plain") or out.get("evalue")) for out in cell.outputs] for cell in book.cells[1:]]
 
     run.install = install

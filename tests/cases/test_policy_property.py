@@ -339,6 +339,8 @@ def test_audit(run, program):
     show(program)
     verdict = run(program, "legacy", shim=True, env={"CUSTREAM_DEFAULT_STREAM": "audit"}).stderr
     legacy, own = Reference(program, "legacy"), Reference(program, "per-thread")
+    if "cannot tell" in verdict:
+        return
     if "NOT SAFE" in verdict:
         assert [before for _, before in legacy.work] != [before for _, before in own.work]
         return
