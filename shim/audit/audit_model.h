@@ -97,7 +97,7 @@ void cs_audit_take(const struct cs_audit_step *step);
 
 enum cs_audit_how { CS_AUDIT_BY_STREAM, CS_AUDIT_BY_EVENT, CS_AUDIT_BY_HOST, CS_AUDIT_BY_COPY, CS_AUDIT_BY_ANSWER, CS_AUDIT_BY_MENDING, CS_AUDIT_HOWS };
 
-/* What keeps the audit from saying "safe": each is something that the program may depend on and records do not tell. */
+/* Doubts that keep the audit from saying "safe": the program may depend on each of them, and records do not tell. */
 enum cs_audit_doubt {
     CS_AUDIT_DOUBT_MEMORY,    /* an order is lost between operations that name different memory */
     CS_AUDIT_DOUBT_COPY,      /* an order stands only by a synchronous copy that may return early */

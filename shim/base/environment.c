@@ -20,7 +20,7 @@ static int number_of(const char *const *names)
     return -1;
 }
 
-/* What does not fit is none. */
+/* A value that does not fit counts as none. */
 static void keep(char to[TEXT], const char *text)
 {
     if (snprintf(to, TEXT, "%s", text ? text : "") >= TEXT) *to = 0;

@@ -35,7 +35,7 @@ struct cs_table {
  * that, with what the parent had in them. */
 bool cs_tables_make(enum cs_tables of, const char *lost);
 
-/* What a table that grows needs more: not inherited, and of large pages as tables are. NULL also where limits leave too little for the program. */
+/* Memory for a table that grows: not inherited, and of large pages as tables are. NULL also where limits leave too little for the program. */
 void *cs_memory_map_more(size_t bytes, const char *lost);
 
 void cs_memory_populate(void *at, size_t bytes); /* has the pages made now, by the calling thread, so that no other meets a page fault on them */

@@ -147,7 +147,7 @@ static void remove_left_over(void)
     closedir(all);
 }
 
-/* What the user's other processes may still make of their files, which are sparse, and what all their files have. */
+/* Bytes that the files of the user's other processes may grow to (they are sparse). `taken`: bytes that all of the user's files have now. */
 static cs_u64 spoken_for(const char *folder, cs_u64 *taken)
 {
     struct stat about;

@@ -35,7 +35,7 @@ enum { CS_WATCH_PACKET = PATH_MAX + 64 };
 /* What is said of a rule that was used for no stream: its place, its conditions. The library or the watcher says it. */
 #define CS_UNUSED_RULE "rules[%d] was used for no stream (%s)"
 
-/* What is said at the end of a run under per-thread default streams. Whether another run asked the audit is not known. */
+/* The line at the end of a run under per-thread default streams. Whether another run asked the audit is not known. */
 #define CS_NOT_AUDITED                                                                                                                               \
     "the audit was not asked in this run; CUSTREAM_DEFAULT_STREAM=audit asks it, in a run of its own. PyTorch training is not safe: autograd's "      \
     "thread relies on the legacy stream"

@@ -86,7 +86,7 @@ static struct cs_draft attributes(struct cs_draft e, const struct cs_annotation 
 
 static const char category[] = "user_annotation";
 
-/* It stays until the next one. */
+/* The text stays until the next call. */
 static struct cs_title title_of(const struct cs_annotation *what)
 {
     static char cut[TEXT_MAX + 1];
