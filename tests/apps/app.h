@@ -135,6 +135,12 @@ __attribute__((unused)) static CUfunction app_kernel(const char *name)
 #define LAUNCH(kernel, stream) OK(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL)
 
 __attribute__((unused)) static void app_sleep_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
+/* What has been recorded is in the file, if the library is there. */
+__attribute__((unused)) static void app_flush(void)
+{
+    void (*flush)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "custream_trace_flush");
+    if (flush) flush();
+}
 __attribute__((unused)) static long app_tid(void) { return syscall(SYS_gettid); }
 
 /* A gate on a stream: what is enqueued behind it runs only once it is opened, however slow the machine is. */

@@ -12,6 +12,7 @@
 static CUfunction empty;
 static CUstream stream;
 static volatile int stop;
+static _Atomic int at_work;
 
 static void *leaves(void *how)
 {
@@ -24,15 +25,20 @@ static void *leaves(void *how)
 static void *runs_on(void *unused)
 {
     OK(cuCtxSetCurrent, app_context);
-    for (; !stop; app_sleep_ms(1))
+    for (int round = 0; !stop; round++, app_sleep_ms(1)) {
         for (int i = 0; i < 50; i++)
             if (CU(cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL) != CUDA_SUCCESS) return unused;
+        at_work += !round;
+    }
     return unused;
 }
 
 static void *fails_to_exec(void *unused)
 {
-    for (;;) execl("/nowhere/at all", "nothing", NULL);
+    for (int i = 0;; i++) {
+        execl("/nowhere/at all", "nothing", NULL);
+        at_work += !i;
+    }
     return unused;
 }
 
@@ -102,12 +108,12 @@ int main(int argc, char **argv)
     }
     if (!strcmp(how, "running")) {
         for (int i = 0; i < 3; i++) THREAD(&thread, runs_on, NULL);
-        app_sleep_ms(50);
+        while (at_work < 3) app_sleep_ms(1);
         return 5;
     }
     if (!strcmp(how, "exec")) { /* beside others that fail */
         for (int i = 0; i < 2; i++) THREAD(&thread, fails_to_exec, NULL);
-        app_sleep_ms(50);
+        while (at_work < 2) app_sleep_ms(1);
         execl("/bin/sh", "sh", "-c", "sleep 0.2; exit 5", NULL);
     }
     if (!strcmp(how, "destructors")) {

@@ -37,9 +37,8 @@ int main(int argc, char **argv)
         if (in_turn) pthread_join(threads[i], NULL);
     }
     if (argc > 1 && !strcmp(argv[1], "flushing")) {
-        void (*flush)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "custream_trace_flush");
         nanosleep(&(struct timespec){0, 200000000}, NULL);
-        if (flush) flush();
+        app_flush();
     }
     for (int i = 0; i < THREADS && !in_turn; i++) pthread_join(threads[i], NULL);
     app_report();

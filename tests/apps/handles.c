@@ -43,7 +43,7 @@ static void *second(void *unused)
         OK(cuCtxSetCurrent, context[i]);
         all(i, "second");
     }
-    app_sleep_ms(100); /* long enough for the writer to read this thread's name */
+    app_flush(); /* the writer has met this thread, while its name is there to read */
     return unused;
 }
 

@@ -190,7 +190,7 @@ static void ends(long after)
 {
     pthread_t thread;
     open_up();
-    app_sleep_ms(300); /* the thread's first record is no more what the writer waits for */
+    app_flush(); /* the thread's first record is no more what the writer waits for */
     for (int i = 0; i < 60000; i++) LAUNCH(empty, stream);
     THREAD(&thread, leaves, (void *)after);
     exit(7);

@@ -202,7 +202,7 @@ static void names(void)
     LAUNCH(empty, late);
     LAUNCH(empty, NULL);
     OK(cuEventRecord, event, stream);
-    app_sleep_ms(100); /* the writer has announced the lane */
+    app_flush(); /* the writer has announced the lane */
     nvtxResourceAttributes_t r = {.version = NVTX_VERSION, .size = NVTX_RESOURCE_ATTRIB_STRUCT_SIZE, .identifierType = NVTX_RESOURCE_TYPE_CUDA_STREAM};
     r.identifier.pValue = late;
     r.messageType = NVTX_MESSAGE_TYPE_UNICODE;

@@ -17,7 +17,7 @@ static void *worker(void *unused)
     for (int i = 0; i < 5; i++) OK(cuLaunchKernel_ptsz, empty, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL);
     for (int i = 0; i < 3; i++) LAUNCH(empty, plain);
     OK(cuStreamSynchronize_ptsz, NULL);
-    app_sleep_ms(100); /* long enough for the writer to meet this thread, so that its name is there to read */
+    app_flush(); /* the writer has met this thread, while its name is there to read */
     return unused;
 }
 

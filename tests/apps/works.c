@@ -448,7 +448,7 @@ static void meanwhile(void)
     OK(cuCtxGetCurrent, &m.context);
     THREAD(&thread, launches_meanwhile, &m);
     while (!m.launched) app_sleep_ms(1);
-    app_sleep_ms(300); /* the writer has the launch before the wait */
+    app_flush(); /* the writer has the launch before the wait */
     m.waiter = app_tid();
     OK(cuStreamSynchronize, m.stream);
     pthread_join(thread, NULL);

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import time
 
 import pytest
 
@@ -15,7 +14,7 @@ from tests.cases.test_events_backend import check_arrows, error_of, works_of
 from tests.cases.test_rotate import parts_of
 from tests.handmade import custream
 from tests.perfetto import assert_clean
-from tests.remote import Remote
+from tests.remote import Remote, until
 from tests.report import Report
 from tests.trace import stream_of
 
@@ -215,7 +214,7 @@ def test_ctl_off_and_on(tmp_path):
         program.ctl("off")
         program.do("launch 1 50")
         program.ctl("on")
-        time.sleep(0.5)
+        until(lambda: "rest" not in program.status()["gpu"])
         program.do("launch 1 50", "all")
     trace = program.load()
     calls = [call for calls in launches_by_thread(trace).values() for call in calls]
@@ -358,8 +357,8 @@ def test_two_samples_compared(run_app):
 def test_a_program_that_is_killed(build, tmp_path):
     """The file has all up to the last write, and says that it is a sample."""
     with Remote(tmp_path, sample(5)) as program:
-        program.do("create 1", "launch 1 100")
-        time.sleep(1)
+        program.do("create 1", "launch 1 100", "all")
+        until(lambda: program.ctl("flush") and len(works_of(read(program.trace))) == 20)
         program.process.send_signal(signal.SIGKILL)
         program.process.wait(30)
         program.rc = -9

@@ -12,6 +12,7 @@ HEAD = """
 #include <cuda.h>
 #include <custream.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +71,7 @@ static void *begins(void *which)
     CUcontext context;
     CUstream s;
     pthread_barrier_wait(&both);
-    if (mine == &priority[1]) usleep(50000);
+    while (mine == &priority[1] && access("begun", F_OK)) usleep(1000);
     cuDevicePrimaryCtxRetain(&context, 0), cuCtxSetCurrent(context);
     cuStreamCreateWithPriority(&s, 1, 0);
     cuStreamGetPriority(s, mine);
@@ -92,6 +93,7 @@ INIT
 {
     custream_hook_t hook_;
     pthread_t thread;
+    close(creat("begun", 0600));
     if (getenv("PLUGIN_WAITS")) pthread_create(&thread, NULL, uses_cuda, NULL), pthread_join(thread, NULL);
     else usleep(300000);
     return api->register_hook(CUSTREAM_HOOK_CREATE, hook, NULL, &hook_);

@@ -22,7 +22,7 @@ import pytest
 from tests.cases.conftest import app_environment
 from tests.cases.test_recover import recovered, run_all
 from tests.cases.test_starts import room
-from tests.cases.test_watch import until
+from tests.remote import ctl, until
 from tests.handmade import COMMAND
 from tests.trace import Trace
 
@@ -516,7 +516,7 @@ def test_a_child_of_fork(build, tmp_path, folder):
     has_begun(tmp_path, 1, "counts.child")
     (child,) = [int(number) for number in pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
     assert len(list(folder.iterdir())) == 2
-    time.sleep(0.1)
+    until((tmp_path / f"t-{child}.json").exists)
     os.kill(child, signal.SIGKILL)
     kill(process)
     for pid, counts in ((process.pid, "counts"), (child, "counts.child")):
@@ -569,7 +569,7 @@ def test_an_exec_that_fails(build, tmp_path, folder):
     process = begin(build, tmp_path, "t.json", folder, "failed", threads=2)
     has_begun(tmp_path, 3)
     assert not list(folder.iterdir())
-    time.sleep(0.6)
+    until(lambda: ctl(process.pid, "flush")[0] == 0)
     kill(process)
     status, said, complaints = run_all("recover", tmp_path / "t.json")
     assert (status, complaints) == (0, [])

@@ -5,14 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 from tests.apprun import calls_in, calls_of, read
 from tests.cases.test_closing import GOOD, lines, only_line, run_under
 from tests.handmade import COMMAND, NO_CUDA, custream
-from tests.remote import until
+from tests.remote import ctl, until
 from tests.trace import check_file
 
 NOT_THERE = "the file of the trace has another name, was removed, or is in mounts of the program's own"
@@ -99,12 +98,12 @@ def test_a_program_that_ends_itself_at_a_signal_is_complete(build, tmp_path):
 
 def test_parts(build, tmp_path):
     run = begin(build, tmp_path, "burst", 1, 30000, 60000, options=["-o", "t.json", "--trace-max=1M,rotate:99", "--full=block"])
-    until(lambda: len(list(tmp_path.glob("t.*.json"))) > 1)
-    time.sleep(1)
+    until(lambda: sum(path.read_bytes().count(b'"name":"cuLaunchKernel"') for path in tmp_path.glob("t*.json")) == 15001 and ctl(run.pid, "flush")[0] == 0)  # it is at rest
     run.terminate()
     _, err = run.communicate(timeout=60)
     assert ended_by(tmp_path / "t.json")[0] == "SIGTERM" and "; " + BY.format("SIGTERM") in err
-    assert {ended_by(path) for path in tmp_path.glob("t.*.json")} == {(None, "ok")}
+    parts = list(tmp_path.glob("t.*.json"))
+    assert len(parts) > 1 and {ended_by(path) for path in parts} == {(None, "ok")}
 
 
 def test_a_full_file(build, tmp_path):
