@@ -110,13 +110,31 @@ static void host_lock(void) {
     on_thread(launches_locked, context_now());
 }
 
-/* Nobody waits for anybody: the queue is full behind a long kernel. */
 static void *launches_many(void *context) {
     pthread_setname_np(pthread_self(), "launcher");
     cuCtxSetCurrent(context);
     for (int i = 0; i < 16; i++) launch(SECOND, SHORT, a);
     return NULL;
 }
+
+/* The same, but who holds the lock launches nothing: the driver keeps its calls waiting while somebody else's launch waits for room. */
+static void *creates_locked(void *context) {
+    pthread_setname_np(pthread_self(), "creator");
+    cuCtxSetCurrent(context);
+    pthread_mutex_lock(&lock);
+    MUST(cuLaunchHostFunc(a, locks, NULL));
+    on_thread(launches_many, context);
+    for (;;) {
+        CUstream stream = free_stream();
+        MUST(cuStreamDestroy(stream));
+    }
+}
+static void driver_lock(void) {
+    begin();
+    on_thread(creates_locked, context_now());
+}
+
+/* Nobody waits for anybody: the queue is full behind a long kernel. */
 static void full_queue(void) {
     begin();
     launch(FIRST, FOREVER_US, a);
@@ -324,7 +342,7 @@ static void child(void) {
 static const struct row {
     const char *name;
     void (*run)(void);
-} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
+} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"driver_lock", driver_lock}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
             {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {

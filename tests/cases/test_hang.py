@@ -253,6 +253,20 @@ def test_a_launch_that_waits_for_its_own_lock(tmp_path, policy):
     assert "neither goes on" in " ".join(out.split()) and "and may hold it" in " ".join(out.split())
 
 
+def test_a_call_that_waits_for_the_driver(tmp_path):
+    """Who holds the lock that the host function wants is in cuStreamCreate, and the driver keeps that waiting for another thread's launch. All three are named."""
+    with Hangs(tmp_path, "driver_lock", QUEUE) as program:
+        tables = program.until(3)
+    threads = {row["call"].split()[0]: row for row in tables["running_threads"]}
+    function, launch, create = threads["host"], threads["cuLaunchKernel"], threads["cuStreamCreate"]
+    behind = (f". That is behind the host function in which {function['thread'].split()[0]} {function['tid']} is. If the function waits for what this thread holds, such "
+              "as a lock, neither goes on")
+    assert launch["waits_for"].startswith("room in the launch queue, it seems: 8 operations of ") and launch["waits_for"].endswith(behind)
+    assert create["waits_for"] == f"the driver, it seems: launcher {launch['tid']} is in cuLaunchKernel meanwhile, which waits for room in a launch queue{behind}"
+    assert set(function["waits_for"].removeprefix("what the trace does not show; ").removesuffix(" meanwhile, perhaps because of this, and may hold it").split(", ")) == {
+        f"launcher {launch['tid']} is in cuLaunchKernel", f"creator {create['tid']} is in cuStreamCreate"}
+
+
 def test_a_queue_that_is_full_is_no_deadlock(tmp_path):
     with Hangs(tmp_path, "full_queue", QUEUE) as program:
         tables = program.until(1)

@@ -50,6 +50,7 @@ static CUresult destroy(CUevent handle) {
     struct fake_event *event;
 
     FAKE_LOCKED;
+    fake_await_launchers();
     event = fake_event_get(handle);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;
     fake_handle_free(&handles, handle);

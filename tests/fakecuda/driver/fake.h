@@ -299,6 +299,7 @@ void fake_priority_range(int *least, int *greatest);
 uint64_t fake_now(void);
 /* Appends work to a stream and takes it over; runs it at once where nothing is in its way. wait: returns only when it is done. Never captures. */
 void fake_await_room(struct fake_stream *stream); /* in its queue; releases the lock meanwhile */
+void fake_await_launchers(void); /* returns when nobody is in there: on an H200 they keep a lock that some other calls need */
 void fake_enqueue(struct fake_stream *stream, struct fake_work *work, bool wait);
 /* True where the stream is idle and nothing implicit stands in its way either. */
 bool fake_idle(const struct fake_stream *stream);

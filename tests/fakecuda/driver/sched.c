@@ -18,7 +18,7 @@ static struct fake_stream *busy;     /* streams with operations pending */
 static uint64_t deadline = UINT64_MAX; /* of the last pass: when something running ends */
 static uint64_t worker_wakes;        /* when the worker looks again; UINT64_MAX: when told to */
 static bool worker_started, host_started;
-static unsigned waiters;
+static unsigned waiters, crowded; /* crowded: those of them that wait for room in a queue */
 static pthread_cond_t worker_told, progress, host_told;
 static struct fake_op *spare; /* operations to use again */
 
@@ -219,7 +219,16 @@ static void make_busy(struct fake_stream *stream) {
 void fake_await_room(struct fake_stream *stream) {
     while (stream->pending >= fake_depth && fake_depth) {
         fake_advance();
-        if (stream->pending < fake_depth) return;
+        if (stream->pending < fake_depth) break;
+        waiters++, crowded++;
+        sleep_until(&progress, deadline);
+        waiters--, crowded--;
+    }
+    if (waiters) pthread_cond_broadcast(&progress); /* for fake_await_launchers() */
+}
+
+void fake_await_launchers(void) {
+    while (crowded) {
         waiters++;
         sleep_until(&progress, deadline);
         waiters--;

@@ -115,6 +115,7 @@ static CUresult create(CUstream *out, unsigned flags, int priority) {
 
     if (!out || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)) return CUDA_ERROR_INVALID_VALUE;
     FAKE_LOCKED;
+    fake_await_launchers();
     FAKE_TRY(fake_current(&context));
     FAKE_TRY(fake_stream_new(context, flags, priority, &stream));
     fake_journal_created(stream);

@@ -301,27 +301,52 @@ static const struct unfinished_stream *full_queue(const struct running *r, unsig
     return u;
 }
 
+static const char *behind_function(const struct running *r, const struct unfinished_stream *u)
+{
+    const int function = function_before(r, u);
+    if (function < 0) return "";
+    return report_text(r->report, ". That is behind the host function in which %s is. If the function waits for what this thread holds, such as a lock, neither goes on",
+                       thread_words(r, (unsigned)function));
+}
+
 /* A launch returns at once, unless the queue of its stream is full. If that is behind a host function, the two threads may wait for each other. */
 static const char *room_words(const struct running *r, unsigned n)
 {
     const struct unfinished_stream *u = full_queue(r, n);
-    const int function = function_before(r, u);
     if (!u) return NULL;
-    const char *text = report_text(r->report, "room in the launch queue, it seems: %u operation%s of %s %s unfinished, first %s", u->behind + 1, u->behind ? "s" : "",
-                                   stream_of(r, u->stream), u->behind ? "are" : "is", call_label(r, u->call));
-    if (function < 0) return text;
-    return report_text(r->report, "%s. That is behind the host function in which %s is. If the function waits for what this thread holds, such as a lock, neither goes on",
-                       text, thread_words(r, (unsigned)function));
+    return report_text(r->report, "room in the launch queue, it seems: %u operation%s of %s %s unfinished, first %s%s", u->behind + 1, u->behind ? "s" : "", stream_of(r, u->stream),
+                       u->behind ? "are" : "is", call_label(r, u->call), behind_function(r, u));
 }
 
-/* The other side of it. */
+/* The thread that a call which neither waits nor enqueues seems to wait for: one that waits for room in a queue keeps a lock of the driver's, which creations
+ * and destructions of streams and events need (seen on an H200). -1: none. */
+static int launcher_before(const struct running *r, unsigned n)
+{
+    const struct cs_call_info *call = call_named(inside_text(r->run, n, "call"));
+    if (call->kind == CS_KIND_NONE || call->kind == CS_KIND_SYNC || is_blocking_copy(call) || only_enqueues(call)) return -1;
+    for (unsigned m = 0; isfinite(inside_number(r->run, m, "thread")); m++)
+        if (full_queue(r, m)) return (int)m;
+    return -1;
+}
+
+static const char *driver_words(const struct running *r, unsigned n)
+{
+    const int launcher = launcher_before(r, n);
+    if (launcher < 0) return NULL;
+    return report_text(r->report, "the driver, it seems: %s is in %s meanwhile, which waits for room in a launch queue%s", thread_words(r, (unsigned)launcher),
+                       inside_text(r->run, (unsigned)launcher, "call"), behind_function(r, full_queue(r, (unsigned)launcher)));
+}
+
+/* The other side of it: the threads that may hold what the function waits for. */
 static const char *function_words(const struct running *r, unsigned function)
 {
-    for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++)
-        if (function_before(r, full_queue(r, n)) == (int)function)
-            return report_text(r->report, "what the trace does not show; %s is in %s meanwhile, perhaps because of this, and may hold it", thread_words(r, n),
-                               inside_text(r->run, n, "call"));
-    return NULL;
+    const char *held_up = NULL;
+    for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++) {
+        const int launcher = full_queue(r, n) ? (int)n : launcher_before(r, n);
+        if (launcher < 0 || function_before(r, full_queue(r, (unsigned)launcher)) != (int)function) continue;
+        held_up = report_text(r->report, "%s%s%s is in %s", held_up ?: "", held_up ? ", " : "", thread_words(r, n), inside_text(r->run, n, "call"));
+    }
+    return held_up ? report_text(r->report, "what the trace does not show; %s meanwhile, perhaps because of this, and may hold it", held_up) : NULL;
 }
 
 /* What the thread waits for, by what its stream, or the stream of its event, has before it. */
@@ -338,7 +363,7 @@ static const char *thread_waits_for(const struct running *r, unsigned n, uint32_
             }
     const struct unfinished_stream *u = row_of(r, stream);
     if (!u && is_on_legacy(r, stream, inside_text(run, n, "call"))) u = blocking_row(r, stream);
-    if (!u) return NULL;
+    if (!u) return driver_words(r, n);
     stream = u->stream;
     return report_text(r->report, "%s: %s", stream_of(r, stream), call_label(r, u->call));
 }
