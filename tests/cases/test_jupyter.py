@@ -1,6 +1,7 @@
 """%%custream: in a notebook that a real kernel runs, and without the preload library."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -26,7 +27,7 @@ CELLS = ["%load_ext custream",
 
 @pytest.fixture
 def notebook(build, tmp_path, monkeypatch):
-    """notebook(kernel): the outputs of CELLS, a list of texts each."""
+    """notebook(kernel, cells, NAME=VALUE...): the outputs of the cells, a list of texts each."""
     package = wheelroot.unpack(wheelroot.wheel_of(build), tmp_path / "package")
     env = app_environment(build, tmp_path / "unused.json", None, {})
     del env["CUSTREAM_TRACE"]
@@ -35,12 +36,12 @@ def notebook(build, tmp_path, monkeypatch):
     def install(*words):
         return subprocess.run([sys.executable, "-m", "custream", "jupyter", *words], env=env, capture_output=True, text=True, check=False)
 
-    def run(kernel):
+    def run(kernel, cells=CELLS, **more):
         for name in os.environ.keys() - env.keys():
             monkeypatch.delenv(name)
-        for name, value in env.items():
+        for name, value in (env | more).items():
             monkeypatch.setenv(name, value)
-        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in [CUDA, *CELLS]])
+        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in [CUDA, *cells]])
         nbclient.NotebookClient(book, kernel_name=kernel, allow_errors=True, timeout=int(patience(60)), resources={"metadata": {"path": str(tmp_path)}}).execute()
         return [[str(out.get("text") or out.get("data", {}).get("text/plain") or out.get("evalue")) for out in cell.outputs] for cell in book.cells[1:]]
 
@@ -65,10 +66,22 @@ def test_a_kernel_under_custream(notebook, tmp_path):
 
 
 def test_a_kernel_of_its_own_says_how(notebook, tmp_path):
-    _, idle, work, *_, last = notebook("python3")
+    _, idle, work, *judgements, _, _, last = notebook("python3")
     how = "custream: this kernel is not recorded. Type once: python -m custream jupyter install; then choose the kernel 'Python 3 (custream)'\n"
     assert idle == [how, "5"] and work == [how, "6"] and last == ["5"]
+    for judged in judgements:  # those with --fail-if: none passes that nobody could judge
+        assert judged[0] == how and judged[-1] == "custream: --fail-if cannot be judged: nothing is recorded"
     assert not list(tmp_path.glob("*.json"))
+
+
+def test_a_kernel_s_trace_that_cannot_be_cut(notebook):
+    """A condition that cannot be judged fails the cell. Without one the cell is as it was, and it is said why there is no report."""
+    assert notebook.install("install").returncode == 0
+    cells = ["%load_ext custream", "%%custream\nwork(20000)\nx = 5", "%%custream\nwork(1)\nx", "%%custream --fail-if 'default_stream_work > 0'\nwork(1)\nx"]
+    _, _, work, judged = notebook("custream", cells, CUSTREAM_TRACE_MAX="1M,rotate")
+    why = r"\S*custream-notebook-\d+\.json rotates: take CUSTREAM_TRACE_MAX without rotate"
+    assert work[0] == "5" and re.fullmatch(f"custream: no trace of the cell: {why}\n", work[1]), work
+    assert re.fullmatch(f"custream: --fail-if cannot be judged: {why}", judged[-1]), judged
 
 
 def test_the_kernel_s_line(notebook, tmp_path):
