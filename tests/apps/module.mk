@@ -2,7 +2,7 @@
 
 APPS_DIR    := tests/apps
 APPS_LINKED := timeline race keeps leaks asks
-APPS_PLAIN  := $(filter-out asks maker runtime runtime_user runtime_deep keeps leaks other_preload front_preload in_constructor null_stream held held_library no_threads scarce interrupts faults graph_copies late_graph crowd slow_cupti hangs,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
+APPS_PLAIN  := $(filter-out asks changes maker runtime runtime_user runtime_deep keeps leaks other_preload front_preload in_constructor null_stream held held_library no_threads scarce interrupts faults graph_copies late_graph crowd slow_cupti hangs,$(patsubst $(APPS_DIR)/%.c,%,$(wildcard $(APPS_DIR)/*.c)))
 APPS        := $(patsubst %,$(B)/tests/%,$(APPS_PLAIN) keeps leaks null_stream graph_copies late_graph crowd timeline_linked race_linked asks_linked)
 APPS        += $(B)/tests/profiled_linked
 TEST_PROGRAMS += $(APPS) $(B)/tests/libmaker.so $(B)/tests/libnvtx_module.so
@@ -49,8 +49,8 @@ $(B)/tests/hangs: $(HANGS_SRC) $(APPS_DIR)/planted/planted.h $(APPS_DIR)/planted
 $(B)/tests/keeps $(B)/tests/leaks: $(B)/tests/%: $(APPS_DIR)/%.c $(B)/tests/libmaker.so
 	$(CC) $(APPS_FLAGS) -DAPP_LINKED $(LDFLAGS) $< -o $@ -L$(B)/tests -lmaker '-Wl,-rpath,$$ORIGIN' $(APPS_DRIVER) -ldl
 # Preloaded in front of the shim, or behind it; opened by a program.
-TEST_PROGRAMS += $(B)/tests/libfront_preload.so $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/libinterrupts.so $(B)/tests/libfaults.so $(B)/tests/burst_asan $(B)/tests/burst_tsan $(B)/tests/timeline_tsan
-$(B)/tests/libfront_preload.so $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/libinterrupts.so $(B)/tests/libfaults.so: $(B)/tests/lib%.so: $(APPS_DIR)/%.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
+TEST_PROGRAMS += $(B)/tests/libfront_preload.so $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/libinterrupts.so $(B)/tests/libfaults.so $(B)/tests/libchanges.so $(B)/tests/burst_asan $(B)/tests/burst_tsan $(B)/tests/timeline_tsan
+$(B)/tests/libfront_preload.so $(B)/tests/libother_preload.so $(B)/tests/libin_constructor.so $(B)/tests/libscarce.so $(B)/tests/libinterrupts.so $(B)/tests/libfaults.so $(B)/tests/libchanges.so: $(B)/tests/lib%.so: $(APPS_DIR)/%.c $(APPS_DIR)/app.h $(APPS_DIR)/module.mk
 	@mkdir -p $(@D)
 	$(CC) $(APPS_FLAGS) -shared $(LDFLAGS) $< -o $@ -ldl
 # What runs while the loader's lock is held: bound at start to all that it calls.

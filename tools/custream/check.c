@@ -277,9 +277,8 @@ static int say(const struct check *check, enum progress progress)
         return STATUS_BROKEN;
     }
     if (progress == DONE) return summary(check), STATUS_OK;
-    fprintf(stderr, "custream check: %s: truncated: %s, as when a process is killed while it writes. The %llu event%s before that keep%s the rules; %s\n", check->path,
-            check->torn, (unsigned long long)check->events, check->events == 1 ? "" : "s", check->events == 1 ? "s" : "",
-            check->packets ? "Perfetto opens the file as it is" : "'custream recover' makes a whole file of them");
+    fprintf(stderr, "custream check: %s: truncated: %s, as when a process is killed while it writes. The %llu event%s before that keep%s the rules; 'custream recover' makes a whole file of them\n", check->path,
+            check->torn, (unsigned long long)check->events, check->events == 1 ? "" : "s", check->events == 1 ? "s" : "");
     return STATUS_UNUSABLE;
 }
 

@@ -357,30 +357,59 @@ struct pftrace *pftrace_new(void)
     return p;
 }
 
-void pftrace_feed(struct pftrace *p, const char *bytes, size_t n)
+/* What stands behind a packet that is whole: the next. In a torn file the rest of the old trailer stands behind the last new packet, and may have filled it up. */
+static bool goes_on(const struct pftrace *p, struct message rest)
 {
-    struct message rest;
-    if (p->damaged || p->joined) return;
-    rope_put(&p->rest, bytes, n);
-    rest = (struct message){(unsigned char *)p->rest.at, (unsigned char *)p->rest.at + p->rest.length};
-    for (;;) {
-        struct message next = rest;
-        struct field field;
-        if (!field_next(&next, &field)) break;
+    const unsigned wire = *rest.at & 7;
+    if (p->ours) return *rest.at == (CS_PF_PACKET << 3 | CS_WIRE_BYTES);
+    return wire == CS_WIRE_VARINT || wire == CS_WIRE_64 || wire == CS_WIRE_BYTES || wire == CS_WIRE_32;
+}
+
+static void read_whole(struct pftrace *p, bool last)
+{
+    struct message rest = {(unsigned char *)p->rest.at, (unsigned char *)p->rest.at + p->rest.length}, next = rest;
+    struct field field;
+    bool good = rest.at == rest.end || goes_on(p, rest);
+    while (good && field_next(&next, &field)) {
+        if (next.at == next.end ? !last : !(good = goes_on(p, next))) break; /* of the last one it is not known what stands behind it */
         if (field.number == CS_PF_PACKET && field.wire == CS_WIRE_BYTES) packet_read(p, field.message);
         if (p->joined) return;
         p->read += (uint64_t)(next.at - rest.at);
         rest = next;
     }
-    /* What does not begin as a packet does will not become one. */
-    if (rest.at < rest.end && (*rest.at & 7) != CS_WIRE_VARINT && (*rest.at & 7) != CS_WIRE_64 && (*rest.at & 7) != CS_WIRE_BYTES && (*rest.at & 7) != CS_WIRE_32)
-        p->damaged = p->read + 1;
+    if (!good) p->damaged = p->read + (uint64_t)(next.at - rest.at) + 1;
     p->rest.length = (size_t)(rest.end - rest.at);
-    memmove(p->rest.at, rest.at, p->rest.length);
+    if (p->rest.length) memmove(p->rest.at, rest.at, p->rest.length);
+}
+
+void pftrace_feed(struct pftrace *p, const char *bytes, size_t n)
+{
+    if (p->joined) return;
+    rope_put(&p->rest, bytes, n);
+    if (!p->damaged) read_whole(p, false);
+}
+
+bool pftrace_tear(struct pftrace *p)
+{
+    const size_t n = p->rest.length;
+    bool *whole = calloc(n + 1, 1); /* from there to the end there are packets */
+    if (!whole) out_of_memory();
+    whole[n] = true;
+    for (size_t i = n; i-- > 0;) {
+        struct message rest = {(unsigned char *)p->rest.at + i, (unsigned char *)p->rest.at + n};
+        struct field field;
+        whole[i] = *rest.at == (CS_PF_PACKET << 3 | CS_WIRE_BYTES) && field_next(&rest, &field) && whole[n - (size_t)(rest.end - rest.at)];
+        if (whole[i]) break;
+    }
+    const bool none = !memchr(whole, true, n);
+    free(whole);
+    if (none) p->damaged = 0, p->torn = true;
+    return none;
 }
 
 void pftrace_end(struct pftrace *p)
 {
+    if (!p->damaged && !p->joined && !p->torn && p->rest.length) read_whole(p, true);
     if (!p->ended && p->headed) rows_end(p);
 }
 

@@ -20,6 +20,8 @@ struct pftrace *pftrace_new(void);
 void pftrace_feed(struct pftrace *p, const char *bytes, size_t n);
 /* No bytes come any more: of a file that was cut short the last row is whole, and the end is missing. */
 void pftrace_end(struct pftrace *p);
+/* Of a file that is damaged there, and of which all bytes have come: whether it is torn, as by a kill in the middle of a write. Then no packets stand behind that. */
+bool pftrace_tear(struct pftrace *p);
 /* The text that has come of it since; it stays until the next call. NULL: none. */
 const char *pftrace_text(struct pftrace *p, size_t *n);
 /* Packets that no JSON trace has anything for. And: the file is damaged at this byte, 0: it is not. */

@@ -103,7 +103,7 @@ struct pftrace {
     struct rope rest;  /* bytes of a packet that has not come as a whole */
     struct rope out, given;
     struct map sequences, tracks, fields, words, clocks;
-    bool headed, ours, ended, rows, counter_open; /* ours: its header is there */
+    bool headed, ours, ended, rows, counter_open, torn; /* ours: its header is there */
     uint64_t read, damaged, joined, left_out;
 };
 

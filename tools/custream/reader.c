@@ -66,13 +66,25 @@ static bool packets_judge(struct reader *reader)
     return !damaged && !joined;
 }
 
+/* A tear is near the end of the file. All other damage is damage. */
+static bool packets_tear(struct reader *reader)
+{
+    const char *bytes;
+    size_t length;
+    int got = 1;
+    while (pftrace_rest(reader->packets) <= TORN_BEHIND && (got = file_fill(reader, &bytes, &length)) > 0) pftrace_feed(reader->packets, bytes, length);
+    reader->over = !got && pftrace_rest(reader->packets) <= TORN_BEHIND && pftrace_tear(reader->packets);
+    return reader->over;
+}
+
 /* Packets become text. A file that ends early is one that ends there: each prefix is a trace. */
 static int packets_fill(struct reader *reader, const char *bytes, size_t length)
 {
     for (;;) {
         if (length) pftrace_feed(reader->packets, bytes, length);
-        if (!packets_judge(reader)) return -1;
         if (reader->over) pftrace_end(reader->packets);
+        if (pftrace_damaged(reader->packets) && packets_tear(reader)) pftrace_end(reader->packets);
+        if (!packets_judge(reader)) return -1;
         reader->start = 0;
         reader->chunk = pftrace_text(reader->packets, &reader->end);
         if (reader->chunk) return 1;

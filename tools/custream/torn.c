@@ -7,11 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <yajl/yajl_parse.h>
 
-/* BEHIND: more than the rest of an old trailer, which takes at most 64 KiB. UNSURE: of one gzip member, whose sum is not known yet. */
-enum { CHUNK = 256 << 10, BEHIND = 128 << 10, UNSURE = 2 << 20, HEADER_MOST = 34 << 20, TRAILER_MOST = 34 << 20, LINE_MOST = 17 << 20, GZIP = 15 + 16 };
+/* ROUNDS: so often the end of a file is read that changes meanwhile. UNSURE: of one gzip member, whose sum is not known yet. */
+enum { CHUNK = 256 << 10, IN = 2 * CHUNK, ROUNDS = 100, UNSURE = 2 << 20, HEADER_MOST = 34 << 20, TRAILER_MOST = 34 << 20, LINE_MOST = 17 << 20, GZIP = 15 + 16 };
 
 static const char begins[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":";
 static const char rows[] = "\"traceEvents\":[";
@@ -19,7 +20,9 @@ static const char MAGIC[] = "\x1f\x8b\x08";
 
 bool torn_open(struct torn *torn, int fd)
 {
-    *torn = (struct torn){.fd = fd, .in = malloc(CHUNK)};
+    struct stat about;
+    *torn = (struct torn){.fd = fd, .in = malloc(IN), .from = lseek(fd, 0, SEEK_CUR)};
+    if (fstat(fd, &about) || !S_ISREG(about.st_mode)) torn->from = -1;
     return torn->in != NULL;
 }
 
@@ -40,10 +43,42 @@ static int fail(struct torn *torn, const char *why)
 
 /* --- bytes of the file --- */
 
+static ssize_t read_at(int fd, unsigned char *to, size_t room, off_t at)
+{
+    ssize_t got;
+    do got = pread(fd, to, room, at);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+static bool is_end(int fd, off_t at)
+{
+    struct stat about;
+    return !fstat(fd, &about) && at >= about.st_size;
+}
+
+/* The file's process may be writing. Only what is less than a trailer before the end of the file changes (out/output.c). So of what was read, that much is read
+ * again together with what follows it; and the end is read until it has been the same twice. What comes of it is the file as it was at one moment. */
+static ssize_t read_settled(struct torn *torn, unsigned char *to, size_t room)
+{
+    const off_t at = torn->from + (off_t)(torn->in_from + torn->in_end);
+    ssize_t got = read_at(torn->fd, to, room, at), before;
+    unsigned char *again = got > 0 && (size_t)got < room ? malloc(room) : NULL;
+    torn->all = !got;
+    for (int i = 0; again && got > 0 && (size_t)got < room && !torn->all && i < ROUNDS; i++) {
+        memcpy(again, to, (size_t)(before = got));
+        got = read_at(torn->fd, to, room, at);
+        torn->all = got == before && !memcmp(again, to, (size_t)got) && is_end(torn->fd, at + got);
+    }
+    free(again);
+    return got == (ssize_t)room ? got - TORN_BEHIND : got;
+}
+
 /* More of them, behind those that are there. 0: the end. */
 static int more_bytes(struct torn *torn)
 {
     ssize_t got;
+    if (torn->all) return 0;
     if (torn->in_at == torn->in_end) {
         torn->in_from += torn->in_end;
         torn->in_at = torn->in_end = 0;
@@ -53,8 +88,13 @@ static int more_bytes(struct torn *torn)
         torn->in_end -= torn->in_at;
         torn->in_at = 0;
     }
-    do got = read(torn->fd, torn->in + torn->in_end, CHUNK - torn->in_end);
-    while (got < 0 && errno == EINTR);
+    unsigned char *const to = torn->in + torn->in_end;
+    const size_t room = IN - torn->in_end;
+    if (torn->from >= 0) got = read_settled(torn, to, room);
+    else {
+        do got = read(torn->fd, to, room);
+        while (got < 0 && errno == EINTR);
+    }
     if (got < 0) return fail(torn, strerror(errno));
     torn->in_end += (size_t)got;
     return got > 0;
@@ -93,9 +133,9 @@ static bool is_last_member(const unsigned char *at, size_t n)
 static bool is_torn_member(struct torn *torn)
 {
     int got;
-    while (torn->in_end - torn->in_at < CHUNK && (got = more_bytes(torn)) > 0) {}
+    while (torn->in_end - torn->in_at <= TORN_BEHIND && (got = more_bytes(torn)) > 0) {}
     const size_t n = torn->in_end - torn->in_at;
-    if (n > BEHIND) return false;
+    if (n > TORN_BEHIND) return false;
     for (const unsigned char *at = torn->in + torn->in_at, *end = torn->in + torn->in_end; (at = memmem(at, (size_t)(end - at), MAGIC, 3)); at++)
         if (is_last_member(at, (size_t)(end - at))) return false;
     return true;
@@ -222,7 +262,7 @@ static size_t ready(struct torn *torn)
     if (!torn->trailer) look_for_trailer(torn);
     size_t end = sure_length(torn);
     if (torn->trailer && torn->trailer - torn->text_from < end) end = (size_t)(torn->trailer - torn->text_from);
-    else end = end > BEHIND ? end - BEHIND : 0;
+    else end = end > TORN_BEHIND ? end - TORN_BEHIND : 0;
     const size_t most = torn->trailer ? TRAILER_MOST : LINE_MOST;
     end = line_before(torn, end);
     if (!end && torn->length > most) torn->flows = true, end = torn->length;

@@ -2,6 +2,8 @@
  * The text of a trace file, up to its last whole event. A process that is killed while it writes tears its file: new events stand over the beginning of the old
  * trailer, and the last of them is cut. Then what follows is nothing, or the rest of that trailer. In a .gz the last member is cut likewise.
  *
+ * Of a file whose process writes meanwhile it is the text at one moment: bytes of before and after a write never come together.
+ *
  * Plain and gzip (several members are one text). What is held depends on the longest line and not on the file: text goes out once it is known to stand.
  * Only files that begin as custream's are judged. Text of all others goes out as it is.
  */
@@ -11,10 +13,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <zlib.h>
+
+enum { TORN_BEHIND = 128 << 10 }; /* bytes: more than an old trailer, or the rest of it, which takes at most 65 KiB */
 
 struct torn {
     int fd;
+    off_t from;                      /* where it begins in a regular file; -1: it is none */
+    bool all;                        /* its end has been read */
     bool packed, ours, flows, ended; /* flows: nothing more is judged */
     bool early, bad;                 /* the last gzip member is cut, or is damaged */
     bool spare, all_spare;           /* the gzip member, or also the first one, has a field with room, as the trailer of a flush does */
