@@ -38,6 +38,7 @@ class Made(Story):
 def report(tmp_path, content, said=""):
     """The tables of a trace, by key; the content is a Made, or the file's text."""
     path = tmp_path / "t.json"
+    path.unlink(missing_ok=True)  # some file systems write out what a file had before they cut it, and a busy disk takes long for that
     path.write_text(content.text() if isinstance(content, Made) else content, encoding="utf-8")
     return report_of(path, said)
 
