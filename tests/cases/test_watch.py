@@ -221,12 +221,6 @@ def test_a_program_removes_its_trace(build, tmp_path):
 
 # ---- several processes ----
 
-def test_a_child_is_killed_and_the_program_is_not(build, tmp_path):
-    done = run_under(build, tmp_path, "sh", "-c", f"{build}/tests/ending kill; {build}/tests/ending exit", options=["-o", "t-%p.json"])
-    killed, good = sorted(lines(done), key=lambda line: bool(GOOD.fullmatch(line)))  # in whichever order their ends are seen
-    assert done.returncode == 5 and BY.format("SIGKILL") in killed and GOOD.fullmatch(good)
-
-
 def test_many_processes_are_told_in_sum(build, tmp_path):
     """The first eight have a line; of one that has lost something there is always one."""
     script = f"for i in 1 2 3 4 5 6 7 8 9 10; do {build}/tests/ending exit; done; CUSTREAM_BUFFER=64K {build}/tests/burst 4 20000 >&2; exit 3"
@@ -504,53 +498,6 @@ def test_a_watcher_that_was_late(build, tmp_path):
     _, err = run.communicate(timeout=60)
     (line,) = [line for line in err.splitlines() if line.startswith("custream:")]
     assert GOOD.fullmatch(line)
-
-
-SLOW = """
-#define _GNU_SOURCE
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-static void rest(const char *variable)
-{
-    char name[16] = "";
-    const char *ms = getenv(variable);
-    if (ms && !prctl(PR_GET_NAME, name) && !strcmp(name, "custream-watch")) usleep(1000 * (unsigned)atoi(ms));
-}
-ssize_t write(int fd, const void *bytes, size_t n)
-{
-    rest(fd == 2 ? "LINE_MS" : "ANSWER_MS");
-    return syscall(SYS_write, fd, bytes, n);
-}
-int poll(struct pollfd *fds, nfds_t n, int timeout)
-{
-    if (timeout < 0) rest("NEWS_MS");
-    return (int)syscall(SYS_poll, fds, n, timeout);
-}
-"""
-
-
-def slow_watcher(tmp_path, **ms):
-    """The environment in which it rests before each line, answer, or look for news."""
-    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "slow.so"], input=SLOW, text=True, check=True)
-    return {"LD_PRELOAD": str(tmp_path / "slow.so"), "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"} | {name: str(n) for name, n in ms.items()}
-
-
-@pytest.mark.parametrize("line_ms, answer_ms", [(3000, 0), (0, 1000), (0, 1500), (0, 2000), (1000, 1000)])
-def test_a_watcher_that_is_slow(build, tmp_path, line_ms, answer_ms):
-    """It answers, or its line is on its way, when the library loses its patience: one of the two speaks, whichever it is."""
-    done = run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json"], env=slow_watcher(tmp_path, LINE_MS=line_ms, ANSWER_MS=answer_ms))
-    assert done.returncode == 5 and GOOD.fullmatch(only_line(done)), done.stderr
-
-
-def test_a_watcher_that_hears_of_two_programs_at_once(build, tmp_path):
-    """The second has taken the first one's place, and ends: they are told of in turn all the same."""
-    done = run_under(build, tmp_path, "again", 1, "slow", options=["-o", "t.json"], env=slow_watcher(tmp_path, NEWS_MS=600))
-    first, second = lines(done)
-    assert "; incomplete: ended by exec. Open it: custream open t.json" in first and GOOD.fullmatch(second)
 
 
 def test_standard_error_may_be_missing(build, tmp_path):

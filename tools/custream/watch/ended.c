@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,11 +24,16 @@ struct pidfd_info_64 {
 };
 #define GET_INFO  _IOWR(0xFF, 11, struct pidfd_info_64)
 #define INFO_EXIT 8u
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
-struct ending ending_of(pid_t pid)
+/* The socket's own pidfd comes first (Linux 6.5): it is of no later process with that number, and from Linux 6.16 on there is one of a process that is no more. */
+struct ending ending_of(int socket, pid_t pid)
 {
     char file[64];
-    struct ending ending = {.pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
+    struct ending ending = {.pidfd = -1};
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &ending.pidfd, &(socklen_t){sizeof ending.pidfd})) ending.pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     snprintf(file, sizeof file, "/proc/%d/stat", (int)pid);
     ending.stat = open(file, O_RDONLY | O_CLOEXEC);
     return ending;
@@ -37,20 +43,22 @@ void ending_close(struct ending *ending)
 {
     if (ending->pidfd >= 0) close(ending->pidfd);
     if (ending->stat >= 0) close(ending->stat);
-    *ending = (struct ending){-1, -1};
+    *ending = (struct ending){.pidfd = -1, .stat = -1};
 }
 
-/* Until the parent has asked: the last field. */
-static bool status_by_proc(int fd, int *status)
+/* The last field, until the parent has asked. While threads still end it is there too, but for 0, and so is another number of a process that has been stopped. */
+static void look(struct ending *ending, bool over)
 {
     char text[1024];
-    const ssize_t n = fd >= 0 ? pread(fd, text, sizeof text - 1, 0) : -1;
+    const ssize_t n = ending->stat >= 0 ? pread(ending->stat, text, sizeof text - 1, 0) : -1;
     text[n > 0 ? n : 0] = 0;
     const char *end = strrchr(text, ')'), *last = strrchr(text, ' ');
-    if (!end || strlen(end) < 3 || !strchr("ZX", end[2])) return false;
-    *status = atoi(last);
-    return true;
+    if (!end || strlen(end) < 3 || (over ? !strchr("ZX", end[2]) : strchr("Tt", end[2]) || !atoi(last))) return;
+    ending->status = atoi(last);
+    ending->known = true;
 }
+
+void ending_begins(struct ending *ending) { look(ending, false); }
 
 /* And from then on. */
 static bool status_by_pidfd(int fd, int *status)
@@ -79,9 +87,9 @@ static const char *signal_name(int number, char *room, size_t size)
     return room;
 }
 
-const char *ending_name(const struct ending *ending, char *room, size_t size)
+const char *ending_name(struct ending *ending, char *room, size_t size)
 {
-    int status;
-    if (!status_by_proc(ending->stat, &status) && !status_by_pidfd(ending->pidfd, &status)) return "an unknown cause";
-    return WIFSIGNALED(status) ? signal_name(WTERMSIG(status), room, size) : "exit_group";
+    look(ending, true);
+    if (!status_by_pidfd(ending->pidfd, &ending->status) && !ending->known) return "an unknown cause";
+    return WIFSIGNALED(ending->status) ? signal_name(WTERMSIG(ending->status), room, size) : "exit_group";
 }

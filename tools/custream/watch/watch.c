@@ -87,7 +87,7 @@ static bool take_in(int listener)
         free(process);
         return fd >= 0;
     }
-    *process = (struct process){.fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = ending_of(pid)};
+    *process = (struct process){.fd = fd, .pid = pid, .folder = -1, .rings = -1, .ending = ending_of(fd, pid)};
     struct process **last = &watch.processes; /* the oldest is heard first: one program takes another one's place */
     while (*last) last = &(*last)->next;
     *last = process;
@@ -232,7 +232,7 @@ static void listen_to(struct process *process)
         packet[n] = 0;
         hear(process, packet);
     }
-    if (process->fd >= 0) close(process->fd);
+    if (process->fd >= 0) ending_begins(&process->ending), close(process->fd);
     process->fd = -1;
     if (process->execs && !process->ended && now() - process->execs < EXEC_S) process_over(process, "exec");
 }
