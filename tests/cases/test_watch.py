@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -311,6 +312,21 @@ def test_a_window_that_never_opened(build, tmp_path):
     done = run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json", "--window=profiler"])
     (line,) = lines(done)
     assert line.startswith("custream: warning: nothing was recorded: ") and not (tmp_path / "t.json").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_program_that_becomes_another_user(build):
+    """Its trace is its own, and the run does not say that there is none."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        becomes = "import os, sys; os.setgroups([]); os.setgid(65534); os.setuid(65534); os.execv(sys.argv[1], sys.argv[1:])"
+        for how, words in (("exit", 2), ("kill", 1)):
+            done = subprocess.run([COMMAND, "run", "-o", f"{folder}/{how}.json", "--", sys.executable, "-c", becomes, build / "tests/ending", how], cwd="/",
+                                  env=environment(build), capture_output=True, text=True, timeout=60, check=False)
+            said = lines(done)
+            assert len(said) == words and not [line for line in said if "no CUDA" in line], done.stderr
+            assert [line for line in said if re.fullmatch(r"custream: process \d+ is another user's and was not watched: 'custream recover' finishes its trace after a kill", line)]
+            assert os.stat(f"{folder}/{how}.json").st_uid == 65534
 
 
 # ---- the report ----

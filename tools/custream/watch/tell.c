@@ -170,7 +170,8 @@ void tell_end(struct told *told, bool met, const struct watch_plan *plan)
     }
     unused_say(told);
     if (told->per_thread) say("custream: per-thread default streams: " CS_NOT_AUDITED);
-    if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
+    if (told->stranger) say("custream: process %d is another user's and was not watched: 'custream recover' finishes its trace after a kill", (int)told->stranger);
+    else if (!met && !plan->unseen) say("custream: no CUDA was called: no trace");
 }
 
 /* In a process of its own: a report keeps what it has read until its process ends. */

@@ -9,6 +9,7 @@ struct told {
     const char *folder; /* in which it was started: files are shown from there */
     bool quiet;
     int lines;
+    pid_t stranger; /* the last process of another user that called CUDA, and was not heard; 0: there was none */
     struct {
         unsigned long long files, calls, operations, execs; /* execs: ended by that, so what was still to come is not known */
     } more; /* for which there was no line of their own */

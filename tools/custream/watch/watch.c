@@ -83,6 +83,7 @@ static bool take_in(int listener)
     struct process *process = fd >= 0 ? calloc(1, sizeof *process) : NULL;
     const bool ours = process && cs_peer_is_us_or_root(fd, &pid);
     if (!ours) {
+        if (fd >= 0 && pid) watch.told.stranger = pid;
         if (fd >= 0) close(fd);
         free(process);
         return fd >= 0;
