@@ -1,5 +1,6 @@
 """The file of rings when something is wrong with it, or somebody looks at it: `recover` comes to an end, and says what it goes without."""
 import fcntl
+import os
 import random
 import shutil
 import struct
@@ -9,7 +10,7 @@ import sys
 import pytest
 
 from tests.cases.test_recover import run_all
-from tests.cases.test_rings import begin, has_begun, kill, only_ring, rows_of
+from tests.cases.test_rings import begin, folder, has_begun, judge, kill, only_ring, rows_of  # noqa: F401, a fixture
 from tests.handmade import COMMAND
 
 
@@ -144,3 +145,22 @@ def test_planted_names(tmp_path):
     (path := tmp_path / "t.json").write_text(text.replace('"metadata":{', '"metadata":{"rings":"' + str(victim) + '",', 1)[:-200])
     status, said, complaints = run_all("recover", path)
     assert victim.read_text() == "mine" and status == 0, complaints
+
+
+# ---- putting it together ----
+
+NO_MEMORY = "#include <errno.h>\nint memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOMEM; return -1; }"
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace"])
+def test_a_trace_is_put_together_beside_itself(build, tmp_path, folder, name):
+    """Not in memory, which a long one has no room in, where TMPDIR cannot have it; and nothing of that is left."""
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "none.so"], input=NO_MEMORY, text=True, check=True)
+    process = begin(build, tmp_path, name, folder)
+    has_begun(tmp_path)
+    kill(process)
+    env = {**os.environ, "LD_PRELOAD": str(tmp_path / "none.so"), "TMPDIR": "/proc", "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0"}
+    done = subprocess.run([COMMAND, "recover", name], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    judge(tmp_path, name, tmp_path / name.replace("t.", "t.recovered."), 4)
+    assert not list(tmp_path.glob(".custream-*")) and not list(folder.iterdir())

@@ -182,7 +182,7 @@ static int recover_with(struct subject *s, int fd, struct rings *rings)
 {
     bool again = false, never = false;
     if (!rings) return recover_from(s, fd, NULL, &never);
-    const int spliced = rings_splice(rings, fd);
+    const int spliced = rings_splice(rings, s->path, fd);
     if (spliced < 0) return complain(NAME, "%s: no room to put it together: %s", s->path, strerror(errno));
     int status = recover_from(s, spliced, rings, &again);
     close(spliced);

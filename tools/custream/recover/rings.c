@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -235,12 +235,28 @@ static bool copy(int from, int to, off_t end)
     return true;
 }
 
-int rings_splice(const struct rings *rings, int trace)
+/* A file without a name. Not every file system makes one without giving it one first. */
+static int nameless_in(const char *folder, size_t length)
+{
+    static unsigned number;
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof path, "%.*s/", (int)length, folder) >= (int)sizeof path) return errno = ENAMETOOLONG, -1;
+    int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) return fd;
+    if (snprintf(path, sizeof path, "%.*s/.custream-%d-%u.part", (int)length, folder, (int)getpid(), number++) >= (int)sizeof path) return errno = ENAMETOOLONG, -1;
+    fd = open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) unlink(path);
+    return fd;
+}
+
+/* Beside the trace, which has room for a trace; and never in memory, which may not. */
+int rings_splice(const struct rings *rings, const char *path, int trace)
 {
     size_t length;
-    const char *folder = getenv("TMPDIR");
-    int fd = open(folder && *folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd < 0) fd = memfd_create("custream-recover", MFD_CLOEXEC);
+    const char *folder = getenv("TMPDIR"), *slash = strrchr(path, '/');
+    int fd = slash ? nameless_in(path, (size_t)(slash - path)) : nameless_in(".", 1);
+    if (!folder || !*folder) folder = "/tmp";
+    if (fd < 0) fd = nameless_in(folder, strlen(folder));
     char *tail = tail_of(rings, trace, &length);
     if (fd >= 0 && (!copy(trace, fd, rings->end) || !write_all(fd, tail, length, rings->end))) close(fd), fd = -1;
     free(tail);

@@ -23,8 +23,8 @@ void rings_remove(struct rings *rings); /* its file, which has served */
 /* Whether there is something that the trace has not. */
 bool rings_add(const struct rings *rings);
 
-/* The trace up to where its events end, and the events that were not written: into a file of its own, -1 with errno; or into the trace itself, false: it is as it was. */
-int rings_splice(const struct rings *rings, int trace);
+/* The trace up to where its events end, and the events that were not written: into a file without a name beside `path` or else in TMPDIR, -1 with errno; or into the trace itself, false: it is as it was. */
+int rings_splice(const struct rings *rings, const char *path, int trace);
 bool rings_splice_in_place(const struct rings *rings, int trace);
 
 off_t rings_end(const struct rings *rings); /* where in the trace its events end */

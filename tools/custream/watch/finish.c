@@ -175,7 +175,7 @@ static bool mend_packets(const char *path, int fd, const struct rings *rings, co
 {
     struct out out;
     const struct mend_put put = {out_put, &out};
-    const int spliced = rings_splice(rings, fd);
+    const int spliced = rings_splice(rings, path, fd);
     const struct mend_source own[] = {{.fd = spliced}, sources[1]};
     *mended = (struct mended){0};
     if (spliced < 0) return false;
@@ -212,7 +212,7 @@ static bool take_over_buffer(struct mended *mended, int spliced, off_t from)
 
 static bool mend_rings(const char *path, int fd, const struct rings *rings, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
 {
-    const int spliced = rings_splice(rings, fd);
+    const int spliced = rings_splice(rings, path, fd);
     const struct mend_source own[] = {{.fd = spliced}, sources[1]};
     bool good = spliced >= 0;
     if (good)
