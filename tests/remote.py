@@ -10,6 +10,14 @@ from tests.cases.conftest import app_environment
 from tests.patience import patience
 
 
+def read_of(path):
+    """A file of /proc, whose process may have ended since it was listed: nothing."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 def until(what, seconds=30):
     """Waits for what is certain to come, and returns it."""
     begun = time.monotonic()

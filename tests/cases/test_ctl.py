@@ -1,5 +1,6 @@
 """custream ctl: recording switched on and off, flushes and the state of a process that runs; and what the program must not notice of it."""
 import collections
+import contextlib
 import os
 import pathlib
 import signal
@@ -401,11 +402,20 @@ def test_many_at_once(tmp_path):
 
 # ---- What the program must not notice ----
 
+def open_in(pid):
+    """What its descriptors are. One may be closed again between the two looks."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
+
+
 def test_descriptors_are_none_of_the_programs(tmp_path):
     """Closing all descriptors leaves the listener as it is, no number of the program's is touched, and none is there that it did not open."""
     with Remote(tmp_path) as program:
         program.do("create 1", "launch 1 2")
-        kinds = collections.Counter(os.readlink(f"/proc/{program.pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{program.pid}/fd"))
+        kinds = collections.Counter(what.split(":")[0] for what in open_in(program.pid))
         assert kinds["socket"] == kinds[str(program.trace)] == 0
         program.do("close")
         for word in ("status", "off", "on", "flush", "status"):

@@ -24,6 +24,7 @@ from tests.cases.test_recover import recovered, run_all
 from tests.cases.test_starts import room
 from tests.remote import ctl, until
 from tests.handmade import COMMAND
+from tests.remote import read_of
 from tests.trace import Trace
 
 KILLS = int(os.environ.get("KILLS", "2"))
@@ -250,8 +251,8 @@ def test_a_memfd_of_the_run(build, tmp_path):
     run = ["/usr/bin/unshare", "-rm", "/bin/sh", "-c", script, "sh", COMMAND, "run", "--"]
     process = begin(build, tmp_path, "t.json", "auto", "paced", run=run, threads=2, LD_PRELOAD="None")
     has_begun(tmp_path, 2)
-    (program,) = [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline")
-                  if path.read_bytes().split(b"\0")[:2] == [str(build / "tests/counts").encode(), str(tmp_path / "counts").encode()]]
+    words = [str(build / "tests/counts").encode(), str(tmp_path / "counts").encode()]
+    (program,) = [int(path.parent.name) for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if read_of(path).split(b"\0")[:2] == words]
     os.kill(program, signal.SIGKILL)
     until(lambda: b'"ended_by"' in (tmp_path / "t.json").read_bytes())
     process.kill()
