@@ -527,7 +527,7 @@ def test_the_document_has_every_member_of_ps(root, tmp_path):
 def test_the_document_has_every_option(root, command):
     page = (root / "docs/command.md").read_text(encoding="utf-8").split(f"## {command}: ")[1].split("\n## ")[0]
     flags = set(re.findall(r"(--[a-z]+)", "".join(re.findall(r"^  .*?  ", custream("help", command).stdout, flags=re.M))))
-    assert len(flags) == 6 and all(f"{flag}" in page for flag in flags)
+    assert len(flags) == 7 and all(f"{flag}" in page for flag in flags)
 
 
 def test_the_document_has_every_request_of_ctl(root):

@@ -109,7 +109,7 @@ static bool policy_add(char *request, const char *name)
 static int ask(struct peer *peer, const char *request)
 {
     static char answer[CS_CONTROL_ANSWER];
-    const bool ok = peer_ask(peer, request) && peer_hear(peer, answer, 0);
+    const bool ok = peer_ask(peer, request) && peer_hear(peer, answer);
     peer_close(peer);
     if (!ok) return fail("%s", peer->error), STATUS_UNUSABLE;
     if (!strncmp(answer, "ok ", 3) || !strcmp(answer, "ok")) {

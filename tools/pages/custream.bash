@@ -146,7 +146,7 @@ _custream() {
                 -d|--duration) kind=none ;;
                 -o|--output) kind=file ;;
             esac
-            case $cur in -*) place=words words="--pid= --all --rank= --program= --duration= --output="; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--pid= --all --rank= --program= --yes --duration= --output="; compopt -o nospace ;; esac
             ;;
         trigger)
             place=file
@@ -167,7 +167,7 @@ _custream() {
                 -l|--last) kind=none ;;
                 -o|--output) kind=file ;;
             esac
-            case $cur in -*) place=words words="--pid= --all --rank= --program= --last= --output="; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--pid= --all --rank= --program= --yes --last= --output="; compopt -o nospace ;; esac
             ;;
         hang)
             place=none
@@ -176,7 +176,7 @@ _custream() {
                 --rank) kind=none ;;
                 --program) kind=none ;;
             esac
-            case $cur in -*) place=words words="--pid= --all --rank= --program= --json --whole"; compopt -o nospace ;; esac
+            case $cur in -*) place=words words="--pid= --all --rank= --program= --yes --json --whole"; compopt -o nospace ;; esac
             ;;
         ctl)
             place=pid

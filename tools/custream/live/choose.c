@@ -3,8 +3,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "shim/base/owner.h"
 #include "tools/custream/command.h"
 #include "tools/custream/report/output.h"
 
@@ -21,6 +24,7 @@ static bool number_read(const char *text, long least, int *number)
 bool choice_take(const char *command, struct choice *choice, int option, const char *value)
 {
     if (option == CHOOSE_ALL) return choice->all = true;
+    if (option == CHOOSE_YES) return choice->yes = true;
     if (option == CHOOSE_PROGRAM) return (choice->program = value);
     if (option == CHOOSE_RANK) {
         choice->has_rank = number_read(value, 0, &choice->rank);
@@ -64,6 +68,41 @@ static bool named_find(const char *command, const struct choice *choice, struct 
     return false;
 }
 
+/* --- whose they are --- */
+
+static const char *user_name(char text[64], int uid)
+{
+    const struct passwd *user = getpwuid((uid_t)uid);
+    if (user) snprintf(text, 64, "user %.32s", user->pw_name);
+    else snprintf(text, 64, "user %d", uid);
+    return text;
+}
+
+/* A line for each user; whether another one than this command's is among them. Those who did not answer are left alone. */
+static bool users_name(const char *command, const struct listeners *found)
+{
+    char name[64];
+    bool others = false;
+    for (size_t i = 0; i < found->count; i++) others |= found->each[i]->answers && !cs_owner_is_us((uid_t)found->each[i]->peer.uid);
+    for (size_t i = 0; others && i < found->count; i++) {
+        const int uid = found->each[i]->peer.uid;
+        size_t before = 0, count = 0;
+        for (size_t k = 0; k < found->count; k++)
+            if (found->each[k]->answers && found->each[k]->peer.uid == uid) count++, before += k < i;
+        if (found->each[i]->answers && !before) complain(command, "%s: %zu process%s", user_name(name, uid), count, count == 1 ? "" : "es");
+    }
+    return others;
+}
+
+static bool others_are_meant(const char *command, const struct choice *choice, const struct listeners *found)
+{
+    char answer[16] = "";
+    if (geteuid() || !users_name(command, found) || choice->yes || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) return true;
+    fprintf(stderr, "%s: processes of other users are among them. Go on? [y/N] ", command);
+    if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y')) return true;
+    return complain(command, "nothing was done"), false;
+}
+
 static bool is_there(const struct listeners *found, int pid)
 {
     for (size_t i = 0; i < found->count; i++)
@@ -74,7 +113,7 @@ static bool is_there(const struct listeners *found, int pid)
 bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
 {
     *found = (struct listeners){0};
-    if (!choice->pid_count) return named_find(command, choice, found);
+    if (!choice->pid_count) return named_find(command, choice, found) && others_are_meant(command, choice, found);
     for (size_t i = 0; i < choice->pid_count; i++) {
         struct peer peer;
         if (!peer_find(&peer, choice->pids[i])) return complain(command, "%s", peer.error), false;

@@ -22,6 +22,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/merge/between.h"
 #include "tools/custream/merge/out.h"
+#include "tools/custream/merge/plan.h"
 #include "tools/custream/reader.h"
 #include "tools/custream/report/output.h"
 
@@ -126,18 +127,20 @@ static int snapshot(int file, off_t sure, const char *to)
 
 struct taken {
     char **paths, **shown; /* /proc/self/fd/N, and the name that it stands for */
-    int *fds;
-    size_t count, capacity[3];
+    int *fds, *pids;       /* pids: whose it is */
+    size_t count, capacity[4];
 };
 
-static void take(struct taken *taken, int fd, const char *name)
+static void take(struct taken *taken, int fd, const char *name, int pid)
 {
     char path[FD_ROOM];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     taken->paths = array_room(taken->paths, taken->count, &taken->capacity[0], sizeof *taken->paths);
     taken->shown = array_room(taken->shown, taken->count, &taken->capacity[1], sizeof *taken->shown);
     taken->fds = array_room(taken->fds, taken->count, &taken->capacity[2], sizeof *taken->fds);
+    taken->pids = array_room(taken->pids, taken->count, &taken->capacity[3], sizeof *taken->pids);
     taken->fds[taken->count] = fd;
+    taken->pids[taken->count] = pid;
     if (!(taken->paths[taken->count] = strdup(path)) || !(taken->shown[taken->count] = strdup(name))) out_of_memory();
     taken->count++;
 }
@@ -152,6 +155,7 @@ static void taken_free(struct taken *taken)
     free(taken->paths);
     free(taken->shown);
     free(taken->fds);
+    free(taken->pids);
 }
 
 /* "trace.7.json" of "trace.json", and "trace.7-4711.json": parts that have ended. */
@@ -193,7 +197,7 @@ static void take_parts(struct taken *taken, const struct extract *extract, const
         const int fd = trace_readable(open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW));
         const bool late = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
         const bool again = late && about.st_dev == known.st_dev && about.st_ino == known.st_ino;
-        if (late && !again && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, shown);
+        if (late && !again && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, shown, extract->pid);
         else if (fd >= 0) close(fd);
     }
     if (files) closedir(files);
@@ -212,13 +216,18 @@ static int open_by_base(const struct extract *extract, char path[TRACE_ROOM])
 /* Asked again once it is open: it may have become another file in between, of which other bytes are sure. */
 int extract_open(const char *command, struct extract *extract, char path[TRACE_ROOM])
 {
+    enum { TOGETHER_MS = 3000, EACH_MS = 100 }; /* one that does not answer keeps nobody waiting: what it said before counts then */
+    static long until;
     struct about about;
     int fd = -1, error = 0;
+    if (!until) until = peer_clock_ms() + TOGETHER_MS;
     for (int try = 0; try < TRIES; try++) {
         struct peer peer;
         fd = trace_find(extract->pid, extract->trace, &extract->file, path);
         error = errno;
-        const bool told = peer_find(&peer, extract->pid) && peer_ask(&peer, "about") && peer_hear_about(&peer, &about, 0) && about.base == extract->base;
+        const bool there = peer_find(&peer, extract->pid);
+        peer.until = until > peer_clock_ms() + EACH_MS ? until : peer_clock_ms() + EACH_MS;
+        const bool told = there && peer_ask(&peer, "about") && peer_hear_about(&peer, &about) && about.base == extract->base;
         peer_close(&peer);
         const bool same = !told || (about.file.device == extract->file.device && about.file.inode == extract->file.inode);
         if (same && !told && fd < 0) fd = open_by_base(extract, path), error = errno;
@@ -243,7 +252,7 @@ static bool extract_take(const char *command, const char *to, struct taken *take
     const int fd = bad ? -1 : snapshot(file, (off_t)extract->events_end, to);
     if (fd >= 0) {
         if (extract->parts) take_parts(taken, extract, path, file);
-        take(taken, fd, extract->trace);
+        take(taken, fd, extract->trace, extract->pid);
     } else if (!bad) complain(command, "%s: %s", extract->trace, strerror(errno));
     close(file);
     return fd >= 0;
@@ -344,7 +353,16 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
         if (extracts[i].from < cut->from) cut->from = extracts[i].from;
         if (extracts[i].until > cut->until) cut->until = extracts[i].until;
     }
-    const bool good = cut->missing < count && merge_between(to, taken.paths, taken.shown, taken.count, cut->from, cut->until, &cut->begin);
+    struct refusal *refusals = calloc(taken.count + 1, sizeof *refusals);
+    if (!refusals) out_of_memory();
+    const bool good = cut->missing < count && merge_between(to, taken.paths, taken.shown, taken.count, cut->from, cut->until, &cut->begin, refusals);
+    for (int i = 0, last = 0; i < (int)taken.count; i++) {
+        if (!*refusals[i].why) continue;
+        complain(command, "process %d: its trace %s is left out: %s", taken.pids[i], taken.shown[i], refusals[i].why);
+        cut->missing += taken.pids[i] != last;
+        last = taken.pids[i];
+    }
+    free(refusals);
     taken_free(&taken);
     return good;
 }
@@ -355,10 +373,12 @@ bool copy_write(const char *command, const char *to, const struct extract *extra
     struct reader reader;
     struct out out;
     const char *at;
+    char base[32];
     size_t length;
     int got = -1;
     if (!extract_take(command, to, &taken, &(struct extract){.pid = extract->pid, .trace = extract->trace, .file = extract->file, .base = extract->base})) return false;
     if (!reader_open(&reader, taken.paths[0])) complain(command, "%s: %s", extract->trace, reader.error);
+    else if (!time_base(taken.fds[0], base)) complain(command, "process %d: its trace %s is none", extract->pid, extract->trace);
     else if (out_open(&out, to, taken.paths, 1)) {
         while ((got = reader_bytes(&reader, &at, &length)) > 0) out_put(&out, at, length);
         if (got < 0 && reader.cut) got = 0; /* it was killed while it wrote, and its file ends there */

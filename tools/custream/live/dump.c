@@ -27,23 +27,9 @@ struct request {
     const char *to;
 };
 
-/* All that it has recorded is in its file, which is known. */
-static bool bring_up_to_date(struct listener *listener, struct about *about)
+static struct extract extract_of(const struct request *request, const struct listener *listener)
 {
-    static char answer[CS_CONTROL_ANSWER];
-    struct peer *peer = &listener->peer;
-    if (listener_is_silent(NAME, listener)) return false;
-    bool good = peer_find(peer, peer->pid) && peer_ask(peer, "flush") && peer_hear(peer, answer, 0);
-    if (peer->fd >= 0) peer_close(peer);
-    good = good && peer_ask(peer, "about") && peer_hear_about(peer, about, 0);
-    if (peer->fd >= 0) peer_close(peer);
-    if (!good) return complain(NAME, "%s", peer->error), false;
-    if (*about->trace) return true;
-    return complain(NAME, "process %d (%s) has recorded nothing, so there is nothing to dump; 'custream record' has it record", peer->pid, listener->command), false;
-}
-
-static struct extract extract_of(const struct request *request, const struct listener *listener, const struct about *about)
-{
+    const struct about *about = &listener->about;
     return (struct extract){.pid = listener->peer.pid,
                             .trace = about->trace, .file = about->file, .base = about->base,
                             .events_end = about->events_end,
@@ -59,19 +45,16 @@ static void reach_print(const struct request *request, const struct cut_reach *c
     if (seconds < asked - 1) complain(NAME, "%.1f s were asked for; what is kept goes back %.1f s (CUSTREAM_TRACE_MAX)", asked, seconds > 0 ? seconds : 0);
 }
 
-static int dump_chosen(const struct request *request, const struct listeners *chosen)
+static int dump_chosen(const struct request *request, struct listeners *chosen)
 {
     struct extract *extracts = calloc(chosen->count, sizeof *extracts);
-    struct about *abouts = calloc(chosen->count, sizeof *abouts);
     size_t count = 0;
     struct cut_reach cut = {0};
     char own[64] = "custream-dump.json";
-    if (!extracts || !abouts) out_of_memory();
-    for (size_t i = 0; i < chosen->count; i++) {
-        if (!bring_up_to_date(chosen->each[i], &abouts[count])) continue;
-        extracts[count] = extract_of(request, chosen->each[i], &abouts[count]);
-        count++;
-    }
+    if (!extracts) out_of_memory();
+    listeners_bring_up_to_date(NAME, chosen, "there is nothing to dump");
+    for (size_t i = 0; i < chosen->count; i++)
+        if (chosen->each[i]->answers) extracts[count++] = extract_of(request, chosen->each[i]);
     if (count && chosen->count == 1) snprintf(own, sizeof own, "custream-dump-%d.json", chosen->each[0]->peer.pid);
     const char *to = request->to ? request->to : own;
     const bool written = count && (request->to || cut_possible(NAME, to)) && cut_write(NAME, to, extracts, count, &cut);
@@ -81,7 +64,6 @@ static int dump_chosen(const struct request *request, const struct listeners *ch
         printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to, (double)request->last * 1e-9, count, count == 1 ? "" : "es", to);
     }
     free(extracts);
-    free(abouts);
     return !written ? STATUS_UNUSABLE : count < chosen->count ? STATUS_BROKEN : STATUS_OK;
 }
 

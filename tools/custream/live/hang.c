@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const char NAME[] = "custream hang";
-enum { PATIENCE_MS = 8000, TAIL = 64 << 20 };
+enum { TAIL = 64 << 20 };
 
 void hang_usage(void)
 {
@@ -40,24 +40,9 @@ struct state {
     bool partly; /* not all of its file was read */
 };
 
-/* All that it has recorded is in its file, which is known. A hung process answers too: a thread of ours asks the GPU's records, and is not waited for for long. */
-static bool bring_up_to_date(struct listener *listener, struct about *about)
+static bool state_load(struct state *state, const struct listener *listener, bool whole)
 {
-    static char answer[CS_CONTROL_ANSWER];
-    struct peer *peer = &listener->peer;
-    if (listener_is_silent(NAME, listener)) return false;
-    bool good = peer_find(peer, peer->pid) && peer_ask(peer, "flush") && peer_hear(peer, answer, PATIENCE_MS);
-    if (peer->fd >= 0) peer_close(peer);
-    good = good && peer_ask(peer, "about") && peer_hear_about(peer, about, PATIENCE_MS);
-    if (peer->fd >= 0) peer_close(peer);
-    if (!good) return complain(NAME, "%s", peer->error), false;
-    if (about->full) complain(NAME, "process %d (%s): its trace is full, so what it did later is not known; CUSTREAM_TRACE_MAX with rotate goes on", peer->pid, listener->command);
-    if (*about->trace) return true;
-    return complain(NAME, "process %d (%s) has recorded nothing, so nothing is known of it; 'custream record' has it record", peer->pid, listener->command), false;
-}
-
-static bool state_load(struct state *state, const struct listener *listener, const struct about *about, bool whole)
-{
+    const struct about *about = &listener->about;
     struct extract extract = {.pid = listener->peer.pid, .trace = about->trace, .file = about->file, .base = about->base, .events_end = about->events_end, .parts = about->parts, .from = INT64_MIN, .until = (int64_t)about->now};
     int *files;
     char error[256];
@@ -95,31 +80,34 @@ static void json_put(const struct listener *listener, const struct state *state,
     fputs("}}", stdout);
 }
 
-static void text_put_state(const struct listener *listener, const struct about *about, const struct state *state, bool first)
+static void text_put_state(const struct listener *listener, const struct state *state, bool first)
 {
     struct winsize size;
     const char *columns = getenv("COLUMNS");
     struct print print = {.report = &state->report, .columns = columns && atoi(columns) > 0 ? atoi(columns) : 100};
     if (!columns && isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col) print.columns = size.ws_col;
     printf("%sprocess %d (%s), by ", first ? "" : "\n", listener->peer.pid, listener->command);
-    text_put(stdout, about->trace);
+    text_put(stdout, listener->about.trace);
     putchar('\n');
     if (state->partly) puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
     running_put(stdout, &print);
 }
 
-static int hang_chosen(const struct request *request, const struct listeners *chosen)
+static int hang_chosen(const struct request *request, struct listeners *chosen)
 {
     size_t said = 0;
     setlocale(LC_CTYPE, "C.UTF-8");
     if (request->json) fputs("{\"custream_hang\":1,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[", stdout);
+    listeners_bring_up_to_date(NAME, chosen, "nothing is known of it");
     for (size_t i = 0; i < chosen->count; i++) {
-        struct listener *listener = chosen->each[i];
-        struct about about;
+        const struct listener *listener = chosen->each[i];
         struct state state = {0};
-        if (!bring_up_to_date(listener, &about) || !state_load(&state, listener, &about, request->whole)) continue;
+        if (!listener->answers) continue;
+        if (listener->about.full)
+            complain(NAME, "process %d (%s): its trace is full, so what it did later is not known; CUSTREAM_TRACE_MAX with rotate goes on", listener->peer.pid, listener->command);
+        if (!state_load(&state, listener, request->whole)) continue;
         if (request->json) json_put(listener, &state, !said);
-        else text_put_state(listener, &about, &state, !said);
+        else text_put_state(listener, &state, !said);
         said++;
         state_free(&state);
     }

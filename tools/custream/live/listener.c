@@ -4,7 +4,6 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/custream/command.h"
@@ -63,13 +62,6 @@ bool listener_is_named(const struct listener *listener, const char *name)
     return false;
 }
 
-bool listener_is_silent(const char *command, const struct listener *listener)
-{
-    if (!listener->asked || listener->answers) return false;
-    complain(command, "%s", listener->peer.error);
-    return true;
-}
-
 /* --- all of them --- */
 
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer)
@@ -96,13 +88,11 @@ static void listener_ask(void *of, struct peer *found)
 /* All have been asked: those who say nothing are waited for together. */
 static void listeners_hear(struct listeners *listeners)
 {
-    struct timespec began, now;
-    clock_gettime(CLOCK_MONOTONIC, &began);
+    const long until = peer_clock_ms() + PATIENCE_MS;
     for (size_t i = 0; i < listeners->count; i++) {
         struct listener *listener = listeners->each[i];
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        const long waited = (now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000;
-        if (listener->answers) listener->answers = peer_hear_about(&listener->peer, &listener->about, waited < PATIENCE_MS ? (int)(PATIENCE_MS - waited) : 1);
+        listener->peer.until = until;
+        if (listener->answers) listener->answers = peer_hear_about(&listener->peer, &listener->about);
         peer_close(&listener->peer);
         command_note(listener);
     }
@@ -120,6 +110,61 @@ void listeners_find(struct listeners *listeners)
     peers_each(listener_ask, listeners);
     listeners_hear(listeners);
     if (listeners->count) qsort(listeners->each, listeners->count, sizeof *listeners->each, by_pid);
+}
+
+/* --- asked again --- */
+
+void listener_leave(const char *command, struct listener *listener)
+{
+    if (!listener->named) complain(command, "%s", listener->peer.error);
+    listener->named = true;
+    listener->answers = false;
+    peer_close(&listener->peer);
+}
+
+void listeners_ask(const char *command, struct listeners *listeners, const char *request, int patience_ms)
+{
+    struct peer **each = calloc(listeners->count + 1, sizeof *each);
+    size_t count = 0;
+    if (!each) out_of_memory();
+    for (size_t i = 0; i < listeners->count; i++) {
+        struct listener *listener = listeners->each[i];
+        struct peer *peer = &listener->peer;
+        if ((listener->asked && !listener->answers) || !peer_find(peer, peer->pid)) continue;
+        peer->until = peer_clock_ms() + patience_ms;
+        each[count++] = peer;
+    }
+    peers_ask(each, count, request);
+    free(each);
+    for (size_t i = 0; i < listeners->count; i++) {
+        struct listener *listener = listeners->each[i];
+        listener->asked = true;
+        listener->answers = listener->peer.fd >= 0;
+        if (!listener->answers) listener_leave(command, listener);
+    }
+}
+
+void listeners_bring_up_to_date(const char *command, struct listeners *listeners, const char *none)
+{
+    enum { ALONE_MS = 20000, TOGETHER_MS = 8000 };
+    static char answer[CS_CONTROL_ANSWER];
+    const int patience_ms = listeners->count > 1 ? TOGETHER_MS : ALONE_MS;
+    for (int about = 0; about < 2; about++) {
+        listeners_ask(command, listeners, about ? "about" : "flush", patience_ms);
+        for (size_t i = 0; i < listeners->count; i++) {
+            struct listener *listener = listeners->each[i];
+            if (!listener->answers) continue;
+            if (about ? peer_hear_about(&listener->peer, &listener->about) : peer_hear(&listener->peer, answer)) peer_close(&listener->peer);
+            else listener_leave(command, listener);
+        }
+    }
+    for (size_t i = 0; i < listeners->count; i++) {
+        struct listener *listener = listeners->each[i];
+        if (!listener->answers || *listener->about.trace) continue;
+        snprintf(listener->peer.error, sizeof listener->peer.error, "process %d (%s) has recorded nothing, so %s; 'custream record' has it record", listener->peer.pid,
+                 listener->command, none);
+        listener_leave(command, listener);
+    }
 }
 
 void listeners_free(struct listeners *listeners)

@@ -9,6 +9,7 @@
 struct listener {
     struct peer peer;    /* connected only while it is asked */
     bool asked, answers; /* answers: about is known; else, of one that was asked, peer.error says why not */
+    bool named;          /* which has been said */
     struct about about;
     char command[96];    /* "python3.11 train.py": the executable, and the first word behind it that is no option */
 };
@@ -21,8 +22,14 @@ struct listeners {
 void listeners_find(struct listeners *listeners);
 /* One more, which is not asked anything. */
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
-/* It was asked and has not answered, which has been said: it is not waited for once more. */
-bool listener_is_silent(const char *command, const struct listener *listener);
+/* Asks all at once, but those who did not answer before. Whoever was asked has a connection then, and is waited for until `patience_ms` from now; the others are
+ * named. */
+void listeners_ask(const char *command, struct listeners *listeners, const char *request, int patience_ms);
+/* It is left out, for the reason in peer.error, which is said once. */
+void listener_leave(const char *command, struct listener *listener);
+/* All that they have recorded is in their files, and `about` says where. Who does not answer, or has no file, is named; then `answers` is false. A hung process
+ * answers too: a thread of ours asks the GPU's records, and is not waited for for long. `none`: what comes of it that one has no file. */
+void listeners_bring_up_to_date(const char *command, struct listeners *listeners, const char *none);
 void listeners_free(struct listeners *listeners);
 
 /* The executable's name, that in argv[0], or the first word behind it that is no option, each without its folder; `name` may have * and ?. */

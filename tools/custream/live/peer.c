@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "shim/base/owner.h"
+#include "tools/custream/command.h"
 
 enum { PATIENCE_MS = 20000, STOPPED_MS = 1000, LOOK_MS = 100 };
 
@@ -89,6 +90,7 @@ bool peer_find(struct peer *peer, int pid)
     if (access("/proc/self/status", R_OK)) return true; /* no /proc: nothing is known beforehand */
     if (!status_number(pid, "Tgid", &group)) return fail(peer, "no process %d", pid);
     peer->pid = group; /* of a thread's number, its process */
+    if (!status_number(group, "Uid", &peer->uid)) peer->uid = -1; /* the last of four: whose files it may open */
     if (!status_number(group, "NSpid", &peer->own_pid)) peer->own_pid = group;
     if (!namespace_of(group, "pid", peer->namespace_))
         return errno == EACCES || errno == EPERM ? fail(peer, "process %d: not permitted", pid) : fail(peer, "no process %d", pid);
@@ -127,7 +129,7 @@ static bool nobody(struct peer *peer)
 
 /* --- asking --- */
 
-static long now_ms(void)
+long peer_clock_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -143,36 +145,64 @@ static bool is_the_process(struct peer *peer)
     return its.pid == peer->pid || !its.pid || fail(peer, "process %d does not listen: process %d has taken its place", peer->pid, (int)its.pid);
 }
 
-static bool connect_to(struct peer *peer)
+static long patience_ends(const struct peer *peer, long began) { return peer->until ? peer->until : began + PATIENCE_MS; }
+
+/* False with fd -1: it is not to be had. False with fd: its queue is full, and may have room later. */
+static bool connect_once(struct peer *peer)
 {
     struct sockaddr_un address;
     socklen_t length = cs_control_address(&address, peer->own_pid, peer->namespace_);
-    peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (peer->fd < 0) peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (peer->fd < 0) return fail(peer, "%s", strerror(errno));
-    for (long until = now_ms() + PATIENCE_MS; connect(peer->fd, (struct sockaddr *)&address, length);) {
-        if (errno == ECONNREFUSED) return nobody(peer);
-        if (errno == EACCES || errno == EPERM) return fail(peer, "process %d: not permitted", peer->pid);
-        if (errno != EAGAIN) return fail(peer, "process %d: %s", peer->pid, strerror(errno));
-        if (now_ms() > until) return fail(peer, "process %d: too many ask it at once", peer->pid);
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    if (!connect(peer->fd, (struct sockaddr *)&address, length)) {
+        if (is_the_process(peer)) return true;
+    } else if (errno == EAGAIN) return fail(peer, "process %d: too many ask it at once", peer->pid);
+    else if (errno == ECONNREFUSED) nobody(peer);
+    else if (errno == EACCES || errno == EPERM) fail(peer, "process %d: not permitted", peer->pid);
+    else fail(peer, "process %d: %s", peer->pid, strerror(errno));
+    return peer_close(peer), false;
+}
+
+static bool request_send(struct peer *peer, const char *request)
+{
+    if (send(peer->fd, request, strlen(request), MSG_NOSIGNAL) >= 0 || errno == EPIPE || errno == ECONNRESET) return true;
+    fail(peer, "process %d: %s", peer->pid, strerror(errno));
+    return peer_close(peer), false;
+}
+
+void peers_ask(struct peer *const *each, size_t count, const char *request)
+{
+    const long began = peer_clock_ms();
+    bool *done = calloc(count + 1, sizeof *done);
+    if (!done) out_of_memory();
+    for (size_t left = count; left; nanosleep(&(struct timespec){0, left ? 10000000 : 0}, NULL)) {
+        left = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (done[i]) continue;
+            const bool connected = connect_once(each[i]);
+            done[i] = connected || each[i]->fd < 0 || peer_clock_ms() > patience_ends(each[i], began);
+            if (connected) request_send(each[i], request);
+            else if (done[i]) peer_close(each[i]);
+            left += !done[i];
+        }
     }
-    return is_the_process(peer);
+    free(done);
 }
 
 bool peer_ask(struct peer *peer, const char *request)
 {
-    if (peer->fd < 0 && !connect_to(peer)) return false;
-    if (send(peer->fd, request, strlen(request), MSG_NOSIGNAL) >= 0 || errno == EPIPE || errno == ECONNRESET) return true;
-    return fail(peer, "process %d: %s", peer->pid, strerror(errno));
+    if (peer->fd >= 0) return request_send(peer, request);
+    peers_ask(&peer, 1, request);
+    return peer->fd >= 0;
 }
 
-bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER], int patience_ms)
+bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER])
 {
     struct pollfd one = {.fd = peer->fd, .events = POLLIN};
-    const long patience = patience_ms ? patience_ms : PATIENCE_MS;
-    for (long began = now_ms(), waited = 0; poll(&one, 1, patience < LOOK_MS ? (int)patience : LOOK_MS) <= 0; waited = now_ms() - began) {
-        if (waited > STOPPED_MS && peer_is_stopped(peer->pid)) return fail(peer, "process %d is stopped; nothing was done", peer->pid);
-        if (waited >= patience) return fail(peer, "process %d does not answer", peer->pid);
+    const long began = peer_clock_ms(), until = patience_ends(peer, began);
+    for (long left = until - began; poll(&one, 1, left < 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS) <= 0; left = until - peer_clock_ms()) {
+        if ((left <= 0 || peer_clock_ms() - began > STOPPED_MS) && peer_is_stopped(peer->pid)) return fail(peer, "process %d is stopped; nothing was done", peer->pid);
+        if (left <= 0) return fail(peer, "process %d does not answer", peer->pid);
     }
     ssize_t n = recv(peer->fd, answer, CS_CONTROL_ANSWER - 1, 0);
     if (n <= 0) return peer_has_shut_itself_in(peer->pid) ? nobody(peer) : fail(peer, "process %d ended before it answered", peer->pid);
@@ -225,10 +255,10 @@ bool about_read(struct about *about, const char *answer)
     return true;
 }
 
-bool peer_hear_about(struct peer *peer, struct about *about, int patience_ms)
+bool peer_hear_about(struct peer *peer, struct about *about)
 {
     static char answer[CS_CONTROL_ANSWER];
-    if (!peer_hear(peer, answer, patience_ms)) return false;
+    if (!peer_hear(peer, answer)) return false;
     if (about_read(about, answer)) return true;
     if (strstr(answer, "is nothing that this version knows")) return fail(peer, "process %d runs under another version of custream", peer->pid);
     return fail(peer, "process %d: %s", peer->pid, strncmp(answer, "error ", 6) ? answer : answer + 6);

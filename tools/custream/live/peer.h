@@ -13,7 +13,9 @@ struct peer {
     int pid;     /* as this command knows it */
     int own_pid; /* as the process knows itself: in its pid namespace */
     char namespace_[64];
+    int uid;     /* whose it is now */
     int fd;      /* the connection; -1: there is none */
+    long until;  /* it is waited for until then, by peer_clock_ms(); 0: for 20 seconds at each question */
     char error[512];
 };
 
@@ -37,10 +39,13 @@ struct about {
 bool peer_find(struct peer *peer, int pid);
 /* Sends a request over a new connection. */
 bool peer_ask(struct peer *peer, const char *request);
-/* The next answer without its newline; waits for 20 seconds, or `patience_ms` if that is not 0. */
-bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER], int patience_ms);
+/* To all at once, of which none waits for another's queue: `each` has their peers, not connected. Who could not be asked has no connection afterwards. */
+void peers_ask(struct peer *const *each, size_t count, const char *request);
+/* The next answer without its newline. */
+bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER]);
 /* The next answer is one to about, record or end. False: it is another, or there is none. */
-bool peer_hear_about(struct peer *peer, struct about *about, int patience_ms);
+bool peer_hear_about(struct peer *peer, struct about *about);
+long peer_clock_ms(void);
 bool peer_is_stopped(int pid);
 bool peer_has_shut_itself_in(int pid); /* it lives, and has seccomp filters that we have not: then it answers nobody any more. By /proc */
 void peer_close(struct peer *peer);

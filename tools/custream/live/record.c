@@ -38,7 +38,8 @@ void record_usage(void)
 struct recording {
     struct listener *listener;
     struct about begun, ended;
-    enum { WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state; /* TOLD: `ended` is known; SHUT_IN: it answers nobody any more; GONE: the process has ended */
+    /* REFUSED: it does not record, which has been said; TOLD: `ended` is known; SHUT_IN: it answers nobody any more; GONE: the process has ended */
+    enum { ASKED, REFUSED, WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state;
     bool early; /* somebody else ended it */
     bool counted, partly; /* not TOLD: the counts of `ended` are its file's; there may have been more than that */
     double seconds;
@@ -66,39 +67,37 @@ static double now(void)
 
 /* --- recording --- */
 
-static bool begin(struct recording *r)
-{
-    struct peer *peer = &r->listener->peer;
-    if (listener_is_silent(NAME, r->listener)) return false;
-    if (peer_find(peer, peer->pid) && peer_ask(peer, "record") && peer_hear_about(peer, &r->begun, 0)) return true;
-    complain(NAME, "%s", peer->error);
-    peer_close(peer);
-    return false;
-}
-
 /* It has said something, or has ended. */
 static void hear(struct recording *r, double since)
 {
     struct peer *peer = &r->listener->peer;
+    if (r->state == ASKED) {
+        r->state = peer_hear_about(peer, &r->begun) ? WAITING : REFUSED;
+        if (r->state == REFUSED) listener_leave(NAME, r->listener);
+        return;
+    }
     r->early = r->state == WAITING;
     r->seconds = now() - since;
-    r->state = peer_hear_about(peer, &r->ended, 0) ? TOLD : peer_has_shut_itself_in(peer->pid) ? SHUT_IN : GONE;
+    r->state = peer_hear_about(peer, &r->ended) ? TOLD : peer_has_shut_itself_in(peer->pid) ? SHUT_IN : GONE;
     peer_close(peer);
 }
 
-/* Until then, or until all have ended, or Ctrl-C where that is wanted. */
-static void wait_until(struct recording *all, size_t count, double since, double until, bool interruptible, const sigset_t *mask)
+static size_t count_in(const struct recording *all, size_t count, unsigned state)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) n += all[i].state == state;
+    return n;
+}
+
+/* Until then, or until none is in that state any more, or Ctrl-C where that is wanted. */
+static void wait_until(struct recording *all, size_t count, unsigned state, double since, double until, bool interruptible, const sigset_t *mask)
 {
     struct pollfd *polled = calloc(count, sizeof *polled);
     if (!polled) out_of_memory();
     for (;;) {
-        size_t open = 0;
-        for (size_t i = 0; i < count; i++) {
-            polled[i] = (struct pollfd){.fd = all[i].listener->peer.fd, .events = POLLIN};
-            open += polled[i].fd >= 0;
-        }
+        for (size_t i = 0; i < count; i++) polled[i] = (struct pollfd){.fd = all[i].listener->peer.fd, .events = POLLIN};
         const double left = until - now();
-        if (!open || left <= 0 || (interruptible && interrupted)) break;
+        if (!count_in(all, count, state) || left <= 0 || (interruptible && interrupted)) break;
         const struct timespec time = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
         if (ppoll(polled, (nfds_t)count, &time, mask) <= 0) continue;
         for (size_t i = 0; i < count; i++)
@@ -120,18 +119,47 @@ static void signals_hold(sigset_t *before)
     sigprocmask(SIG_BLOCK, &mask, before);
 }
 
-static void record(struct recording *all, size_t count, int64_t duration, const sigset_t *before)
+/* Asked at once: each records from its answer on. Where others do, they do not wait for one that takes its time, which may still join them. */
+static void begin(struct recording *all, struct listeners *chosen, const sigset_t *before)
 {
-    enum { PATIENCE_S = 30 };
+    enum { PATIENCE_S = 20, TOGETHER_S = 3 };
     const double since = now();
-    if (isatty(STDERR_FILENO)) fprintf(stderr, "%s: %zu process%s record%s; Ctrl-C ends it\n", NAME, count, count == 1 ? "" : "es", count == 1 ? "s" : "");
-    wait_until(all, count, since, duration ? since + (double)duration * 1e-9 : 1e18, true, before);
+    listeners_ask(NAME, chosen, "record", TOGETHER_S * 1000);
+    for (size_t i = 0; i < chosen->count; i++) all[i] = (struct recording){.listener = chosen->each[i], .state = chosen->each[i]->answers ? ASKED : REFUSED};
+    wait_until(all, chosen->count, ASKED, since, since + TOGETHER_S, true, before);
+    for (size_t i = 0; i < chosen->count; i++)
+        if (all[i].state == ASKED && peer_is_stopped(all[i].listener->peer.pid)) hear(&all[i], since);
+    if (!count_in(all, chosen->count, WAITING)) wait_until(all, chosen->count, ASKED, since, since + PATIENCE_S, true, before);
+}
+
+/* Those who record, one behind the other; how many. Whoever has not answered by now is left out. */
+static size_t begun(struct recording *all, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].state == ASKED) hear(&all[i], 0); /* it says at once that nothing came */
+        if (all[i].state != REFUSED) all[kept++] = all[i];
+    }
+    return kept;
+}
+
+static size_t record(struct recording *all, struct listeners *chosen, int64_t duration, const sigset_t *before)
+{
+    enum { PATIENCE_S = 30, TOGETHER_S = 15 }; /* an answer takes up to twelve: shim/process/ctl_answer.c */
+    begin(all, chosen, before);
+    const double since = now();
+    const size_t recording = count_in(all, chosen->count, WAITING);
+    if (recording && isatty(STDERR_FILENO))
+        fprintf(stderr, "%s: %zu process%s record%s; Ctrl-C ends it\n", NAME, recording, recording == 1 ? "" : "es", recording == 1 ? "s" : "");
+    wait_until(all, chosen->count, WAITING, since, duration ? since + (double)duration * 1e-9 : 1e18, true, before);
+    const size_t count = begun(all, chosen->count);
     for (size_t i = 0; i < count; i++) {
         if (all[i].state != WAITING) continue;
         all[i].state = ASKED_TO_END;
         peer_ask(&all[i].listener->peer, "end");
     }
-    wait_until(all, count, since, now() + PATIENCE_S, false, before);
+    wait_until(all, count, ASKED_TO_END, since, now() + (count > 1 ? TOGETHER_S : PATIENCE_S), false, before);
+    return count;
 }
 
 /* --- what came of it --- */
@@ -269,20 +297,14 @@ static int request_read(struct request *request, int argc, char **argv)
     return !request->to || cut_possible(NAME, request->to) ? STATUS_OK : STATUS_UNUSABLE;
 }
 
-static int record_chosen(const struct request *request, const struct listeners *chosen)
+static int record_chosen(const struct request *request, struct listeners *chosen)
 {
     struct recording *all = calloc(chosen->count + 1, sizeof *all);
-    size_t count = 0;
     sigset_t before;
     if (!all) out_of_memory();
     signals_hold(&before);
-    for (size_t i = 0; i < chosen->count; i++) {
-        all[count].listener = chosen->each[i];
-        if (begin(&all[count])) count++;
-        else all[count] = (struct recording){0};
-    }
+    const size_t count = record(all, chosen, request->duration, &before);
     bool good = count == chosen->count;
-    if (count) record(all, count, request->duration, &before);
     sigprocmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < count; i++) good &= notes_print(&all[i], interrupted);
     const bool written = count && (!request->to || output_write(request->to, all, count, &good));

@@ -109,9 +109,10 @@ static void cut_header_write(struct out *out, const struct plan *plan)
     const char *metadata = file->kept[KEPT_METADATA];
     out_print(out, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\n", plan->base);
     if (file->has_rank) out_print(out, "\"distributedInfo\": {\"rank\": %" PRIu64 ", \"world_size\": %" PRIu64 "},\n", file->rank, file->world);
-    out_print(out, "\"metadata\":{\"cut\":{\"from_ns\":%" PRId64 ",\"seconds\":%.9f,\"files\":%zu},", plan->base + plan->begin + plan->window[0], cut_seconds(plan), plan->file_count);
-    out_text(out, metadata + 1);
-    out_text(out, ",\n\"traceEvents\":[");
+    out_text(out, "\"metadata\":");
+    out_put(out, metadata, strlen(metadata) - 1); /* it begins as those of all traces do, by which one may be written over */
+    out_print(out, ",\"cut\":{\"from_ns\":%" PRId64 ",\"seconds\":%.9f,\"files\":%zu}},\n\"traceEvents\":[", plan->base + plan->begin + plan->window[0], cut_seconds(plan),
+              plan->file_count);
 }
 
 /* Counts of the file are not those of the cut: its rows say them. */

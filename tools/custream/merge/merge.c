@@ -97,9 +97,9 @@ static bool merge(struct plan *plan, const char *to, char **files, size_t count)
     return out_close(&out, good);
 }
 
-bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from, int64_t until, int64_t *begin)
+bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from, int64_t until, int64_t *begin, struct refusal *refusals)
 {
-    struct plan plan = {.windowed = true, .wall = true, .window = {from, until}, .shown = shown};
+    struct plan plan = {.windowed = true, .wall = true, .window = {from, until}, .shown = shown, .refusals = refusals};
     const bool good = merge(&plan, to, files, count);
     *begin = plan.base + plan.begin;
     plan_free(&plan);

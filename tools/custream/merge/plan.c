@@ -1,9 +1,11 @@
 #include "tools/custream/merge/plan.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "shim/base/lane.h"
 #include "tools/custream/command.h"
@@ -20,6 +22,19 @@ static char *text_copy(struct piece piece)
     char *copy = strndup(piece.at, piece.length);
     if (!copy) out_of_memory();
     return copy;
+}
+
+static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...)
+{
+    struct refusal own;
+    char *why = plan->refusals ? plan->refusals[file->given].why : own.why;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof own.why, format, args);
+    va_end(args);
+    if (!plan->refusals) complain(NAME, "%s: %s", file->shown, why);
+    return false;
 }
 
 /* --- ids --- */
@@ -166,16 +181,16 @@ static void file_settle(struct file *file)
     }
 }
 
-static bool survey(struct file *file)
+static bool survey(const struct plan *plan, struct file *file)
 {
     const struct source_sink sink = {.of = file, .row = survey_row, .member = survey_member};
     char error[256];
     struct stat about;
     file->last = -1;
     if (!stat(file->path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
-        return complain(NAME, "%s: no regular file, and it is to be read twice", file->shown), false;
+        return refuse(plan, file, "no regular file, and it is to be read twice");
     const enum source_end end = source_read(file->path, &sink, error);
-    if (end == SOURCE_BROKEN) return complain(NAME, "%s: %s", file->shown, error), false;
+    if (end == SOURCE_BROKEN) return refuse(plan, file, "%s", error);
     file->cut = end == SOURCE_CUT;
     if (file->cut)
         complain(NAME, "%s: truncated, as when a process is killed while it writes; merged are the %llu events before that", file->shown,
@@ -192,29 +207,37 @@ static bool same_process(const struct file *a, const struct file *b)
     return a->ours && b->ours && a->has_base && b->has_base && a->base == b->base && a->pid == b->pid;
 }
 
-static bool judge_twice(const struct plan *plan)
+/* Whether it may stand beside those before it. */
+static bool file_fits(const struct plan *plan, const struct file *file)
 {
-    for (size_t i = 0; i < plan->file_count; i++)
-        for (size_t other = 0; other < i; other++) {
-            const struct file *a = &plan->files[other], *b = &plan->files[i];
-            if (a->device == b->device && a->inode == b->inode) return complain(NAME, "%s: the same file as %s", b->shown, a->shown), false;
-            if (same_process(a, b) && (!a->part || a->part == b->part))
-                return complain(NAME, "%s: the same trace as %s, of process %llu", b->shown, a->shown, (unsigned long long)b->pid), false;
-        }
+    for (const struct file *a = plan->files; a < file; a++) {
+        if (a->device == file->device && a->inode == file->inode) return refuse(plan, file, "the same file as %s", a->shown);
+        if (same_process(a, file) && (!a->part || a->part == file->part))
+            return refuse(plan, file, "the same trace as %s, of process %llu", a->shown, (unsigned long long)file->pid);
+    }
+    if (!plan->align_start && !file->has_base) return refuse(plan, file, "no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0");
+    const int64_t ahead = file->base - (int64_t)time(NULL) * 1000000000; /* of processes that run: none is more than TIME_MAX behind another then */
+    if (plan->refusals && plan->given > 1 && (ahead > TIME_MAX / 2 || ahead < -TIME_MAX / 2)) return refuse(plan, file, "it began more than 15 years before now, or after");
     return true;
 }
 
-static bool judge_bases(const struct plan *plan)
+static void file_free(struct file *file)
 {
-    for (size_t i = 0; i < plan->file_count && !plan->align_start; i++)
-        if (!plan->files[i].has_base)
-            return complain(NAME, "%s: no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0", plan->files[i].shown),
-                   false;
-    return true;
+    for (size_t g = 0; g < file->group_count; g++) free(file->groups[g].name), free(file->groups[g].labels);
+    for (int k = 0; k < KEPTS; k++) free(file->kept[k]);
+    free(file->groups);
+}
+
+static void file_leave_out(struct plan *plan, size_t i)
+{
+    file_free(&plan->files[i]);
+    memmove(&plan->files[i], &plan->files[i + 1], (--plan->file_count - i) * sizeof *plan->files);
 }
 
 static void processes_find(struct plan *plan)
 {
+    plan->process_count = 0;
+    plan->ranked = false;
     for (size_t i = 0; i < plan->file_count; i++) {
         struct file *file = &plan->files[i];
         file->process = plan->process_count;
@@ -267,6 +290,30 @@ static void processes_sort(struct plan *plan)
 }
 
 /* What is added to ids of a process: as many as those before it may have. */
+/* Where all together have more ids than a range has: the process with the most; else none. */
+static size_t ids_most(const struct plan *plan)
+{
+    for (int range = 0; range < ID_RANGES; range++) {
+        uint64_t sum = 0;
+        size_t most = 0;
+        for (size_t p = 0; p < plan->process_count; p++) {
+            sum += plan->processes[p].ids[range];
+            if (plan->processes[p].ids[range] > plan->processes[most].ids[range]) most = p;
+        }
+        if (sum > range_begins[range + 1] - range_begins[range]) return most;
+    }
+    return plan->process_count;
+}
+
+static void process_leave_out(struct plan *plan, size_t process)
+{
+    for (size_t i = plan->file_count; i-- > 0;) {
+        if (plan->files[i].process != process) continue;
+        refuse(plan, &plan->files[i], "its ids, and those of the others, are more than fit a trace");
+        file_leave_out(plan, i);
+    }
+}
+
 static void ids_settle(struct plan *plan)
 {
     uint64_t next[ID_RANGES] = {0};
@@ -442,14 +489,17 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     plan->files = calloc(count, sizeof *plan->files);
     plan->processes = calloc(count, sizeof *plan->processes);
     if (!plan->files || !plan->processes) out_of_memory();
-    for (plan->file_count = 0; plan->file_count < count;) {
+    plan->given = count;
+    for (size_t i = 0; i < count; i++) {
         struct file *file = &plan->files[plan->file_count++];
-        file->path = paths[plan->file_count - 1];
-        file->shown = plan->shown ? plan->shown[plan->file_count - 1] : file->path;
-        if (!survey(file)) return false;
+        *file = (struct file){.path = paths[i], .shown = plan->shown ? plan->shown[i] : paths[i], .given = i};
+        if (survey(plan, file) && file_fits(plan, file)) continue;
+        if (!plan->refusals) return false;
+        file_leave_out(plan, plan->file_count - 1);
     }
-    if (!judge_twice(plan) || !judge_bases(plan)) return false;
     processes_find(plan);
+    for (size_t most; plan->refusals && (most = ids_most(plan)) < plan->process_count; processes_find(plan)) process_leave_out(plan, most);
+    if (!plan->file_count) return false;
     processes_sort(plan);
     ids_settle(plan);
     if (!clocks_settle(plan) || !times_settle(plan)) return false;
@@ -463,12 +513,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
 
 void plan_free(struct plan *plan)
 {
-    for (size_t i = 0; i < plan->file_count; i++) {
-        struct file *file = &plan->files[i];
-        for (size_t g = 0; g < file->group_count; g++) free(file->groups[g].name), free(file->groups[g].labels);
-        for (int k = 0; k < KEPTS; k++) free(file->kept[k]);
-        free(file->groups);
-    }
+    for (size_t i = 0; i < plan->file_count; i++) file_free(&plan->files[i]);
     clocks_free(&plan->clocks);
     free(plan->files);
     free(plan->processes);

@@ -41,6 +41,12 @@ struct file {
     size_t group_count, group_capacity;
     uint64_t ids[ID_RANGES]; /* one more than the highest, in each range */
     size_t process;
+    size_t given;      /* its place among the files that were given */
+};
+
+/* Why a file is left out; "": it is not. */
+struct refusal {
+    char why[300];
 };
 
 /* One file, or the parts of one process. */
@@ -58,7 +64,7 @@ struct process {
 
 struct plan {
     struct file *files; /* in the order in which they are written */
-    size_t file_count;
+    size_t file_count, given; /* given: with those that are left out */
     struct process *processes;
     size_t process_count;
     bool align_start, ranked;
@@ -70,6 +76,7 @@ struct plan {
     bool wall;         /* the window is given by the wall clock; plan_make makes it one from `begin` on */
     bool alone;        /* and is one process's: the result is a trace like the file's, cut. Its pids stay */
     char **shown;      /* what the files are called; NULL: by their paths */
+    struct refusal *refusals; /* one for each file that is given: one that fits not is left out then. NULL: it is complained of, and nothing is merged */
 };
 
 /* Reads all files and says how they fit together; false: the complaint was printed. */
