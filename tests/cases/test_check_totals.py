@@ -203,9 +203,9 @@ def test_no_number_of_a_real_trace_may_be_off_by_one(run_app, tmp_path):
     ({"complete": False}, f"incomplete: {NOT_ENDED}"),
     ({"complete": False, "no_memory_for": ["the GPU thread", "a\nring"]}, "incomplete: no memory for the GPU thread, a?ring"),
     ({"complete": False, "ended": "its size limit", "not_written": {"calls": 5, "gpu_work": 2}},
-     "ended at its size limit: 5 calls and 2 pieces of GPU work not written"),
+     "ended at its size limit: 5 calls and 2 pieces of GPU work not written, later ones not counted"),
     ({"complete": False, "ended": "the disk is full", "not_written": {"calls": 0, "gpu_work": 2}, "no_memory_for": ["x"]},
-     "ended: the disk is full: 0 calls and 2 pieces of GPU work not written; no memory for x"),
+     "ended: the disk is full: 0 calls and 2 pieces of GPU work not written, later ones not counted; no memory for x"),
     ({"complete": False, "ended": "its size limit"}, "ended at its size limit"),
 ], ids=["not ended", "no memory", "limit", "cause", "limit alone"])
 def test_what_is_not_whole_is_never_ok(tmp_path, totals, said):

@@ -470,6 +470,15 @@ def test_a_file_that_was_cut_off_is_opened_as_far_as_it_goes(online, tmp_path):
     assert {"cuLaunchKernel", "j"} <= {row["name"] for row in rows if "name" in row}
 
 
+@pytest.mark.parametrize("begins, ends", [("[\n", ""), ("[", ",\n"), (" [", ',\n{"ph":"X","na'), ('{"traceEvents":[', ",\n")], ids=["list", "comma", "inside", "no base"])
+def test_a_list_that_does_not_end_is_opened(online, tmp_path, begins, ends):
+    """As some tools write it until they end; it says no time base, and needs none."""
+    path = tmp_path / "t.json"
+    path.write_text(begins + json.dumps(slice_("kernel", "k", 0, 7, 1, 2, stream=7)) + ends)
+    opened, port = online(path)
+    assert [row["name"] for row in json.loads(opened.ask(port=port)[2])["traceEvents"] if row["ph"] == "X"] == ["k"]
+
+
 # --- the UI ---
 
 def test_files_of_the_ui_and_no_others(opening, trace, tmp_path):

@@ -215,7 +215,7 @@ static bool file_fits(const struct plan *plan, const struct file *file)
         if (same_process(a, file) && (!a->part || a->part == file->part))
             return refuse(plan, file, "the same trace as %s, of process %llu", a->shown, (unsigned long long)file->pid);
     }
-    if (!plan->align_start && !file->has_base) return refuse(plan, file, "no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0");
+    if (!plan->align_start && !file->has_base && (plan->given > 1 || plan->wall)) return refuse(plan, file, "no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0");
     const int64_t ahead = file->base - (int64_t)time(NULL) * 1000000000; /* of processes that run: none is more than TIME_MAX behind another then */
     if (plan->refusals && plan->given > 1 && (ahead > TIME_MAX / 2 || ahead < -TIME_MAX / 2)) return refuse(plan, file, "it began more than 15 years before now, or after");
     return true;

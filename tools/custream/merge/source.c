@@ -218,9 +218,12 @@ static bool read_whole(struct source *source, const struct source_sink *sink, bo
 {
     int c = peek_token(source);
     if (c == END && !source->failed) return fail(source, "empty");
-    if (!expect(source, '{', "no trace: it does not begin with {")) return false;
-    if (peek_token(source) == '}') return fail(source, "no trace: it has no traceEvents");
-    for (;;) {
+    if (c == '[') { /* a list of events and nothing else, as some tools write */
+        *rows = true;
+        if (!read_rows(source, sink)) return false;
+    } else if (!expect(source, '{', "no trace: it begins with neither { nor [")) return false;
+    else if (peek_token(source) == '}') return fail(source, "no trace: it has no traceEvents");
+    while (c != '[') {
         if (!read_member(source, sink, rows)) return false;
         c = peek_token(source);
         if (c == END) return false;
