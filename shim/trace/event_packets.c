@@ -121,6 +121,10 @@ char *cs_packets_label(char *at, struct cs_lane lane, const char *label, size_t 
 
 /* --- arguments --- */
 
+/* Once the table is full all arguments wait in cs_pf.side (perfetto_event.c), where a byte of a text may become three. The most that one event has is the name of a
+ * kernel, that of an event or a stream, and some numbers with keys of up to 24 bytes. */
+_Static_assert(3 * (CS_PF_TEXT_MAX + 512) + 16 * (3 * 24 + 64 + 16) <= CS_PF_SIDE, "no argument is dropped");
+
 void cs_packets_key(const char *key, size_t n, struct cs_pf_key *kept) { cs_pf_key(&pf, key, n, kept); }
 
 char *cs_packets_uint(char *at, cs_u64 n)
