@@ -51,7 +51,7 @@ void cs_lane_ends(const struct cs_match_lane *lane)
 {
     cs_u64 ended;
     if (cs_gpu_missing(CS_GPU_TIMES, &ended) != cs_gpu_ended) ended = UINT64_MAX;
-    if (lane->last) cs_queue_ends(lane, cs_match.sink->open_since(), ended);
+    if (lane->last) cs_queue_ends(lane, ended);
 }
 
 void cs_match_lane_free(const struct cs_stream *stream)

@@ -63,25 +63,22 @@ static bool lacks_work(const struct cs_op *op) { return !op->came && !op->unsure
 /* A launch makes a kernel without doubt. */
 static bool lacks_kernel(const struct cs_op *op) { return kind_of(op) == CS_GPU_KERNEL && lacks_work(op); }
 
-/* At a window's edge its work may be hidden. */
-static bool may_be_hidden(const struct cs_op *op) { return cs_match.sink->outside(op->begin) != CS_INSIDE; }
-
 static void miss(struct cs_op *op)
 {
-    if (!lacks_kernel(op) || may_be_hidden(op)) return;
+    if (!lacks_kernel(op)) return;
     op->missed = cs_match.file;
     cs_match.sink->missed(1);
 }
 
 /* Launches that no later work of their stream has overtaken, and all that was enqueued behind the end of times. Work may have come without a call: it may be that
  * of a launch before it. */
-void cs_queue_ends(const struct cs_match_lane *lane, cs_u64 open_since, cs_u64 ended)
+void cs_queue_ends(const struct cs_match_lane *lane, cs_u64 ended)
 {
     for (struct cs_op *op = cs_op_get(lane->last); op; op = cs_op_get(op->before)) {
         if (op->left) continue;
         op->left = true;
         const bool lacks = op->end > ended ? lacks_work(op) : lacks_kernel(op);
-        if (!lacks || op->begin_ns <= lane->stray_ns || (op->begin < open_since && may_be_hidden(op))) continue;
+        if (!lacks || op->begin_ns <= lane->stray_ns) continue;
         op->missed = cs_match.file;
         op->untimed = true;
         cs_match.sink->without_times(1);

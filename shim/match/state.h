@@ -295,7 +295,7 @@ void cs_queue_arrived(struct cs_match_lane *lane, struct cs_op *op, cs_u64 end_t
 void cs_queue_remove(struct cs_match_lane *lane, cs_u64 from, cs_u64 until);                          /* calls of that time (ticks) make none */
 void cs_lane_ends(const struct cs_match_lane *lane); /* nothing comes any more: what has not is counted */
 /* The same of its queue. Ticks: since when all is recorded, since when no times have come; UINT64_MAX: that is not so. */
-void cs_queue_ends(const struct cs_match_lane *lane, cs_u64 open_since, cs_u64 ended);
+void cs_queue_ends(const struct cs_match_lane *lane, cs_u64 ended);
 void cs_queue_unsure(const struct cs_match_lane *lane, cs_u64 from, cs_u64 until);                    /* calls of that time may have gone into a capture */
 void cs_queue_came(struct cs_op *op);                                                                /* the profiler has told of some work of it */
 

@@ -3,14 +3,16 @@
  *
  * afterwards kernel | graph | copy | set   seven of them in a handler of atexit() that was registered before the first call of CUDA, so that it runs when most has
  *                                          ended
- * afterwards window                        the same with launches, and cuProfilerStart() before them
+ * afterwards window [closed]               the same with launches, and cuProfilerStart() before them; cuProfilerStop() behind them
  * afterwards pending                       seven launches behind a gate that nobody opens, and the end
  */
 #include "app.h"
 
 CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
 
 static const char *what;
+static int closes;
 static CUstream stream;
 static CUfunction kernel;
 static CUgraphExec exec;
@@ -27,12 +29,14 @@ static void enqueue(void)
         if (!strcmp(what, "set")) OK(cuMemsetD8Async, memory, 1, sizeof bytes, stream);
     }
     if (strcmp(what, "pending")) OK(cuStreamSynchronize, stream);
+    if (closes) OK(cuProfilerStop);
 }
 
 int main(int argc, char **argv)
 {
     CUgraph graph;
     what = argc > 1 ? argv[1] : "kernel";
+    closes = argc > 2;
     atexit(enqueue);
     app_start(0);
     kernel = app_kernel("k");

@@ -26,9 +26,10 @@ def test_launches_that_do_not_end(build, tmp_path):
     assert done.returncode == 0 and gpu_of(tmp_path / "t.json")["without_times"] == 7 and ", 7 GPU operations without times" in only_line(done)
 
 
-def test_launches_behind_the_begin_of_a_window(build, tmp_path):
+@pytest.mark.parametrize("closes", [[], ["closed"]], ids=["open", "closed"])
+def test_launches_behind_the_begin_of_a_window(build, tmp_path, closes):
     """What was enqueued before it may come and is hidden. What is enqueued in it should come, also in its first moment."""
-    done = run_under(build, tmp_path, "afterwards", "window", options=["-o", "t.json"], env={"CUSTREAM_WINDOW": "profiler"})
+    done = run_under(build, tmp_path, "afterwards", "window", *closes, options=["-o", "t.json"], env={"CUSTREAM_WINDOW": "profiler"})
     trace = read(tmp_path / "t.json")
     launches = trace.host("cuLaunchKernel")
     assert done.returncode == 0 and len(launches) == 7 == trace.totals["gpu"]["without_times"] and ", 7 GPU operations without times" in only_line(done)

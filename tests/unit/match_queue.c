@@ -4,7 +4,6 @@
 static cs_u64 told_ns[64];
 static cs_u32 told_depth[64];
 static int told_count, missed_by, without_times;
-static enum cs_outside where = CS_INSIDE;
 
 static void depth_told(const struct cs_match_lane *lane, cs_u64 ns)
 {
@@ -15,14 +14,13 @@ static void missed_told(int by) { missed_by += by; }
 static void without_times_told(int by) { without_times += by; }
 static int came_after_all[2];
 static void came_told(bool untimed) { came_after_all[untimed]++; }
-static enum cs_outside outside(cs_u64 ticks) { return (void)ticks, where; }
 
 static struct cs_match_lane lane;
 
 static void begin(void)
 {
-    where = CS_INSIDE, missed_by = without_times = 0;
-    static const struct cs_match_sink sink = {.outside = outside, .missed = missed_told, .without_times = without_times_told, .came_after_all = came_told,
+    missed_by = without_times = 0;
+    static const struct cs_match_sink sink = {.outside = inside, .missed = missed_told, .without_times = without_times_told, .came_after_all = came_told,
                                               .depth = depth_told};
     REQUIRE(begin_told(&sink));
     cs_match_part(1);
@@ -119,15 +117,6 @@ TEST(a_launch_of_which_some_work_without_times_came_is_not_missed)
     CHECK(first->left && !missed_by);
 }
 
-TEST(at_the_edge_of_a_window_no_launch_is_missed)
-{
-    begin();
-    struct cs_op *first = call(10, 11), *work = call(20, 21);
-    where = CS_MAY_BE_OUTSIDE;
-    come(work, 25);
-    CHECK(first->left && !missed_by);
-}
-
 /* A part of the trace that has ended stands as it is. */
 TEST(what_comes_late_is_told_of_in_its_own_part)
 {
@@ -136,7 +125,7 @@ TEST(what_comes_late_is_told_of_in_its_own_part)
     come(call(20, 21), 25);
     CHECK_IS(missed_by, 1);
     struct cs_op *last = call(30, 31);
-    cs_queue_ends(&lane, 0, UINT64_MAX);
+    cs_queue_ends(&lane, UINT64_MAX);
     cs_match_part(2);
     come(first, 24);
     CHECK(missed_by == 1 && !first->missed && came_after_all[false] == 1);
@@ -151,17 +140,13 @@ TEST(at_the_end_each_launch_has_a_kernel_or_is_counted)
     copy->call = CS_CALL_cuMemcpyHtoDAsync_v2; /* it may have copied nothing */
     come(work, 25);
     cs_queue_came(untimed); /* the profiler has told of it, without times */
-    cs_queue_ends(&lane, UINT64_MAX, UINT64_MAX);
+    cs_queue_ends(&lane, UINT64_MAX);
     CHECK(missed->missed && missed_by == 1); /* and is not counted a second time */
     CHECK(beside->untimed && last->untimed && !copy->missed && without_times == 2);
-    cs_queue_ends(&lane, UINT64_MAX, 0);
+    cs_queue_ends(&lane, 0);
     CHECK_IS(without_times, 2);
     cs_queue_came(last); /* its stream was gone for long, and it came all the same */
     CHECK(without_times == 1 && missed_by == 1);
-    call(60, 61), call(70, 71);
-    where = CS_MAY_BE_OUTSIDE;
-    cs_queue_ends(&lane, 65, UINT64_MAX); /* but not since the last window was opened */
-    CHECK_IS(without_times, 2);
 }
 
 TEST(behind_the_end_of_times_nothing_has_any)
@@ -172,7 +157,7 @@ TEST(behind_the_end_of_times_nothing_has_any)
     call(30, 31)->call = CS_CALL_cuGraphLaunch;
     call(40, 41)->call = CS_CALL_cuMemsetD8Async;
     call(50, 51)->call = CS_CALL_cuLaunchHostFunc; /* a profiler tells of none */
-    cs_queue_ends(&lane, UINT64_MAX, 25);
+    cs_queue_ends(&lane, 25);
     CHECK_IS(without_times, 3);
 }
 
@@ -182,7 +167,7 @@ TEST(launches_behind_one_that_is_forgotten_are_counted_at_the_end)
     call(1, 2);
     for (cs_u32 i = 0; i < CS_OPS; i++) called(1, 1, 3, 4); /* on other streams */
     for (cs_u64 i = 0; i < 100; i++) call(10 + i, 10 + i);
-    cs_queue_ends(&lane, UINT64_MAX, UINT64_MAX);
+    cs_queue_ends(&lane, UINT64_MAX);
     CHECK_IS(without_times, 100);
 }
 
@@ -191,7 +176,7 @@ TEST(work_without_a_call_may_be_that_of_a_launch_before_it)
     begin();
     call(10, 11), call(20, 21), call(30, 31);
     lane.stray_ns = 1025;
-    cs_queue_ends(&lane, 0, UINT64_MAX);
+    cs_queue_ends(&lane, UINT64_MAX);
     CHECK_IS(without_times, 1);
 }
 
@@ -200,7 +185,7 @@ TEST(what_may_have_been_captured_is_not_counted)
     begin();
     call(10, 11), call(20, 21), call(30, 31);
     cs_queue_unsure(&lane, 20, 30);
-    cs_queue_ends(&lane, UINT64_MAX, 0);
+    cs_queue_ends(&lane, 0);
     CHECK_IS(without_times, 2);
 }
 
