@@ -313,16 +313,18 @@ void cs_rings_end(void)
     cs_store(&cs_rings, NULL); /* the buffer and the rings stay mapped */
 }
 
-void cs_rings_after_fork_in_child(void)
+bool cs_rings_after_fork_in_child(void)
 {
     void *at = cs_load(&mapped);
     cs_store(&cs_rings, NULL);
     cs_store(&mapped, NULL);
-    if (at) cs_memory_replace(at, mapped_bytes);
+    const bool own = !at || cs_memory_replace(at, mapped_bytes);
     fd = -1; /* a number in the table of the parent's writer */
     *path = 0;
     tried = false;
     strcpy(where, "not kept: nothing was recorded");
+    if (!own) cs_refused("rings of its own in the child of a fork; its calls are not recorded");
+    return own;
 }
 
 /* --- threads --- */

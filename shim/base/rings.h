@@ -95,8 +95,8 @@ int cs_rings_memfd(void);         /* for the watcher; -1: it is none */
 /* All is in the trace, or the process becomes another program: it goes, and what is mapped stays. */
 void cs_rings_end(void);
 
-/* The mapping is the parent's. What the child still has pointers to is memory of its own from here on. */
-void cs_rings_after_fork_in_child(void);
+/* The mapping is the parent's. What the child still has pointers to is memory of its own from here on. False: the system refuses that, which has been said. */
+bool cs_rings_after_fork_in_child(void);
 
 /* A thread's page, zeroed, with room for the first slots of its ring; NULL: it is not kept. On the thread itself. */
 void *cs_rings_thread(void);

@@ -30,7 +30,7 @@ static void after_fork_in_child(void)
     cs_writer_after_fork_in_child();
     cs_gpu_after_fork_in_child();
     cs_threads_forget();
-    cs_rings_after_fork_in_child();
+    const bool apart = cs_rings_after_fork_in_child();
     cs_hooks_after_fork_in_child();
     cs_mode_after_fork_in_child();
     cs_process_steps.after_fork_in_child();
@@ -40,7 +40,7 @@ static void after_fork_in_child(void)
     /* CUDA does not live on in the child, and what the parent made is not the child's to tell of. */
     const unsigned mode = cs_load(&cs_mode);
     if (!(mode & CS_MODE_WATCH)) return;
-    if (cs_contexts_init() && cs_streams_init() && cs_events_init()) cs_mode_begin(cs_window_begin(), mode & CS_MODE_STEER);
+    if (apart && cs_contexts_init() && cs_streams_init() && cs_events_init()) cs_mode_begin(cs_window_begin(), mode & CS_MODE_STEER);
     else cs_mode_end();
 }
 

@@ -6,6 +6,9 @@
  *   short   without a pause: threads that end after 3000 calls, and others after them
  *   limit   files may have 1 MiB at most from here on, and a write beyond that is a signal
  *   clone   a child by a bare clone makes calls, and ends; then as without
+ *   left    the same, and it ends by exit()
+ *   _Fork   the same by the C library's function that runs no handlers
+ *   vfork   the same by vfork: until it has ended, it borrows the parent's memory and thread
  *   lives   a child by a bare clone does nothing, and lives on; then as without
  *   fork    a child by fork does the same in THREADS threads, and counts in FILE.child
  *   exec    after 2000 calls the program becomes itself again, paced
@@ -97,10 +100,17 @@ int main(int argc, char **argv)
     if (!strcmp(way, "limit")) setrlimit(RLIMIT_FSIZE, &(struct rlimit){1 << 20, RLIM_INFINITY});
     app_start(0);
     empty = app_kernel("empty_kernel");
-    if (!strcmp(way, "clone")) {
+    if (!strcmp(way, "clone") || !strcmp(way, "left") || !strcmp(way, "_Fork")) {
+        pid_t (*without_handlers)(void) = (__typeof__(without_handlers))dlsym(RTLD_DEFAULT, way);
         calls(0, FIRST);
-        const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-        if (!child) child_runs(argv[1], FIRST), syscall(SYS_exit_group, 0);
+        const pid_t child = *way == '_' ? without_handlers() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+        if (!child) child_runs(argv[1], FIRST), *way == 'c' ? (void)syscall(SYS_exit_group, 0) : exit(0);
+        waitpid(child, NULL, 0);
+    }
+    if (!strcmp(way, "vfork")) {
+        calls(0, FIRST);
+        const pid_t child = vfork();
+        if (!child) calls(0, FIRST), syscall(SYS_exit_group, 0);
         waitpid(child, NULL, 0);
     }
     if (!strcmp(way, "lives")) {

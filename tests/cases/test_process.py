@@ -109,6 +109,44 @@ def test_child_that_calls_cuda(run_app, how):
     assert child.totals["complete"] is True and child.totals["recorded"] == 2
 
 
+NO_REPLACEMENT = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static pid_t parent;
+__attribute__((constructor)) static void begin(void) { parent = getpid(); }
+long syscall(long number, ...)
+{
+    long of[6];
+    va_list args;
+    va_start(args, number);
+    for (int i = 0; i < 6; i++) of[i] = va_arg(args, long);
+    va_end(args);
+    if (number == SYS_mmap && of[3] & MAP_FIXED && getpid() != parent) {
+        if (getenv("GONE")) munmap((void *)of[0], (size_t)of[1]);
+        return errno = ENOMEM, -1;
+    }
+    return ((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(number, of[0], of[1], of[2], of[3], of[4], of[5]);
+}
+"""
+
+
+@pytest.mark.parametrize("env", [{}, {"GONE": "1"}], ids=["there", "gone"])
+def test_a_child_that_cannot_have_its_parents_rings_replaced(build, run_app, tmp_path, env):
+    """Where the system commits no more memory than it has. The kernel may have taken the old mapping away by then."""
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "none.so"], input=NO_REPLACEMENT, text=True, check=True)
+    bare = run_app(["forks", "calls-exit"], shim=False)
+    run = run_app(["forks", "calls-exit"], shim=f"{build}/libcustream_shim.so:{tmp_path}/none.so", env=env).check()
+    assert run.stdout == bare.stdout and launches(read(run.trace)) == 100 and not others_beside(run)
+    (line,) = said(run)
+    assert "has no memory, or no thread, for rings of its own in the child of a fork; its calls are not recorded" in line
+
+
 def test_fork_before_cuda(run_app):
     run, trace = both(run_app, ["forks", "before"])
     run.check()

@@ -529,11 +529,12 @@ def test_a_child_of_fork(build, tmp_path, folder):
     assert not list(folder.iterdir())
 
 
-def test_a_child_of_a_bare_clone(build, tmp_path, folder):
-    """No handler tells of it. It makes calls, and none of them reaches the parent's rings."""
-    process = begin(build, tmp_path, "t.json", folder, "clone", threads=2)
-    has_begun(tmp_path, 3)
-    assert numbers(tmp_path / "counts.child") == (1, 2000)
+@pytest.mark.parametrize("way", ["clone", "left", "_Fork", "vfork"])
+def test_a_child_of_a_bare_clone(build, tmp_path, folder, way):
+    """No handler tells of it. It makes calls, and none of them reaches the parent's rings; but for one that borrows its parent's thread."""
+    process = begin(build, tmp_path, "t.json", folder, way, threads=2)
+    has_begun(tmp_path, 4 if way == "vfork" else 3)
+    assert way == "vfork" or numbers(tmp_path / "counts.child") == (1, 2000)
     kill(process)
     judge(tmp_path, "t.json", recover(tmp_path / "t.json"), 2)
 
