@@ -149,13 +149,19 @@ def test_planted_names(tmp_path):
 
 # ---- putting it together ----
 
-NO_MEMORY = "#include <errno.h>\nint memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOMEM; return -1; }"
+NO_COPY = """#define _GNU_SOURCE
+#include <errno.h>
+#include <unistd.h>
+int memfd_create(const char *name, unsigned flags) { (void)name; (void)flags; errno = ENOMEM; return -1; }
+ssize_t pwrite(int fd, const void *bytes, size_t size, off_t at) { (void)fd; (void)bytes; (void)size; (void)at; errno = ENOSPC; return -1; }
+ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at) { (void)fd; (void)bytes; (void)size; (void)at; errno = ENOSPC; return -1; }
+"""
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.pftrace"])
-def test_a_trace_is_put_together_beside_itself(build, tmp_path, folder, name):
-    """Not in memory, which a long one has no room in, where TMPDIR cannot have it; and nothing of that is left."""
-    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "none.so"], input=NO_MEMORY, text=True, check=True)
+def test_a_trace_is_not_copied_to_be_put_together(build, tmp_path, folder, name):
+    """Neither in memory, which a long one has no room in, nor on the disk: but for the result, nothing is written."""
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "none.so"], input=NO_COPY, text=True, check=True)
     process = begin(build, tmp_path, name, folder)
     has_begun(tmp_path)
     kill(process)

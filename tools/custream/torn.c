@@ -43,7 +43,7 @@ static int fail(struct torn *torn, const char *why)
 
 /* --- bytes of the file --- */
 
-static ssize_t read_at(int fd, unsigned char *to, size_t room, off_t at)
+static ssize_t read_file(int fd, unsigned char *to, size_t room, off_t at)
 {
     ssize_t got;
     do got = pread(fd, to, room, at);
@@ -51,10 +51,23 @@ static ssize_t read_at(int fd, unsigned char *to, size_t room, off_t at)
     return got;
 }
 
-static bool is_end(int fd, off_t at)
+static ssize_t read_at(const struct torn *torn, unsigned char *to, size_t room, off_t at)
+{
+    const struct torn_more *more = torn->more;
+    if (!more || at + (off_t)room <= more->at) return read_file(torn->fd, to, room, at);
+    const size_t before = at < more->at ? (size_t)(more->at - at) : 0;
+    const ssize_t got = before ? read_file(torn->fd, to, before, at) : 0;
+    if (got < (ssize_t)before) return got;
+    const size_t behind = (size_t)(at + got - more->at), left = behind < more->length ? more->length - behind : 0, n = left < room - before ? left : room - before;
+    memcpy(to + got, more->bytes + behind, n);
+    return got + (ssize_t)n;
+}
+
+static bool is_end(const struct torn *torn, off_t at)
 {
     struct stat about;
-    return !fstat(fd, &about) && at >= about.st_size;
+    if (torn->more) return at >= torn->more->at + (off_t)torn->more->length;
+    return !fstat(torn->fd, &about) && at >= about.st_size;
 }
 
 /* The file's process may be writing. Only what is less than a trailer before the end of the file changes (out/output.c). So of what was read, that much is read
@@ -62,13 +75,13 @@ static bool is_end(int fd, off_t at)
 static ssize_t read_settled(struct torn *torn, unsigned char *to, size_t room)
 {
     const off_t at = torn->from + (off_t)(torn->in_from + torn->in_end);
-    ssize_t got = read_at(torn->fd, to, room, at), before;
+    ssize_t got = read_at(torn, to, room, at), before;
     unsigned char *again = got > 0 && (size_t)got < room ? malloc(room) : NULL;
     torn->all = !got;
     for (int i = 0; again && got > 0 && (size_t)got < room && !torn->all && i < ROUNDS; i++) {
         memcpy(again, to, (size_t)(before = got));
-        got = read_at(torn->fd, to, room, at);
-        torn->all = got == before && !memcmp(again, to, (size_t)got) && is_end(torn->fd, at + got);
+        got = read_at(torn, to, room, at);
+        torn->all = got == before && !memcmp(again, to, (size_t)got) && is_end(torn, at + got);
     }
     free(again);
     return got == (ssize_t)room ? got - TORN_BEHIND : got;

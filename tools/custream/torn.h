@@ -18,8 +18,16 @@
 
 enum { TORN_BEHIND = 128 << 10 }; /* bytes: more than an old trailer, or the rest of it, which takes at most 65 KiB */
 
+/* Bytes that stand in the place of those of the file from `at` on. */
+struct torn_more {
+    off_t at;
+    const char *bytes;
+    size_t length;
+};
+
 struct torn {
     int fd;
+    const struct torn_more *more;    /* NULL: none. Of a regular file; set before the first torn_next() */
     off_t from;                      /* where it begins in a regular file; -1: it is none */
     bool all;                        /* its end has been read */
     bool packed, ours, flows, ended; /* flows: nothing more is judged */

@@ -35,11 +35,13 @@ static void text_add(struct text *text, const char *at, size_t length)
 
 /* --- reading --- */
 
-static bool reader_of(struct reader *reader, int fd)
+static bool reader_of(struct reader *reader, const struct mend_source *source)
 {
-    const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    const int own = fcntl(source->fd, F_DUPFD_CLOEXEC, 0);
     *reader = (struct reader){0};
-    return own >= 0 && (!lseek(own, 0, SEEK_SET) || errno == ESPIPE) && reader_take(reader, own);
+    if (own < 0 || (lseek(own, 0, SEEK_SET) && errno != ESPIPE) || !reader_take(reader, own)) return false;
+    reader->torn.more = source->more;
+    return true;
 }
 
 bool mend_head(int fd, struct mend_head *head)
@@ -47,7 +49,7 @@ bool mend_head(int fd, struct mend_head *head)
     struct reader reader;
     char *at = NULL;
     *head = (struct mend_head){0};
-    if (reader_of(&reader, fd) && reader_next(&reader) > 0) at = strstr(reader.line, "\"baseTimeNanoseconds\":");
+    if (reader_of(&reader, &(struct mend_source){.fd = fd}) && reader_next(&reader) > 0) at = strstr(reader.line, "\"baseTimeNanoseconds\":");
     const bool found = at && sscanf(at, "\"baseTimeNanoseconds\":%31[0-9]", head->base) == 1;
     if (found && (at = strstr(at, ",\"part\":"))) sscanf(at, ",\"part\":%u", &head->part);
     reader_close(&reader);
@@ -55,13 +57,13 @@ bool mend_head(int fd, struct mend_head *head)
 }
 
 /* The text from one place to another. */
-static bool text_between(int fd, uint64_t from, uint64_t to, struct text *text)
+static bool text_between(const struct mend_source *source, uint64_t from, uint64_t to, struct text *text)
 {
     struct reader reader;
     const char *at;
     size_t length;
     uint64_t behind = 0; /* the text read so far */
-    bool good = from >= to || reader_of(&reader, fd);
+    bool good = from >= to || reader_of(&reader, source);
     if (from >= to || !good) return good;
     while (behind < to && reader_bytes(&reader, &at, &length) > 0) {
         const uint64_t skipped = behind < from ? from - behind : 0, wanted = to - behind;
@@ -162,13 +164,15 @@ static void pack(struct text *text)
     deflateEnd(&stream);
 }
 
-static void tail_make(struct mended *mended, struct mend_to *mending, struct text *rest, bool packed)
+static void tail_make(struct mended *mended, struct mend_to *mending, struct text *more, struct text *rest, bool packed)
 {
     if (mending->rows.length) text_add(rest, mending->rows.at, mending->rows.length);
     text_add_trailer(rest, mended->trailer);
     if (packed) pack(rest);
-    mended->tail = rest->at;
-    mended->length = rest->length;
+    text_add(more, rest->at, rest->length);
+    free(rest->at);
+    mended->tail = more->at;
+    mended->length = more->length;
 }
 
 static enum mend_end useless(struct mended *mended, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -192,14 +196,14 @@ static void packets_put_row(struct packets *packets, char *row, size_t length, u
 }
 
 /* The rows as the file has them. False: it has changed since it was counted. */
-static bool packets_copy(struct packets *packets, int fd, uint64_t *unfit)
+static bool packets_copy(struct packets *packets, const struct mend_source *source, uint64_t *unfit)
 {
     static const char rows[] = "\"traceEvents\":[";
     struct reader reader;
     struct text head = {0};
     bool begun = false;
     const char *base = NULL;
-    if (!reader_of(&reader, fd)) return false;
+    if (!reader_of(&reader, source)) return false;
     while (reader_next(&reader) > 0) {
         if (begun && *reader.line == ']') break;
         if (begun) {
@@ -224,7 +228,7 @@ static enum mend_end put_packets(struct mended *mended, struct mend_to *mending,
     struct packets *packets = packets_new(put->put, put->of);
     uint64_t unfit = 0;
     struct text end = {0};
-    const bool good = packets_copy(packets, sources->fd, &unfit);
+    const bool good = packets_copy(packets, sources, &unfit);
     for (char *row = mending->rows.length ? mending->rows.at : NULL, *next; row; row = next) {
         next = memchr(row, '\n', (size_t)(mending->rows.at + mending->rows.length - row));
         packets_put_row(packets, row, next ? (size_t)(next - row) : (size_t)(mending->rows.at + mending->rows.length - row), &unfit);
@@ -241,8 +245,8 @@ static enum mend_end put_packets(struct mended *mended, struct mend_to *mending,
 static enum mend_end make(struct mended *mended, struct mend_to *mending, const struct mend_source *sources, size_t count, const struct mend_known *known, const struct mend_put *put)
 {
     struct reader reader;
-    struct text rest = {0};
-    if (!reader_of(&reader, sources->fd)) return useless(mended, "%s", strerror(errno));
+    struct text more = {0}, rest = {0};
+    if (!reader_of(&reader, sources)) return useless(mended, "%s", strerror(errno));
     const enum count_end end = check_count(&mending->check, &reader);
     const struct torn_member stands = torn_stands(&reader.torn);
     const uint64_t behind = reader.torn.end;
@@ -261,9 +265,13 @@ static enum mend_end make(struct mended *mended, struct mend_to *mending, const 
     mended->events = mending->check.events;
     if (mended->packets) return put_packets(mended, mending, sources, known, put);
     mended->stands = (off_t)stands.file;
-    if (!text_between(sources->fd, stands.text, behind, &rest)) return free(rest.at), useless(mended, "it was changed while it was read");
+    if (sources->more && mended->stands > sources->more->at) { /* what stands there and not in the file goes into it with the rest, in one write */
+        text_add(&more, sources->more->bytes, (size_t)(mended->stands - sources->more->at));
+        mended->stands = sources->more->at;
+    }
+    if (!text_between(sources, stands.text, behind, &rest)) return free(more.at), free(rest.at), useless(mended, "it was changed while it was read");
     mended->trailer = trailer_make(mending, mended->cut_bytes, known);
-    tail_make(mended, mending, &rest, packed);
+    tail_make(mended, mending, &more, &rest, packed);
     return MEND_TORN;
 }
 

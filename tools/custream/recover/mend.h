@@ -18,10 +18,13 @@ enum mend_end {
     MEND_USELESS, /* `why` says why nothing can be done */
 };
 
-/* Where rows come from, in this order. The first is the torn file, which has no `rows` and is read from `fd`; others add rows behind its own. */
+/* Where rows come from, in this order. The first is the torn file, which has no `rows` and is read from `fd`, with `more` in the place of its end; others add rows
+ * behind its own. */
 struct mend_to;
+struct torn_more;
 struct mend_source {
     int fd;
+    const struct torn_more *more; /* NULL: nothing takes that place */
     void *of;
     void (*rows)(void *of, struct mend_to *to);
 };

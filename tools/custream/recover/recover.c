@@ -154,10 +154,11 @@ static bool is_better(const char *to, int trace)
 
 static void say_better(const struct subject *s) { printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path, s->to); }
 
-/* `fd`: the trace, or where there are rings, the trace with what they add. `again`: what they add is no use. */
+/* `again`: what the rings add is no use. */
 static int recover_from(const struct subject *s, int fd, struct rings *rings, bool *again)
 {
-    const struct mend_source sources[] = {{.fd = fd}, {.of = rings, .rows = rings_rows}};
+    const struct torn_more more = rings ? rings_more(rings, fd) : (struct torn_more){0};
+    const struct mend_source sources[] = {{.fd = fd, .more = rings ? &more : NULL}, {.of = rings, .rows = rings_rows}};
     const struct mend_known known = {.before = cJSON_GetObjectItemCaseSensitive(s->before, "totals"), .rings = rings, .last = s->last};
     const size_t count = rings ? 2 : 1;
     struct mended mended;
@@ -180,15 +181,11 @@ static int recover_from(const struct subject *s, int fd, struct rings *rings, bo
 /* With what the rings add, if they add anything; where that is no use, without. */
 static int recover_with(struct subject *s, int fd, struct rings *rings)
 {
-    bool again = false, never = false;
-    if (!rings) return recover_from(s, fd, NULL, &never);
-    const int spliced = rings_splice(rings, s->path, fd);
-    if (spliced < 0) return complain(NAME, "%s: no room to put it together: %s", s->path, strerror(errno));
-    int status = recover_from(s, spliced, rings, &again);
-    close(spliced);
+    bool again = false;
+    const int status = recover_from(s, fd, rings, &again);
     if (!again) return status;
     s->all = false;
-    return recover_from(s, fd, NULL, &never);
+    return recover_from(s, fd, NULL, &again);
 }
 
 static int recover_open(const struct request *request, const char *path, const char *to, int fd)

@@ -30,7 +30,7 @@ struct rings {
     char path[CS_RINGS_PATH]; /* "": it has none */
     struct cs_rings head;
     struct record_texts texts;
-    char *buffer;
+    char *buffer, *packed; /* packed: as it stands in a .gz: a member */
     size_t used;
     off_t end; /* of the trace's events */
     uint64_t rows, left_out;
@@ -182,6 +182,7 @@ void rings_close(struct rings *rings)
     if (rings->fd >= 0) close(rings->fd);
     record_texts_free(&rings->texts);
     free(rings->buffer);
+    free(rings->packed);
     free(rings);
 }
 
@@ -193,90 +194,21 @@ void rings_remove(struct rings *rings)
 
 /* --- the buffer --- */
 
-/* As it stands in the file: in a .gz as a member. */
-static char *tail_of(const struct rings *rings, int trace, size_t *length)
+struct torn_more rings_more(struct rings *rings, int trace)
 {
     unsigned char magic[2] = {0};
     const bool packed = pread(trace, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
     z_stream stream = {.next_in = (Bytef *)rings->buffer, .avail_in = (uInt)rings->used};
-    const size_t room = packed ? compressBound((uLong)rings->used) + 64 : rings->used + 1;
-    char *bytes = malloc(room);
-    if (!bytes) out_of_memory();
-    *length = rings->used;
-    if (!rings->used) return bytes;
-    if (!packed) return memcpy(bytes, rings->buffer, rings->used);
-    if (deflateInit2(&stream, LEVEL, Z_DEFLATED, GZIP, 8, Z_DEFAULT_STRATEGY) != Z_OK) out_of_memory();
+    const size_t room = compressBound((uLong)rings->used) + 64;
+    if (!packed || !rings->used) return (struct torn_more){rings->end, rings->buffer, rings->used};
+    free(rings->packed);
+    char *bytes = rings->packed = malloc(room);
+    if (!bytes || deflateInit2(&stream, LEVEL, Z_DEFLATED, GZIP, 8, Z_DEFAULT_STRATEGY) != Z_OK) out_of_memory();
     stream.next_out = (Bytef *)bytes;
     stream.avail_out = (uInt)room;
     deflate(&stream, Z_FINISH);
-    *length = room - stream.avail_out;
     deflateEnd(&stream);
-    return bytes;
-}
-
-static bool write_all(int fd, const char *bytes, size_t length, off_t at)
-{
-    for (ssize_t n; length; bytes += n, length -= (size_t)n, at += n) {
-        n = pwrite(fd, bytes, length, at);
-        if (n < 0 && errno == EINTR) n = 0;
-        else if (n <= 0) return false;
-    }
-    return true;
-}
-
-static bool copy(int from, int to, off_t end)
-{
-    static char bytes[256 << 10];
-    for (off_t at = 0; at < end;) {
-        const ssize_t n = pread(from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
-        if (n <= 0 || !write_all(to, bytes, (size_t)n, at)) return false;
-        at += n;
-    }
-    return true;
-}
-
-/* A file without a name. Not every file system makes one without giving it one first. */
-static int nameless_in(const char *folder, size_t length)
-{
-    static unsigned number;
-    char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%.*s/", (int)length, folder) >= (int)sizeof path) return errno = ENAMETOOLONG, -1;
-    int fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0) return fd;
-    if (snprintf(path, sizeof path, "%.*s/.custream-%d-%u.part", (int)length, folder, (int)getpid(), number++) >= (int)sizeof path) return errno = ENAMETOOLONG, -1;
-    fd = open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0) unlink(path);
-    return fd;
-}
-
-/* Beside the trace, which has room for a trace; and never in memory, which may not. */
-int rings_splice(const struct rings *rings, const char *path, int trace)
-{
-    size_t length;
-    const char *folder = getenv("TMPDIR"), *slash = strrchr(path, '/');
-    int fd = slash ? nameless_in(path, (size_t)(slash - path)) : nameless_in(".", 1);
-    if (!folder || !*folder) folder = "/tmp";
-    if (fd < 0) fd = nameless_in(folder, strlen(folder));
-    char *tail = tail_of(rings, trace, &length);
-    if (fd >= 0 && (!copy(trace, fd, rings->end) || !write_all(fd, tail, length, rings->end))) close(fd), fd = -1;
-    free(tail);
-    return fd;
-}
-
-bool rings_splice_in_place(const struct rings *rings, int trace)
-{
-    size_t length;
-    struct stat about;
-    char *tail = tail_of(rings, trace, &length);
-    const off_t end = rings->end + (off_t)length;
-    bool good = !fstat(trace, &about);
-    if (good && end > about.st_size && posix_fallocate(trace, rings->end, (off_t)length)) { /* with no room for all of it, nothing is touched */
-        if (ftruncate(trace, about.st_size)) {}
-        good = false;
-    }
-    good = good && write_all(trace, tail, length, rings->end) && !ftruncate(trace, end);
-    free(tail);
-    return good;
+    return (struct torn_more){rings->end, bytes, room - stream.avail_out};
 }
 
 /* --- the rings --- */
@@ -363,4 +295,3 @@ bool rings_add(const struct rings *rings)
 uint64_t rings_row_count(const struct rings *rings) { return rings->rows; }
 uint64_t rings_left_out(const struct rings *rings) { return rings->left_out; }
 unsigned rings_threads_not_kept(const struct rings *rings) { return rings->head.unkept; }
-off_t rings_end(const struct rings *rings) { return rings->end; }

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
+
+#include "tools/custream/torn.h"
 
 struct rings;
 struct mend_to;
@@ -23,11 +24,8 @@ void rings_remove(struct rings *rings); /* its file, which has served */
 /* Whether there is something that the trace has not. */
 bool rings_add(const struct rings *rings);
 
-/* The trace up to where its events end, and the events that were not written: into a file without a name beside `path` or else in TMPDIR, -1 with errno; or into the trace itself, false: it is as it was. */
-int rings_splice(const struct rings *rings, const char *path, int trace);
-bool rings_splice_in_place(const struct rings *rings, int trace);
-
-off_t rings_end(const struct rings *rings); /* where in the trace its events end */
+/* Where the events of the trace end, and those that were not written, as they would stand there. Until rings_close(). */
+struct torn_more rings_more(struct rings *rings, int trace);
 
 /* A row for each record that is in none of the two: mend_source.rows. */
 void rings_rows(void *rings, struct mend_to *to);

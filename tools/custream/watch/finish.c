@@ -171,20 +171,13 @@ static bool is_incomplete(const cJSON *trailer)
 }
 
 /* In Perfetto's own format the whole file is written anew, beside the old one. */
-static bool mend_packets(const char *path, int fd, const struct rings *rings, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
+static bool mend_packets(const char *path, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
 {
     struct out out;
     const struct mend_put put = {out_put, &out};
-    const int spliced = rings_splice(rings, path, fd);
-    const struct mend_source own[] = {{.fd = spliced}, sources[1]};
     *mended = (struct mended){0};
-    if (spliced < 0) return false;
-    if (!out_open_as_is("custream", &out, path, NULL, 0)) {
-        close(spliced);
-        return false;
-    }
-    const bool good = mend_make(mended, own, 2, known, &put) == MEND_TORN;
-    close(spliced);
+    if (!out_open_as_is("custream", &out, path, NULL, 0)) return false;
+    const bool good = mend_make(mended, sources, 2, known, &put) == MEND_TORN;
     return out_close(&out, good) && good;
 }
 
@@ -195,45 +188,17 @@ static bool put_anew(const char *path, int fd, const struct mended *mended)
     return !statvfs(path, &about) && (uint64_t)about.f_bavail * about.f_frsize > (uint64_t)mended->stands + mended->length && mend_write("custream", path, fd, mended);
 }
 
-/* What the buffer added goes into the file with the rest, in one write: so the file is whole before and after. */
-static bool take_over_buffer(struct mended *mended, int spliced, off_t from)
-{
-    const size_t more = mended->stands > from ? (size_t)(mended->stands - from) : 0;
-    char *tail = more ? malloc(more + mended->length) : NULL;
-    if (!more) return true;
-    if (!tail || pread(spliced, tail, more, from) != (ssize_t)more) return free(tail), false;
-    memcpy(tail + more, mended->tail, mended->length);
-    free(mended->tail);
-    mended->tail = tail;
-    mended->length += more;
-    mended->stands = from;
-    return true;
-}
-
-static bool mend_rings(const char *path, int fd, const struct rings *rings, const struct mend_source *sources, struct mended *mended, const struct mend_known *known)
-{
-    const int spliced = rings_splice(rings, path, fd);
-    const struct mend_source own[] = {{.fd = spliced}, sources[1]};
-    bool good = spliced >= 0;
-    if (good)
-        good = mend_make(mended, own, 2, known, NULL) == MEND_TORN &&
-               (put_anew(path, spliced, mended) || (take_over_buffer(mended, spliced, rings_end(rings)) && mend_in_place(fd, mended)));
-    else if (rings_splice_in_place(rings, fd)) good = mend_make(mended, sources, 2, known, NULL) == MEND_TORN && mend_in_place(fd, mended); /* no room elsewhere */
-    if (spliced >= 0) close(spliced);
-    return good;
-}
-
 static cJSON *mend(const char *path, int fd, const char *by, struct rings *rings, const cJSON *last)
 {
-    const struct mend_source sources[] = {{.fd = fd}, {.of = rings, .rows = rings_rows}};
+    const struct torn_more more = rings ? rings_more(rings, fd) : (struct torn_more){0};
+    const struct mend_source sources[] = {{.fd = fd, .more = rings ? &more : NULL}, {.of = rings, .rows = rings_rows}};
     const char *extension = cs_trace_extension(path);
     struct mended mended = {0};
     cJSON *trailer = NULL, *before = finish_part_before(path, fd);
     const struct mend_known known = {.by = by, .before = cJSON_GetObjectItemCaseSensitive(before, "totals"), .rings = rings, .last = last};
     bool good;
-    if (rings && extension && cs_trace_extension_is_packets(extension)) good = mend_packets(path, fd, rings, sources, &mended, &known);
-    else if (rings) good = mend_rings(path, fd, rings, sources, &mended, &known);
-    else good = mend_make(&mended, sources, 1, &known, NULL) == MEND_TORN && (put_anew(path, fd, &mended) || mend_in_place(fd, &mended));
+    if (rings && extension && cs_trace_extension_is_packets(extension)) good = mend_packets(path, sources, &mended, &known);
+    else good = mend_make(&mended, sources, rings ? 2 : 1, &known, NULL) == MEND_TORN && (put_anew(path, fd, &mended) || mend_in_place(fd, &mended));
     if (good) {
         trailer = mended.trailer;
         mended.trailer = NULL;
