@@ -1,10 +1,12 @@
 """What `custream check` reads besides files as custream writes them: standard input, and copies with other lines."""
 import gzip
 import json
+import resource
 import subprocess
 
 import pytest
 
+from tests import variants
 from tests.handmade import COMMAND, GOOD, HEADER, assert_breach, changed, check, custream, line_of, render
 
 SUMMARY = "ok: events 21, slices 9, flows 1, threads 1, lanes 3, lost records 7\n"
@@ -84,3 +86,24 @@ def test_a_copy_with_other_lines(tmp_path, name):
 def test_arguments_that_are_no_object(tmp_path, row, args):
     """A list of two ended the command by a signal."""
     assert_breach(tmp_path, render(changed(**{row: {"args": args}})), line_of(GOOD, row), 0, "args is no object")
+
+
+@pytest.mark.parametrize("depth", [450, 100000])
+def test_values_in_values_need_no_stack(tmp_path, depth):
+    """Wherever they stand, as deep as cJSON reads them and deeper: each command ends by itself, also with a stack of 256 KiB."""
+    def small():
+        if not variants.NAME:
+            resource.setrlimit(resource.RLIMIT_STACK, (256 << 10, resource.RLIM_INFINITY))
+
+    nested, text = '"x":' + '[{"a":' * depth + "1" + "}]" * depth + ",", render(GOOD)
+    last = text.rindex('"args":{') + 8
+    files = {"header": text.replace('"metadata":{', '"metadata":{' + nested, 1), "row": text.replace('"args":{', '"args":{' + nested, 1), "totals": text.replace('"totals":{', '"totals":{' + nested, 1),
+             "trailer": text.replace('],"traceName"', "]," + nested + '"traceName"', 1), "torn": text[:last] + nested, "cut": text[:last] + nested[:len(nested) // 2], "bare": nested[4:-1]}
+    other = tmp_path / "other.json"
+    other.write_text(text)
+    for name, content in files.items():
+        path = tmp_path / f"{name}.json"
+        path.write_text(content)
+        for words in (["check", path], ["report", path], ["convert", path, tmp_path / "t.pftrace"], ["convert", "--whole", path, tmp_path / "t.json"], ["merge", "-o", tmp_path / "m.json", path],
+                      ["recover", "-o", tmp_path / "r.json", path], ["diff", path, other]):
+            assert custream(*words, preexec_fn=small).returncode in (0, 1, 2), words
