@@ -34,22 +34,31 @@ static cs_u64 hash_of(const char *text, size_t n)
     return h ^ h >> 32;
 }
 
-static const char *keep(const char *text, size_t n)
+/* A text as it is kept. Of one that is too long it is in two pieces: so it is looked up, and never put together on the program's stack. */
+enum { MARK = 20 }; /* "#0123456789abcdef..." */
+struct text {
+    const char *at;
+    size_t n;
+    char mark[MARK + 1]; /* behind that; "": nothing was cut */
+};
+
+static const char *keep(const struct text *text)
 {
-    if (chunk_left < n + 1) {
+    const size_t n = text->n + strlen(text->mark) + 1;
+    if (chunk_left < n) {
         chunk = cs_memory_map(CHUNK, "names");
         chunk_left = chunk ? CHUNK : 0;
         if (!chunk) return NULL;
     }
-    char *at = memcpy(chunk, text, n);
-    at[n] = 0;
-    chunk += n + 1;
-    chunk_left -= n + 1;
+    char *at = memcpy(chunk, text->at, text->n);
+    strcpy(at + text->n, text->mark);
+    chunk += n;
+    chunk_left -= n;
     return at;
 }
 
 /* The number of a text that is kept, else 0; *slot is where it stands, or where it would. Without the lock a text that is being added may be missed. */
-static cs_name find(const char *text, size_t n, cs_u64 hash, cs_u64 *slot)
+static cs_name find(const struct text *text, cs_u64 hash, cs_u64 *slot)
 {
     const struct table *t = cs_load_acq(&table);
     if (CS_UNLIKELY(!t)) return 0;
@@ -58,25 +67,25 @@ static cs_name find(const char *text, size_t n, cs_u64 hash, cs_u64 *slot)
         *slot = i;
         if (!name) return 0;
         const char *kept = cs_load(&t->text_of[name]);
-        if (!strncmp(kept, text, n) && !kept[n]) return name;
+        if (!strncmp(kept, text->at, text->n) && !strcmp(kept + text->n, text->mark)) return name;
     }
 }
 
-static cs_name add_locked(const char *text, size_t n, cs_u64 hash, cs_u32 max)
+static cs_name add_locked(const struct text *text, cs_u64 hash, cs_u32 max)
 {
     cs_u64 slot = 0;
     if (!cs_load(&table)) cs_store_rel(&table, cs_memory_map(sizeof(struct table), "names"));
     struct table *const t = cs_load(&table);
     if (!t) return 0;
-    cs_name name = find(text, n, hash, &slot);
+    cs_name name = find(text, hash, &slot);
     if (name) return name;
     if (cs_load(&count) == 1) cs_store_rel(&t->text_of[1], "(more names than custream keeps)"), cs_store(&count, 2);
     name = cs_load(&count);
-    const char *kept = name < max ? keep(text, n) : NULL;
+    const char *kept = name < max ? keep(text) : NULL;
     if (!kept) return 1;
     cs_store_rel(&count, name + 1); /* first: a fork may cut this short, and the child gives out no number twice */
     cs_store_rel(&t->text_of[name], kept);
-    cs_rings_name(name, kept, n);
+    cs_rings_name(name, kept, strlen(kept));
     cs_store_rel(&t->hashed[slot], name);
     return name;
 }
@@ -84,6 +93,7 @@ static cs_name add_locked(const char *text, size_t n, cs_u64 hash, cs_u32 max)
 void cs_name_mark(char *end, const void *whole, size_t bytes)
 {
     char mark[] = "#0123456789abcdef...";
+    _Static_assert(sizeof mark == MARK + 1, "its length");
     const cs_u64 hash = hash_of(whole, bytes);
     for (int i = 0; i < 16; i++) mark[1 + i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];
     memcpy(end - (sizeof mark - 1), mark, sizeof mark - 1);
@@ -105,28 +115,22 @@ size_t cs_name_cut(char *to, size_t room, const char *text, size_t length)
     return kept;
 }
 
-static cs_name add(const char *text, cs_u32 max);
-
-/* A frame of its own: the text takes room on the program's stack only if it is long. */
-__attribute__((noinline)) static cs_name add_cut(const char *text, size_t n, cs_u32 max)
+static cs_name add(const char *given, cs_u32 max)
 {
-    char cut[TEXT_MAX];
-    cs_name_cut(cut, sizeof cut, text, n);
-    return add(cut, max);
-}
-
-static cs_name add(const char *text, cs_u32 max)
-{
-    if (!text || !*text) return 0;
-    const size_t n = strlen(text);
-    if (n >= TEXT_MAX) return add_cut(text, n, max);
-    cs_u64 hash = hash_of(text, n), slot;
-    cs_name name = find(text, n, hash, &slot);
+    if (!given || !*given) return 0;
+    struct text whole = {.at = given, .n = strlen(given)};
+    const struct text *const text = &whole;
+    cs_u64 hash = hash_of(given, whole.n), slot;
+    if (whole.n >= TEXT_MAX) {
+        cs_name_mark(whole.mark + MARK, given, whole.n);
+        whole.n = TEXT_MAX - 1 - MARK;
+    }
+    cs_name name = find(text, hash, &slot);
     if (name) return name;
     if (cs_load_acq(&count) >= max) return 1;
     if (cs_lock_interrupted(&lock)) return 0;
     cs_lock_take(&lock);
-    name = add_locked(text, n, hash, max);
+    name = add_locked(text, hash, max);
     cs_lock_drop(&lock);
     return name;
 }

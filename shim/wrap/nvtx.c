@@ -77,7 +77,7 @@ CS_EXPORT char *getenv(const char *name)
 
 /* --- texts --- */
 
-enum { TEXT_SIZE = 4096 };
+enum { TEXT_SIZE = 2048 + 5 }; /* of a wide text, on the stack of the program: as much as a trace shows, and room for one more character */
 
 /* UTF-8 of a wide string. A text that is too long for the buffer is cut, and stays distinct. */
 static void narrow(char *to, size_t size, const wchar_t *wide)

@@ -1,6 +1,7 @@
 /* How many bytes of stack calls take: each is made on a stack that was painted before. */
 #include "tests/apps/app.h"
 
+#include <nvtx3/nvToolsExt.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -11,6 +12,8 @@ static ucontext_t back;
 static void (*call)(void);
 static CUstream stream;
 static CUfunction kernel;
+static char text[8000];
+static wchar_t wide[8000];
 
 static void nothing(void) {}
 static void first(void) { CU(cuDevicePrimaryCtxRetain, &app_context, 0); }
@@ -21,6 +24,9 @@ static void create(void)
     CUstream made;
     if (CU(cuStreamCreate, &made, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS) CU(cuStreamDestroy_v2, made);
 }
+
+static void range(void) { nvtxRangePushA(text), nvtxRangePop(); }
+static void wide_range(void) { nvtxRangePushW(wide), nvtxRangePop(); }
 
 static void run_on_it(void) { call(); }
 
@@ -64,6 +70,9 @@ int main(void)
     kernel = app_kernel("empty_kernel");
     tell("launch", launch);
     tell("create", create);
+    memset(text, 'x', sizeof text - 1), wmemset(wide, L'x', 7999);
+    tell("range", range);
+    tell("wide", wide_range);
     THREAD(&thread, run, NULL);
     pthread_join(thread, NULL);
     return 0;

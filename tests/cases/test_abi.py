@@ -28,5 +28,5 @@ def test_calls_take_little_of_a_small_stack(run_app, env):
     """Fibers have stacks of 16 KiB. The first call of the process may take half of that more than alone, all others a quarter."""
     more, alone = (notes_of(run_app(["stacks"], **how).check().stderr) for how in ({"env": env}, {"shim": False}))
     took = {what: int(more[what]) - int(bytes_) for what, bytes_ in alone.items()}
-    assert took.keys() == {"process", "thread", "launch", "create"}
+    assert took.keys() == {"process", "thread", "launch", "create", "range", "wide"}
     assert took.pop("process") < 8192 and max(took.values()) < 4096
