@@ -236,6 +236,17 @@ def test_a_handler_ends_a_range_while_its_thread_tells_of_it(run_app):
     assert not [e for e in ranges(trace) if "begin was lost" in e["args"].get("cs.note", "")]
 
 
+@pytest.mark.parametrize("what", ["pushes", "pops"])
+def test_a_handler_at_one_instruction(run_app, what):
+    """On an alternate stack, while the thread's stack of ranges is made, or while the ranges in it are told: no range is lost by it, and none of those behind."""
+    run = run_app(["nvtx", "once", what], env=KEEP_ALL).check()
+    notes = notes_of(run.stderr)
+    assert int(notes["threads"]) > 20 and notes["wrong"] == "0"
+    names = [e["name"] for e in ranges(run.load())]
+    assert names.count("behind") == int(notes["threads"])
+    assert not [e for e in ranges(run.load()) if e["name"] == "behind" and e["args"]]
+
+
 # ---- The way in ----
 
 def test_children_see_nothing_of_it(run_app):
