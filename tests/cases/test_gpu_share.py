@@ -160,3 +160,16 @@ def test_after_the_client_left_calls_are_still_found(run_app):
 def test_buffers_of_the_client(run_app):
     run, _ = both(run_app, ["profiled", "small"], env=WORK)
     assert int(notes_of(run.stderr)["buffers"]) > 5
+
+
+@pytest.mark.parametrize("how, env", [([], {}), (["profiler"], {}), ([], {"CUDA_INJECTION64_PATH": "/of/the/user.so"}), (["profiler"], {"CUSTREAM_WINDOW": "profiler"}),
+                                      ([], {"CUSTREAM_GPU": "off"}),  # no GPU times: CUPTI is not there then
+                                      ([], {"CUSTREAM_GPU": "events"})], ids=["default", "profiler", "injection", "window", "off", "events"])
+def test_what_a_library_sees_of_us(run_app, how, env):
+    """Answers and environment are as without us. Two things are not: CUPTI is loaded, and NVTX has a tool (docs/gpu.md)."""
+    run, trace = both(run_app, ["sees", *how], env={**CUPTI, **env})
+    notes = notes_of(run.stderr)
+    assert notes["nvtx"] == "1 1 0" and notes["cupti"] == ("0" if "CUSTREAM_GPU" in env else "1")
+    assert notes_of(run_app(["sees", *how], shim=False, env={**CUPTI, **env}).stderr)["nvtx"] == "0 0 -2"
+    assert "cuptiSubscribe 0\ncuptiSubscribe 39\n" in run.stdout and ("CUDA_INJECTION64_PATH is /of" in run.stdout) == ("CUDA_INJECTION64_PATH" in env)
+    assert len(trace.host("cuLaunchKernel")) == (4 if "CUSTREAM_WINDOW" in env else 5)
