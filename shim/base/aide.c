@@ -69,9 +69,9 @@ void cs_aide_start(void)
     if (!atomic_exchange(&begun, true)) {
         mask = before;
         process = getpid();
-        if (cs_threads_are_scarce()) cs_worker_set(&aide, CS_WORKER_FAILED), cs_refused("threads of the library: few are left, which the program may need");
+        if (cs_threads_are_scarce()) cs_worker_set(&aide, CS_WORKER_FAILED), cs_refused("threads of the library: few are left, which the program may need; nothing is recorded");
         else if (cs_worker_start(&aide, run)) cs_log_left = ring;
-        else cs_refused("the aide, which all threads of the library need");
+        else cs_refused("the aide, which all threads of the library need; nothing is recorded");
     }
     while (cs_load_acq(&aide.state) == CS_WORKER_IDLE) nanosleep(&(struct timespec){0, 100000}, NULL); /* another thread is at it */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -87,7 +87,8 @@ bool cs_aide_start_worker(struct cs_worker *worker, void *(*run)(void *))
 
 bool cs_aide_was_killed(void) { return cs_worker_was_killed(&aide); }
 
-bool cs_aide_is_free(void) { return cs_worker_alive(&aide) && !cs_load_acq(&asked); }
+bool cs_aide_lives(void) { return cs_worker_alive(&aide); }
+bool cs_aide_is_free(void) { return cs_aide_lives() && !cs_load_acq(&asked); }
 
 bool cs_aide_run(void (*task)(void), unsigned timeout_ms)
 {

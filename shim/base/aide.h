@@ -20,6 +20,7 @@ bool cs_aide_start_worker(struct cs_worker *worker, void *(*run)(void *));
 /* Has it call that function, after what others have asked for, and waits until it has, at most so long. False: it has not been called yet, or
  * there is no aide. 0: does not wait; true says that it will be called. */
 bool cs_aide_run(void (*task)(void), unsigned timeout_ms);
+bool cs_aide_lives(void); /* else it has been said why not, and what comes of it */
 bool cs_aide_is_free(void); /* it has nothing to do: a plug-in, say, may keep it for as long as it waits for another thread */
 
 /* Has it look whether the process is over (base/over.h), where no other thread of ours can. */

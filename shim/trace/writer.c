@@ -281,7 +281,7 @@ static bool start_locked(void)
     blocks = cs_option_is(CS_OPTION_FULL, "block");
     /* Waits until the file is there: a program that ends the next moment still leaves one, and one that can't have it is told now. */
     if (!cs_aide_start_worker(&writer, run)) {
-        cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
+        if (cs_aide_lives()) cs_log(CS_LOG_ERROR, "cannot start the writer thread; nothing is recorded");
         cs_aide_watch();
     }
     return cs_writer_alive();
