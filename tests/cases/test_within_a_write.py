@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.handmade import COMMAND
+from tests.perfetto import assert_clean
 from tests.remote import Remote, until
 
 NAMES = ["t.json", "t.json.gz", "t.pftrace"]
@@ -66,7 +67,7 @@ def calls(path, to, **env):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_kill_in_a_write_has_left(states, tmp_path, name):
+def test_what_a_kill_in_a_write_has_left(states, tmp_path, name, trace_processor):
     first, second, whole = states[name]
     path, to = tmp_path / name, tmp_path / "rows.json"
     for before, after, least in ((first, second, 300), (second, whole, 2800)):
@@ -77,6 +78,8 @@ def test_what_a_kill_in_a_write_has_left(states, tmp_path, name):
             found, complaints = calls(path, to)
             assert least <= found <= 2820 and "truncated" in complaints
             assert run("recover", "--in-place", path)[0] == 0 and run("check", path)[0] == 0
+            trace_processor.load(path)
+            assert_clean(trace_processor)
             assert calls(path, to) == (found, "")
 
 
