@@ -31,7 +31,7 @@ static size_t put_end_of_file(char *text, size_t size, size_t n, const struct cs
 size_t cs_verdict_state(char *text, size_t size, size_t n, const struct cs_verdict *v)
 {
     if (v->ended) return put_end_of_file(text, size, n, v);
-    if (v->complete) return cs_verdict_put(text, size, n, "ok");
+    if (v->complete) return cs_verdict_put(text, size, n, v->without_call ? "incomplete" : "ok"); /* the losses say what of */
     if (v->ended_by) n = cs_verdict_put(text, size, n, "incomplete: ended by %.64s", v->ended_by);
     if (v->all_calls) return cs_verdict_put(text, size, n, v->ended_by ? "; all calls up to then are there" : "incomplete: the process was killed; all calls up to then are there");
     if (v->ended_by && strcmp(v->ended_by, "exec")) n = cs_verdict_put(text, size, n, ", and what came in the last half second may be missing");
@@ -48,6 +48,8 @@ static size_t put_gpu(char *text, size_t size, size_t n, const struct cs_verdict
     if (!v->no_gpu_times && v->gpu_cause) n = cs_verdict_put(text, size, n, ", GPU times missing");
     if (v->gpu_cause) n = cs_verdict_put(text, size, n, ": %.300s", v->gpu_cause);
     if (v->untimed) n = cs_verdict_put(text, size, n, ", %llu GPU operation%s without times", (unsigned long long)v->untimed, plural(v->untimed));
+    if (v->without_call)
+        n = cs_verdict_put(text, size, n, ", %llu GPU operation%s without %s", (unsigned long long)v->without_call, plural(v->without_call), v->without_call == 1 ? "its call" : "their calls");
     return n;
 }
 
@@ -67,7 +69,7 @@ size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_ve
     n = cs_verdict_put(text, size, n, "%llu call%s", (unsigned long long)v->calls, plural(v->calls));
     if (!v->no_gpu_times) n = cs_verdict_put(text, size, n, ", %llu GPU operation%s", (unsigned long long)v->operations, plural(v->operations));
     if (v->lost_calls || v->lost_work) n = put_lost_work(text, size, cs_verdict_put(text, size, n, ", lost records %llu", (unsigned long long)v->lost_calls), v);
-    else if (v->complete && !v->untimed && !v->gpu_cause) n = cs_verdict_put(text, size, n, ", nothing lost");
+    else if (v->complete && !v->untimed && !v->without_call && !v->gpu_cause) n = cs_verdict_put(text, size, n, ", nothing lost");
     n = put_gpu(text, size, n, v);
     return v->complete && !v->ended ? n : cs_verdict_state(text, size, cs_verdict_put(text, size, n, "; "), v);
 }

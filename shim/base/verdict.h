@@ -23,6 +23,7 @@ struct cs_verdict {
     bool no_gpu_times;
     cs_u64 sample;                 /* one in so many calls was timed; 0: all were, or none */
     cs_u64 untimed;                /* launches without a kernel, and work without a start or an end */
+    cs_u64 without_call;           /* pieces of work without the call that made them: it was lost, or forgotten */
     const char *gpu_cause;         /* why GPU times are missing, all or some; NULL: none are, or nobody wanted any */
 };
 

@@ -329,6 +329,8 @@ static char *put_parts(char *at)
     at = cs_put_uint(at, shown_of(&all.gpu));
     at = cs_put_literal(at, ",\"gpu_work_lost_in_all_parts\":");
     at = cs_put_uint(at, all.gpu.lost);
+    at = cs_put_literal(at, ",\"gpu_work_without_call_in_all_parts\":");
+    at = cs_put_uint(at, all.gpu.unmatched);
     at = cs_put_literal(at, ",\"gpu_work_without_times_in_all_parts\":");
     return cs_put_uint(at, untimed_of(&all.gpu));
 }
@@ -414,6 +416,7 @@ void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
         .no_gpu_times = !strcmp(source, "none"),
         .sample = cs_gpu_samples() ? cs_gpu_sample : 0,
         .untimed = untimed_of(&all.gpu),
+        .without_call = all.gpu.unmatched,
         .gpu_cause = why == cs_gpu_ended || !strcmp(source, "events") ? NULL : why,
     };
 }

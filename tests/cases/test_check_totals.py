@@ -4,7 +4,7 @@ import re
 import pytest
 
 from tests.handmade import (GOOD, GPU, HEADER, HOST, TRAILER, assert_breach, changed, check, copy_rows, flow, good_trace, line_of, meta, render,
-                            slice_, trailer_of)
+                            slice_, good_trailer)
 
 NOT_ENDED = "the process had not ended when the trailer was written"
 
@@ -34,7 +34,7 @@ def assert_totals(tmp_path, rows, trailer, words, header=HEADER):
     ({"part": 1, "recorded_in_all_parts": 3, "lost_in_all_parts": 7}, {}, "totals.part is 1, and the header's 0"),
 ])
 def test_totals_that_are_not_the_rows(tmp_path, totals, gpu, words):
-    assert_totals(tmp_path, GOOD, trailer_of(totals, gpu), words)
+    assert_totals(tmp_path, GOOD, good_trailer(totals, gpu), words)
 
 
 @pytest.mark.parametrize("changes, words", [
@@ -56,8 +56,8 @@ def test_work_that_was_lost(tmp_path):
     for args, totals, gpu in [({"count": 7, "gpu_work": 3}, {}, {"lost": 3}), ({"gpu_work": 3}, {"lost_records": 0}, {"lost": 3}),
                               ({"count": 7, "gpu_work": 3}, {"not_written": {"calls": 5, "gpu_work": 2}}, {"lost": 1})]:
         rows = changed(loss={"args": args})
-        good_trace(tmp_path, render(rows, trailer=trailer_of(totals, gpu)))
-        assert_totals(tmp_path, rows, trailer_of(totals, dict(gpu, lost=gpu["lost"] - 1)), "the cs_loss slices have 3 pieces of GPU work")
+        good_trace(tmp_path, render(rows, trailer=good_trailer(totals, gpu)))
+        assert_totals(tmp_path, rows, good_trailer(totals, dict(gpu, lost=gpu["lost"] - 1)), "the cs_loss slices have 3 pieces of GPU work")
     for args in ({"cause": "x"}, {"count": 7, "gpu_work": "3"}, {"count": -1}):
         assert_breach(tmp_path, render(changed(loss={"args": args})), line_of(GOOD, "loss"), 10, "args.gpu_work")
 
@@ -94,7 +94,7 @@ def test_launches_without_kernel(tmp_path, made, more, totals, gpu, least, most)
     totals = dict(totals, recorded=3 + len(made) + totals.get("recorded", 0))
     worked = sum(has for *_, has in made)
     for n in range(most + 2):
-        trailer = trailer_of(totals, {**gpu, "kernels": 2 + worked, "without_call": 4, "launches_without_kernel": n})
+        trailer = good_trailer(totals, {**gpu, "kernels": 2 + worked, "without_call": 4, "launches_without_kernel": n})
         if least <= n <= most:
             good_trace(tmp_path, render(rows, trailer=trailer))
         else:
@@ -105,9 +105,9 @@ def test_launches_without_kernel(tmp_path, made, more, totals, gpu, least, most)
 def test_incomplete_may_have_more_launches_and_fewer_arrows(tmp_path):
     """A file that ended between two rows that belong together; and calls that are not in it."""
     rows = changed(f=None)
-    good_trace(tmp_path, render(rows, trailer=trailer_of({"complete": False}, {"launches_without_kernel": 7})), f"incomplete: {NOT_ENDED}")
-    assert_totals(tmp_path, rows, trailer_of({"complete": False}, {"launches_without_kernel": 8}), "is 8, and there are 7 launches")
-    assert_totals(tmp_path, rows, trailer_of(), "0 arrows lead to GPU work")
+    good_trace(tmp_path, render(rows, trailer=good_trailer({"complete": False}, {"launches_without_kernel": 7})), f"incomplete: {NOT_ENDED}")
+    assert_totals(tmp_path, rows, good_trailer({"complete": False}, {"launches_without_kernel": 8}), "is 8, and there are 7 launches")
+    assert_totals(tmp_path, rows, good_trailer(), "0 arrows lead to GPU work")
 
 
 PART = HEADER[:1] + ['"part":3,'] + HEADER[1:]
@@ -117,17 +117,17 @@ PARTS = {"part": 3, "continues": True, "parts_deleted": 1, "recorded_in_deleted_
 
 def test_parts(tmp_path):
     rows = changed(launch={"args": {"cs.stream": 13}}, s=None, f=None)  # the call of the kernel is in an earlier part
-    good_trace(tmp_path, render(rows, header=PART, trailer=trailer_of(PARTS, {"launches_without_kernel": 5})))
+    good_trace(tmp_path, render(rows, header=PART, trailer=good_trailer(PARTS, {"launches_without_kernel": 5})))
     for change, words in [({"part": 2}, "totals.part is 2, and the header's 3"), ({"recorded_in_all_parts": 6}, "in_all_parts is 6"),
                           ({"lost_in_all_parts": 6}, "lost_in_all_parts is 6"), ({"parts_deleted": 3}, "parts_deleted is 3"),
                           ({"arrows_between_parts": 0}, "arrows_between_parts is 0, and 1 pieces")]:
-        assert_totals(tmp_path, rows, trailer_of({**PARTS, **change}), words, PART)
-    assert_totals(tmp_path, GOOD, trailer_of(), "no totals.part", PART)
+        assert_totals(tmp_path, rows, good_trailer({**PARTS, **change}), words, PART)
+    assert_totals(tmp_path, GOOD, good_trailer(), "no totals.part", PART)
     first = HEADER[:1] + ['"part":1,'] + HEADER[1:]
     totals = dict(PARTS, part=1, recorded_in_all_parts=3, parts_deleted=0)
-    good_trace(tmp_path, render(GOOD, header=first, trailer=trailer_of(totals)))
+    good_trace(tmp_path, render(GOOD, header=first, trailer=good_trailer(totals)))
     for change in ({"recorded_in_all_parts": 4}, {"lost_in_all_parts": 8}):
-        assert_totals(tmp_path, GOOD, trailer_of({**totals, **change}), "_in_all_parts is ", first)
+        assert_totals(tmp_path, GOOD, good_trailer({**totals, **change}), "_in_all_parts is ", first)
 
 
 def test_ranges_that_go_over_the_end_of_a_part(tmp_path):
@@ -143,8 +143,8 @@ def test_ranges_that_go_over_the_end_of_a_part(tmp_path):
         rows[f"b{id_}"] = span("b", id_, **({"cs.note": note} if note else {}))
         rows[f"e{id_}"] = span("e", id_, **({"cs.note": end} if end else {}))
     counted = 3 + 2 + 2 + 2  # GOOD; slices; process ranges; ranges that could not nest
-    good_trace(tmp_path, render(rows, trailer=trailer_of({"recorded": counted})))
-    assert_totals(tmp_path, rows, trailer_of({"recorded": counted + 1}), f"there are {counted} rows")
+    good_trace(tmp_path, render(rows, trailer=good_trailer({"recorded": counted})))
+    assert_totals(tmp_path, rows, good_trailer({"recorded": counted + 1}), f"there are {counted} rows")
 
 
 def test_windows(tmp_path):
@@ -155,34 +155,34 @@ def test_windows(tmp_path):
     last = [{"from_us": 5, "to_us": 60, "opened_by": "a", "cause": "b"}, {"from_us": 70, "to_us": 90, "opened_by": "a", "cause": "b"}]
     windows = {"opened": 2, "open": False, "cause": "b", "recorded_us": 75, "last": last}
     rows = {"window lane": meta("thread_name", HOST, lane, "custream: not recorded"), **copy_rows(), "gap": gap(60, 10), "rest": gap(90, 30)}
-    good_trace(tmp_path, render(rows, trailer=trailer_of({"windows": windows})))
-    assert_totals(tmp_path, rows, trailer_of(), "there are 2 cs_window slices, and no totals.windows")
+    good_trace(tmp_path, render(rows, trailer=good_trailer({"windows": windows})))
+    assert_totals(tmp_path, rows, good_trailer(), "there are 2 cs_window slices, and no totals.windows")
     for change, words in [({"opened": 3}, "opened is 3, and 2 windows"), ({"open": True}, "open is not"), ({"last": [{}, {}]}, "from_us"),
                           ({"recorded_us": 74.5}, "recorded_us is 74.500, and the windows listed have 75.000"),
                           ({"opened": None}, "opened, and a list")]:
-        assert_totals(tmp_path, rows, trailer_of({"windows": {k: v for k, v in {**windows, **change}.items() if v is not None}}), words)
+        assert_totals(tmp_path, rows, good_trailer({"windows": {k: v for k, v in {**windows, **change}.items() if v is not None}}), words)
     inside = f"line {line_of(rows, 'gap')} lies in a window, from "
     for name, row, words in [("gap", gap(60, 11), inside + "70.000 us"), ("gap", gap(59, 11), inside + "5.000 us"),
                              ("rest", None, "begins where a window ends, at 90.000"), ("gap", gap(61, 9), "begins where a window ends, at 60.000")]:
         bad = {key: row if key == name else one for key, one in rows.items() if row or key != name}
-        assert_totals(tmp_path, bad, trailer_of({"windows": windows}), words)
+        assert_totals(tmp_path, bad, good_trailer({"windows": windows}), words)
     going = dict(windows, open=True, recorded_us=80, last=[last[0], {"from_us": 70, "opened_by": "a"}])
     rows.pop("rest")
-    good_trace(tmp_path, render(rows, trailer=trailer_of({"windows": going})))
-    assert_totals(tmp_path, rows, trailer_of({"windows": dict(going, recorded_us=54)}), "recorded_us is 54.000, and the windows listed have 55.000")
+    good_trace(tmp_path, render(rows, trailer=good_trailer({"windows": going})))
+    assert_totals(tmp_path, rows, good_trailer({"windows": dict(going, recorded_us=54)}), "recorded_us is 54.000, and the windows listed have 55.000")
 
 
 def test_leaks(tmp_path):
     never = [{"object": kind, "library": "a", "call": "c", "count": n} for kind, n in (("stream", 2), ("event", 1), ("stream", 3))]
     totals = {"leaked_streams": 5, "leaked_events": 1}
-    good_trace(tmp_path, render(GOOD, trailer=trailer_of(totals, neverDestroyed=never)))
+    good_trace(tmp_path, render(GOOD, trailer=good_trailer(totals, neverDestroyed=never)))
     for change, words in [({"leaked_streams": 6}, "totals.leaked_streams is 6, and neverDestroyed has 5"), ({"leaked_streams": 4}, "is 4"),
                           ({"leaked_events": 0}, "totals.leaked_events is 0, and neverDestroyed has 1"),
                           ({"leaked_events": None}, "leaked_events is 0")]:
-        assert_totals(tmp_path, GOOD, trailer_of({**totals, **change}, neverDestroyed=never), words)
+        assert_totals(tmp_path, GOOD, good_trailer({**totals, **change}, neverDestroyed=never), words)
     many = [dict(never[0], count=1) for _ in range(128)]  # a long list may have been cut
-    good_trace(tmp_path, render(GOOD, trailer=trailer_of({"leaked_streams": 300, "leaked_events": 0}, neverDestroyed=many)))
-    assert_totals(tmp_path, GOOD, trailer_of({"leaked_streams": 127, "leaked_events": 0}, neverDestroyed=many), "is 127")
+    good_trace(tmp_path, render(GOOD, trailer=good_trailer({"leaked_streams": 300, "leaked_events": 0}, neverDestroyed=many)))
+    assert_totals(tmp_path, GOOD, good_trailer({"leaked_streams": 127, "leaked_events": 0}, neverDestroyed=many), "is 127")
 
 
 def test_no_number_of_a_real_trace_may_be_off_by_one(run_app, tmp_path):
@@ -211,7 +211,7 @@ def test_no_number_of_a_real_trace_may_be_off_by_one(run_app, tmp_path):
 def test_what_is_not_whole_is_never_ok(tmp_path, totals, said):
     gpu_work = totals.get("not_written", {}).get("gpu_work")
     rows = changed(loss={"args": {"count": 7, "gpu_work": gpu_work}}) if gpu_work else GOOD
-    good_trace(tmp_path, render(rows, trailer=trailer_of(totals)), said)
+    good_trace(tmp_path, render(rows, trailer=good_trailer(totals)), said)
 
 
 def test_an_older_trace_that_ended(tmp_path):
@@ -219,4 +219,4 @@ def test_an_older_trace_that_ended(tmp_path):
     lane = HOST ^ 1 << 30
     rows = dict(changed(loss=None), cut_lane=meta("thread_name", HOST, lane, "custream: not in this file"),
                 cut=slice_("cs_loss", "lost", HOST, lane, 100, 2, count=7, cause="trace size limit reached (CUSTREAM_TRACE_MAX)"))
-    good_trace(tmp_path, render(rows, trailer=trailer_of({"complete": False})), "incomplete: trace size limit reached (CUSTREAM_TRACE_MAX)")
+    good_trace(tmp_path, render(rows, trailer=good_trailer({"complete": False})), "incomplete: trace size limit reached (CUSTREAM_TRACE_MAX)")

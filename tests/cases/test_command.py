@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from tests.handmade import (COMMAND, NO_CUDA, GOOD, GPU, HEADER, HOST, SHIM, TRAILER, assert_breach, check, copy_rows, custream, flow, line_of, meta, render, slice_,
-                            trailer_of)
+                            good_trailer)
 from tests.trace import PEERS
 
 
 def test_good_trace(tmp_path):
     result, path = check(tmp_path, render(GOOD))
-    assert result.stdout == f"{path}: ok: events 21, slices 9, flows 1, threads 1, lanes 3, lost records 7\n"
+    assert result.stdout == f"{path}: incomplete: events 21, slices 9, flows 1, threads 1, lanes 3, lost records 7, 3 GPU operations without their calls\n"
     assert (result.returncode, result.stderr) == (0, "")
 
 
@@ -42,7 +42,7 @@ def test_rows_of_gpu_times(tmp_path):
         "dep f": {"ph": "f", "bp": "e", "cat": "cs_dep", "name": "cs_dep", "id": 1 << 42, "pid": GPU, "tid": 13, "ts": 143}})
     peer_lane = {"ph": "M", "name": "thread_name", "pid": GPU, "tid": PEERS, "args": {"name": "peer copies"}}
     good = {"peer lane": peer_lane, **rows}
-    result, _ = check(tmp_path, render(good, trailer=trailer_of({"recorded": 5}, {"graphs": 1, "ranges": 1})))
+    result, _ = check(tmp_path, render(good, trailer=good_trailer({"recorded": 5}, {"graphs": 1, "ranges": 1})))
     assert result.returncode == 0, result.stdout
     for name, rule, change, words in [("graph", 2, {"pid": HOST, "tid": 4250, "ts": 500}, "ordinal"), ("range", 3, {"args": {"stream": 14}}, "args.stream"),
                                       ("peer", 7, {"args": {"stream": 13}}, "args.stream"), ("dep s", 8, {"cat": "cs_peer"}, "cs_peer")]:
@@ -59,7 +59,7 @@ def test_rows_of_the_audit(tmp_path):
             "instant": {"ph": "i", "s": "t", "cat": "cs_audit", "name": "implicit wait", "pid": GPU, "tid": 2000013, "ts": 131, "args": {"verdict": "nobody needed it"}}}
 
     def with_audit(**change):
-        return trailer_of(defaultStreamAudit=dict(audit, **change))
+        return good_trailer(defaultStreamAudit=dict(audit, **change))
     result, _ = check(tmp_path, render(good, trailer=with_audit()))
     assert result.returncode == 0, result.stdout
     for change, words in [({"verdict": "cannot tell"}, "does not say why"), ({"verdict": "fine"}, "known verdict"), ({"verdict": "safe"}, "lost_orders is 3"), ({"lost_orders": 1}, "hazards have 2"),
@@ -72,7 +72,7 @@ def test_rows_of_the_audit(tmp_path):
 
 
 def test_trace_without_events(tmp_path):
-    result, _ = check(tmp_path, "\n".join(HEADER) + "\n" + trailer_of({"recorded": 0, "lost_records": 0, "gpu": None}))
+    result, _ = check(tmp_path, "\n".join(HEADER) + "\n" + good_trailer({"recorded": 0, "lost_records": 0, "gpu": None}))
     assert result.returncode == 0 and "events 0" in result.stdout
 
 
@@ -366,7 +366,7 @@ def test_many_events_in_bounded_memory(tmp_path):
         out.write("\n".join(HEADER) + "\n" + json.dumps(GOOD["stream"]))
         for i in range(200_000):
             out.write(',\n{"ph":"X","cat":"kernel","name":"%s","pid":0,"tid":13,"ts":%d.125,"dur":0.875,"args":{"stream":13}}' % (pad, i))
-        out.write("\n" + trailer_of({"recorded": 0, "lost_records": 0}, {"kernels": 200_000, "copies": 0, "memsets": 0, "without_call": 200_000}))
+        out.write("\n" + good_trailer({"recorded": 0, "lost_records": 0}, {"kernels": 200_000, "copies": 0, "memsets": 0, "without_call": 200_000}))
     result = subprocess.run(["bash", "-c", f"ulimit -v 60000; exec '{COMMAND}' check '{path}'"], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0 and "slices 200000" in result.stdout, result.stderr
 

@@ -143,7 +143,7 @@ def test_launches_without_a_kernel(run_app, lose):
 def test_work_whose_call_is_lost_keeps_its_place(run_app):
     """It waits for its call for some time, and what followed it on its stream waits with it: nothing overlaps, so no extra lane is needed."""
     _, trace = both(run_app, ["works", "many", 20000], env=dict(CUPTI, CUSTREAM_FULL="block", CUSTREAM_FAKE_CUPTI_LOSE=1000, CUSTREAM_FAKE_KERNEL_NS=50000))
-    assert trace.totals["gpu"]["without_call"] > 5
+    assert trace.totals["gpu"]["without_call"] > 5 and trace.verdict == "incomplete"
     assert {w["args"]["stream"] for w in works(trace)} == {13}
 
 

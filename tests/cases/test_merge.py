@@ -12,7 +12,7 @@ import time
 import pytest
 
 from tests.cases.conftest import app_environment
-from tests.handmade import COMMAND, GOOD, HEADER, HOST, TRAILER, custream, render, slice_, trailer_of
+from tests.handmade import COMMAND, GOOD, HEADER, HOST, TRAILER, custream, render, slice_, good_trailer
 from tests.perfetto import assert_clean
 from tests.trace import check_file, tell_shapes
 
@@ -239,7 +239,7 @@ def test_same_pid_in_two_files(tmp_path, trace_processor):
     one, other = (set(entry["pids"].values()) for entry in said["files"])
     assert not one & other and HOST in one and len(one) == len(other) == 2
     assert groups(merged) == ["app 4242 #1, host", "app 4242 #1, GPU 0", "app 4242 #2, host", "app 4242 #2, GPU 0"]
-    assert check_file(out) == "ok"
+    assert check_file(out) == "incomplete"
     in_perfetto(trace_processor, out, *files)
 
 
@@ -260,7 +260,7 @@ def test_no_anchor(tmp_path):
     whole(merged, *files)
     assert merged["metadata"]["merged"]["align"] == "start"
     assert [entry["shift_ns"] for entry in merged["metadata"]["merged"]["files"]] == [-10000, -10000]
-    assert check_file(out) == "ok"
+    assert check_file(out) == "incomplete"
 
 
 def test_too_far_apart(tmp_path):
@@ -374,7 +374,7 @@ def test_cut_file(tmp_path, packed):
 
 
 def test_incomplete_file(tmp_path):
-    files = [made(tmp_path / "a.json"), made(tmp_path / "b.json", pid=4300, trailer=trailer_of({"complete": False}))]
+    files = [made(tmp_path / "a.json"), made(tmp_path / "b.json", pid=4300, trailer=good_trailer({"complete": False}))]
     out = tmp_path / "out.json"
     assert merge(out, *files)["totals"]["recorded"] == 6
     assert check_file(out) == "incomplete: one of the merged traces is"

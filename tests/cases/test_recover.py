@@ -12,14 +12,14 @@ import zlib
 import pytest
 
 from tests.cases.test_watch import begin, environment, has_calls, until
-from tests.handmade import COMMAND, GOOD, HEADER, TRAILER, custream, launches, render, trailer_of
+from tests.handmade import COMMAND, GOOD, HEADER, TRAILER, custream, launches, render, good_trailer
 from tests.perfetto.processor import assert_clean
 from tests.trace import Trace
 
 WHOLE = render(GOOD)
 ROWS = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in GOOD.values()]
 FIRST = "\n".join(HEADER) + "\n"
-FLUSHED = trailer_of({"complete": False}) + " " * 1024 + "\n"  # the trailer of a flush has room to spare
+FLUSHED = good_trailer({"complete": False}) + " " * 1024 + "\n"  # the trailer of a flush has room to spare
 
 
 def rows_of(text):

@@ -37,6 +37,8 @@ TEST(the_sentence_says_what_is_missing)
                "2 calls, 3 GPU operations, lost records 0, lost GPU work 7");
     CHECK_TEXT(sentence((struct cs_verdict){.calls = 2, .operations = 3, .complete = true, .untimed = 1}),
                "2 calls, 3 GPU operations, 1 GPU operation without times");
+    CHECK_TEXT(sentence((struct cs_verdict){.calls = 2, .operations = 3, .complete = true, .without_call = 1}), "2 calls, 3 GPU operations, 1 GPU operation without its call");
+    CHECK_TEXT(sentence((struct cs_verdict){.calls = 2, .operations = 3, .complete = true, .without_call = 2}), "2 calls, 3 GPU operations, 2 GPU operations without their calls");
     CHECK_TEXT(sentence((struct cs_verdict){.calls = 2, .operations = 3, .complete = true, .gpu_cause = "x"}),
                "2 calls, 3 GPU operations, GPU times missing: x");
     CHECK_TEXT(sentence((struct cs_verdict){.calls = 2, .complete = true, .no_gpu_times = true, .gpu_cause = "x"}), "2 calls, no GPU times: x");
@@ -50,6 +52,7 @@ TEST(the_sentence_says_what_is_missing)
 TEST(the_state)
 {
     CHECK_TEXT(state((struct cs_verdict){.complete = true}), "ok");
+    CHECK_TEXT(state((struct cs_verdict){.complete = true, .without_call = 1}), "incomplete");
     CHECK_TEXT(state((struct cs_verdict){.cause = "c"}), "incomplete: c");
     CHECK_TEXT(state((struct cs_verdict){.no_memory_for = "a, b", .cause = "c"}), "incomplete: no memory for a, b");
     CHECK_TEXT(state((struct cs_verdict){.ended_by = "SIGTERM"}), "incomplete: ended by SIGTERM, and what came in the last half second may be missing");

@@ -294,17 +294,16 @@ static bool windows_agree(const struct judged *j)
 /* --- parts, leaks --- */
 
 /* A trace of an earlier version has no such sum. */
-static bool untimed_in_parts_agree(const struct judged *j)
+static bool in_parts_agrees(const struct judged *j, const char *name, const char *what, double own)
 {
-    static const char name[] = "gpu_work_without_times_in_all_parts";
-    const cJSON *gpu = member(j->totals, "gpu");
-    const double own = number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times"), all = number(j->totals, name);
+    const double all = number(j->totals, name);
     if (!member(j->totals, name) || (j->part == 1 ? all == own : all >= own)) return true;
-    return BREACH(j, 12, "totals.%s is %.15g, and launches_without_kernel and without_times in part %.15g %.15g", name, all, j->part, own);
+    return BREACH(j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g", name, all, what, j->part, own);
 }
 
 static bool parts_agree(const struct judged *j)
 {
+    const cJSON *gpu = member(j->totals, "gpu");
     const double recorded = number(j->totals, "recorded"), all = number(j->totals, "recorded_in_all_parts"), lost = number(j->totals, "lost_records"),
                  calls = number(j->totals, "calls"), calls_in_all = number(j->totals, "calls_in_all_parts"),
                  lost_in_all = number(j->totals, "lost_in_all_parts"), deleted = number_or_0(j->totals, "recorded_in_deleted_parts");
@@ -318,7 +317,10 @@ static bool parts_agree(const struct judged *j)
         return BREACH(j, 12, "totals.calls_in_all_parts is %.15g, and calls in part %.15g %.15g", calls_in_all, j->part, calls);
     if (j->part == 1 ? lost_in_all != lost : lost_in_all < lost)
         return BREACH(j, 12, "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all, j->part, lost);
-    if (!untimed_in_parts_agree(j)) return false;
+    if (!in_parts_agrees(j, "gpu_work_without_times_in_all_parts", "launches_without_kernel and without_times",
+                         number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times")) ||
+        !in_parts_agrees(j, "gpu_work_without_call_in_all_parts", "without_call", number_or_0(gpu, "without_call")))
+        return false;
     if (number_or_0(j->totals, "parts_deleted") >= j->part)
         return BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g", number(j->totals, "parts_deleted"), j->part);
     return true;
@@ -410,6 +412,7 @@ static void part_make(cJSON *totals, struct check *check, const cJSON *before, c
     say(totals, "calls_in_all_parts", number_or_0(before, "calls_in_all_parts") + (double)sums->driver_calls);
     say(totals, "lost_in_all_parts", number_or_0(before, "lost_in_all_parts") + (double)sums->lost_calls);
     say(totals, "gpu_work_in_all_parts", number_or_0(before, "gpu_work_in_all_parts") + (double)(sums->without_call + sums->work_count));
+    say(totals, "gpu_work_without_call_in_all_parts", number_or_0(before, "gpu_work_without_call_in_all_parts") + (double)sums->without_call);
     say(totals, "gpu_work_without_times_in_all_parts", number_or_0(before, "gpu_work_without_times_in_all_parts"));
     say(totals, "gpu_work_lost_in_all_parts", number_or_0(before, "gpu_work_lost_in_all_parts") + (double)sums->lost_work);
 }
@@ -442,6 +445,7 @@ void totals_state(struct check *check, const cJSON *trailer)
     verdict_read(&verdict, trailer, list, sizeof list);
     verdict.lost_calls = check->sums.lost_calls; /* of this part */
     verdict.lost_work = check->sums.lost_work;
+    verdict.without_call = (cs_u64)number_or_0(member(member(trailer, "totals"), "gpu"), "without_call");
     if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
     else if (*check->sums.cut_cause) verdict.cause = check->sums.cut_cause;
     if (check->is_cut_out) verdict.complete = true; /* nobody expects the end of the process there */

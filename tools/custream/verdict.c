@@ -65,6 +65,7 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .no_gpu_times = totals && (!source || !strcmp(source, "none")),
         .sample = count(gpu, "sample"),
         .untimed = member(totals, untimed_in_all) ? count(totals, untimed_in_all) : count(gpu, "launches_without_kernel") + count(gpu, "without_times"),
+        .without_call = member(totals, "gpu_work_without_call_in_all_parts") ? count(totals, "gpu_work_without_call_in_all_parts") : count(gpu, "without_call"),
         .gpu_cause = source && !strcmp(source, "events") ? NULL : cJSON_GetStringValue(member(gpu, "cause")),
     };
 }

@@ -445,6 +445,7 @@ static struct part part_said(const struct run *run, uint32_t number, size_t loss
     return (struct part){.number = number,
                          .without_times = run_number(run, "totals.gpu.without_times", 0),
                          .launches_without_kernel = run_number(run, "totals.gpu.launches_without_kernel", 0),
+                         .without_call = run_number(run, "totals.gpu.without_call", 0),
                          .untimed_in_all = run_number(run, "totals.gpu_work_without_times_in_all_parts", NAN),
                          .lost = rows_lost(run, losses),
                          .lost_in_all = {run_number(run, "totals.lost_in_all_parts", NAN), run_number(run, "totals.gpu_work_lost_in_all_parts", NAN)},

@@ -123,7 +123,7 @@ struct lost {
 /* What a file says of itself as one of several parts. */
 struct part {
     uint32_t number;        /* 0: it is not one of several */
-    double without_times, launches_without_kernel;
+    double without_times, launches_without_kernel, without_call;
     double untimed_in_all;  /* both together, of this part and all before it: less than their sum where work came in a later part; NAN: it does not say */
     struct lost lost;       /* in its rows */
     struct lost lost_in_all; /* of this part and all before it; NAN: it does not say */

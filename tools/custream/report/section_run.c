@@ -156,6 +156,7 @@ static const char *whole_of(struct report *report, const struct run *run)
 {
     struct missing missing = {0};
     const struct lost lost = parts_lost(run), all = parts_lost_in_all(run);
+    double without_call = 0;
     if (!run->ours) return run->cut ? "the file ends inside an event" : WHOLE_NOT_SAID;
     if (run_cut_seconds(run) > 0) missing_add(&missing, "a cut of %.3f s out of a trace: all totals are those of the cut", run_cut_seconds(run));
     missing_end(&missing, run);
@@ -166,6 +167,8 @@ static const char *whole_of(struct report *report, const struct run *run)
     missing_lost(&missing, lost.calls, all.calls, "call lost", "calls lost");
     missing_lost(&missing, lost.works, all.works, "piece of GPU work lost", "pieces of GPU work lost");
     missing_untimed(&missing, run);
+    for (size_t i = 0; i < run->part_count; i++) without_call += run->parts[i].without_call;
+    missing_count(&missing, without_call, "piece of GPU work without its call", "pieces of GPU work without their calls");
     return missing.length ? report_text(report, "%s", missing.text) : "yes";
 }
 
