@@ -552,9 +552,9 @@ custream_status_t custream_trace_range_push(const char *text);
 custream_status_t custream_trace_range_pop(void);
 custream_status_t custream_trace_mark(const char *text);
 
-/* start and stop switch recording on and off, like `custream ctl on` and `off`. flush writes what
- * was recorded to the file. Without the preload library, or if there can be no trace
- * (CUSTREAM_TRACE=off): CUSTREAM_NOT_SUPPORTED. These calls wait some milliseconds for the file. */
+/* start and stop switch recording on and off, like `custream ctl on` and `off`; flush writes it
+ * to the file. All wait for the file. CUSTREAM_NOT_SUPPORTED: no preload library, or no trace
+ * (CUSTREAM_TRACE=off). CUSTREAM_NOT_READY: for a minute the disk took nothing. */
 custream_status_t custream_trace_start(void);
 custream_status_t custream_trace_stop(void);
 custream_status_t custream_trace_flush(void);

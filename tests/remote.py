@@ -68,8 +68,10 @@ class Remote:
         return answer
 
     def ctl(self, *words, **options):
-        """A request that succeeds; what it answered."""
-        rc, out, err = ctl(self.pid, *words, **options)
+        """A request that succeeds; what it answered. A flush that takes more than ten seconds is asked for again."""
+        while (rc := (answer := ctl(self.pid, *words, **options))[0]) and "not all of the trace could be written" in answer[2]:
+            pass
+        _, out, err = answer
         assert (rc, err) == (0, ""), (rc, out, err)
         return out
 

@@ -137,11 +137,10 @@ static status link_record(bool on)
 
 static status link_flush(void)
 {
-    enum { GPU_MS = 2000, WRITER_MS = 5000 };
+    enum { GPU_MS = 2000 };
     if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || !*cs_output_path()) return CUSTREAM_NOT_SUPPORTED;
     cs_gpu_flush(GPU_MS);
-    cs_writer_flush(WRITER_MS);
-    return CUSTREAM_SUCCESS;
+    return cs_writer_bring() ? CUSTREAM_SUCCESS : CUSTREAM_NOT_READY;
 }
 
 static const struct api_link table = {

@@ -202,29 +202,45 @@ void cs_worker_meet_loader(struct cs_worker *worker)
     cs_store_rel(&worker->met_loader, true);
 }
 
-/* How long an asker waits. Not long for one that waits for the loader: whoever has its lock may wait for the thread that asks. */
+/* How long an asker waits: so long in all, or since `progress` last was another number. Not long for one that waits for the loader: whoever has its lock may wait for
+ * the thread that asks. */
 struct patience {
     struct cs_deadline all, loader;
+    cs_u64 ns, (*progress)(void), seen;
 };
 
 static bool may_wait(const struct cs_worker *worker, struct patience *patience)
 {
+    const cs_u64 now = patience->progress ? patience->progress() : 0;
+    if (now != patience->seen) patience->seen = now, patience->all = cs_deadline_in(patience->ns, ROUND_NS);
     const bool all = cs_deadline_is_over(&patience->all), loader = cs_deadline_is_over(&patience->loader);
     return !all && !cs_worker_was_killed(worker) && (!loader || !cs_load(&worker->in_loader));
 }
 
-void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms)
+static bool ask(struct cs_worker *worker, enum cs_worker_state wanted, struct patience *patience)
 {
-    struct patience patience = {cs_deadline_in((cs_u64)timeout_ms * 1000000, ROUND_NS), cs_deadline_in(LOADER_PATIENCE_NS, ROUND_NS)};
     const bool flushes = wanted == CS_WORKER_FLUSHING;
     int now = cs_load_acq(&worker->state);
-    if (cs_worker_was_killed(worker)) return;
+    if (cs_worker_was_killed(worker)) return false;
     do {
         /* What another asker has it do may have begun before our reason to ask: first that, then once more. */
-        for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && may_wait(worker, &patience); now = cs_load_acq(&worker->state)) wait_while(worker, now);
+        for (; flushes && (now == (int)wanted || now == CS_WORKER_STARTING) && may_wait(worker, patience); now = cs_load_acq(&worker->state)) wait_while(worker, now);
         if (now < CS_WORKER_STARTING || now > CS_WORKER_FLUSHING || (flushes && now == CS_WORKER_STARTING)) break; /* whoever awaits the start is to go on doing so */
     } while (!atomic_compare_exchange_weak(&worker->state, &now, (int)wanted));
-    if (cs_load_acq(&worker->state) != (int)wanted) return;
+    if (cs_load_acq(&worker->state) != (int)wanted) return true;
     futex(worker, FUTEX_WAKE, INT_MAX, NULL);
-    while (cs_load_acq(&worker->state) == (int)wanted && may_wait(worker, &patience)) wait_while(worker, (int)wanted);
+    while ((now = cs_load_acq(&worker->state)) == (int)wanted && may_wait(worker, patience)) wait_while(worker, (int)wanted);
+    return now != (int)wanted;
+}
+
+bool cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms)
+{
+    const cs_u64 ns = (cs_u64)timeout_ms * 1000000;
+    return ask(worker, wanted, &(struct patience){.all = cs_deadline_in(ns, ROUND_NS), .loader = cs_deadline_in(LOADER_PATIENCE_NS, ROUND_NS)});
+}
+
+bool cs_worker_ask_for_long(struct cs_worker *worker, enum cs_worker_state wanted, unsigned standstill_ms, cs_u64 (*progress)(void))
+{
+    const cs_u64 ns = (cs_u64)standstill_ms * 1000000;
+    return ask(worker, wanted, &(struct patience){cs_deadline_in(ns, ROUND_NS), cs_deadline_in(LOADER_PATIENCE_NS, ROUND_NS), ns, progress, progress()});
 }

@@ -60,8 +60,11 @@ void cs_worker_move(struct cs_worker *worker, enum cs_worker_state from, enum cs
 void cs_worker_pause(struct cs_worker *worker, cs_u64 ns);
 void cs_worker_wake(struct cs_worker *worker); /* anybody's: cuts a pause short without asking for anything */
 
-/* Asks a living worker for FLUSHING or FINISHING and waits, at most so long, until it is no longer asked. No lock, no allocation. */
-void cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms);
+/* Asks a living worker for FLUSHING or FINISHING and waits, at most so long, until it is no longer asked. False: it still is. No lock, no allocation. */
+bool cs_worker_ask(struct cs_worker *worker, enum cs_worker_state wanted, unsigned timeout_ms);
+
+/* The same, and waits as long as the worker gets on: at most so long in which `progress` stays the same number. */
+bool cs_worker_ask_for_long(struct cs_worker *worker, enum cs_worker_state wanted, unsigned standstill_ms, cs_u64 (*progress)(void));
 
 /* Whether that thread of this process is one of ours, by its number in /proc, which may be that of another namespace's. Any thread. */
 bool cs_worker_is(int tid);

@@ -46,10 +46,10 @@ __attribute__((format(printf, 3, 4))) static void say(char *answer, size_t room,
 
 /* --- recording --- */
 
-void cs_ctl_bring_up_to_date(void)
+bool cs_ctl_bring_up_to_date(void)
 {
     cs_gpu_flush(GPU_MS);
-    cs_writer_flush(WRITER_MS);
+    return cs_writer_flush(WRITER_MS);
 }
 
 static void answer_on(char *given, char *answer, size_t room)
@@ -73,8 +73,9 @@ static void answer_off(char *given, char *answer, size_t room)
 static void answer_flush(char *given, char *answer, size_t room)
 {
     (void)given;
-    cs_ctl_bring_up_to_date();
-    if (*cs_output_path()) say(answer, room, "ok %s", cs_output_path());
+    const bool all = cs_ctl_bring_up_to_date();
+    if (*cs_output_path() && !all) say(answer, room, "error not all of the trace could be written within %d s; the library goes on with it: %s", WRITER_MS / 1000, cs_output_path());
+    else if (*cs_output_path()) say(answer, room, "ok %s", cs_output_path());
     else say(answer, room, "error nothing was recorded, so there is no file");
 }
 

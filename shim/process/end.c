@@ -56,7 +56,7 @@ void cs_end_after_fork_in_child(void)
 }
 
 /* For the profiler. Where a signal handler ends the process in the middle of a driver call, that call may hold what the profiler waits for. */
-enum { GPU_MS = 5000, GPU_INSIDE_MS = 2000, WRITER_MS = 60000 };
+enum { GPU_MS = 5000, GPU_INSIDE_MS = 2000 };
 static unsigned gpu_patience_ms(void) { return cs_self && cs_self->inside ? GPU_INSIDE_MS : GPU_MS; }
 
 /* Registered after the driver has come up, so it runs before the driver goes down: the last moment at which a profiler can be asked. */
@@ -82,8 +82,8 @@ void cs_process_ends(void)
     cs_window_end();
     cs_gpu_finish(gpu_patience_ms());
     cs_mode_end();
-    if (!cs_writer_finish(WRITER_MS) && *cs_output_path())
-        cs_log_once(CS_LOG_WARN, "the trace %s has no end: nothing of it could be written for %d s", cs_output_path(), WRITER_MS / 1000);
+    if (!cs_writer_finish() && *cs_output_path())
+        cs_log_once(CS_LOG_WARN, "the trace %s has no end: nothing of it could be written for %d s", cs_output_path(), CS_WRITER_STANDSTILL_S);
     cs_log_relay();
     cs_closing_say();
     if (cs_closing_speaks() && !atomic_exchange(&told_rules, true)) cs_policy_say();

@@ -26,7 +26,7 @@ static bool before_exec(void)
     if (!(cs_load_acq(&cs_mode) & CS_MODE_WATCH) || cs_writer_was_killed() || !cs_end_may()) return false;
     cs_gpu_flush(2000);
     cs_closing_exec();
-    cs_writer_flush(10000);
+    cs_writer_bring();
     cs_log_relay();
     return true;
 }

@@ -89,7 +89,7 @@ void cs_ctl_end_record(char *answer, size_t room);
 
 /* A policy comes into force, and the trace tells. False, and a line that says why not. The control thread's. */
 bool cs_ctl_policy(const char *json, char *error, size_t room);
-void cs_ctl_bring_up_to_date(void); /* the file */
+bool cs_ctl_bring_up_to_date(void); /* the file; false: not all is in it yet */
 
 /* --- trigger.c: the control thread's --- */
 

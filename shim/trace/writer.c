@@ -315,17 +315,9 @@ static cs_u64 progress(void)
     return sum;
 }
 
-bool cs_writer_finish(unsigned timeout_ms)
-{
-    cs_u64 before;
-    do {
-        before = progress();
-        cs_worker_ask(&writer, CS_WORKER_FINISHING, timeout_ms);
-    } while (cs_load_acq(&writer.state) == CS_WORKER_FINISHING && progress() != before && !cs_worker_was_killed(&writer));
-    return cs_load_acq(&writer.state) != CS_WORKER_FINISHING;
-}
-
-void cs_writer_flush(unsigned timeout_ms) { cs_worker_ask(&writer, CS_WORKER_FLUSHING, timeout_ms); }
+bool cs_writer_finish(void) { return cs_worker_ask_for_long(&writer, CS_WORKER_FINISHING, CS_WRITER_STANDSTILL_S * 1000, progress); }
+bool cs_writer_bring(void) { return cs_worker_ask_for_long(&writer, CS_WORKER_FLUSHING, CS_WRITER_STANDSTILL_S * 1000, progress); }
+bool cs_writer_flush(unsigned timeout_ms) { return cs_worker_ask(&writer, CS_WORKER_FLUSHING, timeout_ms); }
 
 void cs_writer_after_fork_in_child(void)
 {

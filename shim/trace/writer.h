@@ -16,12 +16,19 @@ bool cs_writer_start(bool records, bool watches);
 /* Has it open a file if it has none, and waits. Whether it has one. */
 bool cs_writer_file(unsigned timeout_ms);
 
-/* Has everything recorded so far written and the file ended. Waits for the writer with a futex, takes no lock and allocates nothing, so that it
- * may be called while the process exits, from a signal handler too. At most `timeout_ms` in which the writer gets nowhere. False: it is still at it. */
-bool cs_writer_finish(unsigned timeout_ms);
+/* A healthy write may take half of it: of a flush, 576 KiB, Linux lets the writer wait up to 0.2 s for each page where others fill the disk, and the disk's journal
+ * comes on top: one took 50 s. */
+enum { CS_WRITER_STANDSTILL_S = 60 };
 
-/* Has everything recorded so far written, and goes on. Like cs_writer_finish, but `timeout_ms` at most. */
-void cs_writer_flush(unsigned timeout_ms);
+/* Has everything recorded so far written and the file ended. Waits for the writer with a futex, takes no lock and allocates nothing, so that it may be called while
+ * the process exits, from a signal handler too. As long as the writer gets on, and CS_WRITER_STANDSTILL_S at most in which it does not. False: it is still at it. */
+bool cs_writer_finish(void);
+
+/* Has everything recorded so far written, and goes on. Waits like cs_writer_finish. */
+bool cs_writer_bring(void);
+
+/* The same; waits `timeout_ms` at most. */
+bool cs_writer_flush(unsigned timeout_ms);
 
 /* Called once a file, on the writer's thread, when the file takes no more: nothing that is recorded from then on is kept. NULL: nobody wants to know. */
 extern void (*cs_writer_full)(void);

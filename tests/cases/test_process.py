@@ -56,33 +56,6 @@ def test_end_without_libc(run_app):
     assert run.rc == 5 and launches(trace) <= 100
 
 
-SLOW_DISK = """
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdarg.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-long syscall(long number, ...)
-{
-    long of[6];
-    va_list args;
-    va_start(args, number);
-    for (int i = 0; i < 6; i++) of[i] = va_arg(args, long);
-    va_end(args);
-    if (number == SYS_pwritev) usleep(180000);
-    return ((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(number, of[0], of[1], of[2], of[3], of[4], of[5]);
-}
-"""
-
-
-def test_a_disk_that_takes_long_gets_all(build, run_app, tmp_path):
-    """What is left to write at the end takes longer than it may stand still."""
-    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "slow.so"], input=SLOW_DISK, text=True, check=True)
-    env = {"CUSTREAM_FULL": "block", "CUSTREAM_GPU": "off"}  # the calls alone fill the file
-    run = run_app(["burst", 4, 45000], shim=f"{build}/libcustream_shim.so:{tmp_path}/slow.so", env=env).check()
-    assert not said(run) and launches(read(run.trace)) == 180000
-
-
 # ---- fork, vfork, spawn, exec ----
 
 @pytest.mark.parametrize("how", ["idle", "exit", "vfork", "vfork-exec", "system"])

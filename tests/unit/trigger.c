@@ -35,7 +35,7 @@ bool cs_window_hold(enum cs_held_by who, const char **why)
 void cs_window_release(enum cs_held_by who) { holds -= who == CS_HELD_BY_TRIGGER; }
 void cs_window_ready(void) { ready++; }
 void cs_window_unready(void) { ready--; }
-void cs_ctl_bring_up_to_date(void) { dates++; }
+bool cs_ctl_bring_up_to_date(void) { dates++;  return true; }
 bool cs_ctl_policy(const char *json, char *error, size_t room)
 {
     (void)error, (void)room;
