@@ -185,8 +185,8 @@ static bool is_expected(void)
     return expected;
 }
 
-/* `waits`: the rings have been read since the round before; `last`: nothing comes any more. */
-static void round_once(bool all, bool waits, bool last)
+/* Whether work is awaited. `waits`: the rings have been read since the round before; `last`: nothing comes any more. */
+static bool round_once(bool all, bool waits, bool last)
 {
     cs_held_calls(false);
     const size_t ready = cs_held_choose(all);
@@ -194,7 +194,9 @@ static void round_once(bool all, bool waits, bool last)
     cs_held_forget_given(ready);
     if (waits) cs_waits_settle(last);
     cs_count_settle(last);
-    cs_gpu_expect(is_expected());
+    const bool expected = is_expected();
+    cs_gpu_expect(expected);
+    return expected;
 }
 
 void cs_match_collect(void)
@@ -205,7 +207,7 @@ void cs_match_collect(void)
 
 bool cs_match_behind(void) { return cs_match.held.behind; }
 void cs_match_give(bool all) { round_once(all, false, false); }
-void cs_match_round(void) { round_once(false, true, false); }
+void cs_match_round(void) { cs_ops_rest(round_once(false, true, false), cs_match.now.ns); }
 
 void cs_match_end(void)
 {

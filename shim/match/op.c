@@ -51,29 +51,41 @@ static bool is_awaited(const struct cs_op *op)
     return !op->came && !op->left && !op->unsure && cs_gpu_kind_of(cs_call_info[op->call].kind) != CS_GPU_NONE && cs_match_tells(op->id);
 }
 
+static size_t bytes_of_ops(size_t size) { return size * sizeof *table->ops; }
+static size_t bytes_of_correlated(size_t size) { return CS_CORRELATIONS_OF_OP * size * sizeof *table->correlated; }
+
 /* The tables that were made with the trace stay behind, empty: they are a part of one piece of memory. In the child of a fork the tables are either the old ones or
  * the new ones, and both are there: the pointers change before the old ones go. */
-static void grow(void)
+static bool resize(size_t size)
 {
     static const char lost[] = "calls whose work is awaited: the work of older ones is shown without its call";
-    const size_t size = state->size, ops = size * sizeof *table->ops, correlated = CS_CORRELATIONS_OF_OP * size * sizeof *table->correlated;
-    struct cs_op *const old_ops = table->ops, *const new_ops = cs_memory_map_more(2 * ops, lost);
-    struct cs_correlated *const old_correlated = table->correlated, *const new_correlated = new_ops ? cs_memory_map_more(2 * correlated, lost) : NULL;
+    const size_t old = state->size, kept = old < size ? old : size, mask = CS_CORRELATIONS_OF_OP * size - 1;
+    struct cs_op *const old_ops = table->ops, *const new_ops = cs_memory_map_more(bytes_of_ops(size), lost);
+    struct cs_correlated *const old_correlated = table->correlated, *const new_correlated = new_ops ? cs_memory_map_more(bytes_of_correlated(size), lost) : NULL;
     if (!new_correlated) {
-        if (new_ops) cs_memory_unmap(new_ops, 2 * ops);
-        state->cannot_grow = true;
-        return;
+        if (new_ops) cs_memory_unmap(new_ops, bytes_of_ops(size));
+        return false;
     }
-    const size_t mask = 2 * size - 1;
-    for (cs_u64 id = state->newest - size + 1; id <= state->newest; id++) new_ops[(id - CS_OP_BEFORE_FIRST - 1) & mask] = *cs_op_place(id);
-    for (size_t i = 0; i < CS_CORRELATIONS_OF_OP * size; i++)
-        if (old_correlated[i].correlation) new_correlated[old_correlated[i].correlation & (2 * mask + 1)] = old_correlated[i];
+    for (cs_u64 id = state->newest - kept + 1; id <= state->newest; id++) new_ops[(id - CS_OP_BEFORE_FIRST - 1) & (size - 1)] = *cs_op_place(id);
+    for (size_t i = 0; i < CS_CORRELATIONS_OF_OP * old; i++) {
+        struct cs_correlated *to = &new_correlated[old_correlated[i].correlation & mask];
+        if (old_correlated[i].correlation && (!to->correlation || (int32_t)(old_correlated[i].correlation - to->correlation) > 0)) *to = old_correlated[i];
+    }
     table->ops = new_ops, table->correlated = new_correlated;
-    state->forgotten = state->newest - size;
-    state->size = (cs_u32)(2 * size);
-    if (state->grown) cs_memory_unmap(old_ops, ops), cs_memory_unmap(old_correlated, correlated);
-    else cs_memory_forget(old_ops, ops), cs_memory_forget(old_correlated, correlated);
-    state->grown = true;
+    state->forgotten = state->newest - kept;
+    state->size = (cs_u32)size;
+    if (state->grown) cs_memory_unmap(old_ops, bytes_of_ops(old)), cs_memory_unmap(old_correlated, bytes_of_correlated(old));
+    else cs_memory_forget(old_ops, bytes_of_ops(old)), cs_memory_forget(old_correlated, bytes_of_correlated(old));
+    return state->grown = true;
+}
+
+/* Since when nothing is awaited, 0 while something is. A program that waits for all its work in each step is not to have the table grow in each. */
+void cs_ops_rest(bool awaited, cs_u64 now_ns)
+{
+    const cs_u64 rest_ns = 1000000000;
+    if (awaited || state->size == CS_OPS) state->rests_ns = 0;
+    else if (!state->rests_ns) state->rests_ns = now_ns;
+    else if (now_ns - state->rests_ns > rest_ns && !resize(CS_OPS)) state->rests_ns = 0;
 }
 
 /* The next op would take the place of one whose work is awaited. */
@@ -88,7 +100,7 @@ static bool is_full(void)
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns)
 {
     struct cs_op_thread *t = thread_of(thread->key, thread->tid, record->begin);
-    if (CS_UNLIKELY(is_full())) grow();
+    if (CS_UNLIKELY(is_full())) state->cannot_grow = !resize(2 * (size_t)state->size);
     const struct cs_op *soon = cs_op_place(state->newest + AHEAD); /* written a quarter of a million calls ago: in no cache */
     cs_prefetch_to_write(soon), cs_prefetch_to_write(&soon->before);
     state->newest += (cs_u32)state->newest == UINT32_MAX ? 2 : 1; /* no id's low half is 0 */

@@ -2,7 +2,7 @@
  * Calls that may have put work on a GPU, kept until its times come: which call a GPU record belongs to, and what was before it on its stream.
  *
  * The writer's alone. A ring of the last 262,144 such calls. If the oldest one's work is still awaited, the ring grows, up to 1,048,576. Then that call is forgotten,
- * and its work shown without its call.
+ * and its work shown without its call. When nothing has been awaited for a second, the ring has its first size again.
  */
 #ifndef CS_MATCH_OP_H
 #define CS_MATCH_OP_H
@@ -45,6 +45,9 @@ _Static_assert(sizeof(struct cs_op) == 128, "two cache lines: there are very man
 
 /* A new op for a record; the caller fills what it knows of the lane. */
 struct cs_op *cs_op_new(const struct cs_thread *thread, const struct cs_record *record, cs_u64 begin_ns);
+
+/* Each round: whether work of any call is awaited, and the time. Gives memory back. */
+void cs_ops_rest(bool awaited, cs_u64 now_ns);
 
 /* What the profiler saw of a call: from here on its correlation number leads to the op. LATER: its thread has recorded nothing since, so the op may
  * be on its way; NONE: it has, and the call is none of ours. */

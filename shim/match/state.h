@@ -73,6 +73,7 @@ struct cs_ops {
     cs_u64 newest, forgotten; /* up to `forgotten` none is kept, whatever the size */
     cs_u32 size;              /* of the table of ops */
     bool grown, cannot_grow;  /* into memory of its own; the system has no more */
+    cs_u64 rests_ns;          /* op.c: since when a table that has grown is not needed; 0: it is */
     cs_u32 newest_thread;  /* its number, never 0 once there is one */
     cs_u64 enqueued_last;  /* when the last call ended that put work on a GPU, ticks */
     cs_u64 ended_last;     /* of all ops, ticks */

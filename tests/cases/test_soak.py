@@ -3,7 +3,9 @@ from tests import soak
 from tests.remote import until
 
 CALLS = 250000
-STAYS = 300 << 10  # KiB. Tables of calls and work take 130 MiB of them, and 108 MiB more once the table of calls has grown (docs/architecture.md)
+# KiB. Of what stays 70 MiB are the program's and the driver's. The rest is as docs/architecture.md has it, if the writer fell far behind: 36 MiB for calls, 104 for work,
+# 8 for CUPTI. GOES: what there is of 64 threads, at least, on a machine where it does not: their rings, and the buffers that the profiler filled for them.
+STAYS, GOES = 240 << 10, 64 << 10
 
 
 def test_a_mixture(tmp_path):
@@ -13,15 +15,15 @@ def test_a_mixture(tmp_path):
 
 
 def test_what_busy_threads_had_goes_with_them(tmp_path):
-    """64 threads with 10,000 launches each: their rings of 4 MiB, and the buffers that the profiler filled for them. What stays are the tables of calls and work."""
+    """64 threads with 10,000 launches each. What stays are the tables of calls and work, in their first sizes."""
     with soak.Soak(tmp_path, ["hold", "threads", 64, 1], env={"CUSTREAM_TRACE_MAX": "64M,rotate", "CUSTREAM_FULL": "block"}) as run:
         while run.process.stdout.peek(1):
             soak.settled(run.process.pid, True)
             run.sample()
-            until(lambda: run.samples[-1].what == "there" or soak.anon_of(run.process.pid) < STAYS, 20)
+            most = min([STAYS] + [sample.anon - GOES for sample in run.samples if sample.what == "there"])
+            until(lambda: run.samples[-1].what == "there" or soak.anon_of(run.process.pid) < most, 20)
             run.go_on()
-    # More was there than may stay: what did not go would have been seen above. How much it is depends on how far the writer falls behind.
-    assert run.rc == 0 and run.samples[1].what == "there" and run.samples[1].anon > STAYS
+    assert run.rc == 0 and [sample.what for sample in run.samples] == ["gone", "there", "gone"]
 
 
 def test_a_leak_is_seen():

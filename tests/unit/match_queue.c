@@ -262,6 +262,33 @@ TEST(a_call_that_is_awaited_is_kept_while_the_table_can_grow)
     CHECK(!cs_op_get(id) && cs_op_get(id + 1) && cs_match.ops.size == CS_OPS_MOST);
 }
 
+/* It has its first size again when nothing has been awaited for a second, and knows the last calls. */
+TEST(a_table_that_has_grown_is_given_back)
+{
+    enum { NUMBER = 100 };
+    const cs_u64 second = 1000000000, now = 5 * second;
+    begin();
+    struct cs_op *op = call(10, 11);
+    const cs_u64 id = op->id;
+    op->lane = lane.number;
+    for (cs_u64 other = 0; other < CS_OPS; other++) called(1, 100, 20 + other, 20 + other);
+    CHECK_IS(cs_match.ops.size, 2 * CS_OPS);
+    for (cs_u32 i = 0; i < CS_OPS; i++) *cs_correlated(NUMBER + i) = (struct cs_correlated){NUMBER + i, (cs_u32)(id + 1 + i)};
+    *cs_correlated(NUMBER + 2 * CS_OPS) = (struct cs_correlated){NUMBER + 2 * CS_OPS, (cs_u32)(id + 1)};
+    cs_ops_rest(false, now);
+    cs_ops_rest(true, now + 2 * second);
+    cs_ops_rest(false, now + 3 * second);
+    cs_ops_rest(false, now + 4 * second);
+    CHECK(cs_match.ops.size == 2 * CS_OPS && cs_op_get(id));
+    cs_ops_rest(false, now + 4 * second + 1);
+    CHECK(cs_match.ops.size == CS_OPS && !cs_op_get(id));
+    for (cs_u64 other = id + 1; other <= cs_match.ops.newest; other++) CHECK_IS(cs_op_get(other)->id, other);
+    for (cs_u32 i = 1; i < CS_OPS; i++) CHECK_IS(cs_op_of(NUMBER + i)->id, id + 1 + i);
+    CHECK(cs_op_of(NUMBER + 2 * CS_OPS)->id == id + 1);
+    called(1, 100, 30 + CS_OPS, 30 + CS_OPS);
+    CHECK(cs_match.ops.size == CS_OPS && !cs_op_get(id + 1) && cs_op_get(id + 2));
+}
+
 TEST(a_depth_forgets_calls_with_the_ring)
 {
     begin();
