@@ -143,6 +143,17 @@ __attribute__((unused)) static void app_flush(void)
 }
 __attribute__((unused)) static long app_tid(void) { return syscall(SYS_gettid); }
 
+/* The thread sleeps. Between the begin of a call that waits and the driver nothing of ours does: so it is in the driver. */
+__attribute__((unused)) static int app_sleeps(long tid)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", tid);
+    FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+    if (file) fclose(file);
+    return state == 'S';
+}
+
 /* A gate on a stream: what is enqueued behind it runs only once it is opened, however slow the machine is. */
 __attribute__((unused)) static volatile unsigned *app_gate(CUstream stream)
 {

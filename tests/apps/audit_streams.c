@@ -214,37 +214,27 @@ static void many(int count)
     }
 }
 
-static volatile int go;
+static _Atomic long copier; /* the thread that is about to copy */
 
-static void *enqueue_meanwhile(void *unused)
+static void *enqueue_meanwhile(void *gate)
 {
     OK(cuCtxSetCurrent, app_context);
-    while (!go) {}
-    app_sleep_ms(20); /* the copy is under way by now */
+    while (!copier || !app_sleeps(copier)) app_sleep_ms(1);
     LAUNCH(kernel_b, b);
-    return unused;
-}
-
-/* The copy waits for the gate, which is opened long after the other thread's launch: which all the same comes after the copy. */
-static void blocked(void)
-{
-    pthread_t thread[2];
-    char data[64];
-    void *opener(void *gate);
-    volatile unsigned *gate = app_gate(CU_STREAM_LEGACY);
-    THREAD(&thread[0], enqueue_meanwhile, NULL);
-    THREAD(&thread[1], opener, (void *)gate);
-    go = 1;
-    OK(cuMemcpyDtoH_v2, data, memory, sizeof data);
-    pthread_join(thread[0], NULL);
-    pthread_join(thread[1], NULL);
-}
-
-void *opener(void *gate)
-{
-    app_sleep_ms(300);
     *(volatile unsigned *)gate = 1;
     return NULL;
+}
+
+/* The copy waits for the gate, which is opened after the other thread's launch: which all the same comes after the copy. */
+static void blocked(void)
+{
+    pthread_t thread;
+    char data[64];
+    volatile unsigned *gate = app_gate(CU_STREAM_LEGACY);
+    THREAD(&thread, enqueue_meanwhile, (void *)gate);
+    copier = app_tid();
+    OK(cuMemcpyDtoH_v2, data, memory, sizeof data);
+    pthread_join(thread, NULL);
 }
 
 static void times(void)

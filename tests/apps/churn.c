@@ -41,9 +41,12 @@ static void refused(long n, long used)
         for (long i = n - used; i < n; i++) OK(cuEventRecord, events[i], stream);
 }
 
+static _Atomic long waiter;
+
 static void *waits(void *unused)
 {
     OK(cuCtxSetCurrent, app_context);
+    waiter = app_tid();
     SAY(cuStreamSynchronize, stream);
     return unused;
 }
@@ -51,10 +54,12 @@ static void *waits(void *unused)
 static void sync_and_destroy(void)
 {
     pthread_t thread;
-    LAUNCH(app_kernel("sleep_us_400000"), stream);
+    volatile unsigned *gate = app_gate(stream);
+    LAUNCH(app_kernel("sleep_us_100000"), stream);
     THREAD(&thread, waits, NULL);
-    app_sleep_ms(50);
+    while (!waiter || !app_sleeps(waiter)) app_sleep_ms(1);
     OK(cuStreamDestroy_v2, stream);
+    *gate = 1;
     pthread_join(thread, NULL);
 }
 
@@ -76,7 +81,7 @@ static void one_after_the_other(void)
     for (int i = 0; i < 12; i++) OK(cuCtxCreate_v2, &contexts[i], 0, 0);
     THREAD(&thread, uses_all, "first");
     pthread_join(thread, NULL);
-    app_sleep_ms(200); /* for the writer to see that it ended */
+    app_flush(); /* the writer has seen that it ended */
     THREAD(&thread, uses_all, "second");
     pthread_join(thread, NULL);
 }
@@ -106,7 +111,7 @@ static void short_threads(void)
     for (int i = 0; i < 20; i++) {
         THREAD(&thread, few_calls, NULL);
         pthread_join(thread, NULL);
-        app_sleep_ms(60);
+        app_flush();
     }
 }
 

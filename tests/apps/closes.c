@@ -11,7 +11,7 @@ enum { FILES = 16 };
 static void work(CUstream stream, CUfunction empty)
 {
     for (int i = 0; i < 10; i++) LAUNCH(empty, stream);
-    app_sleep_ms(700); /* longer than the writer's half second */
+    app_flush();
 }
 
 int main(int argc, char **argv)

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
     for (long batch = 0; batch < atol(argv[3]); batch++) {
         for (long i = 0; i < atol(argv[2]); i++) once();
-        app_sleep_ms(300); /* the writer reads what is there, and gives back what has ended */
+        for (int round = 0; round < 3; round++) app_flush(); /* the writer has read what is there, and given back what has ended */
         NOTE("rss_kib", "%ld", resident_kib());
     }
     app_report();

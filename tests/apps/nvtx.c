@@ -148,7 +148,7 @@ static void *other_thread(void *unused)
     nvtxNameOsThreadA((uint32_t)app_tid(), "the loader");
     nvtxRangePushA("other thread"); /* a thread without CUDA */
     from_other = nvtxRangeStartA("handed over");
-    app_sleep_ms(5);
+    app_sleep_ms(5); /* the range takes some time */
     nvtxRangePop();
     return unused;
 }
@@ -171,7 +171,7 @@ static void process_ranges(void)
     nvtxDomainHandle_t domain = nvtxDomainCreateA("processes");
     nvtxEventAttributes_t a = with_text("b");
     nvtxRangeId_t first = nvtxRangeStartA("a");
-    app_sleep_ms(1);
+    app_sleep_ms(1); /* so that no two times are one */
     nvtxRangeId_t second = nvtxDomainRangeStartEx(domain, &a), third = nvtxRangeStartW(L"c");
     LAUNCH(empty, stream);
     nvtxRangeEnd(first);
@@ -219,12 +219,14 @@ static void *leaves_open(void *unused)
     return unused;
 }
 
+static _Atomic int is_open;
+
 static void *waits(void *unused)
 {
     OK(cuCtxSetCurrent, app_context);
     nvtxRangePushA("open in a waiting thread");
     LAUNCH(empty, stream);
-    for (;;) app_sleep_ms(1000);
+    for (is_open = 1;;) app_sleep_ms(1000);
     return unused;
 }
 
@@ -235,7 +237,7 @@ static void left_open(const char *how)
     pthread_join(thread, NULL);
     if (!strcmp(how, "running")) {
         THREAD(&thread, waits, NULL);
-        app_sleep_ms(50);
+        while (!is_open) app_sleep_ms(1);
     }
     nvtxRangeStartA("open process range");
     nvtxRangePushA("open outer");
@@ -563,7 +565,7 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "one_stack")) one_stack();
     app_report();
     if (!strcmp(more, "_exit")) _exit(0);
-    if (!strcmp(more, "kill")) app_sleep_ms(1300), raise(9);
+    if (!strcmp(more, "kill")) app_flush(), raise(9);
     return 0;
 }
 #endif

@@ -85,7 +85,7 @@ static void child(long count)
 
 static void in_the_middle(const char *how, long count)
 {
-    if (strcmp(how, "all")) app_sleep_ms(200); /* some parts are there */
+    if (strcmp(how, "all")) app_flush(); /* some parts are there */
     if (!strcmp(how, "chdir") && chdir("/")) exit(5);
     if (!strcmp(how, "files")) limit(RLIMIT_NOFILE, 0);
     if (!strcmp(how, "full")) limit(RLIMIT_FSIZE, 512);
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     nvtxRangePop();
     nvtxRangeEnd(range);
     if (!strcmp(how, "kill")) {
-        app_sleep_ms(1500); /* a flush comes every half second */
+        app_flush();
         raise(SIGKILL);
     }
     OK(cuCtxSynchronize);

@@ -447,7 +447,7 @@ static void other(const char *path, int subscribes)
     CUpti_SubscriberHandle subscriber;
     begins();
     works_alone();
-    app_sleep_ms(600);
+    app_sleep_ms(600); /* the library lets go meanwhile, or comes back */
     cupti_path = path;
     if (subscribes != LISTENS) {
         if (subscribes == SUBSCRIBES) SURE(cuptiSubscribe, &subscriber, called_back, NULL);
@@ -462,7 +462,7 @@ static void other(const char *path, int subscribes)
         leaves("other");
     }
     SURE(cuptiFinalize);
-    app_sleep_ms(600);
+    app_sleep_ms(600); /* the library lets go meanwhile, or comes back */
     works_alone();
 }
 

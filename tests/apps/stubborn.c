@@ -1,5 +1,6 @@
 /* Goes on whatever the driver answers, and prints every answer: for failures on demand (CUSTREAM_FAKE_FAIL), older drivers and missing devices. */
 #include "tests/apps/app.h"
+#include "tests/patience.h"
 
 static int ran, accepted;
 static void CUDA_CB host(void *unused) { (void)unused, ran++; }
@@ -8,7 +9,7 @@ static void CUDA_CB callback(CUstream stream, CUresult status, void *unused) { (
 /* Every host function that was accepted runs, whether or not the driver lets us wait for it. */
 static void say_ran(void)
 {
-    for (int i = 0; i < 5000 && __atomic_load_n(&ran, __ATOMIC_ACQUIRE) < accepted; i++) app_sleep_ms(1);
+    for (unsigned ms = patience(10) * 1000; ms && __atomic_load_n(&ran, __ATOMIC_ACQUIRE) < accepted; ms--) app_sleep_ms(1);
     printf("accepted %d ran %d\n", accepted, ran);
 }
 

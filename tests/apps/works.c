@@ -416,17 +416,6 @@ struct meanwhile {
     _Atomic long launched, waiter; /* the thread that is about to wait */
 };
 
-/* The thread sleeps: it is in the driver, since nothing of ours sleeps on the way there. */
-static int sleeps(long tid)
-{
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", tid);
-    FILE *file = fopen(path, "r");
-    if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
-    if (file) fclose(file);
-    return state == 'S';
-}
-
 static void *launches_meanwhile(void *of)
 {
     struct meanwhile *m = of;
@@ -435,7 +424,7 @@ static void *launches_meanwhile(void *of)
     volatile unsigned *gate = app_gate(m->stream);
     OK(cuLaunchKernel, slow, 31, 1, 1, 1, 1, 1, 0, m->stream, NULL, NULL);
     m->launched = 1;
-    while (!m->waiter || !sleeps(m->waiter)) app_sleep_ms(1);
+    while (!m->waiter || !app_sleeps(m->waiter)) app_sleep_ms(1);
     OK(cuLaunchKernel, slow, 32, 1, 1, 1, 1, 1, 0, m->stream, NULL, NULL);
     *gate = 1;
     return NULL;
@@ -486,7 +475,7 @@ static void leave(const char *how)
     pthread_t thread;
     for (int i = 0; i < 10; i++) LAUNCH(empty, a);
     OK(cuStreamSynchronize, a);
-    if (!strcmp(how, "kill")) app_sleep_ms(1500); /* long enough for a flush */
+    if (!strcmp(how, "kill")) app_flush();
     LAUNCH(sleep_us(300000), a);
     app_report();
     if (!strcmp(how, "_exit")) _exit(0);

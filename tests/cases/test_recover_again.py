@@ -4,23 +4,24 @@ import os
 import re
 import shutil
 import struct
-import time
 
 import pytest
 
 from tests.cases.test_recover import recovered, run_all
 from tests.cases.test_rings import begin, calls_of, folder, has_begun, judge, kill, numbers, only_ring, rows_of  # noqa: F401 (folder: a fixture)
 from tests.cases.test_rings_damage import WORD
-from tests.cases.test_watch import until
+from tests.remote import ctl, until
 
 BUFFER_AT = 96
 
 
 def killed(build, tmp_path, folder, name="t.json", **env):  # noqa: F811
-    """A trace that was flushed once, at least, and whose process was killed then."""
+    """A trace that was flushed once, at least, and whose process was killed when it had made more calls."""
     process = begin(build, tmp_path, name, folder, "paced", threads=2, CUSTREAM_BUFFER="64K", **env)
     has_begun(tmp_path, 2)
-    time.sleep(0.7)
+    until(lambda: ctl(process.pid, "flush")[0] == 0)
+    flushed = numbers(tmp_path / "counts")[1]
+    until(lambda: numbers(tmp_path / "counts")[1] > flushed + 1000)
     kill(process)
     return tmp_path / name
 

@@ -226,10 +226,12 @@ def test_a_room(run_app, build, tmp_path, name):
 def test_a_small_room_gets_full(build, tmp_path, way, env):
     """Others fill it while rings grow: no SIGBUS, and what finds no memory goes on elsewhere. The recovered trace says of how many threads that is so."""
     script = 'mount -t tmpfs -o size=64m none /dev/shm; "$@" & app=$!; until [ -e "$CUSTREAM_TRACE" ]; do kill -0 $app || exit 1; sleep 0.01; done; ' \
-             '(head -c 70m /dev/zero > /dev/shm/full 2>/dev/null) & sleep 0.15; kill -9 $app || exit 1; ' \
+             'head -c 70m /dev/zero > /dev/shm/full 2>/dev/null; until [ -e "$FOLDER/all" ]; do kill -0 $app || exit 1; sleep 0.01; done; sleep 0.1; kill -9 $app || exit 1; ' \
              f'wait; {COMMAND} recover "$CUSTREAM_TRACE"; exit 0; :'
     run = ["/usr/bin/unshare", "-rm", "/bin/sh", "-c", script, "sh", "/usr/bin/env", f"LD_PRELOAD={build / 'libcustream_shim.so'}"]
-    process = begin(build, tmp_path, "t.json", "auto", way, run=run, threads=4, LD_PRELOAD="None", **env)
+    process = begin(build, tmp_path, "t.json", "auto", way, run=run, threads=4, LD_PRELOAD="None", FOLDER=tmp_path, **env)
+    has_begun(tmp_path, 4)
+    (tmp_path / "all").touch()
     _, err = process.communicate(timeout=60)
     whole = recovered(tmp_path / "t.json")
     assert process.returncode == 0 and run_all("check", whole)[::2] == (0, []), err

@@ -323,10 +323,10 @@ def test_parts_of_an_earlier_run_go(run_app, tmp_path, extension):
     copy.write_bytes(numbered(path)[1].read_bytes())
     foreign.write_bytes(gzip.compress(b"mine") if extension == ".json.gz" else b'{"schemaVersion":1,"part":901}')
     other.write_bytes(b"mine")
-    time.sleep(0.05)
+    time.sleep(0.05)  # the files are older than the next process
     run = run_app(["burst", 1, 10], env=env).check()
     assert {p.name for p in tmp_path.iterdir()} == {p.name for p in (path, copy, foreign, other)} and not said(run)
-    time.sleep(0.05)
+    time.sleep(0.05)  # the files are older than the next process
     run_app(["parts", "all", count], env=env).check()
     assert 900 in numbered(path) and 901 in numbered(path) and 1 in numbered(path)
 

@@ -119,7 +119,7 @@ def test_a_file_of_an_older_run_is_replaced(build, tmp_path):
     opened(build, "t.json", tmp_path)
     with open(tmp_path / "t.json", "a", encoding="utf-8") as file:
         file.write("older and longer")
-    time.sleep(0.05)
+    time.sleep(0.05)  # the file is older than the process that comes, by more than a tick of the clock in which processes begin
     done = subprocess.run(["/bin/sh", "-c", f"{build}/tests/unit/plain/tool_open t.json; true"], cwd=tmp_path, capture_output=True, text=True, check=True,
                           env=environment(build, LD_PRELOAD=PRELOAD))
     assert done.stdout == "t.json\n" and is_written(tmp_path / "t.json")
