@@ -56,6 +56,7 @@ EXCLUDED = [
      "the runtime has a thread of its own: it lives on when main has left, and is counted"),
     (r"standard_error_is_a_file_at_its_limit", ("tsan",), "the runtime writes there too"),
     (r"filter_of_system_calls\[madvise", ("tsan",), "the runtime refuses to start where madvise is refused"),
+    (r"a_preload_in_front_is_destroyed|a_preload_stops_the_clock", ("tsan",), "the library locks and unlocks by name, so that the runtime sees it, also where nobody may be called any more"),
     (r"test_with_the_address_sanitizer", ("tsan",), "two runtimes in one process"),
     (r"while_a_record_is_filled", ("tsan",), "a handler runs at each instruction, also of the runtime: it is not through in two minutes"),
     (r"fork_while_another_thread_records", ("asan",), "the runtime does not hold the lock of its allocator across a fork: a child waits for who is not there"),
