@@ -135,4 +135,4 @@ def launches(count, name="k"):
         kernel = slice_("kernel", name, GPU, 13 + n % 2, 3 * n + 1, 1, device=0, stream=13 + n % 2, correlation=n + 1)
         rows |= {f"call {n}": call, f"s {n}": flow("s", n + 1, HOST, 4250, call["ts"]),
                  f"kernel {n}": kernel, f"f {n}": flow("f", n + 1, GPU, 13 + n % 2, kernel["ts"])}
-    return render(rows)
+    return render(rows, trailer=trailer_of())
