@@ -206,6 +206,7 @@ static void warn_unknown(const char *entry)
     const char *name = entry + strlen(ENV_PREFIX);
     size_t n = strcspn(name, "="), edits;
     if (!strncmp(name, "FAKE_", 5) || !strncmp(entry, CS_WATCH_VARIABLE "=", sizeof CS_WATCH_VARIABLE)) return; /* the simulated GPU's own; custream run's */
+    if (!strncmp(name, "PYTHON=", 7) || !strncmp(name, "PYTEST=", 7)) return;                                    /* the command's; its plug-in's for pytest */
     enum cs_option best = cs_option_like(name, n, &edits);
     const char *id = cs_option_info[best].id;
     if (n == strlen(id) && !strncmp(name, id, n)) return;

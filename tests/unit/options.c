@@ -191,6 +191,8 @@ TEST(values_are_copies)
 TEST(unknown_variables_are_told_apart)
 {
     CHECK_TEXT(read_with("CUSTREAM_TRACEMAX", "1M"), "custream: warning: CUSTREAM_TRACEMAX is not an option; did you mean CUSTREAM_TRACE_MAX?\n");
+    CHECK_TEXT(read_with("CUSTREAM_PYTHON", "python3"), "");
+    CHECK_TEXT(read_with("CUSTREAM_PYTEST", "1"), "");
     CHECK_TEXT(read_with("CUSTREAM_TRAEC", "off"), "custream: warning: CUSTREAM_TRAEC is not an option; did you mean CUSTREAM_TRACE?\n");
     CHECK_TEXT(read_with("CUSTREAM_log", "info"), "custream: warning: CUSTREAM_log is not an option; did you mean CUSTREAM_LOG?\n");
     CHECK_TEXT(read_with("CUSTREAM_SOMETHING_ELSE_ENTIRELY", "1"), "custream: warning: CUSTREAM_SOMETHING_ELSE_ENTIRELY is not an option of this version\n");
