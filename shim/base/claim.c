@@ -68,9 +68,9 @@ static void read_head(struct cs_claim *claim, unsigned how, const struct cs_infl
 /* The group that has its one member's number is his own, as most systems make them. */
 static bool is_own_group(const struct stat *folder) { return folder->st_uid && folder->st_gid == folder->st_uid && folder->st_gid == getegid(); }
 
-static bool others_make_files(const struct stat *folder)
+static bool others_make_files(int at, const struct stat *folder)
 {
-    if (!cs_owner_is_us_or_root(folder->st_uid)) return true;
+    if (!cs_owner_is_us_or_root(folder->st_uid) && !cs_name_is_ours(at, ".", folder)) return true;
     return folder->st_mode & S_IWOTH || (folder->st_mode & S_IWGRP && !is_own_group(folder));
 }
 
@@ -127,10 +127,10 @@ static enum outcome judge(struct cs_claim *claim, int at, const char *name, cons
     struct stat file;
     if (fstat(claim->fd, &file)) return FAILED;
     if (!S_ISREG(file.st_mode)) return AGAIN;
-    if (others_make_files(folder)) {
+    if (others_make_files(at, folder)) {
         if (file.st_nlink > 1) return refuse(claim, "the file has other names (hard links), in a folder that others can write to");
         if (!has_this_name_alone(claim, at, name)) return AGAIN;
-        const bool known = cs_owner_is_us(file.st_uid) || (file.st_uid == folder->st_uid && cs_owner_is_one(file.st_uid));
+        const bool known = cs_file_is_ours(claim->fd, file.st_uid) || (file.st_uid == folder->st_uid && cs_owner_is_one(file.st_uid));
         if (!known && !(how & CS_CLAIM_FORCE))
             return refuse(claim, how & CS_CLAIM_METRICS ? "the file is somebody else's, in a folder that others can write to" :
                                                           "the file is somebody else's, in a folder that others can write to " OR_BY_FORCE);
@@ -163,7 +163,7 @@ static enum outcome claim_in(struct cs_claim *claim, int at, const char *name, u
     if (fstatat(at, name, &there, AT_SYMLINK_NOFOLLOW)) return errno == ENOENT && !(how & CS_CLAIM_OLD) ? AGAIN : FAILED;
     if (S_ISDIR(there.st_mode)) return refuse(claim, "it is a directory");
     if (S_ISLNK(there.st_mode)) {
-        if (!others_make_files(&folder)) return follow(claim, at, name);
+        if (!others_make_files(at, &folder)) return follow(claim, at, name);
         return refuse(claim, "it is a symbolic link, in a folder that others can write to; give the name of its target");
     }
     if (!S_ISREG(there.st_mode)) /* not even opened: that may do something */

@@ -36,6 +36,31 @@ bool cs_owner_is_us(uid_t uid) { return uid == geteuid() && cs_owner_is_one(uid)
 bool cs_owner_is_us_or_root(uid_t uid) { return !uid || cs_owner_is_us(uid); }
 bool cs_owner_serves_us(uid_t uid) { return !geteuid() || cs_owner_is_us(uid); }
 
+/* O_NOATIME may be set by the owner of a file alone, by what the kernel knows of both: whether they are mapped does not matter. open(2). */
+static bool kernel_says_ours(int fd)
+{
+    CS_KEEP_ERRNO;
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || flags & O_NOATIME || fcntl(fd, F_SETFL, flags | O_NOATIME)) return false;
+    if (fcntl(fd, F_SETFL, flags)) {} /* it stays set, which changes nothing for us */
+    return true;
+}
+
+bool cs_file_is_ours(int fd, uid_t uid) { return cs_owner_is_us(uid) || (uid == geteuid() && kernel_says_ours(fd)); }
+bool cs_file_serves_us(int fd, uid_t uid) { return cs_owner_serves_us(uid) || cs_file_is_ours(fd, uid); }
+
+bool cs_name_is_ours(int at, const char *name, const struct stat *file)
+{
+    CS_KEEP_ERRNO;
+    struct stat opened;
+    if (cs_owner_is_us(file->st_uid) || file->st_uid != geteuid()) return cs_owner_is_us(file->st_uid);
+    const int fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const bool same = fd >= 0 && !fstat(fd, &opened) && opened.st_dev == file->st_dev && opened.st_ino == file->st_ino;
+    const bool ours = same && kernel_says_ours(fd);
+    if (fd >= 0) close(fd);
+    return ours;
+}
+
 /* Only who may look into the process learns its namespace: another user of the machine stays out, and so does root of a namespace around ours. */
 static bool is_in_our_namespace(pid_t pid)
 {

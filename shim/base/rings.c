@@ -89,7 +89,7 @@ static bool serves_nobody(int file, const struct stat *about)
     return trace.st_dev != last->next_device || trace.st_ino != last->next_inode || (cs_u64)trace.st_size < last->next_end;
 }
 
-static bool is_our_file(const struct stat *about) { return S_ISREG(about->st_mode) && cs_owner_is_us(about->st_uid) && about->st_nlink == 1; }
+static bool is_our_file(int folder, const char *name, const struct stat *about) { return S_ISREG(about->st_mode) && about->st_nlink == 1 && cs_name_is_ours(folder, name, about); }
 
 /* Ours alone, and nobody's who lives: the lock on it ends with the process. */
 static void remove_if_left_over(int folder, const char *name)
@@ -97,7 +97,7 @@ static void remove_if_left_over(int folder, const char *name)
     struct stat about;
     const int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) return;
-    if (!fstat(file, &about) && is_our_file(&about) && cs_rings_lock(file, true)) {
+    if (!fstat(file, &about) && is_our_file(folder, name, &about) && cs_rings_lock(file, true)) {
         if (serves_nobody(file, &about)) syscall(SYS_unlinkat, folder, name, 0);
         else if (!(about.st_mode & FOUND_DEAD) && !syscall(SYS_utimensat, file, NULL, NULL, 0)) (void)!fchmod(file, (about.st_mode & 0777) | FOUND_DEAD);
     }
@@ -156,7 +156,7 @@ static cs_u64 spoken_for(const char *folder, cs_u64 *taken)
     const char *name;
     DIR *all = opendir(folder);
     for (*taken = 0; all && (name = next_of(all, &names));) {
-        if (fstatat(dirfd(all), name, &about, AT_SYMLINK_NOFOLLOW) || !is_our_file(&about)) continue;
+        if (fstatat(dirfd(all), name, &about, AT_SYMLINK_NOFOLLOW) || !is_our_file(dirfd(all), name, &about)) continue;
         *taken += (cs_u64)about.st_blocks * 512;
         if (!(about.st_mode & FOUND_DEAD)) sizes += (cs_u64)about.st_size;
     }

@@ -121,7 +121,7 @@ static int make_beside(char beside[NAME_MAX + 1])
     snprintf(beside, NAME_MAX + 1, "%.*s.%d.tmp", NAME_MAX - 32, now.name, (int)getpid());
     int fd = openat(folder(), beside, HOW, MODE);
     if (fd >= 0 || errno != EEXIST) return fd;
-    const bool ours = !fstatat(folder(), beside, &there, AT_SYMLINK_NOFOLLOW) && S_ISREG(there.st_mode) && cs_owner_is_us(there.st_uid) && there.st_nlink == 1;
+    const bool ours = !fstatat(folder(), beside, &there, AT_SYMLINK_NOFOLLOW) && S_ISREG(there.st_mode) && there.st_nlink == 1 && cs_name_is_ours(folder(), beside, &there);
     if (!ours || unlinkat(folder(), beside, 0)) return errno = EEXIST, -1;
     return openat(folder(), beside, HOW, MODE);
 }

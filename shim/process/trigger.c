@@ -123,7 +123,7 @@ static const char ALLOWED[] = "; allowed is a text of at most 64 KiB in a regula
 static const char *unfit(const struct stat *file)
 {
     if (!S_ISREG(file->st_mode)) return S_ISLNK(file->st_mode) ? "it is a symbolic link" : "it is no regular file";
-    if (!cs_owner_is_us_or_root(file->st_uid)) return "it belongs to another user";
+    if (!cs_owner_is_us_or_root(file->st_uid) && !cs_name_is_ours(AT_FDCWD, path(), file)) return "it belongs to another user";
     if (file->st_mode & (S_IWGRP | S_IWOTH)) return "others can write to it (its mode)";
     return file->st_size > CS_TRIGGER_MOST ? "it is too large" : NULL;
 }

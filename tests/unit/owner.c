@@ -3,6 +3,7 @@
 #include "shim/base/owner.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -39,6 +40,63 @@ TEST(where_nobody_is_mapped)
     REQUIRE(geteuid() == OVERFLOWS);
     CHECK(!cs_owner_is_us(OVERFLOWS) && !cs_owner_is_us_or_root(OVERFLOWS) && !cs_owner_serves_us(OVERFLOWS) && !cs_owner_is_one(OVERFLOWS));
     CHECK(cs_owner_is_one(1000) && !cs_owner_is_us(1000));
+    end();
+}
+
+/* Enters a namespace of that map, as `uid`. A process that stays behind writes the map, since more than one line needs rights there. */
+static void enter(const char *map, uid_t uid)
+{
+    char path[64];
+    int gate[2];
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)getpid());
+    REQUIRE(pipe(gate) == 0);
+    const pid_t stays = fork();
+    if (!stays) {
+        REQUIRE(read(gate[0], &(char){0}, 1) == 1);
+        write_text(path, map);
+        _exit(0);
+    }
+    REQUIRE(unshare(CLONE_NEWUSER) == 0 && write(gate[1], "", 1) == 1 && waitpid(stays, NULL, 0) == stays);
+    REQUIRE(setresuid(uid, uid, uid) == 0 && geteuid() == uid);
+}
+
+static int file_of(const char *name, uid_t uid)
+{
+    const int fd = open(name, O_RDWR | O_CREAT | O_EXCL, 0666);
+    REQUIRE(fd >= 0 && fchown(fd, uid, uid) == 0 && fchmod(fd, 0666) == 0 && chmod(".", 0755) == 0);
+    return fd;
+}
+
+static bool name_is_ours(const char *name)
+{
+    struct stat file;
+    REQUIRE(stat(name, &file) == 0);
+    CHECK_IS(file.st_uid, OVERFLOWS);
+    return cs_name_is_ours(AT_FDCWD, name, &file);
+}
+
+/* A container of 65536 users, and the last but one of them: its number is that of all who are not there. */
+TEST(where_the_number_of_the_unmapped_is_mapped)
+{
+    if (geteuid()) return;
+    const int own = file_of("own", 100000 + OVERFLOWS), others = file_of("others", 4711);
+    REQUIRE(mkdir("folder", 0700) == 0 && chown("folder", 100000 + OVERFLOWS, 0) == 0);
+    enter("0 100000 65536\n", OVERFLOWS);
+    errno = EBADF;
+    CHECK(cs_file_is_ours(own, OVERFLOWS) && cs_file_serves_us(own, OVERFLOWS) && !cs_file_is_ours(others, OVERFLOWS) && !cs_file_serves_us(others, OVERFLOWS));
+    CHECK(name_is_ours("own") && !name_is_ours("others") && name_is_ours("folder"));
+    CHECK(!(fcntl(own, F_GETFL) & O_NOATIME));
+    CHECK_IS(errno, EBADF);
+    CHECK(!cs_owner_is_us(OVERFLOWS) && !cs_owner_is_one(OVERFLOWS)); /* the number alone says nothing */
+    end();
+}
+
+TEST(a_file_where_nobody_is_mapped)
+{
+    if (geteuid()) return;
+    const int own = file_of("mine", 1234), others = file_of("another", 4711);
+    REQUIRE(setresuid(1234, 1234, 1234) == 0 && unshare(CLONE_NEWUSER) == 0 && geteuid() == OVERFLOWS);
+    CHECK(cs_file_is_ours(own, OVERFLOWS) && !cs_file_is_ours(others, OVERFLOWS) && name_is_ours("mine") && !name_is_ours("another"));
     end();
 }
 

@@ -104,7 +104,7 @@ static bool take(struct rings *rings, int memfd, struct rings_why *why)
         why->gone = errno == ENOENT;
         return snprintf(why->text, sizeof why->text, "%.160s: %.60s", rings->path, strerror(errno)), false;
     }
-    if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) || !cs_owner_serves_us(about.st_uid)) return snprintf(why->text, sizeof why->text, "%.200s: is no file of this user's", rings->path), false;
+    if (fstat(rings->fd, &about) || !S_ISREG(about.st_mode) || !cs_file_serves_us(rings->fd, about.st_uid)) return snprintf(why->text, sizeof why->text, "%.200s: is no file of this user's", rings->path), false;
     if (memfd < 0 && !is_free(rings->fd)) return snprintf(why->text, sizeof why->text, "%.200s: its process lives", rings->path), false;
     return true;
 }
