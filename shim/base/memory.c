@@ -46,18 +46,21 @@ static void mapped(cs_u64 *addresses, cs_u64 *data)
 }
 
 /* Tables of ours count under a limit (ulimit -v, -d) though they are hardly touched: what is left is the program's, which would be refused memory that it has had
- * without us. */
-static bool is_scarce(size_t bytes)
+ * without us. So we take a quarter of what limits leave; that many bytes. */
+static cs_u64 share_of_limits(void)
 {
     enum { TIMES = 4 };
-    cs_u64 has[2];
+    cs_u64 has[2], share = UINT64_MAX;
     struct rlimit limit[2] = {{RLIM_INFINITY, RLIM_INFINITY}, {RLIM_INFINITY, RLIM_INFINITY}};
     getrlimit(RLIMIT_AS, &limit[0]), getrlimit(RLIMIT_DATA, &limit[1]);
-    if (limit[0].rlim_cur == RLIM_INFINITY && limit[1].rlim_cur == RLIM_INFINITY) return false;
+    if (limit[0].rlim_cur == RLIM_INFINITY && limit[1].rlim_cur == RLIM_INFINITY) return share;
     mapped(&has[0], &has[1]);
-    for (int i = 0; i < 2; i++)
-        if (limit[i].rlim_cur != RLIM_INFINITY && limit[i].rlim_cur < has[i] + TIMES * (cs_u64)bytes) return true;
-    return false;
+    for (int i = 0; i < 2; i++) {
+        if (limit[i].rlim_cur == RLIM_INFINITY) continue;
+        const cs_u64 left = limit[i].rlim_cur > has[i] ? (limit[i].rlim_cur - has[i]) / TIMES : 0;
+        if (left < share) share = left;
+    }
+    return share;
 }
 
 enum { LARGE_PAGE = 2 << 20 };
@@ -72,15 +75,20 @@ static void large_behind_the_first(char *table, size_t bytes)
     errno = saved;
 }
 
+/* As of when tables were last made. Later a filter of system calls may end a process that asks for its limits. */
+static _Atomic cs_u64 share_for_more;
+
 bool cs_tables_make(enum cs_tables of, const char *lost)
 {
     static bool made[CS_TABLES_KINDS];
     size_t bytes = 0;
     if (made[of]) return true;
+    const cs_u64 share = share_of_limits();
     for (const struct cs_table *t = __start_cs_tables; t < __stop_cs_tables; t++) bytes += t->of == of ? pages_of(t->bytes) : 0;
-    if (is_scarce(bytes)) return cs_refused(lost), false;
+    if (share < bytes) return cs_refused(lost), false;
     char *at = cs_memory_map(bytes, lost);
     if (!at) return false;
+    cs_store(&share_for_more, share - bytes);
     cs_memory_not_inherited(at, bytes);
     for (const struct cs_table *t = __start_cs_tables; t < __stop_cs_tables; t++) {
         if (t->of != of) continue;
@@ -138,7 +146,7 @@ void *cs_memory_map_file(int fd, size_t bytes)
 
 void *cs_memory_map_more(size_t bytes, const char *lost)
 {
-    if (is_scarce(bytes)) return cs_refused(lost), NULL;
+    if (cs_load(&share_for_more) < bytes) return cs_refused(lost), NULL;
     char *at = cs_memory_map(bytes, lost);
     if (at) cs_memory_not_inherited(at, bytes), large_behind_the_first(at, bytes);
     return at;
