@@ -436,6 +436,9 @@ static void clamp(cs_u64 *clock, cs_u64 limit)
         if (cs_audit_seq(clock[i]) > limit) clock[i] = cs_audit_stamp(limit, cs_audit_how(clock[i]));
 }
 
+/* Up to which operation of a lane the host would know that it has ended, by the step at hand or before. */
+static cs_u64 kept_by_host(cs_u32 lane) { return max(cs_audit_seq(m->now[AS_WOULD_BE][lane]), cs_audit_seq(m->waited[AS_WOULD_BE][lane])); }
+
 static void take_host(const struct cs_audit_step *step)
 {
     cs_u32 n = cs_audit_lanes_high();
@@ -443,6 +446,10 @@ static void take_host(const struct cs_audit_step *step)
     for (int k = 0; k < 2; k++) {
         if (!ended_by(k, step, m->now[k])) return; /* an event that was never recorded: nothing to wait for */
         clamp(m->now[k], limit);
+    }
+    if (step->denied) {
+        for (cs_u32 i = 1; i < n; i++) cs_audit_sums.doubt[CS_AUDIT_DOUBT_DENIED] |= cs_audit_seq(m->now[AS_IS][i]) > kept_by_host(i);
+        return;
     }
     lost_by_host(step, limit);
     enum cs_audit_how how = step->weak ? CS_AUDIT_BY_COPY : step->asked ? CS_AUDIT_BY_ANSWER : CS_AUDIT_BY_HOST;

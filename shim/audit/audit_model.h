@@ -84,6 +84,7 @@ struct cs_audit_step {
     cs_u16 context, lane; /* lane: where it would go; 0: it concerns the whole context, or an event */
     bool weak;            /* HOST of a synchronous copy that may return before its data are there */
     bool asked;           /* HOST that did not wait: the answer says that it is so */
+    bool denied;          /* HOST that asked: the answer says that it is not so yet */
     bool copy;            /* HOST of a synchronous copy, which is an operation too */
     cs_ref event;         /* 0 none */
     cs_ref since;         /* HOST that learns the time from this event to `event`; 0 none */
@@ -102,6 +103,7 @@ enum cs_audit_doubt {
     CS_AUDIT_DOUBT_MEMORY,    /* an order is lost between operations that name different memory */
     CS_AUDIT_DOUBT_COPY,      /* an order stands only by a synchronous copy that may return early */
     CS_AUDIT_DOUBT_ANSWER,    /* an order stands only because the host asked, and the work was done by then */
+    CS_AUDIT_DOUBT_DENIED,    /* the host asked, and the answer was "not ready"; it would have asked about less */
     CS_AUDIT_DOUBT_THREADS,   /* the legacy stream keeps an order, and several threads make calls */
     CS_AUDIT_DOUBT_ELSEWHERE, /* likewise, and events are used where they are not followed */
     CS_AUDIT_DOUBT_TIME,      /* a time between events that stand for more than they would */

@@ -197,13 +197,15 @@ int cs_audit_read(const struct cs_thread *thread, const struct cs_audit_thread *
         cs_audit_sums.doubt[CS_AUDIT_DOUBT_REFUSED] = true;
     if (moves && cs_call_way((enum cs_call)r->call) == CS_WAY_PEER) cs_audit_sums.doubt[CS_AUDIT_DOUBT_PEER] = true;
     if (means->elsewhere && r->result == CUDA_SUCCESS) cs_audit_sums.elsewhere = true;
-    if (!means->what || (r->result != CUDA_SUCCESS && !over)) return 0;
+    const bool denied = means->asks && r->result == CUDA_ERROR_NOT_READY;
+    if (!means->what || (r->result != CUDA_SUCCESS && !over && !denied)) return 0;
     *step = (struct cs_audit_step){.at = means->what == CS_AUDIT_HOST ? r->end : r->begin, .what = (enum cs_audit_what)means->what};
     step->op = (struct cs_audit_op){.begin = r->begin, .site = at->site, .tid = thread->tid, .call = r->call,
                                     .kernel = info->shown[0].format == CS_FORMAT_KERNEL ? (cs_name)r->value[0] : 0};
     if (means->event >= 0 && !(step->event = (cs_ref)r->value[means->event])) return 0; /* none that is known */
     if (means->since >= 0) step->since = (cs_ref)r->value[means->since];
     step->asked = means->asks;
+    step->denied = denied;
     if (means->cause >= 0 && !r->value[means->cause]) {
         cs_audit_sums.unseen += r->value[means->cause + 1] == CS_CAUSE_ELSEWHERE; /* else it was never recorded: nothing to wait for */
         return 0;

@@ -51,6 +51,7 @@ static const char *doubt(int n)
         [CS_AUDIT_DOUBT_MEMORY] = "an order would be lost between operations on different memory, which the host may be watching",
         [CS_AUDIT_DOUBT_COPY] = "an order stands only by a synchronous copy that may return before its data have arrived",
         [CS_AUDIT_DOUBT_ANSWER] = "an order stands only because a query found the work done, which a slower GPU would deny",
+        [CS_AUDIT_DOUBT_DENIED] = "a query found work under way that it would no longer ask about",
         [CS_AUDIT_DOUBT_THREADS] = "several threads make calls, and whether a lock keeps these in order is not recorded",
         [CS_AUDIT_DOUBT_ELSEWHERE] = "events are used in graphs or by other processes, where the audit does not follow them",
         [CS_AUDIT_DOUBT_TIME] = "a time between two events would no longer have the work of other streams in it",

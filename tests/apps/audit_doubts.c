@@ -108,6 +108,24 @@ static int asked(void)
     return all_seven(first);
 }
 
+/* It waits only if the query says that there is something to wait for. */
+static int denied(void)
+{
+    OK(cuMemcpyDtoHAsync_v2, first, seven, SIZE, stream);
+    if (CU(cuStreamQuery, NULL) == CUDA_ERROR_NOT_READY) OK(cuStreamSynchronize, stream);
+    return all_seven(first);
+}
+
+static int denied_event(void)
+{
+    CUevent event;
+    OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    OK(cuMemcpyDtoHAsync_v2, first, seven, SIZE, stream);
+    OK(cuEventRecord, event, NULL);
+    if (CU(cuEventQuery, event) == CUDA_ERROR_NOT_READY) OK(cuStreamSynchronize, stream);
+    return all_seven(first);
+}
+
 /* Another thread waits for the stream, and tells nobody. */
 static void *watch(void *unused)
 {
@@ -154,7 +172,7 @@ static const struct {
     const char *name;
     int (*run)(void);
 } programs[] = {{"memset_pinned", memset_pinned}, {"copy_to_pinned", copy_to_pinned}, {"copy_from_pinned", copy_from_pinned}, {"copied_flag", copied_flag},
-                {"set_flag", set_flag}, {"elapsed", elapsed}, {"measured", measured}, {"asked", asked}, {"watched", watched}, {"graph_waits", graph_waits}};
+                {"set_flag", set_flag}, {"elapsed", elapsed}, {"measured", measured}, {"asked", asked}, {"denied", denied}, {"denied_event", denied_event}, {"watched", watched}, {"graph_waits", graph_waits}};
 
 int main(int argc, char **argv)
 {

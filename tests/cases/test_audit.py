@@ -12,8 +12,8 @@ from tests.trace import AUDIT as AUDIT_ROW, stream_of, tid_of
 AUDIT = {"CUSTREAM_DEFAULT_STREAM": "audit"}
 
 # Why the audit cannot tell: words of each reason.
-MEMORY, TIME, ANSWER, THREADS, ELSEWHERE = ("different memory", "a time between two events", "a query found the work done", "several threads make calls",
-                                            "events are used in graphs")
+MEMORY, TIME, ANSWER, DENIED, THREADS, ELSEWHERE = ("different memory", "a time between two events", "a query found the work done", "a query found work under way",
+                                                    "several threads make calls", "events are used in graphs")
 
 def audited(run_app, argv, **options):
     """The program does the same with the audit as without the shim. (run, trace, what the audit found)"""
@@ -270,7 +270,7 @@ def test_times_by_events(run_app):
 
 @pytest.mark.parametrize("name, reason", [
     ("memset_pinned", MEMORY), ("copy_to_pinned", MEMORY), ("copy_from_pinned", MEMORY), ("copied_flag", MEMORY), ("set_flag", MEMORY),
-    ("elapsed", None), ("measured", TIME), ("asked", ANSWER), ("watched", THREADS), ("graph_waits", ELSEWHERE)])
+    ("elapsed", None), ("measured", TIME), ("asked", ANSWER), ("denied", DENIED), ("denied_event", DENIED), ("watched", THREADS), ("graph_waits", ELSEWHERE)])
 def test_a_program_that_breaks_is_never_called_safe(run_app, name, reason):
     """Each computes wrong data under per-thread default streams. The audit knows it (no reason), or says that it cannot tell, and why."""
     run, _, found = audited(run_app, ["audit_doubts", name, "late"], env={"CUSTREAM_FAKE_COPY_NS": "20000000"})

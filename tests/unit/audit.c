@@ -391,6 +391,27 @@ TEST(an_answer_is_no_wait)
     CHECK_IS(cs_audit_sums.ordered[CS_AUDIT_BY_HOST], 1);
 }
 
+TEST(an_answer_that_would_be_another)
+{
+    begin();
+    work(1, by_handle(blocking(13)));
+    struct cs_audit_step step = step_of(CS_AUDIT_HOST, by_handle(blocking(13)));
+    step.asked = step.denied = true;
+    cs_audit_take(&step); /* about the same work in both */
+    CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_DENIED]);
+    step = step_of(CS_AUDIT_HOST, by_default(1));
+    step.asked = step.denied = true;
+    host(by_handle(blocking(13)));
+    cs_audit_take(&step); /* that has been waited for */
+    CHECK(!cs_audit_sums.doubt[CS_AUDIT_DOUBT_DENIED]);
+    work(2, by_handle(blocking(13)));
+    step = step_of(CS_AUDIT_HOST, by_default(1));
+    step.asked = step.denied = true;
+    cs_audit_take(&step);
+    CHECK(cs_audit_sums.doubt[CS_AUDIT_DOUBT_DENIED]);
+    SUMS(0, 0);
+}
+
 TEST(whether_threads_matter)
 {
     for (int shared = 0; shared < 2; shared++) {
