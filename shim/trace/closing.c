@@ -69,7 +69,7 @@ void cs_closing_prepare(bool has_file)
     if (has_file) cs_closing_file();
     cs_log_settle(); /* what is said of the run comes first */
     const bool heard = cs_watch_end();
-    cs_store(&watched, heard);
+    cs_store(&watched, heard && has_file); /* without one it knows nothing of us */
     if (heard || !has_file) return;
     compose();
     cs_store_rel(&ready, true);

@@ -286,6 +286,8 @@ def test_a_run_under_per_thread_streams_says_that_nobody_asked(build, tmp_path, 
 def test_per_thread_streams_without_a_trace_and_after_a_kill(build, tmp_path):
     options = ["--default-stream=per-thread"]
     assert lines(run_under(build, tmp_path, "ending", "exit", options=["--trace=off", *options])) == [NOT_AUDITED]
+    warned, told = lines(run_under(build, tmp_path, "ending", "exit", options=["-o", "none.json", "--window=profiler", *options]))
+    assert warned.startswith("custream: warning: nothing was recorded: ") and told == NOT_AUDITED
     assert lines(run_under(build, tmp_path, "ending", "kill", options=["-o", "t.json", *options]))[-1] == NOT_AUDITED
     assert run_under(build, tmp_path, "ending", "exit", options=["--quiet", *options]).stderr == ""
 
