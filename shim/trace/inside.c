@@ -5,6 +5,7 @@
 #include "shim/calls/calls.h"
 #include "shim/gpu/backend.h"
 #include "shim/match/match.h"
+#include "shim/object/context.h"
 #include "shim/object/event.h"
 #include "shim/object/stream.h"
 #include "shim/trace/thread_row.h"
@@ -57,6 +58,15 @@ static char *put_stream(char *at, cs_ref ref)
     return cs_put_int(cs_put_literal(at, ",\"device\":"), stream->device);
 }
 
+/* Where a policy sends the stream's work (policy/serial.c). */
+static cs_ref carried_by(struct cs_thread *thread, cs_ref ref)
+{
+    const struct cs_stream *stream = cs_pool_get(&cs_streams, ref);
+    const struct cs_context *context = stream && stream->serial ? cs_pool_get(&cs_contexts, cs_load(&stream->context)) : NULL;
+    const CUstream carrier = context ? (CUstream)(uintptr_t)cs_load_acq(&context->carrier) : NULL;
+    return carrier ? cs_stream_find(thread, carrier, false) : ref;
+}
+
 /* What a call that synchronises waits for, or on which stream one puts work. The thread may leave it while this is read: then it names what it last waited for. */
 static char *put_waited(char *at, struct cs_thread *thread, const struct cs_call_info *info)
 {
@@ -64,7 +74,7 @@ static char *put_waited(char *at, struct cs_thread *thread, const struct cs_call
     const bool on_default = info->kind == CS_KIND_COPY && info->how & CS_HOW_BLOCKS;
     if (on_default) return put_stream(at, cs_stream_find(thread, NULL, info->per_thread));
     /* NULL may be a stream that stands behind a pointer of the program's. */
-    if (cs_kind_info[info->kind].implies & CS_NODE && waited) return put_stream(at, cs_stream_find(thread, (CUstream)waited, info->per_thread));
+    if (cs_kind_info[info->kind].implies & CS_NODE && waited) return put_stream(at, carried_by(thread, cs_stream_find(thread, (CUstream)waited, info->per_thread)));
     if (info->kind != CS_KIND_SYNC) return at;
     if (info->how & CS_HOW_WIDE) return cs_put_literal(at, ",\"all\":true");
     if (info->shown[0].format != CS_FORMAT_EVENT) return put_stream(at, cs_stream_find(thread, (CUstream)waited, info->per_thread));
@@ -97,19 +107,23 @@ static char *put_entry(char *at, struct cs_thread *thread, const struct cs_insid
     return cs_put_literal(at, "},");
 }
 
+static bool is_wait(const struct cs_inside_seen *seen) { return seen->what < CS_CALL_COUNT && cs_call_info[seen->what].kind == CS_KIND_SYNC; }
+
+/* Waits come last: there may be more of them than have room, and whoever is in a launch or a host function for long may be why they wait. */
 static char *put_list(char *at, const char *end, unsigned *more)
 {
     unsigned listed = 0;
-    for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
-        if (t->index > CS_THREADS || cs_load_acq(&t->state) != CS_THREAD_LIVE) continue;
-        const struct cs_thread_row *row = cs_thread_row(t);
-        const struct cs_inside_seen *const all[] = {&row->function, &row->call};
-        for (int i = 0; i < 2; i++) {
-            if (!all[i]->twice) continue;
-            if (listed == LISTED || end - at < ENTRY_ROOM + 8192) ++*more;
-            else at = put_entry(at, t, all[i], i), listed++;
+    for (int waits = 0; waits < 2; waits++)
+        for (struct cs_thread *t = cs_load_acq(&cs_threads); t; t = t->next) {
+            if (t->index > CS_THREADS || cs_load_acq(&t->state) != CS_THREAD_LIVE) continue;
+            const struct cs_thread_row *row = cs_thread_row(t);
+            const struct cs_inside_seen *const all[] = {&row->function, &row->call};
+            for (int i = 0; i < 2; i++) {
+                if (!all[i]->twice || (i && is_wait(all[i])) != waits) continue;
+                if (listed == LISTED || end - at < ENTRY_ROOM + 8192) ++*more;
+                else at = put_entry(at, t, all[i], i), listed++;
+            }
         }
-    }
     return at[-1] == ',' ? at - 1 : at;
 }
 

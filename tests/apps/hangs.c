@@ -89,7 +89,9 @@ static void function_blocks(void) {
     launch(SECOND, SHORT, a);
 }
 
-/* The host function wants a lock that a thread holds while it launches behind it: until the queue is full (CUSTREAM_FAKE_DEPTH). */
+enum { QUEUE = 1200 }; /* launches: more than one takes */
+
+/* The host function wants a lock that a thread holds while it launches behind it: until the queue is full. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void locks(void *unused) {
     (void)unused;
@@ -101,7 +103,7 @@ static void *launches_locked(void *context) {
     cuCtxSetCurrent(context);
     pthread_mutex_lock(&lock);
     MUST(cuLaunchHostFunc(a, locks, NULL));
-    for (int i = 0; i < 16; i++) launch(SECOND, SHORT, a);
+    for (int i = 0; i < QUEUE; i++) launch(SECOND, SHORT, a);
     pthread_mutex_unlock(&lock);
     return NULL;
 }
@@ -113,8 +115,46 @@ static void host_lock(void) {
 static void *launches_many(void *context) {
     pthread_setname_np(pthread_self(), "launcher");
     cuCtxSetCurrent(context);
-    for (int i = 0; i < 16; i++) launch(SECOND, SHORT, a);
+    for (int i = 0; i < QUEUE; i++) launch(SECOND, SHORT, a);
     return NULL;
+}
+
+/* Many threads wait for the stream besides. */
+static void *synchronises_later(void *context) {
+    cuCtxSetCurrent(context);
+    cuStreamSynchronize(a);
+    return NULL;
+}
+static void lock_of_many(void) {
+    begin();
+    pthread_mutex_lock(&lock);
+    MUST(cuLaunchHostFunc(a, locks, NULL));
+    for (int i = 0; i < 60; i++) on_thread(synchronises_later, context_now());
+    on_thread(launches_many, context_now());
+}
+
+/* A host function takes its time. Work of other streams goes on, though a call on one of them lasts long. */
+static void sleeps(void *unused) {
+    (void)unused;
+    sleep(1000);
+}
+static void *copies_much(void *context) {
+    pthread_setname_np(pthread_self(), "copier");
+    cuCtxSetCurrent(context);
+    const size_t size = 600u << 20;
+    char *from = malloc(size);
+    CUdeviceptr to;
+    MUST(cuMemAlloc(&to, size));
+    for (;;) {
+        MUST(cuMemcpyHtoDAsync(to, from, size, b));
+        MUST(cuStreamSynchronize(b));
+    }
+}
+static void beside(void) {
+    begin();
+    MUST(cuLaunchHostFunc(a, sleeps, NULL));
+    for (int i = 0; i < 5; i++) launch(SECOND, SHORT, a);
+    on_thread(copies_much, context_now());
 }
 
 /* The same, but who holds the lock launches nothing: the driver keeps its calls waiting while somebody else's launch waits for room. */
@@ -342,7 +382,7 @@ static void child(void) {
 static const struct row {
     const char *name;
     void (*run)(void);
-} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"driver_lock", driver_lock}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
+} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"lock_of_many", lock_of_many}, {"beside", beside}, {"driver_lock", driver_lock}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
             {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {

@@ -228,25 +228,22 @@ def test_without_cupti(tmp_path, gpu, held_by, verdict, said):
     assert threads_of(tables) == [("waiter", "cuStreamSynchronize", 13, None, "sleep_second")]
 
 
-QUEUE = {"CUSTREAM_FAKE_DEPTH": "8"}
-
-
 @pytest.mark.parametrize("policy", [{}, {"CUSTREAM_STREAMS": "serial"}, {"CUSTREAM_STREAMS": "pool:2"}, {"CUSTREAM_JITTER": "seed=1,us=50,percent=20"}],
                          ids=["none", "serial", "pool", "jitter"])
 def test_a_launch_that_waits_for_its_own_lock(tmp_path, policy):
     """The queue is full behind a host function that wants what the launching thread holds. Both sides are named, and what is not known is not said."""
-    with Hangs(tmp_path, "host_lock", {**QUEUE, **policy}) as program:
+    with Hangs(tmp_path, "host_lock", policy) as program:
         tables = program.until(2)
         rc, out, err = hang("-p", program.pid)
         assert (rc, err) == (0, "")
     function, launch = sorted(tables["running_threads"], key=lambda row: row["call"].startswith("cu"))
     (stream,) = tables["running_streams"]
     assert tables["running"][0]["verdict"] == "unfinished" and tables["running"][0]["circles"] == 0
-    assert (stream["held_by"], stream["call"], stream["behind"]) == ("host_function", "cuLaunchHostFunc", 7)
+    assert (stream["held_by"], stream["call"]) == ("host_function", "cuLaunchHostFunc")
+    assert stream["behind"] > 500 if "CUSTREAM_JITTER" in policy else stream["behind"] == 1023  # its own host functions take room too
     assert (launch["call"], launch["thread"].split()[0]) == ("cuLaunchKernel", "launcher") and launch["for_ns"] > 0
-    assert launch["stream"] == ("stream 13 nb · hangs" if "serial" in policy.values() else stream["stream"])  # the program's own
-    assert function["stream"] == stream["stream"] and function["call"].startswith("host function 0x")
-    assert launch["waits_for"] == (f"room in the launch queue, it seems: 8 operations of {stream['stream']} are unfinished, first cuLaunchHostFunc. That is behind the "
+    assert launch["stream"] == function["stream"] == stream["stream"] and function["call"].startswith("host function 0x")
+    assert launch["waits_for"] == (f"room in the launch queue, it seems: {stream['behind'] + 1} operations of {stream['stream']} are unfinished, first cuLaunchHostFunc. That is behind the "
                                    f"host function in which {function['thread'].split()[0]} {function['tid']} is. If the function waits for what this thread holds, such "
                                    "as a lock, neither goes on")
     assert function["waits_for"] == f"what the trace does not show; launcher {launch['tid']} is in cuLaunchKernel meanwhile, perhaps because of this, and may hold it"
@@ -255,25 +252,44 @@ def test_a_launch_that_waits_for_its_own_lock(tmp_path, policy):
 
 def test_a_call_that_waits_for_the_driver(tmp_path):
     """Who holds the lock that the host function wants is in cuStreamCreate, and the driver keeps that waiting for another thread's launch. All three are named."""
-    with Hangs(tmp_path, "driver_lock", QUEUE) as program:
+    with Hangs(tmp_path, "driver_lock") as program:
         tables = program.until(3)
     threads = {row["call"].split()[0]: row for row in tables["running_threads"]}
     function, launch, create = threads["host"], threads["cuLaunchKernel"], threads["cuStreamCreate"]
     behind = (f". That is behind the host function in which {function['thread'].split()[0]} {function['tid']} is. If the function waits for what this thread holds, such "
               "as a lock, neither goes on")
-    assert launch["waits_for"].startswith("room in the launch queue, it seems: 8 operations of ") and launch["waits_for"].endswith(behind)
+    assert launch["waits_for"].startswith("room in the launch queue, it seems: 1024 operations of ") and launch["waits_for"].endswith(behind)
     assert create["waits_for"] == f"the driver, it seems: launcher {launch['tid']} is in cuLaunchKernel meanwhile, which waits for room in a launch queue{behind}"
     assert set(function["waits_for"].removeprefix("what the trace does not show; ").removesuffix(" meanwhile, perhaps because of this, and may hold it").split(", ")) == {
         f"launcher {launch['tid']} is in cuLaunchKernel", f"creator {create['tid']} is in cuStreamCreate"}
 
 
 def test_a_queue_that_is_full_is_no_deadlock(tmp_path):
-    with Hangs(tmp_path, "full_queue", QUEUE) as program:
+    with Hangs(tmp_path, "full_queue") as program:
         tables = program.until(1)
         words = " ".join(hang("-p", program.pid)[1].split())
     (row,), (stream,) = tables["running_threads"], tables["running_streams"]
-    assert row["waits_for"] == f"room in the launch queue, it seems: 8 operations of {stream['stream']} are unfinished, first sleep_first"
+    assert row["waits_for"] == f"room in the launch queue, it seems: 1024 operations of {stream['stream']} are unfinished, first sleep_first"
     assert (row["call"], row["stream"], stream["held_by"]) == ("cuLaunchKernel", stream["stream"], "nothing") and "neither" not in words and "a lock" not in words
+
+
+def test_a_launch_among_many_waits(tmp_path):
+    """Sixty threads wait for the stream, of which the trailer has room for half. The launch and the host function are there."""
+    with Hangs(tmp_path, "lock_of_many") as program:
+        tables = program.until(32)
+    first, second, *waits = tables["running_threads"]
+    assert {first["call"].split()[0], second["call"].split()[0]} == {"host", "cuLaunchKernel"} and {row["call"] for row in waits} == {"cuStreamSynchronize"}
+    assert "neither goes on" in first["waits_for"] + second["waits_for"]
+
+
+def test_a_long_copy_is_no_full_queue(tmp_path):
+    """A host function sleeps on one stream. Another thread copies ordinary memory on another one, which takes long, and goes on: nobody waits for anybody."""
+    with Hangs(tmp_path, "beside") as program:
+        while True:
+            threads = {row["call"].split()[0]: row["waits_for"] for row in program.hang()["running_threads"]}
+            if "cuMemcpyHtoDAsync_v2" in threads:
+                break
+    assert threads == {"host": "", "cuMemcpyHtoDAsync_v2": ""}
 
 
 def test_gpu_off_knows_who_waits(tmp_path):
