@@ -24,9 +24,9 @@
 #include "shim/base/rings_lock.h"
 #include "shim/base/watch.h"
 
-/* SHARE: of what is free, for all processes of the user together, and of an address space that is limited. MEMFD: a memfd counts for no file system. LOOKED_AT: files
- * that others left, by each process. NAMES_READ: names in the folder, in which anybody may make any number. */
-enum { SHARE = 10, SHARE_OF_SPACE = 16, NAMES_STEP = 64 << 10, DAY_S = 24 * 60 * 60, TMPFS = 0x01021994, LOOKED_AT = 64, NAMES_READ = 2048 };
+/* SHARE: of what is free, for all processes of the user together, and of an address space that is limited. PART: of what others have left of that, for one. MEMFD: a
+ * memfd counts for no file system. LOOKED_AT: files that others left, by each process. NAMES_READ: names in the folder, in which anybody may make any number. */
+enum { SHARE = 10, SHARE_OF_SPACE = 16, PART = 8, NAMES_STEP = 64 << 10, DAY_S = 24 * 60 * 60, TMPFS = 0x01021994, LOOKED_AT = 64, NAMES_READ = 1 << 14 };
 /* A process that finds the file of a dead one says so in its mode, and when in its time. Its own process cannot say when it was last alive: a store through the
  * mapping changes the time of a file only at a page's first fault. */
 #define FOUND_DEAD S_ISVTX
@@ -39,7 +39,7 @@ static char where[CS_RINGS_PATH + 64] = "not kept: nothing was recorded";
 static char path[CS_RINGS_PATH]; /* of the file; "": it has none, or has gone */
 static int fd = -1;              /* the writer's */
 static cs_u64 names_reserved;
-static bool tried, allowed;
+static bool tried, allowed, crowded; /* crowded: the folder has more names than are read */
 
 const char *cs_rings_where(void) { return where; }
 void cs_rings_allow(void) { allowed = true; }
@@ -104,7 +104,8 @@ static void remove_if_left_over(int folder, const char *name)
     close(file);
 }
 
-/* The next one that is not our own, which is not even opened: its lock would go with any descriptor of it that this thread closes. */
+/* The next one that is not our own, which is not even opened: its lock would go with any descriptor of it that this thread closes. `names`: so many may be read; less
+ * than none are left where there were more. */
 static const char *next_of(DIR *all, int *names)
 {
     const char *slash = strrchr(path, '/');
@@ -137,6 +138,7 @@ static void remove_left_over(void)
     cs_u32 there = 0, at = 0;
     int names = NAMES_READ;
     while (next_of(all, &names)) there++;
+    if (names < 0) return crowded = true, (void)closedir(all);
     const cs_u32 first = there > LOOKED_AT ? ((cs_u32)getpid() * 2 + times++ % 2) * LOOKED_AT % there : 0;
     for (int round = 0; round < 2; round++) { /* from there on, and from the begin */
         rewinddir(all);
@@ -147,21 +149,23 @@ static void remove_left_over(void)
     closedir(all);
 }
 
-/* Bytes that the files of the user's other processes may grow to (they are sparse). `taken`: bytes that all of the user's files have now. */
-static cs_u64 spoken_for(const char *folder, cs_u64 *taken)
+/* Of the user's other files: `taken`, bytes that they have now; `others`, bytes that they may grow to, as they are sparse. Those of the dead grow no more. False: not
+ * all can be seen. */
+static bool spoken_for(const char *folder, cs_u64 *others, cs_u64 *taken)
 {
     struct stat about;
-    cs_u64 sizes = 0;
     int names = NAMES_READ;
     const char *name;
     DIR *all = opendir(folder);
-    for (*taken = 0; all && (name = next_of(all, &names));) {
+    for (*others = *taken = 0; all && (name = next_of(all, &names));) {
         if (fstatat(dirfd(all), name, &about, AT_SYMLINK_NOFOLLOW) || !is_our_file(dirfd(all), name, &about)) continue;
-        *taken += (cs_u64)about.st_blocks * 512;
-        if (!(about.st_mode & FOUND_DEAD)) sizes += (cs_u64)about.st_size;
+        const cs_u64 has = (cs_u64)about.st_blocks * 512;
+        *taken += has;
+        *others += about.st_mode & FOUND_DEAD ? has : (cs_u64)about.st_size;
     }
     if (all) closedir(all);
-    return sizes;
+    crowded = names < 0;
+    return all && !crowded;
 }
 
 static void unlink_own(void)
@@ -215,20 +219,20 @@ static cs_u64 bytes_for(cs_u32 threads, cs_u64 ring_bytes)
 
 static bool set_size(cs_u64 bytes) { return !ftruncate(fd, (off_t)bytes); }
 
-/* How many threads there is room for beside the user's other processes; the file has that size then. Half of what is left, so that later ones have room too. Who
+/* How many threads there is room for beside the user's other processes; the file has that size then. A part of what is left, so that later ones have room too. Who
  * begins at the same moment is seen once both have their size: whoever has it last gives way. */
 static cs_u32 threads_beside(const char *folder, cs_u64 ring_bytes)
 {
     enum { TRIES = 4 };
     for (int i = 0; i < TRIES; i++) {
         struct statfs about;
-        cs_u64 taken;
-        const cs_u64 others = spoken_for(folder, &taken);
-        if (fstatfs(fd, &about)) return 0;
+        cs_u64 others, taken;
+        if (!spoken_for(folder, &others, &taken) || fstatfs(fd, &about)) return 0;
         const cs_u64 all = ((cs_u64)about.f_bavail * (cs_u64)about.f_bsize + taken) / SHARE, room = all > others ? all - others : 0;
-        const cs_u32 threads = threads_in(room / 2, ring_bytes) ?: threads_in(room, ring_bytes) > 0;
+        const cs_u32 threads = threads_in(room / PART, ring_bytes) ?: threads_in(room, ring_bytes) > 0;
         if (!threads || !set_size(bytes_for(threads, ring_bytes))) return 0;
-        if (spoken_for(folder, &taken) + bytes_for(threads, ring_bytes) <= all) return threads;
+        if (!spoken_for(folder, &others, &taken)) return 0;
+        if (others + bytes_for(threads, ring_bytes) <= all) return threads;
         if (!set_size(0)) return 0;
     }
     return 0;
@@ -290,6 +294,7 @@ bool cs_rings_begin(const struct cs_rings_plan *plan)
     CS_KEEP_ERRNO;
     const char *given = cs_option_text(CS_OPTION_KEEP);
     const bool by_itself = !strcmp(given, "auto");
+    crowded = false;
     if (tried) return cs_load(&cs_rings);
     tried = true;
     names_reserved = 0;
@@ -297,9 +302,10 @@ bool cs_rings_begin(const struct cs_rings_plan *plan)
     if (!allowed) return not_kept("the system cannot tell a child from its parent (MADV_WIPEONFORK)");
     const char *folder = the_folder();
     remove_left_over();
-    if (folder && try_in(folder, plan)) snprintf(where, sizeof where, "%s", path);
+    if (folder && !crowded && try_in(folder, plan)) snprintf(where, sizeof where, "%s", path);
     else if (by_itself && try_memfd(plan)) strcpy(where, "memfd");
-    else return not_kept(by_itself ? "/dev/shm has no room" : "the folder of CUSTREAM_KEEP has no room, cannot be written, or has too long a name");
+    else if (crowded) return not_kept(by_itself ? "/dev/shm has too many names" : "the folder of CUSTREAM_KEEP has too many names");
+    else return not_kept(by_itself ? "/dev/shm has no room" : "the folder of CUSTREAM_KEEP has no room, cannot be read or written, or has too long a name");
     cs_store_rel(&cs_rings, cs_load(&mapped));
     return true;
 }

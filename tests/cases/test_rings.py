@@ -369,41 +369,6 @@ def test_the_rings_of_a_long_run_stay_for_a_day(build, tmp_path, folder, run_app
         assert len(list(folder.iterdir())) == again
 
 
-def test_many_processes_share_one_tenth(build, tmp_path):
-    """Of a small /dev/shm, however many begin at once, the program has what it has without the library."""
-    script = 'mount -t tmpfs -o size=64m none /dev/shm; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do CUSTREAM_TRACE="$FOLDER/$i.json" "$@" "$FOLDER/count$i" 4 paced & done; ' \
-             'until [ "$(ls "$FOLDER" | grep -c "^[0-9]*.json$")" = 12 ]; do sleep 0.01; done; stat -c %s /dev/shm/custream-rings-*; kill -9 $(jobs -p); wait; :'
-    run = ["/usr/bin/unshare", "-rm", "/bin/bash", "-c", script, "sh", "/usr/bin/env", f"LD_PRELOAD={build / 'libcustream_shim.so'}", build / "tests/counts"]
-    env = environment(build, tmp_path, "t.json", "auto", FOLDER=tmp_path, CUSTREAM_BUFFER="64K", LD_PRELOAD="None")
-    done = subprocess.run(run, env=env, capture_output=True, text=True, timeout=100, check=False)
-    sizes = [int(line) for line in done.stdout.split()]
-    assert sizes and sum(sizes) <= (64 << 20) // 10, (sizes, done.stderr)
-
-
-def test_planted_names_are_not_all_read(build, folder, tmp_path, run_app):
-    """Anybody may make names. What is counted is how many of them the system hands to a process that starts."""
-    for number in range(20000):
-        (folder / f"custream-rings-{number}-2").symlink_to("nowhere")
-    argv = ["/usr/bin/strace", "-f", "-qq", "-e", "trace=getdents64", "-o", tmp_path / "calls", "/usr/bin/env", f"LD_PRELOAD={build / 'libcustream_shim.so'}", build / "tests/demo"]
-    assert run_app(argv, env={"CUSTREAM_KEEP": folder, "LD_PRELOAD": None}).check().trace.exists()
-    handed_out = sum(int(n) for n in re.findall(r"/\* (\d+) entries \*/", (tmp_path / "calls").read_text()))
-    assert 2048 < handed_out < 40000
-
-
-def test_much_that_dead_processes_left(folder, run_app):
-    """Each process looks at some of it, so that its start does not take the longer the more there is."""
-    for number in range(150):
-        path = folder / f"custream-rings-{number}-1"
-        path.touch()
-        path.chmod(0o1600)
-        os.utime(path, (time.time() - 100000,) * 2)
-    left = [150]
-    while left[-1] and len(left) < 9:
-        run_app(["demo"], env={"CUSTREAM_KEEP": folder}).check()
-        left.append(len(list(folder.iterdir())))
-    assert left == [150, 150 - 2 * 64, 0]
-
-
 def test_a_trace_that_is_another_by_now(build, tmp_path, folder):
     """Rings belong to one trace, not to whatever has its name."""
     process = begin(build, tmp_path, "t.json", folder, "paced", threads=1)

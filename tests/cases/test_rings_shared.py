@@ -1,17 +1,13 @@
 """The file of rings beside those of others: whose it is, and how much all of them take (docs/recover.md)."""
 import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import time
 
 import pytest
 
-from tests.cases.conftest import app_environment
-from tests.cases.test_recover import run_all
-from tests.cases.test_rings import ALL, begin, environment, folder, has_begun, kill, metadata, only_ring, rows_of  # noqa: F401, a fixture
+from tests.cases.test_rings import ALL, begin, environment, folder, has_begun, kill, metadata, rows_of  # noqa: F401, a fixture
 from tests.handmade import COMMAND
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
@@ -65,3 +61,66 @@ def test_a_user_of_a_container(build, folder, user):
         assert len(list(rings.iterdir())) == 1
     assert subprocess.run([*in_container(user), COMMAND, "recover", "--in-place", trace], capture_output=True, text=True, timeout=100, check=False).returncode == 0
     assert rows_of(trace)["totals"]["recovered"] and not list(rings.iterdir())
+
+
+# ---- how much all take ----
+
+def in_a_room(build, tmp_path, size, count, body, **env):
+    """The numbers that a loop's `body` prints, for i from 1 to `count`, where /dev/shm has that size. `program THREADS WAY` is tests/apps/counts.c with a trace and counts of its own."""
+    script = f"mount -t tmpfs -o size={size} none /dev/shm; traces() {{ until [ $(ls $FOLDER | grep -c '^[0-9]*.json$') = $1 ]; do sleep 0.01; done; }}; " \
+             f'for i in $(seq {count}); do {body}; wait; :'
+    script = 'program() { CUSTREAM_TRACE="$FOLDER/$i.json" exec $COUNTS "$FOLDER/count$i" "$@"; }; ' + script
+    counts = f"/usr/bin/env LD_PRELOAD={build / 'libcustream_shim.so'} {build / 'tests/counts'}"
+    env = environment(build, tmp_path, "t.json", "auto", FOLDER=tmp_path, COUNTS=counts, LD_PRELOAD="None", **env)
+    done = subprocess.run(["/usr/bin/unshare", "-rm", "/bin/bash", "-c", script], env=env, capture_output=True, text=True, timeout=200, check=False)
+    return [int(line) for line in done.stdout.split()]
+
+
+def test_many_processes_share_one_tenth(build, tmp_path):
+    """Of a small /dev/shm, however many begin at once, the program has what it has without the library."""
+    sizes = in_a_room(build, tmp_path, "64m", 12, 'program 4 paced & done; traces 12; stat -c %s /dev/shm/custream-rings-*; kill -9 $(jobs -p)', CUSTREAM_BUFFER="64K")
+    assert sizes and sum(sizes) <= (64 << 20) // 10, sizes
+
+
+def test_those_of_dead_processes_are_in_the_tenth(build, tmp_path):
+    """However often the program crashes and is started anew, each time with a trace of its own."""
+    blocks = in_a_room(build, tmp_path, "64m", 12, 'program 4 paced & traces $i; kill -9 $!; wait $! 2>/dev/null; done; stat -c %b /dev/shm/custream-rings-*', CUSTREAM_BUFFER="64K")
+    assert blocks and sum(blocks) * 512 <= (64 << 20) // 10, blocks
+
+
+def test_who_comes_later_has_room(build, tmp_path):
+    """Sixteen processes, each with a thread."""
+    (there,) = in_a_room(build, tmp_path, "1g", 16, 'program 1 paced & traces $i; done; ls /dev/shm | wc -l; kill -9 $(jobs -p)', CUSTREAM_BUFFER="4M")
+    assert there == 16
+
+
+def test_beside_many_names(build, tmp_path):
+    """Of others. Those of the user's that came before them are seen."""
+    sizes = in_a_room(build, tmp_path, "64m", 8, 'program 1 paced & traces $i; [ $i != 4 ] || (cd /dev/shm && seq 3000 | xargs touch); done; '
+                      'stat -c %s /dev/shm/custream-rings-*; kill -9 $(jobs -p)', CUSTREAM_BUFFER="64K")
+    assert sizes and sum(sizes) <= (64 << 20) // 10, sizes
+
+
+def test_planted_names_are_not_all_read(build, folder, tmp_path, run_app):
+    """Anybody may make names. What is counted is how many of them the system hands to a process that starts. It cannot know what is behind the last one it reads."""
+    for number in range(20000):
+        (folder / f"custream-rings-{number}-2").symlink_to("nowhere")
+    argv = ["/usr/bin/strace", "-f", "-qq", "-e", "trace=getdents64", "-o", tmp_path / "calls", "/usr/bin/env", f"LD_PRELOAD={build / 'libcustream_shim.so'}", build / "tests/demo"]
+    run = run_app(argv, env={"CUSTREAM_KEEP": folder, "LD_PRELOAD": None}).check()
+    assert metadata(run.trace) == "not kept: the folder of CUSTREAM_KEEP has too many names"
+    handed_out = sum(int(n) for n in re.findall(r"/\* (\d+) entries \*/", (tmp_path / "calls").read_text()))
+    assert 1 << 14 <= handed_out < 20000
+
+
+def test_much_that_dead_processes_left(folder, run_app):
+    """Each process looks at some of it, so that its start does not take the longer the more there is."""
+    for number in range(150):
+        path = folder / f"custream-rings-{number}-1"
+        path.touch()
+        path.chmod(0o1600)
+        os.utime(path, (time.time() - 100000,) * 2)
+    left = [150]
+    while left[-1] and len(left) < 9:
+        run_app(["demo"], env={"CUSTREAM_KEEP": folder}).check()
+        left.append(len(list(folder.iterdir())))
+    assert left == [150, 150 - 2 * 64, 0]
