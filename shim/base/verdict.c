@@ -17,6 +17,13 @@ size_t cs_verdict_put(char *text, size_t size, size_t n, const char *format, ...
 
 static const char *plural(cs_u64 count) { return count == 1 ? "" : "s"; }
 
+bool cs_verdict_has_gaps(const struct cs_verdict *v)
+{
+    bool full = false;
+    for (int i = 0; i < CS_NO_ROOM_KINDS; i++) full |= v->no_room[i] != 0;
+    return full || v->without_call;
+}
+
 static size_t put_end_of_file(char *text, size_t size, size_t n, const struct cs_verdict *v)
 {
     n = cs_verdict_put(text, size, n, strncmp(v->ended, "its size limit", 14) ? "ended: %.200s" : "ended at %.200s", v->ended);
@@ -31,7 +38,7 @@ static size_t put_end_of_file(char *text, size_t size, size_t n, const struct cs
 size_t cs_verdict_state(char *text, size_t size, size_t n, const struct cs_verdict *v)
 {
     if (v->ended) return put_end_of_file(text, size, n, v);
-    if (v->complete) return cs_verdict_put(text, size, n, v->without_call ? "incomplete" : "ok"); /* the losses say what of */
+    if (v->complete) return cs_verdict_put(text, size, n, cs_verdict_has_gaps(v) ? "incomplete" : "ok"); /* the losses say what of */
     if (v->ended_by) n = cs_verdict_put(text, size, n, "incomplete: ended by %.64s", v->ended_by);
     if (v->all_calls) return cs_verdict_put(text, size, n, v->ended_by ? "; all calls up to then are there" : "incomplete: the process was killed; all calls up to then are there");
     if (v->ended_by && strcmp(v->ended_by, "exec")) n = cs_verdict_put(text, size, n, ", and what came in the last half second may be missing");
@@ -41,7 +48,7 @@ size_t cs_verdict_state(char *text, size_t size, size_t n, const struct cs_verdi
     return cs_verdict_put(text, size, n, "incomplete: %s", v->cause ? v->cause : "the process had not ended when the trailer was written");
 }
 
-static size_t put_gpu(char *text, size_t size, size_t n, const struct cs_verdict *v)
+static size_t put_gaps(char *text, size_t size, size_t n, const struct cs_verdict *v)
 {
     if (v->no_gpu_times) n = cs_verdict_put(text, size, n, ", no GPU times");
     else if (v->sample) n = cs_verdict_put(text, size, n, ", GPU times of one call in %llu", (unsigned long long)v->sample);
@@ -50,6 +57,8 @@ static size_t put_gpu(char *text, size_t size, size_t n, const struct cs_verdict
     if (v->untimed) n = cs_verdict_put(text, size, n, ", %llu GPU operation%s without times", (unsigned long long)v->untimed, plural(v->untimed));
     if (v->without_call)
         n = cs_verdict_put(text, size, n, ", %llu GPU operation%s without %s", (unsigned long long)v->without_call, plural(v->without_call), v->without_call == 1 ? "its call" : "their calls");
+    for (int i = 0; i < CS_NO_ROOM_KINDS; i++)
+        if (v->no_room[i]) n = cs_verdict_put(text, size, n, ", %llu %s", (unsigned long long)v->no_room[i], v->no_room[i] == 1 ? cs_no_room_info[i].one : cs_no_room_info[i].several);
     return n;
 }
 
@@ -61,7 +70,7 @@ static size_t put_lost_work(char *text, size_t size, size_t n, const struct cs_v
 size_t cs_verdict_losses(char *text, size_t size, size_t n, const struct cs_verdict *v)
 {
     n = cs_verdict_put(text, size, n, "lost records %llu", (unsigned long long)v->lost_calls);
-    return put_gpu(text, size, put_lost_work(text, size, n, v), v);
+    return put_gaps(text, size, put_lost_work(text, size, n, v), v);
 }
 
 size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_verdict *v)
@@ -69,8 +78,8 @@ size_t cs_verdict_sentence(char *text, size_t size, size_t n, const struct cs_ve
     n = cs_verdict_put(text, size, n, "%llu call%s", (unsigned long long)v->calls, plural(v->calls));
     if (!v->no_gpu_times) n = cs_verdict_put(text, size, n, ", %llu GPU operation%s", (unsigned long long)v->operations, plural(v->operations));
     if (v->lost_calls || v->lost_work) n = put_lost_work(text, size, cs_verdict_put(text, size, n, ", lost records %llu", (unsigned long long)v->lost_calls), v);
-    else if (v->complete && !v->untimed && !v->without_call && !v->gpu_cause) n = cs_verdict_put(text, size, n, ", nothing lost");
-    n = put_gpu(text, size, n, v);
+    else if (v->complete && !v->untimed && !cs_verdict_has_gaps(v) && !v->gpu_cause) n = cs_verdict_put(text, size, n, ", nothing lost");
+    n = put_gaps(text, size, n, v);
     return v->complete && !v->ended ? n : cs_verdict_state(text, size, cs_verdict_put(text, size, n, "; "), v);
 }
 

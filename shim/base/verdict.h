@@ -7,6 +7,7 @@
 #define CS_BASE_VERDICT_H
 
 #include "shim/base/compiler.h"
+#include "shim/base/no_room.h"
 
 struct cs_verdict {
     cs_u64 calls, operations;      /* driver calls, and pieces of GPU work: in all parts */
@@ -24,11 +25,15 @@ struct cs_verdict {
     cs_u64 sample;                 /* one in so many calls was timed; 0: all were, or none */
     cs_u64 untimed;                /* launches without a kernel, and work without a start or an end */
     cs_u64 without_call;           /* pieces of work without the call that made them: it was lost, or forgotten */
+    cs_u64 no_room[CS_NO_ROOM_KINDS]; /* what is not there since a table was full */
     const char *gpu_cause;         /* why GPU times are missing, all or some; NULL: none are, or nobody wanted any */
 };
 
 /* As snprintf. */
 size_t cs_verdict_put(char *text, size_t size, size_t n, const char *format, ...) CS_PRINTF(4, 5);
+
+/* There is work without its call, or a table was full: the last words say how much is missing. */
+bool cs_verdict_has_gaps(const struct cs_verdict *v);
 
 /* "ok", or why the file does not have all of it. */
 size_t cs_verdict_state(char *text, size_t size, size_t n, const struct cs_verdict *v);

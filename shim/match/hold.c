@@ -11,7 +11,8 @@ void cs_match_stream_waits(struct cs_match_lane *lane, cs_u64 ticks, const cs_u6
 {
     const struct cs_stream *recorded = cs_pool_get(&cs_streams, (cs_ref)(cause[1] >> 32));
     const struct cs_match_lane *of = recorded ? cs_match_lane_made(recorded) : NULL;
-    const struct cs_op *op = of && of != lane ? cs_op_before(of->last, cause[0]) : NULL;
+    bool known;
+    const struct cs_op *op = of && of != lane ? cs_op_before(of->last, cause[0], &known) : NULL;
     if (!lane || !op) return;
     cs_match.table.event_waits[cs_match.event_wait_count++ % CS_EVENT_WAITS] = (struct cs_event_wait){ticks, op->id, lane->event_wait, of->tid};
     lane->event_wait = cs_match.event_wait_count;

@@ -235,9 +235,11 @@ struct cs_op *cs_op_of_work(const struct cs_gpu_work *work)
     return op;
 }
 
-struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks)
+struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks, bool *known)
 {
     struct cs_op *op = cs_op_get(last);
-    for (int i = 0; op && op->begin > ticks && i < BACK; i++) op = cs_op_get(op->before);
-    return op && op->begin <= ticks ? op : NULL;
+    for (int i = 0; op && op->begin > ticks && i < BACK; i++) op = cs_op_get(last = op->before);
+    const bool found = op && op->begin <= ticks;
+    *known = found || !last;
+    return found ? op : NULL;
 }

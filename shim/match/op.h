@@ -64,7 +64,8 @@ void cs_op_outside(cs_u32 correlation);
 /* A call that carries a number of the backend's own (struct cs_mark). */
 void cs_op_marked(struct cs_op *op, cs_u64 mark);
 
-/* The op on a lane, at or before `last`, that began no later than `ticks`; NULL where there is none. */
-struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks);
+/* The op on a lane, at or before `last`, that began no later than `ticks`; NULL where there is none. *known: false where there may be one, too far back or
+ * forgotten. */
+struct cs_op *cs_op_before(cs_u64 last, cs_u64 ticks, bool *known);
 
 #endif

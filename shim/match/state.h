@@ -144,6 +144,7 @@ struct cs_waiting {
     cs_u32 lane, serial, device; /* of the lane; 0: all of the device are waited for */
     cs_u64 ticks;                /* what was enqueued by then is waited for */
     bool due, chosen;            /* it was read in a round before; its candidates are known: of each stream, the last op by then */
+    bool no_room;                /* some of them are not */
     cs_u32 first, ops;           /* in the table of all */
     struct cs_since since;
 };

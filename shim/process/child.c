@@ -6,6 +6,7 @@
 #include "shim/base/aide.h"
 #include "shim/base/clock.h"
 #include "shim/base/log.h"
+#include "shim/base/no_room.h"
 #include "shim/base/over.h"
 #include "shim/base/rings.h"
 #include "shim/base/worker.h"
@@ -26,6 +27,7 @@ static void after_fork_in_child(void)
     cs_aide_after_fork_in_child();
     cs_over_after_fork_in_child();
     cs_names_after_fork_in_child();
+    cs_no_room_after_fork_in_child();
     cs_clock_after_fork_in_child();
     cs_writer_after_fork_in_child();
     cs_gpu_after_fork_in_child();

@@ -347,6 +347,20 @@ static char *put_refused(char *at)
     return at;
 }
 
+/* What is not known since a table was full. */
+static char *put_no_room(char *at)
+{
+    bool any = false;
+    for (int i = 0; i < CS_NO_ROOM_KINDS; i++) {
+        const cs_u64 count = cs_no_room_count(i);
+        if (!count) continue;
+        at = cs_put_text(cs_put_text(at, any ? ",\"" : ",\"no_room\":{\""), cs_no_room_info[i].name);
+        at = cs_put_uint(cs_put_literal(at, "\":"), count);
+        any = true;
+    }
+    return any ? cs_put_literal(at, "}") : at;
+}
+
 /* Why the file ended before the process, and what was recorded for it in vain. */
 static char *put_not_written(char *at)
 {
@@ -381,7 +395,7 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     at = cs_put_literal(at, ",\"complete\":");
     at = cs_put_text(at, (final || cs_totals.part_ends) && !cs_output_full() && !cs_refused_nth(0) ? "true" : "false");
     if (cs_output_full()) at = put_not_written(at);
-    at = put_refused(at);
+    at = put_no_room(put_refused(at));
     at = cs_put_literal(at, ",\"untracked_objects\":");
     at = cs_put_uint(at, cs_load(&cs_streams.refused) + cs_load(&cs_events.refused) + cs_load(&cs_contexts.refused));
     at = cs_gpu_put_totals(at);
@@ -419,6 +433,7 @@ void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
         .without_call = all.gpu.unmatched,
         .gpu_cause = why == cs_gpu_ended || !strcmp(source, "events") ? NULL : why,
     };
+    for (int i = 0; i < CS_NO_ROOM_KINDS; i++) v->no_room[i] = cs_no_room_count(i);
 }
 
 const struct cs_output_teller cs_totals_teller = {.trailer = put_trailer, .sealed = cs_trailer_ends, .flushed = all_flushed, .unflushed = never_flushed, .part_deleted = part_deleted};

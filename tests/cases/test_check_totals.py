@@ -214,6 +214,11 @@ def test_what_is_not_whole_is_never_ok(tmp_path, totals, said):
     good_trace(tmp_path, render(rows, trailer=good_trailer(totals)), said)
 
 
+def test_what_had_no_room_is_said(tmp_path):
+    result, _ = check(tmp_path, render(GOOD, trailer=good_trailer({"no_room": {"waits": 7}})))
+    assert ": incomplete: " in result.stdout and ", 7 waits without the work that released them" in result.stdout and result.returncode == 0
+
+
 def test_an_older_trace_that_ended(tmp_path):
     """Its cause stands in the slice for what is not in it."""
     lane = HOST ^ 1 << 30

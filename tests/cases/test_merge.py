@@ -380,6 +380,20 @@ def test_incomplete_file(tmp_path):
     assert check_file(out) == "incomplete: one of the merged traces is"
 
 
+@pytest.mark.parametrize("parts", [False, True])
+def test_what_had_no_room(tmp_path, parts):
+    """Of two processes both counts, of two parts the later one: it is of both."""
+    def one(name, base, part, waits):
+        header = [HEADER[0] + f'"part":{part},', *HEADER[1:]] if parts else HEADER
+        all_ = {"part": part, "recorded_in_all_parts": 3 * part, "lost_in_all_parts": 2 * part, "parts_deleted": 0, "recorded_in_deleted_parts": 0} if parts else {}
+        return made(tmp_path / name, base, trailer=good_trailer({"no_room": {"waits": waits}, **all_}), header=header, pid=4242 if parts else 4000 + part)
+    out = tmp_path / "out.json"
+    start = 1760000000000000000
+    merged = merge(out, one("a.json", start, 1, 3), one("b.json", start if parts else start + 99, 2, 5))
+    assert merged["totals"]["no_room"] == {"waits": 5 if parts else 8}
+    assert parts or "8 waits without the work that released them" in custream("check", out).stdout  # both parts have the same rows here
+
+
 # --- where it goes ---
 
 def test_out_is_an_input(tmp_path):

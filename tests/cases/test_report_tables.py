@@ -31,6 +31,7 @@ WHOLE = [
     ({"ended": "its size limit"}, {}, [], "ended: its size limit"),
     ({"no_memory_for": ["rings"], "complete": False}, {}, [], "no memory for rings"),
     ({"no_memory_for": ["rings", "names"], "complete": False}, {}, [], "no memory for rings and more"),
+    ({"no_room": {"waits": 3}}, {}, [], "3 waits without the work that released them"),
     ({"parts_deleted": 1}, {}, [], "1 part deleted"),
     ({"continues": True}, {}, [], "another part follows"),
     ({}, {"without_times": 4, "launches_without_kernel": 1}, [], "4 pieces of GPU work without times; 1 launch without its kernel"),

@@ -102,7 +102,8 @@ TEST(a_queue_is_in_the_order_of_the_calls)
     cs_queue_add(&lane, b);
     cs_queue_add(&lane, c); /* read later, made earlier */
     CHECK(lane.first == a->id && lane.last == b->id && a->after == c->id && c->after == b->id && b->before == c->id);
-    CHECK(cs_op_before(lane.last, 25) == c);
+    bool known;
+    CHECK(cs_op_before(lane.last, 25, &known) == c && known);
     struct cs_op *d = called(3, 3, 5, 6);
     cs_queue_add(&lane, d);
     CHECK(lane.first == d->id && !d->before);

@@ -340,10 +340,11 @@ TEST(a_call_before_a_moment_is_looked_for_among_32768)
     struct cs_match_lane *lane = lane_of(&stream, 1);
     for (cs_u64 i = 0; i < CALLS; i++) enqueue(lane, called(1, 100, 100 * i + 1, 100 * i + 50));
     const cs_u64 last = CALLS - 1;
-    const struct cs_op *found = cs_op_before(lane->last, 100 * (last - BACK) + 1);
-    CHECK(found && found->begin == 100 * (last - BACK) + 1);
-    CHECK(!cs_op_before(lane->last, 100 * (last - BACK)));
-    CHECK(!cs_op_before(0, UINT64_MAX) && cs_op_before(lane->last, UINT64_MAX)->id == lane->last);
+    bool known;
+    const struct cs_op *found = cs_op_before(lane->last, 100 * (last - BACK) + 1, &known);
+    CHECK(found && known && found->begin == 100 * (last - BACK) + 1);
+    CHECK(!cs_op_before(lane->last, 100 * (last - BACK), &known) && !known);
+    CHECK(!cs_op_before(0, UINT64_MAX, &known) && known && cs_op_before(lane->last, UINT64_MAX, &known)->id == lane->last);
 }
 
 /* Numbers of events around the calls: a call that joins a range has no number of its own, and the first of the range knows the last. */

@@ -143,6 +143,19 @@ TEST(a_file_is_complete_at_its_end_or_where_a_part_follows)
     check_holds(text, ",\"arrows_between_parts\":12,");
 }
 
+TEST(what_a_full_table_lost_is_told_of_the_whole_process)
+{
+    begin("1M,rotate:3");
+    CHECK(!strstr(trailer(0), "no_room"));
+    cs_no_room(CS_NO_ROOM_FOR_WAITS, 2);
+    cs_totals_part_begin();
+    cs_no_room(CS_NO_ROOM_FOR_WAITS, 1);
+    check_holds(trailer(0), ",\"no_room\":{\"waits\":3},");
+    CHECK_IS(verdict().no_room[CS_NO_ROOM_FOR_WAITS], 3);
+    cs_no_room_after_fork_in_child();
+    CHECK(!strstr(trailer(0), "no_room"));
+}
+
 TEST(the_verdict_says_what_there_was_no_memory_for)
 {
     char room[12];

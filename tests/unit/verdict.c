@@ -49,6 +49,15 @@ TEST(the_sentence_says_what_is_missing)
                "2 calls, 3 GPU operations, lost records 4; ended at its size limit: 4 calls and 0 pieces of GPU work not written, later ones not counted");
 }
 
+TEST(what_a_full_table_lost_is_said)
+{
+    struct cs_verdict v = {.calls = 2, .operations = 3, .complete = true, .no_room = {[CS_NO_ROOM_FOR_WAITS] = 1}};
+    CHECK_TEXT(sentence(v), "2 calls, 3 GPU operations, 1 wait without the work that released it");
+    CHECK_TEXT(state(v), "incomplete");
+    v.no_room[CS_NO_ROOM_FOR_WAITS] = 20;
+    CHECK_TEXT(losses(v), "lost records 0, 20 waits without the work that released them");
+}
+
 TEST(the_state)
 {
     CHECK_TEXT(state((struct cs_verdict){.complete = true}), "ok");

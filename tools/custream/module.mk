@@ -1,7 +1,7 @@
 # build/custream: the command. Its own process; of the shim it shares the table of options and what reads policies, and nothing else.
 
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
-                 $(addprefix shim/base/,glob.c json.c log.c options.c plain.c settings.c verdict.c)
+                 $(addprefix shim/base/,glob.c json.c log.c no_room.c options.c plain.c settings.c verdict.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
 CUSTREAM_PARTS := report diff merge convert open inspect watch live recover export
 CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c $(patsubst %,tools/custream/%/*.c,$(CUSTREAM_PARTS))) \

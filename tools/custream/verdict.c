@@ -68,4 +68,5 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .without_call = member(totals, "gpu_work_without_call_in_all_parts") ? count(totals, "gpu_work_without_call_in_all_parts") : count(gpu, "without_call"),
         .gpu_cause = source && !strcmp(source, "events") ? NULL : cJSON_GetStringValue(member(gpu, "cause")),
     };
+    for (int i = 0; i < CS_NO_ROOM_KINDS; i++) verdict->no_room[i] = count(member(totals, "no_room"), cs_no_room_info[i].name);
 }

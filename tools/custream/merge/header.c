@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "shim/base/no_room.h"
 #include "tools/custream/merge/write.h"
 #include "tools/custream/merged.h"
 #include "tools/custream/report/show.h"
@@ -214,6 +215,12 @@ struct sum {
     uint64_t value;
 };
 
+/* A part counts for itself, but what had no room for all parts up to it. Those of a process stand beside each other, the last one last. */
+static bool counts(const struct plan *plan, size_t i, const struct sum *sum)
+{
+    return i + 1 == plan->file_count || plan->files[i + 1].process != plan->files[i].process || strcmp(sum->path[0], "no_room");
+}
+
 static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
 {
     for (size_t i = 0; i < plan->file_count; i++)
@@ -221,7 +228,7 @@ static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
             uint64_t value;
             const char *totals = plan->files[i].kept[KEPT_TOTALS];
             if (!plan->files[i].has_totals) return false;
-            if (piece_natural(member_at(totals, sums[s].path), &value)) sums[s].value += value;
+            if (piece_natural(member_at(totals, sums[s].path), &value)) sums[s].value += counts(plan, i, &sums[s]) ? value : 0;
             else if (!sums[s].path[1]) return false;
         }
     return true;
@@ -230,18 +237,22 @@ static bool sums_make(const struct plan *plan, struct sum *sums, size_t count)
 /* What the files' own totals come to. In a window, and where a file has none, nothing can be said. */
 static void totals_write(struct out *out, const struct plan *plan)
 {
-    enum { RECORDED, LOST, NOT_CALLS, NOT_WORK, KERNELS, SUMS = KERNELS + 8 };
+    enum { RECORDED, LOST, NOT_CALLS, NOT_WORK, KERNELS, NO_ROOM = KERNELS + 8, SUMS = NO_ROOM + CS_NO_ROOM_KINDS };
     struct sum sums[SUMS] = {{{"recorded"}, 0},           {{"lost_records"}, 0},      {{"not_written", "calls"}, 0}, {{"not_written", "gpu_work"}, 0},
                              {{"gpu", "kernels"}, 0},     {{"gpu", "copies"}, 0},     {{"gpu", "memsets"}, 0},       {{"gpu", "graphs"}, 0},
                              {{"gpu", "ranges"}, 0},      {{"gpu", "overhead"}, 0},   {{"gpu", "without_call"}, 0},  {{"gpu", "lost"}, 0}};
-    bool complete = true;
+    bool complete = true, full = false;
+    for (int s = NO_ROOM; s < SUMS; s++) sums[s] = (struct sum){{"no_room", cs_no_room_info[s - NO_ROOM].name}, 0};
     for (size_t i = 0; i < plan->file_count; i++) complete &= plan->files[i].complete;
     out_print(out, "\"totals\":{\"complete\":%s", flag(complete));
     if (!plan->windowed && sums_make(plan, sums, SUMS)) {
         out_print(out, ",\"recorded\":%" PRIu64 ",\"lost_records\":%" PRIu64, sums[RECORDED].value, sums[LOST].value);
         if (sums[NOT_CALLS].value || sums[NOT_WORK].value)
             out_print(out, ",\"not_written\":{\"calls\":%" PRIu64 ",\"gpu_work\":%" PRIu64 "}", sums[NOT_CALLS].value, sums[NOT_WORK].value);
-        for (int s = KERNELS; s < SUMS; s++)
+        for (int s = NO_ROOM; s < SUMS; s++)
+            if (sums[s].value) out_print(out, "%s\"%s\":%" PRIu64, full ? "," : ",\"no_room\":{", sums[s].path[1], sums[s].value), full = true;
+        if (full) out_text(out, "}");
+        for (int s = KERNELS; s < NO_ROOM; s++)
             out_print(out, "%s\"%s\":%" PRIu64, s == KERNELS ? ",\"gpu\":{" : ",", sums[s].path[1], sums[s].value);
         out_text(out, "}");
     }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "shim/base/no_room.h"
 #include "tools/custream/report/before.h"
 #include "tools/custream/report/concurrency.h"
 #include "tools/custream/report/parts.h"
@@ -169,6 +170,11 @@ static const char *whole_of(struct report *report, const struct run *run)
     missing_untimed(&missing, run);
     for (size_t i = 0; i < run->part_count; i++) without_call += run->parts[i].without_call;
     missing_count(&missing, without_call, "piece of GPU work without its call", "pieces of GPU work without their calls");
+    for (int i = 0; i < CS_NO_ROOM_KINDS; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "totals.no_room.%s", cs_no_room_info[i].name);
+        missing_count(&missing, run_number(run, path, 0), cs_no_room_info[i].one, cs_no_room_info[i].several);
+    }
     return missing.length ? report_text(report, "%s", missing.text) : "yes";
 }
 

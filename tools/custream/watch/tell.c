@@ -56,7 +56,7 @@ static bool is_exec(const struct cs_verdict *v)
 
 static bool is_whole(const struct cs_verdict *v)
 {
-    return (v->complete || is_exec(v)) && !v->ended && !v->lost_calls && !v->lost_work && !v->untimed && !v->without_call && !v->gpu_cause;
+    return (v->complete || is_exec(v)) && !v->ended && !v->lost_calls && !v->lost_work && !v->untimed && !cs_verdict_has_gaps(v) && !v->gpu_cause;
 }
 
 /* Of a process that could not say so itself. `brief`: an order that would be lost is said, and no more. */
