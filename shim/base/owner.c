@@ -22,12 +22,25 @@ static void read_text(const char *path, char *text, size_t size)
     if (fd >= 0) close(fd);
 }
 
+/* The first namespace, or one that is like it. */
+static bool all_are_mapped(void)
+{
+    char text[64], *at = text;
+    read_text("/proc/self/uid_map", text, sizeof text);
+    return !strtoul(at, &at, 10) && !strtoul(at, &at, 10) && strtoul(at, &at, 10) == 0xffffffff;
+}
+
+bool cs_owner_is_machines_root(uid_t uid)
+{
+    CS_KEEP_ERRNO;
+    return !uid && all_are_mapped();
+}
+
 bool cs_owner_is_one(uid_t uid)
 {
     CS_KEEP_ERRNO;
-    char text[64], *at = text;
-    read_text("/proc/self/uid_map", text, sizeof text);
-    if (!strtoul(at, &at, 10) && !strtoul(at, &at, 10) && strtoul(at, &at, 10) == 0xffffffff) return true; /* the first namespace: all users are mapped */
+    char text[64];
+    if (all_are_mapped()) return true;
     read_text("/proc/sys/kernel/overflowuid", text, sizeof text);
     return uid != (*text ? (uid_t)strtoul(text, NULL, 10) : OVERFLOW_UID);
 }

@@ -13,10 +13,11 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-bool cs_owner_is_us(uid_t uid);         /* the user whose rights this process has */
-bool cs_owner_is_us_or_root(uid_t uid); /* whose words are taken */
-bool cs_owner_serves_us(uid_t uid);     /* whose files and processes we may ask: ours, or anybody's for root */
-bool cs_owner_is_one(uid_t uid);        /* one user alone has that number */
+bool cs_owner_is_us(uid_t uid);            /* the user whose rights this process has */
+bool cs_owner_is_us_or_root(uid_t uid);    /* whose words are taken */
+bool cs_owner_serves_us(uid_t uid);        /* whose files and processes we may ask: ours, or anybody's for root */
+bool cs_owner_is_one(uid_t uid);           /* one user alone has that number */
+bool cs_owner_is_machines_root(uid_t uid); /* and not a user namespace's, who is an ordinary user outside */
 
 /* The same of an open file, also where its owner and we have the number that many have. Whether it is ours, or one of somebody over whose files we have the rights
  * of their owner. */

@@ -47,9 +47,10 @@ def test_other_options_without_a_writer(without_threads, options):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_the_programs_last_threads_stay_the_programs(build, run_app):
+@pytest.mark.parametrize("namespace", [[], ["/usr/bin/unshare", "-Ur"]], ids=["user", "root of his namespace"])
+def test_the_programs_last_threads_stay_the_programs(build, run_app, namespace):
     """Of a user's twelve. tests/unit/scarce.c has the rule, and control groups."""
-    limited = ["/usr/bin/setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", "prlimit", "--nproc=12", build / "tests/burst", 8, 100]
+    limited = ["/usr/bin/setpriv", "--reuid=61234", "--regid=61234", "--clear-groups", *namespace, "prlimit", "--nproc=12", build / "tests/burst", 8, 100]
     bare = run_app(limited, shim=False).check()
     run = run_app(limited).check()
     assert run.stdout == bare.stdout and not run.trace.exists()

@@ -81,7 +81,9 @@ TEST(where_the_number_of_the_unmapped_is_mapped)
     if (geteuid()) return;
     const int own = file_of("own", 100000 + OVERFLOWS), others = file_of("others", 4711);
     REQUIRE(mkdir("folder", 0700) == 0 && chown("folder", 100000 + OVERFLOWS, 0) == 0);
+    CHECK(cs_owner_is_machines_root(0) && !cs_owner_is_machines_root(4711));
     enter("0 100000 65536\n", OVERFLOWS);
+    CHECK(!cs_owner_is_machines_root(0));
     errno = EBADF;
     CHECK(cs_file_is_ours(own, OVERFLOWS) && cs_file_serves_us(own, OVERFLOWS) && !cs_file_is_ours(others, OVERFLOWS) && !cs_file_serves_us(others, OVERFLOWS));
     CHECK(name_is_ours("own") && !name_is_ours("others") && name_is_ours("folder"));
