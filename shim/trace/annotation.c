@@ -5,6 +5,7 @@
 
 #include "shim/base/clock.h"
 #include "shim/base/memory.h"
+#include "shim/base/no_room.h"
 #include "shim/object/given.h"
 #include "shim/trace/lanes.h"
 #include "shim/out/output.h"
@@ -31,20 +32,18 @@ struct cs_open_ranges {
     struct open_range at[CS_RANGES_OPEN];
 };
 
-/* Process ranges, each within WINDOW slots from the one that its id, a number that counts up, tells. Where too many are open at once, their begins and
- * ends are written all the same, without knowing whether they match. */
+/* Process ranges, each within WINDOW slots from the one that its id, a number that counts up, tells. Where too many are open at once, the oldest of these
+ * gives its slot to the new one: the program hardly ends it any more. Its own end is not known then. */
 enum { SLOTS = 1 << 14, WINDOW = 64 };
 static struct open_range *started;
 static bool any_started; /* else nothing in it was ever touched */
 CS_TABLE(TRACE, started, SLOTS);
-static cs_u64 untracked;
 static cs_u64 next_span; /* id of async spans that are no process ranges: beyond those of all process ranges */
 
 void cs_annotations_begin(void)
 {
     if (any_started) cs_memory_forget(started, SLOTS * sizeof *started);
     any_started = false;
-    untracked = 0;
     next_span = (cs_u64)1 << 40;
 }
 
@@ -244,31 +243,39 @@ static void mark(const struct cs_thread *thread, const struct cs_record *r, cons
 
 /* --- process ranges --- */
 
-/* The slot of an id, or an empty one where `make` and it has none; NULL: there is none. */
-static struct open_range *started_slot(cs_u32 id, bool make)
+/* The slot of an id; where it has none an empty one, that of an end whose begin has not come, or that of the oldest range. */
+static struct open_range *started_slot(cs_u32 id)
 {
-    struct open_range *empty = NULL;
-    any_started |= make;
-    for (cs_u32 i = 0; any_started && i < WINDOW; i++) {
+    struct open_range *best = NULL;
+    any_started = true;
+    for (cs_u32 i = 0; i < WINDOW; i++) {
         struct open_range *slot = &started[(id + i) % SLOTS];
         if (slot->id == id) return slot;
-        if (!slot->id && !empty) empty = slot;
+        if (!best || (best->id && (!slot->id || slot->early > best->early || (slot->early == best->early && id - slot->id > id - best->id)))) best = slot;
     }
-    return make ? empty : NULL;
+    return best;
+}
+
+static void give_up(struct open_range *slot, cs_u64 now_ns)
+{
+    struct cs_annotation what;
+    if (!slot->id || slot->early) return;
+    cs_annotation_unpack(slot->value, &what);
+    span_ends(&what, slot->id, slot->tid, now_ns > slot->begin_ns ? now_ns : slot->begin_ns + 1, "too many were open: its end is not known");
+    cs_no_room(CS_NO_ROOM_FOR_RANGE_ENDS, 1);
 }
 
 static void range_started(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
 {
     cs_u64 begin = cs_clock_ns(r->begin);
-    struct open_range *slot = started_slot(id, true);
+    struct open_range *slot = started_slot(id);
     span_begins(what, id, thread->tid, begin, NULL);
     counted(1, begin, begin);
-    if (!slot) {
-        untracked++;
-    } else if (slot->id) { /* its end has been here already */
+    if (slot->id == id) { /* its end has been here already */
         span_ends(what, id, slot->tid, slot->begin_ns > begin ? slot->begin_ns : begin + 1, NULL);
         slot->id = 0;
     } else {
+        give_up(slot, begin);
         *slot = (struct open_range){.begin_ns = begin, .id = id, .tid = thread->tid};
         memcpy(slot->value, r->value, sizeof slot->value);
     }
@@ -277,13 +284,11 @@ static void range_started(const struct cs_thread *thread, const struct cs_record
 static void range_ended(const struct cs_thread *thread, const struct cs_record *r, const struct cs_annotation *what, cs_u32 id)
 {
     cs_u64 end = cs_clock_ns(r->end);
-    struct open_range *slot = started_slot(id, true);
-    if (slot && slot->id && !slot->early) {
+    struct open_range *slot = started_slot(id);
+    if (slot->id == id && !slot->early) {
         span_ends(what, id, thread->tid, end > slot->begin_ns ? end : slot->begin_ns + 1, NULL);
         slot->id = 0;
-    } else if (untracked) {
-        span_ends(what, id, thread->tid, end, NULL);
-    } else if (slot) {
+    } else if (!slot->id || slot->early) { /* else it was given up */
         *slot = (struct open_range){.begin_ns = end, .id = id, .tid = thread->tid, .early = true};
     }
 }

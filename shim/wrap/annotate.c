@@ -7,6 +7,7 @@
 #include "shim/base/keep.h"
 #include "shim/base/log.h"
 #include "shim/base/memory.h"
+#include "shim/base/no_room.h"
 #include "shim/object/given.h"
 #include "shim/trace/writer.h"
 #include "shim/wrap/inside.h"
@@ -20,6 +21,7 @@ static CS_TLS struct stack {
     cs_u32 told;   /* the lowest places, that many, hold ranges whose push is recorded, but for late ones */
     cs_u64 seen;   /* the ring's head when a range was pushed last that could not be told: calls recorded since are behind that push */
     cs_u32 beyond; /* ranges pushed where there was no place */
+    cs_u32 uncounted; /* the last of these, that many, were open only while nothing was recorded */
     cs_u32 ids;
     _Atomic bool used;
     struct stack *next; /* constant once linked */
@@ -77,7 +79,7 @@ static CS_COLD struct stack *stack_make(void)
         while (!atomic_compare_exchange_weak_explicit(&stacks, &head, s, memory_order_release, memory_order_relaxed));
     }
     if (!s) return NULL;
-    s->busy = s->depth = s->told = s->beyond = 0; /* ids go on: a new thread may have the ring of the old one */
+    s->busy = s->depth = s->told = s->beyond = s->uncounted = 0; /* ids go on: a new thread may have the ring of the old one */
     struct stack *none = NULL; /* else a signal handler has made one meanwhile, and may have left ranges in it */
     if (!__atomic_compare_exchange_n(&own, &none, s, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
         cs_store_rel(&s->used, false);
@@ -109,6 +111,13 @@ static void record(struct cs_thread *thread, enum cs_call call, const struct cs_
     cs_record_put(thread, &filled);
 }
 
+/* What is open is recorded now, but for ranges without a place. */
+static void count_beyond(struct stack *s)
+{
+    if (s->uncounted && !cs_load(&nvtx_off)) cs_no_room(CS_NO_ROOM_FOR_RANGES, s->uncounted);
+    s->uncounted = 0;
+}
+
 /* The pushes of all open ranges of this thread that are not recorded yet. A record of one that began before calls that are recorded would come too late
  * for its slice to hold them. */
 static void tell(struct stack *s, struct cs_thread *thread)
@@ -121,6 +130,7 @@ static void tell(struct stack *s, struct cs_thread *thread)
         p->late = behind && p->begin < cs_load(&open_since);
         if (p->id && !p->late) record(thread, CS_CALL_RANGE_PUSH, &p->what, p->begin, p->begin, (struct cs_annotation_record){.id = p->id, .place = (cs_u16)s->told});
     }
+    count_beyond(s);
     s->busy = busy;
 }
 
@@ -140,7 +150,7 @@ void cs_annotate_after_fork_in_child(void)
 {
     for (struct stack *s = cs_load(&stacks); s; s = s->next)
         if (s != own) cs_store(&s->used, false);
-    if (own) own->told = 0;
+    if (own) own->told = 0, own->uncounted = own->beyond;
     cs_store(&open_since, 0);
 }
 
@@ -165,6 +175,8 @@ int cs_annotate_push(const struct cs_annotation *what)
     int level = under ? s->at[under - 1].level + 1 : 0;
     if (s->depth == CS_RANGES_OPEN) {
         level += (int)s->beyond++;
+        s->uncounted++;
+        if (cs_annotate_thread()) count_beyond(s);
         cs_log_once(CS_LOG_WARN, "more than %d NVTX ranges are open on one thread; deeper ones are not recorded", CS_RANGES_OPEN);
     } else {
         if (!++s->ids) s->ids = 1;
@@ -202,8 +214,11 @@ int cs_annotate_pop(cs_name domain)
     s->busy = 1;
     cs_u32 i = innermost(s, domain);
     int level = NO_RANGE;
-    if (s->beyond) level = CS_RANGES_OPEN + (int)--s->beyond;
-    else if (i) level = pop(s, i - 1);
+    if (s->beyond) {
+        if (cs_annotate_thread()) count_beyond(s);
+        level = CS_RANGES_OPEN + (int)--s->beyond;
+        if (s->uncounted > s->beyond) s->uncounted = s->beyond;
+    } else if (i) level = pop(s, i - 1);
     s->busy = 0;
     return level;
 }

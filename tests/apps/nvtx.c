@@ -166,6 +166,15 @@ static void threads(void)
     nvtxNameOsThreadW((uint32_t)app_tid(), L"the trainer");
 }
 
+/* So many process ranges, of which the last hundred end. */
+static void open_many(int n)
+{
+    static nvtxRangeId_t ids[100];
+    for (int i = 0; i < n; i++) ids[i % 100] = nvtxRangeStartA(i < n - 100 ? "stays" : "ends");
+    LAUNCH(empty, stream);
+    for (int i = 0; i < 100; i++) nvtxRangeEnd(ids[i]);
+}
+
 static void process_ranges(void)
 {
     nvtxDomainHandle_t domain = nvtxDomainCreateA("processes");
@@ -392,6 +401,20 @@ static void deep(int n)
         if (nvtxRangePop() != i) NOTE("wrong_level", "%d", i);
 }
 
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
+
+static void deep_before(int n)
+{
+    OK(cuProfilerStart);
+    OK(cuProfilerStop);
+    for (int i = 0; i < n; i++) nvtxRangePushA("deep");
+    for (int i = 0; i < 200; i++) nvtxRangePop();
+    OK(cuProfilerStart);
+    LAUNCH(empty, stream);
+    for (int i = 200; i < n; i++) nvtxRangePop();
+}
+
 /* A thread's first call tells of the ranges that it has open. A handler has ranges of its own meanwhile, at each instruction of the library; `swaps`: it ends the
  * innermost one for that. */
 static struct step_code stepped = {.library = "libcustream_shim"};
@@ -550,12 +573,14 @@ int main(int argc, char **argv)
     else if (!strcmp(how, "crossing")) crossing();
     else if (!strcmp(how, "threads")) threads();
     else if (!strcmp(how, "process")) process_ranges();
+    else if (!strcmp(how, "open_many")) open_many(atoi(more));
     else if (!strcmp(how, "names")) names();
     else if (!strcmp(how, "open")) left_open(more);
     else if (!strcmp(how, "callbacks")) callbacks();
     else if (!strcmp(how, "longer")) longer();
     else if (!strcmp(how, "many")) many(atol(more), argc > 3);
     else if (!strcmp(how, "deep")) deep(atoi(more));
+    else if (!strcmp(how, "deep_before")) deep_before(atoi(more));
     else if (!strcmp(how, "spans")) spans(atol(more));
     else if (!strcmp(how, "storm")) storm(atol(more));
     else if (!strcmp(how, "fork")) forked();

@@ -330,9 +330,29 @@ def test_deep(run_app):
     """1,024 levels are recorded; the answers stay right beyond them."""
     run, trace = nvtx(run_app, "deep", 1000)
     assert len(ranges(trace)) == 1000 == len(path_of(trace, one(trace.host("cuLaunchKernel"))))
+    assert "no_room" not in trace.totals
     run, trace = both(run_app, ["nvtx", "deep", 1500])
     assert "wrong_level" not in notes_of(run.stderr)
     assert len(ranges(trace)) == 1024 and "1024" in one(said(run))
+    assert trace.totals["no_room"] == {"ranges": 476} and trace.totals["lost_records"] == 0 and trace.verdict == "incomplete"
+
+
+def test_deep_where_nothing_is_recorded(run_app):
+    """Of the ranges without a place, those count that are open while something is recorded: not the 200 that end before the window, nor where no range is shown."""
+    trace = run_app(["nvtx", "deep_before", 1500], env={"CUSTREAM_WINDOW": "profiler"}).check().load()
+    assert trace.totals["no_room"] == {"ranges": 276}
+    trace = run_app(["nvtx", "deep", 1500], env={"CUSTREAM_POLICY": '{"nvtx": "off"}'}).check().load()
+    assert not ranges(trace) and "no_room" not in trace.totals
+
+
+@pytest.mark.parametrize("n, given_up", [(16384, 0), (17000, 616)])
+def test_more_process_ranges_than_have_a_place(run_app, n, given_up):
+    """The oldest, which the program leaves open, make room: each has an end, and what says that it is not its own."""
+    trace = run_app(["nvtx", "open_many", n], env=KEEP_ALL).check().load()
+    notes = collections.Counter(end["args"].get("cs.note") for name in ("stays", "ends") for begin, end in spans(trace, name))
+    assert notes == collections.Counter({None: 100, "open when the process ended": 16284, "too many were open: its end is not known": given_up})
+    assert trace.totals.get("no_room", {}).get("range_ends", 0) == given_up and {end["args"].get("cs.note") for _, end in spans(trace, "ends")} == {None}
+    assert trace.verdict == ("incomplete" if given_up else "ok")
 
 
 def test_more_texts_than_are_kept(run_app):
