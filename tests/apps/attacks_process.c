@@ -9,6 +9,7 @@
  *     real-time   main is a real-time thread, where that is allowed, when it meets the driver
  *     few-calls   no thread of the process may make other system calls than the program makes, and those that docs/architecture.md names
  *     few-calls-asked  likewise; it says where it is, and reads a line before it goes on
+ *     few-calls-thread, -rotate, -full, -trigger, -metrics  likewise, with those for what comes then
  *     raw-exit    main leaves by the bare system call, with a status
  *     large-frame main leaves by pthread_exit, and an exit handler needs a megabyte of stack
  *     one-thread  the user may have one thread more, and main leaves by pthread_exit
@@ -25,6 +26,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -92,6 +94,61 @@ static void wait_after(const char *line)
 {
     say(line);
     if (getchar() != '\n') exit(3);
+}
+
+/* What docs/architecture.md names besides, by what comes; and what a thread of the program's takes. */
+enum { END = 0xffffffff };
+static const struct late {
+    const char *what;
+    int launches;
+    unsigned allowed[10];
+} late[] = {
+    {"thread", 0, {SYS_openat, SYS_prctl, SYS_clone3, SYS_clone, SYS_set_robust_list, SYS_rseq, END}},
+    {"rotate", 14000, {SYS_openat, SYS_fchmod, SYS_fcntl, SYS_flock, SYS_linkat, SYS_renameat2, SYS_uname, END}},
+    {"full", 14000, {SYS_ppoll, SYS_rt_sigpending, END}},
+    {"trigger", 0, {SYS_openat, SYS_fcntl, SYS_read, SYS_geteuid, SYS_ppoll, SYS_rt_sigpending, END}},
+    {"metrics", 0, {SYS_openat, SYS_fcntl, SYS_read, SYS_flock, SYS_renameat2, END}},
+};
+
+static void *works(void *unused)
+{
+    OK(cuCtxSetCurrent, app_context);
+    work(3);
+    return unused;
+}
+
+static unsigned short allow(struct sock_filter *filter, unsigned short at, unsigned call)
+{
+    filter[at] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+    filter[at + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    return at + 2;
+}
+
+static int with_few_calls_late(const char *what)
+{
+    const struct late *l = late;
+    pthread_t id;
+    struct sock_filter filter[128] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    unsigned short n = 1;
+    while (strcmp(l->what, what)) l++;
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) n = allow(filter, n, allowed[i]);
+    for (const unsigned *call = l->allowed; *call != END; call++) n = allow(filter, n, *call);
+    filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    struct sock_fprog program = {n, filter};
+    app_sleep_ms(200);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
+    say("shut in");
+    for (int i = 0; i < l->launches; i++) LAUNCH(empty, stream);
+    if (!strcmp(what, "thread")) {
+        THREAD(&id, works, NULL);
+        pthread_join(id, NULL);
+    }
+    const bool waits = !strcmp(what, "trigger") || !strcmp(what, "metrics");
+    work(12);
+    if (waits) wait_after("worked");
+    work(1);
+    say("still here");
+    return 5;
 }
 
 static int with_few_calls(int asked)
@@ -275,6 +332,7 @@ int main(int argc, char **argv)
     if (!strcmp(how, "writer-killed")) return kill_the_writer();
     if (!strcmp(how, "writer-killed-left")) atexit(at_exit), kill_the_writer();
     if (!strcmp(how, "killed")) forbid(SYS_getppid, SECCOMP_RET_KILL_THREAD, 0), getppid();
+    if (!strncmp(how, "few-calls-", 10) && strcmp(how, "few-calls-asked")) return with_few_calls_late(how + 10);
     if (!strcmp(how, "few-calls") || !strcmp(how, "few-calls-asked")) return with_few_calls(how[9]);
     if (!strcmp(how, "in-a-call")) end_in_a_call();
     if (!strcmp(how, "mappings")) return mappings();

@@ -84,6 +84,35 @@ def test_few_system_calls_may_be_made(run_app, gpu):
     assert run.rc == 5 and calls_in(read(run.trace))["cuLaunchKernel"] == 15 and read(run.trace).totals["complete"] is True
 
 
+def trigger_comes(path, says):
+    """One of another user, if that can be; then one that may be read."""
+    for owner in [4711, os.geteuid()][bool(os.geteuid()):]:
+        (beside := path.with_name("beside")).write_text("start=1\nduration=1s\n")
+        os.chown(beside, owner, -1)
+        beside.rename(path)
+        until(lambda: says("its time is over" if owner == os.geteuid() else "it belongs to another user"))
+
+
+@pytest.mark.parametrize("what, env", [("thread", {}), ("rotate", {"CUSTREAM_TRACE_MAX": "1M,rotate:9"}), ("full", {"CUSTREAM_TRACE_MAX": "1M"}),
+                                       ("trigger", {"CUSTREAM_TRIGGER": "trigger"}), ("metrics", {"CUSTREAM_METRICS": "m.prom"})], ids=lambda value: value if isinstance(value, str) else "")
+def test_few_system_calls_at_late_events(build, tmp_path, what, env):
+    """The same, with those that the documentation names for what comes after the filter."""
+    env = app_environment(build, tmp_path / "t.json", True, {"CUSTREAM_GPU": "off", "CUSTREAM_FULL": "block", "CUSTREAM_LOG": "info", **env})  # a filter for what CUPTI needs is the program's matter
+    err, metrics = tmp_path / "err", tmp_path / "m.prom"
+    with open(err, "wb") as stderr, subprocess.Popen([build / "tests/attacks_process", f"few-calls-{what}"], env=env, cwd=tmp_path, stdin=subprocess.PIPE,
+                                                     stdout=subprocess.PIPE, stderr=stderr, text=True) as process:
+        assert process.stdout.readline() == "shut in\n"
+        if what == "trigger":
+            trigger_comes(tmp_path / "trigger", lambda text: process.poll() is not None or text in err.read_text())
+        elif what == "metrics":
+            first = metrics.stat().st_ino
+            until(lambda: process.poll() is not None or metrics.stat().st_ino != first)
+        assert process.communicate("\n", timeout=60)[0].splitlines()[-1:] == ["still here"] and process.returncode == 5, err.read_text()
+    assert what != "full" or "CUSTREAM_TRACE_MAX" in err.read_text()
+    assert what == "full" or read(tmp_path / "t.json").totals["complete"] is True
+    assert what != "rotate" or len(list(tmp_path.glob("t.*.json"))) > 1
+
+
 @pytest.mark.parametrize("window", ["all", "ctl"])
 def test_who_asks_is_not_the_end_of_a_program_that_has_shut_itself_in(build, tmp_path, window):
     """Its filter kills it for what an answer takes. Before that it is recorded for somebody, who hears that this is over."""
