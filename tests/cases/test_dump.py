@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -74,6 +75,23 @@ def test_dump_of_parts(tmp_path):
         kept = sum((rows(part) for part in parts), collections.Counter())
         assert rows(trace) == kept and kept.total() > 1000
     assert program.end().rc == 0
+
+
+@pytest.mark.parametrize("how", ["renamed", "removed"])
+def test_dump_of_parts_whose_folder_is_gone(tmp_path, how):
+    (tmp_path / "a").mkdir()
+    with Remote(tmp_path, CUPTI | {"CUSTREAM_TRACE_MAX": "1M,rotate:20", "CUSTREAM_FULL": "block"}, trace="a/t.json") as program:
+        program.do("create 1", "launch 1 3000", "all")
+        program.ctl("flush")
+        until(lambda: seconds_since(read(tmp_path / "a" / "t.1.json")) > 1.5)
+        if how == "renamed":
+            (tmp_path / "a").rename(tmp_path / "b")
+        else:
+            shutil.rmtree(tmp_path / "a")
+        rc, _, err = dump("-p", program.pid, "--last=1h", "-o", tmp_path / "d.json")
+        assert rc == 0 and (launches(tmp_path / "d.json") == 3000) == (how == "renamed")
+        why = "what is kept goes back .* (CUSTREAM_TRACE_MAX)" if how == "renamed" else r"what is found goes back .* \(parts that have ended are not where the trace was\)"
+        assert re.fullmatch(rf"custream dump: 3600.0 s were asked for; {why}".replace("(CUSTREAM_TRACE_MAX)", r"\(CUSTREAM_TRACE_MAX\)"), err), err
 
 
 def test_dump_while_it_records(tmp_path):

@@ -242,6 +242,28 @@ def test_duration_is_over_by_itself(tmp_path):
         assert record.rc == 0 and record.out.startswith(str(program.trace)) and program.status()["recording"] == WAITS
 
 
+FROZEN = """
+#include <time.h>
+int clock_gettime(clockid_t clock, struct timespec *time) { (void)clock; return *time = (struct timespec){1577836800, 0}, 0; }
+"""
+
+
+def test_duration_is_over_though_the_clock_stands_still(tmp_path):
+    """As of a command under libfaketime with a fixed date. So is the patience with a process that does not answer."""
+    (tmp_path / "frozen.c").write_text(FROZEN)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "frozen.so", tmp_path / "frozen.c"], check=True)
+    frozen = ["env", f"LD_PRELOAD={tmp_path}/frozen.so", BUILD / "custream"]
+    with Remote(tmp_path, IDLE) as program:
+        program.do("create 1")
+        done = subprocess.run([*frozen, "record", "-p", str(program.pid), "-d", "300ms"], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0 and done.stdout.startswith(str(program.trace)), done
+        os.kill(program.pid, signal.SIGSTOP)
+        until(lambda: threads_stopped(program.pid))
+        done = subprocess.run([*frozen, "dump", "-p", str(program.pid), "-o", tmp_path / "d.json"], capture_output=True, text=True, timeout=60, check=False)
+        os.kill(program.pid, signal.SIGCONT)
+        assert (done.returncode, done.stderr) == (2, f"custream dump: process {program.pid} is stopped; nothing was done\n")
+
+
 # ---- A process that records ----
 
 def test_open_window_stays_open(tmp_path):

@@ -11,7 +11,7 @@ from tests.cases.test_dump import dump
 from tests.cases.test_live import IDLE, Record, launches, row_of
 from tests.gputrace import CUPTI
 from tests.handmade import custream
-from tests.remote import BUILD, Remote
+from tests.remote import BUILD, Remote, until
 
 
 @pytest.fixture(name="other", scope="module")
@@ -79,11 +79,84 @@ def test_ended_and_another_file_has_the_name(tmp_path, other):
     assert record.rc == 2 and "what has that name is another file" in record.err and not (tmp_path / "step.json").exists()
 
 
+def is_kept(command, to, trace):
+    """A copy stands beside the output, and the trace itself is not open any more."""
+    links = {os.readlink(fd.path) for fd in os.scandir(f"/proc/{command}/fd")}
+    return str(trace) not in links and any(link.startswith(f"{to.parent}/") and link.endswith("(deleted)") for link in links)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["later", "at once"])
+def test_a_later_process_takes_the_trace_over(tmp_path, kept):
+    """The same file, by device and inode, has what nobody asked for. What the first one recorded is taken before that, if there is time."""
+    to = tmp_path / "to" / "all.json"
+    for folder in ("other", "to"):
+        (tmp_path / folder).mkdir()
+    with Remote(tmp_path / "other", IDLE | CUPTI) as other, Remote(tmp_path, IDLE | CUPTI) as first:
+        for program in (first, other):
+            program.do("create 1")
+        inode = None
+        with Record("-p", first.pid, "-p", other.pid, "-o", to) as record:
+            first.do("launch 1 5", "all"), other.do("launch 1 3", "all")
+            inode = first.trace.stat().st_ino
+            if not kept:
+                os.kill(record.process.pid, signal.SIGSTOP)
+            first.end()
+            if kept:
+                until(lambda: is_kept(record.process.pid, to, first.trace))
+            with Remote(tmp_path, CUPTI) as second:
+                second.do("create 1", "launch 1 7", "all")
+                second.ctl("flush")
+                os.kill(record.process.pid, signal.SIGCONT)
+                record.end()
+    assert second.trace.stat().st_ino == inode and launches(second.trace) == 7
+    assert record.rc == 1 and launches(to) == (8 if kept else 3) and second.pid not in {event["pid"] for event in read(to).events}
+    assert f"process {first.pid} (remote) ended after" in record.err
+    assert ("what has that name is another file" in record.err) != kept
+    calls = sum(calls_in(read(to)).values())
+    assert record.out == f"{to}: {calls} calls, {8 if kept else 3} GPU operations, {'nothing lost' if kept else 'not counting what could not be read'}. Open it: custream open {to}"
+
+
+def test_a_later_process_takes_the_trace_over_of_one(tmp_path):
+    with Remote(tmp_path, IDLE | CUPTI) as first:
+        first.do("create 1")
+        with Record("-p", first.pid, "-o", tmp_path / "step.json") as record:
+            first.do("launch 1 5", "all")
+            os.kill(record.process.pid, signal.SIGSTOP)
+            first.end()
+            with Remote(tmp_path, CUPTI) as second:
+                second.do("create 1", "launch 1 7", "all")
+                second.ctl("flush")
+                os.kill(record.process.pid, signal.SIGCONT)
+                record.end(None)
+    assert record.rc == 2 and "what has that name is another file" in record.err and not (tmp_path / "step.json").exists() and record.out == ""
+
+
+@pytest.mark.parametrize("command", ["dump", "hang", "record"])
+def test_a_process_that_names_another_one_s_trace(tmp_path, other, command):
+    """Device and inode are right. The time base is another process's."""
+    from tests.cases.test_live_hostile import Fake, about
+    file, to = other.stat(), tmp_path / "t.json"
+    with Fake(about(other, base=17, device=file.st_dev, inode=file.st_ino)) as fake:
+        done = custream(command, "-p", fake.pid, *{"hang": [], "dump": ["-o", to], "record": ["-d", "10ms", "-o", to]}[command])
+    assert done.returncode == 2 and "what has that name is another file" in done.stderr and not to.exists() and done.stdout == "", done
+
+
+def test_a_process_that_executes_another_program(tmp_path):
+    with Remote(tmp_path, IDLE | CUPTI) as program:
+        program.do("create 1")
+        with Record("-p", program.pid, "-o", tmp_path / "step.json") as record:
+            program.do("launch 1 3", "all")
+            assert program.do("exec") == ["exec"] and program._answer() == [str(program.pid)]
+            record.end(None)
+    said = rf"custream record: process {program.pid} \(remote\) executed another program, which ended the recording after \d+\.\d s; its file is {tmp_path}/remote.json"
+    assert record.rc == 1 and re.fullmatch(said, record.err) and launches(tmp_path / "step.json") == 3
+
+
 @pytest.mark.parametrize("how", ["return 0", "kill"])
 @pytest.mark.parametrize("before", [0, 4])
 def test_calls_of_a_process_that_ends_are_counted(tmp_path, how, before):
     with Remote(tmp_path, IDLE if not before else CUPTI) as program:
-        program.do("create 1", *([f"launch 1 {before}", "all"] if before else []))
+        program.do("create 1", *([f"launch 1 {before}", "all", *["mark earlier"] * 50] if before else []))
         with Record("-p", program.pid, "-o", tmp_path / "step.json") as record:
             program.do("launch 1 3", "all")
             if how == "kill":

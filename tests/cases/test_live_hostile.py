@@ -47,9 +47,10 @@ class Fake:
         self.process.stdout.close()
 
 
-def about(trace, now=1):
+def about(trace, now=1, **more):
     """What a process says that names this file as its trace."""
-    return f"ok\tpid=1\trank=-1\trecording=1\trecorded=5\tevents_end=9\tnow={now}\tparts=0\tprogram=x\tgpu=g\ttrace={trace}\n"
+    more = "".join(f"\t{name}={value}" for name, value in more.items())
+    return f"ok\tpid=1\trank=-1\trecording=1\trecorded=5\tevents_end=9\tnow={now}\tparts=0\tprogram=x\tgpu=g\ttrace={trace}{more}\n"
 
 
 def test_what_a_process_says_has_no_control_characters():
@@ -145,6 +146,55 @@ assert custream("check", folder / "d.json").returncode == 0
 def test_a_file_of_anything_does_not_spoil_all(root, tmp_path):
     """Who listens may name any file as its trace: damaged ones, one of another year, one with all ids, another process's. Each is one line, and left out."""
     alone(root, tmp_path, FILES)
+
+
+HOLES = r"""
+program.ctl("flush")
+text = program.trace.read_bytes()
+liars = []
+for name in ("garbage.json", "holes.json", "holes.json.gz"):
+    (folder / name).write_bytes(text if "holes" in name else bytes(1))
+    os.truncate(folder / name, 1 << 36)
+    os.chown(folder / name, 65534, 65534)
+    liars.append(fake(about(folder / name, time.time_ns(), device=0), uid=65534))
+def few(*words):
+    return subprocess.run(["prlimit", "--fsize=20000000", BUILD / "custream", *map(str, words)], capture_output=True, text=True, check=False)
+for words in (["dump", "--all", "--last=1h", "-o", folder / "d.json"], ["record", "--all", "-d", "1ms", "-o", folder / "r.json"], ["hang", "--all"], ["hang", "--all", "--whole"]):
+    done = few(*words)
+    assert done.returncode == 1, (words, done)
+    for one, name in zip(liars, ("garbage.json", "holes.json", "holes.json.gz")):
+        assert f"process {one.pid}: its trace {folder / name}" in done.stderr or f"{folder / name}: " in done.stderr, (words, done)
+assert launches(folder / "d.json") == 5
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root reaches others' processes")
+def test_a_file_of_holes_is_not_copied(root, tmp_path):
+    """64 GiB that take no room, behind a trace's beginning or nothing. No file of ours grows beyond 20 MB."""
+    alone(root, tmp_path, HOLES)
+
+
+CROWD = r"""
+crowd = [fake(about("/dev/zero")) for _ in range(30)]
+def with_files(limit, *words):
+    return subprocess.run(["prlimit", f"--nofile={limit}", BUILD / "custream", *map(str, words)], capture_output=True, text=True, check=False)
+done = with_files("30:4096", "ps", "--json")
+assert (done.returncode, done.stderr) == (0, "") and len(json.loads(done.stdout)["processes"]) == 31, done
+done = with_files("30:30", "ps", "--json")
+listed = len(json.loads(done.stdout)["processes"])
+left = f"custream ps: {31 - listed} more that listen could not be asked: ulimit -n allows no more open files\n"
+assert 0 < listed < 31 and (done.returncode, done.stderr) == (1, left), done
+done = with_files("19:19", "ps")
+assert (done.returncode, done.stdout) == (1, "") and done.stderr == left.replace(str(31 - listed), "31"), done
+for words in (["record", "--all", "-d", "1ms"], ["dump", "--all", "-o", folder / "d.json"], ["hang", "--all"]):
+    done = with_files("30:30", *words)
+    assert done.returncode in (1, 2) and f"{31 - listed} more that listen could not be asked" in done.stderr, done
+"""
+
+
+def test_more_processes_than_descriptors(root, tmp_path):
+    """The limit is raised as far as it goes. Who is left out then is counted."""
+    alone(root, tmp_path, CROWD)
 
 
 def answered(words, answer):

@@ -53,7 +53,7 @@ static bool is_meant(const struct choice *choice, const struct listener *listene
 
 static bool named_find(const char *command, const struct choice *choice, struct listeners *found)
 {
-    listeners_find(found);
+    listeners_find(command, found);
     const size_t listening = found->count;
     size_t kept = 0;
     for (size_t i = 0; i < found->count; i++) {

@@ -1,6 +1,7 @@
-#define _GNU_SOURCE /* O_TMPFILE, memfd_create */
+#define _GNU_SOURCE /* O_TMPFILE, SEEK_HOLE, memfd_create */
 #include "tools/custream/live/cut.h"
 
+#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -18,6 +19,7 @@
 
 #include "shim/base/claim.h"
 #include "shim/base/options.h"
+#include "shim/base/owner.h"
 #include "shim/base/unpack.h"
 #include "tools/custream/command.h"
 #include "tools/custream/merge/between.h"
@@ -25,6 +27,8 @@
 #include "tools/custream/merge/plan.h"
 #include "tools/custream/reader.h"
 #include "tools/custream/report/output.h"
+#include "tools/custream/verdict.h"
+#include "tools/custream/watch/finish.h"
 
 enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
 
@@ -66,16 +70,51 @@ static bool is_the_trace(const char *command, const char *to, int trace, const c
     return complain(command, "-o %s: the process itself writes to %s; name another file", to, name), true;
 }
 
+/* --- whose a file is --- */
+
+/* The header's first line, which has the time base: parts of one process have the same. */
+static bool time_base(int fd, char base[32])
+{
+    char path[FD_ROOM];
+    struct reader reader;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    bool found = reader_open(&reader, path) && reader_next(&reader) > 0;
+    const char *at = found ? strstr(reader.line, "\"baseTimeNanoseconds\":") : NULL;
+    found = at && sscanf(at + strlen("\"baseTimeNanoseconds\":"), "%31[0-9]", base) == 1;
+    reader_close(&reader);
+    return found;
+}
+
+/* A process that is started anew under the same name takes the file over, so that device and inode are the same. */
+bool extract_is(int fd, const struct extract *extract)
+{
+    char its[32];
+    const bool trace = time_base(fd, its);
+    errno = extract->base ? ESTALE : EILSEQ;
+    return trace && (!extract->base || strtoull(its, NULL, 10) == extract->base);
+}
+
+static void refuse(const char *command, const struct extract *extract, int error)
+{
+    if (error == ESTALE) complain(command, "process %d: its trace is not at %s any more, or cannot be seen from here: what has that name is another file", extract->pid, extract->trace);
+    else if (error == EILSEQ) complain(command, "process %d: its trace %s is left out: it does not begin as a trace does", extract->pid, extract->trace);
+    else complain(command, "process %d: its trace %s: %s", extract->pid, extract->trace, strerror(error));
+}
+
 /* --- files as they are at one moment --- */
 
+/* A file without a name in that folder, and never memory: a trace may be long. */
 static int scratch(const char *to)
 {
-    char folder[TRACE_ROOM];
-    snprintf(folder, sizeof folder, "%s", to);
-    char *slash = strrchr(folder, '/');
-    if (slash) slash[slash == folder] = 0;
-    const int fd = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    return fd >= 0 ? fd : memfd_create("custream", MFD_CLOEXEC);
+    char name[TRACE_ROOM];
+    snprintf(name, sizeof name - 32, "%s", to);
+    char *slash = strrchr(name, '/'), *behind = slash ? slash + 1 : name;
+    strcpy(behind, ".");
+    int fd = open(name, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) return fd;
+    strcpy(behind, ".custream-XXXXXX");
+    if ((fd = mkostemp(name, O_CLOEXEC)) >= 0) unlink(name);
+    return fd;
 }
 
 /* The bytes from `at` to `end`, `down` before the same place. */
@@ -104,20 +143,32 @@ static bool is_at_rest(const struct stat *before, const struct stat *after, bool
     return same && (!patient || age > 2 * PAUSE_NS);
 }
 
-/* The file as it is at one moment, of which `sure` bytes never change. What is behind them, the last events and the trailer, is copied until nobody has
- * written meanwhile. -1 with errno. */
-static int snapshot(int file, off_t sure, const char *to)
+/* So many bytes are copied at most, all tries together. Another user's file may be made to have no end: holes take no room there, and a copy would. 0: it is no trace. */
+static off_t most_of(int file, const struct stat *about)
+{
+    enum { MORE = 1 << 30 };
+    if (cs_owner_is_us(about->st_uid)) return INT64_MAX;
+    return lseek(file, 0, SEEK_HOLE) < about->st_size ? 0 : 2 * about->st_size + MORE;
+}
+
+/* The file as it is at one moment, of which `events_end` bytes never change. What is behind them, the last events and the trailer, is copied until nobody has
+ * written meanwhile. Only then it is known that no other process took it over. -1 with errno. */
+static int snapshot(int file, const struct extract *extract, const char *to)
 {
     struct stat before, after;
+    const off_t sure = (off_t)extract->events_end;
+    off_t left = fstat(file, &before) ? 0 : most_of(file, &before);
+    if (!left) return errno = EILSEQ, -1;
     const int fd = scratch(to);
-    bool good = fd >= 0 && copy_bytes(file, fd, 0, sure), done = false;
+    bool good = fd >= 0 && copy_bytes(file, fd, 0, sure < left ? sure : left), done = false;
     for (int try = 0; try < TRIES && good && !done; try++) {
         if (try) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
-        good = !fstat(file, &before) && !ftruncate(fd, sure) && copy_bytes(file, fd, sure, before.st_size) && !fstat(file, &after);
+        if (fstat(file, &before) || (left -= try ? before.st_size - sure : before.st_size) < 0) break;
+        good = !ftruncate(fd, sure) && copy_bytes(file, fd, sure, before.st_size) && !fstat(file, &after);
         done = good && is_at_rest(&before, &after, try < TRIES / 2);
     }
-    if (done) return fd;
-    if (good) errno = EBUSY;
+    if (good) errno = left < 0 ? EFBIG : EBUSY;
+    if (done && extract_is(file, extract)) return fd;
     const int error = errno;
     if (fd >= 0) close(fd);
     return errno = error, -1;
@@ -167,32 +218,35 @@ static bool is_part(const char *name, const char *stem, size_t n, const char *ex
     return !strcmp(at, extension);
 }
 
-/* The header's first line, which has the time base: parts of one process have the same. */
-static bool time_base(int fd, char base[32])
+/* Where parts are: beside the trace's name, and where the folder was renamed, where the open file is by now. That one may have no name yet. NULL: not known. */
+static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
 {
-    char path[FD_ROOM];
-    struct reader reader;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    bool found = reader_open(&reader, path) && reader_next(&reader) > 0;
-    const char *at = found ? strstr(reader.line, "\"baseTimeNanoseconds\":") : NULL;
-    found = at && sscanf(at + strlen("\"baseTimeNanoseconds\":"), "%31[0-9]", base) == 1;
-    reader_close(&reader);
-    return found;
+    char link[FD_ROOM];
+    snprintf(folder, TRACE_ROOM, "%s", path);
+    strrchr(folder, '/')[1] = 0;
+    DIR *files = opendir(folder);
+    if (files) return files;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", newest);
+    const ssize_t n = readlink(link, folder, TRACE_ROOM - 1);
+    folder[n > 0 ? n : 0] = 0;
+    if (*folder != '/') return NULL;
+    strrchr(folder, '/')[1] = 0;
+    return opendir(folder);
 }
 
 /* Parts that ended in that time or later. One that goes away meanwhile was the oldest; the newest may have got a part's name by now, and is there already. */
-static void take_parts(struct taken *taken, const struct extract *extract, const char *path, int newest)
+static void take_parts(struct taken *taken, struct extract *extract, const char *path, int newest)
 {
-    char own[32], its[32], name[TRACE_ROOM + NAME_MAX], shown[TRACE_ROOM + NAME_MAX];
+    char own[32], its[32], folder[TRACE_ROOM], name[TRACE_ROOM + NAME_MAX], shown[TRACE_ROOM + NAME_MAX];
     struct stat about, known;
     const char *extension = cs_trace_extension(path), *slash = strrchr(path, '/');
     if (!extension || !slash || fstat(newest, &known) || !time_base(newest, own)) return;
-    const int folder = (int)(slash + 1 - path), shown_folder = (int)(strrchr(extract->trace, '/') + 1 - extract->trace);
-    snprintf(name, sizeof name, "%.*s", folder, path);
-    DIR *files = opendir(name);
+    const int shown_folder = (int)(strrchr(extract->trace, '/') + 1 - extract->trace);
+    DIR *files = parts_open(path, newest, folder);
+    extract->apart = !files;
     for (struct dirent *file; files && (file = readdir(files));) {
         if (!is_part(file->d_name, slash + 1, (size_t)(extension - slash - 1), extension)) continue;
-        snprintf(name + folder, sizeof name - (size_t)folder, "%s", file->d_name);
+        snprintf(name, sizeof name, "%s%s", folder, file->d_name);
         snprintf(shown, sizeof shown, "%.*s%s", shown_folder, extract->trace, file->d_name);
         const int fd = trace_readable(open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW));
         const bool late = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
@@ -203,18 +257,9 @@ static void take_parts(struct taken *taken, const struct extract *extract, const
     if (files) closedir(files);
 }
 
-/* Of one that has ended: parts have gone on from the one that was told of. */
-static int open_by_base(const struct extract *extract, char path[TRACE_ROOM])
-{
-    char its[32];
-    const int fd = trace_readable(trace_find(extract->pid, extract->trace, &(struct file_at){0}, path));
-    if (fd < 0 || (extract->base && time_base(fd, its) && strtoull(its, NULL, 10) == extract->base)) return fd;
-    close(fd);
-    return errno = ESTALE, -1;
-}
-
-/* Asked again once it is open: it may have become another file in between, of which other bytes are sure. */
-int extract_open(const char *command, struct extract *extract, char path[TRACE_ROOM])
+/* Asked again once it is open: it may have become another file in between, of which other bytes are sure. Of one that has ended, parts have gone on from the one
+ * that was told of. -1 with errno. */
+static int extract_find(struct extract *extract, char path[TRACE_ROOM])
 {
     enum { TOGETHER_MS = 3000, EACH_MS = 100 }; /* one that does not answer keeps nobody waiting: what it said before counts then */
     static long until;
@@ -230,31 +275,51 @@ int extract_open(const char *command, struct extract *extract, char path[TRACE_R
         const bool told = there && peer_ask(&peer, "about") && peer_hear_about(&peer, &about) && about.base == extract->base;
         peer_close(&peer);
         const bool same = !told || (about.file.device == extract->file.device && about.file.inode == extract->file.inode);
-        if (same && !told && fd < 0) fd = open_by_base(extract, path), error = errno;
-        else if (same) fd = trace_readable(fd), error = fd < 0 && errno != EBADF ? errno : error;
+        if (same && !told && fd < 0 && extract->base) fd = trace_find(extract->pid, extract->trace, &(struct file_at){0}, path), error = errno;
+        if (same) fd = trace_readable(fd), error = fd < 0 && errno != EBADF ? errno : error;
         if (same || strcmp(about.trace, extract->trace)) break;
         if (fd >= 0) close(fd);
         extract->file = about.file;
         extract->events_end = about.events_end;
     }
-    if (fd >= 0) return fd;
-    if (error == ESTALE) complain(command, "process %d: its trace is not at %s any more, or cannot be seen from here: what has that name is another file", extract->pid, extract->trace);
-    else complain(command, "process %d: its trace %s: %s", extract->pid, extract->trace, strerror(error));
-    return -1;
+    if (fd >= 0 && extract_is(fd, extract)) return fd;
+    if (fd >= 0) error = errno, close(fd);
+    return errno = error, -1;
+}
+
+static bool is_complete(int fd)
+{
+    char room[256];
+    struct cs_verdict found = {0};
+    cJSON *trailer = finish_trailer(fd);
+    if (trailer) verdict_read(&found, trailer, room, sizeof room);
+    cJSON_Delete(trailer);
+    return found.complete;
+}
+
+int extract_keep(const struct extract *extract, const char *to)
+{
+    char path[TRACE_ROOM];
+    struct extract now = *extract;
+    const int file = extract_find(&now, path), fd = file >= 0 ? snapshot(file, &now, to) : -1;
+    if (file >= 0) close(file);
+    return fd;
 }
 
 static bool extract_take(const char *command, const char *to, struct taken *taken, struct extract *extract)
 {
     char path[TRACE_ROOM];
-    const int file = extract_open(command, extract, path);
-    if (file < 0) return false;
-    const bool bad = is_the_trace(command, to, file, extract->trace);
-    const int fd = bad ? -1 : snapshot(file, (off_t)extract->events_end, to);
+    const int file = extract_find(extract, path);
+    if (file >= 0 && is_the_trace(command, to, file, extract->trace)) return close(file), false;
+    int fd = file >= 0 ? snapshot(file, extract, to) : -1;
+    const int error = errno;
+    if (fd < 0 && extract->kept > 0) fd = extract->kept, extract->kept = 0;
     if (fd >= 0) {
-        if (extract->parts) take_parts(taken, extract, path, file);
+        extract->complete = is_complete(fd);
+        if (extract->parts) take_parts(taken, extract, path, file >= 0 ? file : fd);
         take(taken, fd, extract->trace, extract->pid);
-    } else if (!bad) complain(command, "%s: %s", extract->trace, strerror(errno));
-    close(file);
+    } else refuse(command, extract, error);
+    if (file >= 0) close(file);
     return fd >= 0;
 }
 
@@ -271,34 +336,38 @@ static off_t line_behind(int file, off_t at, const char *word)
     return newline ? at + (newline - text) + 1 : -1;
 }
 
-/* The header and the last bytes, from the begin of a line on. -1 with errno, also where somebody writes meanwhile. */
+/* The header and the last bytes, from the begin of a line on, in memory. -1 with errno, also where somebody writes meanwhile. */
 static int tail_snapshot(int file, off_t size, off_t most)
 {
     struct stat before, after;
     const off_t head = line_behind(file, 0, "\"traceEvents\":["), from = line_behind(file, size - most, NULL);
     if (head < 0 || from < head) return errno = EINVAL, -1;
-    const int fd = scratch("/dev/shm/");
+    const int fd = memfd_create("custream", MFD_CLOEXEC);
     bool good = fd >= 0 && copy_bytes(file, fd, 0, head), done = false;
     for (int try = 0; try < TRIES && good && !done; try++) {
         if (try) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
-        good = !fstat(file, &before) && !ftruncate(fd, head) && move_bytes(file, fd, from, before.st_size, from - head) && !fstat(file, &after);
+        good = !fstat(file, &before) && !ftruncate(fd, head);
+        const off_t end = before.st_size < from + 2 * most ? before.st_size : from + 2 * most;
+        good = good && move_bytes(file, fd, from, end, from - head) && !fstat(file, &after);
         done = good && is_at_rest(&before, &after, false);
     }
+    good = good && copy_bytes(file, fd, 0, head); /* once more: the end is that of the file which begins so by now */
     if (good) return fd; /* of one that is written all the time, the end is torn: its last whole event counts */
     const int error = errno;
     if (fd >= 0) close(fd);
     return errno = error, -1;
 }
 
-static int taken_now(int file, const char *name, off_t sure, off_t most, bool *partly)
+/* All of it, as it is read (torn.h), or its end. Takes the descriptor over. */
+static int end_of(int file, const char *name, off_t most, bool *partly)
 {
     struct stat about;
     const char *extension = cs_trace_extension(name);
-    if (most && extension && !strcmp(extension, ".json") && !fstat(file, &about) && about.st_size > most) {
-        const int fd = tail_snapshot(file, about.st_size, most);
-        if (fd >= 0) return *partly = true, fd;
-    }
-    return snapshot(file, sure, "/dev/shm/");
+    const bool is_long = most && extension && !strcmp(extension, ".json") && !fstat(file, &about) && about.st_size > most;
+    const int fd = is_long ? tail_snapshot(file, about.st_size, most) : -1;
+    if (fd < 0) return file;
+    close(file);
+    return *partly = true, fd;
 }
 
 /* Of parts that have ended, the one that ended last. */
@@ -310,7 +379,7 @@ static int last_part(struct taken *taken)
         struct stat about;
         if (fstat(taken->fds[i], &about)) continue;
         const bool later = about.st_mtim.tv_sec != latest.tv_sec ? about.st_mtim.tv_sec > latest.tv_sec : about.st_mtim.tv_nsec > latest.tv_nsec;
-        if (found < 0 || later) latest = about.st_mtim, found = taken->fds[i];
+        if (found < 0 || later) latest = about.st_mtim, found = (int)i;
     }
     return found;
 }
@@ -319,23 +388,22 @@ size_t newest_take(const char *command, struct extract *extract, off_t most, int
 {
     char path[TRACE_ROOM];
     size_t count = 0;
+    struct taken parts = {0};
     *partly = false;
     *files = NULL;
-    const int file = extract_open(command, extract, path);
-    if (file < 0) return 0;
-    struct taken parts = {0};
-    const int newest = taken_now(file, extract->trace, (off_t)extract->events_end, most, partly);
-    if (newest < 0) complain(command, "%s: %s", extract->trace, strerror(errno));
-    else if (extract->parts && !*partly) take_parts(&parts, extract, path, file);
+    const int file = extract_find(extract, path);
+    if (file < 0) return refuse(command, extract, errno), 0;
+    if (extract->parts) take_parts(&parts, extract, path, file);
     if (!(*files = calloc(parts.count + 1, sizeof **files))) out_of_memory();
-    if (newest >= 0) (*files)[count++] = newest;
-    if (most) {
-        const int part = last_part(&parts), fd = part >= 0 ? taken_now(part, extract->trace, 0, most, partly) : -1;
-        if (fd >= 0) (*files)[count++] = fd;
-    } else
-        for (size_t i = 0; i < parts.count; i++) (*files)[count++] = parts.fds[i], parts.fds[i] = -1; /* they have ended, and change no more */
+    (*files)[count++] = end_of(file, extract->trace, most, partly);
+    const bool enough = *partly; /* the end of the newest alone */
+    const int last = most ? last_part(&parts) : -1;
+    for (size_t i = 0; i < parts.count; i++) {
+        if (enough || (most && (int)i != last)) continue;
+        (*files)[count++] = most ? end_of(parts.fds[i], extract->trace, most, partly) : parts.fds[i]; /* they have ended, and change no more */
+        parts.fds[i] = -1;
+    }
     taken_free(&parts);
-    close(file);
     return count;
 }
 
@@ -352,6 +420,7 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
         }
         if (extracts[i].from < cut->from) cut->from = extracts[i].from;
         if (extracts[i].until > cut->until) cut->until = extracts[i].until;
+        cut->apart |= extracts[i].apart;
     }
     struct refusal *refusals = calloc(taken.count + 1, sizeof *refusals);
     if (!refusals) out_of_memory();
@@ -367,18 +436,17 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
     return good;
 }
 
-bool copy_write(const char *command, const char *to, const struct extract *extract)
+bool copy_write(const char *command, const char *to, struct extract *extract)
 {
     struct taken taken = {0};
     struct reader reader;
     struct out out;
     const char *at;
-    char base[32];
     size_t length;
     int got = -1;
-    if (!extract_take(command, to, &taken, &(struct extract){.pid = extract->pid, .trace = extract->trace, .file = extract->file, .base = extract->base})) return false;
+    extract->events_end = extract->parts = 0;
+    if (!extract_take(command, to, &taken, extract)) return false;
     if (!reader_open(&reader, taken.paths[0])) complain(command, "%s: %s", extract->trace, reader.error);
-    else if (!time_base(taken.fds[0], base)) complain(command, "process %d: its trace %s is none", extract->pid, extract->trace);
     else if (out_open(&out, to, taken.paths, 1)) {
         while ((got = reader_bytes(&reader, &at, &length)) > 0) out_put(&out, at, length);
         if (got < 0 && reader.cut) got = 0; /* it was killed while it wrote, and its file ends there */

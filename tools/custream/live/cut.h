@@ -21,6 +21,8 @@ struct extract {
     unsigned long long events_end; /* so many of its bytes never change; 0: none is sure */
     unsigned parts;                /* how many it keeps; 0: it has one file */
     int64_t from, until;           /* of the wall clock, in ns */
+    int kept;                      /* what extract_keep() made: taken where the file is another one by then; 0: nothing */
+    bool complete, apart;          /* once it was taken: it has its end; where its parts are is not known */
 };
 
 /* Whether a file can be made there; false: the complaint was printed. Leaves nothing. */
@@ -28,20 +30,24 @@ bool cut_possible(const char *command, const char *to);
 /* What came of it: ns of the wall clock; begin: of the first event that was there, in the time or before it. */
 struct cut_reach {
     int64_t begin, from, until;
+    bool apart;     /* parts of some process were not found */
     size_t missing; /* processes whose file could not be read, which has been said; the others' are there */
 };
 
-/* The file, open for reading: the one that the process writes, and of one that has ended the one that it wrote. `path`: as trace_find says. -1: the complaint was printed. */
-int extract_open(const char *command, struct extract *extract, char path[TRACE_ROOM]);
+/* Whether an open file is the process's own, whatever its name: by what it begins with. False with errno, also where it is no trace. */
+bool extract_is(int fd, const struct extract *extract);
+/* A copy as it is now, of a process that has ended: whoever is started under the same name takes the file over. An open file without a name in the folder of `to`;
+ * -1: there is none. */
+int extract_keep(const struct extract *extract, const char *to);
 
 /* All of them in one timeline (docs/merge.md), from the first `from` to the last `until`. False: the complaint was printed. */
 bool cut_write(const char *command, const char *to, struct extract *extracts, size_t count, struct cut_reach *cut);
 /* The whole file of a process that records no more: a copy. */
-bool copy_write(const char *command, const char *to, const struct extract *extract);
+bool copy_write(const char *command, const char *to, struct extract *extract);
 
-/* The newest file of a process as it is at one moment, and of parts the one before it, or with `most` 0 all that are there: open files, the newest first, in memory
- * that the caller frees; how many. 0: the complaint was printed. Of a plain .json file that is longer than `most` only its header and so many of its last bytes are
- * taken: *partly. */
+/* The newest file of a process, and of parts the one before it, or with `most` 0 all that are there: open files, the newest first, in memory that the caller
+ * frees; how many. 0: the complaint was printed. Of a plain .json file that is longer than `most` only its header and so many of its last bytes are taken, as they
+ * are at one moment: *partly. All else is no copy: extract_is() is to be asked once more when it was read. */
 size_t newest_take(const char *command, struct extract *extract, off_t most, int **files, bool *partly);
 
 /* "5s", "500ms", "2m", "0.5": false for anything else, and for nothing. */

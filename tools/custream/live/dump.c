@@ -42,7 +42,8 @@ static struct extract extract_of(const struct request *request, const struct lis
 static void reach_print(const struct request *request, const struct cut_reach *cut)
 {
     const double seconds = (double)(cut->until - cut->begin) * 1e-9, asked = (double)request->last * 1e-9;
-    if (seconds < asked - 1) complain(NAME, "%.1f s were asked for; what is kept goes back %.1f s (CUSTREAM_TRACE_MAX)", asked, seconds > 0 ? seconds : 0);
+    const char *why = cut->apart ? "parts that have ended are not where the trace was" : "CUSTREAM_TRACE_MAX";
+    if (seconds < asked - 1) complain(NAME, "%.1f s were asked for; what is %s goes back %.1f s (%s)", asked, cut->apart ? "found" : "kept", seconds > 0 ? seconds : 0, why);
 }
 
 static int dump_chosen(const struct request *request, struct listeners *chosen)
@@ -64,7 +65,7 @@ static int dump_chosen(const struct request *request, struct listeners *chosen)
         printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to, (double)request->last * 1e-9, count, count == 1 ? "" : "es", to);
     }
     free(extracts);
-    return !written ? STATUS_UNUSABLE : count < chosen->count ? STATUS_BROKEN : STATUS_OK;
+    return !written ? STATUS_UNUSABLE : count < chosen->count + chosen->left_out ? STATUS_BROKEN : STATUS_OK;
 }
 
 static int request_read(struct request *request, int argc, char **argv)

@@ -56,8 +56,12 @@ static bool state_load(struct state *state, const struct listener *listener, boo
             complain(NAME, "%s: %s", about->trace, error);
             good = false;
         }
-        close(files[i]);
     }
+    if (good && !extract_is(files[0], &extract)) {
+        complain(NAME, "process %d: its trace %s became another file while it was read", extract.pid, about->trace);
+        good = false;
+    }
+    for (size_t i = 0; i < count; i++) close(files[i]);
     free(files);
     state->run.end_only = state->partly;
     if (!good) return run_free(&state->run), false;
@@ -112,7 +116,7 @@ static int hang_chosen(const struct request *request, struct listeners *chosen)
         state_free(&state);
     }
     if (request->json) puts("]}");
-    return !said ? STATUS_UNUSABLE : said < chosen->count ? STATUS_BROKEN : STATUS_OK;
+    return !said ? STATUS_UNUSABLE : said < chosen->count + chosen->left_out ? STATUS_BROKEN : STATUS_OK;
 }
 
 static int request_read(struct request *request, int argc, char **argv)

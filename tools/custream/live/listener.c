@@ -104,10 +104,11 @@ static int by_pid(const void *left, const void *right)
     return ((*a)->peer.pid > (*b)->peer.pid) - ((*a)->peer.pid < (*b)->peer.pid);
 }
 
-void listeners_find(struct listeners *listeners)
+void listeners_find(const char *command, struct listeners *listeners)
 {
     *listeners = (struct listeners){0};
-    peers_each(listener_ask, listeners);
+    listeners->left_out = peers_each(listener_ask, listeners);
+    if (listeners->left_out) complain(command, "%zu more that listen could not be asked: ulimit -n allows no more open files", listeners->left_out);
     listeners_hear(listeners);
     if (listeners->count) qsort(listeners->each, listeners->count, sizeof *listeners->each, by_pid);
 }

@@ -17,9 +17,11 @@ struct listener {
 struct listeners {
     struct listener **each; /* by pid */
     size_t count, capacity;
+    size_t left_out; /* more that listen, which could not be asked */
 };
 
-void listeners_find(struct listeners *listeners);
+/* Who could not be asked is said. */
+void listeners_find(const char *command, struct listeners *listeners);
 /* One more, which is not asked anything. */
 struct listener *listeners_add(struct listeners *listeners, const struct peer *peer);
 /* Asks all at once, but those who did not answer before. Whoever was asked has a connection then, and is waited for until `patience_ms` from now; the others are

@@ -8,13 +8,14 @@
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "shim/base/owner.h"
 #include "tools/custream/command.h"
 
-enum { PATIENCE_MS = 20000, STOPPED_MS = 1000, LOOK_MS = 100 };
+enum { PATIENCE_MS = 20000, STOPPED_MS = 1000, LOOK_MS = 100, PAUSE_MS = 10 };
 
 static bool fail(struct peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool fail(struct peer *peer, const char *format, ...)
@@ -54,6 +55,26 @@ static char state_of(int pid)
     text[n] = 0;
     char *end = strrchr(text, ')');
     return end && end[1] ? end[2] : 0;
+}
+
+bool peer_ended(int pid)
+{
+    const char state = state_of(pid);
+    return !state || state == 'Z' || state == 'X';
+}
+
+/* Of what the kernel laid on its stack: addresses of its own. */
+unsigned long long peer_image(int pid)
+{
+    char path[64];
+    unsigned char bytes[1024];
+    unsigned long long sum = 0xcbf29ce484222325;
+    snprintf(path, sizeof path, "/proc/%d/auxv", pid);
+    FILE *file = fopen(path, "re");
+    const size_t n = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    if (file) fclose(file);
+    for (size_t i = 0; i < n; i++) sum = (sum ^ bytes[i]) * 0x100000001b3;
+    return n ? sum : 0;
 }
 
 bool peer_is_stopped(int pid)
@@ -129,11 +150,19 @@ static bool nobody(struct peer *peer)
 
 /* --- asking --- */
 
+static long stood_ms; /* so long the clock stood while somebody waited */
+
 long peer_clock_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000 + stood_ms;
+}
+
+void peer_clock_waited(long since, long ms)
+{
+    const long left = since + ms - 1 - peer_clock_ms(); /* both are cut to whole ones */
+    if (left > 0) stood_ms += left;
 }
 
 /* Anybody may take a name: only the process itself is to be told. */
@@ -175,7 +204,7 @@ void peers_ask(struct peer *const *each, size_t count, const char *request)
     const long began = peer_clock_ms();
     bool *done = calloc(count + 1, sizeof *done);
     if (!done) out_of_memory();
-    for (size_t left = count; left; nanosleep(&(struct timespec){0, left ? 10000000 : 0}, NULL)) {
+    for (size_t left = count; left;) {
         left = 0;
         for (size_t i = 0; i < count; i++) {
             if (done[i]) continue;
@@ -185,6 +214,8 @@ void peers_ask(struct peer *const *each, size_t count, const char *request)
             else if (done[i]) peer_close(each[i]);
             left += !done[i];
         }
+        const long since = peer_clock_ms();
+        if (left && !nanosleep(&(struct timespec){0, PAUSE_MS * 1000000}, NULL)) peer_clock_waited(since, PAUSE_MS);
     }
     free(done);
 }
@@ -200,9 +231,14 @@ bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER])
 {
     struct pollfd one = {.fd = peer->fd, .events = POLLIN};
     const long began = peer_clock_ms(), until = patience_ends(peer, began);
-    for (long left = until - began; poll(&one, 1, left < 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS) <= 0; left = until - peer_clock_ms()) {
-        if ((left <= 0 || peer_clock_ms() - began > STOPPED_MS) && peer_is_stopped(peer->pid)) return fail(peer, "process %d is stopped; nothing was done", peer->pid);
-        if (left <= 0) return fail(peer, "process %d does not answer", peer->pid);
+    for (;;) {
+        const long since = peer_clock_ms(), left = until - since;
+        const int wait = left < 0 ? 0 : left < LOOK_MS ? (int)left : LOOK_MS, got = poll(&one, 1, wait);
+        if (got > 0) break;
+        if (!got) peer_clock_waited(since, wait);
+        const long now = peer_clock_ms();
+        if ((now >= until || now - began > STOPPED_MS) && peer_is_stopped(peer->pid)) return fail(peer, "process %d is stopped; nothing was done", peer->pid);
+        if (now >= until) return fail(peer, "process %d does not answer", peer->pid);
     }
     ssize_t n = recv(peer->fd, answer, CS_CONTROL_ANSWER - 1, 0);
     if (n <= 0) return peer_has_shut_itself_in(peer->pid) ? nobody(peer) : fail(peer, "process %d ended before it answered", peer->pid);
@@ -283,27 +319,41 @@ static bool is_listener(struct peer *peer, const char *name)
     return true;
 }
 
-static void listener_look(const char *name, void (*found)(void *of, struct peer *peer), void *of)
+/* As many as this user may have, once they are used up but for some. */
+static bool may_open_more(int fd)
 {
-    struct peer peer = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
-    if (peer.fd < 0) return;
-    if (strlen(name) < sizeof((struct sockaddr_un *)NULL)->sun_path && is_listener(&peer, name)) found(of, &peer);
-    else peer_close(&peer);
+    enum { SPARE = 16 }; /* of /proc, and the traces' */
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most)) return fd >= 0;
+    if (fd >= 0 && (rlim_t)fd + SPARE < most.rlim_cur) return true;
+    most.rlim_cur = most.rlim_max;
+    return !setrlimit(RLIMIT_NOFILE, &most) && fd >= 0 && (rlim_t)fd + SPARE < most.rlim_cur;
 }
 
-void peers_each(void (*found)(void *of, struct peer *peer), void *of)
+/* False: there is no descriptor for it. */
+static bool listener_look(const char *name, void (*found)(void *of, struct peer *peer), void *of)
+{
+    struct peer peer = {.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    if (!may_open_more(peer.fd)) return peer_close(&peer), false;
+    if (strlen(name) < sizeof((struct sockaddr_un *)NULL)->sun_path && is_listener(&peer, name)) found(of, &peer);
+    else peer_close(&peer);
+    return true;
+}
+
+size_t peers_each(void (*found)(void *of, struct peer *peer), void *of)
 {
     enum { LISTENING = 0x10000 }; /* SO_ACCEPTCON among the flags of a row */
     FILE *file = fopen("/proc/net/unix", "re");
     char *line = NULL;
-    size_t room = 0;
+    size_t room = 0, left_out = 0;
     while (file && getline(&line, &room, file) > 0) {
         unsigned flags = 0;
         int at = 0;
         if (sscanf(line, "%*s %*s %*s %x %*s %*s %*s @%n", &flags, &at) != 1 || !at || !(flags & LISTENING)) continue;
         line[strcspn(line, "\n")] = 0;
-        if (!strncmp(line + at, "custream/", 9)) listener_look(line + at, found, of);
+        if (!strncmp(line + at, "custream/", 9)) left_out += !listener_look(line + at, found, of);
     }
     free(line);
     if (file) fclose(file);
+    return left_out;
 }

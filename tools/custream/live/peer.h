@@ -45,15 +45,21 @@ void peers_ask(struct peer *const *each, size_t count, const char *request);
 bool peer_hear(struct peer *peer, char answer[CS_CONTROL_ANSWER]);
 /* The next answer is one to about, record or end. False: it is another, or there is none. */
 bool peer_hear_about(struct peer *peer, struct about *about);
+/* Time that has passed, by a clock that goes on where another library's stands still (libfaketime): whoever has waited says for how long, and since when. */
 long peer_clock_ms(void);
+void peer_clock_waited(long since, long ms);
 bool peer_is_stopped(int pid);
 bool peer_has_shut_itself_in(int pid); /* it lives, and has seccomp filters that we have not: then it answers nobody any more. By /proc */
+/* Which program it runs: another number once it has executed one, 0 where that is not known. */
+unsigned long long peer_image(int pid);
+bool peer_ended(int pid); /* it is no more, or is a zombie */
 void peer_close(struct peer *peer);
 
 /* Takes over an answer; false: it is none of these. */
 bool about_read(struct about *about, const char *answer);
 
-/* Every process that listens in this network, this user's (for root anybody's): `found` is called with each, connected and not asked yet. */
-void peers_each(void (*found)(void *of, struct peer *peer), void *of);
+/* Every process that listens in this network, this user's (for root anybody's): `found` is called with each, connected and not asked yet. For that more files may
+ * be open from now on. How many there were no descriptors for. */
+size_t peers_each(void (*found)(void *of, struct peer *peer), void *of);
 
 #endif

@@ -17,7 +17,7 @@ void ps_usage(void)
          "record and why not, how many calls were recorded so far, and the file. Root sees those of all users.\n\n"
          "  --json   for scripts; docs/command.md has its form\n\n"
          "A process listens once it has called CUDA, where something is recorded or changed (CUSTREAM_CTL).\n"
-         "Exit status: 0, also where none listens; 2 wrong usage.");
+         "Exit status: 0, also where none listens; 1 not all could be asked; 2 wrong usage.");
 }
 
 /* --- for people --- */
@@ -138,10 +138,11 @@ int command_ps(int argc, char **argv)
     }
     if (optind < argc) return fputs("custream ps: takes nothing but --json\n", stderr), STATUS_UNUSABLE;
     setlocale(LC_CTYPE, "C.UTF-8");
-    listeners_find(&listeners);
+    listeners_find("custream ps", &listeners);
     if (json) listeners_write(&listeners);
     else if (listeners.count) table_print(&listeners);
-    else fputs("custream ps: no process of yours listens; one does once it calls CUDA under 'custream run'\n", stderr);
+    else if (!listeners.left_out) fputs("custream ps: no process of yours listens; one does once it calls CUDA under 'custream run'\n", stderr);
+    const bool all = !listeners.left_out;
     listeners_free(&listeners);
-    return STATUS_OK;
+    return all ? STATUS_OK : STATUS_BROKEN;
 }

@@ -9,10 +9,8 @@
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
 #include "tools/custream/report/show.h"
-#include "tools/custream/verdict.h"
-#include "tools/custream/watch/finish.h"
+#include "tools/custream/report/trace_row.h"
 
-#include <cjson/cJSON.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,8 +39,11 @@ struct recording {
     /* REFUSED: it does not record, which has been said; TOLD: `ended` is known; SHUT_IN: it answers nobody any more; GONE: the process has ended */
     enum { ASKED, REFUSED, WAITING, ASKED_TO_END, TOLD, SHUT_IN, GONE } state;
     bool early; /* somebody else ended it */
-    bool counted, partly; /* not TOLD: the counts of `ended` are its file's; there may have been more than that */
+    bool partly; /* not TOLD: there may have been more than its file has */
     double seconds;
+    unsigned long long image; /* which program it ran when it began */
+    const char *to; /* beside which a copy is `kept` if it ends while others go on; NULL: none is wanted */
+    int kept;
 };
 
 struct request {
@@ -58,12 +59,7 @@ static void interrupt(int number)
     signal(number, SIG_DFL); /* the second time it does not wait for anybody */
 }
 
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
+static double now(void) { return (double)peer_clock_ms() * 1e-3; }
 
 /* --- recording --- */
 
@@ -74,12 +70,27 @@ static void hear(struct recording *r, double since)
     if (r->state == ASKED) {
         r->state = peer_hear_about(peer, &r->begun) ? WAITING : REFUSED;
         if (r->state == REFUSED) listener_leave(NAME, r->listener);
+        else r->image = peer_image(peer->pid);
         return;
     }
     r->early = r->state == WAITING;
     r->seconds = now() - since;
     r->state = peer_hear_about(peer, &r->ended) ? TOLD : peer_has_shut_itself_in(peer->pid) ? SHUT_IN : GONE;
     peer_close(peer);
+}
+
+static struct extract extract_of(const struct recording *r)
+{
+    const bool told = r->state == TOLD;
+    return (struct extract){.pid = r->listener->peer.pid,
+                         .trace = told ? r->ended.trace : r->begun.trace,
+                         .file = told ? r->ended.file : r->begun.file,
+                         .base = r->begun.base,
+                         .events_end = told ? r->ended.events_end : 0,
+                         .parts = r->begun.parts,
+                         .from = (int64_t)r->begun.now,
+                         .until = told ? (int64_t)r->ended.now : INT64_MAX,
+                         .kept = r->kept};
 }
 
 static size_t count_in(const struct recording *all, size_t count, unsigned state)
@@ -99,9 +110,16 @@ static void wait_until(struct recording *all, size_t count, unsigned state, doub
         const double left = until - now();
         if (!count_in(all, count, state) || left <= 0 || (interruptible && interrupted)) break;
         const struct timespec time = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
-        if (ppoll(polled, (nfds_t)count, &time, mask) <= 0) continue;
-        for (size_t i = 0; i < count; i++)
-            if (polled[i].revents) hear(&all[i], since);
+        const long began = peer_clock_ms();
+        const int got = ppoll(polled, (nfds_t)count, &time, mask);
+        if (!got) peer_clock_waited(began, (long)(left * 1e3) + 2);
+        for (size_t i = 0; i < count && got > 0; i++) {
+            if (!polled[i].revents) continue;
+            hear(&all[i], since);
+            if (all[i].state != GONE || !all[i].to || !count_in(all, count, WAITING)) continue;
+            const struct extract extract = extract_of(&all[i]);
+            all[i].kept = extract_keep(&extract, all[i].to);
+        }
     }
     free(polled);
 }
@@ -120,12 +138,12 @@ static void signals_hold(sigset_t *before)
 }
 
 /* Asked at once: each records from its answer on. Where others do, they do not wait for one that takes its time, which may still join them. */
-static void begin(struct recording *all, struct listeners *chosen, const sigset_t *before)
+static void begin(struct recording *all, struct listeners *chosen, const char *to, const sigset_t *before)
 {
     enum { PATIENCE_S = 20, TOGETHER_S = 3 };
     const double since = now();
     listeners_ask(NAME, chosen, "record", TOGETHER_S * 1000);
-    for (size_t i = 0; i < chosen->count; i++) all[i] = (struct recording){.listener = chosen->each[i], .state = chosen->each[i]->answers ? ASKED : REFUSED};
+    for (size_t i = 0; i < chosen->count; i++) all[i] = (struct recording){.listener = chosen->each[i], .state = chosen->each[i]->answers ? ASKED : REFUSED, .to = to};
     wait_until(all, chosen->count, ASKED, since, since + TOGETHER_S, true, before);
     for (size_t i = 0; i < chosen->count; i++)
         if (all[i].state == ASKED && peer_is_stopped(all[i].listener->peer.pid)) hear(&all[i], since);
@@ -143,15 +161,15 @@ static size_t begun(struct recording *all, size_t count)
     return kept;
 }
 
-static size_t record(struct recording *all, struct listeners *chosen, int64_t duration, const sigset_t *before)
+static size_t record(struct recording *all, struct listeners *chosen, const struct request *request, const sigset_t *before)
 {
     enum { PATIENCE_S = 30, TOGETHER_S = 15 }; /* an answer takes up to twelve: shim/process/ctl_answer.c */
-    begin(all, chosen, before);
+    begin(all, chosen, request->to, before);
     const double since = now();
     const size_t recording = count_in(all, chosen->count, WAITING);
     if (recording && isatty(STDERR_FILENO))
         fprintf(stderr, "%s: %zu process%s record%s; Ctrl-C ends it\n", NAME, recording, recording == 1 ? "" : "es", recording == 1 ? "s" : "");
-    wait_until(all, chosen->count, WAITING, since, duration ? since + (double)duration * 1e-9 : 1e18, true, before);
+    wait_until(all, chosen->count, WAITING, since, request->duration ? since + (double)request->duration * 1e-9 : 1e18, true, before);
     const size_t count = begun(all, chosen->count);
     for (size_t i = 0; i < count; i++) {
         if (all[i].state != WAITING) continue;
@@ -164,19 +182,6 @@ static size_t record(struct recording *all, struct listeners *chosen, int64_t du
 
 /* --- what came of it --- */
 
-static struct extract extract_of(const struct recording *r)
-{
-    const bool told = r->state == TOLD;
-    return (struct extract){.pid = r->listener->peer.pid,
-                         .trace = told ? r->ended.trace : r->begun.trace,
-                         .file = told ? r->ended.file : r->begun.file,
-                         .base = r->begun.base,
-                         .events_end = told ? r->ended.events_end : 0,
-                         .parts = r->begun.parts,
-                         .from = (int64_t)r->begun.now,
-                         .until = told ? (int64_t)r->ended.now : INT64_MAX};
-}
-
 /* Its file has nothing but this recording, and nothing more will come now. */
 static bool is_all(const struct recording *r)
 {
@@ -184,33 +189,20 @@ static bool is_all(const struct recording *r)
     return alone && (r->state == GONE || (r->state == TOLD && !r->ended.recording));
 }
 
-static bool output_write(const char *to, const struct recording *all, size_t count, bool *all_there)
+static bool output_write(const char *to, struct recording *all, size_t count, size_t *missing)
 {
     struct cut_reach cut = {0};
     struct extract *extracts = calloc(count, sizeof *extracts);
     if (!extracts) out_of_memory();
     for (size_t i = 0; i < count; i++) extracts[i] = extract_of(&all[i]);
     const bool good = count == 1 && is_all(all) ? copy_write(NAME, to, extracts) : cut_write(NAME, to, extracts, count, &cut);
-    *all_there &= !cut.missing;
+    *missing = cut.missing;
+    for (size_t i = 0; i < count; i++) {
+        all[i].partly = all[i].state != TOLD && !extracts[i].complete;
+        if (extracts[i].kept > 0) close(extracts[i].kept);
+    }
     free(extracts);
     return good;
-}
-
-/* Of one that could not tell any more: by its file. */
-static void count_by_file(struct recording *r)
-{
-    char path[TRACE_ROOM], room[256];
-    struct extract extract = extract_of(r);
-    struct cs_verdict found;
-    const int fd = extract_open(NAME, &extract, path);
-    cJSON *trailer = fd >= 0 ? finish_trailer(fd) : NULL;
-    if (fd >= 0) close(fd);
-    if (!trailer) return;
-    verdict_read(&found, trailer, room, sizeof room);
-    r->ended.recorded = found.calls, r->ended.works = found.operations, r->ended.lost = found.lost_calls;
-    r->counted = found.calls >= r->begun.recorded && found.operations >= r->begun.works && found.lost_calls >= r->begun.lost;
-    r->partly = !found.complete;
-    cJSON_Delete(trailer);
 }
 
 struct counts {
@@ -220,30 +212,71 @@ struct counts {
 
 static void counts_add(struct counts *counts, const struct recording *r)
 {
-    const bool known = r->state == TOLD || r->counted;
-    counts->unknown |= !known;
-    counts->partly |= r->partly;
-    if (!known) return;
     counts->calls += r->ended.recorded - r->begun.recorded;
     counts->works += r->ended.works - r->begun.works;
     counts->lost += r->ended.lost - r->begun.lost;
+}
+
+struct counting {
+    struct texts texts;
+    struct counts counts;
+};
+
+static void row_count(void *of, const struct trace_row *row)
+{
+    static const char *const works[] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range"};
+    struct counting *counting = of;
+    const char *cat = text_of(&counting->texts, row_word(row, KEY_CAT));
+    if (strcmp(text_of(&counting->texts, row_word(row, KEY_PH)), "X")) return;
+    counting->counts.calls += !strcmp(cat, "cuda_driver");
+    for (size_t i = 0; i < CS_COUNT(works); i++) counting->counts.works += !strcmp(cat, works[i]);
+    if (!strcmp(cat, "cs_loss")) counting->counts.lost += (unsigned long long)row_number(row, KEY_COUNT, 0);
+}
+
+static void fact_pass(void *of, const struct trace_fact *fact) { (void)of, (void)fact; }
+
+/* What the file has that was written: of a process that could not tell any more, nobody else knows. */
+static struct counts counts_of(const char *to)
+{
+    struct counting counting = {0};
+    char error[256];
+    uint64_t bytes = 0;
+    texts_init(&counting.texts);
+    counting.counts.unknown = trace_read(to, &counting.texts, &(struct trace_sink){.of = &counting, .row = row_count, .fact = fact_pass}, &bytes, error) != TRACE_WHOLE;
+    texts_free(&counting.texts);
+    return counting.counts;
 }
 
 static void counts_print(const char *path, const struct counts *counts)
 {
     text_put(stdout, path);
     printf(": %llu call%s, %llu GPU operation%s, ", counts->calls, counts->calls == 1 ? "" : "s", counts->works, counts->works == 1 ? "" : "s");
-    if (counts->unknown) fputs("and what is not counted of who did not tell", stdout);
+    if (counts->unknown) fputs("not counting what could not be read", stdout);
     else if (counts->partly) fputs("as far as its file goes", stdout);
     else if (counts->lost) printf("%llu lost", counts->lost);
     else fputs("nothing lost", stdout);
+}
+
+/* Its socket is closed, as when it ends or executes another program. Which of the two comes of it is known a little later. */
+static bool has_executed(const struct recording *r)
+{
+    enum { TRIES = 100, PAUSE_NS = 10000000 };
+    const int pid = r->listener->peer.pid;
+    for (int try = 0; try < TRIES && r->image && !peer_ended(pid); try++) {
+        const unsigned long long image = peer_image(pid);
+        if (image != r->image) return image;
+        nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
+    }
+    return false;
 }
 
 /* Lines on stderr about what did not go as it was asked for. Whether it did. */
 static bool notes_print(const struct recording *r, bool cut_short)
 {
     const int pid = r->listener->peer.pid;
-    if (r->state == GONE) complain(NAME, "process %d (%s) ended after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
+    if (r->state == GONE)
+        complain(NAME, "process %d (%s) %s after %.1f s; its file is %s", pid, r->listener->command, has_executed(r) ? "executed another program, which ended the recording" : "ended",
+                 r->seconds, r->begun.trace);
     else if (r->state == SHUT_IN) complain(NAME, "process %d (%s) has installed a seccomp filter, which ended the recording after %.1f s; its file is %s", pid, r->listener->command, r->seconds, r->begun.trace);
     else if (r->state == ASKED_TO_END) complain(NAME, "process %d (%s) does not answer; its file is %s", pid, r->listener->command, r->begun.trace);
     else if (r->ended.full) complain(NAME, "process %d (%s): its trace is full, so recording ended before; CUSTREAM_TRACE_MAX with rotate goes on", pid, r->listener->command);
@@ -252,13 +285,17 @@ static bool notes_print(const struct recording *r, bool cut_short)
     return false;
 }
 
-static void closing_print(const struct recording *all, size_t count, const char *to)
+/* `missing`: so many processes are not in the file. */
+static void closing_print(const struct recording *all, size_t count, const char *to, size_t missing)
 {
     struct counts sum = {0};
+    const bool told = count_in(all, count, TOLD) == count && !missing;
+    if (to && !told) sum = counts_of(to);
     for (size_t i = 0; i < count; i++) {
         const struct recording *r = &all[i];
         struct counts own = {0};
-        counts_add(&sum, r);
+        sum.partly |= r->partly;
+        if (to && told) counts_add(&sum, r);
         if (to || r->state != TOLD) continue;
         counts_add(&own, r);
         if (count > 1) printf("%d (%s): ", r->listener->peer.pid, r->listener->command);
@@ -268,6 +305,7 @@ static void closing_print(const struct recording *all, size_t count, const char 
         putchar('\n');
     }
     if (!to) return;
+    sum.unknown |= missing > 0;
     counts_print(to, &sum);
     printf(". Open it: custream open %s\n", to);
 }
@@ -303,14 +341,14 @@ static int record_chosen(const struct request *request, struct listeners *chosen
     sigset_t before;
     if (!all) out_of_memory();
     signals_hold(&before);
-    const size_t count = record(all, chosen, request->duration, &before);
-    bool good = count == chosen->count;
+    const size_t count = record(all, chosen, request, &before);
+    bool good = count == chosen->count + chosen->left_out;
     sigprocmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < count; i++) good &= notes_print(&all[i], interrupted);
-    const bool written = count && (!request->to || output_write(request->to, all, count, &good));
-    for (size_t i = 0; i < count && written && request->to; i++)
-        if (all[i].state != TOLD) count_by_file(&all[i]);
-    if (written) closing_print(all, count, request->to);
+    size_t missing = 0;
+    const bool written = count && (!request->to || output_write(request->to, all, count, &missing));
+    if (written) closing_print(all, count, request->to, missing);
+    good &= !missing;
     free(all);
     return !written ? STATUS_UNUSABLE : good ? STATUS_OK : STATUS_BROKEN;
 }
