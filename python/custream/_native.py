@@ -91,8 +91,9 @@ def run(*words):
     return subprocess.run([COMMAND, *words], env=env, capture_output=True, text=True, check=False)
 
 
-def trace_path():
-    """As `custream ctl PID status` asks, by the library's own socket (shim/base/control.h)."""
+def status():
+    """What `custream ctl PID status` says, by the library's own socket (shim/base/control.h): whether calls are recorded, and if not, why; the path of the trace. None where
+    nobody answers, as before the first CUDA call."""
     if not FUNCTIONS:
         return None
     with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
@@ -100,6 +101,12 @@ def trace_path():
         peer.connect(f"\0custream/{os.readlink('/proc/self/ns/pid')}/{os.getpid()}")
         peer.send(b"status")
         answer = peer.recv(8192).decode("utf-8", "surrogateescape")
-        path = answer.partition("; trace: ")[2].rpartition("; recorded: ")[0]
-        return None if path in ("", "none") else path
+        recording, _, rest = answer.removeprefix("ok recording: ").partition("; trace: ")
+        path = rest.rpartition("; recorded: ")[0]
+        return recording, None if path in ("", "none") else path
     return None
+
+
+def trace_path():
+    said = status()
+    return said and said[1]

@@ -14,6 +14,7 @@ from custream import _native
 
 HOST_CALLS = ("cuda_driver", "cuda_runtime", "cs_callback", "cs_policy")
 SHAPE = ("grid", "block", "registers per thread", "shared memory", "local memory per thread")
+OPENERS = {"CUSTREAM_WINDOW", "CUSTREAM_TRIGGER", "CUSTREAM_POLICY"}  # by these nothing may be recorded though CUDA is called
 WORK = {"kernel": "kernels", "gpu_memcpy": "copies", "gpu_memset": "memsets", "gpu_graph": "graphs", "gpu_range": "ranges", "overhead": "overhead"}
 
 
@@ -187,11 +188,13 @@ def range_name(text):
 def stretch(reader, name, path):
     """Writes the stretch of the newest range called `name`, which has ended, to `path`. False: no CUDA call was made in it."""
     recorded = _native.control("flush")
-    whole = _native.trace_path()
+    recording, whole = _native.status() or (None, None)
+    if recording not in (None, "on"):
+        raise CannotCut(f"recording is {recording}")
     if not whole:
         if os.environ.get("CUSTREAM_TRACE") == "off":
             raise CannotCut("nothing is recorded (CUSTREAM_TRACE=off)")
-        if recorded:
+        if recorded or (os.environ.get("CUSTREAM_CTL") == "off" and not OPENERS.isdisjoint(os.environ)):
             raise CannotCut("the process cannot be asked for its trace (CUSTREAM_CTL=off)")
         return False
     try:
@@ -211,6 +214,9 @@ def write(reader, name, path):
     if not found:
         raise CannotCut(f"{reader.path} does not have it: recording was off, or the file is full")
     begin, end = found[-1]["ts"], found[-1]["ts"] + found[-1]["dur"]
+    for row in reader.rows:
+        if is_slice(row) and row["cat"] == "cs_window" and row["ts"] < end and row["ts"] + row["dur"] > begin:
+            raise CannotCut(f"recording was off in part of it ({row['args']['cause']})")
     rows = keep(reader.rows, begin, end)
     if not any(is_slice(row) and row["cat"] in HOST_CALLS for row in rows):
         return False

@@ -84,6 +84,15 @@ def test_a_kernel_s_trace_that_cannot_be_cut(notebook):
     assert re.fullmatch(f"custream: --fail-if cannot be judged: {why}", judged[-1]), judged
 
 
+def test_a_kernel_that_records_nothing(notebook):
+    """Of a cell whose calls are not recorded nobody knows whether it called CUDA."""
+    assert notebook.install("install").returncode == 0
+    cells = ["%load_ext custream", "%%custream\nwork(3)\nx = 5", "%%custream --fail-if 'calls > 0'\nwork(1)\nx"]
+    _, work, judged = notebook("custream", cells, CUSTREAM_WINDOW="ctl")
+    why = "recording is off (nobody has asked for it: CUSTREAM_WINDOW=ctl)"
+    assert work[-1] == f"custream: no trace of the cell: {why}\n" and judged[-1] == f"custream: --fail-if cannot be judged: {why}", (work, judged)
+
+
 def test_the_kernel_s_line(notebook, tmp_path):
     assert notebook.install("install", "--trace=other-%p.json.gz").returncode == 0
     spec = json.loads((tmp_path / "jupyter/kernels/custream/kernel.json").read_text())

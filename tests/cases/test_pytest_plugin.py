@@ -141,14 +141,40 @@ def test_it(): work(1)
     ({"CUSTREAM_TRACE_MAX": "1M,rotate"}, "", "rotates: take CUSTREAM_TRACE_MAX without rotate"),
     ({"CUSTREAM_CTL": "off"}, "", r"the process cannot be asked for its trace \(CUSTREAM_CTL=off\)"),
     ({"CUSTREAM_TRACE": "off"}, "", r"nothing is recorded \(CUSTREAM_TRACE=off\)"),
-    ({}, "    work(1); import custream; custream.stop()\n", "does not have it: recording was off, or the file is full"),
-    ({"CUSTREAM_TRACE": "t.json"}, "    work(1); import custream; custream.flush(); open('t.json', 'w').write('nothing')\n", "does not have it: .*"),
+    ({}, "    work(1); import custream; custream.stop()\n", r"recording is off \(custream ctl off\)"),
+    ({"CUSTREAM_TRACE": "t.json"}, "    work(1); import custream; custream.flush(); open('t.json', 'w').write('nothing')\n", r"recording is off \(the trace is full\)"),
     ({"CUSTREAM_TRACE": "t.pftrace"}, "    work(1); import custream; custream.flush(); os.unlink('t.pftrace')\n", "cannot be read: .*"),
 ], ids=["rotates", "ctl", "off", "stopped", "damaged", "deleted"])
 def test_conditions_that_cannot_be_judged_fail_the_test(run_pytest, env, before, why):
     fixture = f"@pytest.fixture(autouse=True)\ndef before():\n{before}    yield\n" if before else ""
     done = run_pytest(UNJUDGED + fixture, "--custream", env=env)
     assert done.returncode == 1 and re.search(f"^custream: the conditions of this test cannot be judged: .*{why}$", done.stdout, re.M), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("env, body, why", [
+    ({"CUSTREAM_WINDOW": "profiler"}, "work(3)", r"recording is off \(before cuProfilerStart\)"),
+    ({"CUSTREAM_WINDOW": "ctl"}, "work(3)", r"recording is off \(nobody has asked for it: CUSTREAM_WINDOW=ctl\)"),
+    ({"CUSTREAM_WINDOW": "delay=3600"}, "work(3)", r"recording is off \(before the delay was over\)"),
+    ({"CUSTREAM_WINDOW": "profiler", "CUSTREAM_CTL": "off"}, "work(3)", r"the process cannot be asked for its trace \(CUSTREAM_CTL=off\)"),
+    ({}, "work(1); custream.stop(); work(5); custream.start()", r"recording was off in part of it \(custream ctl off\)"),
+    ({}, "work(1); custream.stop(); work(5)", r"recording is off \(custream ctl off\)"),
+    ({"CUSTREAM_WINDOW": "ctl"}, "work(1); custream.start(); work(5)", r"recording was off in part of it \(nobody has asked for it: CUSTREAM_WINDOW=ctl\)"),
+    ({"CUSTREAM_CTL": "off"}, "work(1); custream.stop(); work(5)", r"the process cannot be asked for its trace \(CUSTREAM_CTL=off\)"),
+], ids=["profiler", "ctl", "delay", "unasked", "gap", "end", "begin", "end unasked"])
+def test_conditions_of_calls_that_were_not_recorded(run_pytest, env, body, why):
+    """Nobody knows whether they hold. Without conditions the test passes, and the last lines say why it has no trace."""
+    tests = f"import custream, pytest\nfrom cudaprogram import work\n@pytest.mark.custream(fail_if='calls > 100')\ndef test_a(): {body}\n"
+    done = run_pytest(tests, "--custream", env=env)
+    assert done.returncode == 1 and re.search(f"^custream: the conditions of this test cannot be judged: .*{why}$", done.stdout, re.M), done.stdout + done.stderr
+    done = run_pytest(tests.replace("@pytest.mark.custream(fail_if='calls > 100')", ""), "--custream", env=env)
+    assert done.returncode == 0 and re.search(f"^custream: tests without a trace of their own: .*{why}$", done.stdout, re.M), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("env", [{"CUSTREAM_WINDOW": "ctl"}, {"CUSTREAM_CTL": "off"}], ids=["ctl", "off"])
+def test_conditions_of_no_cuda_hold_for_nothing(run_pytest, env):
+    """No process that calls no CUDA listens: so it is known that there was nothing."""
+    done = run_pytest("import pytest\n@pytest.mark.custream(fail_if='calls > 0')\ndef test_a(): pass\n", "--custream", env=env)
+    assert done.returncode == 0 and "custream: no test called CUDA: no trace\n" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["pftrace", "json.gz"])
