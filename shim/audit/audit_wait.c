@@ -12,6 +12,7 @@
 #include "shim/base/append.h"
 #include "shim/base/clock.h"
 #include "shim/base/memory.h"
+#include "shim/base/no_room.h"
 #include "shim/trace/gpu.h"
 #include "shim/trace/lanes.h"
 #include "shim/out/output.h"
@@ -124,8 +125,12 @@ static void arrow_write(const struct cs_audit_op *first, const struct row *row, 
 static void show(const struct wait *wait, const struct on *on, cs_u64 start, cs_u64 end)
 {
     cs_u32 *shown = on->pair ? &on->pair->shown : &unneeded_shown;
+    if (*shown >= SHOWN || !cs_lanes_file() || cs_output_full() || !wait->number) return;
     struct row *row = row_of(wait->device, wait->number);
-    if (*shown >= SHOWN || !cs_lanes_file() || cs_output_full() || !row) return;
+    if (!row) {
+        cs_no_room(CS_NO_ROOM_FOR_AUDIT, 1);
+        return;
+    }
     ++*shown;
     bool timed = end > start;
     cs_u64 ns = timed ? start : wait->second.begin_ns, none = ns;

@@ -2,6 +2,7 @@
  * What the backend can't bring for a while: whoever finds out says so, and the writer learns from when to when and why. Neither waits for the other.
  */
 #include "shim/base/clock.h"
+#include "shim/base/no_room.h"
 #include "shim/gpu/backend.h"
 
 enum { OVER = 64 };
@@ -13,7 +14,7 @@ static struct {
     const char *_Atomic why; /* NULL: it is not missing */
 } now[CS_GPU_PARTS];
 
-/* Stretches that are over, until the writer has had them; where it comes too late the oldest are gone. */
+/* Stretches that are over, until the writer has had them; where it comes too late the oldest are gone, and counted. */
 static struct over {
     _Atomic cs_u64 number; /* of all that there were, from 1; 0: being written */
     _Atomic int part;
@@ -61,12 +62,17 @@ const char *cs_gpu_missing(enum cs_gpu_part part, cs_u64 *since)
 bool cs_gpu_missing_over(struct cs_gpu_gap *gap)
 {
     const cs_u64 count = cs_load(&over_count);
-    if (count >= next_over + OVER) next_over = count + 1 - OVER;
+    if (count >= next_over + OVER) {
+        cs_no_room(CS_NO_ROOM_FOR_GAPS, count + 1 - OVER - next_over);
+        next_over = count + 1 - OVER;
+    }
     const struct over *o = &over[next_over % OVER];
     if (next_over > count || cs_load_acq(&o->number) != next_over) return false; /* that one is being written: it is there in the next round */
     *gap = (struct cs_gpu_gap){(enum cs_gpu_part)cs_load(&o->part), cs_load(&o->from), cs_load(&o->until), cs_load(&o->why)};
     atomic_thread_fence(memory_order_acquire);
-    return cs_load(&o->number) == next_over++;
+    const bool kept = cs_load(&o->number) == next_over++;
+    if (!kept) cs_no_room(CS_NO_ROOM_FOR_GAPS, 1);
+    return kept;
 }
 
 void cs_gpu_missing_after_fork_in_child(void)

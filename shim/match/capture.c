@@ -59,7 +59,11 @@ static struct cs_capture_member *member_add(cs_ref stream, cs_ref origin, cs_u64
 {
     struct cs_match_lane *lane = lane_of(stream);
     struct cs_capture_member *m = &cs_match.table.members[state->ever % CS_MEMBERS];
-    if (m->stream) member_closes(m);
+    if (m->stream) {
+        if (m->from > state->forgotten) state->forgotten = m->from;
+        if (m->until == UINT64_MAX && m->from > state->muted) state->muted = m->from; /* nobody knows at the end that it was part of the capture */
+        member_closes(m);
+    }
     *m = (struct cs_capture_member){.stream = stream, .origin = origin, .from = from, .until = until, .before = lane ? lane->capture : 0};
     state->ever++;
     if (lane) lane->capture = state->ever;

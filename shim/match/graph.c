@@ -3,8 +3,10 @@
  *
  * A profiler tells of a node with the number of the executable graph and the node's index: the nodes of a capture are numbered in the order of the calls
  * that made them. So the calls that make nodes are kept for a while, and when a capture has ended they are its list. The list stands only if it is as long as
- * the graph, and no two of its calls were made at once; whatever else is in the graph then has no say. All tables are rings: the oldest is forgotten.
+ * the graph, and no two of its calls were made at once; whatever else is in the graph then has no say. All tables are rings: the oldest is forgotten. A node of
+ * which nothing is known any more stands on the lane of its launch, and is counted.
  */
+#include "shim/base/no_room.h"
 #include "shim/gpu/backend.h"
 #include "shim/match/state.h"
 #include "shim/object/graph.h"
@@ -34,7 +36,7 @@ static void forget_old_numbers(void)
 {
     if (state->epoch == cs_load(&cs_graph_epoch)) return;
     state->epoch = cs_load(&cs_graph_epoch);
-    for (cs_u32 i = 0; i < CS_GRAPHS; i++) table->execs[i].list = table->lists[i].graph = 0;
+    for (cs_u32 i = 0; i < CS_GRAPHS; i++) table->execs[i].list = table->execs[i].forgotten = table->lists[i].graph = 0;
 }
 
 /* --- what the rings tell --- */
@@ -79,7 +81,11 @@ void cs_match_graph_instantiated(cs_u32 graph, cs_u32 exec, cs_u32 length)
 {
     forget_old_numbers();
     const struct cs_node_list *l = graph && exec ? list_of_graph(graph) : NULL;
-    if (exec) table->execs[exec % CS_GRAPHS] = (struct cs_graph_exec){exec, l && l->length == length ? l->serial : 0};
+    struct cs_graph_exec *e = &table->execs[exec % CS_GRAPHS];
+    if (!exec) return;
+    if (e->list && e->id != exec) e->forgotten = e->id;
+    e->id = exec;
+    e->list = l && l->length == length && (l->stands || l->forgotten) ? l->serial : 0;
 }
 
 void cs_match_graph_updated(cs_u32 exec)
@@ -103,8 +109,8 @@ static void sort(cs_u32 n)
     }
 }
 
-/* Of each stream of the capture the calls that began in it, back to where all ended before it. */
-static cs_u32 gather(cs_ref origin, cs_u64 began, cs_u64 ended)
+/* Of each stream of the capture the calls that began in it, back to where all ended before it. *forgotten: or to where they are kept no more. */
+static cs_u32 gather(cs_ref origin, cs_u64 began, cs_u64 ended, bool *forgotten)
 {
     cs_ref members[CS_MEMBERS];
     cs_u64 from[CS_MEMBERS];
@@ -113,8 +119,10 @@ static cs_u32 gather(cs_ref origin, cs_u64 began, cs_u64 ended)
         const struct cs_match_lane *lane = lane_at(members[k]);
         const cs_u64 since = from[k] > began ? from[k] : began;
         const struct cs_node_call *c;
-        for (cs_u64 n = lane ? lane->node_calls : 0; (c = call_at(n)) && c->stream == members[k] && c->end >= since; n = c->before)
+        cs_u64 n = lane ? lane->node_calls : 0;
+        for (; (c = call_at(n)) && c->stream == members[k] && c->end >= since; n = c->before)
             if (c->begin >= since && c->begin < ended && found < CS_NODE_CALLS) table->node_order[found++] = (cs_u32)(c - table->node_calls);
+        *forgotten |= n && !c;
     }
     return found;
 }
@@ -133,16 +141,28 @@ void cs_match_graph_captured(struct cs_stream *origin, cs_u64 began, cs_u64 ende
 {
     if (!graph) return;
     forget_old_numbers();
-    const cs_u32 found = gather(cs_load(&origin->object.ref), began, ended);
+    bool forgotten = cs_match.captures.forgotten >= began;
+    const cs_u32 found = gather(cs_load(&origin->object.ref), began, ended, &forgotten);
     sort(found);
     const bool stands = found == length && !were_at_once(found);
     const cs_u64 serial = ++state->lists;
-    table->lists[serial % CS_GRAPHS] = (struct cs_node_list){.serial = serial, .graph = graph, .length = length, .first = state->nodes, .stands = stands};
+    table->lists[serial % CS_GRAPHS] = (struct cs_node_list){.serial = serial, .graph = graph, .length = length, .first = state->nodes, .stands = stands,
+                                                                .forgotten = forgotten && found < length};
     for (cs_u32 i = 0; i < found && stands; i++)
         table->nodes[state->nodes++ % CS_NODES] = (struct cs_node){.stream = nth(i)->stream, .kernel = nth(i)->kernel, .kind = nth(i)->kind};
 }
 
 /* --- where a node stands --- */
+
+/* NULL: it is not known. */
+static const struct cs_node *node_of(cs_u32 exec, cs_u32 index)
+{
+    const struct cs_graph_exec *e = &table->execs[exec % CS_GRAPHS];
+    const struct cs_node_list *l = e->id == exec ? list_get(e->list) : NULL;
+    const bool kept = l && !l->forgotten && l->first + CS_NODES >= state->nodes;
+    if (!kept && (e->id == exec ? e->list != 0 : exec <= e->forgotten)) cs_no_room(CS_NO_ROOM_FOR_NODES, 1);
+    return kept && index < l->length ? &table->nodes[(l->first + index) % CS_NODES] : NULL;
+}
 
 static bool agrees(const struct cs_node *node, const struct cs_gpu_work *w)
 {
@@ -154,11 +174,8 @@ struct cs_stream *cs_graph_stream(const struct cs_gpu_work *w)
 {
     cs_u32 exec = (cs_u32)(w->node >> 32), index = (cs_u32)w->node;
     forget_old_numbers();
-    if (!exec || exec != w->graph || table->execs[exec % CS_GRAPHS].id != exec) return NULL;
-    const struct cs_node_list *l = list_get(table->execs[exec % CS_GRAPHS].list);
-    if (!l || !l->stands || index >= l->length || l->first + CS_NODES < state->nodes) return NULL;
-    const struct cs_node *node = &table->nodes[(l->first + index) % CS_NODES];
-    if (!agrees(node, w)) return NULL;
+    const struct cs_node *node = exec && exec == w->graph ? node_of(exec, index) : NULL;
+    if (!node || !agrees(node, w)) return NULL;
     struct cs_stream *stream = cs_pool_get(&cs_streams, node->stream);
     if (!stream || (cs_u32)stream->device != w->device) return NULL;
     cs_u64 ended = cs_load(&stream->ended);

@@ -101,6 +101,7 @@ struct cs_captures {
     cs_u64 ever; /* members */
     cs_u32 open;
     cs_u64 until; /* ticks: by then all have ended that have */
+    cs_u64 forgotten; /* ticks: members that have made room for others were part of a capture from then on, or earlier */
     cs_u64 muted; /* ticks: until then events were recorded, or waited for, of which nothing is known */
 };
 
@@ -125,10 +126,11 @@ struct cs_node_list {
     cs_u32 graph, length;
     cs_u64 first; /* of the nodes */
     bool stands;
+    bool forgotten; /* it might have, but calls of it had made room for others */
 };
 struct cs_graph_exec {
-    cs_u32 id;
-    cs_u64 list; /* serial */
+    cs_u32 id, forgotten; /* the newest of those with a list that have made room for it */
+    cs_u64 list;          /* serial of one that stands, or might have; 0 none */
 }; /* by the low bits of the number: it counts up */
 struct cs_graphs {
     cs_u64 calls, nodes, lists; /* ever */

@@ -61,6 +61,8 @@ static struct cs_stream *of_node(cs_u32 exec, cs_u32 index, cs_name kernel)
     return cs_graph_stream(&(struct cs_gpu_work){.kind = CS_GPU_KERNEL, .start = now + 10, .end = now + 20, .kernel.name = kernel, .graph = exec, .node = node});
 }
 
+static cs_u64 forgotten(void) { return cs_no_room_count(CS_NO_ROOM_FOR_NODES); }
+
 TEST(each_graph_has_nodes_of_its_own)
 {
     REQUIRE(begin());
@@ -70,6 +72,7 @@ TEST(each_graph_has_nodes_of_its_own)
     for (cs_u32 i = 0; i < 2; i++) CHECK(of_node(of_b, i, 8) == b);
     CHECK(of_node(of_c, 0, 7) == c);
     CHECK(!of_node(of_a, 3, 7) && !of_node(of_b, 0, 7) && !of_node(99, 0, 7)); /* no such node; another kernel; no such graph */
+    CHECK_IS(forgotten(), 0);
 }
 
 /* The program may destroy the stream at once: what the graph does later is not that stream's. */
@@ -308,13 +311,69 @@ TEST(a_node_is_one_of_its_kind_on_its_gpu)
     }
 }
 
+/* --- what is forgotten --- */
+
 TEST(the_nodes_of_a_list_are_kept_until_others_take_their_place)
 {
     REQUIRE(begin());
     struct cs_stream *stream = stream_new();
-    const cs_u32 exec = captured(stream, 7, 1);
-    cs_match.graphs.nodes = CS_NODES;
-    CHECK(of_node(exec, 0, 7) == stream);
-    cs_match.graphs.nodes++;
-    CHECK(!of_node(exec, 0, 7));
+    const cs_u32 exec = captured(stream, 7, 2);
+    while (cs_match.graphs.nodes < CS_NODES) captured(stream, 7, cs_match.graphs.nodes + 4096 < CS_NODES ? 4096 : (cs_u32)(CS_NODES - cs_match.graphs.nodes));
+    CHECK(of_node(exec, 0, 7) == stream && !forgotten());
+    captured(stream, 7, 1);
+    CHECK(!of_node(exec, 0, 7) && !of_node(exec, 1, 7));
+    CHECK_IS(forgotten(), 2);
+}
+
+/* 4,096 others later, of which each has its own; and 4,096 captures later, though none of them was made executable. */
+TEST(a_graph_that_made_room_for_another_is_forgotten)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    const cs_u32 first = captured(stream, 7, 1), second = captured(stream, 7, 1);
+    for (cs_u32 i = 2; i < CS_GRAPHS; i++) captured(stream, 7, 1);
+    CHECK(of_node(first, 0, 7) == stream && of_node(second, 0, 7) == stream);
+    const cs_u32 next = captured(stream, 7, 1);
+    CHECK(next == first + CS_GRAPHS && of_node(next, 0, 7) == stream && of_node(second, 0, 7) == stream && !forgotten());
+    CHECK(!of_node(first, 0, 7));
+    CHECK_IS(forgotten(), 1);
+    CHECK(!of_node(next + CS_GRAPHS, 0, 7)); /* one that was never heard of */
+    cs_match_graph_captured(stream, now, now, 1000000, 0);
+    CHECK(!of_node(second, 0, 7));
+    CHECK_IS(forgotten(), 2);
+    cs_add(&cs_graph_epoch, 1); /* numbers of other graphs */
+    CHECK(!of_node(first, 0, 7) && !of_node(second, 0, 7) && forgotten() == 2);
+}
+
+TEST(a_capture_of_more_calls_than_are_kept)
+{
+    REQUIRE(begin());
+    struct cs_stream *stream = stream_new();
+    CHECK(of_node(captured(stream, 7, CS_NODE_CALLS), 0, 7) == stream && !forgotten());
+    CHECK(!of_node(captured(stream, 7, CS_NODE_CALLS + 1), 0, 7));
+    CHECK_IS(forgotten(), 1);
+}
+
+/* The first that joined has no place any more, and so its call is missing. At the end, no work of any stream at that time is counted as missing. */
+TEST(a_capture_of_more_streams_than_are_kept)
+{
+    REQUIRE(begin());
+    struct cs_stream *origin = stream_new(), *joined = stream_new();
+    const cs_u64 began = now += 10;
+    cs_match_capture_began(origin, began);
+    cs_match_capture_joined(joined, began + 1, (cs_u64[]){began + 1, (cs_u64)ref_of(origin) << 32});
+    launch_at(joined, 7, began + 10);
+    for (int i = 0; i < CS_MEMBERS; i++) {
+        struct cs_stream *more = stream_new();
+        cs_match_capture_joined(more, began + 20, (cs_u64[]){began + 15, (cs_u64)ref_of(joined) << 32});
+        if (i == CS_MEMBERS - 3) CHECK(cs_captures(joined, began + 20));
+    }
+    CHECK(!cs_captures(joined, began + 20));
+    now = began + 100;
+    CHECK(cs_match.captures.muted >= began);
+    cs_match_capture_ended(origin, began, now);
+    cs_match_graph_captured(origin, began, now, 1, 1);
+    cs_match_graph_instantiated(1, 101, 1);
+    CHECK(!of_node(101, 0, 7));
+    CHECK_IS(forgotten(), 1);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "shim/base/clock.h"
+#include "shim/base/no_room.h"
 #include "shim/gpu/backend.h"
 #include "tests/unit/check.h"
 
@@ -45,12 +46,13 @@ TEST(each_stretch_is_read_once)
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
     read_gaps();
     CHECK(seen[CS_GPU_TIMES] && seen[CS_GPU_RUNTIME_CALLS]);
-    const cs_u64 before = read_all;
+    const cs_u64 before = read_all, missed = cs_no_room_count(CS_NO_ROOM_FOR_GAPS);
     read_gaps();
     CHECK_IS(read_all, before);
     for (int i = 0; i < 100; i++) cs_gpu_set_missing(CS_GPU_TIMES, whys[0]), cs_gpu_set_missing(CS_GPU_TIMES, NULL); /* more than there is room for */
     read_gaps();
     CHECK_IS(read_all, before + 64);
+    CHECK_IS(cs_no_room_count(CS_NO_ROOM_FOR_GAPS), missed + 36);
 }
 
 TEST(the_end_is_no_stretch)
