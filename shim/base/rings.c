@@ -24,13 +24,14 @@
 #include "shim/base/rings_lock.h"
 #include "shim/base/watch.h"
 
-/* SHARE: of what is free, for all processes of the user together, and of an address space that is limited. PART: of what others have left of that, for one. MEMFD: a
- * memfd counts for no file system. LOOKED_AT: files that others left, by each process. NAMES_READ: names in the folder, in which anybody may make any number. */
+/* SHARE: of what is free, for all processes of the user together, and of an address space that is limited. PART: of what others have left of that, for one; or
+ * half of it, where that is less than LITTLE. MEMFD: a memfd counts for no file system. LOOKED_AT: files that others left, by each process. NAMES_READ: names
+ * in the folder, in which anybody may make any number. */
 enum { SHARE = 10, SHARE_OF_SPACE = 16, PART = 8, NAMES_STEP = 64 << 10, DAY_S = 24 * 60 * 60, TMPFS = 0x01021994, LOOKED_AT = 64, NAMES_READ = 1 << 14 };
 /* A process that finds the file of a dead one says so in its mode, and when in its time. Its own process cannot say when it was last alive: a store through the
  * mapping changes the time of a file only at a page's first fault. */
 #define FOUND_DEAD S_ISVTX
-static const cs_u64 MEMFD = 1u << 30;
+static const cs_u64 MEMFD = 1u << 30, LITTLE = 4 << 20;
 
 CS_READ_MOSTLY struct cs_rings *_Atomic cs_rings;
 static struct cs_rings *_Atomic mapped; /* and stays so, when nothing more is kept */
@@ -219,6 +220,8 @@ static cs_u64 bytes_for(cs_u32 threads, cs_u64 ring_bytes)
 
 static bool set_size(cs_u64 bytes) { return !ftruncate(fd, (off_t)bytes); }
 
+static cs_u64 least(cs_u64 a, cs_u64 b) { return a < b ? a : b; }
+
 /* How many threads there is room for beside the user's other processes; the file has that size then. A part of what is left, so that later ones have room too. Who
  * begins at the same moment is seen once both have their size: whoever has it last gives way. */
 static cs_u32 threads_beside(const char *folder, cs_u64 ring_bytes)
@@ -229,7 +232,8 @@ static cs_u32 threads_beside(const char *folder, cs_u64 ring_bytes)
         cs_u64 others, taken;
         if (!spoken_for(folder, &others, &taken) || fstatfs(fd, &about)) return 0;
         const cs_u64 all = ((cs_u64)about.f_bavail * (cs_u64)about.f_bsize + taken) / SHARE, room = all > others ? all - others : 0;
-        const cs_u32 threads = threads_in(room / PART, ring_bytes) ?: threads_in(room, ring_bytes) > 0;
+        const cs_u64 part = room / PART < LITTLE ? least(room / 2, LITTLE) : room / PART;
+        const cs_u32 threads = threads_in(part, ring_bytes) ?: threads_in(room, ring_bytes) > 0;
         if (!threads || !set_size(bytes_for(threads, ring_bytes))) return 0;
         if (!spoken_for(folder, &others, &taken)) return 0;
         if (others + bytes_for(threads, ring_bytes) <= all) return threads;
@@ -362,8 +366,6 @@ static void raise_limit(struct cs_ring *ring, cs_u64 to)
     cs_u64 from = cs_load(&ring->limit);
     while (from && from < to && !atomic_compare_exchange_strong(&ring->limit, &from, next)) continue;
 }
-
-static cs_u64 least(cs_u64 a, cs_u64 b) { return a < b ? a : b; }
 
 /* A handler of the program's may fork anywhere in here, and in the child the ring is zeros: so what it is, is read once. */
 cs_u64 cs_ring_grow(struct cs_ring *ring)

@@ -94,6 +94,12 @@ def test_who_comes_later_has_room(build, tmp_path):
     assert there == 16
 
 
+def test_a_small_room_has_some_threads(build, tmp_path):
+    """Rings are kept for four of a program whose rings are small."""
+    sizes = in_a_room(build, tmp_path, "64m", 1, 'program 4 paced & traces 1; stat -c %s /dev/shm/custream-rings-*; kill -9 $!; done', CUSTREAM_BUFFER="256K")
+    assert sizes and sizes[0] >= 4 * (256 << 10) + (3 << 19), sizes
+
+
 def test_beside_many_names(build, tmp_path):
     """Of others. Those of the user's that came before them are seen."""
     sizes = in_a_room(build, tmp_path, "64m", 8, 'program 1 paced & traces $i; [ $i != 4 ] || (cd /dev/shm && seq 3000 | xargs touch); done; '
