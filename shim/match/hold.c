@@ -53,16 +53,19 @@ static void candidate(struct holding *h, cs_u64 end_ns, enum cs_hold_why why, cs
     h->hold->stream = stream;
 }
 
-/* The events that the stream was to wait for since its work before: for the earlier ones that has waited too. */
-static void candidates_by_event(struct holding *h, const struct cs_op *op, const struct cs_op *before)
+/* The events that the stream was to wait for since its work before: for the earlier ones that has waited too. False: one of them is not kept any more. */
+static bool candidates_by_event(struct holding *h, const struct cs_op *op, const struct cs_op *before)
 {
     const struct cs_op *awaited;
     const struct cs_event_wait *wait;
-    for (cs_u64 n = op->event_wait; (wait = wait_at(n)) && (!before || wait->ticks > before->begin); n = wait->before)
+    const cs_u64 past = before ? before->event_wait : 0;
+    cs_u64 n = op->event_wait;
+    for (; n != past && (wait = wait_at(n)) && (!before || wait->ticks > before->begin); n = wait->before)
         if (wait->ticks <= op->begin && (awaited = that_worked(cs_op_get(wait->op)))) {
             comes_after(h, awaited->id);
             candidate(h, awaited->work_end_ns, CS_HOLD_EVENT, wait->stream);
         }
+    return !n || n == past || wait;
 }
 
 static const struct cs_last_work *other_side(const struct cs_match_lane *lane)
@@ -85,14 +88,14 @@ void cs_match_hold(struct cs_hold *hold, const struct cs_match_found *found)
     struct holding h = {.hold = hold, .end_ns = called_ns, .start_ns = found->start_ns};
     hold->ns = found->start_ns > called_ns ? found->start_ns - called_ns : 0;
     candidate(&h, lane->worked_ns, CS_HOLD_STREAM, 0);
-    candidates_by_event(&h, op, before);
+    const bool known = candidates_by_event(&h, op, before);
     const struct cs_last_work *other = other_side(lane);
     if (other && other->context == lane->context && other->begin < op->begin) {
         if (!before || before->begin < other->begin) comes_after(&h, other->op);
         candidate(&h, other->end_ns, CS_HOLD_DEFAULT, other->lane);
     }
     const cs_u64 after_ns = found->start_ns - h.end_ns;
-    if (hold->ns && after_ns > SOON_NS && after_ns > hold->ns / 2) hold->why = CS_HOLD_UNKNOWN, hold->stream = 0;
+    if (hold->ns && (!known || (after_ns > SOON_NS && after_ns > hold->ns / 2))) hold->why = CS_HOLD_UNKNOWN, hold->stream = 0;
 }
 
 void cs_hold_worked(struct cs_match_lane *lane, const struct cs_op *op, cs_u64 end_ns)
