@@ -117,7 +117,7 @@ class Trace:
         tell_shapes(self.events)
         self.metadata = self.json.get("metadata", {})
         self.totals = self.json.get("totals", {})
-        whole = "cut" in self.metadata or (self.totals.get("complete", True) and "ended" not in self.totals and "no_room" not in self.totals and not self.totals.get("gpu", {}).get("without_call"))
+        whole = "cut" in self.metadata or (self.totals.get("complete", True) and "ended" not in self.totals and "no_room" not in self.totals and not self.totals.get("untracked_objects") and not self.totals.get("gpu", {}).get("without_call"))
         assert not judged or self.verdict.startswith("ok") == whole, f"{path}: {self.verdict}"
         self.process_names = {e["pid"]: e["args"]["name"] for e in self.events if e["ph"] == "M" and e["name"] == "process_name"}
         self.thread_names = {(e["pid"], e["tid"]): e["args"]["name"] for e in self.events if e["ph"] == "M" and e["name"] == "thread_name"}

@@ -347,6 +347,8 @@ static char *put_refused(char *at)
     return at;
 }
 
+static cs_u64 untracked(void) { return cs_load(&cs_streams.refused) + cs_load(&cs_events.refused) + cs_load(&cs_contexts.refused); }
+
 /* What is not known since a table was full. */
 static char *put_no_room(char *at)
 {
@@ -397,7 +399,7 @@ static char *put_trailer(char *at, size_t size, unsigned how)
     if (cs_output_full()) at = put_not_written(at);
     at = put_no_room(put_refused(at));
     at = cs_put_literal(at, ",\"untracked_objects\":");
-    at = cs_put_uint(at, cs_load(&cs_streams.refused) + cs_load(&cs_events.refused) + cs_load(&cs_contexts.refused));
+    at = cs_put_uint(at, untracked());
     at = cs_gpu_put_totals(at);
     at = cs_windows_put_totals(at, brief);
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) at = put_parts(at);
@@ -434,6 +436,7 @@ void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
         .gpu_cause = why == cs_gpu_ended || !strcmp(source, "events") ? NULL : why,
     };
     for (int i = 0; i < CS_NO_ROOM_KINDS; i++) v->no_room[i] = cs_no_room_count(i);
+    v->no_room[CS_NO_ROOM_FOR_OBJECTS] = untracked();
 }
 
 const struct cs_output_teller cs_totals_teller = {.trailer = put_trailer, .sealed = cs_trailer_ends, .flushed = all_flushed, .unflushed = never_flushed, .part_deleted = part_deleted};

@@ -31,7 +31,7 @@ WHOLE = [
     ({"ended": "its size limit"}, {}, [], "ended: its size limit"),
     ({"no_memory_for": ["rings"], "complete": False}, {}, [], "no memory for rings"),
     ({"no_memory_for": ["rings", "names"], "complete": False}, {}, [], "no memory for rings and more"),
-    ({"no_room": {"waits": 3}}, {}, [], "3 waits without the work that released them"),
+    ({"no_room": {"waits": 3}, "untracked_objects": 2}, {}, [], "2 streams or events not tracked; 3 waits without the work that released them"),
     ({"parts_deleted": 1}, {}, [], "1 part deleted"),
     ({"continues": True}, {}, [], "another part follows"),
     ({}, {"without_times": 4, "launches_without_kernel": 1}, [], "4 pieces of GPU work without times; 1 launch without its kernel"),

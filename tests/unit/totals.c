@@ -140,6 +140,7 @@ TEST(a_file_is_complete_at_its_end_or_where_a_part_follows)
     const char *text = trailer(0);
     check_holds(text, "\"left_out_by_rule\":9,\"complete\"");
     check_holds(text, "\"untracked_objects\":123,");
+    CHECK_IS(verdict().no_room[CS_NO_ROOM_FOR_OBJECTS], 123);
     check_holds(text, ",\"arrows_between_parts\":12,");
 }
 

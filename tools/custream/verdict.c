@@ -69,4 +69,5 @@ void verdict_read(struct cs_verdict *verdict, const cJSON *trailer, char *room, 
         .gpu_cause = source && !strcmp(source, "events") ? NULL : cJSON_GetStringValue(member(gpu, "cause")),
     };
     for (int i = 0; i < CS_NO_ROOM_KINDS; i++) verdict->no_room[i] = count(member(totals, "no_room"), cs_no_room_info[i].name);
+    verdict->no_room[CS_NO_ROOM_FOR_OBJECTS] = count(totals, "untracked_objects");
 }

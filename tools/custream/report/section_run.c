@@ -172,7 +172,7 @@ static const char *whole_of(struct report *report, const struct run *run)
     missing_count(&missing, without_call, "piece of GPU work without its call", "pieces of GPU work without their calls");
     for (int i = 0; i < CS_NO_ROOM_KINDS; i++) {
         char path[64];
-        snprintf(path, sizeof path, "totals.no_room.%s", cs_no_room_info[i].name);
+        snprintf(path, sizeof path, i == CS_NO_ROOM_FOR_OBJECTS ? "totals.untracked_objects" : "totals.no_room.%s", cs_no_room_info[i].name);
         missing_count(&missing, run_number(run, path, 0), cs_no_room_info[i].one, cs_no_room_info[i].several);
     }
     return missing.length ? report_text(report, "%s", missing.text) : "yes";
