@@ -26,7 +26,10 @@ def trace(run_app, tmp_path):
     return moved
 
 
-def test_check(trace):
+@pytest.mark.parametrize("blanks", ["", " ", "\t "], ids=["none", "one", "more"])
+def test_check(trace, blanks):
+    """As of a script that writes rows anew."""
+    trace.write_text(re.sub(r'("(?:ph|ts|dur|name)"):', rf'\1{blanks}:{blanks}', trace.read_text()))
     assert len(late(trace)) > 200 and run_all("check", trace)[::2] == (0, [])
 
 

@@ -1,6 +1,7 @@
 /* One event, judged alone; what takes several events to judge is put aside for check_lane.c and check_flow.c. */
 #include "tools/custream/check.h"
 
+#include "tools/custream/command.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/merge/piece.h"
 #include "tools/custream/merged.h"
@@ -74,13 +75,24 @@ static bool judge_members(const struct event *event, const cJSON *object)
     return true;
 }
 
-static bool judge_long_time(const struct event *event, const char *name, int64_t *ns)
+static bool judge_long_time_in(const struct event *event, const char *text, const char *name, int64_t *ns)
 {
-    const struct piece piece = member_at(event->text, (const char *const[]){name, NULL});
+    const struct piece piece = member_at(text, (const char *const[]){name, NULL});
     const char *point = piece.at ? memchr(piece.at, '.', piece.length) : NULL;
     if (!piece.at || !piece_ns(piece, ns)) return BREACH(event, 1, "%s is not finite, or longer than 31 years", name);
     if (memchr(piece.at, 'e', piece.length) || memchr(piece.at, 'E', piece.length)) return BREACH(event, 1, "%s is beyond 104 days, and not written out", name);
     return !point || piece.at + piece.length - point <= 4 || BREACH(event, 1, "%s has more than three decimals", name);
+}
+
+/* Whoever writes a row anew may put blanks between its members, which pieces do not have. */
+static bool judge_long_time(const struct event *event, const char *name, int64_t *ns)
+{
+    char *text = strdup(event->text);
+    if (!text) out_of_memory();
+    cJSON_Minify(text);
+    const bool good = judge_long_time_in(event, text, name, ns);
+    free(text);
+    return good;
 }
 
 /* Microseconds with at most three decimals, into nanoseconds. */
