@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import dataclasses
 import datetime
+import errno
+import fcntl
 import json
 import os
 import pathlib
@@ -16,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.parse
+import uuid
 
 from custream._arrow import texts, whole
 
@@ -352,20 +355,54 @@ class Tables:
         shutil.rmtree(self.beside, ignore_errors=True)
 
 
+# ---- The folder ----
+
+LOCK = ".lock"
+
+
+class Folder:
+    """The traces that a folder has. Several may export into it: what a trace is judged by is as it is until it is in its place."""
+
+    def __init__(self, pa, path, schema):
+        """It is new, or has tables of this version."""
+        self.pa, self.path, self.traces, self.known = pa, path, [], None
+        path.mkdir(parents=True, exist_ok=True)
+        about = path / "schema.json"
+        if any(other.name not in (LOCK, about.name) for other in path.iterdir()) and not about.exists():
+            raise Refused(f"{path}: has files, and none is schema.json of an export; give a new folder, or that of an earlier export")
+        with self.held():
+            found = json.loads(about.read_text(encoding="utf-8")).get("version") if about.exists() else schema["version"]
+            if found != schema["version"]:
+                raise Refused(f"{path}: has tables of version {found}, and these are of version {schema['version']}; give another folder")
+            about.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
+
+    @contextlib.contextmanager
+    def held(self):
+        """Nobody else changes it meanwhile. The lock's file says who did so last."""
+        descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            except OSError as error:
+                if error.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK):  # a file system without locks
+                    raise
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def changed(self):
+        """The traces that are there, to which the caller adds."""
+        with self.held() as descriptor:
+            last = os.pread(descriptor, 64, 0)
+            if self.known is None or last != self.known:
+                self.traces = traces_in(self.pa, self.path)
+            self.known = uuid.uuid4().hex.encode()
+            os.pwrite(descriptor, self.known, 0)
+            yield self.traces
+
+
 # ---- The command ----
-
-def take_folder(folder, schema):
-    """It is new, or has tables of this version."""
-    folder.mkdir(parents=True, exist_ok=True)
-    about = folder / "schema.json"
-    if about.exists():
-        found = json.loads(about.read_text(encoding="utf-8")).get("version")
-        if found != schema["version"]:
-            raise Refused(f"{folder}: has tables of version {found}, and these are of version {schema['version']}; give another folder")
-    elif any(folder.iterdir()):
-        raise Refused(f"{folder}: has files, and none is schema.json of an export; give a new folder, or that of an earlier export")
-    about.write_text(json.dumps(schema, indent=1) + "\n", encoding="utf-8")
-
 
 def unused(name, taken):
     number = 1
@@ -375,8 +412,7 @@ def unused(name, taken):
     return name
 
 
-def export(pa, command, given, schema, path, taken, there):
-    """`there`: the traces that the folder has, and has then."""
+def export(pa, command, given, schema, path, taken, folder):
     name = unused(stem_of(path), taken)
     made, known, place = {}, {}, None  # Tables by place in a merged trace; None: it is not merged
 
@@ -394,12 +430,13 @@ def export(pa, command, given, schema, path, taken, there):
             else:
                 tables(place).add(table, rows)
         coming = []
-        for of in made.values():
-            of.take_place([*coming, *(other for other in there if not any(other.is_of(trace) for trace in coming))])
-            coming.append(of.trace)
-        for of in made.values():
-            of.finish(schema["tables"], there)
-        there[:] = [other for other in there if not any(other.is_of(trace) for trace in coming)] + coming
+        with folder.changed() as there:
+            for of in made.values():
+                of.take_place([*coming, *(other for other in there if not any(other.is_of(trace) for trace in coming))])
+                coming.append(of.trace)
+            for of in made.values():
+                of.finish(schema["tables"], there)
+            there[:] = [other for other in there if not any(other.is_of(trace) for trace in coming)] + coming
     except BaseException:
         for of in made.values():
             of.give_up()
@@ -427,10 +464,9 @@ def command(argv):
         pa = arrow()
         given.clocks_by_rank = clocks_of(given.clocks)
         schema = json.loads(subprocess.run([argv[0], "export", "--schema"], stdout=subprocess.PIPE, check=True).stdout)
-        take_folder(given.parquet, schema)
-        there = traces_in(pa, given.parquet)
+        folder = Folder(pa, given.parquet, schema)
         for path in given.files:
-            export(pa, argv[0], given, schema, path, taken, there)
+            export(pa, argv[0], given, schema, path, taken, folder)
     except Ended as ended:
         signal.signal(ended.args[0], signal.SIG_DFL)
         os.kill(os.getpid(), ended.args[0])

@@ -314,6 +314,50 @@ def test_a_job_has_one_rank_0(run_app, tmp_path):
     assert (status, len(said)) == (2, 1) and re.fullmatch("custream export: .*b.json: is a second rank 0 in run 7, where a is another process; .*", complaints[0])
 
 
+def test_two_exports_at_once(run_app, tmp_path):
+    """The second of two ranks 0 is refused, also where both are judged before one is in its place. The second export begins when the first has judged."""
+    ranks = [launched(run_app, tmp_path / f"{name}.json", 0) for name in "ab"]
+    program = f"""import os, pathlib, subprocess, sys, time
+from custream import export
+command, out, a, b = {[str(COMMAND), str(tmp_path / "out"), *map(str, ranks)]!r}
+judge = export.Tables.take_place
+def waits():
+    lock = pathlib.Path(out, ".lock")
+    lock = lock.stat().st_ino if lock.exists() else 0
+    return any("->" in line and "FLOCK" in line and ":%d " % lock in line for line in open("/proc/locks"))
+def take_place(*words):
+    global second
+    judge(*words)
+    second = subprocess.Popen([command, "export", "--parquet", out, "--run=X", b], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    while second.poll() is None and not waits():
+        time.sleep(0.01)
+export.Tables.take_place = take_place
+first = export.command([command, "--parquet", out, "--run=X", a])
+said = second.communicate()[1]
+print(first, second.returncode, said)"""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUSTREAM_PYTHON": sys.executable}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.splitlines()[-2].startswith("0 2 custream export: ") and "b.json: is a second rank 0 in run X, where a is another process" in done.stdout, done
+    assert len(rows(tmp_path / "out", "files")) == 1 and not list((tmp_path / "out").glob(".export-*"))
+
+
+def test_a_second_export_sees_what_came_meanwhile(run_app, tmp_path):
+    """Of several files: what another export put there between two of them counts too."""
+    ranks = [launched(run_app, tmp_path / f"{name}.json", rank) for name, rank in (("a0", 0), ("a1", 1), ("b1", 1))]
+    program = f"""import subprocess, sys
+from custream import export
+command, out, a0, a1, b1 = {[str(COMMAND), str(tmp_path / "out"), *map(str, ranks)]!r}
+made = export.export
+def export_one(*words):
+    made(*words)
+    subprocess.run([command, "export", "--parquet", out, "--run=X", b1], check=True, stdout=subprocess.DEVNULL)
+export.export = export_one
+sys.exit(export.command([command, "--parquet", out, "--run=X", a0, a1]))"""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUSTREAM_PYTHON": sys.executable}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2 and "a1.json: is a second rank 1 in run X, where b1 is another process" in done.stderr, done
+
+
 def test_one_process_has_its_calls_once(run_app, tmp_path):
     """A window of a trace, and the trace."""
     path = run_app(["burst", 1, 50], trace=tmp_path / "t.json").check().trace
@@ -375,6 +419,7 @@ def test_bad_usage(run_app, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes").write_text("mine")
     refused(["--parquet", tmp_path / "mine", trace], ".*mine: has files, and none is schema.json of an export; .*")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes"]
     refused(["--parquet", trace, trace], ".*: File exists")
     (out / "schema.json").write_text('{"version": 99}')
     refused(["--parquet", out, trace], ".*out: has tables of version 99, and these are of version 1; give another folder")
