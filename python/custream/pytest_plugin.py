@@ -92,7 +92,8 @@ def pytest_terminal_summary(terminalreporter, config):
                 for key, value in getattr(report, "user_properties", []) if key == SAID and getattr(report, "when", "") == "call"]
         folder = folder_of(config.getoption("--custream-dir"), config)
         traces = [value for value in said if value.endswith(".json")]
-        terminalreporter.write_line(f"custream: {len(traces)} traces of tests in {folder}" if traces else "custream: no test called CUDA: no trace")
+        if traces or not said:  # of others it is not known whether they called CUDA
+            terminalreporter.write_line(f"custream: {len(traces)} traces of tests in {folder}" if traces else "custream: no test called CUDA: no trace")
         for line in sorted({value for value in said if not value.endswith(".json")}):
             terminalreporter.write_line(f"custream: {line}")
 

@@ -168,6 +168,7 @@ def test_conditions_of_calls_that_were_not_recorded(run_pytest, env, body, why):
     assert done.returncode == 1 and re.search(f"^custream: the conditions of this test cannot be judged: .*{why}$", done.stdout, re.M), done.stdout + done.stderr
     done = run_pytest(tests.replace("@pytest.mark.custream(fail_if='calls > 100')", ""), "--custream", env=env)
     assert done.returncode == 0 and re.search(f"^custream: tests without a trace of their own: .*{why}$", done.stdout, re.M), done.stdout + done.stderr
+    assert "no test called CUDA" not in done.stdout
 
 
 @pytest.mark.parametrize("env", [{"CUSTREAM_WINDOW": "ctl"}, {"CUSTREAM_CTL": "off"}], ids=["ctl", "off"])
