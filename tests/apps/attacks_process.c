@@ -60,7 +60,7 @@ static void *with_few_files(void *unused)
 {
     struct rlimit one = {1, 1};
     OK(cuCtxSetCurrent, app_context);
-    app_flush(), app_sleep_ms(200); /* our threads have begun, and rest */
+    app_flush(), app_rest();
     setrlimit(RLIMIT_NOFILE, &one);
     work(12);
     say("the thread ends");
@@ -78,7 +78,7 @@ static void forbid(unsigned call, unsigned action, unsigned flags)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
-    app_flush(), app_sleep_ms(200); /* our threads have begun, and rest */
+    app_flush(), app_rest();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program)) exit(2);
 }
 
@@ -165,7 +165,7 @@ static int with_few_calls(int asked)
     filter[1 + N] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, asked ? SYS_read : SYS_write, 1, 0);
     filter[2 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     filter[3 + N] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    app_flush(), app_sleep_ms(200); /* our threads have begun, and rest */
+    app_flush(), app_rest();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
     if (asked) wait_after("shut in");
     work(12);
