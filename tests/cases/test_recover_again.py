@@ -15,13 +15,14 @@ from tests.remote import ctl, until
 BUFFER_AT = 96
 
 
-def killed(build, tmp_path, folder, name="t.json", **env):  # noqa: F811
-    """A trace that was flushed once, at least, and whose process was killed when it had made more calls."""
+def killed(build, tmp_path, folder, name="t.json", buffered=0, **env):  # noqa: F811
+    """A trace that was flushed once, at least, and whose process was killed when it had made more calls, and the buffer had so many bytes."""
     process = begin(build, tmp_path, name, folder, "paced", threads=2, CUSTREAM_BUFFER="64K", **env)
     has_begun(tmp_path, 2)
     until(lambda: ctl(process.pid, "flush")[0] == 0)
     flushed = numbers(tmp_path / "counts")[1]
     until(lambda: numbers(tmp_path / "counts")[1] > flushed + 1000)
+    until(lambda: not buffered or buffer_of(only_ring(folder).read_bytes())[1] > buffered)
     kill(process)
     return tmp_path / name
 
@@ -97,7 +98,7 @@ def test_a_folder_whose_name_is_too_long(build, tmp_path):
     deep /= "n" * (512 - 15 - len(f"{deep}//rel"))  # which leaves no room for a number behind "custream-rings-"
     (deep / "rel").mkdir(parents=True)
     path = killed(build, deep, "rel")
-    assert rows_of(path)["metadata"]["rings"] == "not kept: the folder of CUSTREAM_KEEP has no room, cannot be written, or has too long a name"
+    assert rows_of(path)["metadata"]["rings"] == "not kept: the folder of CUSTREAM_KEEP has no room, cannot be read or written, or has too long a name"
     assert not list((deep / "rel").iterdir())
 
 
@@ -115,7 +116,7 @@ def buffer_of(data):
 
 def killed_with_a_buffer(build, tmp_path, folder, name):  # noqa: F811
     for _ in range(50):
-        path = killed(build, tmp_path, folder, name)
+        path = killed(build, tmp_path, folder, name, buffered=8000)
         if buffer_of(only_ring(folder).read_bytes())[1] > 8000:
             return path
         (tmp_path / "counts").unlink()
