@@ -174,6 +174,20 @@ static void driver_lock(void) {
     on_thread(creates_locked, context_now());
 }
 
+/* The queue is full behind a long kernel, and a host function of another stream wants what the launching thread holds. */
+static void *launches_many_locked(void *context) {
+    pthread_setname_np(pthread_self(), "launcher");
+    pthread_mutex_lock(&lock);
+    cuCtxSetCurrent(context);
+    MUST(cuLaunchHostFunc(b, locks, NULL));
+    return launches_many(context);
+}
+static void lock_beside(void) {
+    begin();
+    launch(FIRST, FOREVER_US, a);
+    on_thread(launches_many_locked, context_now());
+}
+
 /* Nobody waits for anybody: the queue is full behind a long kernel. */
 static void full_queue(void) {
     begin();
@@ -382,7 +396,7 @@ static void child(void) {
 static const struct row {
     const char *name;
     void (*run)(void);
-} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"lock_of_many", lock_of_many}, {"beside", beside}, {"driver_lock", driver_lock}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
+} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"lock_of_many", lock_of_many}, {"beside", beside}, {"driver_lock", driver_lock}, {"lock_beside", lock_beside}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
             {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {

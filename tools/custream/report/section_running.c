@@ -300,10 +300,22 @@ static const struct unfinished_stream *full_queue(const struct running *r, unsig
     return unfinished >= CROWDED ? u : NULL;
 }
 
+/* The first thread in a host function; -1: none is. */
+static int any_function(const struct running *r)
+{
+    for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++)
+        if (inside_text(r->run, n, "function")) return (int)n;
+    return -1;
+}
+
+/* Where the GPU's records are old, or streams share queues of the device, the trace does not show that the queue is behind the function. */
 static const char *behind_function(const struct running *r, const struct unfinished_stream *u)
 {
-    const int function = function_before(r, u);
-    if (function < 0) return "";
+    const int function = function_before(r, u), beside = any_function(r);
+    if (beside < 0) return "";
+    if (function < 0)
+        return report_text(r->report, ". Meanwhile %s is in a host function. If that waits for what this thread holds, such as a lock, neither goes on",
+                           thread_words(r, (unsigned)beside));
     return report_text(r->report, ". That is behind the host function in which %s is. If the function waits for what this thread holds, such as a lock, neither goes on",
                        thread_words(r, (unsigned)function));
 }
@@ -342,7 +354,8 @@ static const char *function_words(const struct running *r, unsigned function)
     const char *held_up = NULL;
     for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++) {
         const int launcher = full_queue(r, n) ? (int)n : launcher_before(r, n);
-        if (launcher < 0 || function_before(r, full_queue(r, (unsigned)launcher)) != (int)function) continue;
+        const int before = launcher >= 0 ? function_before(r, full_queue(r, (unsigned)launcher)) : -1;
+        if (launcher < 0 || (before >= 0 && before != (int)function)) continue;
         held_up = report_text(r->report, "%s%s%s is in %s", held_up ?: "", held_up ? ", " : "", thread_words(r, n), inside_text(r->run, n, "call"));
     }
     return held_up ? report_text(r->report, "what the trace does not show; %s meanwhile, perhaps because of this, and may hold it", held_up) : NULL;
