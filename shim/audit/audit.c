@@ -71,7 +71,10 @@ static void call(struct cs_thread *thread, const struct cs_record *r, struct cs_
     if (!works) return;
     if (count + 2 > STEPS) take_oldest(UINT64_MAX, STEPS / 2);
     struct cs_audit_thread *at = row_of(thread);
-    int n = cs_audit_read(thread, at, r, stream, &steps[count]);
+    const bool denied = r->result == CUDA_ERROR_NOT_READY;
+    const bool again = denied && at->denied.call == r->call && at->denied.what == r->value[0] && at->denied.stream == r->stream;
+    at->denied = denied ? (struct cs_audit_denied){r->value[0], r->stream, r->call} : (struct cs_audit_denied){0};
+    int n = again ? 0 : cs_audit_read(thread, at, r, stream, &steps[count]);
     for (int i = 0; i < n; i++, count++) {
         steps[count].op.work = work;
         steps[count].op.begin_ns = begin_ns;
