@@ -66,15 +66,23 @@ static void thread_ends(const struct cs_thread *thread)
 
 static void take_oldest(cs_u64 until, size_t most);
 
+/* A poll may get the answer "not ready" a million times. One step each while is enough; not one for all, since another thread may enqueue meanwhile. */
+static bool is_told_already(struct cs_audit_thread *at, const struct cs_record *r, cs_u64 begin_ns)
+{
+    enum { WHILE_NS = 10000 };
+    const bool denied = r->result == CUDA_ERROR_NOT_READY;
+    const struct cs_audit_denied *last = &at->denied;
+    if (denied && last->call == r->call && last->what == r->value[0] && last->stream == r->stream && begin_ns - last->begin_ns < WHILE_NS) return true;
+    at->denied = denied ? (struct cs_audit_denied){r->value[0], begin_ns, r->stream, r->call} : (struct cs_audit_denied){0};
+    return false;
+}
+
 static void call(struct cs_thread *thread, const struct cs_record *r, struct cs_stream *stream, cs_u64 work, cs_u64 begin_ns)
 {
     if (!works) return;
     if (count + 2 > STEPS) take_oldest(UINT64_MAX, STEPS / 2);
     struct cs_audit_thread *at = row_of(thread);
-    const bool denied = r->result == CUDA_ERROR_NOT_READY;
-    const bool again = denied && at->denied.call == r->call && at->denied.what == r->value[0] && at->denied.stream == r->stream;
-    at->denied = denied ? (struct cs_audit_denied){r->value[0], r->stream, r->call} : (struct cs_audit_denied){0};
-    int n = again ? 0 : cs_audit_read(thread, at, r, stream, &steps[count]);
+    int n = is_told_already(at, r, begin_ns) ? 0 : cs_audit_read(thread, at, r, stream, &steps[count]);
     for (int i = 0; i < n; i++, count++) {
         steps[count].op.work = work;
         steps[count].op.begin_ns = begin_ns;

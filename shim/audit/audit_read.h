@@ -8,9 +8,10 @@
 #include "shim/audit/audit_model.h"
 #include "shim/trace/record.h"
 
-/* A query whose answer was "not ready". Who polls gets that answer a million times, and one step is enough for all. */
+/* A query whose answer was "not ready". */
 struct cs_audit_denied {
     cs_u64 what; /* the first of its values: an event */
+    cs_u64 begin_ns;
     cs_ref stream;
     cs_u16 call;
 };
@@ -20,7 +21,7 @@ struct cs_audit_thread {
     cs_u64 site;         /* where its next record's call was made (audit.h); 0 not told */
     bool site_legacy;    /* that call names the legacy stream by its own handle */
     cs_ref site_context; /* the context that was current then, or at an earlier call */
-    struct cs_audit_denied denied; /* its last call, if that was one */
+    struct cs_audit_denied denied; /* the last one that made a step, if the thread has made no other call since */
     cs_u64 quiet;        /* ticks: all calls that it began before are recorded, and their records read */
 };
 

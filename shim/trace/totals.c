@@ -349,7 +349,7 @@ static char *put_refused(char *at)
 
 static cs_u64 untracked(void) { return cs_load(&cs_streams.refused) + cs_load(&cs_events.refused) + cs_load(&cs_contexts.refused); }
 
-/* What is not known since a table was full. */
+/* Counts of what is not known since a table was full; nothing if there are none. */
 static char *put_no_room(char *at)
 {
     bool any = false;

@@ -111,7 +111,7 @@ static void record(struct cs_thread *thread, enum cs_call call, const struct cs_
     cs_record_put(thread, &filled);
 }
 
-/* What is open is recorded now, but for ranges without a place. */
+/* Ranges without a place are the only open ones that are not recorded now. */
 static void count_beyond(struct stack *s)
 {
     if (s->uncounted && !cs_load(&nvtx_off)) cs_no_room(CS_NO_ROOM_FOR_RANGES, s->uncounted);

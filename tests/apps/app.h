@@ -136,7 +136,7 @@ __attribute__((unused)) static CUfunction app_kernel(const char *name)
 #define LAUNCH(kernel, stream) OK(cuLaunchKernel, kernel, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL)
 
 __attribute__((unused)) static void app_sleep_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
-/* What has been recorded is in the file, if the library is there. */
+/* A flush: all that has been recorded is in the file, if the library is there. */
 __attribute__((unused)) static void app_flush(void)
 {
     void (*flush)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "custream_trace_flush");

@@ -96,7 +96,7 @@ static void wait_after(const char *line)
     if (getchar() != '\n') exit(3);
 }
 
-/* What docs/architecture.md names besides, by what comes; and what a thread of the program's takes. */
+/* System calls that docs/architecture.md names for what comes late, and those of a thread of the program's own. */
 enum { END = 0xffffffff };
 static const struct late {
     const char *what;
@@ -107,6 +107,7 @@ static const struct late {
     {"rotate", 14000, {SYS_openat, SYS_fchmod, SYS_fcntl, SYS_flock, SYS_linkat, SYS_renameat2, SYS_uname, END}},
     {"full", 14000, {SYS_ppoll, SYS_rt_sigpending, END}},
     {"trigger", 0, {SYS_openat, SYS_fcntl, SYS_read, SYS_geteuid, SYS_ppoll, SYS_rt_sigpending, END}},
+    {"growth", 300000, {END}}, /* all are awaited: more than the table of calls has at first */
     {"metrics", 0, {SYS_openat, SYS_fcntl, SYS_read, SYS_flock, SYS_renameat2, END}},
 };
 
@@ -135,10 +136,12 @@ static int with_few_calls_late(const char *what)
     for (const unsigned *call = l->allowed; *call != END; call++) n = allow(filter, n, *call);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     struct sock_fprog program = {n, filter};
-    app_sleep_ms(200);
+    volatile unsigned *gate = !strcmp(what, "growth") ? app_gate(stream) : NULL;
+    app_rest();
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
     say("shut in");
     for (int i = 0; i < l->launches; i++) LAUNCH(empty, stream);
+    if (gate) *gate = 1;
     if (!strcmp(what, "thread")) {
         THREAD(&id, works, NULL);
         pthread_join(id, NULL);

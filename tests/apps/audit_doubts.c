@@ -108,7 +108,7 @@ static int asked(void)
     return all_seven(first);
 }
 
-/* It waits only if the query says that there is something to wait for. */
+/* The program waits only if the query says that there is something to wait for. */
 static int denied(void)
 {
     OK(cuMemcpyDtoHAsync_v2, first, seven, SIZE, stream);
@@ -123,6 +123,32 @@ static int denied_event(void)
     OK(cuMemcpyDtoHAsync_v2, first, seven, SIZE, stream);
     OK(cuEventRecord, event, NULL);
     if (CU(cuEventQuery, event) == CUDA_ERROR_NOT_READY) OK(cuStreamSynchronize, stream);
+    return all_seven(first);
+}
+
+/* The first answer is about its own work alone, the next one also about what another thread has enqueued meanwhile. */
+static void *enqueues(void *event)
+{
+    OK(cuCtxSetCurrent, app_context);
+    OK(cuStreamWaitEvent, stream, event, 0); /* it comes behind the default stream's work in any case */
+    OK(cuMemcpyDtoHAsync_v2, first, seven, SIZE, stream);
+    return event;
+}
+
+static int denied_later(void)
+{
+    pthread_t thread;
+    CUevent event;
+    volatile unsigned *gate = app_gate(NULL);
+    OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    OK(cuEventRecord, event, NULL);
+    if (CU(cuStreamQuery, NULL) != CUDA_ERROR_NOT_READY) return 0;
+    THREAD(&thread, enqueues, event);
+    pthread_join(thread, NULL);
+    app_sleep_ms(1);
+    if (CU(cuStreamQuery, NULL) != CUDA_ERROR_NOT_READY) return 0;
+    *gate = 1;
+    OK(cuStreamSynchronize, stream);
     return all_seven(first);
 }
 
@@ -172,7 +198,8 @@ static const struct {
     const char *name;
     int (*run)(void);
 } programs[] = {{"memset_pinned", memset_pinned}, {"copy_to_pinned", copy_to_pinned}, {"copy_from_pinned", copy_from_pinned}, {"copied_flag", copied_flag},
-                {"set_flag", set_flag}, {"elapsed", elapsed}, {"measured", measured}, {"asked", asked}, {"denied", denied}, {"denied_event", denied_event}, {"watched", watched}, {"graph_waits", graph_waits}};
+                {"set_flag", set_flag}, {"elapsed", elapsed}, {"measured", measured}, {"asked", asked}, {"denied", denied}, {"denied_event", denied_event},
+                {"denied_later", denied_later}, {"watched", watched}, {"graph_waits", graph_waits}};
 
 int main(int argc, char **argv)
 {

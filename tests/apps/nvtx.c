@@ -166,7 +166,7 @@ static void threads(void)
     nvtxNameOsThreadW((uint32_t)app_tid(), L"the trainer");
 }
 
-/* So many process ranges, of which the last hundred end. */
+/* Process ranges, so many; the last hundred end. */
 static void open_many(int n)
 {
     static nvtxRangeId_t ids[100];

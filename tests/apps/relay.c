@@ -41,14 +41,21 @@ static void *work(void *of)
 /* Each has its ring before the next one is there: a higher number is a newer thread. */
 static void nothing(unsigned k) { OK(cuCtxGetDevice, &(CUdevice){(int)k}); }
 
-static void on(unsigned worker, void (*job)(unsigned), unsigned k)
+static void tell(unsigned worker, void (*job)(unsigned), unsigned k)
 {
     struct worker *w = &workers[worker % MOST];
     w->job = job;
     w->k = k;
     sem_post(&w->told);
-    while (job && sem_wait(&w->done)) continue;
 }
+
+/* Returns when it has done what it was told. */
+static void hear(unsigned worker)
+{
+    while (sem_wait(&workers[worker % MOST].done)) continue;
+}
+
+static void on(unsigned worker, void (*job)(unsigned), unsigned k) { tell(worker, job, k), hear(worker); }
 
 static void workers_begin(void)
 {
@@ -63,7 +70,7 @@ static void workers_begin(void)
 static void workers_end(void)
 {
     for (unsigned i = 0; i < MOST; i++) {
-        on(i, NULL, 0);
+        tell(i, NULL, 0);
         pthread_join(workers[i].thread, NULL);
     }
 }
@@ -91,13 +98,37 @@ static void wait_for(unsigned k)
     if (k % 3 == 2) OK(cuCtxSynchronize);
 }
 
+/* Three rounds of four, the kernel begins only once the wait for it is in the driver, however slow the machine is. */
+static volatile unsigned *rounds_over;
+static _Atomic long waiter;
+static int is_held(unsigned k) { return k % 4 != 1; }
+
+static void launch_held(unsigned k)
+{
+    if (is_held(k)) OK(cuStreamWaitValue32_v2, streams[k % 2], (CUdeviceptr)(size_t)rounds_over, k, CU_STREAM_WAIT_VALUE_GEQ);
+    launch(k);
+}
+
+static void wait_held(unsigned k)
+{
+    waiter = app_tid();
+    wait_for(k);
+}
+
+static void open_once_it_waits(unsigned k)
+{
+    while (is_held(k) && (!waiter || !app_sleeps(waiter))) app_sleep_ms(1);
+    waiter = 0;
+    *rounds_over = k;
+}
+
 static void waits(unsigned n, const char *how)
 {
     for (unsigned k = 1; k <= n; k++) {
         const unsigned older = 1, newer_one = MOST - 1;
-        if (!strcmp(how, "older")) on(older, launch, k), on(newer_one, wait_for, k);
-        else if (!strcmp(how, "newer")) on(newer_one, launch, k), on(older, wait_for, k);
-        else on(k * 3, launch, k), on(k * 5 + k / MOST, wait_for, k);
+        if (!strcmp(how, "older")) on(older, launch_held, k), tell(newer_one, wait_held, k), open_once_it_waits(k), hear(newer_one);
+        else if (!strcmp(how, "newer")) on(newer_one, launch_held, k), tell(older, wait_held, k), open_once_it_waits(k), hear(older);
+        else on(k * 3, launch_held, k), tell(k * 5 + k / MOST, wait_held, k), open_once_it_waits(k), hear(k * 5 + k / MOST);
     }
 }
 
@@ -151,8 +182,6 @@ static void race(unsigned n)
 
 /* --- events --- */
 
-static volatile unsigned *rounds_over;
-
 /* Every second round the kernel begins only once the launch behind the wait has returned, however slow the machine is. */
 static void record(unsigned k)
 {
@@ -166,10 +195,6 @@ static void wait_behind(unsigned k) { OK(cuStreamSynchronize, streams[k % 2]); }
 
 static void events_go_round(unsigned n)
 {
-    void *word;
-    OK(cuMemAllocHost_v2, &word, sizeof *rounds_over);
-    rounds_over = word;
-    *rounds_over = 0;
     for (unsigned k = 1; k <= n; k++) {
         on(k, record, k);
         on(k * 3 + 1, stream_waits, k);
@@ -280,14 +305,14 @@ static void graphs(unsigned n)
 static void *launches_and_ends(void *k)
 {
     OK(cuCtxSetCurrent, app_context);
-    launch((unsigned)(size_t)k);
+    launch_held((unsigned)(size_t)k);
     return NULL;
 }
 
 static void *waits_and_ends(void *k)
 {
     OK(cuCtxSetCurrent, app_context);
-    wait_for((unsigned)(size_t)k);
+    wait_held((unsigned)(size_t)k);
     return NULL;
 }
 
@@ -298,6 +323,7 @@ static void ends(unsigned n)
         THREAD(&thread, launches_and_ends, (void *)k);
         pthread_join(thread, NULL);
         THREAD(&thread, waits_and_ends, (void *)k);
+        open_once_it_waits((unsigned)k);
         pthread_join(thread, NULL);
     }
 }
@@ -316,6 +342,10 @@ int main(int argc, char **argv)
         static const char *const keys[] = {"a", "b", "c"};
         NOTE(keys[i], "%p", (void *)streams[i]);
     }
+    void *word;
+    OK(cuMemAllocHost_v2, &word, sizeof *rounds_over);
+    rounds_over = word;
+    *rounds_over = 0;
     workers_begin();
     if (!strcmp(what, "waits")) waits(n, argc > 3 ? argv[3] : "turns");
     if (!strcmp(what, "crowd")) crowd(n);

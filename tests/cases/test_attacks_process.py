@@ -94,6 +94,7 @@ def trigger_comes(path, says):
 
 
 @pytest.mark.parametrize("what, env", [("thread", {}), ("rotate", {"CUSTREAM_TRACE_MAX": "1M,rotate:9"}), ("full", {"CUSTREAM_TRACE_MAX": "1M"}),
+                                       ("growth", {"CUSTREAM_GPU": "cupti", "CUSTREAM_FAKE_DEPTH": 0}),
                                        ("trigger", {"CUSTREAM_TRIGGER": "trigger"}), ("metrics", {"CUSTREAM_METRICS": "m.prom"})], ids=lambda value: value if isinstance(value, str) else "")
 def test_few_system_calls_at_late_events(build, tmp_path, what, env):
     """The same, with those that the documentation names for what comes after the filter."""

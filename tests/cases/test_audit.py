@@ -287,6 +287,12 @@ def test_a_program_that_breaks_is_never_called_safe(run_app, name, reason):
     assert "wrong\n" in per_thread
 
 
+def test_each_answer_of_a_poll_is_looked_at(run_app):
+    """The same query gets the same answer twice, of other work the second time."""
+    run, _, found = audited(run_app, ["audit_doubts", "denied_later"])
+    assert run.stdout == "right\n" and found["verdict"] == "cannot tell" and any(DENIED in doubt for doubt in found["doubts"])
+
+
 def test_streams_of_a_policy_are_not_the_programs(run_app):
     _, _, found = audited(run_app, ["audit_doubts", "copy_to_pinned"], env={"CUSTREAM_STREAMS": "serial"})
     assert found["verdict"] == "cannot tell" and any("CUSTREAM_STREAMS" in doubt for doubt in found["doubts"])

@@ -33,14 +33,14 @@ def releaser_of(found, wait):
 
 
 def check_rounds(trace, n):
-    """Each wait was released by the kernel of its round, unless that had ended before: on a busy machine most have."""
+    """Each wait was released by the kernel of its round, unless that had ended before. How many were."""
     kernels, found = {w["args"]["grid"][0]: w for w in works(trace, "kernel")}, releasers(trace)
     waits = waits_of(trace)[:n]
     assert len(kernels) == len(waits) == n
     blocked = {k: end_of(kernels[k]) > wait["ts"] for k, wait in enumerate(waits, 1)}
     released = {k: releaser_of(found, wait) for k, wait in enumerate(waits, 1)}
     assert released == {k: k if blocked[k] else None for k in blocked} and not found
-    assert any(blocked.values())
+    return sum(blocked.values())
 
 
 # ---- Waits ----
@@ -48,24 +48,24 @@ def check_rounds(trace, n):
 @pytest.mark.parametrize("how", ["older", "newer", "turns"])
 def test_what_another_thread_launched_releases_a_wait(run_app, how):
     _, trace = faithful(run_app, ["relay", "waits", 300, how], env=CUPTI)
-    check_rounds(trace, 300)
+    assert check_rounds(trace, 300) > 150
 
 
 def test_threads_that_end_when_they_have_launched(run_app):
     """The wait is made by a thread that takes over the state of one that has ended, or by a new one."""
     _, trace = faithful(run_app, ["relay", "ends", 300], env=CUPTI)
-    check_rounds(trace, 300)
+    assert check_rounds(trace, 300) > 150
 
 
 def test_a_compressed_trace_of_threads(run_app, tmp_path):
     run = run_app(["relay", "waits", 100, "older"], env=CUPTI, trace=tmp_path / "relay.json.gz").check()
-    check_rounds(read(run.trace), 100)
+    assert check_rounds(read(run.trace), 100) > 50
 
 
 def test_a_small_ring_that_blocks(run_app):
     """Threads stand still until the writer has made room, and everything is in order all the same."""
     run = run_app(["relay", "waits", 200, "turns"], env=dict(CUPTI, CUSTREAM_FULL="block", CUSTREAM_BUFFER="4K")).check()
-    check_rounds(read(run.trace), 200)
+    assert check_rounds(read(run.trace), 200) > 100
 
 
 def test_waits_in_windows(run_app):
