@@ -174,6 +174,22 @@ static void driver_lock(void) {
     on_thread(creates_locked, context_now());
 }
 
+/* No queue is full: the end of an allocation waits for all work, of which the host function is part. */
+static void *frees_locked(void *context) {
+    pthread_setname_np(pthread_self(), "freer");
+    cuCtxSetCurrent(context);
+    CUdeviceptr memory;
+    MUST(cuMemAlloc(&memory, 1));
+    pthread_mutex_lock(&lock);
+    MUST(cuLaunchHostFunc(a, locks, NULL));
+    MUST(cuMemFree(memory));
+    return NULL;
+}
+static void free_lock(void) {
+    begin();
+    on_thread(frees_locked, context_now());
+}
+
 /* The queue is full behind a long kernel, and a host function of another stream wants what the launching thread holds. */
 static void *launches_many_locked(void *context) {
     pthread_setname_np(pthread_self(), "launcher");
@@ -396,7 +412,7 @@ static void child(void) {
 static const struct row {
     const char *name;
     void (*run)(void);
-} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"lock_of_many", lock_of_many}, {"beside", beside}, {"driver_lock", driver_lock}, {"lock_beside", lock_beside}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
+} rows[] = {{"kernel", kernel}, {"value", value}, {"host_function", function_blocks}, {"host_lock", host_lock}, {"lock_of_many", lock_of_many}, {"beside", beside}, {"driver_lock", driver_lock}, {"free_lock", free_lock}, {"lock_beside", lock_beside}, {"full_queue", full_queue}, {"circle", circle}, {"legacy", legacy}, {"order", order}, {"chain", chain}, {"early", early}, {"graph", graph},
             {"capture", capture}, {"gone", gone}, {"contexts", contexts}, {"copy", copy}, {"node", node}, {"busy", busy}, {"done", done}, {"opened", opened}, {"streams", streams}, {"long", many}, {"child", child}};
 
 int main(int argc, char **argv) {

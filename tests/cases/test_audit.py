@@ -273,7 +273,7 @@ def test_times_by_events(run_app):
     ("elapsed", None), ("measured", TIME), ("asked", ANSWER), ("denied", DENIED), ("denied_event", DENIED), ("watched", THREADS), ("graph_waits", ELSEWHERE)])
 def test_a_program_that_breaks_is_never_called_safe(run_app, name, reason):
     """Each computes wrong data under per-thread default streams. The audit knows it (no reason), or says that it cannot tell, and why."""
-    run, _, found = audited(run_app, ["audit_doubts", name, "late"], env={"CUSTREAM_FAKE_COPY_NS": "20000000"})
+    run, _, found = audited(run_app, ["audit_doubts", name, "late"], env={"CUSTREAM_FAKE_COPY_NS": "20000000", "CUSTREAM_FULL": "block"})
     assert run.stdout == "right\n"
     head = report(run)[0]
     if reason:

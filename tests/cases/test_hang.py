@@ -264,6 +264,16 @@ def test_a_call_that_waits_for_the_driver(tmp_path):
         f"launcher {launch['tid']} is in cuLaunchKernel", f"creator {create['tid']} is in cuStreamCreate"}
 
 
+def test_a_call_that_waits_though_no_queue_is_full(tmp_path):
+    """Who holds the lock that the host function wants is in cuMemFree. What that waits for is not in the trace. Both are named."""
+    with Hangs(tmp_path, "free_lock") as program:
+        threads = {row["call"].split()[0]: row for row in program.until(2)["running_threads"]}
+    function, free = threads["host"], threads["cuMemFree_v2"]
+    assert free["waits_for"] == (f"what the trace does not show. Meanwhile {function['thread'].split()[0]} {function['tid']} is in a host function. If that waits for what this "
+                                 "thread holds, such as a lock, neither goes on")
+    assert function["waits_for"] == f"what the trace does not show; freer {free['tid']} is in cuMemFree_v2 meanwhile, perhaps because of this, and may hold it"
+
+
 def test_a_host_function_beside_a_full_queue(tmp_path):
     """That the queue is behind it is not in the trace. Both are named."""
     with Hangs(tmp_path, "lock_beside") as program:

@@ -329,35 +329,47 @@ static const char *room_words(const struct running *r, unsigned n)
                        u->behind ? "are" : "is", call_label(r, u->call), behind_function(r, u));
 }
 
-/* The thread that a call which neither waits nor enqueues seems to wait for: one that waits for room in a queue keeps a lock of the driver's, which creations
- * and destructions of streams and events need (seen on an H200). -1: none. */
-static int launcher_before(const struct running *r, unsigned n)
+/* A call that is over soon as a rule: a creation, an allocation, an end of one. */
+static bool is_soon_over(const struct running *r, unsigned n)
 {
     const struct cs_call_info *call = call_named(inside_text(r->run, n, "call"));
-    if (call->kind == CS_KIND_NONE || call->kind == CS_KIND_SYNC || is_blocking_copy(call) || only_enqueues(call)) return -1;
-    for (unsigned m = 0; isfinite(inside_number(r->run, m, "thread")); m++)
-        if (full_queue(r, m)) return (int)m;
+    if (call->kind == CS_KIND_MEMORY) return inside_stream(r, n) == NONE;
+    return call->kind != CS_KIND_NONE && call->kind != CS_KIND_SYNC && !is_blocking_copy(call) && !only_enqueues(call);
+}
+
+/* A thread that waits for room in a queue. It keeps a lock of the driver's, which creations and destructions of streams and events need (seen on an H200). -1: none. */
+static int any_launcher(const struct running *r)
+{
+    for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++)
+        if (full_queue(r, n)) return (int)n;
     return -1;
 }
 
-static const char *driver_words(const struct running *r, unsigned n)
+/* An H200's cuStreamCreate did not return either where no queue was full, and many streams that had been destroyed had work behind a host function. */
+static const char *driver_words(const struct running *r)
 {
-    const int launcher = launcher_before(r, n);
-    if (launcher < 0) return NULL;
+    const int launcher = any_launcher(r);
+    if (launcher < 0) return any_function(r) < 0 ? NULL : report_text(r->report, "what the trace does not show%s", behind_function(r, NULL));
     return report_text(r->report, "the driver, it seems: %s is in %s meanwhile, which waits for room in a launch queue%s", thread_words(r, (unsigned)launcher),
                        inside_text(r->run, (unsigned)launcher, "call"), behind_function(r, full_queue(r, (unsigned)launcher)));
+}
+
+/* The n-th thread may hold what the host function waits for: it is held up itself, and not by another function. */
+static bool may_hold(const struct running *r, unsigned n, unsigned function)
+{
+    const int launcher = full_queue(r, n) ? (int)n : is_soon_over(r, n) ? any_launcher(r) : -1;
+    if (launcher < 0) return is_soon_over(r, n);
+    const int before = function_before(r, full_queue(r, (unsigned)launcher));
+    return before < 0 || before == (int)function;
 }
 
 /* The other side of it: the threads that may hold what the function waits for. */
 static const char *function_words(const struct running *r, unsigned function)
 {
     const char *held_up = NULL;
-    for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++) {
-        const int launcher = full_queue(r, n) ? (int)n : launcher_before(r, n);
-        const int before = launcher >= 0 ? function_before(r, full_queue(r, (unsigned)launcher)) : -1;
-        if (launcher < 0 || (before >= 0 && before != (int)function)) continue;
-        held_up = report_text(r->report, "%s%s%s is in %s", held_up ?: "", held_up ? ", " : "", thread_words(r, n), inside_text(r->run, n, "call"));
-    }
+    for (unsigned n = 0; isfinite(inside_number(r->run, n, "thread")); n++)
+        if (may_hold(r, n, function))
+            held_up = report_text(r->report, "%s%s%s is in %s", held_up ?: "", held_up ? ", " : "", thread_words(r, n), inside_text(r->run, n, "call"));
     return held_up ? report_text(r->report, "what the trace does not show; %s meanwhile, perhaps because of this, and may hold it", held_up) : NULL;
 }
 
@@ -366,6 +378,7 @@ static const char *thread_waits_for(const struct running *r, unsigned n, uint32_
 {
     const struct run *run = r->run;
     if (inside_fact(run, n, "all")) return "all streams of its context";
+    if (is_soon_over(r, n)) return driver_words(r);
     if (only_enqueues(call_named(inside_text(run, n, "call")))) return room_words(r, n);
     if (isfinite(event))
         for (size_t i = run->call_count; i-- > 0 && stream == NONE;)
@@ -375,7 +388,7 @@ static const char *thread_waits_for(const struct running *r, unsigned n, uint32_
             }
     const struct unfinished_stream *u = row_of(r, stream);
     if (!u && is_on_legacy(r, stream, inside_text(run, n, "call"))) u = blocking_row(r, stream);
-    if (!u) return driver_words(r, n);
+    if (!u) return NULL;
     stream = u->stream;
     return report_text(r->report, "%s: %s", stream_of(r, stream), call_label(r, u->call));
 }
