@@ -22,6 +22,11 @@ class PatientPopen(subprocess.Popen):
     def wait(self, timeout=None):
         return super().wait(None if timeout is None else patience(timeout))
 
+    def __exit__(self, kind, value, trace):
+        if kind:
+            self.kill()  # of a test that has failed: the program may never end by itself
+        return super().__exit__(kind, value, trace)
+
     def communicate(self, input=None, timeout=None):  # pylint: disable=redefined-builtin
         return super().communicate(input, None if timeout is None else patience(timeout))
 
