@@ -144,28 +144,28 @@ __attribute__((unused)) static void app_flush(void)
 }
 __attribute__((unused)) static long app_tid(void) { return syscall(SYS_gettid); }
 
-/* proc(5): "R" runs, "S" sleeps. 0: it is gone. */
-static char app_state(long tid)
+/* proc(5): "R" runs, "S" sleeps. 0: it is gone, or its name does not begin so. */
+static char app_state(long tid, const char *name)
 {
-    char path[64], state = 0;
+    char path[64], has[64] = "", state = 0;
     snprintf(path, sizeof path, "/proc/self/task/%ld/stat", tid);
     FILE *file = fopen(path, "r");
-    if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1) state = 0;
+    if (!file || fscanf(file, "%*d (%63[^)]) %c", has, &state) != 2 || strncmp(has, name, strlen(name))) state = 0;
     if (file) fclose(file);
     return state;
 }
 
 /* The thread sleeps. Between the begin of a call that waits and the driver nothing of ours does: so it is in the driver. */
-__attribute__((unused)) static int app_sleeps(long tid) { return app_state(tid) == 'S'; }
+__attribute__((unused)) static int app_sleeps(long tid) { return app_state(tid, "") == 'S'; }
 
-/* No other thread runs, and none has for a while: those of the library have begun, and wait for something to do. */
+/* No thread of the library runs, and none has for a while: they have begun, and wait for something to do. One of the simulated GPU may look at a gate meanwhile. */
 __attribute__((unused)) static void app_rest(void)
 {
     DIR *threads = opendir("/proc/self/task");
     for (int still = 0; threads && still < 40; still++, app_sleep_ms(5)) {
         rewinddir(threads);
         for (struct dirent *one; (one = readdir(threads));)
-            if (atol(one->d_name) > 0 && atol(one->d_name) != app_tid() && strchr("RD", app_state(atol(one->d_name)) ?: 'S')) still = -1;
+            if (atol(one->d_name) > 0 && strchr("RD", app_state(atol(one->d_name), "custream") ?: 'S')) still = -1;
     }
     if (threads) closedir(threads);
 }

@@ -136,8 +136,8 @@ static int with_few_calls_late(const char *what)
     for (const unsigned *call = l->allowed; *call != END; call++) n = allow(filter, n, *call);
     filter[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     struct sock_fprog program = {n, filter};
+    volatile unsigned *gate = !strcmp(what, "growth") ? app_gate(stream) : NULL;
     app_rest();
-    volatile unsigned *gate = !strcmp(what, "growth") ? app_gate(stream) : NULL; /* for which a thread of the simulated GPU looks again and again */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program)) return 2;
     say("shut in");
     for (int i = 0; i < l->launches; i++) LAUNCH(empty, stream);
