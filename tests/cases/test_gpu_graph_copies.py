@@ -5,23 +5,24 @@ import pytest
 
 from tests.apprun import both, read
 from tests.gputrace import works
+from tests.patience import patience
 from tests.remote import Remote, until
 
 AUTO = {"CUSTREAM_GPU": "auto"}
 TWO = dict(AUTO, CUSTREAM_FAKE_DEVICES=2, CUSTREAM_FAKE_COPY_NS=2000)
-LONG_ENOUGH = "0.45"  # for one of our flushes, and graphs after it
+LONG_ENOUGH = 0.45  # seconds: for one of our flushes, and graphs after it
 MODES = {
     "default": {},
     "nodes": {"CUSTREAM_GRAPH": "node"},
     "events": {"CUSTREAM_GPU": "events"},
     "per-thread": {"CUSTREAM_DEFAULT_STREAM": "per-thread"},
-    "windows": {"CUSTREAM_WINDOW": "delay=0.05,duration=0.3"},
+    "windows": {"CUSTREAM_WINDOW": f"delay=0.05,duration={patience(0.3):.2f}"},
 }
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_graphs_with_copies(run_app, mode):
-    run = run_app(["graph_copies", LONG_ENOUGH], env={**AUTO, **MODES[mode]}).check()
+    run = run_app(["graph_copies", f"{patience(LONG_ENOUGH):.2f}"], env={**AUTO, **MODES[mode]}).check()
     trace = read(run.trace)
     assert run.stdout == "all right\n"
     assert works(trace, "gpu_memcpy" if mode == "nodes" else "gpu_graph")
@@ -59,7 +60,7 @@ def test_graphs_from_a_window_to_the_next(tmp_path):
 
 
 def test_copies_between_gpus(run_app):
-    run = run_app(["graph_copies", LONG_ENOUGH, "2"], env=dict(TWO, CUSTREAM_GRAPH="node")).check()
+    run = run_app(["graph_copies", f"{LONG_ENOUGH}", "2"], env=dict(TWO, CUSTREAM_GRAPH="node")).check()
     assert {(w["args"]["fromDevice"], w["args"]["toDevice"]) for w in works(read(run.trace), "gpu_memcpy") if "fromDevice" in w["args"]} == {(0, 1), (1, 0)}
 
 

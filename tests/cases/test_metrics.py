@@ -64,8 +64,8 @@ def env(path, **more):
 
 def test_numbers_are_those_of_the_program_and_of_the_trace(tmp_path, path):
     with Remote(tmp_path, env(path, RANK=5, SLURM_JOB_ID='a "job" \\ of\nmine'), trace="t.json") as program:
-        program.do("create 1", "create 2", "launch 1 20", "launch legacy 3", "launch own 2", "copy 1", "copy 1", "launch 2 4 sleep_us_2000", "event 1",
-                   "record 1 2", "wait 1 1", "launch 1", "sync 1", "sync 2", "all")
+        program.do("create 1", "create 2", "launch 1 20", "launch legacy 3", "launch own 2", "copy 1", "copy 1", "gate 2", "launch 2 4 sleep_us_2000", "event 1",
+                   "record 1 2", "wait 1 1", "launch 1", "open", "sync 1", "sync 2", "all")
         found = flushed(program, path)
         labels = re.search(r"custream_calls_total\{(.*)\} ", path.read_text())[1]
         trace = read(program.trace)
