@@ -98,13 +98,16 @@ bool cs_watch_end(void)
 {
     char answer[16];
     TELL("end");
-    if (!answered(answer, sizeof answer)) {
+    bool heard = answered(answer, sizeof answer);
+    if (!heard) {
         TELL("spoke");
-        if (!answered(answer, sizeof answer)) return false;
+        heard = answered(answer, sizeof answer);
     }
     for (int i = 0; !strcmp(answer, "wait") && i < WAITS; i++)
         if (!answered(answer, sizeof answer)) strcpy(answer, "wait"); /* it is at it, and will be done */
-    return strcmp(answer, "speak");
+    if (heard && strcmp(answer, "speak")) return true;
+    TELL("speaks");
+    return false;
 }
 
 void cs_watch_after_fork_in_child(void) { fd = -1; }

@@ -12,6 +12,7 @@
  *   stays          it has not become one
  *   end            the file is complete; the process waits for the answer before it ends
  *   spoke          no answer came in time: the process says itself what there is to say, unless "wait" has come by now
+ *   speaks         it says it. Of a process that ends without this word, and was to speak, the watcher says it
  *
  * Answers to `end`: "wait", for another answer, before the watcher says anything; "done", since all is said; "speak", since the process is to say it: it has
  * sent `spoke`, or it lives on behind the run's end. Each side sends its own word, "spoke" or "wait", and then looks for the other's. So at least one of the

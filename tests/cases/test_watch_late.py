@@ -26,6 +26,7 @@ static void rest(const char *variable)
 ssize_t write(int fd, const void *bytes, size_t n)
 {
     rest(fd == 2 ? "LINE_MS" : "ANSWER_MS");
+    if (n == 5 && !memcmp(bytes, "speak", 5)) rest("SPEAK_MS");
     return syscall(SYS_write, fd, bytes, n);
 }
 int poll(struct pollfd *fds, nfds_t n, int timeout)
@@ -46,6 +47,12 @@ def slow_watcher(tmp_path, **ms):
 def test_a_watcher_that_is_slow(build, tmp_path, line_ms, answer_ms):
     """It answers, or its line is on its way, when the library loses its patience: one of the two speaks, whichever it is."""
     done = run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json"], env=slow_watcher(tmp_path, LINE_MS=line_ms, ANSWER_MS=answer_ms))
+    assert done.returncode == 5 and GOOD.fullmatch(only_line(done)), done.stderr
+
+
+def test_a_watcher_that_leaves_it_to_a_process_which_is_gone(build, tmp_path):
+    """It has said "wait", and lets the library speak. That has lost its patience before it hears so, and has left it to the watcher."""
+    done = run_under(build, tmp_path, "ending", "exit", options=["-o", "t.json"], env=slow_watcher(tmp_path, ANSWER_MS=1500, SPEAK_MS=9000))
     assert done.returncode == 5 and GOOD.fullmatch(only_line(done)), done.stderr
 
 

@@ -34,6 +34,7 @@ struct process {
     pid_t pid;
     struct ending ending;
     bool quiet, ended; /* ended: the library has finished the file */
+    struct told_trace unsaid; /* its process is to say it, and has not said that it will; no path: nothing is */
     time_t execs;      /* when it was about to become another program; 0: it was not */
     char *path;               /* NULL: no file so far */
     struct file_id id;
@@ -63,6 +64,13 @@ static time_t now(void)
 
 /* --- processes --- */
 
+static void unsaid_free(struct process *process)
+{
+    free((char *)(uintptr_t)process->unsaid.path);
+    cJSON_Delete(process->unsaid.trailer);
+    process->unsaid = (struct told_trace){0};
+}
+
 static void process_free(struct process *process)
 {
     watch.count--;
@@ -70,6 +78,7 @@ static void process_free(struct process *process)
     ending_close(&process->ending);
     if (process->folder >= 0) close(process->folder);
     if (process->rings >= 0) close(process->rings);
+    unsaid_free(process);
     free(process->path);
     free(process);
 }
@@ -96,8 +105,14 @@ static bool take_in(int listener)
     return true;
 }
 
-/* The process has ended, or has become another program; `by`: before its file was complete. */
-static void process_over(struct process *process, const char *by)
+static void unsaid_tell(struct process *process)
+{
+    if (process->unsaid.path) tell_trace(&watch.told, &process->unsaid);
+    unsaid_free(process);
+}
+
+/* The process has ended, or has become another program; `by`: before its file was complete. `speaks`: it is to say what there is to say. */
+static void process_over(struct process *process, const char *by, bool speaks)
 {
     if (process->path) {
         char within[PATH_MAX + 64];
@@ -106,11 +121,10 @@ static void process_over(struct process *process, const char *by)
         const char *path = apart ? within : process->path;
         const bool there = finish_is_there(path, process->id);
         cJSON *trailer = finish_file(path, process->id, by, process->rings);
-        tell_trace(&watch.told, &(struct told_trace){process->path, trailer, by, process->quiet, apart, there || trailer});
-        cJSON_Delete(trailer);
+        process->unsaid = (struct told_trace){process->path, trailer, by, process->quiet, apart, there || trailer};
+        process->path = NULL;
+        if (!speaks) unsaid_tell(process);
     }
-    free(process->path);
-    process->path = NULL;
 }
 
 /* --- the report --- */
@@ -164,8 +178,7 @@ static void process_ends(struct process *process)
     process->ended = true;
     if (!watch.root_gone) answer(process, "wait");
     const bool speaks = watch.root_gone || (recv(process->fd, next, sizeof next, MSG_PEEK | MSG_DONTWAIT) == 5 && !memcmp(next, "spoke", 5));
-    process->quiet |= speaks;
-    process_over(process, NULL);
+    process_over(process, NULL, speaks);
     if (speaks) answer(process, "speak");
     else if (process->pid == watch.watched->root_pid && report_begins()) watch.asks = fcntl(process->fd, F_DUPFD_CLOEXEC, 3);
     else answer(process, "done");
@@ -204,6 +217,7 @@ static void hear(struct process *process, const char *packet)
     else if (!strcmp(packet, "exec")) process->execs = now();
     else if (!strcmp(packet, "stays")) process->execs = 0;
     else if (!strcmp(packet, "end")) process_ends(process);
+    else if (!strcmp(packet, "speaks")) process->unsaid.quiet = true, unsaid_tell(process);
 }
 
 /* One packet, and the memfd that came with it. */
@@ -235,7 +249,8 @@ static void listen_to(struct process *process)
     }
     if (process->fd >= 0) ending_begins(&process->ending), close(process->fd);
     process->fd = -1;
-    if (process->execs && !process->ended && now() - process->execs < EXEC_S) process_over(process, "exec");
+    unsaid_tell(process);
+    if (process->execs && !process->ended && now() - process->execs < EXEC_S) process_over(process, "exec", false);
 }
 
 /* --- the loop --- */
@@ -250,7 +265,7 @@ static void sweep(void)
         const bool over = process->ending.pidfd >= 0 ? is_ready(process->ending.pidfd) : process->fd < 0;
         if (over) {
             listen_to(process);
-            if (!process->ended) process_over(process, ending_name(&process->ending, name, sizeof name));
+            if (!process->ended) process_over(process, ending_name(&process->ending, name, sizeof name), false);
             *at = process->next;
             process_free(process);
         } else {
