@@ -108,6 +108,7 @@ TEST(a_forked_child_tells_nothing)
     REQUIRE(send(peer, "speak", 5, 0) == 5);
     cs_closing_prepare(true);
     CHECK_TEXT(packet(), "end");
+    CHECK_TEXT(packet(), "speaks");
     cs_closing_after_fork_in_child();
     cs_closing_flushed();
     cs_watch_exec();
@@ -133,7 +134,10 @@ TEST(a_process_that_outlives_its_run_speaks_for_itself_once)
     begin(), hello();
     cs_closing_file();
     REQUIRE(send(peer, "speak", 5, 0) == 5);
+    while (*packet()) {}
     cs_closing_prepare(true);
+    CHECK_TEXT(packet(), "end");
+    CHECK_TEXT(packet(), "speaks");
     CHECK(cs_closing_speaks());
     CHECK_TEXT(said(), "custream: t.json: 0 calls, nothing lost, no GPU times. Open it: custream open t.json\n");
     CHECK_TEXT(said(), "");
@@ -160,6 +164,7 @@ TEST(a_process_without_a_file_says_nothing)
     REQUIRE(send(peer, "speak", 5, 0) == 5);
     cs_closing_prepare(false);
     CHECK_TEXT(packet(), "end");
+    CHECK_TEXT(packet(), "speaks"); /* of a trace that nobody knows of */
     CHECK_TEXT(said(), "");
 }
 
