@@ -88,6 +88,11 @@ $(B)/mutants-venv/stamp: tools/mutants/requirements.txt
 faults: all test-programs
 	$(VENV)/bin/python -m tests.faults $(FAULTS_ARGS)
 
+# What every command writes about the traces of tests/golden, as it is now: docs/tests.md. Look at what has changed before you commit it.
+.PHONY: bless
+bless: all
+	$(VENV)/bin/python -m tests.golden.golden
+
 # Memory, threads and descriptors of a program that runs for long: docs/tests.md. SOAK_ARGS: --calls 1e9, --sizes, --out FOLDER.
 .PHONY: soak
 SOAK_SECONDS ?= 480
