@@ -16,13 +16,14 @@ VERSION := $(shell cat VERSION)
 HEADERS      ?= build/cuda-headers
 CUDA_INC_DIR := $(HEADERS)/13.5
 CUPTI_INC    := $(HEADERS)/cupti
-HEADERS_READY := $(CUDA_INC_DIR)/wheels.txt $(CUPTI_INC)/wheels.txt
+YYJSON_INC   := $(HEADERS)/yyjson
+HEADERS_READY := $(CUDA_INC_DIR)/wheels.txt $(CUPTI_INC)/wheels.txt $(YYJSON_INC)/wheels.txt
 
 WARN   := -Wall -Wextra -Werror
 DEBUG  ?= -g
 CFLAGS ?= -O2 $(DEBUG)
 # Without link-time optimization, which distributions ask for in CFLAGS: wrappers are named in assembly alone, and it would take them for unused.
-ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fno-lto -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
+ALL_CFLAGS = -std=gnu11 $(WARN) $(CFLAGS) -fno-lto -fPIC -fvisibility=hidden -ffile-prefix-map=$(CURDIR)=. -I. -Iinclude -isystem $(CUPTI_INC) -isystem $(CUDA_INC_DIR) -isystem $(YYJSON_INC) -DCUSTREAM_VERSION_STRING='"$(VERSION)"'
 
 .DEFAULT_GOAL := all
 .PHONY: all deps demo check check-gpu bench install uninstall wheel deb clean

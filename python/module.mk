@@ -6,7 +6,7 @@ WHEEL_VENV ?= $(B)/wheel-venv
 wheel: $(WHEEL)/stamp
 $(WHEEL)/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 $(WHEEL_VENV)/stamp $(B)/microhttpd/copyright tools/wheel.sh VERSION LICENSE \
                 include/custream.h python/pyproject.toml python/hatch_build.py python/README.md $(wildcard python/custream/*.py python/custream/*/*.py)
-	CC='$(CC)' SYSROOT='$(SYSROOT)' HTTP=$(B)/microhttpd OBJECTS='$(CUSTREAM_OBJ)' LIBRARIES='$(CUSTREAM_LIBS)' PYTHON=$(abspath $(WHEEL_VENV)/bin/python) tools/wheel.sh $(B) $(WHEEL)
+	CC='$(CC)' SYSROOT='$(SYSROOT)' HTTP=$(B)/microhttpd HEADERS=$(HEADERS) OBJECTS='$(CUSTREAM_OBJ)' LIBRARIES='$(CUSTREAM_LIBS)' PYTHON=$(abspath $(WHEEL_VENV)/bin/python) tools/wheel.sh $(B) $(WHEEL)
 	@touch $@
 $(WHEEL_VENV)/stamp: python/requirements.txt tools/venv.sh
 	PYTHON='$(PYTHON)' tools/venv.sh $(@D) $<

@@ -16,7 +16,7 @@ die() { echo "deps: $*" >&2; exit 1; }
 
 # Debian packages: the build, then the tests. qemu and the aarch64 compiler show on x86-64 that the other architecture works.
 packages() {
-    echo gcc make binutils libc6-dev libcjson-dev libyajl-dev zlib1g-dev libelf-dev libmicrohttpd-dev
+    echo gcc make binutils libc6-dev libcjson-dev zlib1g-dev libelf-dev libmicrohttpd-dev
     echo dpkg-dev pkg-config python3 python3-venv clang chromium chromium-driver fonts-dejavu-core strace
     echo man-db manpages-dev groff mandoc zsh fish
     if [ "$(uname -m)" = x86_64 ]; then

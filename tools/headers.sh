@@ -1,5 +1,5 @@
 #!/bin/bash
-# Gets NVIDIA's headers, as tools/headers.txt names them, from PyPI into build/cuda-headers: headers.sh build (those that the build takes) | all. What is there stays.
+# Gets what tools/headers.txt names from PyPI into build/cuda-headers: headers.sh build (what the build takes) | all. What is there stays.
 # `make` runs it where they are missing, and `make deps`. It needs no root and installs nothing; what the build lacks it names.
 #
 #   HEADERS  the folder (default: build/cuda-headers)
@@ -22,7 +22,6 @@ missing_packages() {
     # Without a compiler the headers are looked for where Debian has them.
     has_header stdlib.h || echo libc6-dev
     has_header cjson/cJSON.h || echo libcjson-dev
-    has_header yajl/yajl_parse.h || echo libyajl-dev
     has_header zlib.h || echo zlib1g-dev
     has_header gelf.h || echo libelf-dev
     has_header microhttpd.h || echo libmicrohttpd-dev
@@ -56,33 +55,54 @@ find_pip() {
     return 1
 }
 
-# One folder, flat: install FOLDER WHEEL... Headers are the same for every architecture, so one platform's wheels serve all.
+download() {
+    "$PIP_PYTHON" -m pip --disable-pip-version-check download --quiet --no-deps "$@" ||
+        die "$folder could not be had from PyPI: pip's lines above say why" \
+            "without network: copy $HEADERS from a machine where make has run"
+}
+
+# Headers are the same for every architecture, so one platform's wheels serve all.
+flat_of_wheels() {
+    local platform wheel platforms=()
+    for platform in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux2014 manylinux1; do
+        platforms+=(--platform "${platform}_x86_64")
+    done
+    download --only-binary :all: "${platforms[@]}" --dest "$work" "$@"
+    for wheel in "$work"/*.whl; do
+        "$PIP_PYTHON" -m zipfile -e "$wheel" "$work/unpacked"
+    done
+    cp -r "$work"/unpacked/nvidia/*/include/. "$work/flat/"
+    [ -e "$work/flat/cuda.h" ] || [ -e "$work/flat/cupti.h" ] || die "no cuda.h in $*"
+}
+
+flat_of_source() {
+    echo "$*" >"$work/wanted.txt"
+    download --no-binary :all: --require-hashes --dest "$work" -r "$work/wanted.txt"
+    mkdir "$work/unpacked"
+    tar -xzf "$work"/*.tar.gz -C "$work/unpacked" --strip-components=1
+    cp "$work"/unpacked/LICENSE "$work"/unpacked/*/"${folder##*/}".[ch] "$work/flat/" # another file's name may be a system header's
+}
+
+# One folder, flat: install FOLDER PACKAGE...
 install() {
-    local folder="$HEADERS/$1" work="$WORK/$1" platform wheel platforms=()
+    local folder="$HEADERS/$1" work="$WORK/$1"
     shift
-    echo "custream: getting NVIDIA's headers from PyPI into $folder: $*"
+    echo "custream: getting from PyPI into $folder: $1"
     if [ "$PIP_PYTHON" = venv ]; then
         "$VENV_PYTHON" -m venv "$WORK/venv"
         PIP_PYTHON=$WORK/venv/bin/python
     fi
-    for platform in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux2014 manylinux1; do
-        platforms+=(--platform "${platform}_x86_64")
-    done
-    "$PIP_PYTHON" -m pip --disable-pip-version-check download --quiet --no-deps --only-binary :all: "${platforms[@]}" --dest "$work" "$@" ||
-        die "the headers could not be had from PyPI: pip's lines above say why" \
-            "without network: copy $HEADERS from a machine where make has run"
-    for wheel in "$work"/*.whl; do
-        "$PIP_PYTHON" -m zipfile -e "$wheel" "$work/unpacked"
-    done
-    mkdir "$work/flat"
-    cp -r "$work"/unpacked/nvidia/*/include/. "$work/flat/"
-    [ -e "$work/flat/cuda.h" ] || [ -e "$work/flat/cupti.h" ] || die "no cuda.h in $*"
+    mkdir -p "$work/flat"
+    case $* in
+        *--hash=*) flat_of_source "$@" ;;
+        *) flat_of_wheels "$@" ;;
+    esac
     echo "$*" >"$work/flat/wheels.txt"
     rm -rf "$folder"
     mv "$work/flat" "$folder"
 }
 
-# wanted[FOLDER]: its wheels, of those that are not there.
+# wanted[FOLDER]: its packages, of those that are not there.
 declare -A wanted=()
 while read -r folder wheels; do
     case $1:$folder in

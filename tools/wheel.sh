@@ -8,6 +8,7 @@
 #   OBJECTS   the command's object files
 #   LIBRARIES what the command is linked with: -lcjson -lz ...
 #   HTTP      a folder: what tools/microhttpd.sh has made
+#   HEADERS   a folder: what tools/headers.sh has made
 #   PYTHON    of a venv that has python/requirements.txt
 #   SYSROOT   for another architecture: what tools/sysroot.sh has made, else not set
 set -euo pipefail
@@ -85,6 +86,7 @@ done
 cp "$HTTP/libmicrohttpd.so.12" "$native"
 patchelf --set-soname libmicrohttpd-custream.so.12 "$native/libmicrohttpd.so.12"
 cp "$HTTP/copyright" "$native/licenses/libmicrohttpd.txt"
+cp "$HEADERS/yyjson/LICENSE" "$native/licenses/yyjson.txt"
 "$($CC -print-prog-name=strip)" -g "$native"/custream "$native"/lib*
 
 (cd "$stage" && "$PYTHON" -m hatchling build -t wheel -d dist >build.log 2>&1) || { cat "$stage/build.log" >&2; exit 1; }

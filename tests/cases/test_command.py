@@ -87,7 +87,7 @@ CHANGES = {
     "ts text": (1, "kernel", {"kernel": {"ts": "14.5"}}),
     "ts negative": (1, "runtime", {"runtime": {"ts": -1}}),
     "ts of four decimals": (1, "counter", {"counter": {"ts": 44.0001}}),
-    "ts beyond nanoseconds": (1, "counter", {"counter": {"ts": 1000000000000001.5}}),
+    "ts beyond nanoseconds": (1, "counter", {"counter": {"ts": 2300000000000001.5}}),
     "dur missing": (1, "memset", {"memset": {"dur": None}}),
     "dur zero": (1, "memset", {"memset": {"dur": 0}}),
     "dur of four decimals": (1, "memset", {"memset": {"dur": 1.0005}}),

@@ -40,12 +40,11 @@ def test_counters_of_many_values_merged(tmp_path):
 
 
 def test_work_that_waited_for_very_many(tmp_path):
-    """Each of them is a short number in the JSON form, and one of eight bytes where that stands for several pieces of work."""
     def work(ts, **args):
         return {**SLICE, "cat": "gpu_memcpy", "pid": 0, "tid": 100, "ts": ts, "args": {"stream": 7, "correlation": 1, **args}}
     rows = [work(1), work(5), {**work(9), "args": {"stream": 8, "correlation": 2, "event_wait_ids": [1] * 500000}}]
     path = made(tmp_path / "made.json", *rows)
-    back = convert(convert(path, tmp_path / "there.pftrace", "--render-stages"), tmp_path / "back.json")
+    back = convert(convert(path, tmp_path / "there.pftrace"), tmp_path / "back.json")
     assert events_of(back) == events_of(path)
 
 

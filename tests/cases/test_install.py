@@ -16,6 +16,12 @@ INSTALLED = {"lib/libcustream_shim.so", "lib/libcustream_shim_dlsym.so", "lib/li
 PIP = """#!/bin/bash
 case "$*" in
     "-m pip --version") ;;
+    *" --require-hashes "*)
+        while [ "$1" != --dest ]; do shift; done
+        mkdir -p "$2/w/one/one"
+        touch "$2/w/one/LICENSE" "$2/w/one/one/"{yyjson.c,yyjson.h,memory.h}
+        tar -czf "$2/one.tar.gz" -C "$2/w" one
+        rm -r "$2/w" ;;
     *" download "*)
         while [ "$1" != --dest ]; do shift; done
         for wheel in "${@:3}"; do
@@ -68,10 +74,11 @@ def test_headers_are_fetched_once(root, tmp_path, script):
     python = script("python", PIP % (sys.executable, sys.executable))
     folder = tmp_path / "headers"
     done = run("tools/headers.sh", "build", cwd=root, HEADERS=folder, PYTHON=python, VENV=tmp_path)
-    assert done.returncode == 0 and done.stdout.count("getting NVIDIA's headers from PyPI") == 2, done.stderr
-    assert {p.name for p in folder.iterdir()} == {"13.5", "cupti"}
+    assert done.returncode == 0 and done.stdout.count("getting from PyPI into ") == 3, done.stderr
+    assert {p.name for p in folder.iterdir()} == {"13.5", "cupti", "yyjson"}
     assert (folder / "13.5/wheels.txt").read_text() == "nvidia-cuda-runtime==13.5.37 nvidia-cuda-crt==13.5.37\n"
     assert {p.name for p in (folder / "13.5").iterdir()} == {"wheels.txt", "cuda.h", "nvidia-cuda-runtime==13.5.37", "nvidia-cuda-crt==13.5.37"}
+    assert {p.name for p in (folder / "yyjson").iterdir()} == {"wheels.txt", "LICENSE", "yyjson.c", "yyjson.h"}  # another file's name may be a system header's
     again = run("tools/headers.sh", "build", cwd=root, HEADERS=folder, PYTHON="/nowhere", VENV=tmp_path, CC="/nowhere", PATH="/usr/bin:/bin")
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
 
@@ -82,7 +89,7 @@ def test_what_building_lacks_is_named(root, tmp_path, script):
     folder = tmp_path / "headers"
     done = run("tools/headers.sh", "build", cwd=root, HEADERS=folder, PYTHON=python, VENV=tmp_path, CC="gcc -nostdinc")
     assert done.returncode == 1 and done.stdout == "" and not folder.exists()
-    assert done.stderr.splitlines()[1] == "custream: as root: apt-get update && apt-get install -y --no-install-recommends libc6-dev libcjson-dev libyajl-dev zlib1g-dev libelf-dev libmicrohttpd-dev"
+    assert done.stderr.splitlines()[1] == "custream: as root: apt-get update && apt-get install -y --no-install-recommends libc6-dev libcjson-dev zlib1g-dev libelf-dev libmicrohttpd-dev"
     done = run("tools/headers.sh", "build", cwd=root, HEADERS=folder, PYTHON=python, VENV=tmp_path, CC="no-such-compiler")
     assert done.returncode == 1 and re.search(r"install -y --no-install-recommends gcc\b", done.stderr)
 

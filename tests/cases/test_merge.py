@@ -264,7 +264,7 @@ def test_no_anchor(tmp_path):
 
 
 def test_too_far_apart(tmp_path):
-    refused(tmp_path / "out.json", made(tmp_path / "a.json"), made(tmp_path / "b.json", base=2790000000000000000), words="31 years")
+    refused(tmp_path / "out.json", made(tmp_path / "a.json"), made(tmp_path / "b.json", base=4790000000000000000), words="73 years")
 
 
 def test_the_same_twice(tmp_path):
@@ -337,11 +337,11 @@ def test_files_of_another_tool(tmp_path, trace_processor):
 
 
 @pytest.mark.parametrize("content, words", [
-    ("", "empty"), ("[]", "no baseTimeNanoseconds"), ("{}", "no traceEvents"), ("hello", "no trace"), ('{"traceEvents":3}', "no list"),
-    ('{"traceEvents":[3]}', "no object"), ('{"traceEvents":[{"ph":"X" "ts":1}]}', "no comma"), ('{"traceEvents":[{"ph":"X","ts":01}]}', "neither"),
+    ("", "empty"), ("[]", "no baseTimeNanoseconds"), ("{}", "no list of traceEvents"), ("hello", "no trace"), ('{"traceEvents":3}', "no list"),
+    ('{"traceEvents":[3]}', "no object"), ('{"traceEvents":[{"ph":"X" "ts":1}]}', "expected a comma"), ('{"traceEvents":[{"ph":"X","ts":01}]}', "leading zero"),
     ('{"traceEvents":[{"ph":"X","pid":1}],"baseTimeNanoseconds":1}', "no time"), ('{"traceEvents":[{"ph":"i","ts":1,"ts":2}]}', "twice"),
     ('{"traceEvents":[]} x', "behind the end"), ('{"traceEvents":[{"ph":"i","name":"\\q"}]}', "escape"), ('{"other":1', "cut off"),
-    ('{"traceEvents":[' + '{"a":' * 200, "100 deep"), ('{"traceEvents":[{"ph":"i","ts":1,"pid":{"a":1}}]}', "no pid"), ('{"traceEvents":[{"ph":"i","ts":1,"pid":[1]}]}', "no pid")])
+    ('{"traceEvents":[{"ph":"i","ts":1,"pid":{"a":1}}]}', "no pid"), ('{"traceEvents":[{"ph":"i","ts":1,"pid":[1]}]}', "no pid")])
 def test_broken_files(tmp_path, content, words):
     bad = tmp_path / "bad.json"
     bad.write_text(content, encoding="utf-8")
@@ -475,7 +475,7 @@ def test_memory_stays(tmp_path):
 
 @pytest.mark.parametrize("options, words", [
     ([], "-o OUT is missing"), (["-o", "OUT"], "which files?"), (["-o", "OUT", "--align=x", "a"], "--align='x'"), (["-o", "OUT", "--window=3", "a"], "--window='3'"),
-    (["-o", "OUT", "--window=3,2", "a"], "--window='3,2'"), (["-o", "OUT", "--window=1h,2h", "a"], "--window"), (["-o", "OUT", "--nothing", "a"], "nothing")])
+    (["-o", "OUT", "--window=3,2", "a"], "--window='3,2'"), (["-o", "OUT", "--window=1d,2d", "a"], "--window"), (["-o", "OUT", "--nothing", "a"], "nothing")])
 def test_wrong_usage(tmp_path, options, words):
     done = custream("merge", *options, cwd=tmp_path)
     assert done.returncode == 2 and words in done.stderr and not list(tmp_path.iterdir())

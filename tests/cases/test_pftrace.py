@@ -368,7 +368,7 @@ def test_what_has_no_place(tmp_path, row, words):
 
 @pytest.mark.parametrize("words, line", [
     (["a.json"], "needs two names: custream convert FROM TO"), (["a.json", "b", "c"], "needs two names"), (["a.json", "b.txt"], "b.txt: allowed is a path ending in .json, .json.gz, .pftrace"),
-    (["none.json", "b.pftrace"], "none.json: No such file"), (["a.json", "a.json"], "a.json: is the trace itself"), (["text", "b.json"], "text: line 1: no trace")])
+    (["none.json", "b.pftrace"], "none.json: No such file"), (["a.json", "a.json"], "a.json: is the trace itself"), (["text", "b.json"], "text: line 1: no JSON, or no trace")])
 def test_wrong_usage(tmp_path, monkeypatch, words, line):
     monkeypatch.chdir(tmp_path)
     made(tmp_path, [ROW % "{}"]).rename("a.json")

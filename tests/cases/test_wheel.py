@@ -89,7 +89,7 @@ def test_has_what_the_products_need(wheel):
     assert {"custream", "custream.h", "libcustream_shim.so", "libcustream_shim_dlsym.so", "libcustream.so.0", "libcjson.so.1", "libz.so.1", "libmicrohttpd.so.12"} <= native
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     carried = {name.rpartition("/")[2] for name in names if name.startswith("custream/native/licenses/")} - {""}
-    assert len(carried) >= 3 and any("cjson" in name for name in carried) and any("yajl" in name for name in carried)
+    assert len(carried) >= 3 and any("cjson" in name for name in carried) and any("yyjson" in name for name in carried)
 
 
 def test_carried_libraries_serve_custream_alone(package):

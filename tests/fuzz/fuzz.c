@@ -18,7 +18,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/merge/clocks.h"
-#include "tools/custream/reader.h"
+#include "tools/custream/trace/reader.h"
 #include "tools/custream/text.h"
 
 static int input = -1;
@@ -67,7 +67,7 @@ static void convert(const char *text, size_t length)
 {
     char error[256];
     (void)text, (void)length;
-    rows_convert(path, ROWS_PACKETS | ROWS_WHOLE | ROWS_STAGES, put_nowhere, NULL, error);
+    rows_convert(path, ROWS_PACKETS | ROWS_WHOLE, put_nowhere, NULL, error);
     rows_convert(path, ROWS_WHOLE, put_nowhere, NULL, error);
 }
 

@@ -136,8 +136,6 @@ ROWS = [
     *each("convert", "convert TRACE out.json", turned(READABLE + BAD, ".pftrace"), "out.json"),
     *each("convert_whole", "convert --whole TRACE out.json", ["streams.pftrace.gz", "captures.pftrace.gz"], "out.json"),
     *each("convert_whole", "convert --whole TRACE out.pftrace.gz", ["timeline.json.gz", "nodes.json.gz", "h200/demo-h200.json.gz"], "out.pftrace.gz"),
-    *each("convert_stages", "convert --render-stages TRACE out.pftrace", ["demo.json.gz", "ranges.json.gz", "kineto_plain.json.gz", "old_lanes.json"],
-          "out.pftrace"),
     *each("convert_same", "convert TRACE out.json.gz", ["leaks.json", "kineto_plain.json.gz"], "out.json.gz"),
     *each("convert_there_and_back", "TRACE", ["timeline.json.gz", "waits.json.gz", "devices.pftrace.gz", "audit.json.gz", "kineto_plain.json.gz",
           "chrome_plain.json", "old_arrow_rows.json.gz", "host.json.gz"], how="there_and_back"),

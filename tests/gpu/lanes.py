@@ -53,7 +53,7 @@ def pack(folder):
     carry.mkdir(exist_ok=True)
     for line in subprocess.check_output(["ldd", BUILD / "custream"], text=True).splitlines():
         name, _, path = line.strip().partition(" => ")
-        if name.startswith(("libcjson", "libyajl", "libelf")):
+        if name.startswith(("libcjson", "libelf")):
             (carry / name).write_bytes(pathlib.Path(path.split()[0]).read_bytes())
     there = [str(path.relative_to(ROOT)) for pattern in PACKED for path in sorted(BUILD.glob(pattern))]
     tar = subprocess.Popen(["tar", "-C", ROOT, "-cf", "-", "--exclude=build/gpu/traces", "--exclude=*.o", *there], stdout=subprocess.PIPE)

@@ -7,7 +7,7 @@
 #include "tools/custream/check.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/reader.h"
+#include "tools/custream/trace/reader.h"
 #include "tools/custream/text.h"
 
 #include <cjson/cJSON.h>

@@ -79,7 +79,7 @@ static bool judge_long_time_in(const struct event *event, const char *text, cons
 {
     const struct piece piece = member_at(text, (const char *const[]){name, NULL});
     const char *point = piece.at ? memchr(piece.at, '.', piece.length) : NULL;
-    if (!piece.at || !piece_ns(piece, ns)) return BREACH(event, 1, "%s is not finite, or longer than 31 years", name);
+    if (!piece.at || !piece_ns(piece, ns)) return BREACH(event, 1, "%s is not finite, or longer than 73 years", name);
     if (memchr(piece.at, 'e', piece.length) || memchr(piece.at, 'E', piece.length)) return BREACH(event, 1, "%s is beyond 104 days, and not written out", name);
     return !point || piece.at + piece.length - point <= 4 || BREACH(event, 1, "%s has more than three decimals", name);
 }

@@ -3,14 +3,14 @@
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
                  $(addprefix shim/base/,glob.c json.c log.c no_room.c options.c plain.c settings.c verdict.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
-CUSTREAM_PARTS := report diff merge convert open inspect watch live recover export
+CUSTREAM_PARTS := trace report diff merge convert open inspect watch live recover export
 CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c $(patsubst %,tools/custream/%/*.c,$(CUSTREAM_PARTS))) \
                  shim/base/claim.c shim/base/owner.c shim/base/perfetto.c shim/base/perfetto_event.c shim/base/perfetto_track.c shim/base/unpack.c shim/calls/calls.c shim/calls/runtime.c) $(POLICY_OBJ))
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'
 
 # The wheel links them too (tools/wheel.sh).
-CUSTREAM_LIBS := -lcjson -lyajl -lelf -lz -lm
+CUSTREAM_LIBS := -lcjson -lelf -lz -lm
 $(B)/custream: $(CUSTREAM_OBJ) $(GLIBC_READY)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $(CUSTREAM_OBJ) $(GLIBC_FLOOR) $(CUSTREAM_LIBS)
 

@@ -24,7 +24,6 @@ static int convert(const char *from, const char *to, unsigned how)
     char *inputs[] = {(char *)(uintptr_t)from}, error[256];
     if (!extension) return complain(NAME, "%s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz: it tells what to convert to", to);
     if (cs_trace_extension_is_packets(extension)) how |= ROWS_PACKETS;
-    if (how & ROWS_STAGES && !(how & ROWS_PACKETS)) return complain(NAME, "%s: --render-stages is for a path ending in .pftrace or .pftrace.gz", to);
     if (same_file(from, to)) return complain(NAME, "%s: is the trace itself; the converted one needs a file of its own", to);
     if (!out_open_as_is(NAME, &out, to, inputs, 1)) return STATUS_UNUSABLE;
     const enum source_end end = rows_convert(from, how, out_put, &out, error);
@@ -35,32 +34,28 @@ static int convert(const char *from, const char *to, unsigned how)
 
 void convert_usage(void)
 {
-    puts("usage: custream convert [--whole] [--render-stages] FROM TO\n\n"
+    puts("usage: custream convert [--whole] FROM TO\n\n"
          "Writes a trace in the other format. The name of TO tells which: .json or .pftrace, each also\n"
          "with .gz behind it. Both say the same, so that nothing is lost on the way there and back.\n"
          "FROM is a trace of custream's, or another tool's. TO is a new file or an earlier trace. If\n"
          "converting fails, TO does not change.\n\n"
          "  --whole  each slice says all of it. In a trace, a kernel that is launched as the one of that name\n"
          "           before does not repeat its shape. With this it does, for people who look at one slice,\n"
-         "           and for queries\n"
-         "  --render-stages\n"
-         "           in a .pftrace, GPU work is there twice: as slices, and as Perfetto's own events for GPUs\n"
-         "           (GpuRenderStageEvent): by process, GPU, context and stream, with what each waited for.\n"
-         "           Perfetto from version 55 on has a view of its own for these\n\n"
+         "           and for queries\n\n"
          "Exit status: 0 converted, also if FROM is truncated: one line on stderr then says so; 2 wrong\n"
          "usage, or FROM cannot be read, is not a trace, or says what the other format has no place for.");
 }
 
 int command_convert(int argc, char **argv)
 {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {"whole", no_argument, NULL, 'w'}, {"render-stages", no_argument, NULL, 's'}, {0}};
+    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {"whole", no_argument, NULL, 'w'}, {0}};
     int option;
     unsigned how = 0;
     argv[0] = (char[]){"custream convert"};
     while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h') return convert_usage(), STATUS_OK;
-        if (option != 'w' && option != 's') return STATUS_UNUSABLE;
-        how |= option == 'w' ? ROWS_WHOLE : ROWS_STAGES;
+        if (option != 'w') return STATUS_UNUSABLE;
+        how |= ROWS_WHOLE;
     }
     if (argc - optind != 2) return complain(NAME, "needs two names: custream convert FROM TO; 'custream help convert' says more");
     return convert(argv[optind], argv[optind + 1], how);

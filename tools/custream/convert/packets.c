@@ -10,7 +10,7 @@
 #include "shim/base/perfetto.h"
 #include "tools/custream/command.h"
 #include "tools/custream/convert/value.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 
 struct packets {
     struct cs_pf pf;
@@ -116,7 +116,7 @@ static bool natural(struct packets *p, const char *name, uint64_t *number, uint6
 static bool time_of(struct packets *p, const char *name, uint64_t *ns)
 {
     int64_t read;
-    if (!piece_ns(member(p, name), &read)) return fail(p, "a time that is no number, or too great: %.*s", member(p, name), "up to 31 years");
+    if (!piece_ns(member(p, name), &read)) return fail(p, "a time that is no number, or too great: %.*s", member(p, name), "up to 73 years");
     if (read < 0) return fail(p, "a time before the trace's begin: %.*s", member(p, name), "from 0 on");
     *ns = (uint64_t)read;
     return true;

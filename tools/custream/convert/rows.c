@@ -6,14 +6,12 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/convert/packets.h"
-#include "tools/custream/convert/stages.h"
 #include "tools/custream/merge/shapes.h"
 
 struct conversion {
     void (*put)(void *of, const char *bytes, size_t n);
     void *of;
     struct packets *packets; /* NULL: JSON is written */
-    struct stages *stages;   /* NULL: slices alone */
     char *head, *tail;       /* members before the rows, and behind them, as text */
     size_t head_length, tail_length, head_room, tail_room;
     uint64_t base;
@@ -71,10 +69,7 @@ static bool row(void *of, const char *text, size_t length, char error[256])
     struct conversion *c = of;
     char why[256];
     if (!c->has_rows) rows_begin(c);
-    const char *told = text;
-    size_t told_length = length;
-    if ((c->whole || c->stages) && c->is_ours) shapes_tell(&c->shapes, &told, &told_length);
-    if (c->whole) text = told, length = told_length;
+    if (c->whole && c->is_ours) shapes_tell(&c->shapes, &text, &length);
     c->events++;
     if (!c->packets) {
         if (!c->is_first) put_literal(c, ",\n");
@@ -86,7 +81,6 @@ static bool row(void *of, const char *text, size_t length, char error[256])
         snprintf(error, 256, "event %llu: %.220s", c->events, why);
         return false;
     }
-    if (c->stages) stages_row(c->stages, told, told_length);
     return true;
 }
 
@@ -129,11 +123,9 @@ enum source_end rows_convert(const char *from, unsigned how, void (*put)(void *o
     struct conversion c = {.put = put, .of = of, .is_first = true, .whole = how & ROWS_WHOLE};
     const struct source_sink sink = {&c, row, member};
     if (how & ROWS_PACKETS) c.packets = packets_new(put, of);
-    if (c.packets && how & ROWS_STAGES) c.stages = stages_new(put, of);
     const enum source_end end = source_read(from, &sink, error);
     if (end != SOURCE_BROKEN) rows_end(&c);
     if (c.packets) packets_free(c.packets);
-    if (c.stages) stages_free(c.stages);
     shapes_free(&c.shapes);
     free(c.head);
     free(c.tail);

@@ -7,7 +7,6 @@
 enum {
     ROWS_PACKETS = 1, /* Perfetto's format. Without it, JSON */
     ROWS_WHOLE = 2,   /* each row of a trace of ours says all of it (merge/shapes.h) */
-    ROWS_STAGES = 4   /* with PACKETS: GPU work is also events of Perfetto's own (stages.h) */
 };
 
 /* SOURCE_CUT: what is before the cut is written, with an end. SOURCE_BROKEN: `error` says why; what was written is no trace. */

@@ -7,7 +7,7 @@
 #define CS_DIFF_COMPARE_H
 
 #include "tools/custream/report/make.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 
 enum side { BEFORE, AFTER, SIDES };
 extern const char *const side_name[SIDES];

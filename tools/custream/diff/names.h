@@ -5,7 +5,7 @@
 #ifndef CS_DIFF_NAMES_H
 #define CS_DIFF_NAMES_H
 
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/run.h"
 #include "tools/custream/report/table.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/custream/report/texts.h"
+#include "tools/custream/trace/texts.h"
 
 enum export_table {
 #define TABLE(table, name) TABLE_##table,

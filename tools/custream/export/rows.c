@@ -8,7 +8,7 @@
 #include "tools/custream/export/batch.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/merged.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 
 /* Words that rows are told apart by. */
 #define WORDS(WORD)                                                                                                                                  \
@@ -55,13 +55,7 @@ struct export {
 };
 
 static uint64_t pair(uint64_t high, uint64_t low) { return high << 32 | (low & UINT32_MAX); }
-/* The ordinal of the GPU on whose lane it stands; NONE: it is of a host. */
-static uint32_t gpu_of(const struct trace_row *row)
-{
-    const int64_t pid = row_number(row, KEY_PID, CS_GPU_PIDS);
-    return pid < CS_GPU_PIDS ? (uint32_t)pid : pid >= MERGED_GPUS ? merged_gpu_ordinal((uint32_t)pid) : NONE;
-}
-static bool is_gpu(const struct trace_row *row) { return gpu_of(row) != NONE; }
+static bool is_gpu(const struct trace_row *row) { return row->gpu != TRACE_NO_GPU; }
 static int64_t lasted(const struct trace_row *row)
 {
     const int64_t dur = row_number(row, KEY_DUR, 0);
@@ -150,7 +144,7 @@ static void work_row(struct export *of, const struct trace_row *row)
     PUT_TIMES(WORK, of, row);
     put_word(COLUMN_WORK_kind, row, KEY_CAT);
     put_word(COLUMN_WORK_name, row, KEY_NAME);
-    if (is_gpu(row)) batch_put(COLUMN_WORK_device, gpu_of(row));
+    if (is_gpu(row)) batch_put(COLUMN_WORK_device, row->gpu);
     batch_put(COLUMN_WORK_stream, stream_of_lane(row));
     put_number(COLUMN_WORK_correlation, row, KEY_CORRELATION);
     put_number(COLUMN_WORK_bytes, row, KEY_BYTES);
@@ -173,7 +167,7 @@ static void wait_row(struct export *of, const struct trace_row *row)
     PUT_TIMES(WAITS, of, row);
     put_word(COLUMN_WAITS_kind, row, KEY_NAME);
     if (is_gpu(row)) {
-        batch_put(COLUMN_WAITS_device, gpu_of(row));
+        batch_put(COLUMN_WAITS_device, row->gpu);
         put_number(COLUMN_WAITS_stream, row, KEY_CS_STREAM);
     } else {
         put_thread(row, COLUMN_WAITS_process, COLUMN_WAITS_thread);
@@ -255,7 +249,7 @@ static struct stream *stream_at(struct export *of, uint32_t device, uint32_t str
 
 static void life_row(struct export *of, const struct trace_row *row)
 {
-    struct stream *stream = stream_at(of, gpu_of(row), stream_of_lane(row));
+    struct stream *stream = stream_at(of, row->gpu, stream_of_lane(row));
     if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
     if (row_has(row, KEY_ORIGIN)) {
         stream->begin = row_number(row, KEY_TS, 0);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,30 +24,12 @@
 #include "tools/custream/merge/between.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/plan.h"
-#include "tools/custream/reader.h"
+#include "tools/custream/trace/reader.h"
 #include "tools/custream/report/output.h"
 #include "tools/custream/verdict.h"
 #include "tools/custream/watch/finish.h"
 
 enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
-
-bool duration_read(const char *text, int64_t *ns)
-{
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"m", 6e10}, {"h", 3.6e12}};
-    char *end;
-    if (!isdigit((unsigned char)*text)) return false;
-    const double number = strtod(text, &end);
-    for (size_t i = 0; i < CS_COUNT(units); i++) {
-        const double value = number * units[i].ns;
-        if (strcmp(units[i].name, end) || !(value >= 1) || value > 1e17) continue;
-        *ns = llrint(value);
-        return true;
-    }
-    return false;
-}
 
 /* --- where it goes --- */
 

@@ -50,7 +50,4 @@ bool copy_write(const char *command, const char *to, struct extract *extract);
  * are at one moment: *partly. All else is no copy: extract_is() is to be asked once more when it was read. */
 size_t newest_take(const char *command, struct extract *extract, off_t most, int **files, bool *partly);
 
-/* "5s", "500ms", "2m", "0.5": false for anything else, and for nothing. */
-bool duration_read(const char *text, int64_t *ns);
-
 #endif

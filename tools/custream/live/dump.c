@@ -1,5 +1,6 @@
 /* custream dump: what processes recorded last, out of the files that they keep. They go on as before. */
 #include "tools/custream/command.h"
+#include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
@@ -83,7 +84,7 @@ static int request_read(struct request *request, int argc, char **argv)
         if (option == OPTION_TO) request->to = optarg;
         else if (option != OPTION_LAST) {
             if (!choice_take(NAME, &request->choice, option, optarg)) return STATUS_UNUSABLE;
-        } else if (!duration_read(optarg, &request->last))
+        } else if (!duration_is(optarg, &request->last))
             return complain(NAME, "--last=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", optarg);
     }
     if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID", argv[optind]);

@@ -9,7 +9,6 @@
 
 #include <locale.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 static const char NAME[] = "custream hang";
@@ -86,10 +85,7 @@ static void json_put(const struct listener *listener, const struct state *state,
 
 static void text_put_state(const struct listener *listener, const struct state *state, bool first)
 {
-    struct winsize size;
-    const char *columns = getenv("COLUMNS");
-    struct print print = {.report = &state->report, .columns = columns && atoi(columns) > 0 ? atoi(columns) : 100};
-    if (!columns && isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col) print.columns = size.ws_col;
+    struct print print = {.report = &state->report, .columns = columns_of_terminal()};
     printf("%sprocess %d (%s), by ", first ? "" : "\n", listener->peer.pid, listener->command);
     text_put(stdout, listener->about.trace);
     putchar('\n');

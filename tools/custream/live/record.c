@@ -4,12 +4,13 @@
  */
 #define _GNU_SOURCE /* ppoll */
 #include "tools/custream/command.h"
+#include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
 #include "tools/custream/report/show.h"
-#include "tools/custream/report/trace_row.h"
+#include "tools/custream/trace/row.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -327,7 +328,7 @@ static int request_read(struct request *request, int argc, char **argv)
         if (option == OPTION_TO) request->to = optarg;
         else if (option != OPTION_DURATION) {
             if (!choice_take(NAME, &request->choice, option, optarg)) return STATUS_UNUSABLE;
-        } else if (!duration_read(optarg, &request->duration))
+        } else if (!duration_is(optarg, &request->duration))
             return complain(NAME, "--duration=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", optarg);
     }
     if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID", argv[optind]);

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* mkostemp */
 #include "shim/base/append.h"
 #include "tools/custream/command.h"
+#include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
@@ -192,7 +193,7 @@ static int request_read(struct request *request, int argc, char **argv)
         if (option == '?') return STATUS_UNUSABLE;
         if (option == OPTION_RANKS) request->ranks = optarg;
         else if (option == OPTION_POLICY) request->policy = optarg;
-        else if (!duration_read(optarg, option == OPTION_IN ? &request->in : &request->duration))
+        else if (!duration_is(optarg, option == OPTION_IN ? &request->in : &request->duration))
             return complain(NAME, "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", option == OPTION_IN ? "in" : "duration", optarg);
     }
     if (optind + 1 != argc) return complain(NAME, "takes one FILE, the one that CUSTREAM_TRIGGER names; 'custream help trigger' says more");

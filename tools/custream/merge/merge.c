@@ -1,10 +1,10 @@
 /* custream merge: traces of ranks, of processes, or the parts of one, in one timeline. Options are judged before any file is read. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/merge/between.h"
 #include "tools/custream/merge/write.h"
@@ -19,33 +19,12 @@ struct request {
     size_t file_count;
 };
 
-/* "1.5", "1.5s", "20ms", "300us" from `text` up to `end`. */
-static bool read_time(const char *text, char end, int64_t *ns, const char **behind)
-{
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"", 1e9}};
-    char *at;
-    if (*text < '0' || *text > '9') return false;
-    const double number = strtod(text, &at);
-    const char *stop = strchr(at, end);
-    if (!stop) return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strlen(units[i].name) == (size_t)(stop - at) && !memcmp(units[i].name, at, (size_t)(stop - at))) {
-            if (!(number * units[i].ns <= 9007199254740992.0)) return false;
-            *ns = llrint(number * units[i].ns);
-            *behind = stop + 1;
-            return true;
-        }
-    return false;
-}
-
 static int window_read(struct plan *plan, const char *text)
 {
     const char *at = text;
     plan->windowed = true;
-    if (read_time(at, ',', &plan->window[0], &at) && read_time(at, 0, &plan->window[1], &at) && plan->window[0] < plan->window[1]) return STATUS_OK;
+    const bool begins = duration_read(at, &at, &plan->window[0]) && *at == ',';
+    if (begins && duration_read(at + 1, &at, &plan->window[1]) && !*at && plan->window[0] < plan->window[1]) return STATUS_OK;
     return complain(NAME,
                     "--window='%s': FROM,TO are wanted, from the first event on, in seconds or with a unit (s, ms, us, ns): 1.5,2 or 20ms,30ms", text);
 }

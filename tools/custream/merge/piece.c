@@ -79,8 +79,9 @@ uint64_t piece_hash(uint64_t before, struct piece piece)
 
 bool piece_ns(struct piece piece, int64_t *ns)
 {
-    enum { TIME_DIGITS = 15 }; /* of TIME_MAX, in microseconds */
+    enum { TIME_DIGITS = 16 }; /* of TIME_MAX, in microseconds */
     int64_t whole = 0;
+    if (piece.length > 2 && *piece.at == '"') piece.at++, piece.length -= 2; /* some tools have texts */
     if (!piece.length) return false;
     const char *at = piece.at, *end = piece.at + piece.length;
     if ((*at != '-' && (*at < '0' || *at > '9'))) return false;
@@ -88,6 +89,7 @@ bool piece_ns(struct piece piece, int64_t *ns)
     if (negative) at++;
     const char *digits = at;
     for (; at < end && *at >= '0' && *at <= '9' && at - digits < TIME_DIGITS; at++) whole = whole * 10 + (*at - '0');
+    if (whole > TIME_MAX / 1000) return false;
     int decimals = 0;
     if (at < end && *at == '.')
         for (at++; at < end && *at >= '0' && *at <= '9' && decimals < 3; at++, decimals++) whole = whole * 10 + (*at - '0');

@@ -15,8 +15,8 @@ struct piece {
 bool piece_is(struct piece piece, const char *text); /* a string, with that between its quotes */
 bool piece_named(struct piece name, const char *text); /* the name of a member */
 uint64_t piece_hash(uint64_t before, struct piece piece);
-/* The longest time, in nanoseconds: 31 years. A number of JSON holds them to the nanosecond up to 104 days only (2^53), so times are read digit by digit. */
-#define TIME_MAX INT64_C(1000000000000000000)
+/* The longest time, in nanoseconds: 73 years, since some tools count from 1970. A number of JSON holds them to the nanosecond up to 104 days only (2^53), so times are read digit by digit. */
+#define TIME_MAX INT64_C(2300000000000000000)
 /* Nanoseconds, of microseconds; false: no number, or more than TIME_MAX. */
 bool piece_ns(struct piece piece, int64_t *ns);
 /* A natural number, below 2^53; as a string too, if it is one by its digits, with or without 0x. */

@@ -11,6 +11,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/merge/source.h"
 #include "tools/custream/merged.h"
+#include "tools/custream/trace/foreign.h"
 #include "tools/custream/report/output.h"
 
 static const char NAME[] = "custream merge";
@@ -175,8 +176,10 @@ static void file_settle(struct file *file)
         struct group *group = &file->groups[i];
         uint64_t pid;
         if (!piece_natural((struct piece){group->pid, strlen(group->pid)}, &pid) || *group->pid == '"') continue;
-        group->gpu = pid < CS_GPU_PIDS && (file->ours || (group->labels && !strncmp(group->labels, "\"GPU", 4)));
+        const char *names[] = {group->labels, group->name};
         group->ordinal = (uint32_t)pid;
+        group->gpu = file->ours && pid < CS_GPU_PIDS;
+        for (int n = 0; n < 2 && !file->ours && !group->gpu; n++) group->gpu = names[n] && foreign_gpu_name(names[n] + 1, &group->ordinal);
         if (!group->gpu && group->name && !file->pid) file->pid = pid;
     }
 }
@@ -217,7 +220,7 @@ static bool file_fits(const struct plan *plan, const struct file *file)
     }
     if (!plan->align_start && !file->has_base && (plan->given > 1 || plan->wall)) return refuse(plan, file, "no baseTimeNanoseconds, so nothing says when it was; --align=start lets all begin at 0");
     const int64_t ahead = file->base - (int64_t)time(NULL) * 1000000000; /* of processes that run: none is more than TIME_MAX behind another then */
-    if (plan->refusals && plan->given > 1 && (ahead > TIME_MAX / 2 || ahead < -TIME_MAX / 2)) return refuse(plan, file, "it began more than 15 years before now, or after");
+    if (plan->refusals && plan->given > 1 && (ahead > TIME_MAX / 2 || ahead < -TIME_MAX / 2)) return refuse(plan, file, "it began more than 36 years before now, or after");
     return true;
 }
 
@@ -364,7 +367,7 @@ static bool times_settle(struct plan *plan)
         struct process *process = &plan->processes[p];
         if (process->first == INT64_MAX) process->first = 0;
         if (!plan->align_start && process->base - plan->base > TIME_MAX)
-            return complain(NAME, "%s: began more than 31 years after the first trace; --align=start lets all begin at 0", path_of(plan, p)), false;
+            return complain(NAME, "%s: began more than 73 years after the first trace; --align=start lets all begin at 0", path_of(plan, p)), false;
         process->shift = plan->align_start ? -process->first : process->base - plan->base;
         if (time_merged(process, process->first) < plan->begin) plan->begin = time_merged(process, process->first);
     }

@@ -6,7 +6,7 @@
 #define CS_MERGE_SHAPES_H
 
 #include "tools/custream/merge/row.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 
 struct shapes {
     struct numbers last; /* by GPU and name: the last one's number in `texts`, +1 */

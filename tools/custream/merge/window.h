@@ -9,7 +9,7 @@
 #define CS_MERGE_WINDOW_H
 
 #include "tools/custream/merge/plan.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 
 struct window {
     int64_t from, to; /* as the file has its times: from <= t < to */

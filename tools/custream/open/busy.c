@@ -5,7 +5,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/lanes.h"
-#include "tools/custream/report/trace_row.h"
+#include "tools/custream/trace/row.h"
 
 enum { NO_LANE = UINT32_MAX };
 

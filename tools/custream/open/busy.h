@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tools/custream/report/numbers.h"
-#include "tools/custream/report/texts.h"
+#include "tools/custream/trace/numbers.h"
+#include "tools/custream/trace/texts.h"
 
 struct busy_lane {
     text name;   /* 0: its row has not come yet */

@@ -14,8 +14,8 @@
 #include "tools/custream/check.h"
 #include "tools/custream/command.h"
 #include "tools/custream/convert/packets.h"
-#include "tools/custream/pftrace.h"
-#include "tools/custream/reader.h"
+#include "tools/custream/trace/pftrace.h"
+#include "tools/custream/trace/reader.h"
 #include "tools/custream/recover/rings.h"
 
 enum { GZIP = 15 + 16, LEVEL = 1, LOOKED_BACK = 4096 };

@@ -19,7 +19,7 @@
 #include "shim/base/rings_lock.h"
 #include "shim/calls/record.h"
 #include "tools/custream/command.h"
-#include "tools/custream/reader.h"
+#include "tools/custream/trace/reader.h"
 #include "tools/custream/recover/mend.h"
 #include "tools/custream/recover/record_row.h"
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/custream/torn.h"
+#include "tools/custream/trace/torn.h"
 
 struct rings;
 struct mend_to;

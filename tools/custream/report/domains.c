@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/room.h"
 
 bool run_has_contexts(const struct run *run)

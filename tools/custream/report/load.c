@@ -7,7 +7,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/report/load.h"
-#include "tools/custream/report/trace_row.h"
+#include "tools/custream/trace/row.h"
 
 /* One more row of a table of the run. */
 #define ADDED(run, rows, count, capacity)                                                                                                            \
@@ -75,14 +75,14 @@ static uint32_t shape_of(struct run *run, const struct trace_row *row)
 {
     const bool said = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK);
     if (!run->ours) return said ? shape_said(run, row) : NONE;
-    uint32_t *last = numbers_at(&run->loading->last_shapes, pair((uint64_t)row_number(row, KEY_PID, 0), row_word(row, KEY_NAME)), NONE);
+    uint32_t *last = numbers_at(&run->loading->last_shapes, pair(row->gpu, row_word(row, KEY_NAME)), NONE);
     if (said) *last = shape_said(run, row);
     return *last;
 }
 
 /* --- rows --- */
 
-static bool is_gpu(const struct trace_row *row) { return row_number(row, KEY_PID, CS_GPU_PIDS) < CS_GPU_PIDS; }
+static bool is_gpu(const struct trace_row *row) { return row->gpu != TRACE_NO_GPU; }
 static int64_t begin_of(const struct trace_row *row) { return row_number(row, KEY_TS, 0); }
 static int64_t end_of(const struct trace_row *row)
 {
@@ -98,7 +98,7 @@ static uint32_t thread_of(struct run *run, const struct trace_row *row)
 static uint32_t stream_of_lane(struct run *run, const struct trace_row *row)
 {
     const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
-    return stream_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream(tid, false))));
+    return stream_at(run, row->gpu, (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream(tid, false))));
 }
 
 /* Rows of tables move when one is added, so these find it first. */
@@ -152,6 +152,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
     call.captured = row_number(row, KEY_CAPTURED, 0);
     call.awaited = call.work != 0;
+    if (!run->ours && !run->pid) run->pid = (uint32_t)row_number(row, KEY_PID, 0); /* no process may have a name */
     call.shape = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK) ? shape_said(run, row) : NONE;
     *ADDED(run, calls, call_count, call_capacity) = call;
 }
@@ -243,7 +244,7 @@ static void load_loss(struct run *run, const struct trace_row *row, bool closed)
 static struct stream *stream_of_life(struct run *run, const struct trace_row *row)
 {
     if (!row_has(row, KEY_CS_STREAM)) return stream_row(run, row);
-    const uint32_t stream = stream_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row->number[KEY_CS_STREAM]);
+    const uint32_t stream = stream_at(run, row->gpu, (uint32_t)row->number[KEY_CS_STREAM]);
     return &run->streams[stream];
 }
 
@@ -278,7 +279,7 @@ static void load_meta(struct run *run, const struct trace_row *row)
     const struct loading *l = run->loading;
     const text what = row_word(row, KEY_NAME), name = row_word(row, KEY_META_NAME);
     if (what == l->words[WORD_PROCESS_NAME]) {
-        if (is_gpu(row)) device_at(run, (uint32_t)row->number[KEY_PID]); /* its name is among the device's properties */
+        if (is_gpu(row)) device_at(run, row->gpu); /* its name is among the device's properties */
         else if (!run->program) run->program = name, run->pid = (uint32_t)row_number(row, KEY_PID, 0);
     } else if (what == l->words[WORD_THREAD_NAME]) {
         if (!is_gpu(row)) thread_row(run, row)->name = name;
@@ -486,6 +487,16 @@ static bool same_run(const struct run *run, uint32_t pid, int64_t base, char err
     return false;
 }
 
+/* A file of another tool's that has nothing of a GPU says nothing here. */
+static bool is_understood(const struct run *run, size_t known, char error[256])
+{
+    if (run->ours || run->work_count + run->call_count > known) return true;
+    const unsigned long long times = run->left.times, others = run->left.others;
+    snprintf(error, 256, "neither calls nor GPU work in it that are understood; events: %llu, without a time that can be: %llu, without a phase: %llu", (unsigned long long)run->rows + times + others,
+             times, others);
+    return false;
+}
+
 static void load_progress(void *of, uint64_t bytes)
 {
     const struct loading *l = ((struct run *)of)->loading;
@@ -508,18 +519,18 @@ static bool single(const struct run *run, char error[256])
 
 bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256])
 {
-    const struct trace_sink sink = {.of = run, .row = load_row, .fact = load_fact, .progress = load_progress, .enough = is_merged};
+    const struct trace_sink sink = {.of = run, .row = load_row, .fact = load_fact, .progress = load_progress, .left = &run->left, .enough = is_merged};
     run->loading->progress = progress;
     run->loading->progress_of = of;
     const uint32_t pid = run->pid;
     const int64_t base = run->base;
-    const size_t losses = run->loss_count;
+    const size_t losses = run->loss_count, known = run->work_count + run->call_count;
     run->program = 0;
     struct said before = said_taken(run);
     const enum trace_end end = trace_read(path, &run->texts, &sink, &run->bytes, error);
     const struct part part = part_said(run, run_count(run, "part", 0), losses);
     run->cut |= end == TRACE_CUT;
-    const bool loaded = end != TRACE_UNREADABLE && single(run, error) && same_run(run, pid, base, error) && is_fresh(run, part.number, error);
+    const bool loaded = end != TRACE_UNREADABLE && single(run, error) && is_understood(run, known, error) && same_run(run, pid, base, error) && is_fresh(run, part.number, error);
     if (loaded) part_add(run, &before, &part);
     said_free(&before);
     run->loading->files += loaded;

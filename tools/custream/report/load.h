@@ -2,7 +2,7 @@
 #ifndef CS_REPORT_LOAD_H
 #define CS_REPORT_LOAD_H
 
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/run.h"
 
 /* Words of the format, as numbers of texts. The kinds of work come first, as in enum work_kind. */

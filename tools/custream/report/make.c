@@ -31,11 +31,16 @@ static bool file_read(struct run *run, const char *command, const char *path)
     struct stat stat_of;
     char error[256];
     struct progress progress = {.path = path, .size = stat(path, &stat_of) ? 0 : (double)stat_of.st_size, .percent = -1};
+    const struct trace_left left = run->left;
     const bool cut_before = run->cut, read = run_load(run, path, isatty(STDERR_FILENO) ? progress_show : NULL, &progress, error);
     if (progress.percent >= 0) fputs("\r\033[K", stderr);
     if (!read) complain(command, "%s: %s", path, error);
     else if (run->cut && !cut_before)
         complain(command, "%s: truncated, as when a process is killed while it writes; the report is of what is before that", path);
+    if (read && run->left.times > left.times)
+        complain(command, "%s: left out: events without a time, or with one that cannot be: %llu", path, (unsigned long long)(run->left.times - left.times));
+    if (read && run->left.others > left.others)
+        complain(command, "%s: left out: events without a phase: %llu", path, (unsigned long long)(run->left.others - left.others));
     if (read && run_cut_seconds(run) > 0)
         complain(command, "%s: a cut of %.3f s out of a trace; the report's totals are those of the cut", path, run_cut_seconds(run));
     return read;

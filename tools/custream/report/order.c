@@ -8,7 +8,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/report/domains.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/room.h"
 
 const struct cause_info cause_info[CAUSES] = {

@@ -66,7 +66,7 @@ int output_judge(struct output *output, char *const *files, int file_count)
 
 /* --- writing it --- */
 
-static int columns_of_terminal(void)
+int columns_of_terminal(void)
 {
     struct winsize window;
     const char *text = getenv("COLUMNS");

@@ -13,6 +13,9 @@ struct output {
     bool no_color;
 };
 
+/* How wide standard output is, within what tables can be: its terminal's, else COLUMNS, else 100. */
+int columns_of_terminal(void);
+
 /* One line on stderr; returns STATUS_UNUSABLE. */
 int complain(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -4,7 +4,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/report/domains.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/room.h"
 
 /* --- which calls are operations of a stream --- */

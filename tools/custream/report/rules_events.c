@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "tools/custream/report/findings.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/room.h"
 
 enum verdict { WAIT_ORDERS, WAIT_NOTHING, WAIT_STALE, WAIT_NEVER };

@@ -8,7 +8,7 @@
 
 #include "tools/custream/report/findings.h"
 #include "tools/custream/report/gaps.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/room.h"
 #include "tools/custream/report/waits.h"
 

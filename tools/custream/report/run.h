@@ -1,7 +1,7 @@
 /*
  * One run of a program as `custream report` knows it: what its trace files say, in rows of tables.
  *
- * load.c fills it from the files (trace_row.h gives it their rows), run_settle() sorts it and ties works to calls, and from then on it is only read. Rows name each
+ * load.c fills it from the files (trace/row.h gives it their rows), run_settle() sorts it and ties works to calls, and from then on it is only read. Rows name each
  * other by index, NONE where there is nothing. Times are nanoseconds since the trace's base. Names are numbers of texts (texts.h).
  */
 #ifndef CS_REPORT_RUN_H
@@ -13,7 +13,7 @@
 
 #include "shim/calls/calls.h"
 #include "tools/custream/report/groups.h"
-#include "tools/custream/report/texts.h"
+#include "tools/custream/trace/row.h"
 
 #define NONE UINT32_MAX
 
@@ -151,6 +151,7 @@ struct run {
     int64_t begin, end;         /* of the first and last thing in it */
     uint64_t bytes, rows;       /* read: of JSON, uncompressed; of traceEvents */
     bool ours;                  /* custream wrote it */
+    struct trace_left left;     /* rows of other tools' files that were left out */
     bool cut;                   /* a file ends inside an event: the process was killed while it wrote */
     bool end_only;              /* of a file only its header and its end were read, says who loaded it */
     text program;               /* the process's name */

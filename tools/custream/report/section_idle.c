@@ -5,7 +5,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/report/labels.h"
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/section.h"
 
 static const struct column idle_columns[] = {

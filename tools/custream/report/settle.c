@@ -44,9 +44,12 @@ static int parts_by_number(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
+/* Most come in order. */
 static void sort(void *rows, size_t count, size_t size, int (*order)(const void *, const void *))
 {
-    if (count > 1) qsort(rows, count, size, order);
+    size_t i = 1;
+    while (i < count && order((char *)rows + (i - 1) * size, (char *)rows + i * size) <= 0) i++;
+    if (i < count) qsort(rows, count, size, order);
 }
 
 /* --- works and calls --- */
@@ -76,13 +79,22 @@ static struct tie *ties_make(struct run *run, size_t *count)
     return ties;
 }
 
+/* Works mostly begin in the order of their calls. */
+static const struct tie *tie_find(const struct tie *ties, size_t count, uint32_t correlation, size_t *next)
+{
+    const struct tie wanted = {correlation, 0}, *found = &ties[*next];
+    if (*next >= count || found->correlation != correlation) found = bsearch(&wanted, ties, count, sizeof *ties, ties_by_number);
+    if (found) *next = (size_t)(found - ties) + 1;
+    return found;
+}
+
 static void tie_works(struct run *run)
 {
-    size_t count;
+    size_t count, next = 0;
     struct tie *ties = ties_make(run, &count);
     for (size_t i = 0; i < run->work_count; i++) {
         struct work *work = &run->works[i];
-        const struct tie wanted = {work->call, 0}, *found = work->call ? bsearch(&wanted, ties, count, sizeof *ties, ties_by_number) : NULL;
+        const struct tie *found = work->call ? tie_find(ties, count, work->call, &next) : NULL;
         work->call = found ? found->call : NONE;
         if (found) run->calls[found->call].works++, run->calls[found->call].ended = true;
     }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/table.h"
 
 enum { TALLY_SUMS = 7 };

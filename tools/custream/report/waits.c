@@ -1,6 +1,6 @@
 #include "tools/custream/report/waits.h"
 
-#include "tools/custream/report/numbers.h"
+#include "tools/custream/trace/numbers.h"
 #include "tools/custream/report/room.h"
 
 bool call_waits(const struct call *call)

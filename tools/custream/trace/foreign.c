@@ -1,0 +1,169 @@
+#include "tools/custream/trace/foreign.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/base/lane.h"
+#include "tools/custream/command.h"
+
+enum { UNKNOWN, HOST, GPU };
+
+/* What categories are called in traces of Kineto before 2022, and today. */
+static const char *const categories[][2] = {{"Kernel", "kernel"},           {"Memcpy", "gpu_memcpy"},          {"Memset", "gpu_memset"},
+                                            {"Runtime", "cuda_runtime"},    {"Driver", "cuda_driver"}};
+static const char *const work[] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph"};
+
+static text text_in(struct foreign *foreign, const char *word) { return text_number(foreign->texts, word, strlen(word)); }
+
+void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_left *left)
+{
+    *foreign = (struct foreign){.texts = texts, .left = left};
+    for (size_t i = 0; i < sizeof categories / sizeof *categories; i++) *numbers_at(&foreign->categories, text_in(foreign, categories[i][0]), 0) = text_in(foreign, categories[i][1]);
+}
+
+void foreign_end(struct foreign *foreign)
+{
+    numbers_free(&foreign->processes);
+    numbers_free(&foreign->streams);
+    numbers_free(&foreign->categories);
+    free(foreign->held);
+}
+
+/* --- processes --- */
+
+/* A number, or a text: some tools have "GPU 0". */
+static uint64_t key_of(const struct trace_row *row, enum trace_key key)
+{
+    return row_has(row, key) ? (uint64_t)row->number[key] & UINT32_MAX : UINT64_C(1) << 32 | row->word[key];
+}
+
+static uint64_t thread_of(uint64_t process, uint64_t thread) { return process * UINT64_C(0x9e3779b97f4a7c15) ^ thread; }
+
+bool foreign_gpu_name(const char *name, unsigned *ordinal)
+{
+    static const char *const before[] = {"/device:GPU:", "GPU "};
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+        if (!strncmp(name, before[i], strlen(before[i])) && sscanf(name + strlen(before[i]), "%u", ordinal) == 1) return true;
+    return false;
+}
+
+static void process_named(struct foreign *foreign, const struct trace_row *row, const char *name, bool label)
+{
+    uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
+    unsigned ordinal;
+    if (foreign_gpu_name(name, &ordinal)) *process = GPU + ordinal;
+    else if (!label && *process == UNKNOWN && *name) *process = HOST;
+}
+
+/* "Stream #14(Compute)" */
+static void thread_named(struct foreign *foreign, const struct trace_row *row, const char *name)
+{
+    unsigned stream;
+    if (sscanf(name, "Stream #%u", &stream) == 1) *numbers_at(&foreign->streams, thread_of(key_of(row, KEY_PID), key_of(row, KEY_TID)), 0) = stream + 1;
+}
+
+static void named(struct foreign *foreign, const struct trace_row *row)
+{
+    const char *what = text_of(foreign->texts, row_word(row, KEY_NAME)), *name = text_of(foreign->texts, row_word(row, KEY_META_NAME));
+    if (!strcmp(what, "process_name")) process_named(foreign, row, name, false);
+    if (!strcmp(what, "process_labels")) process_named(foreign, row, text_of(foreign->texts, row_word(row, KEY_LABELS)), true);
+    if (!strcmp(what, "thread_name")) thread_named(foreign, row, name);
+}
+
+/* --- rows --- */
+
+static void number_put(struct trace_row *row, enum trace_key key, int64_t number)
+{
+    row->number[key] = number;
+    row->has |= UINT64_C(1) << key;
+}
+
+static bool is_work(const struct foreign *foreign, text category)
+{
+    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
+        if (!strcmp(text_of(foreign->texts, category), work[i])) return true;
+    return false;
+}
+
+/* XLA's have no category. Of a GPU's lanes those that are called after a stream have its work; the others show the same again, by modules and operators. */
+static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t thread)
+{
+    const char *name = text_of(foreign->texts, row_word(row, KEY_NAME));
+    const uint32_t stream = numbers_get(&foreign->streams, thread, 0);
+    if (!stream) return false;
+    row->word[KEY_CAT] = text_in(foreign, !strncasecmp(name, "memcpy", 6) ? "gpu_memcpy" : !strncasecmp(name, "memset", 6) ? "gpu_memset" : "kernel");
+    row->has |= UINT64_C(1) << KEY_CAT;
+    number_put(row, KEY_STREAM, stream - 1);
+    return true;
+}
+
+static void hold(struct foreign *foreign, const struct trace_row *row)
+{
+    foreign->held = array_room(foreign->held, foreign->held_count, &foreign->held_capacity, sizeof *foreign->held);
+    foreign->held[foreign->held_count++] = (struct held){row->number[KEY_TS], row_number(row, KEY_DUR, 0), key_of(row, KEY_PID), key_of(row, KEY_TID),
+                                                         row_number(row, KEY_CORRELATION, 0), row_word(row, KEY_NAME)};
+}
+
+/* A slice without a category: work, once its process is known to be a GPU. */
+static bool uncategorized(struct foreign *foreign, struct trace_row *row)
+{
+    const uint64_t process = key_of(row, KEY_PID);
+    const uint32_t kind = numbers_get(&foreign->processes, process, UNKNOWN);
+    if (kind == UNKNOWN) return hold(foreign, row), false;
+    if (kind == HOST) return false;
+    row->gpu = kind - GPU;
+    return put_work(foreign, row, thread_of(process, key_of(row, KEY_TID)));
+}
+
+/* A device says its number, or is the one that its process is called after, or has its number. */
+static void find_gpu(struct foreign *foreign, struct trace_row *row)
+{
+    uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
+    const int64_t pid = row_number(row, KEY_PID, 0);
+    const bool is_number = row_has(row, KEY_PID) && pid >= 0 && pid < CS_GPU_PIDS;
+    row->gpu = row_has(row, KEY_DEVICE) ? (uint32_t)row->number[KEY_DEVICE] : *process >= GPU ? *process - GPU : is_number ? (uint32_t)pid : 0;
+    if (*process == UNKNOWN) *process = GPU + row->gpu;
+}
+
+static bool has_times(struct foreign *foreign, const struct trace_row *row)
+{
+    const bool good = row_has(row, KEY_TS) && !row->bad_time;
+    foreign->left->times += !good;
+    return good;
+}
+
+bool foreign_row(struct foreign *foreign, struct trace_row *row)
+{
+    const char phase = *text_of(foreign->texts, row_word(row, KEY_PH));
+    const uint32_t today = numbers_get(&foreign->categories, row_word(row, KEY_CAT), 0);
+    row->gpu = TRACE_NO_GPU;
+    if (!phase) return foreign->left->others++, false;
+    if (phase == 'M') named(foreign, row);
+    else if (!has_times(foreign, row)) return false;
+    if (today) row->word[KEY_CAT] = today;
+    if (phase == 'X' && !row_has(row, KEY_CAT)) return uncategorized(foreign, row);
+    if (phase == 'X' && is_work(foreign, row_word(row, KEY_CAT))) return find_gpu(foreign, row), true;
+    const uint32_t kind = numbers_get(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
+    if (kind >= GPU) row->gpu = kind - GPU;
+    return true;
+}
+
+bool foreign_held(struct foreign *foreign, struct trace_row *row)
+{
+    while (foreign->held_told < foreign->held_count) {
+        const struct held held = foreign->held[foreign->held_told++];
+        const uint32_t kind = numbers_get(&foreign->processes, held.process, UNKNOWN);
+        if (kind < GPU) continue;
+        *row = (struct trace_row){.gpu = kind - GPU};
+        row->word[KEY_PH] = text_in(foreign, "X");
+        row->word[KEY_NAME] = held.name;
+        row->has = UINT64_C(1) << KEY_PH | UINT64_C(1) << KEY_NAME;
+        number_put(row, KEY_TS, held.ts);
+        number_put(row, KEY_DUR, held.dur);
+        number_put(row, KEY_TID, (int64_t)(held.thread & UINT32_MAX));
+        if (held.correlation) number_put(row, KEY_CORRELATION, held.correlation);
+        if (put_work(foreign, row, thread_of(held.process, held.thread))) return true;
+    }
+    return false;
+}

@@ -1,0 +1,36 @@
+/*
+ * Rows of other tools' traces as ours would be: Kineto's of several years, JAX's and XLA's, Chrome's. Which process is a GPU, what the categories are called, times that
+ * are texts. What is not understood is counted.
+ */
+#ifndef CS_TRACE_FOREIGN_H
+#define CS_TRACE_FOREIGN_H
+
+#include "tools/custream/trace/numbers.h"
+#include "tools/custream/trace/row.h"
+
+struct foreign {
+    struct texts *texts;
+    struct numbers processes; /* by pid or its text: 1 a host's, 2 + ordinal a GPU's */
+    struct numbers streams;   /* by thread of a process: of XLA's lanes */
+    struct numbers categories; /* by text: what it is called today */
+    struct held {             /* work of a process of which nothing has been told yet */
+        int64_t ts, dur;
+        uint64_t process, thread;
+        int64_t correlation;
+        text name;
+    } *held;
+    size_t held_count, held_capacity, held_told;
+    struct trace_left *left;
+};
+
+/* Whether a process that is called so, or labelled so, is a GPU: "/device:GPU:0" of XLA's, "GPU 0" of Kineto's. */
+bool foreign_gpu_name(const char *name, unsigned *ordinal);
+
+void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_left *left);
+/* False: nobody wants the row, or it was held, or is not understood. */
+bool foreign_row(struct foreign *foreign, struct trace_row *row);
+/* What was held, one after another, once all rows have come. */
+bool foreign_held(struct foreign *foreign, struct trace_row *row);
+void foreign_end(struct foreign *foreign);
+
+#endif

@@ -1,0 +1,368 @@
+#include "tools/custream/trace/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+
+#include "tools/custream/command.h"
+
+enum {
+    LINE_MOST = 64 << 10, /* an event on a longer line is looked for byte by byte */
+    VALUE_MOST = 256 << 20,
+    END = -1,
+};
+
+static const yyjson_read_flag FLAGS = YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE; /* a name that is no UTF-8 is no reason to say nothing */
+
+/* --- bytes --- */
+
+static uint64_t newlines(const char *at, const char *end)
+{
+    uint64_t n = 0;
+    for (; (at = memchr(at, '\n', (size_t)(end - at))); at++) n++;
+    return n;
+}
+
+/* The text has an error at `at`. */
+static enum json_step broken(struct json *json, const char *why)
+{
+    snprintf(json->error, sizeof json->error, "line %llu: %s", (unsigned long long)json->lines + 1, why);
+    return JSON_BROKEN;
+}
+
+/* The next chunk. False: there is none, or `error` was set. */
+static bool fill(struct json *json)
+{
+    size_t length = 0;
+    json->chunk = json->at = json->end = "";
+    json->newline = NULL;
+    const int got = reader_bytes(&json->reader, &json->chunk, &length);
+    if (got < 0 && !json->reader.cut) snprintf(json->error, sizeof json->error, "%s", json->reader.error);
+    if (got <= 0) return json->chunk = "", false;
+    json->at = json->chunk;
+    json->end = json->at + length;
+    json->newline = memchr(json->at, '\n', length);
+    json->bytes += length;
+    return true;
+}
+
+/* The next byte that is no blank, which stays; END: there is none. */
+static int peek(struct json *json)
+{
+    for (;;) {
+        for (; json->at < json->end && (*json->at == ' ' || *json->at == '\n' || *json->at == '\t' || *json->at == '\r'); json->at++) json->lines += *json->at == '\n';
+        if (json->at < json->end) return (unsigned char)*json->at;
+        if (!fill(json)) return END;
+    }
+}
+
+/* --- values --- */
+
+/* Where in a value the search for its end is. */
+struct scan {
+    unsigned depth;
+    bool string, escape, scalar;
+};
+
+/* The first byte behind the value; NULL: it goes on behind `end`. */
+static const char *scan_on(struct scan *scan, const char *at, const char *end)
+{
+    for (; at < end; at++) {
+        const char c = *at;
+        if (scan->string) {
+            if (scan->escape) scan->escape = false;
+            else if (c == '\\') scan->escape = true;
+            else if (c == '"' && !(scan->string = false, scan->depth)) return at + 1;
+            continue;
+        }
+        switch (c) {
+        case '"': scan->string = true; break;
+        case '{': case '[': scan->depth++; break;
+        case '}': case ']':
+            if (scan->scalar) return at;
+            if (!--scan->depth) return at + 1;
+            break;
+        case ',': case ' ': case '\n': case '\t': case '\r':
+            if (scan->scalar) return at;
+            break;
+        default:
+            if (!scan->depth) scan->scalar = true;
+        }
+    }
+    return NULL;
+}
+
+static void hold(struct json *json, const char *at, size_t length)
+{
+    while (json->held_length + length > json->held_capacity) json->held = array_room(json->held, json->held_capacity, &json->held_capacity, 1);
+    memcpy(json->held + json->held_length, at, length);
+    json->held_length += length;
+}
+
+/* The text of the value that begins at `at`. False: the file ends before it seems to, or `error` was set. */
+static bool value_text(struct json *json)
+{
+    struct scan scan = {0};
+    json->held_length = 0;
+    for (;;) {
+        const char *end = scan_on(&scan, json->at, json->end);
+        const size_t length = (size_t)((end ? end : json->end) - json->at);
+        if (end && !json->held_length) return json->text = json->at, json->length = length, json->at = end, true;
+        if (json->held_length + length > VALUE_MOST) return broken(json, "an event, or a part of the header, of more than 256 MiB"), false;
+        hold(json, json->at, length);
+        json->at += length;
+        if (end) return json->text = json->held, json->length = json->held_length, true;
+        if (!fill(json)) return json->text = json->held, json->length = json->held_length, false;
+    }
+}
+
+static unsigned unit_of(const char *at)
+{
+    char digits[5] = "";
+    memcpy(digits, at + 2, 4);
+    return (unsigned)strtoul(digits, NULL, 16);
+}
+
+/* Half a pair of surrogates, which Python may write, is no text to yyjson. In a copy it becomes U+FFFD. */
+static char *without_halves(const char *text, size_t length)
+{
+    enum { LONG = 6 };
+    char *copy = malloc(length + 1), *end = copy + length;
+    bool changed = false;
+    if (!copy) out_of_memory();
+    memcpy(copy, text, length);
+    for (char *at = copy; (at = memchr(at, '\\', (size_t)(end - at))) && at + LONG <= end;) {
+        const unsigned unit = at[1] == 'u' ? unit_of(at) : 0, kind = unit & 0xfc00;
+        const bool pair = kind == 0xd800 && at + 2 * LONG <= end && at[LONG] == '\\' && at[LONG + 1] == 'u' && (unit_of(at + LONG) & 0xfc00) == 0xdc00;
+        if ((kind == 0xd800 && !pair) || kind == 0xdc00) memcpy(at + 2, "fffd", 4), changed = true;
+        at += pair ? 2 * LONG : at[1] == 'u' ? LONG : 2;
+    }
+    if (changed) return copy;
+    free(copy);
+    return NULL;
+}
+
+static bool parse(struct json *json, const char *text, size_t length, yyjson_read_flag flags);
+
+static bool parse_without_halves(struct json *json, const char *text, size_t length, yyjson_read_flag flags)
+{
+    char *copy = without_halves(text, length);
+    const bool good = copy && parse(json, copy, length, flags);
+    free(copy);
+    return good;
+}
+
+static bool parse(struct json *json, const char *text, size_t length, yyjson_read_flag flags)
+{
+    const size_t room = yyjson_read_max_memory_usage(length, flags);
+    yyjson_alc pool;
+    yyjson_read_err error;
+    if (json->pool_size < room) {
+        free(json->pool);
+        json->pool = malloc(json->pool_size = 2 * room);
+        if (!json->pool) out_of_memory();
+    }
+    yyjson_alc_pool_init(&pool, json->pool, json->pool_size);
+    json->doc = yyjson_read_opts((char *)(uintptr_t)text, length, flags, &pool, &error); /* without INSITU the text stays as it is */
+    json->value = yyjson_doc_get_root(json->doc);
+    json->is_begun = !json->doc && (!length || error.code == YYJSON_READ_ERROR_UNEXPECTED_END);
+    if (!json->doc && error.code == YYJSON_READ_ERROR_INVALID_STRING && parse_without_halves(json, text, length, flags)) return true;
+    if (!json->doc) snprintf(json->why, sizeof json->why, "no JSON: %.160s", error.msg);
+    return json->doc;
+}
+
+/* An event on a line of its own, as most tools write it. */
+static bool line_parse(struct json *json)
+{
+    if (json->newline && json->newline < json->at) json->newline = memchr(json->at, '\n', (size_t)(json->end - json->at));
+    if (json->many || !json->newline || *json->at != '{' || json->newline - json->at > LINE_MOST) return false;
+    const size_t length = (size_t)(json->newline - json->at);
+    if (!parse(json, json->at, length, FLAGS | YYJSON_READ_STOP_WHEN_DONE)) return false;
+    json->text = json->at;
+    json->length = yyjson_doc_get_read_size(json->doc);
+    json->at += json->length;
+    json->many = length - json->length > 2;
+    return true;
+}
+
+/* The value that begins at `at`, and what came of it. */
+static enum json_step value_read(struct json *json, enum json_step read)
+{
+    if (line_parse(json)) return read;
+    const bool whole = value_text(json), good = !*json->error && parse(json, json->text, json->length, FLAGS);
+    if (*json->error) return JSON_BROKEN;
+    if (!whole && json->is_begun) return JSON_CUT;
+    if (good) json->lines += newlines(json->text, json->text + json->length);
+    return good ? read : broken(json, json->why);
+}
+
+/* --- the file --- */
+
+static bool name_read(struct json *json)
+{
+    if (value_read(json, JSON_MEMBER) != JSON_MEMBER) return false;
+    snprintf(json->name, sizeof json->name, "%s", yyjson_get_str(json->value));
+    return true;
+}
+
+static enum json_step rows_begin(struct json *json)
+{
+    if (json->rows_seen) return broken(json, "traceEvents twice");
+    json->at++;
+    json->rows_seen = true;
+    json->follows = false;
+    json->where = JSON_ROWS;
+    return json_next(json);
+}
+
+static enum json_step begin(struct json *json)
+{
+    const int c = peek(json);
+    if (c == '[') return json->bare = true, rows_begin(json); /* a list of events and nothing else, as some tools write */
+    if (c == END) return *json->error ? JSON_BROKEN : (snprintf(json->error, sizeof json->error, "empty"), JSON_BROKEN);
+    if (c != '{') return broken(json, "no JSON, or no trace: it begins with neither { nor [");
+    json->at++;
+    json->where = JSON_MEMBERS;
+    return json_next(json);
+}
+
+static enum json_step ends(struct json *json)
+{
+    json->where = JSON_BEHIND;
+    if (peek(json) != END) return broken(json, "no JSON: something stands behind the end");
+    if (*json->error) return JSON_BROKEN;
+    if (!json->rows_seen) return snprintf(json->error, sizeof json->error, "no trace: it has no list of traceEvents"), JSON_BROKEN;
+    return json->reader.cut ? JSON_CUT : JSON_END;
+}
+
+/* No more text where more belongs. */
+static enum json_step cut(struct json *json)
+{
+    if (*json->error) return JSON_BROKEN;
+    return json->rows_seen ? JSON_CUT : broken(json, "cut off before its first event");
+}
+
+static enum json_step row(struct json *json)
+{
+    int c = peek(json);
+    if (json->follows && c != END) {
+        if (c != ',' && c != ']') return broken(json, "no JSON: no comma between two events");
+        if (c == ',') json->at++, c = peek(json) == ']' ? 0 : peek(json);
+        if (!c) return broken(json, "no JSON: a comma behind the last event");
+    }
+    if (c == END) return cut(json);
+    if (c != ']') return json->follows = true, value_read(json, JSON_ROW);
+    json->at++;
+    json->follows = true;
+    if (json->bare) return ends(json);
+    json->where = JSON_MEMBERS;
+    return json_next(json);
+}
+
+static enum json_step member(struct json *json)
+{
+    int c = peek(json);
+    if (json->follows && c != END) {
+        if (c != ',' && c != '}') return broken(json, "no JSON: no comma between two members");
+        if (c == ',') json->at++, c = peek(json) == '}' ? 0 : peek(json);
+        if (!c) return broken(json, "no JSON: a comma behind the last member");
+    }
+    if (c == END) return cut(json);
+    if (c == '}') return json->at++, ends(json);
+    if (c != '"') return broken(json, "no JSON: a member without a name");
+    json->follows = true;
+    if (!name_read(json)) return *json->error ? JSON_BROKEN : cut(json);
+    c = peek(json);
+    if (c == END) return cut(json);
+    if (c != ':') return broken(json, "no JSON: no colon behind a name");
+    json->at++;
+    c = peek(json);
+    if (c == END) return cut(json);
+    if (c == '[' && !strcmp(json->name, "traceEvents")) return rows_begin(json);
+    const enum json_step step = value_read(json, JSON_MEMBER);
+    return step == JSON_CUT ? cut(json) : step;
+}
+
+/* --- packets --- */
+
+/* The text before the events, or behind them, as an object of its own. */
+static bool members_read(struct json *json, const struct pftrace_found *found, enum pftrace_piece piece)
+{
+    const char *at = found->text, *end = at + found->length;
+    const char before = piece == PFTRACE_HEAD ? ',' : ']';
+    while (end > at && memchr(" \n\t\r", end[-1], 4)) end--;
+    json->held_length = 0;
+    if (piece == PFTRACE_TAIL) {
+        at += *at == ']';
+        while (at < end && memchr(" \n\t\r,", *at, 5)) at++;
+        hold(json, "{", 1);
+    }
+    hold(json, at, (size_t)(end - at));
+    if (piece == PFTRACE_HEAD && end > at && end[-1] == before) json->held_length--;
+    if (piece == PFTRACE_HEAD) hold(json, "}", 1);
+    if (!parse(json, json->held, json->held_length, FLAGS) || !yyjson_is_obj(json->value)) return snprintf(json->error, sizeof json->error, "%s", json->why), false;
+    json->member = 0;
+    json->members = yyjson_obj_size(json->value);
+    return true;
+}
+
+static enum json_step member_next(struct json *json)
+{
+    yyjson_val *name = unsafe_yyjson_get_first(yyjson_doc_get_root(json->doc));
+    for (size_t i = 0; i < json->member; i++) name = unsafe_yyjson_get_next(name + 1);
+    json->member++;
+    snprintf(json->name, sizeof json->name, "%s", unsafe_yyjson_get_str(name));
+    json->value = name + 1;
+    return JSON_MEMBER;
+}
+
+static enum json_step piece_next(struct json *json)
+{
+    struct pftrace_found found;
+    if (json->member < json->members) return member_next(json);
+    const enum pftrace_piece piece = reader_piece(&json->reader, &found);
+    if (piece == PFTRACE_ROW) return json->value = found.row, json->row.length = 0, JSON_ROW;
+    if (piece) return members_read(json, &found, piece) ? piece_next(json) : JSON_BROKEN;
+    if (json->reader.broken) return snprintf(json->error, sizeof json->error, "%s", json->reader.error), JSON_BROKEN;
+    if (!pftrace_is_headed(json->reader.packets)) return snprintf(json->error, sizeof json->error, "no event in its packets"), JSON_BROKEN;
+    return pftrace_is_whole(json->reader.packets) ? JSON_END : JSON_CUT;
+}
+
+const char *json_text(struct json *json, size_t *length)
+{
+    if (!reader_is_packets(&json->reader)) return *length = json->length, json->text;
+    json->row.length = 0;
+    row_print(&json->row, json->value);
+    return *length = json->row.length, json->row.at;
+}
+
+/* --- either --- */
+
+enum json_step json_next(struct json *json)
+{
+    *json->error = 0;
+    if (reader_is_packets(&json->reader)) return piece_next(json);
+    switch (json->where) {
+    case JSON_BEGIN: return begin(json);
+    case JSON_MEMBERS: return member(json);
+    case JSON_ROWS: return row(json);
+    default: return JSON_END;
+    }
+}
+
+bool json_open(struct json *json, const char *path, bool in_ns)
+{
+    *json = (struct json){.chunk = "", .at = "", .end = ""};
+    if (reader_open(&json->reader, path)) return json->reader.in_ns = in_ns, true;
+    snprintf(json->error, sizeof json->error, "%s", json->reader.error);
+    return false;
+}
+
+void json_close(struct json *json)
+{
+    reader_close(&json->reader);
+    free(json->held);
+    free(json->row.at);
+    free(json->pool);
+}

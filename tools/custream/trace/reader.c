@@ -1,0 +1,221 @@
+#include "tools/custream/trace/reader.h"
+#include "tools/custream/command.h"
+#include "tools/custream/trace/pftrace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    LINE_MAX_BYTES = 16 * 1024 * 1024, /* an event takes some hundred bytes; more is another tool's trace on a single line */
+};
+
+static int fail(struct reader *reader, const char *why)
+{
+    snprintf(reader->error, sizeof reader->error, "%s", why);
+    return -1;
+}
+
+static bool is_standard_input(const char *path) { return !strcmp(path, "-"); }
+
+bool reader_take(struct reader *reader, int fd)
+{
+    struct stat about;
+    *reader = (struct reader){0};
+    if (fd >= 0 && !fstat(fd, &about) && S_ISDIR(about.st_mode)) errno = EISDIR;
+    else if (fd >= 0 && torn_open(&reader->torn, fd)) return true;
+    else if (fd >= 0) errno = ENOMEM;
+    fail(reader, strerror(errno));
+    if (fd >= 0) close(fd);
+    return false;
+}
+
+bool reader_open(struct reader *reader, const char *path)
+{
+    static bool input_taken;
+    *reader = (struct reader){0};
+    const bool is_input = is_standard_input(path);
+    if (is_input && input_taken) {
+        fail(reader, "standard input can be read once");
+        return false;
+    }
+    input_taken |= is_input;
+    int fd = is_input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    return reader_take(reader, fd);
+}
+
+/* The next bytes of the file, unpacked. */
+static int file_fill(struct reader *reader, const char **bytes, size_t *length)
+{
+    const int got = torn_next(&reader->torn, bytes, length);
+    reader->cut = got <= 0 && reader->torn.cut;
+    return got < 0 ? fail(reader, reader->torn.error) : got;
+}
+
+/* Bytes that have come and belong to no trace. */
+static bool packets_judge(struct reader *reader)
+{
+    const uint64_t damaged = pftrace_damaged(reader->packets), joined = pftrace_joined(reader->packets);
+    static const char two[] = "another trace, or a part of one, begins at byte %llu; allowed is one in a file, and 'custream merge' makes one of several";
+    static const char none[] = "damaged: no packet of Perfetto's format begins at byte %llu";
+    if (damaged || joined) snprintf(reader->error, sizeof reader->error, damaged ? none : two, (unsigned long long)(damaged ? damaged : joined));
+    return !damaged && !joined;
+}
+
+/* A tear is near the end of the file. All other damage is damage. */
+static bool packets_tear(struct reader *reader)
+{
+    const char *bytes;
+    size_t length;
+    int got = 1;
+    while (pftrace_rest(reader->packets) <= TORN_BEHIND && (got = file_fill(reader, &bytes, &length)) > 0) pftrace_feed(reader->packets, bytes, length);
+    reader->over = !got && pftrace_rest(reader->packets) <= TORN_BEHIND && pftrace_tear(reader->packets);
+    return reader->over;
+}
+
+/* More packets. A file that ends early is one that ends there: each prefix is a trace. */
+static bool packets_fill(struct reader *reader)
+{
+    const char *bytes;
+    size_t length;
+    if (pftrace_damaged(reader->packets) && packets_tear(reader)) return pftrace_end(reader->packets), true;
+    if (!packets_judge(reader)) return reader->broken = true, false;
+    if (reader->over) return false;
+    const int got = file_fill(reader, &bytes, &length);
+    if (got < 0 && !reader->cut) return reader->broken = true, false;
+    reader->cut = false;
+    reader->over = got <= 0;
+    if (reader->over) pftrace_end(reader->packets);
+    else pftrace_feed(reader->packets, bytes, length);
+    return true;
+}
+
+enum pftrace_piece reader_piece(struct reader *reader, struct pftrace_found *found)
+{
+    enum pftrace_piece piece;
+    while (!(piece = pftrace_next(reader->packets, found)) && packets_fill(reader)) continue;
+    return piece;
+}
+
+bool reader_is_packets(struct reader *reader)
+{
+    const char *bytes = NULL;
+    size_t length = 0;
+    if (reader->looked) return reader->packets;
+    reader->looked = true;
+    const int got = file_fill(reader, &bytes, &length);
+    if (got > 0 && pftrace_is(bytes, length)) {
+        reader->packets = pftrace_new(!reader->in_ns);
+        pftrace_feed(reader->packets, bytes, length);
+    } else {
+        reader->pending = true;
+        reader->first = got;
+        reader->chunk = bytes;
+        reader->start = 0;
+        reader->end = length;
+    }
+    return reader->packets;
+}
+
+/* --- packets as text --- */
+
+static const char before_rows[] = "\"traceEvents\":[\n";
+
+static void piece_print(struct reader *reader, enum pftrace_piece piece, const struct pftrace_found *found)
+{
+    struct rope *text = &reader->text;
+    if (piece == PFTRACE_ROW) {
+        if (reader->rows) rope_literal(text, ",\n");
+        reader->rows = true;
+        row_print(text, found->row);
+        return;
+    }
+    if (piece == PFTRACE_TAIL) reader->ends = true, rope_literal(text, "\n");
+    rope_put(text, found->text, found->length);
+    if (piece == PFTRACE_HEAD) rope_literal(text, before_rows);
+}
+
+static int packets_text(struct reader *reader)
+{
+    enum { ENOUGH = 256 << 10 };
+    struct pftrace_found found;
+    enum pftrace_piece piece = PFTRACE_NONE;
+    reader->text.length = 0;
+    while (reader->text.length < ENOUGH && (piece = reader_piece(reader, &found))) piece_print(reader, piece, &found);
+    if (reader->broken) return -1;
+    if (!piece && !reader->ends && pftrace_is_headed(reader->packets)) {
+        reader->ends = true;
+        rope_literal(&reader->text, "\n");
+        if (pftrace_is_whole(reader->packets)) rope_literal(&reader->text, "]}\n");
+    }
+    reader->chunk = reader->text.at;
+    reader->start = 0;
+    reader->end = reader->text.length;
+    return reader->text.length > 0;
+}
+
+static int reader_fill(struct reader *reader)
+{
+    if (reader_is_packets(reader)) return packets_text(reader);
+    if (reader->pending) return reader->pending = false, reader->first;
+    reader->start = reader->end = 0;
+    return file_fill(reader, &reader->chunk, &reader->end);
+}
+
+static void line_append(struct reader *reader, size_t bytes)
+{
+    /* One byte more than the line, for its terminator. */
+    while (reader->length + bytes >= reader->capacity) reader->line = array_room(reader->line, reader->capacity, &reader->capacity, 1);
+    memcpy(reader->line + reader->length, reader->chunk + reader->start, bytes);
+    reader->length += bytes;
+    reader->start += bytes;
+    reader->line[reader->length] = 0;
+}
+
+int reader_next(struct reader *reader)
+{
+    reader->length = 0;
+    reader->newline = false;
+    for (;;) {
+        if (reader->start == reader->end) {
+            int got = reader_fill(reader);
+            if (got < 0) return -1;
+            if (!got) break;
+        }
+        const char *from = reader->chunk + reader->start;
+        const char *newline = memchr(from, '\n', reader->end - reader->start);
+        line_append(reader, newline ? (size_t)(newline - from) : reader->end - reader->start);
+        if (newline) {
+            reader->start++;
+            reader->newline = true;
+            break;
+        }
+        if (reader->length > LINE_MAX_BYTES) return fail(reader, "a line of more than 16 MiB: not one event a line");
+    }
+    if (!reader->length && !reader->newline) return 0;
+    reader->number++;
+    return 1;
+}
+
+int reader_bytes(struct reader *reader, const char **at, size_t *length)
+{
+    int got = reader_fill(reader);
+    if (got <= 0) return got;
+    *at = reader->chunk;
+    *length = reader->end;
+    return 1;
+}
+
+uint64_t reader_offset(const struct reader *reader) { return reader->torn.in_from + reader->torn.in_at; }
+
+void reader_close(struct reader *reader)
+{
+    torn_close(&reader->torn);
+    pftrace_free(reader->packets);
+    free(reader->text.at);
+    free(reader->line);
+}

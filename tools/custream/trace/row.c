@@ -1,0 +1,363 @@
+#include "tools/custream/trace/row.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+
+#include "shim/base/lane.h"
+#include "tools/custream/command.h"
+#include "tools/custream/merged.h"
+#include "tools/custream/trace/foreign.h"
+#include "tools/custream/trace/json.h"
+
+enum kind { KIND_WORD, KIND_NUMBER, KIND_TIME, KIND_LIST };
+enum level { LEVEL_TOP, LEVEL_ARGS };
+
+static const struct {
+    const char *name;
+    size_t length;
+    enum kind kind;
+    enum level level;
+} keys[TRACE_KEY_COUNT] = {
+#define TOP(key, name, kind) [KEY_##key] = {name, sizeof name - 1, KIND_##kind, LEVEL_TOP},
+#define ARG(key, name, kind) [KEY_##key] = {name, sizeof name - 1, KIND_##kind, LEVEL_ARGS},
+    TRACE_KEYS(TOP, ARG)
+#undef TOP
+#undef ARG
+};
+_Static_assert(TRACE_KEY_COUNT <= 64, "a bit a key");
+
+enum {
+    PATH_MAX_BYTES = 240, /* of a fact; deeper or longer ones are nobody's */
+    DEPTH_MAX = 16,
+    KEY_NONE = 255,
+    KEY_SLOTS = 512,
+};
+
+struct reading {
+    struct texts *texts;
+    struct foreign foreign;
+    struct trace_left left;
+    bool ours;
+    const struct trace_sink *sink;
+    struct trace_row row;
+    uint64_t bytes[TRACE_KEY_COUNT];
+    unsigned char slots[KEY_SLOTS]; /* open addressing: enum trace_key; KEY_NONE: empty */
+    char path[PATH_MAX_BYTES];
+};
+
+/* --- keys --- */
+
+/* All bytes of a key of at most eight, and most of a longer one. */
+static uint64_t bytes_of(const char *at, size_t length)
+{
+    uint32_t first = 0, last = 0;
+    if (length >= 4) memcpy(&first, at, 4), memcpy(&last, at + length - 4, 4);
+    else if (length) first = (uint32_t)(unsigned char)at[0] << 16 | (uint32_t)(unsigned char)at[length / 2] << 8 | (unsigned char)at[length - 1];
+    return (uint64_t)first << 32 | last;
+}
+
+static unsigned slot_of(enum level level, uint64_t bytes, size_t length) { return (unsigned)((bytes ^ (length << 1 | level) << 20) * UINT64_C(0x9e3779b97f4a7c15) >> 55); }
+
+static void keys_init(struct reading *r)
+{
+    memset(r->slots, KEY_NONE, sizeof r->slots);
+    for (unsigned char key = 0; key < TRACE_KEY_COUNT; key++) {
+        r->bytes[key] = bytes_of(keys[key].name, keys[key].length);
+        unsigned slot = slot_of(keys[key].level, r->bytes[key], keys[key].length);
+        while (r->slots[slot] != KEY_NONE) slot = (slot + 1) % KEY_SLOTS;
+        r->slots[slot] = key;
+    }
+}
+
+static bool is_key(const struct reading *r, unsigned key, enum level level, const char *at, size_t length, uint64_t bytes)
+{
+    return r->bytes[key] == bytes && keys[key].length == length && keys[key].level == level && (length <= 8 || !memcmp(keys[key].name, at, length));
+}
+
+static unsigned key_of(const struct reading *r, enum level level, const char *at, size_t length)
+{
+    const uint64_t bytes = bytes_of(at, length);
+    for (unsigned slot = slot_of(level, bytes, length);; slot = (slot + 1) % KEY_SLOTS) {
+        const unsigned char key = r->slots[slot];
+        if (key == KEY_NONE || is_key(r, key, level, at, length, bytes)) return key;
+    }
+}
+
+/* --- numbers --- */
+
+/* Further away from 0 there is nothing of ours. Two of them can be added. */
+static const int64_t number_max = INT64_MAX / 4;
+
+static bool is_far(double number) { return !(number < (double)number_max && number > (double)-number_max); }
+static int64_t clamped(double number) { return number >= (double)number_max ? number_max : number <= (double)-number_max ? -number_max : (int64_t)number; }
+
+static int64_t whole_of(const char *at, size_t length)
+{
+    const bool negative = length && *at == '-';
+    int64_t n = 0;
+    for (size_t i = negative; i < length; i++) {
+        if (at[i] < '0' || at[i] > '9') return clamped(strtod(at, NULL));
+        n = n * 10 + (at[i] - '0');
+        if (n > number_max / 10) return i + 1 == length ? (negative ? -n : n) : clamped(strtod(at, NULL));
+    }
+    return negative ? -n : n;
+}
+
+/* Microseconds to nanoseconds, exact for up to three decimals, cut behind them. A number in another spelling goes through a double. */
+static int64_t nanoseconds_of(const char *at, size_t length)
+{
+    const bool negative = length && *at == '-';
+    int64_t n = 0;
+    int decimals = -1;
+    for (size_t i = negative; i < length && decimals < 3; i++) {
+        if (at[i] == '.' && decimals < 0) {
+            decimals = 0;
+            continue;
+        }
+        if (at[i] < '0' || at[i] > '9' || n > number_max / 10) return clamped(strtod(at, NULL) * 1000);
+        n = n * 10 + (at[i] - '0');
+        if (decimals >= 0) decimals++;
+    }
+    if (memchr(at, 'e', length) || memchr(at, 'E', length)) return clamped(strtod(at, NULL) * 1000);
+    for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++) n = n > number_max / 10 ? number_max : n * 10;
+    return negative ? -n : n;
+}
+
+/* --- events --- */
+
+static int64_t whole_in(yyjson_val *value)
+{
+    if (yyjson_is_uint(value)) return unsafe_yyjson_get_uint(value) > (uint64_t)number_max ? number_max : (int64_t)unsafe_yyjson_get_uint(value);
+    return yyjson_is_raw(value) ? whole_of(unsafe_yyjson_get_raw(value), unsafe_yyjson_get_len(value)) : clamped((double)unsafe_yyjson_get_sint(value));
+}
+
+static bool is_number(yyjson_val *value)
+{
+    const char first = yyjson_is_raw(value) ? *unsafe_yyjson_get_raw(value) : 0;
+    return yyjson_is_int(value) || first == '-' || (first >= '0' && first <= '9');
+}
+
+static void list_take(struct trace_row *row, enum trace_key key, yyjson_val *list)
+{
+    uint32_t *const three = key == KEY_GRID ? row->grid : row->block;
+    yyjson_val *element;
+    size_t i, count;
+    unsigned listed = 0;
+    if (key == KEY_WAIT_IDS) row->id_count = 0;
+    else memset(three, 0, sizeof row->grid);
+    yyjson_arr_foreach(list, i, count, element) {
+        if (!is_number(element)) continue;
+        if (key != KEY_WAIT_IDS && listed < 3) three[listed++] = (uint32_t)whole_in(element);
+        if (key == KEY_WAIT_IDS && row->id_count < TRACE_IDS_MOST) row->ids[row->id_count++] = whole_in(element);
+    }
+    row->has |= UINT64_C(1) << key;
+}
+
+/* Other tools may have "0x1"; a thread may be "stream 7". */
+static bool number_in(const char *word, int64_t *number)
+{
+    char *end;
+    *number = strtoll(word, &end, 0);
+    return end != word && !*end;
+}
+
+static text word_in(struct reading *r, unsigned key, yyjson_val *value)
+{
+    char digits[24];
+    const int n = yyjson_is_int(value) ? snprintf(digits, sizeof digits, "%lld", (long long)whole_in(value)) : 0;
+    return n ? text_number_or(r->texts, r->row.word[key], digits, (size_t)n)
+             : text_number_or(r->texts, r->row.word[key], unsafe_yyjson_get_str(value), unsafe_yyjson_get_len(value));
+}
+
+/* Microseconds; of rows of packets, whole nanoseconds. Some tools write them as texts. */
+static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
+{
+    const char *at = yyjson_is_raw(value) || yyjson_is_str(value) ? unsafe_yyjson_get_str(value) : "";
+    char *end = (char *)(uintptr_t)at;
+    if (yyjson_is_int(value)) {
+        row->number[key] = keys[key].level == LEVEL_ARGS ? clamped((double)whole_in(value) * 1000) : whole_in(value);
+    } else {
+        if (yyjson_is_str(value)) strtod(at, &end);
+        if (!*at || (yyjson_is_str(value) && *end)) {
+            row->bad_time = true;
+            return;
+        }
+        row->number[key] = nanoseconds_of(at, unsafe_yyjson_get_len(value));
+    }
+    row->bad_time |= is_far((double)row->number[key]);
+    row->has |= UINT64_C(1) << key;
+}
+
+static void raw_take(struct reading *r, unsigned key, yyjson_val *raw);
+
+static void value_take(struct reading *r, unsigned key, yyjson_val *value)
+{
+    struct trace_row *row = &r->row;
+    const bool number = is_number(value), word = yyjson_is_str(value);
+    const enum kind kind = keys[key].kind;
+    if (yyjson_is_raw(value) && !number) return raw_take(r, key, value);
+    if (kind == KIND_LIST) {
+        if (yyjson_is_arr(value)) list_take(row, key, value);
+        return;
+    }
+    if (kind == KIND_TIME) return time_take(row, key, value);
+    if (yyjson_is_bool(value)) row->number[key] = yyjson_is_true(value);
+    else if (kind == KIND_WORD && (number || word)) row->word[key] = word_in(r, key, value);
+    else if (number) row->number[key] = whole_in(value);
+    else if (word && key <= KEY_TID) row->word[key] = word_in(r, key, value); /* another tool's "GPU 0" */
+    else if (kind != KIND_NUMBER || !word || !number_in(unsafe_yyjson_get_str(value), &row->number[key])) return;
+    row->has |= UINT64_C(1) << key;
+}
+
+static void object_take(struct reading *r, yyjson_val *object, enum level level);
+
+/* JSON that packets hold as text: a value, or whole members. */
+static yyjson_doc *raw_read(const char *before, yyjson_val *raw, const char *behind)
+{
+    const size_t n = strlen(before), length = unsafe_yyjson_get_len(raw), all = n + length + strlen(behind);
+    char *text = malloc(all + 1);
+    if (!text) out_of_memory();
+    memcpy(text, before, n);
+    memcpy(text + n, unsafe_yyjson_get_raw(raw), length);
+    strcpy(text + n + length, behind);
+    yyjson_doc *doc = yyjson_read(text, all, YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE);
+    free(text);
+    return doc;
+}
+
+static void raw_take(struct reading *r, unsigned key, yyjson_val *raw)
+{
+    yyjson_doc *doc = raw_read("", raw, "");
+    if (doc) value_take(r, key, yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+}
+
+static void members_take(struct reading *r, yyjson_val *raw)
+{
+    yyjson_doc *doc = raw_read("{", raw, "}");
+    if (doc) object_take(r, yyjson_doc_get_root(doc), LEVEL_ARGS);
+    yyjson_doc_free(doc);
+}
+
+static bool opens_args(const char *name, size_t length) { return (length == 4 && !memcmp(name, "args", 4)) || (length == 3 && !memcmp(name, "id2", 3)); }
+
+static void object_take(struct reading *r, yyjson_val *object, enum level level)
+{
+    yyjson_val *name, *value;
+    size_t i, count;
+    yyjson_obj_foreach(object, i, count, name, value) {
+        if (yyjson_is_raw(name)) {
+            members_take(r, name);
+            continue;
+        }
+        const char *at = unsafe_yyjson_get_str(name);
+        const size_t length = unsafe_yyjson_get_len(name);
+        const unsigned key = key_of(r, level, at, length);
+        if (key != KEY_NONE) value_take(r, key, value);
+        else if (level == LEVEL_TOP && yyjson_is_obj(value) && opens_args(at, length)) object_take(r, value, LEVEL_ARGS);
+    }
+}
+
+/* --- facts --- */
+
+static void fact_tell(struct reading *r, yyjson_val *value)
+{
+    struct trace_fact fact = {.path = r->path};
+    if (yyjson_is_str(value)) fact.value = text_number(r->texts, yyjson_get_str(value), yyjson_get_len(value));
+    else if (yyjson_is_bool(value)) fact.number = fact.whole = yyjson_is_true(value);
+    else if (yyjson_is_raw(value)) fact.number = strtod(yyjson_get_raw(value), NULL), fact.whole = whole_of(yyjson_get_raw(value), yyjson_get_len(value));
+    else return;
+    if (fact.value && !strcmp(r->path, "metadata.tool")) r->ours = !strncmp(text_of(r->texts, fact.value), "custream ", 9);
+    r->sink->fact(r->sink->of, &fact);
+}
+
+static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsigned depth);
+
+static void fact_below(struct reading *r, size_t length, const char *name, size_t name_length, yyjson_val *value, unsigned depth)
+{
+    if (length + name_length + 2 > sizeof r->path) return;
+    if (length) r->path[length++] = '.';
+    memcpy(r->path + length, name, name_length);
+    r->path[length + name_length] = 0;
+    facts_take(r, length + name_length, value, depth + 1);
+}
+
+/* What stands below a path, which is path[0..length). An element of a list is named by its number. */
+static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsigned depth)
+{
+    yyjson_val *name, *below;
+    size_t i, count;
+    char number[24];
+    if (depth >= DEPTH_MAX) return;
+    if (!yyjson_is_ctn(value)) fact_tell(r, value);
+    if (yyjson_is_obj(value))
+        yyjson_obj_foreach(value, i, count, name, below) fact_below(r, length, yyjson_get_str(name), yyjson_get_len(name), below, depth);
+    if (yyjson_is_arr(value))
+        yyjson_arr_foreach(value, i, count, below) fact_below(r, length, number, (size_t)snprintf(number, sizeof number, "%zu", i), below, depth);
+}
+
+/* --- the file --- */
+
+/* Whose lane one of our rows stands on: a pid below 64 is a GPU's. */
+static uint32_t gpu_of(const struct trace_row *row)
+{
+    const int64_t pid = row_number(row, KEY_PID, CS_GPU_PIDS);
+    return pid < CS_GPU_PIDS ? (uint32_t)pid : pid >= MERGED_GPUS ? merged_gpu_ordinal((uint32_t)pid) : TRACE_NO_GPU;
+}
+
+static void row_take(struct reading *r, yyjson_val *value)
+{
+    struct trace_row *row = &r->row;
+    row->has = 0;
+    row->bad_time = false;
+    if (yyjson_is_obj(value)) object_take(r, value, LEVEL_TOP);
+    r->ours |= row_has(row, KEY_CS_STREAM); /* who wrote the file may stand behind the rows */
+    if (r->ours) row->gpu = gpu_of(row);
+    else if (!foreign_row(&r->foreign, row)) return;
+    r->sink->row(r->sink->of, row);
+}
+
+static void rows_end(struct reading *r)
+{
+    while (foreign_held(&r->foreign, &r->row)) r->sink->row(r->sink->of, &r->row);
+    if (!r->sink->left) return;
+    r->sink->left->times += r->left.times;
+    r->sink->left->others += r->left.others;
+}
+
+static enum trace_end read_all(struct reading *r, struct json *json, uint64_t *bytes)
+{
+    const struct trace_sink *sink = r->sink;
+    uint64_t offset = 0;
+    for (;;) {
+        const enum json_step step = json_next(json);
+        if (step == JSON_BROKEN) return TRACE_UNREADABLE;
+        if (step == JSON_ROW) row_take(r, json->value);
+        if (step == JSON_MEMBER) fact_below(r, 0, json->name, strlen(json->name), json->value, 0);
+        if (step == JSON_END || step == JSON_CUT) {
+            rows_end(r);
+            *bytes += json->bytes;
+            return step == JSON_END ? TRACE_WHOLE : TRACE_CUT;
+        }
+        if (reader_offset(&json->reader) == offset) continue;
+        offset = reader_offset(&json->reader);
+        if (sink->progress) sink->progress(sink->of, offset);
+        if (sink->enough && sink->enough(sink->of)) return TRACE_WHOLE;
+    }
+}
+
+enum trace_end trace_read(const char *path, struct texts *texts, const struct trace_sink *sink, uint64_t *bytes, char error[256])
+{
+    struct json json;
+    struct reading r = {.texts = texts, .sink = sink};
+    enum trace_end end = TRACE_UNREADABLE;
+    keys_init(&r);
+    foreign_begin(&r.foreign, texts, &r.left);
+    if (json_open(&json, path, true)) end = read_all(&r, &json, bytes);
+    if (end == TRACE_UNREADABLE) snprintf(error, 256, "%s", json.error);
+    foreign_end(&r.foreign);
+    json_close(&json);
+    return end;
+}
