@@ -78,10 +78,10 @@ install: $(if $(IS_GUEST),is-built,all)
 	ln -sf libcustream.so.0 $(INSTALL)/lib/libcustream.so
 	install -m 755 $(B)/custream $(INSTALL)/bin
 	install -m 644 include/custream.h $(INSTALL)/include
-	install -m 644 tools/pages/custream.1 $(INSTALL)/share/man/man1
-	install -m 644 tools/pages/custream.bash $(INSTALL)/share/bash-completion/completions/custream
-	install -m 644 tools/pages/_custream $(INSTALL)/share/zsh/site-functions
-	install -m 644 tools/pages/custream.fish $(INSTALL)/share/fish/vendor_completions.d
+	install -m 644 $(B)/pages/custream.1 $(INSTALL)/share/man/man1
+	install -m 644 $(B)/pages/custream.bash $(INSTALL)/share/bash-completion/completions/custream
+	install -m 644 $(B)/pages/_custream $(INSTALL)/share/zsh/site-functions
+	install -m 644 $(B)/pages/custream.fish $(INSTALL)/share/fish/vendor_completions.d
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' tools/custream.pc.in > $(INSTALL)/lib/pkgconfig/custream.pc
 	@tools/ldconfig.sh '$(DESTDIR)' '$(PREFIX)'
 uninstall:
@@ -90,7 +90,7 @@ uninstall:
 
 # A Debian package: build/deb/custream_VERSION_ARCH.deb. Installing it has the loader find the library by its name.
 deb: $(B)/deb/stamp
-$(B)/deb/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 include/custream.h tools/pages/custream.1 \
+$(B)/deb/stamp: $(B)/custream $(B)/libcustream_shim.so $(B)/libcustream_shim_dlsym.so $(B)/libcustream.so.0 include/custream.h $(PAGES) \
                 tools/custream.pc.in README.md VERSION $(wildcard tools/deb/*)
 	+tools/deb/deb.sh $(B) $(B)/deb
 	@touch $@
@@ -100,4 +100,4 @@ is-built:
 	@$(MAKE) -s -q all || { echo "custream: not built, or not from the present files: run make first, not as root" >&2; exit 1; }
 
 clean:
-	rm -rf $(B)/obj $(B)/glibc $(B)/wheel $(B)/deb $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu $(B)/pycache $(B)/asan $(B)/tsan $(B)/collected.log
+	rm -rf $(B)/obj $(B)/glibc $(B)/wheel $(B)/deb $(B)/*.so $(B)/*.so.0 $(B)/custream $(B)/pages $(B)/fakecuda $(B)/fakecuda12.0 $(B)/tests $(B)/bench $(B)/gpu $(B)/pycache $(B)/asan $(B)/tsan $(B)/collected.log

@@ -1,54 +1,118 @@
-"""The manual page and the completions: made from what the command says of itself, in order, and what they complete."""
+"""The table of commands: what it says is taken and shown, and nothing else; and the manual page and the completions that are made from it."""
+import functools
+import json
 import re
+import string
 import subprocess
 
 import pytest
 
+from tests import BUILD
 from tests.handmade import COMMAND, custream
 
+MADE = BUILD / "pages"
 PAGES = {"man": "custream.1", "bash": "custream.bash", "zsh": "_custream", "fish": "custream.fish"}
+WORDS_ONLY = {"ctl", "help", "version"}  # commands that read no options
 
 
-def commands():
-    return re.findall(r"^  (\w+) ", custream("help").stdout, flags=re.M)
+@functools.cache
+def table():
+    """{command: its rows}."""
+    found = {}
+    for row in json.loads(custream("help", "--json").stdout)["rows"]:
+        if row["kind"] == "command":
+            rows = found[row["name"]] = []
+        rows.append(row)
+    return found
 
 
-def options_of(command):
-    return set(re.findall(r"^  (?:-\w, )?--([\w-]+)", custream("help", command).stdout, flags=re.M))
+def options_of(command, shown=True):
+    return {row["name"]: row for row in table()[command] if row["kind"] == "option" and (row["text"] is not None or not shown)}
 
 
 def run(*argv, **options):
     return subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=60, check=False, **options)
 
 
+def refusal(command, word):
+    """What is said of an option that a command does not know, in its line on stderr."""
+    done = custream(command, word, "--no-such-option")
+    match = re.match(rf'custream {command}: (there is no option|"[^"]*" takes no value|"[^"]*" needs a value)', done.stderr)
+    return match[1].split('" ')[-1] if match and f'"{word.split("=")[0]}"' in done.stderr else None
+
+
+# ---- The table ----
+
+def test_the_rows_are_well_formed():
+    for command, rows in table().items():
+        options = [row for row in rows if row["kind"] == "option"]
+        assert all(re.fullmatch(r"|\[=[^=]+\]|=[^=]+", row["argument"]) and re.fullmatch(r"[a-z][a-z-]*", row["name"]) for row in options)
+        for names in ([row["name"] for row in options], [row["letter"] for row in options if row["letter"]]):
+            assert len(names) == len(set(names)), command
+        assert rows[0]["argument"] in ("file", "pid", "program", "command", "") and [row["kind"] for row in rows].count("usage") >= 1
+
+
+@pytest.mark.parametrize("command", table())
+def test_each_option_is_taken(command):
+    for name, row in options_of(command, shown=False).items():
+        words = [f"--{name}"] * (row["argument"][:1] != "=") + [f"--{name}=x"] * bool(row["argument"])
+        words += [f"-{row['letter']}" + "x" * bool(row["argument"])] * bool(row["letter"])
+        if name == "help":
+            assert all(custream(command, word).returncode == 0 for word in ("--help", "-h"))
+        else:
+            assert [refusal(command, word) for word in words] == [None] * len(words), (name, words)
+
+
+@pytest.mark.parametrize("command", sorted(set(table()) - WORDS_ONLY))
+def test_no_other_option_is_taken(command):
+    own = options_of(command, shown=False)
+    letters = {row["letter"] for row in own.values()}
+    every = {name for other in table() for name in options_of(other)}
+    for name in every:
+        if not any(known.startswith(name) for known in own):
+            assert refusal(command, f"--{name}") == "there is no option", name
+    for letter in set(string.ascii_letters) - letters:
+        assert refusal(command, f"-{letter}") == "there is no option", letter
+    for name, row in own.items():
+        if not row["argument"]:
+            assert custream(command, f"--{name}=x").stderr == f'custream {command}: "--{name}" takes no value\n'
+
+
+@pytest.mark.parametrize("command", table())
+def test_each_row_is_shown(command):
+    shown = custream("help", command).stdout
+    text = " ".join(shown.split())
+    assert all(len(line) <= 100 or line.startswith("usage:") for line in shown.splitlines())
+    for row in table()[command][1:]:
+        if row["text"] is None:
+            continue
+        assert " ".join(row["text"].split()) in text, row
+        if row["kind"] == "option":
+            assert f"--{row['name']}{row['argument']} " in text, row
+
+
+def test_options_are_read_in_one_place(root):
+    """By getopt's tables, which come from the rows; and no flag is without a row."""
+    sources = {path.name: path.read_text(encoding="utf-8") for path in (root / "tools/custream").rglob("*.[ch]")}
+    assert {name for name, text in sources.items() if re.search(r"\bstruct option\b|\bgetopt(_long)?\(", text)} == {"flags.c"}
+    flags = set(re.findall(r"FLAG_(\w+)", re.search(r"enum flag \{.*?\n\};", sources["commands.h"], re.DOTALL)[0])) - {"WORD", "HELP", "LIBRARY"}
+    assert flags == set(re.findall(r"\bFLAG\((\w+), [0']", (root / "tools/custream/commands.def").read_text(encoding="utf-8")))
+
+
+# ---- The pages ----
+
 @pytest.mark.parametrize("kind", PAGES)
-def test_is_as_made(root, kind):
-    """`make pages` makes them anew."""
-    made = run(root / "tools/pages/pages", COMMAND, kind, root / "tools/pages/custream.1.in")
-    assert (made.returncode, made.stderr) == (0, "") and made.stdout == (root / "tools/pages" / PAGES[kind]).read_text(encoding="utf-8")
-
-
-def test_every_option_that_is_taken_has_a_line_of_help(root):
-    """The tables that options are read by hold nothing else."""
-    taken = set()
-    for source in (root / "tools/custream").rglob("*.[ch]"):
-        taken |= set(re.findall(r'\{"([\w-]+)", (?:no|required|optional)_argument', source.read_text(encoding="utf-8")))
-    helped = set().union(*(options_of(command) for command in commands()))
-    assert taken >= {"json", "duration", "last", "fail-if", "align"} and taken - helped - {"help"} == set()
-
-
-@pytest.mark.parametrize("kind", PAGES)
-def test_has_every_command_and_option(root, kind):
-    page = (root / "tools/pages" / PAGES[kind]).read_text(encoding="utf-8").replace("\\-", "-")
-    for command in commands():
+def test_has_every_command_and_option(kind):
+    page = (MADE / PAGES[kind]).read_text(encoding="utf-8").replace("\\-", "-")
+    for command in table():
         assert re.search(rf"\b{command}\b", page)
         for option in options_of(command):
             wanted = {"man": f"Fl -{option}", "fish": f"__fish_seen_subcommand_from {command}'(?: -s .)? -l {option}\\b"}.get(kind, f"--{option}")
             assert re.search(wanted, page), (command, option)
 
 
-def test_the_manual_page_renders(root):
-    page = root / "tools/pages/custream.1"
+def test_the_manual_page_renders():
+    page = MADE / "custream.1"
     lint = run("mandoc", "-Tlint", "-W", "style", page).stdout
     assert not [line for line in lint.splitlines() if "outdated mandoc.db" not in line and "STYLE: no such" not in line]
     rendered = run("man", "--warnings", "-E", "UTF-8", "-l", page, env={"MANWIDTH": "100", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"})
@@ -59,13 +123,13 @@ def test_the_manual_page_renders(root):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_takes_it(root, shell):
-    done = run(shell, "-n", root / "tools/pages" / PAGES[shell])
+def test_the_shell_takes_it(shell):
+    done = run(shell, "-n", MADE / PAGES[shell])
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def bash_completes(root, *words):
-    script = (f"source {root}/tools/pages/custream.bash; compopt() {{ :; }}; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _custream; "
+    script = (f"source {MADE}/custream.bash; compopt() {{ :; }}; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _custream; "
               "printf '%s\\n' \"${COMPREPLY[@]}\"")
     done = run("bash", "-c", script, "bash", *words, cwd=root)
     assert done.stderr == ""
@@ -90,12 +154,12 @@ def test_bash_completes(root, words, found):
     ("custream re", {"report", "record", "recover"}), ("custream run --gpu=", {"--gpu=auto", "--gpu=cupti", "--gpu=events", "--gpu=off"}), ("custream record --pr", {"--program"}),
     ("custream merge --align=", {"--align=clock", "--align=start"}), ("custream help mer", {"merge"}),
 ])
-def test_fish_completes(root, tmp_path, line, found):
-    done = run("fish", "--no-config", "-c", f"source {root}/tools/pages/custream.fish; complete -C '{line}'", cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+def test_fish_completes(tmp_path, line, found):
+    done = run("fish", "--no-config", "-c", f"source {MADE}/custream.fish; complete -C '{line}'", cwd=tmp_path, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     assert {row.split("\t")[0] for row in done.stdout.splitlines()} == found
 
 
-def test_zsh_finds_the_function(root, tmp_path):
-    script = f"fpath=({root}/tools/pages $fpath); autoload -Uz compinit; compinit -u -D; print -r -- $_comps[custream]; autoload +X _custream && print there"
+def test_zsh_finds_the_function(tmp_path):
+    script = f"fpath=({MADE} $fpath); autoload -Uz compinit; compinit -u -D; print -r -- $_comps[custream]; autoload +X _custream && print there"
     done = run("zsh", "-fc", script, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     assert (done.stdout, done.stderr) == ("_custream\nthere\n", "")

@@ -14,6 +14,7 @@ import unicodedata
 
 import pytest
 
+from tests import BUILD
 from tests.handmade import COMMAND, GOOD, HEADER, custream, launches, render
 from tests.trace import parse
 
@@ -427,5 +428,5 @@ def test_the_page_has_every_metric_cause_and_option(root, sample):
         assert row["key"] in first or row["key"].removeprefix("idle_") in first, row
     options = set(re.findall(r"^  (--[\w-]+)", custream("help", "report").stdout, flags=re.M))
     assert options and options == {re.match(r"--[\w-]+", name)[0] for name in first if name.startswith("--")}
-    manual = (root / "tools/pages/custream.1").read_text()
+    manual = (BUILD / "pages/custream.1").read_text()
     assert all(f"Fl -{option[2:]}" in manual for option in options)

@@ -321,26 +321,10 @@ enum count_end check_count(struct check *check, struct reader *reader)
     }
 }
 
-void check_usage(void)
-{
-    puts("usage: custream check FILE...\n\n"
-         "Says of each trace, in one line, that it is ok, or that it is incomplete and why, or which line\n"
-         "is the first to break a rule of the format: FILE:LINE: rule N: WHAT. FILE is a trace (.json\n"
-         "or .pftrace, packed or not); - is standard input. custream(1) lists the rules.\n\n"
-         "Exit status: 0 all keep the rules; 1 one breaks a rule; 2 one cannot be read, is truncated or is\n"
-         "not a trace.");
-}
-
 int command_check(int argc, char **argv)
 {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
-    int option, status = STATUS_OK;
-    argv[0] = (char[]){"custream check"};
-    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
-        if (option != 'h') return STATUS_UNUSABLE;
-        check_usage();
-        return STATUS_OK;
-    }
+    int status = STATUS_OK;
+    while (flags_next(argc, argv, 0) != -1) {}
     if (optind == argc) {
         fputs("custream check: which file? 'custream help check' says more\n", stderr);
         return STATUS_UNUSABLE;

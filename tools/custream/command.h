@@ -14,44 +14,10 @@ enum command_status {
     STATUS_NOT_FOUND = 127,
 };
 
-/* Each is called with its own name as argv[0]. */
-int command_run(int argc, char **argv);
-int command_check(int argc, char **argv);
-int command_report(int argc, char **argv);
-int command_diff(int argc, char **argv);
-int command_merge(int argc, char **argv);
-int command_convert(int argc, char **argv);
-int command_export(int argc, char **argv);
-int command_fleet(int argc, char **argv);
-int command_recover(int argc, char **argv);
-int command_open(int argc, char **argv);
-int command_inspect(int argc, char **argv);
-int command_ps(int argc, char **argv);
-int command_record(int argc, char **argv);
-int command_dump(int argc, char **argv);
-int command_hang(int argc, char **argv);
-int command_trigger(int argc, char **argv);
-int command_ctl(int argc, char **argv);
-int command_options(int argc, char **argv);
-
-void run_usage(void);
-void check_usage(void);
-void report_usage(void);
-void diff_usage(void);
-void merge_usage(void);
-void convert_usage(void);
-void export_usage(void);
-void fleet_usage(void);
-void recover_usage(void);
-void open_usage(void);
-void inspect_usage(void);
-void ps_usage(void);
-void record_usage(void);
-void dump_usage(void);
-void hang_usage(void);
-void trigger_usage(void);
-void ctl_usage(void);
-void options_usage(void);
+/* command_run() and so on, each called with its own name as argv[0]. */
+#define COMMAND(name, place, summary) int command_##name(int argc, char **argv);
+#define ROW(...)
+#include "tools/custream/commands.def"
 
 /* Says so, and exits. */
 void out_of_memory(void) __attribute__((noreturn));

@@ -2,6 +2,7 @@
  * custream ctl: asks a process that runs under custream to record or not, to bring its file up to date, to take another policy, or how it is.
  */
 #include "tools/custream/command.h"
+#include "tools/custream/commands.h"
 #include "tools/custream/live/peer.h"
 #include "tools/custream/report/show.h"
 
@@ -15,21 +16,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-void ctl_usage(void)
-{
-    puts("usage: custream ctl PID on|off|flush|status\n"
-         "       custream ctl PID policy FILE\n\n"
-         "Controls a process of this user that runs under custream:\n\n"
-         "  on      record from now on, whatever CUSTREAM_WINDOW says; with CUSTREAM_TRACE=off, begin a file\n"
-         "  off     stop recording, and write what was recorded\n"
-         "  flush   bring the file up to date, and print its path\n"
-         "  status  what is recorded and why not; the file, streams, losses, policy, source of GPU times\n"
-         "  policy  use the policy in FILE (- is standard input) for streams that are created from now on;\n"
-         "          waits and delays (STREAMS=sync, JITTER) begin and end at once, for all streams\n\n"
-         "A process listens after its first CUDA call, if it records or changes something (CUSTREAM_CTL).\n"
-         "Exit status: 0 done; 1 the process refused; 2 wrong usage, or the process cannot be reached.");
-}
 
 static bool fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static bool fail(const char *format, ...)
@@ -126,7 +112,7 @@ int command_ctl(int argc, char **argv)
     static char request[CS_CONTROL_REQUEST];
     struct peer peer;
     int pid = 0;
-    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) return ctl_usage(), STATUS_OK;
+    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) return command_put(command_find(argv[0])), STATUS_OK;
     if (argc < 3) return fail("which process, and what? 'custream help ctl' says more"), STATUS_UNUSABLE;
     if (!pid_read(argv[1], &pid) || !word_ok(argv[2])) return STATUS_UNUSABLE;
     bool policy = !strcmp(argv[2], "policy");

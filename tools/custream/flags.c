@@ -1,9 +1,39 @@
 #include "tools/custream/flags.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
 #include "tools/custream/near.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
+enum { FIRST = 256 /* getopt's value of a command's first row: above every letter, which are those of short options */ };
+
+/* What getopt reads a command's options by. */
+static struct tables {
+    const struct command_row *command;
+    struct option *longs;
+    char (*names)[FLAG_ROOM], *shorts;
+} tables;
+
+static void tables_make(struct tables *t, const struct command_row *command, char order)
+{
+    size_t count = 0, n = 0, s = 0;
+    EACH_ROW(row, command) count++;
+    *t = (struct tables){command, calloc(count + 1, sizeof *t->longs), calloc(count, sizeof *t->names), calloc(count + 2, 3)};
+    if (!t->longs || !t->names || !t->shorts) out_of_memory();
+    if (order) t->shorts[s++] = order;
+    t->shorts[s++] = ':'; /* tells "no value" from "no such option" */
+    EACH_ROW(row, command) {
+        if (row->kind != ROW_OPTION) continue;
+        const int argument = *row->argument == '[' ? optional_argument : *row->argument ? required_argument : no_argument;
+        t->longs[n] = (struct option){row_name(t->names[n], row), argument, NULL, FIRST + (int)(row - command)};
+        n++;
+        if (!row->letter) continue;
+        t->shorts[s++] = row->letter;
+        if (*row->argument) t->shorts[s++] = ':';
+    }
+}
 
 /* The word that getopt stopped at: it goes on to the next one only at a word's end. */
 static const char *word_of(int argc, char **argv)
@@ -13,68 +43,70 @@ static const char *word_of(int argc, char **argv)
     return argv[optind - 1];
 }
 
-static const struct option *row_of(const struct option *table, int option)
+/* By what getopt says of it. */
+static const struct command_row *row_of(const struct command_row *command, int value)
 {
-    while (table->name && table->val != option) table++;
-    return table->name ? table : NULL;
+    EACH_ROW(row, command)
+        if (row->kind == ROW_OPTION && value && (value == row->letter || value == FIRST + (int)(row - command))) return row;
+    return NULL;
 }
 
 /* More than one name begins so. */
-static bool is_ambiguous(const struct option *table, const char *name, size_t length)
+static bool is_ambiguous(const char *name, size_t length)
 {
     int count = 0;
-    for (; table->name; table++) count += !strncmp(table->name, name, length);
+    for (const struct option *at = tables.longs; at->name; at++) count += !strncmp(at->name, name, length);
     return count > 1;
 }
 
-static void say_ambiguous(const struct option *table, const char *name, size_t length)
+static void say_ambiguous(const char *name, size_t length)
 {
     char room[SHOWN_ROOM];
     const char *between = " may be";
     fprintf(stderr, "\"--%s\"", shown(room, name, length));
-    for (; table->name; table++) {
-        if (strncmp(table->name, name, length)) continue;
-        fprintf(stderr, "%s \"--%s\"", between, table->name);
+    for (const struct option *at = tables.longs; at->name; at++) {
+        if (strncmp(at->name, name, length)) continue;
+        fprintf(stderr, "%s \"--%s\"", between, at->name);
         between = " or";
     }
     fputc('\n', stderr);
 }
 
-static void say_unknown(const struct option *table, const char *command, const char *word)
+static void say_unknown(const char *word)
 {
     char room[SHOWN_ROOM];
     const char *name = word + strspn(word, "-");
     struct near near = {.typed = name, .length = strcspn(name, "=")};
-    for (; table->name; table++) near_look(&near, table->name);
+    for (const struct option *at = tables.longs; at->name; at++) near_look(&near, at->name);
     fprintf(stderr, "there is no option \"%s\"", shown(room, word, strcspn(word, "=")));
     if (near.best) fprintf(stderr, "; did you mean \"--%s\"?\n", near.best);
-    else fprintf(stderr, "; 'custream help %s' lists them\n", command);
+    else fprintf(stderr, "; 'custream help %s' lists them\n", tables.command->name);
 }
 
-static void complain_of(const struct option *table, const char *command, const char *word, int answer, flag_allowed *allowed)
+static void complain_of(const char *word, int answer)
 {
-    const struct option *row = optopt ? row_of(table, optopt) : NULL;
+    const struct command_row *row = row_of(tables.command, optopt);
     const size_t length = strcspn(word, "=");
-    const char *values = optopt && allowed ? allowed(optopt) : NULL;
     char room[SHOWN_ROOM];
+    fprintf(stderr, "custream %s: ", tables.command->name);
     if (answer == ':') {
         fprintf(stderr, "\"%s\" needs a value", shown(room, word, length));
-        if (values) fprintf(stderr, ": allowed is %s\n", values);
-        else fprintf(stderr, "; 'custream help %s' says which\n", command);
+        if (row && row->allowed) fprintf(stderr, ": allowed is %s\n", row->allowed);
+        else fprintf(stderr, "; 'custream help %s' says which\n", tables.command->name);
     } else if (row && word[1] == '-') fprintf(stderr, "\"%s\" takes no value\n", shown(room, word, length));
-    else if (word[1] == '-' && is_ambiguous(table, word + 2, length - 2)) say_ambiguous(table, word + 2, length - 2);
-    else say_unknown(table, command, word);
+    else if (word[1] == '-' && is_ambiguous(word + 2, length - 2)) say_ambiguous(word + 2, length - 2);
+    else say_unknown(word);
 }
 
-int flags_next(int argc, char **argv, const char *shorts, const struct option *table, flag_allowed *allowed)
+int flags_next(int argc, char **argv, char order)
 {
-    char with[32];
-    const int order = *shorts == '+' || *shorts == '-';
+    const struct command_row *command = command_find(argv[0]);
+    if (command != tables.command) tables_make(&tables, command, order);
     opterr = 0;
-    snprintf(with, sizeof with, "%.*s:%s", order, shorts, shorts + order); /* the colon tells "no value" from "no such option" */
-    const int answer = getopt_long(argc, argv, with, table, NULL);
-    if (answer != '?' && answer != ':') return answer;
-    fprintf(stderr, "%s: ", argv[0]);
-    complain_of(table, strchr(argv[0], ' ') + 1, word_of(argc, argv), answer, allowed);
-    return '?';
+    const int answer = getopt_long(argc, argv, tables.shorts, tables.longs, NULL);
+    if (answer == -1 || answer == FLAG_WORD) return answer;
+    if (answer == '?' || answer == ':') complain_of(word_of(argc, argv), answer), leave(STATUS_UNUSABLE);
+    const int flag = row_of(command, answer)->flag;
+    if (flag == FLAG_HELP) command_put(command), leave(STATUS_OK);
+    return flag;
 }

@@ -1,13 +1,15 @@
-/* getopt_long whose complaints say what was meant, from the table of options that it reads by. */
+/* getopt_long by the rows of a command, with complaints that say what was meant. */
 #ifndef CS_TOOLS_FLAGS_H
 #define CS_TOOLS_FLAGS_H
 
 #include <getopt.h>
 
-/* What an option allows, for who gave it without a value; NULL: nothing is known of that. */
-typedef const char *flag_allowed(int option);
+#include "tools/custream/commands.h"
 
-/* As getopt_long, and the answer '?' comes after one line on stderr. argv[0] is "custream COMMAND". `allowed` may be NULL. */
-int flags_next(int argc, char **argv, const char *shorts, const struct option *table, flag_allowed *allowed);
+/*
+ * The flag of the next option of the command that argv[0] names, its value in optarg; -1: there is none, and words stand at argv[optind]. Help, and what no row
+ * allows, ends the program. `order`: '+' the first word ends the options; '-' each word is FLAG_WORD, in its place; 0: words are put behind the options.
+ */
+int flags_next(int argc, char **argv, char order);
 
 #endif

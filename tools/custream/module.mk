@@ -14,7 +14,14 @@ CUSTREAM_LIBS := -lcjson -lelf -lz -lm
 $(B)/custream: $(CUSTREAM_OBJ) $(GLIBC_READY)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $(CUSTREAM_OBJ) $(GLIBC_FLOOR) $(CUSTREAM_LIBS)
 
-all: $(B)/custream
+# The manual page and the completions, from the command's own table.
+PAGES := $(addprefix $(B)/pages/,custream.1 custream.bash _custream custream.fish)
+$(PAGES): $(B)/custream tools/pages/pages tools/pages/custream.1.in
+	@mkdir -p $(@D)
+	$(PYTHON) tools/pages/pages $< $(@F) > $@.new
+	@mv $@.new $@
+
+all: $(B)/custream $(PAGES)
 
 # docs/policy.md, from the tables that policies are read by.
 $(B)/policy-doc: $(B)/obj/tools/policy-doc/policy_doc.o $(POLICY_OBJ)
@@ -28,12 +35,3 @@ docs: $(B)/policy-doc
 	mv $(B)/policy.md docs/policy.md
 	$(PYTHON) tools/api-doc/api-doc include/custream.h tools/api-doc/api.md.in > $(B)/api.md
 	mv $(B)/api.md docs/api.md
-	+@$(MAKE) --no-print-directory pages
-
-# The manual page and the completions, from what the command says of itself.
-PAGES := custream.1:man custream.bash:bash _custream:zsh custream.fish:fish
-.PHONY: pages
-pages: $(B)/custream
-	for page in $(PAGES); do \
-		tools/pages/pages $< $${page#*:} tools/pages/custream.1.in > $(B)/$${page%:*} && mv $(B)/$${page%:*} tools/pages/ || exit 1; \
-	done

@@ -97,26 +97,11 @@ static void options_write(void)
 
 /* --- the command --- */
 
-void options_usage(void)
-{
-    puts("usage: custream options [--json]\n\n"
-         "Lists the options of the library. Each has an environment variable, a flag of 'custream run', a\n"
-         "key in a policy file, its meaning, its values and its default.\n\n"
-         "  --json   for scripts; docs/command.md describes it");
-}
-
 int command_options(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     static char room[1 << 16];
     bool json = false;
-    int option;
-    argv[0] = (char[]){"custream options"};
-    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
-        if (option == '?') return STATUS_UNUSABLE;
-        if (option == 'h') return options_usage(), STATUS_OK;
-        json = true;
-    }
+    while (flags_next(argc, argv, 0) != -1) json = true;
     if (optind < argc) {
         fputs("custream options: takes nothing but --json\n", stderr);
         return STATUS_UNUSABLE;

@@ -28,63 +28,6 @@
 #define CUSTREAM_LIBDIR "/usr/local/lib"
 #endif
 
-enum { FIRST_OPTION = 256 /* getopt's value of the first row: above every character, so below are short flags */ };
-
-/* getopt's table: a row for each row of options.def, in its order, then those of the command alone and the end. */
-struct flags {
-    char name[CS_OPTION_COUNT][FLAG_ROOM];
-    struct option table[CS_OPTION_COUNT + 3];
-};
-
-static void flags_init(struct flags *flags)
-{
-    *flags = (struct flags){0};
-    for (int i = 0; i < CS_OPTION_COUNT; i++) {
-        option_flag(flags->name[i], (enum cs_option)i);
-        int argument = cs_option_info[i].type == CS_TYPE_SWITCH ? optional_argument : required_argument;
-        flags->table[i] = (struct option){flags->name[i], argument, NULL, FIRST_OPTION + i};
-    }
-    flags->table[CS_OPTION_COUNT] = (struct option){"report", no_argument, NULL, 'r'};
-    flags->table[CS_OPTION_COUNT + 1] = (struct option){"help", no_argument, NULL, 'h'};
-}
-
-static const char *flag_allows(int flag)
-{
-    if (flag == 'o') return cs_option_info[CS_OPTION_TRACE].allowed;
-    return flag >= FIRST_OPTION ? cs_option_info[flag - FIRST_OPTION].allowed : NULL;
-}
-
-/* What stands for an option's value; NULL: the words that are allowed. */
-static const char *const value_words[] = {
-    [CS_TYPE_PATH] = "FILE",        [CS_TYPE_FILE] = "FILE",         [CS_TYPE_SIZE] = "BYTES",    [CS_TYPE_LIMIT] = "BYTES[,rotate[:PARTS]]", [CS_TYPE_POLICY] = "FILE",
-    [CS_TYPE_PRIORITY] = "PRIORITY", [CS_TYPE_SHARING] = "STREAMS", [CS_TYPE_JITTER] = "JITTER", [CS_TYPE_WINDOW] = "WINDOW", [CS_TYPE_GPU] = "auto|cupti|events|off|sample:N",
-};
-
-void run_usage(void)
-{
-    struct flags flags;
-    flags_init(&flags);
-    static char room[1 << 16];
-    setvbuf(stdout, room, _IOFBF, sizeof room); /* all in one write: of one that fails in the middle stdio does not keep the cause */
-    puts("usage: custream run [-o FILE] [options] [--] PROGRAM [ARGUMENTS]\n\n"
-         "Starts PROGRAM with " SHIM " preloaded. Child processes are traced too. A flag has\n"
-         "precedence over the environment variable named next to it.\n\n"
-         "PROGRAM is not started if a value is wrong, if the folder of the trace does not exist or cannot\n"
-         "be written, if a library that an option names does not exist, or if one option has no effect\n"
-         "together with another.\n");
-    for (int i = 0; i < CS_OPTION_COUNT; i++) {
-        const struct cs_option_info *info = &cs_option_info[i];
-        const char *value = value_words[info->type] ?: info->allowed;
-        const char *form = info->type == CS_TYPE_SWITCH ? "  %s--%s[=%s]   (%s)\n        %s\n" : "  %s--%s=%s   (%s)\n        %s\n";
-        printf(form, i == CS_OPTION_TRACE ? "-o, " : "", flags.name[i], value, info->env, info->help);
-        if (info->type != CS_TYPE_CHOICE && info->type != CS_TYPE_SWITCH) printf("        %s\n", info->allowed);
-        if (*info->preset) printf("        default: %s\n", info->preset);
-    }
-    puts("  --report\n        ends with the first screen of 'custream report': run and findings, on stderr\n"
-         "  -h, --help\n\n"
-         "Exit status: that of PROGRAM; 2 wrong usage, 126 PROGRAM cannot be executed, 127 PROGRAM not found.");
-}
-
 /* The program would start with the wrong value at its default; the one who typed it is here to be told instead. */
 static bool value_ok(enum cs_option id, const char *prefix, const char *name, const char *separator, const char *value)
 {
@@ -93,10 +36,12 @@ static bool value_ok(enum cs_option id, const char *prefix, const char *name, co
     return !allowed;
 }
 
-static bool option_give(const struct flags *flags, enum cs_option id, const char *value)
+static bool option_give(enum cs_option id, const char *value)
 {
+    char name[FLAG_ROOM];
     if (!value) value = "on"; /* a switch alone */
-    if (!value_ok(id, "--", flags->name[id], "=", value)) return false;
+    option_flag(name, id);
+    if (!value_ok(id, "--", name, "=", value)) return false;
     if (!setenv(cs_option_info[id].env, value, 1)) return true;
     perror("custream run");
     return false;
@@ -235,23 +180,12 @@ static int program_become(char **argv, struct watch_plan *plan)
 
 int command_run(int argc, char **argv)
 {
-    struct flags flags;
     struct watch_plan plan = {0};
     int flag;
-    flags_init(&flags);
-    argv[0] = (char[]){"custream run"};
-    /* '+': the first word that is no option is the program, and what follows is the program's. */
-    while ((flag = flags_next(argc, argv, "+o:h", flags.table, flag_allows)) != -1) {
-        if (flag == 'h') {
-            run_usage();
-            return STATUS_OK;
-        }
-        if (flag == '?') return STATUS_UNUSABLE;
-        if (flag == 'r') {
-            plan.report = true;
-            continue;
-        }
-        if (!option_give(&flags, flag == 'o' ? CS_OPTION_TRACE : (enum cs_option)(flag - FIRST_OPTION), optarg)) return STATUS_UNUSABLE;
+    /* The first word that is no option is the program, and what follows is the program's. */
+    while ((flag = flags_next(argc, argv, '+')) != -1) {
+        if (flag == FLAG_REPORT) plan.report = true;
+        else if (!option_give((enum cs_option)(flag - FLAG_LIBRARY), optarg)) return STATUS_UNUSABLE;
     }
     if (!environment_ok() || !policy_ok(&plan)) return STATUS_UNUSABLE;
     if (optind == argc) {

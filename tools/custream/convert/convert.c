@@ -32,31 +32,11 @@ static int convert(const char *from, const char *to, unsigned how)
     return out_close(&out, end != SOURCE_BROKEN) ? STATUS_OK : STATUS_UNUSABLE;
 }
 
-void convert_usage(void)
-{
-    puts("usage: custream convert [--whole] FROM TO\n\n"
-         "Writes a trace in the other format. The name of TO tells which: .json or .pftrace, each also\n"
-         "with .gz behind it. Both say the same, so that nothing is lost on the way there and back.\n"
-         "FROM is a trace of custream's, or another tool's. TO is a new file or an earlier trace. If\n"
-         "converting fails, TO does not change.\n\n"
-         "  --whole  each slice says all of it. In a trace, a kernel that is launched as the one of that name\n"
-         "           before does not repeat its shape. With this it does, for people who look at one slice,\n"
-         "           and for queries\n\n"
-         "Exit status: 0 converted, also if FROM is truncated: one line on stderr then says so; 2 wrong\n"
-         "usage, or FROM cannot be read, is not a trace, or says what the other format has no place for.");
-}
-
 int command_convert(int argc, char **argv)
 {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {"whole", no_argument, NULL, 'w'}, {0}};
-    int option;
+    int flag;
     unsigned how = 0;
-    argv[0] = (char[]){"custream convert"};
-    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
-        if (option == 'h') return convert_usage(), STATUS_OK;
-        if (option != 'w') return STATUS_UNUSABLE;
-        how |= ROWS_WHOLE;
-    }
+    while ((flag = flags_next(argc, argv, 0)) != -1) how |= ROWS_WHOLE;
     if (argc - optind != 2) return complain(NAME, "needs two names: custream convert FROM TO; 'custream help convert' says more");
     return convert(argv[optind], argv[optind + 1], how);
 }

@@ -49,21 +49,13 @@ static int request_judge(struct request *request)
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_FILE = 1, OPTION_FORM = 'A', OPTION_AFTER = 'a', OPTION_FAIL = 'f', OPTION_NO_COLOR = 'n' };
-    static const struct option options[] = {{"json", optional_argument, NULL, OPTION_FORM + FORM_JSON},
-                                            {"csv", optional_argument, NULL, OPTION_FORM + FORM_CSV},
-                                            {"after", no_argument, NULL, OPTION_AFTER},
-                                            {"fail-if", required_argument, NULL, OPTION_FAIL},
-                                            {"no-color", no_argument, NULL, OPTION_NO_COLOR},
-                                            {0}};
-    int option, status = STATUS_OK;
-    while (status == STATUS_OK && (option = flags_next(argc, argv, "-", options, NULL)) != -1) {
-        if (option == OPTION_FILE) file_add(request, request->after ? AFTER : BEFORE, optarg);
-        else if (option == OPTION_AFTER) request->after = true;
-        else if (option == OPTION_FAIL) status = conditions_add(&request->conditions, NAME, optarg, true);
-        else if (option == OPTION_NO_COLOR) request->output.no_color = true;
-        else if (option == '?') status = STATUS_UNUSABLE;
-        else status = output_add(&request->output, (enum form)(option - OPTION_FORM), optarg);
+    int flag, status = STATUS_OK;
+    while (status == STATUS_OK && (flag = flags_next(argc, argv, '-')) != -1) {
+        if (flag == FLAG_WORD) file_add(request, request->after ? AFTER : BEFORE, optarg);
+        else if (flag == FLAG_AFTER) request->after = true;
+        else if (flag == FLAG_FAIL_IF) status = conditions_add(&request->conditions, NAME, optarg, true);
+        else if (flag == FLAG_NO_COLOR) request->output.no_color = true;
+        else status = output_add(&request->output, flag == FLAG_JSON ? FORM_JSON : FORM_CSV, optarg);
     }
     for (; optind < argc; optind++) file_add(request, request->after ? AFTER : BEFORE, argv[optind]); /* behind "--" */
     return status == STATUS_OK ? request_judge(request) : status;
@@ -136,34 +128,9 @@ static int sides_compare(const struct request *request)
     return status;
 }
 
-void diff_usage(void)
-{
-    puts("usage: custream diff [OPTION...] BEFORE AFTER\n"
-         "       custream diff [OPTION...] BEFORE... --after AFTER...\n\n"
-         "Says what got slower or faster between two runs: GPU work by name, idle time by cause, what\n"
-         "follows from that, and findings that are new or gone. Files are traces (.json, .pftrace).\n"
-         "Parts of one run count as one run. Four or more runs on each side make small changes visible.\n\n"
-         "  --after              the files after this flag belong to the second side\n"
-         "  --json[=FILE]        write JSON to standard output or to FILE\n"
-         "  --csv[=FILE]         write CSV to standard output or to FILE\n"
-         "  --fail-if=CONDITION  exit with 3 if the condition holds; may be repeated. With a sign it is\n"
-         "                       about the change: 'wall > +5%', 'idle_host > +10ms'. Without a sign it is\n"
-         "                       about the second side: 'gpu_idle > 20%'. 'finding CS101' holds if the\n"
-         "                       finding is new\n"
-         "  --no-color           no colours, as with NO_COLOR in the environment\n\n"
-         "docs/diff.md says when a change counts, and has every table and column.\n\n"
-         "Exit status: 0 compared; 2 wrong usage, or a file cannot be read or is not a trace; 3 a\n"
-         "condition holds.");
-}
-
 int command_diff(int argc, char **argv)
 {
     struct request request = {.output.command = NAME};
-    argv[0] = (char[]){"custream diff"};
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        diff_usage();
-        return STATUS_OK;
-    }
     for (int side = 0; side < SIDES; side++)
         if (!(request.sides[side].files = calloc((size_t)argc + 1, sizeof(char *)))) out_of_memory();
     int status = request_read(&request, argc, argv);

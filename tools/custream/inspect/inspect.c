@@ -82,30 +82,10 @@ static int inspect(const char *name, bool json)
     return status;
 }
 
-void inspect_usage(void)
-{
-    puts("usage: custream inspect [--json] PROGRAM|LIBRARY\n\n"
-         "Says how a program or a library reaches CUDA: linked to the driver, through a shared CUDA runtime or one that is\n"
-         "linked into it, or opened while it runs; the version of that runtime, the default stream that the code was\n"
-         "compiled for, its calls on streams and events, and the GPUs that it has code for. Then what custream will see of\n"
-         "it, and the line to type. The libraries that it needs are looked at too. Nothing is run.\n\n"
-         "  --json   the same for programs; docs/inspect.md has its form\n\n"
-         "PROGRAM without a slash is a file here, or else looked for on PATH.\n\n"
-         "Exit status: 0 said, also if custream can see nothing of it; 2 the file cannot be read, is neither a program nor\n"
-         "a library, or is broken; or wrong usage.");
-}
-
 int command_inspect(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     bool json = false;
-    int option;
-    argv[0] = (char[]){"custream inspect"};
-    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
-        if (option == '?') return STATUS_UNUSABLE;
-        if (option == 'h') return inspect_usage(), STATUS_OK;
-        json = true;
-    }
+    while (flags_next(argc, argv, 0) != -1) json = true;
     if (optind == argc) return complain(NAME, "which program or library? 'custream help inspect' says more");
     if (argc - optind > 1) return complain(NAME, "one file at a time, and without its arguments");
     return inspect(argv[optind], json);

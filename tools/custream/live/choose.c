@@ -21,12 +21,12 @@ static bool number_read(const char *text, long least, int *number)
     return true;
 }
 
-bool choice_take(const char *command, struct choice *choice, int option, const char *value)
+bool choice_take(const char *command, struct choice *choice, enum flag flag, const char *value)
 {
-    if (option == CHOOSE_ALL) return choice->all = true;
-    if (option == CHOOSE_YES) return choice->yes = true;
-    if (option == CHOOSE_PROGRAM) return (choice->program = value);
-    if (option == CHOOSE_RANK) {
+    if (flag == FLAG_ALL) return choice->all = true;
+    if (flag == FLAG_YES) return choice->yes = true;
+    if (flag == FLAG_PROGRAM) return (choice->program = value);
+    if (flag == FLAG_RANK) {
         choice->has_rank = number_read(value, 0, &choice->rank);
         return choice->has_rank || (complain(command, "--rank=%.60s: allowed is a number from 0 on", value), false);
     }

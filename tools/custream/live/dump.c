@@ -10,18 +10,6 @@
 
 static const char NAME[] = "custream dump";
 
-void dump_usage(void)
-{
-    puts("usage: custream dump -p PID|--all|--rank=N|--program=NAME [--last=10s] [-o FILE]\n\n"
-         "Writes what processes recorded last, out of the files that they keep, of several in one timeline. The processes record\n"
-         "on. Start one that keeps its newest 512 MiB at most, however long it runs, by\n\n"
-         "    custream run --trace-max=256M,rotate -- PROGRAM\n\n"
-         CHOOSE_USAGE
-         "  -l, --last=TIME      how much: seconds, or with ms, s, m, h; 10s without it\n"
-         "  -o, --output=FILE    where it goes; custream-dump-PID.json without it, of several processes custream-dump.json\n\n"
-         "Exit status: 0 written; 1 written, but not of all processes; 2 nothing was written, or wrong usage.");
-}
-
 struct request {
     struct choice choice;
     int64_t last;
@@ -71,19 +59,11 @@ static int dump_chosen(const struct request *request, struct listeners *chosen)
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_HELP = 'h', OPTION_LAST = 'l', OPTION_TO = 'o' };
-    static const struct option options[] = {CHOOSE_OPTIONS,
-                                            {"last", required_argument, NULL, OPTION_LAST},
-                                            {"output", required_argument, NULL, OPTION_TO},
-                                            {"help", no_argument, NULL, OPTION_HELP},
-                                            {0}};
-    int option;
-    while ((option = flags_next(argc, argv, "p:l:o:h", options, NULL)) != -1) {
-        if (option == OPTION_HELP) return dump_usage(), -1;
-        if (option == '?') return STATUS_UNUSABLE;
-        if (option == OPTION_TO) request->to = optarg;
-        else if (option != OPTION_LAST) {
-            if (!choice_take(NAME, &request->choice, option, optarg)) return STATUS_UNUSABLE;
+    int flag;
+    while ((flag = flags_next(argc, argv, 0)) != -1) {
+        if (flag == FLAG_OUTPUT) request->to = optarg;
+        else if (flag != FLAG_LAST) {
+            if (!choice_take(NAME, &request->choice, flag, optarg)) return STATUS_UNUSABLE;
         } else if (!duration_is(optarg, &request->last))
             return complain(NAME, "--last=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", optarg);
     }
@@ -96,9 +76,8 @@ int command_dump(int argc, char **argv)
 {
     struct request request = {.last = INT64_C(10000000000)};
     struct listeners chosen;
-    argv[0] = (char[]){"custream dump"};
     int status = request_read(&request, argc, argv);
-    if (status != STATUS_OK) return status < 0 ? STATUS_OK : status;
+    if (status != STATUS_OK) return status;
     if (choice_find(NAME, &request.choice, &chosen)) status = dump_chosen(&request, &chosen);
     else status = STATUS_UNUSABLE;
     listeners_free(&chosen);

@@ -14,19 +14,6 @@
 static const char NAME[] = "custream hang";
 enum { TAIL = 64 << 20 };
 
-void hang_usage(void)
-{
-    puts("usage: custream hang -p PID|--all|--rank=N|--program=NAME [--json] [--whole]\n\n"
-         "Says what processes are running, and what that waits for: of each stream with unfinished work the last operation that has\n"
-         "ended, the first that has not, and what holds it; streams that wait for each other in a circle; and which threads are\n"
-         "inside of which call of CUDA. The processes go on. Of one that has ended, 'custream report TRACE' says the same.\n\n"
-         CHOOSE_USAGE
-         "  --json               JSON: the same tables as those of 'custream report --json'\n"
-         "  --whole              read all of a long trace, and all of its parts that are there. Without it, the last 64 MiB of a\n"
-         "                       .json file are read, and the newest two parts\n\n"
-         "Exit status: 0 said; 1 said, but not of all processes; 2 nothing was said, or wrong usage.");
-}
-
 struct request {
     struct choice choice;
     bool json, whole;
@@ -117,19 +104,11 @@ static int hang_chosen(const struct request *request, struct listeners *chosen)
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_HELP = 'h', OPTION_JSON = 'j', OPTION_WHOLE = 'w' };
-    static const struct option options[] = {CHOOSE_OPTIONS,
-                                            {"json", no_argument, NULL, OPTION_JSON},
-                                            {"whole", no_argument, NULL, OPTION_WHOLE},
-                                            {"help", no_argument, NULL, OPTION_HELP},
-                                            {0}};
-    int option;
-    while ((option = flags_next(argc, argv, "p:h", options, NULL)) != -1) {
-        if (option == OPTION_HELP) return hang_usage(), -1;
-        if (option == '?') return STATUS_UNUSABLE;
-        if (option == OPTION_JSON) request->json = true;
-        else if (option == OPTION_WHOLE) request->whole = true;
-        else if (!choice_take(NAME, &request->choice, option, optarg)) return STATUS_UNUSABLE;
+    int flag;
+    while ((flag = flags_next(argc, argv, 0)) != -1) {
+        if (flag == FLAG_JSON) request->json = true;
+        else if (flag == FLAG_WHOLE) request->whole = true;
+        else if (!choice_take(NAME, &request->choice, flag, optarg)) return STATUS_UNUSABLE;
     }
     if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID, and 'custream report' reads a trace", argv[optind]);
     return choice_good(NAME, &request->choice) ? STATUS_OK : STATUS_UNUSABLE;
@@ -139,9 +118,8 @@ int command_hang(int argc, char **argv)
 {
     struct request request = {0};
     struct listeners chosen;
-    argv[0] = (char[]){"custream hang"};
     int status = request_read(&request, argc, argv);
-    if (status != STATUS_OK) return status < 0 ? STATUS_OK : status;
+    if (status != STATUS_OK) return status;
     if (choice_find(NAME, &request.choice, &chosen)) status = hang_chosen(&request, &chosen);
     else status = STATUS_UNUSABLE;
     listeners_free(&chosen);

@@ -10,16 +10,6 @@
 
 enum { PS_VERSION = 1 }; /* of the JSON: grows when a member goes away or means something else */
 
-void ps_usage(void)
-{
-    puts("usage: custream ps [--json]\n\n"
-         "Lists the processes of this user that listen, that is, that 'custream record', 'dump' and 'ctl' can reach: whether they\n"
-         "record and why not, how many calls were recorded so far, and the file. Root sees those of all users.\n\n"
-         "  --json   for scripts; docs/command.md has its form\n\n"
-         "A process listens once it has called CUDA, where something is recorded or changed (CUSTREAM_CTL).\n"
-         "Exit status: 0, also where none listens; 1 not all could be asked; 2 wrong usage.");
-}
-
 /* --- for people --- */
 
 enum { PID, RANK, PROGRAM, RECORDING, CALLS, SIZE, FILE_, COLUMNS };
@@ -126,16 +116,9 @@ static void listeners_write(const struct listeners *listeners)
 
 int command_ps(int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
     struct listeners listeners;
     bool json = false;
-    int option;
-    argv[0] = (char[]){"custream ps"};
-    while ((option = flags_next(argc, argv, "h", options, NULL)) != -1) {
-        if (option == '?') return STATUS_UNUSABLE;
-        if (option == 'h') return ps_usage(), STATUS_OK;
-        json = true;
-    }
+    while (flags_next(argc, argv, 0) != -1) json = true;
     if (optind < argc) return fputs("custream ps: takes nothing but --json\n", stderr), STATUS_UNUSABLE;
     setlocale(LC_CTYPE, "C.UTF-8");
     listeners_find("custream ps", &listeners);

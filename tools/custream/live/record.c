@@ -20,19 +20,6 @@
 
 static const char NAME[] = "custream record";
 
-void record_usage(void)
-{
-    puts("usage: custream record -p PID|--all|--rank=N|--program=NAME [--duration=5s] [-o FILE]\n\n"
-         "Has processes that run under custream record for that time, or until Ctrl-C, and says where the files are. Recording\n"
-         "ends with this command, also where it is killed. Start a process that records nothing until it is asked by\n\n"
-         "    custream run --window=ctl -- PROGRAM\n\n"
-         CHOOSE_USAGE
-         "  -d, --duration=TIME  seconds, or with ms, s, m, h; without it until Ctrl-C\n"
-         "  -o, --output=FILE    what was recorded in that time goes there too, of several processes in one timeline.\n"
-         "                       This command writes it: the processes need not be able to\n\n"
-         "Exit status: 0 recorded; 1 recorded, but not by all processes; 2 nothing was recorded, or wrong usage.");
-}
-
 /* One process. */
 struct recording {
     struct listener *listener;
@@ -315,19 +302,11 @@ static void closing_print(const struct recording *all, size_t count, const char 
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_HELP = 'h', OPTION_DURATION = 'd', OPTION_TO = 'o' };
-    static const struct option options[] = {CHOOSE_OPTIONS,
-                                            {"duration", required_argument, NULL, OPTION_DURATION},
-                                            {"output", required_argument, NULL, OPTION_TO},
-                                            {"help", no_argument, NULL, OPTION_HELP},
-                                            {0}};
-    int option;
-    while ((option = flags_next(argc, argv, "p:d:o:h", options, NULL)) != -1) {
-        if (option == OPTION_HELP) return record_usage(), -1;
-        if (option == '?') return STATUS_UNUSABLE;
-        if (option == OPTION_TO) request->to = optarg;
-        else if (option != OPTION_DURATION) {
-            if (!choice_take(NAME, &request->choice, option, optarg)) return STATUS_UNUSABLE;
+    int flag;
+    while ((flag = flags_next(argc, argv, 0)) != -1) {
+        if (flag == FLAG_OUTPUT) request->to = optarg;
+        else if (flag != FLAG_DURATION) {
+            if (!choice_take(NAME, &request->choice, flag, optarg)) return STATUS_UNUSABLE;
         } else if (!duration_is(optarg, &request->duration))
             return complain(NAME, "--duration=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", optarg);
     }
@@ -358,9 +337,8 @@ int command_record(int argc, char **argv)
 {
     struct request request = {0};
     struct listeners chosen;
-    argv[0] = (char[]){"custream record"};
     int status = request_read(&request, argc, argv);
-    if (status != STATUS_OK) return status < 0 ? STATUS_OK : status;
+    if (status != STATUS_OK) return status;
     if (choice_find(NAME, &request.choice, &chosen)) status = record_chosen(&request, &chosen);
     else status = STATUS_UNUSABLE;
     listeners_free(&chosen);

@@ -24,19 +24,6 @@
 
 static const char NAME[] = "custream trigger";
 
-void trigger_usage(void)
-{
-    puts("usage: custream trigger FILE [--in=5s] [--duration=5s] [--ranks=LIST] [--policy=FILE]\n\n"
-         "Has ranks of a job record the same seconds, on all hosts that see FILE. They look at it once a second if they were\n"
-         "started with its name, here so that they record nothing else:\n\n"
-         "    CUSTREAM_TRIGGER=/shared/trigger custream run --window=ctl -- torchrun ... train.py\n\n"
-         "  --in=TIME            when it begins, from now: seconds, or with ms, s, m, h (5s). Below 4s some may begin late\n"
-         "  -d, --duration=TIME  how long it lasts (5s)\n"
-         "  --ranks=LIST         which ranks: 0-7,12; without it all, also processes that have no rank\n"
-         "  --policy=FILE        from the start on they use the policy in this JSON file for new streams\n\n"
-         "Exit status: 0 written; 2 not written, or wrong usage.");
-}
-
 struct request {
     int64_t in, duration;
     const char *to, *ranks, *policy;
@@ -180,21 +167,12 @@ static bool put(const char *name, const char *text)
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_HELP = 'h', OPTION_DURATION = 'd', OPTION_IN = 0x100, OPTION_RANKS, OPTION_POLICY };
-    static const struct option options[] = {{"in", required_argument, NULL, OPTION_IN},
-                                            {"duration", required_argument, NULL, OPTION_DURATION},
-                                            {"ranks", required_argument, NULL, OPTION_RANKS},
-                                            {"policy", required_argument, NULL, OPTION_POLICY},
-                                            {"help", no_argument, NULL, OPTION_HELP},
-                                            {0}};
-    int option;
-    while ((option = flags_next(argc, argv, "d:h", options, NULL)) != -1) {
-        if (option == OPTION_HELP) return trigger_usage(), -1;
-        if (option == '?') return STATUS_UNUSABLE;
-        if (option == OPTION_RANKS) request->ranks = optarg;
-        else if (option == OPTION_POLICY) request->policy = optarg;
-        else if (!duration_is(optarg, option == OPTION_IN ? &request->in : &request->duration))
-            return complain(NAME, "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", option == OPTION_IN ? "in" : "duration", optarg);
+    int flag;
+    while ((flag = flags_next(argc, argv, 0)) != -1) {
+        if (flag == FLAG_RANKS) request->ranks = optarg;
+        else if (flag == FLAG_POLICY) request->policy = optarg;
+        else if (!duration_is(optarg, flag == FLAG_IN ? &request->in : &request->duration))
+            return complain(NAME, "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", flag == FLAG_IN ? "in" : "duration", optarg);
     }
     if (optind + 1 != argc) return complain(NAME, "takes one FILE, the one that CUSTREAM_TRIGGER names; 'custream help trigger' says more");
     request->to = argv[optind];
@@ -205,9 +183,8 @@ int command_trigger(int argc, char **argv)
 {
     static char text[CS_TRIGGER_MOST], said[SAID];
     struct request request = {.in = 5000000000, .duration = 5000000000};
-    argv[0] = (char[]){"custream trigger"};
     const int status = request_read(&request, argc, argv);
-    if (status != STATUS_OK) return status < 0 ? STATUS_OK : status;
+    if (status != STATUS_OK) return status;
     if (!may_replace(request.to) || !compose(&request, text, sizeof text, said) || !put(request.to, text)) return STATUS_UNUSABLE;
     printf("%s: %s\n", request.to, said);
     return STATUS_OK;

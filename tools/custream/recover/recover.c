@@ -223,33 +223,13 @@ static int recover(const struct request *request, const char *path)
     return status;
 }
 
-void recover_usage(void)
-{
-    puts("usage: custream recover [-o OUT|--in-place] TRACE...\n\n"
-         "Makes a whole file of a trace whose process was killed: all events up to the last whole one, what\n"
-         "the process had recorded and not written (docs/recover.md), and an end that says what they add\n"
-         "up to. TRACE is of a process that has ended, also one part of several. trace.json becomes\n"
-         "trace.recovered.json, beside it. TRACE does not change. A trace that is whole is left alone.\n\n"
-         "  -o, --output=OUT   where the whole file goes; OUT has the ending of TRACE. Of a trace that is\n"
-         "                     whole it becomes a copy\n"
-         "  --in-place         the whole file takes the place of TRACE, once it is on the disk\n\n"
-         "'custream run' does this itself when a signal ends the program.\n\n"
-         "Exit status: 0 recovered, or whole; 2 wrong usage, a file is missing, unreadable or no trace, a\n"
-         "process still writes to it, or the output could not be written.");
-}
-
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_FILE = 1, OPTION_HELP = 'h', OPTION_TO = 'o', OPTION_IN_PLACE = 'i' };
-    static const struct option options[] = {
-        {"output", required_argument, NULL, OPTION_TO}, {"in-place", no_argument, NULL, OPTION_IN_PLACE}, {"help", no_argument, NULL, OPTION_HELP}, {0}};
-    int option;
-    while ((option = flags_next(argc, argv, "-o:h", options, NULL)) != -1) {
-        if (option == OPTION_HELP) return recover_usage(), -1;
-        if (option == OPTION_FILE) request->files[request->count++] = optarg;
-        else if (option == OPTION_TO) request->to = optarg;
-        else if (option == OPTION_IN_PLACE) request->in_place = true;
-        else return STATUS_UNUSABLE;
+    int flag;
+    while ((flag = flags_next(argc, argv, '-')) != -1) {
+        if (flag == FLAG_WORD) request->files[request->count++] = optarg;
+        else if (flag == FLAG_OUTPUT) request->to = optarg;
+        else request->in_place = true;
     }
     for (; optind < argc; optind++) request->files[request->count++] = argv[optind]; /* behind "--" */
     if (!request->count) return complain(NAME, "which trace? 'custream help recover' says more");
@@ -262,13 +242,12 @@ static int request_read(struct request *request, int argc, char **argv)
 int command_recover(int argc, char **argv)
 {
     struct request request = {0};
-    argv[0] = (char[]){"custream recover"};
     if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
     int status = request_read(&request, argc, argv);
-    for (int i = 0; status >= 0 && i < request.count && (i || status == STATUS_OK); i++) {
+    for (int i = 0; i < request.count && (i || status == STATUS_OK); i++) {
         const int one = recover(&request, request.files[i]);
         if (one > status) status = one;
     }
     free(request.files);
-    return status < 0 ? STATUS_OK : status;
+    return status;
 }

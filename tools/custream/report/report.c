@@ -47,23 +47,13 @@ static int request_judge(struct request *request)
 
 static int request_read(struct request *request, int argc, char **argv)
 {
-    enum { OPTION_FORM = 'A', OPTION_FAIL = 'f', OPTION_SECTION = 's', OPTION_NO_COLOR = 'n', OPTION_BRIEF = 'b' };
-    static const struct option options[] = {{"json", optional_argument, NULL, OPTION_FORM + FORM_JSON},
-                                            {"csv", optional_argument, NULL, OPTION_FORM + FORM_CSV},
-                                            {"html", required_argument, NULL, OPTION_FORM + FORM_HTML},
-                                            {"fail-if", required_argument, NULL, OPTION_FAIL},
-                                            {"section", required_argument, NULL, OPTION_SECTION},
-                                            {"brief", no_argument, NULL, OPTION_BRIEF},
-                                            {"no-color", no_argument, NULL, OPTION_NO_COLOR},
-                                            {0}};
-    int option, status = STATUS_OK;
-    while (status == STATUS_OK && (option = flags_next(argc, argv, "", options, NULL)) != -1) {
-        if (option == OPTION_FAIL) status = conditions_add(&request->conditions, NAME, optarg, false);
-        else if (option == OPTION_SECTION) status = section_add(request, optarg);
-        else if (option == OPTION_BRIEF) request->brief = true;
-        else if (option == OPTION_NO_COLOR) request->output.no_color = true;
-        else if (option == '?') status = STATUS_UNUSABLE;
-        else status = output_add(&request->output, (enum form)(option - OPTION_FORM), optarg);
+    int flag, status = STATUS_OK;
+    while (status == STATUS_OK && (flag = flags_next(argc, argv, 0)) != -1) {
+        if (flag == FLAG_FAIL_IF) status = conditions_add(&request->conditions, NAME, optarg, false);
+        else if (flag == FLAG_SECTION) status = section_add(request, optarg);
+        else if (flag == FLAG_BRIEF) request->brief = true;
+        else if (flag == FLAG_NO_COLOR) request->output.no_color = true;
+        else status = output_add(&request->output, flag == FLAG_JSON ? FORM_JSON : flag == FLAG_CSV ? FORM_CSV : FORM_HTML, optarg);
     }
     request->files = argv + optind;
     request->file_count = argc - optind;
@@ -98,36 +88,10 @@ static int report_print(const struct request *request, const struct made *made)
     return status == STATUS_OK ? conditions_judge(&request->conditions, NAME, NULL, &made->report) : status;
 }
 
-void report_usage(void)
-{
-    puts("usage: custream report [OPTION...] FILE...\n\n"
-         "Says why the GPU was idle, what that costs, and what to change. Then come tables of streams,\n"
-         "kernels, copies, calls and ranges. FILE is a trace (.json, .pftrace). Several files are the\n"
-         "parts of one run.\n\n"
-         "  --json[=FILE]        write JSON to standard output or to FILE\n"
-         "  --csv[=FILE]         write CSV to standard output or to FILE\n"
-         "  --html=FILE          write one page with lanes and sortable tables; it needs no network\n"
-         "  --section=TABLE      only this table, as text; may be repeated\n"
-         "  --brief              the text without tables: the run and the findings\n"
-         "  --fail-if=CONDITION  exit with 3 if the condition holds; may be repeated. Examples:\n"
-         "                       'idle_host > 20%', 'gpu_idle > 5ms', 'default_stream_work > 0',\n"
-         "                       'finding CS101'\n"
-         "  --no-color           no colours, as with NO_COLOR in the environment\n\n"
-         "Text goes to standard output, unless JSON or CSV goes there. docs/report.md has every table,\n"
-         "column and metric.\n\n"
-         "Exit status: 0 reported; 2 wrong usage, or a file cannot be read or is not a trace; 3 a\n"
-         "condition holds.");
-}
-
 int command_report(int argc, char **argv)
 {
     struct request request = {.output.command = NAME};
     struct made made;
-    argv[0] = (char[]){"custream report"};
-    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        report_usage();
-        return STATUS_OK;
-    }
     int status = request_read(&request, argc, argv);
     if (status == STATUS_OK) {
         const bool read = made_make(&made, NAME, request.files, request.file_count);
