@@ -99,6 +99,20 @@ def test_options_are_read_in_one_place(root):
     assert flags == set(re.findall(r"\bFLAG\((\w+), [0']", (root / "tools/custream/commands.def").read_text(encoding="utf-8")))
 
 
+def test_the_wheel_s_modules_take_the_same(root):
+    """They read the options once more, behind the command."""
+    for command, module in (("export", "export.py"), ("fleet", "fleet/__init__.py")):
+        source = (root / "python/custream" / module).read_text(encoding="utf-8")
+        assert set(re.findall(r'"--([a-z]+)"', source)) == set(options_of(command)), command
+    questions = re.search(r"^QUESTIONS = \((.*)\)$", source, re.MULTILINE)[1]
+    assert re.findall(r'"(\w+)"', questions) == [row["name"] for row in table()["fleet"] if row["kind"] == "word"]
+
+
+def test_the_requests_of_ctl_are_the_library_s(root):
+    words = re.search(r"CS_CONTROL_WORDS\(WORD\) (.*?) /\*", (root / "shim/base/control.h").read_text(encoding="utf-8"))[1]
+    assert set(re.findall(r"WORD\((\w+)\)", words)) == {row["name"] for row in table()["ctl"] if row["kind"] == "word"}
+
+
 # ---- The pages ----
 
 @pytest.mark.parametrize("kind", PAGES)
