@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/custream/report/output.h"
+
 static const struct {
     const char *name;
     double ns;
@@ -24,8 +26,9 @@ bool duration_read(const char *text, const char **behind, int64_t *ns)
     return false;
 }
 
-bool duration_is(const char *text, int64_t *ns)
+bool duration_take(const char *command, const char *option, const char *text, int64_t *ns)
 {
     const char *behind;
-    return duration_read(text, &behind, ns) && !*behind && *ns > 0;
+    if (duration_read(text, &behind, ns) && !*behind && *ns > 0) return true;
+    return complain(command, "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", option, text), false;
 }

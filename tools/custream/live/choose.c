@@ -9,6 +9,8 @@
 
 #include "shim/base/owner.h"
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
 
 static bool number_read(const char *text, long least, int *number)
@@ -21,12 +23,19 @@ static bool number_read(const char *text, long least, int *number)
     return true;
 }
 
-bool choice_take(const char *command, struct choice *choice, enum flag flag, const char *value)
+/* One option; false: the complaint was printed. */
+static bool choice_take(const char *command, struct choice *choice, int flag, const char *value)
 {
-    if (flag == FLAG_ALL) return choice->all = true;
-    if (flag == FLAG_YES) return choice->yes = true;
-    if (flag == FLAG_PROGRAM) return (choice->program = value);
-    if (flag == FLAG_RANK) {
+    switch (flag) {
+    case FLAG_ALL: return choice->all = true;
+    case FLAG_YES: return choice->yes = true;
+    case FLAG_JSON: return choice->json = true;
+    case FLAG_WHOLE: return choice->whole = true;
+    case FLAG_PROGRAM: return (choice->program = value);
+    case FLAG_OUTPUT: return (choice->to = value);
+    case FLAG_LAST: return duration_take(command, "last", value, &choice->time);
+    case FLAG_DURATION: return duration_take(command, "duration", value, &choice->time);
+    case FLAG_RANK:
         choice->has_rank = number_read(value, 0, &choice->rank);
         return choice->has_rank || (complain(command, "--rank=%.60s: allowed is a number from 0 on", value), false);
     }
@@ -35,7 +44,7 @@ bool choice_take(const char *command, struct choice *choice, enum flag flag, con
     return complain(command, "'%.60s' is no process id", value), false;
 }
 
-bool choice_good(const char *command, const struct choice *choice)
+static bool choice_good(const char *command, const struct choice *choice)
 {
     const int ways = !!choice->pid_count + choice->all + choice->has_rank + !!choice->program;
     if (ways == 1) return true;
@@ -110,7 +119,8 @@ static bool is_there(const struct listeners *found, int pid)
     return false;
 }
 
-bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
+/* False: there is none, or root does not mean others' processes, which has been said. */
+static bool choice_find(const char *command, const struct choice *choice, struct listeners *found)
 {
     *found = (struct listeners){0};
     if (!choice->pid_count) return named_find(command, choice, found) && others_are_meant(command, choice, found);
@@ -120,4 +130,17 @@ bool choice_find(const char *command, const struct choice *choice, struct listen
         if (!is_there(found, peer.pid)) listeners_add(found, &peer);
     }
     return true;
+}
+
+int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv, int (*act)(const struct choice *, struct listeners *))
+{
+    struct listeners chosen;
+    int flag;
+    while ((flag = flags_next(argc, argv, 0)) != -1)
+        if (!choice_take(command, choice, flag, optarg)) return STATUS_UNUSABLE;
+    if (optind < argc) return complain(command, "'%.60s' is no option; a process is named by -p PID%s", argv[optind], more);
+    if (!choice_good(command, choice) || (choice->to && !cut_possible(command, choice->to))) return STATUS_UNUSABLE;
+    const int status = choice_find(command, choice, &chosen) ? act(choice, &chosen) : STATUS_UNUSABLE;
+    listeners_free(&chosen);
+    return status;
 }

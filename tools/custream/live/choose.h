@@ -1,8 +1,7 @@
-/* Which processes a command is about: -p PID, --all, --rank=N, --program=NAME. */
+/* What is asked of processes that run, and of which: -p PID, --all, --rank=N, --program=NAME. */
 #ifndef CS_LIVE_CHOOSE_H
 #define CS_LIVE_CHOOSE_H
 
-#include "tools/custream/commands.h"
 #include "tools/custream/live/listener.h"
 
 enum { PIDS_MAX = 1024 };
@@ -14,12 +13,13 @@ struct choice {
     int rank; /* if has_rank */
     bool has_rank;
     const char *program;
+    const char *to; /* -o; NULL: not given */
+    int64_t time;   /* --duration, --last */
+    bool json, whole;
 };
 
-/* One of the options above; false: the complaint was printed. */
-bool choice_take(const char *command, struct choice *choice, enum flag flag, const char *value);
-bool choice_good(const char *command, const struct choice *choice);
-/* Those who are meant, none of them connected. False: there is none, or root does not mean others' processes, which has been said. To be freed in any case. */
-bool choice_find(const char *command, const struct choice *choice, struct listeners *found);
+/* A command on processes that run: reads its options, and has `act` do it with those who are meant, none of them connected. `more`: behind "a process is named by
+ * -p PID". What it returns, the command does. */
+int choice_run(const char *command, struct choice *choice, const char *more, int argc, char **argv, int (*act)(const struct choice *, struct listeners *));
 
 #endif

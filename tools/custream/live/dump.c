@@ -1,7 +1,5 @@
 /* custream dump: what processes recorded last, out of the files that they keep. They go on as before. */
 #include "tools/custream/command.h"
-#include "tools/custream/duration.h"
-#include "tools/custream/flags.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
@@ -10,32 +8,26 @@
 
 static const char NAME[] = "custream dump";
 
-struct request {
-    struct choice choice;
-    int64_t last;
-    const char *to;
-};
-
-static struct extract extract_of(const struct request *request, const struct listener *listener)
+static struct extract extract_of(const struct choice *choice, const struct listener *listener)
 {
     const struct about *about = &listener->about;
     return (struct extract){.pid = listener->peer.pid,
                             .trace = about->trace, .file = about->file, .base = about->base,
                             .events_end = about->events_end,
                             .parts = about->parts,
-                            .from = (int64_t)about->now - request->last,
+                            .from = (int64_t)about->now - choice->time,
                             .until = (int64_t)about->now};
 }
 
 /* What stands in the file may be less than was asked for. */
-static void reach_print(const struct request *request, const struct cut_reach *cut)
+static void reach_print(const struct choice *choice, const struct cut_reach *cut)
 {
-    const double seconds = (double)(cut->until - cut->begin) * 1e-9, asked = (double)request->last * 1e-9;
+    const double seconds = (double)(cut->until - cut->begin) * 1e-9, asked = (double)choice->time * 1e-9;
     const char *why = cut->apart ? "parts that have ended are not where the trace was" : "CUSTREAM_TRACE_MAX";
     if (seconds < asked - 1) complain(NAME, "%.1f s were asked for; what is %s goes back %.1f s (%s)", asked, cut->apart ? "found" : "kept", seconds > 0 ? seconds : 0, why);
 }
 
-static int dump_chosen(const struct request *request, struct listeners *chosen)
+static int dump_chosen(const struct choice *choice, struct listeners *chosen)
 {
     struct extract *extracts = calloc(chosen->count, sizeof *extracts);
     size_t count = 0;
@@ -44,42 +36,21 @@ static int dump_chosen(const struct request *request, struct listeners *chosen)
     if (!extracts) out_of_memory();
     listeners_bring_up_to_date(NAME, chosen, "there is nothing to dump");
     for (size_t i = 0; i < chosen->count; i++)
-        if (chosen->each[i]->answers) extracts[count++] = extract_of(request, chosen->each[i]);
+        if (chosen->each[i]->answers) extracts[count++] = extract_of(choice, chosen->each[i]);
     if (count && chosen->count == 1) snprintf(own, sizeof own, "custream-dump-%d.json", chosen->each[0]->peer.pid);
-    const char *to = request->to ? request->to : own;
-    const bool written = count && (request->to || cut_possible(NAME, to)) && cut_write(NAME, to, extracts, count, &cut);
+    const char *to = choice->to ? choice->to : own;
+    const bool written = count && (choice->to || cut_possible(NAME, to)) && cut_write(NAME, to, extracts, count, &cut);
     if (written) {
         count -= cut.missing;
-        reach_print(request, &cut);
-        printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to, (double)request->last * 1e-9, count, count == 1 ? "" : "es", to);
+        reach_print(choice, &cut);
+        printf("%s: the last %.10g s of %zu process%s. Open it: custream open %s\n", to, (double)choice->time * 1e-9, count, count == 1 ? "" : "es", to);
     }
     free(extracts);
     return !written ? STATUS_UNUSABLE : count < chosen->count + chosen->left_out ? STATUS_BROKEN : STATUS_OK;
 }
 
-static int request_read(struct request *request, int argc, char **argv)
-{
-    int flag;
-    while ((flag = flags_next(argc, argv, 0)) != -1) {
-        if (flag == FLAG_OUTPUT) request->to = optarg;
-        else if (flag != FLAG_LAST) {
-            if (!choice_take(NAME, &request->choice, flag, optarg)) return STATUS_UNUSABLE;
-        } else if (!duration_is(optarg, &request->last))
-            return complain(NAME, "--last=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", optarg);
-    }
-    if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID", argv[optind]);
-    if (!choice_good(NAME, &request->choice)) return STATUS_UNUSABLE;
-    return !request->to || cut_possible(NAME, request->to) ? STATUS_OK : STATUS_UNUSABLE;
-}
-
 int command_dump(int argc, char **argv)
 {
-    struct request request = {.last = INT64_C(10000000000)};
-    struct listeners chosen;
-    int status = request_read(&request, argc, argv);
-    if (status != STATUS_OK) return status;
-    if (choice_find(NAME, &request.choice, &chosen)) status = dump_chosen(&request, &chosen);
-    else status = STATUS_UNUSABLE;
-    listeners_free(&chosen);
-    return status;
+    struct choice choice = {.time = INT64_C(10000000000)};
+    return choice_run(NAME, &choice, "", argc, argv, dump_chosen);
 }

@@ -1,6 +1,5 @@
 /* custream hang: what processes are running at this moment, out of the files that they write. They go on as before. */
 #include "tools/custream/command.h"
-#include "tools/custream/flags.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
@@ -13,11 +12,6 @@
 
 static const char NAME[] = "custream hang";
 enum { TAIL = 64 << 20 };
-
-struct request {
-    struct choice choice;
-    bool json, whole;
-};
 
 /* One process, as it is now. */
 struct state {
@@ -80,11 +74,11 @@ static void text_put_state(const struct listener *listener, const struct state *
     running_put(stdout, &print);
 }
 
-static int hang_chosen(const struct request *request, struct listeners *chosen)
+static int hang_chosen(const struct choice *choice, struct listeners *chosen)
 {
     size_t said = 0;
     setlocale(LC_CTYPE, "C.UTF-8");
-    if (request->json) fputs("{\"custream_hang\":1,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[", stdout);
+    if (choice->json) fputs("{\"custream_hang\":1,\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"processes\":[", stdout);
     listeners_bring_up_to_date(NAME, chosen, "nothing is known of it");
     for (size_t i = 0; i < chosen->count; i++) {
         const struct listener *listener = chosen->each[i];
@@ -92,36 +86,18 @@ static int hang_chosen(const struct request *request, struct listeners *chosen)
         if (!listener->answers) continue;
         if (listener->about.full)
             complain(NAME, "process %d (%s): its trace is full, so what it did later is not known; CUSTREAM_TRACE_MAX with rotate goes on", listener->peer.pid, listener->command);
-        if (!state_load(&state, listener, request->whole)) continue;
-        if (request->json) json_put(listener, &state, !said);
+        if (!state_load(&state, listener, choice->whole)) continue;
+        if (choice->json) json_put(listener, &state, !said);
         else text_put_state(listener, &state, !said);
         said++;
         state_free(&state);
     }
-    if (request->json) puts("]}");
+    if (choice->json) puts("]}");
     return !said ? STATUS_UNUSABLE : said < chosen->count + chosen->left_out ? STATUS_BROKEN : STATUS_OK;
-}
-
-static int request_read(struct request *request, int argc, char **argv)
-{
-    int flag;
-    while ((flag = flags_next(argc, argv, 0)) != -1) {
-        if (flag == FLAG_JSON) request->json = true;
-        else if (flag == FLAG_WHOLE) request->whole = true;
-        else if (!choice_take(NAME, &request->choice, flag, optarg)) return STATUS_UNUSABLE;
-    }
-    if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID, and 'custream report' reads a trace", argv[optind]);
-    return choice_good(NAME, &request->choice) ? STATUS_OK : STATUS_UNUSABLE;
 }
 
 int command_hang(int argc, char **argv)
 {
-    struct request request = {0};
-    struct listeners chosen;
-    int status = request_read(&request, argc, argv);
-    if (status != STATUS_OK) return status;
-    if (choice_find(NAME, &request.choice, &chosen)) status = hang_chosen(&request, &chosen);
-    else status = STATUS_UNUSABLE;
-    listeners_free(&chosen);
-    return status;
+    struct choice choice = {0};
+    return choice_run(NAME, &choice, ", and 'custream report' reads a trace", argc, argv, hang_chosen);
 }

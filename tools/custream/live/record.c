@@ -4,8 +4,6 @@
  */
 #define _GNU_SOURCE /* ppoll */
 #include "tools/custream/command.h"
-#include "tools/custream/duration.h"
-#include "tools/custream/flags.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
@@ -32,12 +30,6 @@ struct recording {
     unsigned long long image; /* which program it ran when it began */
     const char *to; /* beside which a copy is `kept` if it ends while others go on; NULL: none is wanted */
     int kept;
-};
-
-struct request {
-    struct choice choice;
-    int64_t duration; /* 0: until Ctrl-C */
-    const char *to;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -149,15 +141,15 @@ static size_t begun(struct recording *all, size_t count)
     return kept;
 }
 
-static size_t record(struct recording *all, struct listeners *chosen, const struct request *request, const sigset_t *before)
+static size_t record(struct recording *all, struct listeners *chosen, const struct choice *choice, const sigset_t *before)
 {
     enum { PATIENCE_S = 30, TOGETHER_S = 15 }; /* an answer takes up to twelve: shim/process/ctl_answer.c */
-    begin(all, chosen, request->to, before);
+    begin(all, chosen, choice->to, before);
     const double since = now();
     const size_t recording = count_in(all, chosen->count, WAITING);
     if (recording && isatty(STDERR_FILENO))
         fprintf(stderr, "%s: %zu process%s record%s; Ctrl-C ends it\n", NAME, recording, recording == 1 ? "" : "es", recording == 1 ? "s" : "");
-    wait_until(all, chosen->count, WAITING, since, request->duration ? since + (double)request->duration * 1e-9 : 1e18, true, before);
+    wait_until(all, chosen->count, WAITING, since, choice->time ? since + (double)choice->time * 1e-9 : 1e18, true, before);
     const size_t count = begun(all, chosen->count);
     for (size_t i = 0; i < count; i++) {
         if (all[i].state != WAITING) continue;
@@ -300,34 +292,19 @@ static void closing_print(const struct recording *all, size_t count, const char 
 
 /* --- the command --- */
 
-static int request_read(struct request *request, int argc, char **argv)
-{
-    int flag;
-    while ((flag = flags_next(argc, argv, 0)) != -1) {
-        if (flag == FLAG_OUTPUT) request->to = optarg;
-        else if (flag != FLAG_DURATION) {
-            if (!choice_take(NAME, &request->choice, flag, optarg)) return STATUS_UNUSABLE;
-        } else if (!duration_is(optarg, &request->duration))
-            return complain(NAME, "--duration=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", optarg);
-    }
-    if (optind < argc) return complain(NAME, "'%.60s' is no option; a process is named by -p PID", argv[optind]);
-    if (!choice_good(NAME, &request->choice)) return STATUS_UNUSABLE;
-    return !request->to || cut_possible(NAME, request->to) ? STATUS_OK : STATUS_UNUSABLE;
-}
-
-static int record_chosen(const struct request *request, struct listeners *chosen)
+static int record_chosen(const struct choice *choice, struct listeners *chosen)
 {
     struct recording *all = calloc(chosen->count + 1, sizeof *all);
     sigset_t before;
     if (!all) out_of_memory();
     signals_hold(&before);
-    const size_t count = record(all, chosen, request, &before);
+    const size_t count = record(all, chosen, choice, &before);
     bool good = count == chosen->count + chosen->left_out;
     sigprocmask(SIG_SETMASK, &before, NULL);
     for (size_t i = 0; i < count; i++) good &= notes_print(&all[i], interrupted);
     size_t missing = 0;
-    const bool written = count && (!request->to || output_write(request->to, all, count, &missing));
-    if (written) closing_print(all, count, request->to, missing);
+    const bool written = count && (!choice->to || output_write(choice->to, all, count, &missing));
+    if (written) closing_print(all, count, choice->to, missing);
     good &= !missing;
     free(all);
     return !written ? STATUS_UNUSABLE : good ? STATUS_OK : STATUS_BROKEN;
@@ -335,12 +312,6 @@ static int record_chosen(const struct request *request, struct listeners *chosen
 
 int command_record(int argc, char **argv)
 {
-    struct request request = {0};
-    struct listeners chosen;
-    int status = request_read(&request, argc, argv);
-    if (status != STATUS_OK) return status;
-    if (choice_find(NAME, &request.choice, &chosen)) status = record_chosen(&request, &chosen);
-    else status = STATUS_UNUSABLE;
-    listeners_free(&chosen);
-    return status;
+    struct choice choice = {0}; /* of time: until Ctrl-C */
+    return choice_run(NAME, &choice, "", argc, argv, record_chosen);
 }

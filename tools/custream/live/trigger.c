@@ -171,8 +171,7 @@ static int request_read(struct request *request, int argc, char **argv)
     while ((flag = flags_next(argc, argv, 0)) != -1) {
         if (flag == FLAG_RANKS) request->ranks = optarg;
         else if (flag == FLAG_POLICY) request->policy = optarg;
-        else if (!duration_is(optarg, flag == FLAG_IN ? &request->in : &request->duration))
-            return complain(NAME, "--%s=%.60s: allowed is a time above 0 in seconds, or with ms, s, m, h: 5s, 500ms", flag == FLAG_IN ? "in" : "duration", optarg);
+        else if (!duration_take(NAME, flag == FLAG_IN ? "in" : "duration", optarg, flag == FLAG_IN ? &request->in : &request->duration)) return STATUS_UNUSABLE;
     }
     if (optind + 1 != argc) return complain(NAME, "takes one FILE, the one that CUSTREAM_TRIGGER names; 'custream help trigger' says more");
     request->to = argv[optind];
