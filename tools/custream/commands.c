@@ -10,7 +10,7 @@
 
 enum { COLUMNS = 100, HEAD_ROOM = 160, TABLE_VERSION = 1 /* of the JSON */ };
 
-/* Each command can be asked for help; that row is not shown. */
+/* The table. Each command can be asked for help; that row is not shown. */
 static const struct command_row table[] = {
 #define COMMAND(name_, place, summary) \
     {.kind = ROW_COMMAND, .name = #name_, .argument = place, .text = summary}, {.kind = ROW_OPTION, .flag = FLAG_HELP, .letter = 'h', .name = "help", .argument = ""},
@@ -42,7 +42,7 @@ const char *row_name(char room[FLAG_ROOM], const struct command_row *row)
     return room;
 }
 
-/* The words that an option of the library allows are its argument. */
+/* What is allowed has a place of its own, but for words: these are the argument. */
 static bool has_allowed(const struct cs_option_info *info) { return info->type != CS_TYPE_CHOICE && info->type != CS_TYPE_SWITCH; }
 
 /* --- for people --- */
@@ -95,7 +95,7 @@ static void option_put(const struct command_row *row, int column)
     if (info && *info->preset) printf("%*sdefault: %s\n", column, "", info->preset);
 }
 
-/* Rows of these kinds stand together. */
+/* Rows of one of these kinds stand together. */
 static bool is_listed(enum row_kind kind) { return kind == ROW_USAGE || kind == ROW_OPTION || kind == ROW_WORD; }
 
 void command_put(const struct command_row *command)
@@ -125,7 +125,8 @@ static cJSON *text_or_null(const char *text) { return text ? cJSON_CreateString(
 
 static void row_write(const struct command_row *row)
 {
-    static const char *const kinds[] = {"command", "usage", "text", "line", "option", "word", "exits"};
+    static const char *const kinds[] = {[ROW_COMMAND] = "command", [ROW_USAGE] = "usage", [ROW_TEXT] = "text", [ROW_LINE] = "line",
+                                        [ROW_OPTION] = "option", [ROW_WORD] = "word", [ROW_EXITS] = "exits"};
     const struct cs_option_info *info = library_option(row);
     char name[FLAG_ROOM];
     const struct json_member members[] = {
@@ -156,6 +157,7 @@ void leave(int status)
     const int failed = ferror(stdout);
     errno = 0;
     if (!fclose(stdout) && !failed) exit(status);
-    if (errno != EPIPE) fprintf(stderr, "custream: cannot write the output: %s\n", errno ? strerror(errno) : "write error"); /* who closes a pipe, as head(1) does, knows of it */
+    /* Who closes a pipe, as head(1) does, knows of it. */
+    if (errno != EPIPE) fprintf(stderr, "custream: cannot write the output: %s\n", errno ? strerror(errno) : "write error");
     exit(status ? status : STATUS_UNUSABLE);
 }

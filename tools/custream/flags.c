@@ -43,7 +43,7 @@ static const char *word_of(int argc, char **argv)
     return argv[optind - 1];
 }
 
-/* By what getopt says of it. */
+/* The row of an option that getopt names by a letter or by the place of its row; NULL: there is none. */
 static const struct command_row *row_of(const struct command_row *command, int value)
 {
     EACH_ROW(row, command)

@@ -16,6 +16,7 @@ static const struct {
 #include "tools/custream/commands.def"
 };
 
+/* A command's name, also where it is given as an option. */
 static const char *meant(const char *name)
 {
     if (!strcmp(name, "--version") || !strcmp(name, "-V")) return "version";
