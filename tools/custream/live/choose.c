@@ -9,6 +9,7 @@
 
 #include "shim/base/owner.h"
 #include "tools/custream/command.h"
+#include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/report/output.h"
