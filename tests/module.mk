@@ -48,8 +48,8 @@ $(eval $(call SLOW_WRAPPERS,O1))
 test-programs: $(TEST_PROGRAMS)
 $(TEST_PROGRAMS): | $(HEADERS_READY)
 
-# The Python files of the tests and Perfetto's trace processor, beside what else is compiled.
-compiled-tests: deps
+# The Python files of the tests and Perfetto's trace processor, beside what else is compiled. The command says which cases of its options there are.
+compiled-tests: deps $(B)/custream
 	@mkdir -p $(B)
 	@$(PYTEST) tests/cases --collect-only > $(B)/collected.log || { cat $(B)/collected.log; exit 1; }
 	@$(VENV)/bin/python -c 'from tests.perfetto.engine import Engine; Engine().close()'
