@@ -42,7 +42,7 @@ const char *row_name(char room[FLAG_ROOM], const struct command_row *row)
     return room;
 }
 
-/* What is allowed has a place of its own, but for words: these are the argument. */
+/* Allowed values have a line of their own, unless they are words: then the argument lists them. */
 static bool has_allowed(const struct cs_option_info *info) { return info->type != CS_TYPE_CHOICE && info->type != CS_TYPE_SWITCH; }
 
 /* --- for people --- */

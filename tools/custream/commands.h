@@ -6,7 +6,7 @@
 
 #include "tools/custream/options.h"
 
-/* What an option is to its command. An option has one name in all commands. */
+/* Options by number. Each has one name in all commands. */
 enum flag {
     FLAG_WORD = 1, /* none: a word, where words come in their order (flags.h) */
     FLAG_HELP, FLAG_AFTER, FLAG_AGAINST, FLAG_ALIGN, FLAG_ALL, FLAG_BATCHES, FLAG_BRIEF, FLAG_CLOCKS, FLAG_CSV, FLAG_DURATION, FLAG_ENGINE, FLAG_FAIL_IF, FLAG_HOST,
@@ -34,7 +34,7 @@ const struct command_row *command_find(const char *name);
 /* The option's name as it is typed. */
 const char *row_name(char room[FLAG_ROOM], const struct command_row *row);
 
-/* What `custream help` prints: the list, one command, or with --json the table. */
+/* The texts of `custream help`: the list, one command, or with --json the table. */
 void commands_put(void);
 void command_put(const struct command_row *command);
 void commands_write(void);

@@ -9,7 +9,7 @@
 
 enum { FIRST = 256 /* getopt's value of a command's first row: above every letter, which are those of short options */ };
 
-/* What getopt reads a command's options by. */
+/* getopt's tables, of the command that was asked about last. */
 static struct tables {
     const struct command_row *command;
     struct option *longs;

@@ -1,7 +1,8 @@
 #include "tools/custream/convert/value.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "tools/custream/trace/escape.h"
 
 struct unquoted unquote(struct piece piece)
 {
@@ -12,30 +13,11 @@ struct unquoted unquote(struct piece piece)
     return (struct unquoted){text ? text : "", text ? strlen(text) : 0, made};
 }
 
-/* Of an escape \uXXXX. */
-static unsigned unit_of(const char *at)
-{
-    char digits[5] = "";
-    memcpy(digits, at + 2, 4);
-    return (unsigned)strtoul(digits, NULL, 16);
-}
-
 bool quotes_text(struct piece piece)
 {
-    enum { HIGH = 0xd800, LOW = 0xdc00, HALF = 0xfc00, LONG = 6 };
     if (!piece.at || *piece.at != '"') return false;
-    for (const char *at = piece.at, *end = at + piece.length; (at = memchr(at, '\\', (size_t)(end - at)));) {
-        if (at[1] != 'u') {
-            at += 2;
-            continue;
-        }
-        const unsigned unit = unit_of(at);
-        at += LONG;
-        if (!unit || (unit & HALF) == LOW) return false;
-        if ((unit & HALF) != HIGH) continue;
-        if (at[0] != '\\' || at[1] != 'u' || (unit_of(at) & HALF) != LOW) return false;
-        at += LONG;
-    }
+    for (struct escape escape = {piece.at, piece.at + piece.length, 0}; escape_next(&escape);)
+        if (!escape.unit || escape_is_half(&escape)) return false;
     return true;
 }
 

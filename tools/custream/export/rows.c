@@ -394,11 +394,10 @@ enum trace_end rows_export(const char *path, char error[256])
         WORDS(WORD_SPELLED)};
     struct export of = {.file = NONE};
     const struct trace_sink sink = {.of = &of, .row = on_row, .fact = on_fact};
-    uint64_t bytes = 0;
     texts_init(&of.texts);
     for (enum word word = 0; word < WORD_COUNT; word++) of.words[word] = text_number(&of.texts, spelled[word], strlen(spelled[word]));
     batch_begin(&of.texts);
-    const enum trace_end end = trace_read(path, &of.texts, &sink, &bytes, error);
+    const enum trace_end end = trace_read(path, &of.texts, &sink, error);
     file_ends(&of);
     export_free(&of);
     return end;

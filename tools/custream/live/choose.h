@@ -1,4 +1,4 @@
-/* What is asked of processes that run, and of which: -p PID, --all, --rank=N, --program=NAME. */
+/* Requests to running processes, and which processes are meant: -p PID, --all, --rank=N, --program=NAME. */
 #ifndef CS_LIVE_CHOOSE_H
 #define CS_LIVE_CHOOSE_H
 

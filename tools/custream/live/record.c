@@ -220,9 +220,8 @@ static struct counts counts_of(const char *to)
 {
     struct counting counting = {0};
     char error[256];
-    uint64_t bytes = 0;
     texts_init(&counting.texts);
-    counting.counts.unknown = trace_read(to, &counting.texts, &(struct trace_sink){.of = &counting, .row = row_count, .fact = fact_pass}, &bytes, error) != TRACE_WHOLE;
+    counting.counts.unknown = trace_read(to, &counting.texts, &(struct trace_sink){.of = &counting, .row = row_count, .fact = fact_pass}, error) != TRACE_WHOLE;
     texts_free(&counting.texts);
     return counting.counts;
 }

@@ -67,9 +67,8 @@ void busy_init(struct busy *busy)
 bool busy_read(struct busy *busy, const char *path, char error[256])
 {
     const struct trace_sink sink = {.of = busy, .row = take_row, .fact = take_fact};
-    uint64_t bytes = 0;
     busy->ours = busy->says = false;
-    const enum trace_end end = trace_read(path, &busy->texts, &sink, &bytes, error);
+    const enum trace_end end = trace_read(path, &busy->texts, &sink, error);
     numbers_free(&busy->index);
     busy->index = (struct numbers){0};
     busy->cut |= end == TRACE_CUT;

@@ -492,7 +492,7 @@ static bool is_understood(const struct run *run, size_t known, char error[256])
 {
     if (run->ours || run->work_count + run->call_count > known) return true;
     const unsigned long long times = run->left.times, others = run->left.others;
-    snprintf(error, 256, "neither calls nor GPU work in it that are understood; events: %llu, without a time that can be: %llu, without a phase: %llu", (unsigned long long)run->rows + times + others,
+    snprintf(error, 256, "no call and no GPU work in it is understood; it has %llu events, %llu without a usable time and %llu without a phase", (unsigned long long)run->rows + times + others,
              times, others);
     return false;
 }
@@ -527,7 +527,7 @@ bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint
     const size_t losses = run->loss_count, known = run->work_count + run->call_count;
     run->program = 0;
     struct said before = said_taken(run);
-    const enum trace_end end = trace_read(path, &run->texts, &sink, &run->bytes, error);
+    const enum trace_end end = trace_read(path, &run->texts, &sink, error);
     const struct part part = part_said(run, run_count(run, "part", 0), losses);
     run->cut |= end == TRACE_CUT;
     const bool loaded = end != TRACE_UNREADABLE && single(run, error) && is_understood(run, known, error) && same_run(run, pid, base, error) && is_fresh(run, part.number, error);
@@ -548,7 +548,7 @@ bool run_identify(const char *path, struct identity *identity, char error[256])
     struct run run;
     run_init(&run);
     const struct trace_sink sink = {.of = &run, .row = load_row, .fact = load_fact, .enough = is_identified};
-    const enum trace_end end = trace_read(path, &run.texts, &sink, &run.bytes, error);
+    const enum trace_end end = trace_read(path, &run.texts, &sink, error);
     *identity = (struct identity){run.pid, run.base};
     const bool read = end != TRACE_UNREADABLE && single(&run, error);
     run_free(&run);

@@ -26,6 +26,11 @@ static void progress_show(void *of, uint64_t bytes)
     fprintf(stderr, " %d %%", percent);
 }
 
+static void left_out_say(const char *command, const char *path, uint64_t events, const char *lack)
+{
+    if (events) complain(command, "%s: %llu event%s without %s %s left out", path, (unsigned long long)events, events == 1 ? "" : "s", lack, events == 1 ? "is" : "are");
+}
+
 static bool file_read(struct run *run, const char *command, const char *path)
 {
     struct stat stat_of;
@@ -37,10 +42,8 @@ static bool file_read(struct run *run, const char *command, const char *path)
     if (!read) complain(command, "%s: %s", path, error);
     else if (run->cut && !cut_before)
         complain(command, "%s: truncated, as when a process is killed while it writes; the report is of what is before that", path);
-    if (read && run->left.times > left.times)
-        complain(command, "%s: left out: events without a time, or with one that cannot be: %llu", path, (unsigned long long)(run->left.times - left.times));
-    if (read && run->left.others > left.others)
-        complain(command, "%s: left out: events without a phase: %llu", path, (unsigned long long)(run->left.others - left.others));
+    if (read) left_out_say(command, path, run->left.times - left.times, "a usable time");
+    if (read) left_out_say(command, path, run->left.others - left.others, "a phase");
     if (read && run_cut_seconds(run) > 0)
         complain(command, "%s: a cut of %.3f s out of a trace; the report's totals are those of the cut", path, run_cut_seconds(run));
     return read;

@@ -149,7 +149,7 @@ struct run {
     struct texts texts;
     int64_t base;               /* wall clock of time 0, in ns since 1970 */
     int64_t begin, end;         /* of the first and last thing in it */
-    uint64_t bytes, rows;       /* read: of JSON, uncompressed; of traceEvents */
+    uint64_t rows;              /* read, of traceEvents */
     bool ours;                  /* custream wrote it */
     struct trace_left left;     /* rows of other tools' files that were left out */
     bool cut;                   /* a file ends inside an event: the process was killed while it wrote */

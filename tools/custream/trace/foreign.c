@@ -9,9 +9,8 @@
 
 enum { UNKNOWN, HOST, GPU };
 
-/* What categories are called in traces of Kineto before 2022, and today. */
-static const char *const categories[][2] = {{"Kernel", "kernel"},           {"Memcpy", "gpu_memcpy"},          {"Memset", "gpu_memset"},
-                                            {"Runtime", "cuda_runtime"},    {"Driver", "cuda_driver"}};
+/* Categories of Kineto before 2022, each with its name today. */
+static const char *const categories[][2] = {{"Kernel", "kernel"}, {"Memcpy", "gpu_memcpy"}, {"Memset", "gpu_memset"}, {"Runtime", "cuda_runtime"}, {"Driver", "cuda_driver"}};
 static const char *const work[] = {"kernel", "gpu_memcpy", "gpu_memset", "gpu_graph"};
 
 static text text_in(struct foreign *foreign, const char *word) { return text_number(foreign->texts, word, strlen(word)); }
@@ -19,6 +18,7 @@ static text text_in(struct foreign *foreign, const char *word) { return text_num
 void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_left *left)
 {
     *foreign = (struct foreign){.texts = texts, .left = left};
+    for (size_t i = 0; i < sizeof work / sizeof *work; i++) *numbers_at(&foreign->work, text_in(foreign, work[i]), 0) = 1;
     for (size_t i = 0; i < sizeof categories / sizeof *categories; i++) *numbers_at(&foreign->categories, text_in(foreign, categories[i][0]), 0) = text_in(foreign, categories[i][1]);
 }
 
@@ -27,6 +27,7 @@ void foreign_end(struct foreign *foreign)
     numbers_free(&foreign->processes);
     numbers_free(&foreign->streams);
     numbers_free(&foreign->categories);
+    numbers_free(&foreign->work);
     free(foreign->held);
 }
 
@@ -79,13 +80,6 @@ static void number_put(struct trace_row *row, enum trace_key key, int64_t number
     row->has |= UINT64_C(1) << key;
 }
 
-static bool is_work(const struct foreign *foreign, text category)
-{
-    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
-        if (!strcmp(text_of(foreign->texts, category), work[i])) return true;
-    return false;
-}
-
 /* XLA's have no category. Of a GPU's lanes those that are called after a stream have its work; the others show the same again, by modules and operators. */
 static bool put_work(struct foreign *foreign, struct trace_row *row, uint64_t thread)
 {
@@ -116,14 +110,18 @@ static bool uncategorized(struct foreign *foreign, struct trace_row *row)
     return put_work(foreign, row, thread_of(process, key_of(row, KEY_TID)));
 }
 
-/* A device says its number, or is the one that its process is called after, or has its number. */
+/* The device that the row names, or the GPU that its process is called after, or has the number of; else the first. */
 static void find_gpu(struct foreign *foreign, struct trace_row *row)
 {
     uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
     const int64_t pid = row_number(row, KEY_PID, 0);
-    const bool is_number = row_has(row, KEY_PID) && pid >= 0 && pid < CS_GPU_PIDS;
-    row->gpu = row_has(row, KEY_DEVICE) ? (uint32_t)row->number[KEY_DEVICE] : *process >= GPU ? *process - GPU : is_number ? (uint32_t)pid : 0;
-    if (*process == UNKNOWN) *process = GPU + row->gpu;
+    unsigned ordinal = 0;
+    if (row_has(row, KEY_DEVICE)) ordinal = (unsigned)row->number[KEY_DEVICE];
+    else if (*process >= GPU) ordinal = *process - GPU;
+    else if (row_has(row, KEY_PID)) ordinal = pid >= 0 && pid < CS_GPU_PIDS ? (unsigned)pid : 0;
+    else foreign_gpu_name(text_of(foreign->texts, row->word[KEY_PID]), &ordinal);
+    row->gpu = ordinal;
+    if (*process == UNKNOWN) *process = GPU + ordinal;
 }
 
 static bool has_times(struct foreign *foreign, const struct trace_row *row)
@@ -137,15 +135,14 @@ bool foreign_row(struct foreign *foreign, struct trace_row *row)
 {
     const char phase = *text_of(foreign->texts, row_word(row, KEY_PH));
     const uint32_t today = numbers_get(&foreign->categories, row_word(row, KEY_CAT), 0);
-    row->gpu = TRACE_NO_GPU;
     if (!phase) return foreign->left->others++, false;
     if (phase == 'M') named(foreign, row);
     else if (!has_times(foreign, row)) return false;
     if (today) row->word[KEY_CAT] = today;
     if (phase == 'X' && !row_has(row, KEY_CAT)) return uncategorized(foreign, row);
-    if (phase == 'X' && is_work(foreign, row_word(row, KEY_CAT))) return find_gpu(foreign, row), true;
+    if (phase == 'X' && numbers_get(&foreign->work, row_word(row, KEY_CAT), 0)) return find_gpu(foreign, row), true;
     const uint32_t kind = numbers_get(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
-    if (kind >= GPU) row->gpu = kind - GPU;
+    row->gpu = kind >= GPU ? kind - GPU : TRACE_NO_GPU;
     return true;
 }
 

@@ -12,7 +12,8 @@ struct foreign {
     struct texts *texts;
     struct numbers processes; /* by pid or its text: 1 a host's, 2 + ordinal a GPU's */
     struct numbers streams;   /* by thread of a process: of XLA's lanes */
-    struct numbers categories; /* by text: what it is called today */
+    struct numbers categories; /* by text: the text of the same category today */
+    struct numbers work;      /* by text: categories of GPU work */
     struct held {             /* work of a process of which nothing has been told yet */
         int64_t ts, dur;
         uint64_t process, thread;

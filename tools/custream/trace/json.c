@@ -6,10 +6,12 @@
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/trace/escape.h"
 
 enum {
     LINE_MOST = 64 << 10, /* an event on a longer line is looked for byte by byte */
     VALUE_MOST = 256 << 20,
+    POOL_DOUBLED = 16 << 20, /* a larger one is for one long value */
     END = -1,
 };
 
@@ -43,7 +45,6 @@ static bool fill(struct json *json)
     json->at = json->chunk;
     json->end = json->at + length;
     json->newline = memchr(json->at, '\n', length);
-    json->bytes += length;
     return true;
 }
 
@@ -117,27 +118,15 @@ static bool value_text(struct json *json)
     }
 }
 
-static unsigned unit_of(const char *at)
-{
-    char digits[5] = "";
-    memcpy(digits, at + 2, 4);
-    return (unsigned)strtoul(digits, NULL, 16);
-}
-
-/* Half a pair of surrogates, which Python may write, is no text to yyjson. In a copy it becomes U+FFFD. */
+/* Half a pair of surrogates, which Python may write, is no text to yyjson. The copy has U+FFFD there; NULL: there is none. */
 static char *without_halves(const char *text, size_t length)
 {
-    enum { LONG = 6 };
-    char *copy = malloc(length + 1), *end = copy + length;
+    char *copy = malloc(length);
     bool changed = false;
     if (!copy) out_of_memory();
     memcpy(copy, text, length);
-    for (char *at = copy; (at = memchr(at, '\\', (size_t)(end - at))) && at + LONG <= end;) {
-        const unsigned unit = at[1] == 'u' ? unit_of(at) : 0, kind = unit & 0xfc00;
-        const bool pair = kind == 0xd800 && at + 2 * LONG <= end && at[LONG] == '\\' && at[LONG + 1] == 'u' && (unit_of(at + LONG) & 0xfc00) == 0xdc00;
-        if ((kind == 0xd800 && !pair) || kind == 0xdc00) memcpy(at + 2, "fffd", 4), changed = true;
-        at += pair ? 2 * LONG : at[1] == 'u' ? LONG : 2;
-    }
+    for (struct escape escape = {text, text + length, 0}; escape_next(&escape);)
+        if (escape_is_half(&escape)) memcpy(copy + (escape.at - text) - 4, "fffd", 4), changed = true;
     if (changed) return copy;
     free(copy);
     return NULL;
@@ -160,7 +149,7 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
     yyjson_read_err error;
     if (json->pool_size < room) {
         free(json->pool);
-        json->pool = malloc(json->pool_size = 2 * room);
+        json->pool = malloc(json->pool_size = room < POOL_DOUBLED ? 2 * room : room);
         if (!json->pool) out_of_memory();
     }
     yyjson_alc_pool_init(&pool, json->pool, json->pool_size);
@@ -243,18 +232,25 @@ static enum json_step cut(struct json *json)
     return json->rows_seen ? JSON_CUT : broken(json, "cut off before its first event");
 }
 
-static enum json_step row(struct json *json)
+/* The byte that the next element of a list or object begins with, or `closes`; END; 0: `error` was set. */
+static int element_next(struct json *json, int closes)
 {
     int c = peek(json);
-    if (json->follows && c != END) {
-        if (c != ',' && c != ']') return broken(json, "no JSON: no comma between two events");
-        if (c == ',') json->at++, c = peek(json) == ']' ? 0 : peek(json);
-        if (!c) return broken(json, "no JSON: a comma behind the last event");
-    }
-    if (c == END) return cut(json);
-    if (c != ']') return json->follows = true, value_read(json, JSON_ROW);
+    if (!json->follows || c == END || c == closes) return c;
+    if (c != ',') return broken(json, "no JSON: no comma between two values"), 0;
     json->at++;
+    c = peek(json);
+    return c == closes ? broken(json, "no JSON: a comma behind the last value"), 0 : c;
+}
+
+static enum json_step row(struct json *json)
+{
+    const int c = element_next(json, ']');
+    if (!c) return JSON_BROKEN;
+    if (c == END) return cut(json);
     json->follows = true;
+    if (c != ']') return value_read(json, JSON_ROW);
+    json->at++;
     if (json->bare) return ends(json);
     json->where = JSON_MEMBERS;
     return json_next(json);
@@ -262,12 +258,8 @@ static enum json_step row(struct json *json)
 
 static enum json_step member(struct json *json)
 {
-    int c = peek(json);
-    if (json->follows && c != END) {
-        if (c != ',' && c != '}') return broken(json, "no JSON: no comma between two members");
-        if (c == ',') json->at++, c = peek(json) == '}' ? 0 : peek(json);
-        if (!c) return broken(json, "no JSON: a comma behind the last member");
-    }
+    int c = element_next(json, '}');
+    if (!c) return JSON_BROKEN;
     if (c == END) return cut(json);
     if (c == '}') return json->at++, ends(json);
     if (c != '"') return broken(json, "no JSON: a member without a name");
@@ -290,7 +282,6 @@ static enum json_step member(struct json *json)
 static bool members_read(struct json *json, const struct pftrace_found *found, enum pftrace_piece piece)
 {
     const char *at = found->text, *end = at + found->length;
-    const char before = piece == PFTRACE_HEAD ? ',' : ']';
     while (end > at && memchr(" \n\t\r", end[-1], 4)) end--;
     json->held_length = 0;
     if (piece == PFTRACE_TAIL) {
@@ -299,8 +290,7 @@ static bool members_read(struct json *json, const struct pftrace_found *found, e
         hold(json, "{", 1);
     }
     hold(json, at, (size_t)(end - at));
-    if (piece == PFTRACE_HEAD && end > at && end[-1] == before) json->held_length--;
-    if (piece == PFTRACE_HEAD) hold(json, "}", 1);
+    if (piece == PFTRACE_HEAD) json->held_length -= end > at && end[-1] == ',', hold(json, "}", 1);
     if (!parse(json, json->held, json->held_length, FLAGS) || !yyjson_is_obj(json->value)) return snprintf(json->error, sizeof json->error, "%s", json->why), false;
     json->member = 0;
     json->members = yyjson_obj_size(json->value);

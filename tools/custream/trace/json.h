@@ -36,7 +36,6 @@ struct json {
     uint64_t lines;           /* before `at` */
     char why[200];            /* the last value was no JSON */
     bool is_begun;            /* but may become some */
-    uint64_t bytes;           /* of text, read so far */
     char *held;               /* a value that began in an earlier chunk */
     size_t held_length, held_capacity;
     struct yyjson_doc *doc;

@@ -282,6 +282,7 @@ static void compressed_read(struct pftrace *p, struct message bytes)
         rope_put(&all, (const char *)room, sizeof room - stream.avail_out);
     } while (status == Z_OK && all.length < INFLATED_MOST);
     inflateEnd(&stream);
+    if (status != Z_STREAM_END) p->damaged = p->read + 1;
     p->inflates = true;
     struct message packets = {(unsigned char *)all.at, (unsigned char *)all.at + all.length};
     while (all.at && field_next(&packets, &field))

@@ -91,7 +91,8 @@ static unsigned key_of(const struct reading *r, enum level level, const char *at
 static const int64_t number_max = INT64_MAX / 4;
 
 static bool is_far(double number) { return !(number < (double)number_max && number > (double)-number_max); }
-static int64_t clamped(double number) { return number >= (double)number_max ? number_max : number <= (double)-number_max ? -number_max : (int64_t)number; }
+/* What is no number at all is as far as can be. */
+static int64_t clamped(double number) { return !(number < (double)number_max) ? number_max : number <= (double)-number_max ? -number_max : (int64_t)number; }
 
 static int64_t whole_of(const char *at, size_t length)
 {
@@ -181,12 +182,12 @@ static void time_take(struct trace_row *row, unsigned key, yyjson_val *value)
     } else {
         if (yyjson_is_str(value)) strtod(at, &end);
         if (!*at || (yyjson_is_str(value) && *end)) {
-            row->bad_time = true;
+            row->bad_time |= keys[key].level == LEVEL_TOP;
             return;
         }
         row->number[key] = nanoseconds_of(at, unsafe_yyjson_get_len(value));
     }
-    row->bad_time |= is_far((double)row->number[key]);
+    row->bad_time |= keys[key].level == LEVEL_TOP && is_far((double)row->number[key]);
     row->has |= UINT64_C(1) << key;
 }
 
@@ -206,8 +207,10 @@ static void value_take(struct reading *r, unsigned key, yyjson_val *value)
     if (yyjson_is_bool(value)) row->number[key] = yyjson_is_true(value);
     else if (kind == KIND_WORD && (number || word)) row->word[key] = word_in(r, key, value);
     else if (number) row->number[key] = whole_in(value);
-    else if (word && key <= KEY_TID) row->word[key] = word_in(r, key, value); /* another tool's "GPU 0" */
-    else if (kind != KIND_NUMBER || !word || !number_in(unsafe_yyjson_get_str(value), &row->number[key])) return;
+    else if (!word || !number_in(unsafe_yyjson_get_str(value), &row->number[key])) {
+        if (word && (key == KEY_PID || key == KEY_TID)) row->word[key] = word_in(r, key, value); /* another tool's "GPU 0" */
+        return;
+    }
     row->has |= UINT64_C(1) << key;
 }
 
@@ -311,6 +314,7 @@ static void row_take(struct reading *r, yyjson_val *value)
 {
     struct trace_row *row = &r->row;
     row->has = 0;
+    row->word[KEY_PID] = row->word[KEY_TID] = 0;
     row->bad_time = false;
     if (yyjson_is_obj(value)) object_take(r, value, LEVEL_TOP);
     r->ours |= row_has(row, KEY_CS_STREAM); /* who wrote the file may stand behind the rows */
@@ -327,7 +331,7 @@ static void rows_end(struct reading *r)
     r->sink->left->others += r->left.others;
 }
 
-static enum trace_end read_all(struct reading *r, struct json *json, uint64_t *bytes)
+static enum trace_end read_all(struct reading *r, struct json *json)
 {
     const struct trace_sink *sink = r->sink;
     uint64_t offset = 0;
@@ -338,7 +342,6 @@ static enum trace_end read_all(struct reading *r, struct json *json, uint64_t *b
         if (step == JSON_MEMBER) fact_below(r, 0, json->name, strlen(json->name), json->value, 0);
         if (step == JSON_END || step == JSON_CUT) {
             rows_end(r);
-            *bytes += json->bytes;
             return step == JSON_END ? TRACE_WHOLE : TRACE_CUT;
         }
         if (reader_offset(&json->reader) == offset) continue;
@@ -348,14 +351,14 @@ static enum trace_end read_all(struct reading *r, struct json *json, uint64_t *b
     }
 }
 
-enum trace_end trace_read(const char *path, struct texts *texts, const struct trace_sink *sink, uint64_t *bytes, char error[256])
+enum trace_end trace_read(const char *path, struct texts *texts, const struct trace_sink *sink, char error[256])
 {
     struct json json;
     struct reading r = {.texts = texts, .sink = sink};
     enum trace_end end = TRACE_UNREADABLE;
     keys_init(&r);
     foreign_begin(&r.foreign, texts, &r.left);
-    if (json_open(&json, path, true)) end = read_all(&r, &json, bytes);
+    if (json_open(&json, path, true)) end = read_all(&r, &json);
     if (end == TRACE_UNREADABLE) snprintf(error, 256, "%s", json.error);
     foreign_end(&r.foreign);
     json_close(&json);

@@ -58,8 +58,8 @@ struct trace_fact {
 
 /* Rows of another tool's trace that were left out. */
 struct trace_left {
-    uint64_t times;  /* without a time, or with one that can be none */
-    uint64_t others; /* of which not even the phase is known */
+    uint64_t times;  /* without a usable time: none, no number, or out of range */
+    uint64_t others; /* without a phase */
 };
 
 /* Who takes what is read. */
@@ -74,7 +74,7 @@ struct trace_sink {
 
 enum trace_end { TRACE_WHOLE, TRACE_CUT /* the file ends inside its events */, TRACE_UNREADABLE };
 
-/* All of the file into the sink. `bytes` grows by what was read, uncompressed. UNREADABLE: error says why, in one line without the file's name. */
-enum trace_end trace_read(const char *path, struct texts *texts, const struct trace_sink *sink, uint64_t *bytes, char error[256]);
+/* All of the file into the sink. UNREADABLE: error says why, in one line without the file's name. */
+enum trace_end trace_read(const char *path, struct texts *texts, const struct trace_sink *sink, char error[256]);
 
 #endif
