@@ -4,7 +4,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/commands.h"
 #include "tools/custream/live/peer.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 #include "shim/base/options.h"
 #include "shim/policy/file.h"

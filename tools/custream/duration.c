@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static const struct {
     const char *name;

@@ -4,7 +4,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/module.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static const char NAME[] = "custream fleet";
 

@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/compiler.h"
 #include "tools/custream/command.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static const char PROGRAM[] = "import importlib, sys\n"
                               "name, module = sys.argv[1:3]\n"

@@ -7,7 +7,7 @@
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/merge/out.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static const char NAME[] = "custream convert";
 

@@ -6,7 +6,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/diff/names.h"
-#include "tools/custream/report/tally.h"
+#include "tools/custream/model/tally.h"
 
 const char *const side_name[SIDES] = {"before", "after"};
 

@@ -5,9 +5,9 @@
 #ifndef CS_DIFF_NAMES_H
 #define CS_DIFF_NAMES_H
 
+#include "tools/custream/model/run.h"
+#include "tools/custream/model/table.h"
 #include "tools/custream/trace/numbers.h"
-#include "tools/custream/report/run.h"
-#include "tools/custream/report/table.h"
 
 enum { NAME_MAX_BYTES = 16384 }; /* of a key or label; a longer one is cut */
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/show.h"
-#include "tools/custream/report/tally.h"
+#include "tools/custream/model/tally.h"
+#include "tools/custream/show.h"
 
 static const struct column run_columns[] = {
     {"side", "side", UNIT_TEXT, COLUMN_NAMES},

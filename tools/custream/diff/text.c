@@ -5,7 +5,7 @@
 
 #include "shim/base/append.h"
 #include "tools/custream/diff/tables.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 /* --- words --- */
 

@@ -12,7 +12,7 @@
 #include "tools/custream/flags.h"
 #include "tools/custream/inspect/print.h"
 #include "tools/custream/program.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static const char NAME[] = "custream inspect";
 

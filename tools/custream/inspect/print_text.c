@@ -4,7 +4,7 @@
 
 #include "shim/base/append.h"
 #include "tools/custream/inspect/print.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 const char *const subject_name[] = {[SUBJECT_PROGRAM] = "program", [SUBJECT_LIBRARY] = "library", [SUBJECT_OBJECT] = "object file", [SUBJECT_SCRIPT] = "script"};
 const char *const use_name[USES] = {[USE_IMPORTED] = "imported", [USE_CALLED] = "called", [USE_NAMED] = "named"};

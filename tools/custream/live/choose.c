@@ -12,7 +12,7 @@
 #include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static bool number_read(const char *text, long least, int *number)
 {

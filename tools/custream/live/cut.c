@@ -24,8 +24,8 @@
 #include "tools/custream/merge/between.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/plan.h"
+#include "tools/custream/show.h"
 #include "tools/custream/trace/reader.h"
-#include "tools/custream/report/output.h"
 #include "tools/custream/verdict.h"
 #include "tools/custream/watch/finish.h"
 

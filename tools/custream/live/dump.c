@@ -2,7 +2,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
 #include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/report/output.h"
-#include "tools/custream/report/show.h"
-#include "tools/custream/report/unfinished.h"
+#include "tools/custream/model/unfinished.h"
+#include "tools/custream/report/print.h"
+#include "tools/custream/show.h"
 
 #include <locale.h>
 #include <stdlib.h>

@@ -8,8 +8,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/live/find.h"
-#include "tools/custream/report/output.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 enum { PATIENCE_MS = 3000 };
 

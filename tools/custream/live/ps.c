@@ -3,7 +3,7 @@
 #include "tools/custream/flags.h"
 #include "tools/custream/json_row.h"
 #include "tools/custream/live/listener.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 #include <locale.h>
 #include <stdlib.h>

@@ -6,8 +6,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/report/output.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 #include "tools/custream/trace/row.h"
 
 #include <poll.h>

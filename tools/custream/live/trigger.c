@@ -8,7 +8,7 @@
 #include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/live/cut.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static const char NAME[] = "custream merge";
 

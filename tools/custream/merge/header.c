@@ -5,7 +5,7 @@
 #include "shim/base/no_room.h"
 #include "tools/custream/merge/write.h"
 #include "tools/custream/merged.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 /* Paths may hold anything. */
 static void text_write(struct out *out, const char *text)

@@ -8,7 +8,7 @@
 #include "tools/custream/flags.h"
 #include "tools/custream/merge/between.h"
 #include "tools/custream/merge/write.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static const char NAME[] = "custream merge";
 

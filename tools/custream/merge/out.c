@@ -14,7 +14,7 @@
 #include "shim/base/options.h"
 #include "shim/base/unpack.h"
 #include "tools/custream/convert/rows.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 /* What goes away if the process ends too early. While a file and its name here change, the signals wait. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;

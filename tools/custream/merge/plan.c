@@ -11,8 +11,8 @@
 #include "tools/custream/command.h"
 #include "tools/custream/merge/source.h"
 #include "tools/custream/merged.h"
+#include "tools/custream/show.h"
 #include "tools/custream/trace/foreign.h"
-#include "tools/custream/report/output.h"
 
 static const char NAME[] = "custream merge";
 

@@ -9,7 +9,7 @@
 #include "tools/custream/merge/source.h"
 #include "tools/custream/merge/window.h"
 #include "tools/custream/merge/write.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 struct writing {
     struct out *out;

@@ -5,7 +5,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/merge/source.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 /* The two marks of a stream's life: its begin says where the stream comes from. */
 static bool is_life(const struct row *row) { return row->ph == 'i' && piece_is(row->pieces[ROW_CAT], "cs_stream") && row->pieces[ROW_STREAM].at; }

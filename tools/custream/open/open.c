@@ -18,7 +18,7 @@
 #include "tools/custream/open/busy.h"
 #include "tools/custream/open/link.h"
 #include "tools/custream/open/server.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static const char NAME[] = "custream open", UI[] = "https://ui.perfetto.dev/";
 enum { UI_PORT = 9001 /* the one that Perfetto's UI may fetch from */, PORT_MOST = 65535, PIN_DEFAULT = 4, PIN_MOST = 64 };

@@ -15,7 +15,7 @@
 #include "tools/custream/merge/out.h"
 #include "tools/custream/recover/mend.h"
 #include "tools/custream/recover/rings.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 #include "tools/custream/watch/finish.h"
 
 #include "shim/base/options.h"

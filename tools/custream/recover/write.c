@@ -6,7 +6,7 @@
 
 #include "tools/custream/merge/out.h"
 #include "tools/custream/recover/mend.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/show.h"
 
 static bool copy_bytes(const char *command, int from, struct out *out, off_t end)
 {

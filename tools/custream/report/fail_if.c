@@ -12,7 +12,7 @@
 #include "tools/custream/report/findings.h"
 #include "tools/custream/report/metrics.h"
 #include "tools/custream/report/output.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
 /* A longer sign stands before the one that it begins with. */

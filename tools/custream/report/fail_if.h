@@ -5,7 +5,7 @@
 #ifndef CS_REPORT_FAIL_IF_H
 #define CS_REPORT_FAIL_IF_H
 
-#include "tools/custream/report/table.h"
+#include "tools/custream/model/table.h"
 
 enum { CONDITION_MAX = 512 }; /* bytes of a message */
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/labels.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/model/labels.h"
+#include "tools/custream/show.h"
 
 /* The one list of findings. docs/findings.md has a heading for each; an id is kept for ever. */
 const struct rule rules[] = {

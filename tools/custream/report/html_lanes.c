@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 enum {
     LANE_COLUMNS = 2000,

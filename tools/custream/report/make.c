@@ -6,7 +6,7 @@
 
 #include "tools/custream/report/metrics.h"
 #include "tools/custream/report/output.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 /* How far reading is, for somebody at a terminal. */
 struct progress {

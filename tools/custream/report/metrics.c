@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shim/base/append.h"
-#include "tools/custream/report/parts.h"
+#include "tools/custream/model/parts.h"
 
 /* A metric is the sum of a column, of a share's table divided by the devices' spans. */
 static const struct metric {

@@ -1,30 +1,13 @@
 #include "tools/custream/report/output.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/show.h"
-
-enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 1024 };
-
-int complain(const char *command, const char *format, ...)
-{
-    char line[COMPLAINT_MAX];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    fprintf(stderr, "%s: ", command);
-    text_put(stderr, line);
-    fputc('\n', stderr);
-    return STATUS_UNUSABLE;
-}
+#include "tools/custream/show.h"
 
 /* --- where it goes --- */
 
@@ -65,16 +48,6 @@ int output_judge(struct output *output, char *const *files, int file_count)
 }
 
 /* --- writing it --- */
-
-int columns_of_terminal(void)
-{
-    struct winsize window;
-    const char *text = getenv("COLUMNS");
-    const bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) && window.ws_col;
-    const long columns = known ? window.ws_col : text ? strtol(text, NULL, 10) : 0;
-    if (columns <= 0) return COLUMNS_DEFAULT;
-    return columns < COLUMNS_MIN ? COLUMNS_MIN : columns > COLUMNS_MAX ? COLUMNS_MAX : (int)columns;
-}
 
 /* https://no-color.org: set, and not empty. */
 static bool wants_color(const struct output *output)

@@ -1,8 +1,9 @@
-/* How the commands that report speak: complaints, and where each form of what they print goes. */
+/* Where each form of a report goes. */
 #ifndef CS_REPORT_OUTPUT_H
 #define CS_REPORT_OUTPUT_H
 
 #include "tools/custream/report/print.h"
+#include "tools/custream/show.h"
 
 /* The forms of a report. Text is what standard output gets unless another form takes it. */
 enum form { FORM_TEXT, FORM_JSON, FORM_CSV, FORM_HTML, FORMS };
@@ -12,12 +13,6 @@ struct output {
     const char *to[FORMS]; /* NULL: not wanted; "-": standard output */
     bool no_color;
 };
-
-/* How wide standard output is, within what tables can be: its terminal's, else COLUMNS, else 100. */
-int columns_of_terminal(void);
-
-/* One line on stderr; returns STATUS_UNUSABLE. */
-int complain(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* `to`: the option's value, NULL where it has none. All return a status. */
 int output_add(struct output *output, enum form form, const char *to);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "shim/base/json.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 /* Bytes that are not UTF-8 are replaced, as in JSON. */
 static void field_put(FILE *file, const char *text)

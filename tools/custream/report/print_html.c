@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 /* More rows than these no page gets. */
 enum { ROWS_MAX = 1000 };

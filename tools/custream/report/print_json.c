@@ -7,7 +7,7 @@
 
 #include "shim/base/json.h"
 #include "tools/custream/command.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 static void string_put(FILE *file, const char *text)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/custream/report/print.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 enum { INDENT = 7, LINE = 4096 };
 

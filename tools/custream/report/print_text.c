@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 enum { COLUMNS_SHOWN_MAX = 32, TEXT_COLUMNS_MIN = 8, GAP = 2 };
 

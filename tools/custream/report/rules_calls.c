@@ -1,8 +1,8 @@
 /* Rules about calls by themselves: objects that are made again and again, queries in a loop, calls that failed. */
 #include <math.h>
 
+#include "tools/custream/model/room.h"
 #include "tools/custream/report/findings.h"
-#include "tools/custream/report/room.h"
 
 /* --- CS110: streams and events --- */
 

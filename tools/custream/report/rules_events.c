@@ -1,9 +1,9 @@
 /* Rules about waits for events: those that order nothing, and those that wait for too little. */
 #include <math.h>
 
+#include "tools/custream/model/room.h"
 #include "tools/custream/report/findings.h"
 #include "tools/custream/trace/numbers.h"
-#include "tools/custream/report/room.h"
 
 enum verdict { WAIT_ORDERS, WAIT_NOTHING, WAIT_STALE, WAIT_NEVER };
 

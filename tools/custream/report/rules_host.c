@@ -6,11 +6,11 @@
  */
 #include <string.h>
 
+#include "tools/custream/model/gaps.h"
+#include "tools/custream/model/room.h"
+#include "tools/custream/model/waits.h"
 #include "tools/custream/report/findings.h"
-#include "tools/custream/report/gaps.h"
 #include "tools/custream/trace/numbers.h"
-#include "tools/custream/report/room.h"
-#include "tools/custream/report/waits.h"
 
 struct search {
     struct findings *to;

@@ -1,6 +1,6 @@
 /* The rule about launches that do not keep up with the GPU: CS107. */
+#include "tools/custream/model/gaps.h"
 #include "tools/custream/report/findings.h"
-#include "tools/custream/report/gaps.h"
 
 /* A kernel is short if the host needs about as long to launch the next: a launch takes 2 to 10 us, and some frameworks' own code 10 to 50 us. */
 enum { SHORT_NS = 50000 };

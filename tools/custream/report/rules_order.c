@@ -1,7 +1,7 @@
 /* Rules about what waits for what on the GPU: the legacy default stream, hardware queues, host functions. */
+#include "tools/custream/model/labels.h"
+#include "tools/custream/model/room.h"
 #include "tools/custream/report/findings.h"
-#include "tools/custream/report/labels.h"
-#include "tools/custream/report/room.h"
 
 /* What one place lost. Work that was late ran for `lost` longer than it had to, but two pieces at once lose the same time, which counts once. */
 struct toll {

@@ -1,8 +1,8 @@
 /* Rules about how streams are used: priorities, and both copy engines. */
 #include <math.h>
 
+#include "tools/custream/model/room.h"
 #include "tools/custream/report/findings.h"
-#include "tools/custream/report/room.h"
 
 /* --- CS112: priorities --- */
 

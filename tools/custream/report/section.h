@@ -2,9 +2,9 @@
 #ifndef CS_REPORT_SECTION_H
 #define CS_REPORT_SECTION_H
 
-#include "tools/custream/report/idle.h"
-#include "tools/custream/report/overlap.h"
-#include "tools/custream/report/table.h"
+#include "tools/custream/model/idle.h"
+#include "tools/custream/model/overlap.h"
+#include "tools/custream/model/table.h"
 
 /* Why a table is empty that needs all work: "Absent: ..."; NULL where all work has times, or none. */
 const char *sample_note(struct report *report, const struct run *run);

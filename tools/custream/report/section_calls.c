@@ -1,8 +1,8 @@
 /* The calls of the host by name. */
 #include <math.h>
 
+#include "tools/custream/model/tally.h"
 #include "tools/custream/report/section_parts.h"
-#include "tools/custream/report/tally.h"
 
 static const struct column call_columns[] = {
     {"call", "call", UNIT_TEXT, COLUMN_NAMES},

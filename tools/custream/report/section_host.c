@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/labels.h"
-#include "tools/custream/report/room.h"
+#include "tools/custream/model/labels.h"
+#include "tools/custream/model/room.h"
+#include "tools/custream/model/tally.h"
+#include "tools/custream/model/waits.h"
 #include "tools/custream/report/section_parts.h"
-#include "tools/custream/report/tally.h"
-#include "tools/custream/report/waits.h"
 
 static const struct column wait_columns[] = {
     {"call", "call", UNIT_TEXT, COLUMN_NAMES},

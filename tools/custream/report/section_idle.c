@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/labels.h"
-#include "tools/custream/trace/numbers.h"
+#include "tools/custream/model/labels.h"
 #include "tools/custream/report/section.h"
+#include "tools/custream/trace/numbers.h"
 
 static const struct column idle_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},      {"cause", "cause", UNIT_TEXT, COLUMN_NAMES},     {"why", "the next work waited for", UNIT_TEXT, 0},

@@ -1,6 +1,6 @@
 /* Table "serialized": streams that ran one after the other, why, and what that cost. */
-#include "tools/custream/report/labels.h"
-#include "tools/custream/report/overlap.h"
+#include "tools/custream/model/labels.h"
+#include "tools/custream/model/overlap.h"
 #include "tools/custream/report/section.h"
 
 /* What to do about each cause; none of those that no stream waits for another by. */

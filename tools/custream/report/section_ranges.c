@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/room.h"
+#include "tools/custream/model/room.h"
+#include "tools/custream/model/tally.h"
 #include "tools/custream/report/section_parts.h"
-#include "tools/custream/report/tally.h"
 
 static const struct column range_columns[] = {
     {"name", "range", UNIT_TEXT, COLUMN_NAMES},

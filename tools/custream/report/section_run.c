@@ -4,13 +4,13 @@
 #include <stdio.h>
 
 #include "shim/base/no_room.h"
-#include "tools/custream/report/before.h"
-#include "tools/custream/report/concurrency.h"
-#include "tools/custream/report/parts.h"
-#include "tools/custream/report/room.h"
+#include "tools/custream/model/before.h"
+#include "tools/custream/model/concurrency.h"
+#include "tools/custream/model/parts.h"
+#include "tools/custream/model/room.h"
+#include "tools/custream/model/tally.h"
 #include "tools/custream/report/section.h"
-#include "tools/custream/report/show.h"
-#include "tools/custream/report/tally.h"
+#include "tools/custream/show.h"
 
 const char *sample_note(struct report *report, const struct run *run)
 {

@@ -2,13 +2,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tools/custream/report/labels.h"
-#include "tools/custream/report/parts.h"
-#include "tools/custream/report/room.h"
+#include "tools/custream/model/labels.h"
+#include "tools/custream/model/parts.h"
+#include "tools/custream/model/room.h"
+#include "tools/custream/model/tally.h"
+#include "tools/custream/model/unfinished.h"
 #include "tools/custream/report/section.h"
-#include "tools/custream/report/show.h"
-#include "tools/custream/report/tally.h"
-#include "tools/custream/report/unfinished.h"
+#include "tools/custream/show.h"
 
 static const struct column running_columns[] = {
     {"verdict", "verdict", UNIT_TEXT, 0},

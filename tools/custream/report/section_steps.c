@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/report/labels.h"
-#include "tools/custream/report/room.h"
+#include "tools/custream/model/labels.h"
+#include "tools/custream/model/room.h"
+#include "tools/custream/model/tally.h"
+#include "tools/custream/model/thread_ranges.h"
 #include "tools/custream/report/section_parts.h"
 #include "tools/custream/report/step_difference.h"
-#include "tools/custream/report/tally.h"
-#include "tools/custream/report/thread_ranges.h"
 
 static const struct column step_columns[] = {
     {"name", "step", UNIT_TEXT, COLUMN_NAMES},

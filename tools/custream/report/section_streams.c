@@ -2,10 +2,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tools/custream/report/concurrency.h"
-#include "tools/custream/report/labels.h"
+#include "tools/custream/model/concurrency.h"
+#include "tools/custream/model/labels.h"
+#include "tools/custream/model/tally.h"
 #include "tools/custream/report/section_parts.h"
-#include "tools/custream/report/tally.h"
 
 static const struct column stream_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/custream/report/occupancy.h"
+#include "tools/custream/model/occupancy.h"
+#include "tools/custream/model/tally.h"
 #include "tools/custream/report/section_parts.h"
-#include "tools/custream/report/tally.h"
 
 static const struct column kernel_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},

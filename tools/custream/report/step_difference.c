@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-#include "tools/custream/report/room.h"
-#include "tools/custream/report/tally.h"
-#include "tools/custream/report/waits.h"
+#include "tools/custream/model/room.h"
+#include "tools/custream/model/tally.h"
+#include "tools/custream/model/waits.h"
 
 /* A slowest that took no more than this share of the mean longer is like the others: its times differ by chance. */
 #define CHANCE 0.01

@@ -2,8 +2,8 @@
 #ifndef CS_REPORT_STEP_DIFFERENCE_H
 #define CS_REPORT_STEP_DIFFERENCE_H
 
-#include "tools/custream/report/idle.h"
-#include "tools/custream/report/table.h"
+#include "tools/custream/model/idle.h"
+#include "tools/custream/model/table.h"
 
 struct step_reader {
     const struct run *run;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/custream/report/section.h"
-#include "tools/custream/report/show.h"
+#include "tools/custream/show.h"
 
 /* As many devices have a sentence of their own. */
 enum { DEVICES_TOLD = 8 };

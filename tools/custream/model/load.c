@@ -1,0 +1,556 @@
+/* From rows of a trace to rows of a run. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/lanes.h"
+#include "tools/custream/model/load.h"
+#include "tools/custream/trace/row.h"
+
+/* One more row of a table of the run. */
+#define ADDED(run, rows, count, capacity)                                                                                                            \
+    ({                                                                                                                                               \
+        (run)->rows = array_room((run)->rows, (run)->count, &(run)->capacity, sizeof *(run)->rows);                                                  \
+        memset(&(run)->rows[(run)->count], 0, sizeof *(run)->rows);                                                                                  \
+        &(run)->rows[(run)->count++];                                                                                                                \
+    })
+
+static uint64_t pair(uint64_t high, uint64_t low) { return high << 32 | (low & UINT32_MAX); }
+
+/* --- what rows name --- */
+
+static uint32_t device_at(struct run *run, uint32_t ordinal)
+{
+    uint32_t *at = numbers_at(&run->loading->devices, ordinal, NONE);
+    if (*at != NONE) return *at;
+    ADDED(run, devices, device_count, device_capacity)->ordinal = ordinal;
+    return *at = (uint32_t)run->device_count - 1;
+}
+
+static uint32_t stream_at(struct run *run, uint32_t ordinal, uint32_t lane)
+{
+    uint32_t *at = numbers_at(&run->loading->streams, pair(ordinal, lane), NONE);
+    if (*at != NONE) return *at;
+    *at = (uint32_t)run->stream_count;
+    const uint32_t stream = *at;
+    *ADDED(run, streams, stream_count, stream_capacity) = (struct stream){.lane = lane, .device = device_at(run, ordinal), .begin = INT64_MIN, .end = INT64_MAX};
+    return stream;
+}
+
+static uint32_t thread_at(struct run *run, uint32_t pid, uint32_t tid)
+{
+    uint32_t *at = numbers_at(&run->loading->threads, pair(pid, tid), NONE);
+    if (*at != NONE) return *at;
+    ADDED(run, threads, thread_count, thread_capacity)->tid = tid;
+    return *at = (uint32_t)run->thread_count - 1;
+}
+
+/* The row of the call table for a name; looked for once a name. */
+static enum cs_call call_named(struct run *run, text name)
+{
+    uint32_t *at = numbers_at(&run->loading->calls, name, NONE);
+    if (*at != NONE) return (enum cs_call)*at;
+    *at = CS_CALL_NONE;
+    for (uint32_t call = 1; call < CS_CALL_COUNT && *at == CS_CALL_NONE; call++)
+        if (!strcmp(cs_call_info[call].name, text_in(run, name))) *at = call;
+    return (enum cs_call)*at;
+}
+
+static uint32_t shape_said(struct run *run, const struct trace_row *row)
+{
+    struct shape shape = {.registers = (uint32_t)row_number(row, KEY_REGISTERS, 0), .shared_memory = (uint32_t)row_number(row, KEY_SHARED_MEMORY, 0)};
+    memcpy(shape.grid, row->grid, sizeof shape.grid);
+    memcpy(shape.block, row->block, sizeof shape.block);
+    const text name = text_number(&run->texts, (const char *)&shape, sizeof shape); /* its bytes are its name */
+    uint32_t *at = numbers_at(&run->loading->shapes, name, NONE);
+    if (*at != NONE) return *at;
+    *ADDED(run, shapes, shape_count, shape_capacity) = shape;
+    return *at = (uint32_t)run->shape_count - 1;
+}
+
+/* A kernel of ours that does not say how it was launched was launched as the one before of that name on that GPU. */
+static uint32_t shape_of(struct run *run, const struct trace_row *row)
+{
+    const bool said = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK);
+    if (!run->ours) return said ? shape_said(run, row) : NONE;
+    uint32_t *last = numbers_at(&run->loading->last_shapes, pair(row->gpu, row_word(row, KEY_NAME)), NONE);
+    if (said) *last = shape_said(run, row);
+    return *last;
+}
+
+/* --- rows --- */
+
+static bool is_gpu(const struct trace_row *row) { return row->gpu != TRACE_NO_GPU; }
+static int64_t begin_of(const struct trace_row *row) { return row_number(row, KEY_TS, 0); }
+static int64_t end_of(const struct trace_row *row)
+{
+    const int64_t lasted = row_number(row, KEY_DUR, 0);
+    return begin_of(row) + (lasted > 0 ? lasted : 0);
+}
+static uint32_t thread_of(struct run *run, const struct trace_row *row)
+{
+    return thread_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
+}
+
+/* The stream on whose lane of a GPU the row stands. Other tools' lanes have the stream's own number. */
+static uint32_t stream_of_lane(struct run *run, const struct trace_row *row)
+{
+    const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
+    return stream_at(run, row->gpu, (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream(tid, false))));
+}
+
+/* Rows of tables move when one is added, so these find it first. */
+static struct stream *stream_row(struct run *run, const struct trace_row *row)
+{
+    const uint32_t stream = stream_of_lane(run, row);
+    return &run->streams[stream];
+}
+
+static struct thread *thread_row(struct run *run, const struct trace_row *row)
+{
+    const uint32_t thread = thread_of(run, row);
+    return &run->threads[thread];
+}
+
+static uint32_t stream_named(struct run *run, const struct trace_row *row)
+{
+    if (!row_has(row, KEY_CS_STREAM)) return NONE;
+    return stream_at(run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
+}
+
+/* Flags of a call: "EXTERNAL (1)", in earlier traces "0x1". Those of a stream are words, 0 here, and numbers in earlier traces. */
+static long flags_of(const struct run *run, const struct trace_row *row)
+{
+    const char *words = text_in(run, row_word(row, KEY_FLAGS)), *number = strrchr(words, '(');
+    return strtol(number ? number + 1 : words, NULL, 0);
+}
+
+static bool is_non_blocking(const struct run *run, const struct trace_row *row)
+{
+    return !strcmp(text_in(run, row_word(row, KEY_FLAGS)), "non-blocking") || flags_of(run, row) & CU_STREAM_NON_BLOCKING;
+}
+
+/* Calls that have an event recorded where no call says so. */
+static bool names_a_record(enum cs_call call)
+{
+    return call == CS_CALL_cuIpcGetEventHandle || call == CS_CALL_cuGraphAddEventRecordNode || call == CS_CALL_cuGraphEventRecordNodeSetEvent ||
+           call == CS_CALL_cuGraphExecEventRecordNodeSetEvent;
+}
+
+static void load_call(struct run *run, const struct trace_row *row)
+{
+    struct call call = {.begin = begin_of(row), .end = end_of(row), .thread = thread_of(run, row), .stream = stream_named(run, row),
+                        .work = (uint32_t)row_number(row, KEY_CORRELATION, 0), .name = row_word(row, KEY_NAME), .result = row_word(row, KEY_RESULT)};
+    call.call = call_named(run, call.name);
+    const bool of_event = call_kind(&call) == CS_KIND_WAIT || (call_kind(&call) == CS_KIND_EVENT && call_how(&call, CS_HOW_RECORDS));
+    const bool external = of_event && flags_of(run, row) & CU_EVENT_RECORD_EXTERNAL; /* CU_EVENT_WAIT_EXTERNAL is the same number */
+    call.external = external;
+    call.elsewhere = (external && call_kind(&call) == CS_KIND_EVENT) || row_has(row, KEY_ELSEWHERE) || names_a_record(call.call);
+    call.what = call_kind(&call) == CS_KIND_LAUNCH ? row_word(row, KEY_KERNEL) : (uint32_t)row_number(row, KEY_EVENT, 0);
+    if (call_kind(&call) == CS_KIND_MEMOP) call.what = row_word(row, KEY_ADDRESS);
+    call.captured = row_number(row, KEY_CAPTURED, 0);
+    call.awaited = call.work != 0;
+    if (!run->ours && !run->pid) run->pid = (uint32_t)row_number(row, KEY_PID, 0); /* no process may have a name */
+    call.shape = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK) ? shape_said(run, row) : NONE;
+    *ADDED(run, calls, call_count, call_capacity) = call;
+}
+
+/* "Memcpy HtoD (Pinned -> Device)": which way. */
+static enum cs_way way_of(struct run *run, text name)
+{
+    static const char before[] = "Memcpy ";
+    uint32_t *at = numbers_at(&run->loading->ways, name, CS_WAY_COUNT);
+    if (*at != CS_WAY_COUNT) return (enum cs_way)*at;
+    const char *word = text_in(run, name);
+    *at = CS_WAY_ANY;
+    if (strncmp(word, before, sizeof before - 1)) return CS_WAY_ANY;
+    word += sizeof before - 1;
+    const size_t length = strcspn(word, " ");
+    for (uint32_t way = 1; way < CS_WAY_COUNT; way++)
+        if (strlen(cs_way_name[way]) == length && !memcmp(cs_way_name[way], word, length)) *at = way;
+    if (length == 4 && !memcmp(word, "PtoP", 4)) *at = CS_WAY_PEER; /* as Kineto spells it */
+    return (enum cs_way)*at;
+}
+
+static void load_work(struct run *run, const struct trace_row *row, enum work_kind kind)
+{
+    struct work work = {.begin = begin_of(row), .end = end_of(row), .stream = stream_of_lane(run, row), .call = (uint32_t)row_number(row, KEY_CORRELATION, 0),
+                        .name = row_word(row, KEY_NAME), .shape = NONE, .graph = (uint32_t)row_number(row, KEY_GRAPH, 0), .kind = kind,
+                        .bytes = (uint64_t)row_number(row, KEY_BYTES, 0)};
+    if (kind == WORK_KERNEL) work.shape = shape_of(run, row);
+    if (kind == WORK_COPY) work.way = way_of(run, work.name);
+    if (row_has(row, KEY_GRAPH_NODE)) work.node = (uint32_t)(row->number[KEY_GRAPH_NODE] + 1) & 0xffffff;
+    struct stream *stream = &run->streams[work.stream];
+    if (!stream->context) stream->context = (uint32_t)row_number(row, KEY_CONTEXT, 0);
+    stream->works++;
+    *ADDED(run, works, work_count, work_capacity) = work;
+}
+
+static void load_callback(struct run *run, const struct trace_row *row)
+{
+    const uint32_t thread = thread_of(run, row), stream = stream_named(run, row);
+    run->threads[thread].callbacks = true;
+    *ADDED(run, callbacks, callback_count, callback_capacity) = 
+        (struct callback){begin_of(row), end_of(row), begin_of(row) - row_number(row, KEY_DELAY, 0), stream, thread};
+}
+
+/* What lasts longer than a part of the trace stands in each part with a note. */
+static bool was_continued(const struct run *run, const struct trace_row *row)
+{
+    const text *words = run->loading->words, note = row_word(row, KEY_NOTE);
+    return note && (note == words[WORD_BEGAN_EARLIER] || note == words[WORD_BEGAN_AND_GOES_ON]);
+}
+
+static bool goes_on(const struct run *run, const struct trace_row *row)
+{
+    const text *words = run->loading->words, note = row_word(row, KEY_NOTE);
+    return note && (note == words[WORD_GOES_ON] || note == words[WORD_BEGAN_AND_GOES_ON]);
+}
+
+static void load_range(struct run *run, const struct trace_row *row)
+{
+    const uint32_t thread = thread_of(run, row);
+    *ADDED(run, ranges, range_count, range_capacity) = (struct range){
+        begin_of(row), end_of(row), thread, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), 0, was_continued(run, row), goes_on(run, row)};
+}
+
+/* Ranges of the process: their ends come apart, with a number of their own. */
+static void load_range_end(struct run *run, const struct trace_row *row, bool begins)
+{
+    if (row_word(row, KEY_CAT) != run->loading->words[WORD_RANGE]) return;
+    uint32_t *at = numbers_at(&run->loading->open_ranges, row_word(row, KEY_LOCAL), NONE);
+    if (begins) {
+        *at = (uint32_t)run->range_count;
+        *ADDED(run, ranges, range_count, range_capacity) =
+            (struct range){begin_of(row), INT64_MAX, NONE, row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_LOCAL), was_continued(run, row), false};
+    } else if (*at != NONE) {
+        run->ranges[*at].end = begin_of(row);
+        run->ranges[*at].continues = goes_on(run, row);
+        *at = NONE;
+    }
+}
+
+static void load_loss(struct run *run, const struct trace_row *row, bool closed)
+{
+    const uint64_t works = (uint64_t)row_number(row, KEY_GPU_WORK, 0);
+    const bool no_times = closed || row_word(row, KEY_NAME) == run->loading->words[WORD_NO_TIMES];
+    *ADDED(run, losses, loss_count, loss_capacity) =
+        (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), works, row_word(row, KEY_CAUSE), no_times, closed};
+}
+
+/* Marks of lives stand on a lane of their own. In earlier traces a life was a slice on the stream's lane. */
+static struct stream *stream_of_life(struct run *run, const struct trace_row *row)
+{
+    if (!row_has(row, KEY_CS_STREAM)) return stream_row(run, row);
+    const uint32_t stream = stream_at(run, row->gpu, (uint32_t)row->number[KEY_CS_STREAM]);
+    return &run->streams[stream];
+}
+
+static void load_life_begin(struct run *run, const struct trace_row *row)
+{
+    const text origin = row_word(row, KEY_ORIGIN);
+    struct stream *stream = stream_of_life(run, row);
+    if (!row_has(row, KEY_ORIGIN)) return;
+    stream->known = true;
+    stream->name = row_has(row, KEY_META_NAME) ? row_word(row, KEY_META_NAME) : row_word(row, KEY_NAME);
+    stream->origin = origin == run->loading->words[WORD_LEGACY] ? ORIGIN_LEGACY : origin == run->loading->words[WORD_PER_THREAD] ? ORIGIN_PER_THREAD : ORIGIN_CREATED;
+    stream->non_blocking = is_non_blocking(run, row);
+    stream->priority = (int)row_number(row, KEY_PRIORITY, 0);
+    stream->requested = (int)row_number(row, KEY_REQUESTED, stream->priority);
+    stream->by_policy = row_number(row, KEY_BY_POLICY, 0);
+    stream->created_by = row_word(row, KEY_CREATED_BY);
+    stream->library = row_word(row, KEY_LIBRARY);
+    stream->thread = (uint32_t)row_number(row, KEY_THREAD, 0);
+    if (stream->begin == INT64_MIN) stream->begin = begin_of(row); /* the first part's, of several */
+}
+
+static void load_life_end(struct run *run, const struct trace_row *row)
+{
+    struct stream *stream = stream_of_life(run, row);
+    stream->destroyed = row_number(row, KEY_DESTROYED, 0);
+    if (stream->destroyed) stream->end = begin_of(row);
+    if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
+}
+
+static void load_meta(struct run *run, const struct trace_row *row)
+{
+    const struct loading *l = run->loading;
+    const text what = row_word(row, KEY_NAME), name = row_word(row, KEY_META_NAME);
+    if (what == l->words[WORD_PROCESS_NAME]) {
+        if (is_gpu(row)) device_at(run, row->gpu); /* its name is among the device's properties */
+        else if (!run->program) run->program = name, run->pid = (uint32_t)row_number(row, KEY_PID, 0);
+    } else if (what == l->words[WORD_THREAD_NAME]) {
+        if (!is_gpu(row)) thread_row(run, row)->name = name;
+        else if (row_number(row, KEY_CS_STREAM, -1) && lane_is_streams_own((uint32_t)row_number(row, KEY_TID, 0), row_has(row, KEY_CS_STREAM)))
+            stream_row(run, row)->name = name;
+    }
+}
+
+static void load_slice(struct run *run, const struct trace_row *row)
+{
+    const struct loading *l = run->loading;
+    const text cat = row_word(row, KEY_CAT);
+    if (!cat) return;
+    for (enum work_kind kind = 0; kind < WORK_KINDS; kind++)
+        if (cat == l->words[WORD_KERNEL + kind]) {
+            if (is_gpu(row)) load_work(run, row, kind);
+            return;
+        }
+    if (cat == l->words[WORD_DRIVER] || (cat == l->words[WORD_RUNTIME] && !run->ours)) load_call(run, row);
+    else if (cat == l->words[WORD_CALLBACK]) load_callback(run, row);
+    else if (cat == l->words[WORD_RANGE]) load_range(run, row);
+    else if (cat == l->words[WORD_LOSS] || cat == l->words[WORD_WINDOW]) load_loss(run, row, cat == l->words[WORD_WINDOW]);
+}
+
+static void load_row(void *of, const struct trace_row *row)
+{
+    struct run *run = of;
+    const char *ph = text_in(run, row_word(row, KEY_PH));
+    run->rows++;
+    switch (*ph) {
+    case 'X': load_slice(run, row); break;
+    case 'B':
+        if (is_gpu(row)) load_life_begin(run, row);
+        break;
+    case 'E':
+        if (is_gpu(row)) load_life_end(run, row);
+        break;
+    case 'i':
+        if (is_gpu(row) && row_word(row, KEY_CAT) == run->loading->words[WORD_LIFE]) (row_has(row, KEY_ORIGIN) ? load_life_begin : load_life_end)(run, row);
+        break;
+    case 'b': load_range_end(run, row, true); break;
+    case 'e': load_range_end(run, row, false); break;
+    case 'M': load_meta(run, row); break;
+    }
+}
+
+/* --- facts --- */
+
+enum { FACTS_MAX = 4096 }; /* of a file of another tool's there may be anything */
+
+static void load_fact(void *of, const struct trace_fact *fact)
+{
+    struct run *run = of;
+    if (!strcmp(fact->path, "metadata.tool")) run->ours = !strncmp(text_in(run, fact->value), "custream ", 9);
+    if (!strcmp(fact->path, "baseTimeNanoseconds")) run->base = fact->whole;
+    if (!strncmp(fact->path, "metadata.merged.", 16)) run->loading->merged = true;
+    if (run->fact_count >= FACTS_MAX) return;
+    const text name = text_number(&run->texts, fact->path, strlen(fact->path));
+    uint32_t *at = numbers_at(&run->loading->facts, name, NONE);
+    const bool fresh = *at == NONE;
+    if (fresh) *at = (uint32_t)run->fact_count;
+    struct fact *row = fresh ? ADDED(run, facts, fact_count, fact_capacity) : &run->facts[*at];
+    *row = (struct fact){name, fact->value, fact->number};
+}
+
+const struct fact *run_fact(const struct run *run, const char *path)
+{
+    const text name = text_find(&run->texts, path);
+    for (size_t i = 0; name && i < run->fact_count; i++)
+        if (run->facts[i].path == name) return &run->facts[i];
+    return NULL;
+}
+
+double run_number(const struct run *run, const char *path, double otherwise)
+{
+    const struct fact *fact = run_fact(run, path);
+    return fact && !fact->value ? fact->number : otherwise;
+}
+
+uint32_t run_count(const struct run *run, const char *path, uint32_t otherwise)
+{
+    const double number = run_number(run, path, otherwise);
+    return number >= 0 && number <= UINT32_MAX ? (uint32_t)number : 0;
+}
+
+double run_cut_seconds(const struct run *run) { return run_fact(run, "metadata.cut.from_ns") ? run_number(run, "metadata.cut.seconds", 0) : 0; }
+
+const char *run_source(const struct run *run)
+{
+    const struct fact *source = run_fact(run, "totals.gpu.source");
+    if (!source) source = run_fact(run, "metadata.gpu_time_source");
+    return source ? text_in(run, source->value) : NULL;
+}
+
+bool run_has_times(const struct run *run)
+{
+    const char *source = run_source(run);
+    return !run_sample(run) && (run->work_count || !source || strcmp(source, "none"));
+}
+
+uint32_t run_sample(const struct run *run)
+{
+    const uint32_t sample = run_count(run, "totals.gpu.sample", run_count(run, "metadata.gpu_sample", 0));
+    return sample > 1 ? sample : 0;
+}
+
+/* --- files --- */
+
+void run_init(struct run *run)
+{
+    static const char *const words[WORDS] = {"kernel",      "gpu_memcpy", "gpu_memset",      "gpu_graph",     "gpu_range",   "cuda_driver",   "cuda_runtime",
+                                             "cs_callback", "cs_loss",    "cs_window",       "no GPU times",  "user_annotation", "legacy default", "per-thread default",
+                                             "process_name", "thread_name", "goes on in the next part", "began in an earlier part",
+                                             "began in an earlier part, and goes on in the next", "cs_stream"};
+    *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN};
+    texts_init(&run->texts);
+    if (!(run->loading = calloc(1, sizeof *run->loading))) out_of_memory();
+    for (int word = 0; word < WORDS; word++) run->loading->words[word] = text_number(&run->texts, words[word], strlen(words[word]));
+}
+
+/* What a file says of itself, apart from what the files before it said. */
+struct said {
+    struct fact *facts;
+    size_t count, capacity;
+    struct numbers index;
+};
+
+static struct said said_taken(struct run *run)
+{
+    const struct said said = {run->facts, run->fact_count, run->fact_capacity, run->loading->facts};
+    run->facts = NULL;
+    run->fact_count = run->fact_capacity = 0;
+    run->loading->facts = (struct numbers){0};
+    return said;
+}
+
+static void said_put(struct run *run, const struct said *said)
+{
+    run->facts = said->facts;
+    run->fact_count = said->count;
+    run->fact_capacity = said->capacity;
+    run->loading->facts = said->index;
+}
+
+static void said_free(struct said *said)
+{
+    free(said->facts);
+    numbers_free(&said->index);
+}
+
+static struct lost rows_lost(const struct run *run, size_t from)
+{
+    struct lost lost = {0};
+    for (size_t i = from; i < run->loss_count; i++) {
+        lost.calls += (double)run->losses[i].calls;
+        lost.works += (double)run->losses[i].works;
+    }
+    return lost;
+}
+
+/* `losses`: where its own begin. */
+static struct part part_said(const struct run *run, uint32_t number, size_t losses)
+{
+    return (struct part){.number = number,
+                         .without_times = run_number(run, "totals.gpu.without_times", 0),
+                         .launches_without_kernel = run_number(run, "totals.gpu.launches_without_kernel", 0),
+                         .without_call = run_number(run, "totals.gpu.without_call", 0),
+                         .untimed_in_all = run_number(run, "totals.gpu_work_without_times_in_all_parts", NAN),
+                         .lost = rows_lost(run, losses),
+                         .lost_in_all = {run_number(run, "totals.lost_in_all_parts", NAN), run_number(run, "totals.gpu_work_lost_in_all_parts", NAN)},
+                         .continues = run_number(run, "totals.continues", 0) != 0,
+                         .recovered = run_fact(run, "totals.recovered.cut_bytes")};
+}
+
+/* The file that has been read is one more part. The newest part's word holds, in whatever order they come. */
+static void part_add(struct run *run, struct said *before, const struct part *part)
+{
+    bool newest = true;
+    for (size_t i = 0; i < run->part_count; i++) newest &= run->parts[i].number < part->number;
+    *ADDED(run, parts, part_count, part_capacity) = *part;
+    if (!newest) {
+        struct said older = said_taken(run);
+        said_put(run, before);
+        *before = older;
+    }
+}
+
+/* One trace under two names would count twice. Of other tools' files it is not known. */
+static bool is_fresh(const struct run *run, uint32_t number, char error[256])
+{
+    for (size_t i = 0; run->ours && run->base && i < run->part_count; i++) {
+        if (run->parts[i].number != number) continue;
+        if (number) snprintf(error, 256, "part %u of the trace, as a file before it: give each part once", number);
+        else snprintf(error, 256, "the same trace as a file before it: give it once");
+        return false;
+    }
+    return true;
+}
+
+/* Parts of one run have one process and one time base. */
+static bool same_run(const struct run *run, uint32_t pid, int64_t base, char error[256])
+{
+    if (!run->loading->files || (run->pid == pid && run->base == base)) return true;
+    snprintf(error, 256, "of another run than the files before it (process %u, not %u): a report is of one run and its parts", run->pid, pid);
+    return false;
+}
+
+/* A file of another tool's that has nothing of a GPU says nothing here. */
+static bool is_understood(const struct run *run, size_t known, char error[256])
+{
+    if (run->ours || run->work_count + run->call_count > known) return true;
+    const unsigned long long times = run->left.times, others = run->left.others;
+    snprintf(error, 256, "no call and no GPU work in it is understood; it has %llu events, %llu without a usable time and %llu without a phase", (unsigned long long)run->rows + times + others,
+             times, others);
+    return false;
+}
+
+static void load_progress(void *of, uint64_t bytes)
+{
+    const struct loading *l = ((struct run *)of)->loading;
+    if (l->progress) l->progress(l->progress_of, bytes);
+}
+
+static bool is_merged(void *of)
+{
+    const struct run *run = of;
+    return run->loading->merged;
+}
+
+/* Its GPUs are numbered anew, and what its files say of themselves stands a level deeper. */
+static bool single(const struct run *run, char error[256])
+{
+    if (!run->loading->merged) return true;
+    snprintf(error, 256, "made by 'custream merge': a report is of one run; give it the files that this one was made of");
+    return false;
+}
+
+bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256])
+{
+    const struct trace_sink sink = {.of = run, .row = load_row, .fact = load_fact, .progress = load_progress, .left = &run->left, .enough = is_merged};
+    run->loading->progress = progress;
+    run->loading->progress_of = of;
+    const uint32_t pid = run->pid;
+    const int64_t base = run->base;
+    const size_t losses = run->loss_count, known = run->work_count + run->call_count;
+    run->program = 0;
+    struct said before = said_taken(run);
+    const enum trace_end end = trace_read(path, &run->texts, &sink, error);
+    const struct part part = part_said(run, run_count(run, "part", 0), losses);
+    run->cut |= end == TRACE_CUT;
+    const bool loaded = end != TRACE_UNREADABLE && single(run, error) && is_understood(run, known, error) && same_run(run, pid, base, error) && is_fresh(run, part.number, error);
+    if (loaded) part_add(run, &before, &part);
+    said_free(&before);
+    run->loading->files += loaded;
+    return loaded;
+}
+
+static bool is_identified(void *of)
+{
+    const struct run *run = of;
+    return run->loading->merged || (run->program && run->base);
+}
+
+bool run_identify(const char *path, struct identity *identity, char error[256])
+{
+    struct run run;
+    run_init(&run);
+    const struct trace_sink sink = {.of = &run, .row = load_row, .fact = load_fact, .enough = is_identified};
+    const enum trace_end end = trace_read(path, &run.texts, &sink, error);
+    *identity = (struct identity){run.pid, run.base};
+    const bool read = end != TRACE_UNREADABLE && single(&run, error);
+    run_free(&run);
+    return read;
+}

@@ -1,0 +1,310 @@
+#include "tools/custream/model/overlap.h"
+
+#include <stdlib.h>
+
+#include "tools/custream/model/occupancy.h"
+#include "tools/custream/model/queued.h"
+#include "tools/custream/model/room.h"
+#include "tools/custream/model/timelines.h"
+#include "tools/custream/model/waits.h"
+
+/* Streams of a device that are asked whether they were at work, the busiest ones: a bound for programs with thousands. */
+enum { STREAMS_ASKED = 64 };
+
+/* A time that a piece of work waited. */
+struct wait {
+    int64_t from, to;
+    enum cause cause;
+    uint32_t behind; /* the stream, where the rule names one; NONE */
+};
+
+/* What is left of a wait for the work behind: if the first kernel behind it had begun earlier, so had those that follow it at once. */
+struct rest {
+    struct late late;
+    int64_t left;
+    int64_t end;    /* of the work before */
+    uint32_t works; /* judged so far */
+};
+
+struct search {
+    const struct run *run;
+    const struct hold *holds;
+    struct timelines timelines;
+    int64_t *moved;          /* by place on the timelines: how much of this work and all before it on its timeline could have run earlier */
+    struct queued *queued;   /* by device; made when first asked */
+    struct host_wait *waits; /* by call: that which its thread came from */
+    struct rest *rests;      /* by stream */
+    struct overlap *found;
+};
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* --- who was at work --- */
+
+static int64_t *moved_of(const struct search *s, uint32_t stream)
+{
+    return s->moved + (s->timelines.by_stream[stream].works - s->timelines.works);
+}
+
+/* Of work that had begun before `at`; of what is under way then, what has run of it. */
+static int64_t moved_until(struct search *s, uint32_t stream, int64_t at)
+{
+    struct timeline *timeline = &s->timelines.by_stream[stream];
+    const uint32_t last = timeline_last(timeline, s->run, at - 1);
+    if (last == NONE) return 0;
+    const int64_t *moved = moved_of(s, stream), before = last ? moved[last - 1] : 0;
+    return before + earlier(moved[last] - before, at - s->run->works[timeline->works[last]].begin);
+}
+
+/* How long the stream was at work, less what could have run earlier itself: beside that nothing is gained. */
+static int64_t busy_between(struct search *s, uint32_t stream, int64_t from, int64_t to)
+{
+    struct timeline *timeline = &s->timelines.by_stream[stream];
+    const int64_t busy = timeline_busy(timeline, s->run, to);
+    if (!busy) return 0;
+    return busy - moved_until(s, stream, to) - (timeline_busy(timeline, s->run, from) - moved_until(s, stream, from));
+}
+
+/* Whether the last work of the stream that had begun before `to`, or the one before it, ended just before: it may have made room. */
+static bool made_room(struct search *s, uint32_t stream, int64_t to)
+{
+    struct timeline *timeline = &s->timelines.by_stream[stream];
+    const uint32_t last = timeline_last(timeline, s->run, to - 1);
+    for (uint32_t i = 0; last != NONE && i < 2 && i <= last; i++) {
+        const int64_t end = s->run->works[timeline->works[last - i]].end;
+        if (end <= to && end > to - RELEASE_NS) return true;
+    }
+    return false;
+}
+
+/* Whether the wait can be for that stream's work. Legacy order and the host wait until all is done, and are not over while it runs. A kernel makes room as
+ * its first blocks end, and may go on. */
+static bool eligible(struct search *s, const struct wait *wait, uint32_t stream)
+{
+    const struct stream *other = &s->run->streams[stream];
+    struct timeline *timeline = &s->timelines.by_stream[stream];
+    if (wait->cause == CAUSE_LEGACY && other->origin == ORIGIN_CREATED && other->non_blocking) return false;
+    if (wait->cause == CAUSE_DEVICE_FULL) return timeline_running(timeline, s->run, wait->to - RELEASE_NS) != NONE;
+    if (wait->cause != CAUSE_LEGACY && wait->cause != CAUSE_HOST) return made_room(s, stream, wait->to);
+    const uint32_t last = timeline_last(timeline, s->run, wait->to - 1);
+    return last != NONE && timeline->end[last] <= wait->to;
+}
+
+/* The stream of the same device that was longest at work in that time; NONE. *busy: how long. */
+static uint32_t longest_at_work(struct search *s, const struct wait *wait, uint32_t waiting, int64_t *busy)
+{
+    const uint32_t device = s->run->streams[waiting].device;
+    const uint32_t begin = s->timelines.first[device], end = s->timelines.first[device + 1];
+    uint32_t longest = NONE;
+    *busy = 0;
+    for (uint32_t i = begin; i < end && i - begin < STREAMS_ASKED; i++) {
+        const uint32_t stream = s->timelines.busiest[i];
+        if (stream == waiting || !eligible(s, wait, stream)) continue;
+        const int64_t was = busy_between(s, stream, wait->from, wait->to);
+        if (was > *busy) *busy = was, longest = stream;
+    }
+    return longest;
+}
+
+/* --- what work waited for --- */
+
+/* Ready, and not begun: the device had no room. A stream that copied in the same direction, or the cause that the device's load tells. */
+static void judge_ready(struct search *s, const struct work *work, struct wait *wait)
+{
+    const uint32_t device = work_device(s->run, work);
+    const uint32_t begin = s->timelines.first[device], end = s->timelines.first[device + 1];
+    const int64_t at = wait->to - RELEASE_NS; /* what ended then, or later, made room */
+    double filled = 0;
+    for (uint32_t i = begin; i < end && i - begin < STREAMS_ASKED; i++) {
+        const uint32_t other = timeline_running(&s->timelines.by_stream[s->timelines.busiest[i]], s->run, at);
+        if (other == NONE || s->timelines.busiest[i] == work->stream) continue;
+        const struct work *running = &s->run->works[other];
+        if (work->kind == WORK_COPY && running->kind == WORK_COPY && running->way == work->way) {
+            wait->cause = CAUSE_COPY_ENGINE;
+            wait->behind = running->stream;
+            return;
+        }
+        const double fills = kernel_fills(s->run, running);
+        if (fills > 0) filled += fills;
+    }
+    if (work->kind == WORK_KERNEL && filled >= 1) wait->cause = CAUSE_DEVICE_FULL;
+    else if (queued_streams(&s->queued[device], s->run, s->holds, device, at) > HARDWARE_QUEUES) wait->cause = CAUSE_HARDWARE_QUEUE;
+}
+
+/* The waits of one piece of work, in order of time; how many. `own`: when all work before it on its stream had ended. */
+static int waits_of(struct search *s, uint32_t number, int64_t own, struct wait waits[4])
+{
+    const struct work *work = &s->run->works[number];
+    const struct hold *hold = &s->holds[number];
+    const int64_t enqueued = earlier(hold->enqueued, work->begin), ready = earlier(hold->ready, work->begin);
+    const int64_t without_legacy = earlier(hold->without_legacy, work->begin);
+    int count = 0;
+    const struct host_wait *host = work->call == NONE ? NULL : &s->waits[work->call];
+    if (host && host->call != NONE) {
+        const struct call *call = &s->run->calls[host->call];
+        waits[count++] = (struct wait){later(own, enqueued - (call->end - call->begin)), enqueued, CAUSE_HOST, host->stream};
+    }
+    if (hold->cause == CAUSE_EVENT && hold->blocker != NONE)
+        waits[count++] = (struct wait){later(own, enqueued), ready, CAUSE_EVENT, s->run->works[hold->blocker].stream};
+    if (hold->cause == CAUSE_LEGACY) waits[count++] = (struct wait){later(enqueued, later(own, without_legacy)), ready, CAUSE_LEGACY, NONE};
+    struct wait *last = &waits[count];
+    *last = (struct wait){later(enqueued, later(own, ready)), work->begin, CAUSE_UNKNOWN, NONE};
+    if (last->to - last->from > RELEASE_NS) {
+        judge_ready(s, work, last);
+        count++;
+    }
+    return count;
+}
+
+/* --- what it lost --- */
+
+static void keep(struct search *s, struct late late, int64_t lost)
+{
+    struct overlap *found = s->found;
+    late.lost = lost;
+    found->lates = array_room(found->lates, found->late_count, &found->late_capacity, sizeof *found->lates);
+    found->lates[found->late_count++] = late;
+}
+
+/* One wait of a work that may still lose `budget`; what it lost. */
+static int64_t lose(struct search *s, uint32_t number, struct wait *wait, int64_t budget)
+{
+    const uint32_t own = s->run->works[number].stream;
+    int64_t busy = 0;
+    if (wait->to <= wait->from + RELEASE_NS) return 0;
+    if (wait->behind == NONE) wait->behind = longest_at_work(s, wait, own, &busy);
+    else if (wait->behind != own && s->run->streams[wait->behind].device == s->run->streams[own].device)
+        busy = busy_between(s, wait->behind, wait->from, wait->to);
+    const int64_t lost = earlier(busy, budget);
+    if (lost <= 0) return 0;
+    struct timeline *behind = &s->timelines.by_stream[wait->behind];
+    const struct late late = {number, wait->behind, behind->works[timeline_last(behind, s->run, wait->to)], wait->cause, 0};
+    keep(s, late, lost);
+    s->rests[own].late = late;
+    s->rests[own].left = busy - lost;
+    return lost;
+}
+
+/* Work that came at once behind work that waited would have moved with it, as far as it was enqueued. How much of it. */
+static int64_t follow(struct search *s, uint32_t number, struct rest *rest)
+{
+    const struct work *work = &s->run->works[number];
+    const int64_t enqueued = s->holds[number].enqueued;
+    const bool at_once = rest->left > 0 && work->begin - rest->end <= RELEASE_NS && (enqueued < rest->end || rest->late.cause == CAUSE_HOST);
+    const int64_t movable = rest->late.cause == CAUSE_HOST ? INT64_MAX : work->begin - enqueued;
+    const int64_t lost = at_once ? earlier(earlier(work->end - work->begin, rest->left), movable) : 0;
+    if (lost <= 0) {
+        rest->left = 0;
+        return 0;
+    }
+    struct late late = rest->late;
+    late.work = number;
+    keep(s, late, lost);
+    rest->left -= lost;
+    return lost;
+}
+
+static void judge(struct search *s, uint32_t number)
+{
+    const struct work *work = &s->run->works[number];
+    struct rest *rest = &s->rests[work->stream];
+    struct wait waits[4];
+    const int count = waits_of(s, number, rest->end, waits);
+    int64_t lost = 0;
+    for (int i = 0; i < count; i++) lost += lose(s, number, &waits[i], work->end - work->begin - lost);
+    if (!lost) lost = follow(s, number, rest);
+    rest->end = later(rest->end, work->end);
+    int64_t *moved = moved_of(s, work->stream);
+    moved[rest->works] = (rest->works ? moved[rest->works - 1] : 0) + lost;
+    rest->works++;
+}
+
+/* --- pairs of streams --- */
+
+static int by_pair(const void *left, const void *right)
+{
+    const struct pair *a = left, *b = right;
+    if (a->first != b->first) return a->first < b->first ? -1 : 1;
+    if (a->second != b->second) return a->second < b->second ? -1 : 1;
+    if (a->cause != b->cause) return a->cause < b->cause ? -1 : 1;
+    return a->late < b->late ? -1 : a->late > b->late;
+}
+
+static int by_loss(const void *left, const void *right)
+{
+    const struct pair *a = left, *b = right;
+    return a->lost != b->lost ? (a->lost > b->lost ? -1 : 1) : by_pair(left, right);
+}
+
+/* A pair counts if it lost more than this share of the device's span: less cannot be told from chance. */
+static const double PAIR_SHARE = 0.01;
+/* And if the two were together for less than this share of the time of the one that was less at work: others do overlap, now and then not. */
+static const double TOGETHER_SHARE = 0.1;
+
+static bool counts(const struct search *s, const struct idles *idles, const struct pair *pair)
+{
+    const struct span *span = &idles->devices[s->run->streams[pair->second].device];
+    if ((double)pair->lost <= PAIR_SHARE * (double)(span->end - span->begin)) return false;
+    const struct timeline *first = &s->timelines.by_stream[pair->first], *second = &s->timelines.by_stream[pair->second];
+    const int64_t shorter = earlier(first->busy[first->count - 1], second->busy[second->count - 1]);
+    return (double)timeline_together(first, second, s->run) < TOGETHER_SHARE * (double)shorter;
+}
+
+static void make_pairs(struct search *s, const struct idles *idles)
+{
+    struct overlap *found = s->found;
+    struct pair *each = room_for(found->late_count, sizeof *each);
+    for (uint32_t i = 0; i < found->late_count; i++) {
+        const struct late *late = &found->lates[i];
+        each[i] = (struct pair){late->behind, s->run->works[late->work].stream, late->cause, 1, i, late->lost};
+    }
+    qsort(each, found->late_count, sizeof *each, by_pair);
+    for (size_t i = 0, next; i < found->late_count; i = next) {
+        struct pair sum = each[i];
+        for (next = i + 1;
+             next < found->late_count && each[next].first == sum.first && each[next].second == sum.second && each[next].cause == sum.cause; next++) {
+            sum.lost += each[next].lost;
+            sum.times++;
+            if (found->lates[sum.late].lost < each[next].lost) sum.late = each[next].late;
+        }
+        if (!counts(s, idles, &sum)) continue;
+        found->pairs = array_room(found->pairs, found->pair_count, &found->pair_capacity, sizeof *found->pairs);
+        found->pairs[found->pair_count++] = sum;
+    }
+    free(each);
+    if (found->pair_count) qsort(found->pairs, found->pair_count, sizeof *found->pairs, by_loss);
+}
+
+void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds, const struct idles *idles)
+{
+    *overlap = (struct overlap){0};
+    struct search s = {.run = run, .holds = holds, .found = overlap};
+    timelines_make(&s.timelines, run);
+    s.moved = room_for(run->work_count, sizeof *s.moved);
+    s.queued = room_for(run->device_count, sizeof *s.queued);
+    s.waits = host_waits_make(run);
+    s.rests = room_for(run->stream_count, sizeof *s.rests);
+    for (size_t i = 0; i < run->stream_count; i++) s.rests[i].end = INT64_MIN;
+    for (uint32_t i = 0; i < run->work_count; i++) judge(&s, i);
+    make_pairs(&s, idles);
+    for (size_t i = 0; i < run->device_count; i++) queued_free(&s.queued[i]);
+    free(s.queued);
+    free(s.moved);
+    free(s.waits);
+    free(s.rests);
+    timelines_free(&s.timelines);
+}
+
+void overlap_free(struct overlap *overlap)
+{
+    free(overlap->lates);
+    free(overlap->pairs);
+    *overlap = (struct overlap){0};
+}

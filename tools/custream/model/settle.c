@@ -1,0 +1,329 @@
+/* When all rows are there: puts them in order and ties them to each other. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/custream/model/load.h"
+#include "tools/custream/model/room.h"
+
+const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges"};
+
+/* --- order --- */
+
+/* The longer first where two begin at once: what encloses comes before what it encloses. */
+static int by_time(int64_t a_begin, int64_t a_end, int64_t b_begin, int64_t b_end)
+{
+    if (a_begin != b_begin) return a_begin < b_begin ? -1 : 1;
+    return a_end > b_end ? -1 : a_end < b_end;
+}
+
+#define BY_TIME(name, type)                                                                                                                          \
+    static int name(const void *a, const void *b)                                                                                                    \
+    {                                                                                                                                                \
+        const struct type *x = a, *y = b;                                                                                                            \
+        return by_time(x->begin, x->end, y->begin, y->end);                                                                                          \
+    }
+BY_TIME(calls_by_time, call)
+BY_TIME(ranges_by_time, range)
+BY_TIME(losses_by_time, loss)
+
+static int callbacks_by_time(const void *a, const void *b)
+{
+    const struct callback *x = a, *y = b;
+    return by_time(x->enqueued, x->end, y->enqueued, y->end);
+}
+
+static int works_by_time(const void *a, const void *b)
+{
+    const struct work *x = a, *y = b;
+    return by_time(x->begin, -x->end, y->begin, -y->end); /* here the shorter first */
+}
+
+static int parts_by_number(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Most come in order. */
+static void sort(void *rows, size_t count, size_t size, int (*order)(const void *, const void *))
+{
+    size_t i = 1;
+    while (i < count && order((char *)rows + (i - 1) * size, (char *)rows + i * size) <= 0) i++;
+    if (i < count) qsort(rows, count, size, order);
+}
+
+/* --- works and calls --- */
+
+struct tie {
+    uint32_t correlation, call;
+};
+
+static int ties_by_number(const void *a, const void *b)
+{
+    const struct tie *x = a, *y = b;
+    return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
+}
+
+/* The calls that have a correlation, by it. */
+static struct tie *ties_make(struct run *run, size_t *count)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < run->call_count; i++) n += run->calls[i].work != 0;
+    struct tie *ties = room_for(n, sizeof *ties);
+    *count = 0;
+    for (size_t i = 0; i < run->call_count; i++) {
+        if (run->calls[i].work) ties[(*count)++] = (struct tie){run->calls[i].work, (uint32_t)i};
+        run->calls[i].work = 0;
+    }
+    sort(ties, n, sizeof *ties, ties_by_number);
+    return ties;
+}
+
+/* Works mostly begin in the order of their calls. */
+static const struct tie *tie_find(const struct tie *ties, size_t count, uint32_t correlation, size_t *next)
+{
+    const struct tie wanted = {correlation, 0}, *found = &ties[*next];
+    if (*next >= count || found->correlation != correlation) found = bsearch(&wanted, ties, count, sizeof *ties, ties_by_number);
+    if (found) *next = (size_t)(found - ties) + 1;
+    return found;
+}
+
+static void tie_works(struct run *run)
+{
+    size_t count, next = 0;
+    struct tie *ties = ties_make(run, &count);
+    for (size_t i = 0; i < run->work_count; i++) {
+        struct work *work = &run->works[i];
+        const struct tie *found = work->call ? tie_find(ties, count, work->call, &next) : NULL;
+        work->call = found ? found->call : NONE;
+        if (found) run->calls[found->call].works++, run->calls[found->call].ended = true;
+    }
+    free(ties);
+    uint32_t at = 0;
+    for (size_t i = 0; i < run->call_count; i++) run->calls[i].work = at, at += run->calls[i].works, run->calls[i].works = 0;
+    run->works_of = room_for(at, sizeof *run->works_of);
+    for (size_t i = 0; i < run->work_count; i++) {
+        if (run->works[i].call == NONE) continue;
+        struct call *call = &run->calls[run->works[i].call];
+        run->works_of[call->work + call->works++] = (uint32_t)i;
+        if (call->stream == NONE) call->stream = run->works[i].stream; /* another tool's call does not say */
+    }
+}
+
+/* What the works say of their calls, before any are set apart. */
+static void end_calls(struct run *run)
+{
+    struct numbers calls = {0};
+    for (size_t i = 0; i < run->call_count; i++)
+        if (run->calls[i].work) *numbers_at(&calls, run->calls[i].work, 0) = (uint32_t)i;
+    for (size_t i = 0; i < run->work_count; i++) {
+        const uint32_t call = run->works[i].call ? numbers_get(&calls, run->works[i].call, NONE) : NONE;
+        if (call != NONE) run->calls[call].ended = true;
+    }
+    numbers_free(&calls);
+}
+
+/* No gap and no order can be told of a sample. Its work stands apart, and for all else there is none. */
+static void set_sample_apart(struct run *run)
+{
+    if (!run_sample(run)) return;
+    run->sampled = run->works;
+    run->sampled_count = run->work_count;
+    run->works = NULL;
+    run->work_count = run->work_capacity = 0;
+    for (size_t i = 0; i < run->sampled_count; i++) run->sampled[i].call = NONE;
+    for (size_t i = 0; i < run->stream_count; i++) run->streams[i].works = 0;
+}
+
+static uint32_t thread_of_call(const void *run, size_t i) { return ((const struct run *)run)->calls[i].thread; }
+
+/* --- events --- */
+
+static bool is_of_event(const struct call *call)
+{
+    const enum cs_kind kind = call_kind(call);
+    return call->what && (kind == CS_KIND_EVENT || kind == CS_KIND_WAIT || kind == CS_KIND_SYNC || kind == CS_KIND_QUERY);
+}
+
+/* Of which calls nothing can be said from the calls that recorded their events. */
+static void settle_events(struct run *run)
+{
+    struct numbers elsewhere = {0}; /* 1, by event */
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        if (call->elsewhere && call->what && !call->result) *numbers_at(&elsewhere, call->what, 0) = 1;
+    }
+    for (size_t i = 0; i < run->call_count; i++) {
+        struct call *call = &run->calls[i];
+        call->elsewhere = is_of_event(call) && numbers_get(&elsewhere, call->what, 0);
+        if (call->elsewhere || (is_of_event(call) && call->captured)) call->external = true;
+    }
+    numbers_free(&elsewhere);
+}
+
+/* --- ranges --- */
+
+enum { PIECES_APART_NS = 10000 }; /* a thread's ranges are cut at one moment; those in each other go on a nanosecond apart */
+
+/* Pieces that go on, each behind those of the same range's name: of ranges in each other the outer one first, as they go on. */
+struct pieces {
+    struct numbers first, last; /* by name */
+    uint32_t *next;             /* by range */
+};
+
+/* What pieces of one range have in common. */
+static text piece_name(struct run *run, const struct range *range)
+{
+    const uint32_t name[] = {range->thread, range->id, range->name, range->domain};
+    return text_number(&run->texts, (const char *)name, sizeof name); /* its bytes are its name */
+}
+
+static void piece_push(struct pieces *pieces, text name, uint32_t range)
+{
+    uint32_t *first = numbers_at(&pieces->first, name, NONE), *last = numbers_at(&pieces->last, name, NONE);
+    pieces->next[range] = NONE;
+    if (*first == NONE) *first = range;
+    else pieces->next[*last] = range;
+    *last = range;
+}
+
+static uint32_t piece_pop(struct pieces *pieces, text name)
+{
+    uint32_t *first = numbers_at(&pieces->first, name, NONE);
+    const uint32_t range = *first;
+    if (range != NONE) *first = pieces->next[range];
+    return range;
+}
+
+/* The range that the piece at `i` is the rest of; NONE: it is not in the files. */
+static uint32_t piece_before(struct pieces *pieces, const struct run *run, text name, size_t i)
+{
+    const struct range *piece = &run->ranges[i];
+    if (piece->id) return numbers_get(&pieces->first, name, NONE); /* its number is no other's, and its pieces may begin at once */
+    if (!piece->continued) return NONE;
+    for (uint32_t range; (range = piece_pop(pieces, name)) != NONE;)
+        if (piece->begin - run->ranges[range].end <= PIECES_APART_NS) return range;
+    return NONE;
+}
+
+/* A range that is cut where a part of the trace ends is one range. */
+static void join_ranges(struct run *run)
+{
+    struct pieces pieces = {.next = room_for(run->range_count, sizeof *pieces.next)};
+    size_t kept = 0;
+    for (size_t i = 0; i < run->range_count; i++) {
+        const struct range range = run->ranges[i];
+        if (!range.continued && !range.continues) {
+            run->ranges[kept++] = range;
+            continue;
+        }
+        const text name = piece_name(run, &range);
+        uint32_t whole = piece_before(&pieces, run, name, i);
+        const bool begins = whole == NONE;
+        if (begins) run->ranges[whole = (uint32_t)kept++] = range;
+        else if (run->ranges[whole].end < range.end) run->ranges[whole].end = range.end;
+        if (range.id ? begins : range.continues) piece_push(&pieces, name, whole);
+    }
+    run->range_count = kept;
+    numbers_free(&pieces.first);
+    numbers_free(&pieces.last);
+    free(pieces.next);
+}
+
+/* --- the rest --- */
+
+/* From the n-th of the file's deviceProperties. */
+static void settle_device(struct run *run, struct device *device, unsigned n)
+{
+    const struct {
+        const char *name;
+        uint32_t *value;
+    } properties[] = {
+        {"numSms", &device->sms},
+        {"maxThreadsPerMultiprocessor", &device->sm_threads},
+        {"maxBlocksPerMultiprocessor", &device->sm_blocks},
+        {"regsPerMultiprocessor", &device->sm_registers},
+        {"sharedMemPerMultiprocessor", &device->sm_shared_memory},
+        {"asyncEngineCount", &device->copy_engines},
+    };
+    char path[64];
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
+        snprintf(path, sizeof path, "deviceProperties.%u.%s", n, properties[i].name);
+        *properties[i].value = run_count(run, path, 0);
+    }
+    snprintf(path, sizeof path, "deviceProperties.%u.name", n);
+    const struct fact *name = run_fact(run, path);
+    if (name) device->name = name->value;
+}
+
+static void settle_devices(struct run *run)
+{
+    for (unsigned n = 0; n < 64; n++) {
+        char path[64];
+        snprintf(path, sizeof path, "deviceProperties.%u.id", n);
+        if (!run_fact(run, path)) break;
+        const uint32_t id = run_count(run, path, 0);
+        for (size_t d = 0; d < run->device_count; d++) {
+            if (run->devices[d].ordinal != id) continue;
+            settle_device(run, &run->devices[d], n);
+        }
+    }
+}
+
+static void span_add(struct run *run, int64_t begin, int64_t end)
+{
+    if (begin < run->begin) run->begin = begin;
+    if (end > run->end) run->end = end;
+}
+
+static void settle_span(struct run *run)
+{
+    for (size_t i = 0; i < run->call_count; i++) span_add(run, run->calls[i].begin, run->calls[i].end);
+    for (size_t i = 0; i < run->work_count; i++) span_add(run, run->works[i].begin, run->works[i].end);
+    for (size_t i = 0; i < run->callback_count; i++) span_add(run, run->callbacks[i].begin, run->callbacks[i].end);
+    for (size_t i = 0; i < run->range_count; i++) span_add(run, run->ranges[i].begin, run->ranges[i].end < INT64_MAX ? run->ranges[i].end : run->ranges[i].begin);
+    if (run->begin > run->end) run->begin = run->end = 0;
+    for (size_t i = 0; i < run->range_count; i++)
+        if (run->ranges[i].end == INT64_MAX) run->ranges[i].end = run->end > run->ranges[i].begin ? run->end : run->ranges[i].begin;
+}
+
+static void loading_free(struct run *run)
+{
+    struct loading *l = run->loading;
+    if (!l) return;
+    struct numbers *const maps[] = {&l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->shapes, &l->last_shapes, &l->facts, &l->open_ranges};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) numbers_free(maps[i]);
+    free(l);
+    run->loading = NULL;
+}
+
+void run_settle(struct run *run)
+{
+    loading_free(run);
+    sort(run->calls, run->call_count, sizeof *run->calls, calls_by_time);
+    sort(run->works, run->work_count, sizeof *run->works, works_by_time);
+    sort(run->callbacks, run->callback_count, sizeof *run->callbacks, callbacks_by_time);
+    sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time);
+    join_ranges(run);
+    sort(run->ranges, run->range_count, sizeof *run->ranges, ranges_by_time); /* which are longer now */
+    sort(run->parts, run->part_count, sizeof *run->parts, parts_by_number);
+    sort(run->losses, run->loss_count, sizeof *run->losses, losses_by_time);
+    settle_span(run);
+    if (run_sample(run)) end_calls(run);
+    set_sample_apart(run);
+    tie_works(run);
+    settle_events(run);
+    run->thread_calls = groups_make(run->thread_count, run->call_count, thread_of_call, run);
+    settle_devices(run);
+}
+
+void run_free(struct run *run)
+{
+    loading_free(run);
+    void *const tables[] = {run->calls,  run->works,  run->shapes, run->callbacks, run->streams,  run->devices,  run->threads,
+                            run->ranges, run->losses, run->facts,  run->parts,     run->works_of,  run->sampled};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    groups_free(&run->thread_calls);
+    texts_free(&run->texts);
+    *run = (struct run){0};
+}
