@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/report.h"
 
 static const struct column run_columns[] = {
     {"program", "program", UNIT_TEXT, COLUMN_NAMES},         {"pid", "process", UNIT_COUNT, COLUMN_NAMES},      {"rank", "rank", UNIT_COUNT, 0},
@@ -115,8 +115,7 @@ int main(int argc, char **argv)
         printer *print;
     } forms[] = {{"text", print_text}, {"json", print_json}, {"csv", print_csv}};
     struct report report = {0};
-    const struct run run = {.base = INT64_C(1760000000000000001)};
-    const struct analysis of = {.run = &run};
+    const struct model of = {.run.base = INT64_C(1760000000000000001)};
     if (argc < 3) return 2;
     add_run(&report);
     add_findings(&report);

@@ -23,5 +23,7 @@ enum command_status {
 void out_of_memory(void) __attribute__((noreturn));
 /* Room for one more element of `size` bytes, or out_of_memory(). Returns the array, moved or not. */
 void *array_room(void *array, size_t count, size_t *capacity, size_t size);
+/* An array of zeros, the caller's to free, or out_of_memory(). */
+void *array_zeros(size_t count, size_t size);
 
 #endif

@@ -18,3 +18,10 @@ void *array_room(void *array, size_t count, size_t *capacity, size_t size)
     *capacity = wanted;
     return moved;
 }
+
+void *array_zeros(size_t count, size_t size)
+{
+    void *room = calloc(count ? count : 1, size);
+    if (!room) out_of_memory();
+    return room;
+}

@@ -3,7 +3,7 @@
 All is made of two steps, which sort once and look at each row once, however long the run: islands() and stretches().
 """
 COLLECTIVE = "(kind = 'kernel' AND (name LIKE 'ncclDevKernel%' OR name LIKE 'ncclKernel%'))"
-LATENCY_NS = 100_000  # tools/custream/model/order.h: what is idle for longer after its last known obstacle has no known cause
+LATENCY_NS = 100_000  # tools/custream/model/model.h: what is idle for longer after its last known obstacle has no known cause
 
 
 def islands(source, keys):

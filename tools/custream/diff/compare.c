@@ -6,7 +6,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/diff/names.h"
-#include "tools/custream/model/tally.h"
+#include "tools/custream/model/table.h"
 
 const char *const side_name[SIDES] = {"before", "after"};
 
@@ -126,14 +126,14 @@ static void devices_add(struct comparison *to, enum side side, const struct repo
 void comparison_add(struct comparison *to, enum side side, struct made *made, unsigned files)
 {
     struct names names;
-    names_make(&names, &made->report, &made->run);
+    names_make(&names, &made->report, &made->model.run);
     for (size_t s = 0; s < subject_count; s++) {
         const struct table *table = report_find(&made->report, subjects[s].table);
         for (size_t row = 0; table && row < table->row_count; row++) row_add(to, &names, &subjects[s], table, row);
     }
     run_end(to, side);
     ran_add(to, side, &made->report, files);
-    to->no_times |= !run_has_times(&made->run);
+    to->no_times |= !run_has_times(&made->model.run);
     devices_add(to, side, &made->report);
     names_free(&names);
 }

@@ -6,7 +6,7 @@
 #ifndef CS_DIFF_COMPARE_H
 #define CS_DIFF_COMPARE_H
 
-#include "tools/custream/report/make.h"
+#include "tools/custream/report/report.h"
 #include "tools/custream/trace/numbers.h"
 
 enum side { BEFORE, AFTER, SIDES };

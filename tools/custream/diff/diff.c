@@ -5,10 +5,9 @@
 #include <sys/stat.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/flags.h"
 #include "tools/custream/diff/tables.h"
-#include "tools/custream/report/fail_if.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/flags.h"
+#include "tools/custream/report/report.h"
 
 static const char NAME[] = "custream diff";
 static printer *const printers[FORMS] = {[FORM_TEXT] = print_diff_text, [FORM_JSON] = print_diff_json, [FORM_CSV] = print_csv};

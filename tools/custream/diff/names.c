@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/labels.h"
+#include "tools/custream/model/table.h"
 
 /* What a column's text names, by the column's key; all others name what is the same in every run. */
 enum role { ROLE_SAME, ROLE_THREAD, ROLE_STREAM, ROLE_WORK /* "k on stream 13" */ };

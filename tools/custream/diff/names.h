@@ -5,7 +5,7 @@
 #ifndef CS_DIFF_NAMES_H
 #define CS_DIFF_NAMES_H
 
-#include "tools/custream/model/run.h"
+#include "tools/custream/model/model.h"
 #include "tools/custream/model/table.h"
 #include "tools/custream/trace/numbers.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/tally.h"
+#include "tools/custream/model/table.h"
 #include "tools/custream/show.h"
 
 static const struct column run_columns[] = {

@@ -3,7 +3,7 @@
 #define CS_DIFF_TABLES_H
 
 #include "tools/custream/diff/compare.h"
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/report.h"
 
 /* Raised when a reader of the JSON would have to change. New tables and columns are no change. */
 enum { DIFF_VERSION = 1 };

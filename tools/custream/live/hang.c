@@ -3,7 +3,7 @@
 #include "tools/custream/live/choose.h"
 #include "tools/custream/live/cut.h"
 #include "tools/custream/model/unfinished.h"
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/report.h"
 #include "tools/custream/show.h"
 
 #include <locale.h>
@@ -46,7 +46,7 @@ static bool state_load(struct state *state, const struct listener *listener, boo
     state->run.end_only = state->partly;
     if (!good) return run_free(&state->run), false;
     run_settle(&state->run);
-    section_running(&state->report, &(struct analysis){.run = &state->run});
+    section_running(&state->report, &state->run);
     return true;
 }
 

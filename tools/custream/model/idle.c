@@ -2,12 +2,10 @@
  * A gap ends with a piece of work. Until that was enqueued, the host is the cause; then whatever it had to wait for on the GPU; then what was last in its way, for
  * as long as such a thing takes to be noticed. What is left has no known cause.
  */
-#include "tools/custream/model/idle.h"
+#include "tools/custream/model/model.h"
 
-#include "tools/custream/model/occupancy.h"
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/thread_ranges.h"
-#include "tools/custream/model/waits.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/command.h"
 
 enum {
     SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
@@ -47,7 +45,7 @@ static int by_size(const void *a, const void *b)
 static uint64_t few_lost(const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
 {
     const size_t count = run->loss_count;
-    uint64_t *sizes = room_for(count, sizeof *sizes), sum = 0;
+    uint64_t *sizes = array_zeros(count, sizeof *sizes), sum = 0;
     size_t small = 0;
     for (size_t i = 0; i < count; i++) sizes[i] = lost(&run->losses[i]);
     if (count) qsort(sizes, count, sizeof *sizes, by_size);
@@ -61,7 +59,7 @@ static uint64_t few_lost(const struct run *run, uint64_t (*lost)(const struct lo
 static void times_make(struct times *times, const struct run *run, uint64_t (*lost)(const struct loss *loss), size_t all)
 {
     const uint64_t few = few_lost(run, lost, all);
-    times->rows = room_for(run->loss_count, sizeof *times->rows);
+    times->rows = array_zeros(run->loss_count, sizeof *times->rows);
     for (size_t i = 0; i < run->loss_count; i++) {
         const struct loss *loss = &run->losses[i];
         struct time *last = times->count ? &times->rows[times->count - 1] : NULL;
@@ -132,7 +130,7 @@ static void add_host(struct making *m, const struct idle *like, int64_t begin, i
 static void ended_make(struct making *m)
 {
     const struct groups *calls = &m->run->thread_calls;
-    m->ended = room_for(m->run->call_count, sizeof *m->ended);
+    m->ended = array_zeros(m->run->call_count, sizeof *m->ended);
     for (size_t thread = 0; thread < m->run->thread_count; thread++)
         for (uint32_t i = calls->begins[thread]; i < calls->begins[thread + 1]; i++) {
             m->ended[i] = m->run->calls[calls->members[i]].end;
@@ -240,7 +238,7 @@ static uint32_t device_of_work(const void *run, size_t i) { return work_device(r
 
 void idles_init(struct idles *idles, const struct run *run)
 {
-    *idles = (struct idles){.devices = room_for(run->device_count, sizeof *idles->devices)};
+    *idles = (struct idles){.devices = array_zeros(run->device_count, sizeof *idles->devices)};
     for (size_t d = 0; d < run->device_count; d++) idles->devices[d] = (struct span){INT64_MAX, INT64_MAX, 0};
     for (size_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
@@ -254,7 +252,7 @@ void idles_init(struct idles *idles, const struct run *run)
 
 void idles_make(struct idles *idles, const struct run *run, const struct hold *holds)
 {
-    struct making m = {.idles = idles, .run = run, .holds = holds, .streams_used = room_for(run->device_count, sizeof *m.streams_used)};
+    struct making m = {.idles = idles, .run = run, .holds = holds, .streams_used = array_zeros(run->device_count, sizeof *m.streams_used)};
     streams_count(&m);
     times_make(&m.no_works, run, works_lost, run->work_count);
     times_make(&m.no_calls, run, calls_lost, run->call_count);
@@ -268,11 +266,4 @@ void idles_make(struct idles *idles, const struct run *run, const struct hold *h
     free(m.no_works.rows);
     free(m.no_calls.rows);
     free(m.ended);
-}
-
-void idles_free(struct idles *idles)
-{
-    free(idles->rows);
-    free(idles->devices);
-    *idles = (struct idles){0};
 }

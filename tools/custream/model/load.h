@@ -2,7 +2,7 @@
 #ifndef CS_MODEL_LOAD_H
 #define CS_MODEL_LOAD_H
 
-#include "tools/custream/model/run.h"
+#include "tools/custream/model/model.h"
 #include "tools/custream/trace/numbers.h"
 
 /* Words of the format, as numbers of texts. The kinds of work come first, as in enum work_kind. */

@@ -2,13 +2,12 @@
  * One pass over the calls in the order in which the host made them, with what each stream still has before it. A stream's own order, events, host functions and
  * the legacy default stream each hold new work until a moment that is known, since the trace has when everything ended.
  */
-#include "tools/custream/model/order.h"
+#include "tools/custream/model/model.h"
 
 #include <stdlib.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/domains.h"
-#include "tools/custream/model/room.h"
+#include "tools/custream/model/views.h"
 #include "tools/custream/trace/numbers.h"
 
 const struct cause_info cause_info[CAUSES] = {
@@ -279,7 +278,7 @@ static void order_call(struct order *o, uint32_t index)
 static void domains_make(struct order *o)
 {
     uint32_t *of = legacy_domains(o->run, &o->domain_count);
-    o->domains = room_for(o->domain_count, sizeof *o->domains);
+    o->domains = array_zeros(o->domain_count, sizeof *o->domains);
     for (size_t d = 0; d < o->domain_count; d++) o->domains[d] = (struct domain){{nothing, NONE}, {nothing, NONE}};
     for (size_t s = 0; s < o->run->stream_count; s++) o->fronts[s] = (struct front){nothing, nothing, of[s]};
     free(of);

@@ -1,12 +1,244 @@
-#include "tools/custream/model/overlap.h"
+#include "tools/custream/model/model.h"
 
 #include <stdlib.h>
 
-#include "tools/custream/model/occupancy.h"
-#include "tools/custream/model/queued.h"
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/timelines.h"
-#include "tools/custream/model/waits.h"
+#include "tools/custream/command.h"
+#include "tools/custream/model/views.h"
+
+/* --- The work of each stream in order of time, and how long the stream had been busy at any time. --- */
+
+struct timeline {
+    uint32_t *works; /* run->works of the stream, in order of begin */
+    int64_t *end;    /* by the same place: when this work and all before it had ended */
+    int64_t *busy;   /* likewise: how long at least one of them ran */
+    uint32_t count;
+    uint32_t cursor; /* where the last question was answered: the next one is near */
+};
+
+struct timelines {
+    struct timeline *by_stream;
+    uint32_t *busiest; /* streams that have work, device by device, the busiest first: device d has [first[d] .. first[d + 1]) */
+    uint32_t *first;
+    uint32_t *works; /* memory of all timelines */
+    int64_t *times;
+};
+
+/* Each timeline's part of the two arrays, by how many pieces of work its stream has. */
+static void lay_out(struct timelines *timelines, const struct run *run)
+{
+    for (size_t i = 0; i < run->work_count; i++) timelines->by_stream[run->works[i].stream].count++;
+    size_t used = 0;
+    for (size_t i = 0; i < run->stream_count; i++) {
+        struct timeline *timeline = &timelines->by_stream[i];
+        timeline->works = timelines->works + used;
+        timeline->end = timelines->times + used;
+        timeline->busy = timelines->times + run->work_count + used;
+        used += timeline->count;
+        timeline->count = 0;
+    }
+}
+
+static void fill(struct timelines *timelines, const struct run *run)
+{
+    for (uint32_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        struct timeline *timeline = &timelines->by_stream[work->stream];
+        uint32_t at = timeline->count++;
+        int64_t covered = at ? timeline->end[at - 1] : work->begin;
+        int64_t from = covered > work->begin ? covered : work->begin;
+        timeline->works[at] = i;
+        timeline->end[at] = work->end > covered ? work->end : covered;
+        timeline->busy[at] = (at ? timeline->busy[at - 1] : 0) + (work->end > from ? work->end - from : 0);
+    }
+}
+
+struct busy_stream {
+    uint32_t device, stream;
+    int64_t busy;
+};
+
+static int by_device_and_busy(const void *left, const void *right)
+{
+    const struct busy_stream *a = left, *b = right;
+    if (a->device != b->device) return a->device < b->device ? -1 : 1;
+    if (a->busy != b->busy) return a->busy > b->busy ? -1 : 1;
+    return a->stream < b->stream ? -1 : a->stream > b->stream;
+}
+
+static void rank(struct timelines *timelines, const struct run *run)
+{
+    struct busy_stream *streams = array_zeros(run->stream_count, sizeof *streams);
+    size_t count = 0;
+    for (uint32_t i = 0; i < run->stream_count; i++) {
+        const struct timeline *timeline = &timelines->by_stream[i];
+        if (timeline->count) streams[count++] = (struct busy_stream){run->streams[i].device, i, timeline->busy[timeline->count - 1]};
+    }
+    qsort(streams, count, sizeof *streams, by_device_and_busy);
+    for (size_t i = 0; i < count; i++) {
+        timelines->busiest[i] = streams[i].stream;
+        timelines->first[streams[i].device + 1] = (uint32_t)i + 1;
+    }
+    for (size_t d = 1; d <= run->device_count; d++)
+        if (timelines->first[d] < timelines->first[d - 1]) timelines->first[d] = timelines->first[d - 1];
+    free(streams);
+}
+
+static void timelines_make(struct timelines *timelines, const struct run *run)
+{
+    *timelines = (struct timelines){
+        .by_stream = array_zeros(run->stream_count, sizeof *timelines->by_stream),
+        .busiest = array_zeros(run->stream_count, sizeof *timelines->busiest),
+        .first = array_zeros(run->device_count + 1, sizeof *timelines->first),
+        .works = array_zeros(run->work_count, sizeof *timelines->works),
+        .times = array_zeros(run->work_count, 2 * sizeof *timelines->times),
+    };
+    lay_out(timelines, run);
+    fill(timelines, run);
+    rank(timelines, run);
+}
+
+static void timelines_free(struct timelines *timelines)
+{
+    free(timelines->by_stream);
+    free(timelines->busiest);
+    free(timelines->first);
+    free(timelines->works);
+    free(timelines->times);
+}
+
+static int64_t begin_at(const struct timeline *timeline, const struct run *run, uint32_t place)
+{
+    return run->works[timeline->works[place]].begin;
+}
+
+/* From the cursor in steps of twice the length, then by halves: most questions are a few places away from the last one. */
+static uint32_t timeline_last(struct timeline *timeline, const struct run *run, int64_t at)
+{
+    if (!timeline->count || begin_at(timeline, run, 0) > at) return NONE;
+    uint32_t low = timeline->cursor, high = timeline->cursor, step = 1;
+    while (begin_at(timeline, run, low) > at) {
+        high = low;
+        low = low > step ? low - step : 0;
+        step *= 2;
+    }
+    for (step = 1; high < timeline->count && begin_at(timeline, run, high) <= at; step *= 2) {
+        low = high;
+        high = timeline->count - high > step ? high + step : timeline->count;
+    }
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (begin_at(timeline, run, middle) <= at) low = middle;
+        else high = middle;
+    }
+    return timeline->cursor = low;
+}
+
+static int64_t timeline_busy(struct timeline *timeline, const struct run *run, int64_t at)
+{
+    uint32_t last = timeline_last(timeline, run, at);
+    if (last == NONE) return 0;
+    return timeline->busy[last] - (timeline->end[last] > at ? timeline->end[last] - at : 0);
+}
+
+static uint32_t timeline_running(struct timeline *timeline, const struct run *run, int64_t at)
+{
+    uint32_t last = timeline_last(timeline, run, at);
+    return last != NONE && run->works[timeline->works[last]].end > at ? timeline->works[last] : NONE;
+}
+
+/* From place `at` on, the end of the time in which the timeline was never idle; *next: the place behind it. */
+static int64_t stretch(const struct timeline *timeline, const struct run *run, uint32_t at, uint32_t *next)
+{
+    uint32_t i = at + 1;
+    while (i < timeline->count && begin_at(timeline, run, i) <= timeline->end[i - 1]) i++;
+    *next = i;
+    return timeline->end[i - 1];
+}
+
+static int64_t timeline_together(const struct timeline *a, const struct timeline *b, const struct run *run)
+{
+    int64_t together = 0;
+    for (uint32_t i = 0, j = 0, next_i, next_j; i < a->count && j < b->count;) {
+        int64_t end_a = stretch(a, run, i, &next_i), end_b = stretch(b, run, j, &next_j);
+        int64_t begin_a = begin_at(a, run, i), begin_b = begin_at(b, run, j);
+        int64_t from = begin_a > begin_b ? begin_a : begin_b, to = end_a < end_b ? end_a : end_b;
+        if (to > from) together += to - from;
+        if (end_a < end_b) i = next_i;
+        else j = next_j;
+    }
+    return together;
+}
+
+/* --- How many streams of a device had work that was enqueued and not done, at any time. --- */
+
+struct queued {
+    int64_t *begins, *ends; /* of the times in which a stream had work, each in order */
+    size_t count;
+    bool made;
+};
+
+static int by_time(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* Work of a stream that was enqueued before the work before it was done is one time with it. */
+static void make(struct queued *queued, const struct run *run, const struct hold *holds, uint32_t device)
+{
+    int64_t *end = array_zeros(run->stream_count, sizeof *end); /* by stream */
+    bool *used = array_zeros(run->stream_count, sizeof *used);
+    queued->begins = array_zeros(run->work_count, sizeof *queued->begins);
+    queued->ends = array_zeros(run->work_count, sizeof *queued->ends);
+    size_t ends = 0;
+    for (size_t i = 0; i < run->work_count; i++) {
+        const struct work *work = &run->works[i];
+        if (work_device(run, work) != device) continue;
+        const int64_t enqueued = holds[i].enqueued < work->begin ? holds[i].enqueued : work->begin;
+        if (!used[work->stream] || enqueued > end[work->stream]) {
+            if (used[work->stream]) queued->ends[ends++] = end[work->stream];
+            queued->begins[queued->count++] = enqueued;
+            end[work->stream] = work->end;
+        } else if (end[work->stream] < work->end) {
+            end[work->stream] = work->end;
+        }
+        used[work->stream] = true;
+    }
+    for (size_t i = 0; i < run->stream_count; i++)
+        if (used[i]) queued->ends[ends++] = end[i];
+    qsort(queued->begins, queued->count, sizeof *queued->begins, by_time);
+    qsort(queued->ends, queued->count, sizeof *queued->ends, by_time);
+    queued->made = true;
+    free(end);
+    free(used);
+}
+
+/* How many of the times lie before or at `at`. */
+static size_t until(const int64_t *times, size_t count, int64_t at)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (times[middle] <= at) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static size_t queued_streams(struct queued *queued, const struct run *run, const struct hold *holds, uint32_t device, int64_t at)
+{
+    if (!queued->made) make(queued, run, holds, device);
+    return until(queued->begins, queued->count, at) - until(queued->ends, queued->count, at);
+}
+
+static void queued_free(struct queued *queued)
+{
+    free(queued->begins);
+    free(queued->ends);
+    *queued = (struct queued){0};
+}
+
+/* --- late work --- */
 
 /* Streams of a device that are asked whether they were at work, the busiest ones: a bound for programs with thousands. */
 enum { STREAMS_ASKED = 64 };
@@ -260,7 +492,7 @@ static bool counts(const struct search *s, const struct idles *idles, const stru
 static void make_pairs(struct search *s, const struct idles *idles)
 {
     struct overlap *found = s->found;
-    struct pair *each = room_for(found->late_count, sizeof *each);
+    struct pair *each = array_zeros(found->late_count, sizeof *each);
     for (uint32_t i = 0; i < found->late_count; i++) {
         const struct late *late = &found->lates[i];
         each[i] = (struct pair){late->behind, s->run->works[late->work].stream, late->cause, 1, i, late->lost};
@@ -287,10 +519,10 @@ void overlap_make(struct overlap *overlap, const struct run *run, const struct h
     *overlap = (struct overlap){0};
     struct search s = {.run = run, .holds = holds, .found = overlap};
     timelines_make(&s.timelines, run);
-    s.moved = room_for(run->work_count, sizeof *s.moved);
-    s.queued = room_for(run->device_count, sizeof *s.queued);
+    s.moved = array_zeros(run->work_count, sizeof *s.moved);
+    s.queued = array_zeros(run->device_count, sizeof *s.queued);
     s.waits = host_waits_make(run);
-    s.rests = room_for(run->stream_count, sizeof *s.rests);
+    s.rests = array_zeros(run->stream_count, sizeof *s.rests);
     for (size_t i = 0; i < run->stream_count; i++) s.rests[i].end = INT64_MIN;
     for (uint32_t i = 0; i < run->work_count; i++) judge(&s, i);
     make_pairs(&s, idles);
@@ -300,11 +532,4 @@ void overlap_make(struct overlap *overlap, const struct run *run, const struct h
     free(s.waits);
     free(s.rests);
     timelines_free(&s.timelines);
-}
-
-void overlap_free(struct overlap *overlap)
-{
-    free(overlap->lates);
-    free(overlap->pairs);
-    *overlap = (struct overlap){0};
 }

@@ -3,9 +3,31 @@
 #include <stdlib.h>
 
 #include "tools/custream/model/load.h"
-#include "tools/custream/model/room.h"
+#include "tools/custream/command.h"
 
 const char *const work_kind_name[WORK_KINDS] = {"kernels", "copies", "memsets", "graphs", "ranges"};
+
+/* --- groups --- */
+
+struct groups groups_make(size_t group_count, size_t row_count, uint32_t (*group)(const void *of, size_t i), const void *of)
+{
+    struct groups groups = {.begins = calloc(group_count + 2, sizeof *groups.begins), .members = malloc((row_count + 1) * sizeof *groups.members)};
+    if (!groups.begins || !groups.members) out_of_memory();
+    for (size_t i = 0; i < row_count; i++)
+        if (group(of, i) != UINT32_MAX) groups.begins[group(of, i) + 2]++;
+    for (size_t g = 2; g <= group_count; g++) groups.begins[g] += groups.begins[g - 1];
+    uint32_t *next = groups.begins + 1; /* where each group begins; when all are in, where it ends, which is where the next one begins */
+    for (size_t i = 0; i < row_count; i++)
+        if (group(of, i) != UINT32_MAX) groups.members[next[group(of, i)]++] = (uint32_t)i;
+    return groups;
+}
+
+void groups_free(struct groups *groups)
+{
+    free(groups->begins);
+    free(groups->members);
+    *groups = (struct groups){0};
+}
 
 /* --- order --- */
 
@@ -69,7 +91,7 @@ static struct tie *ties_make(struct run *run, size_t *count)
 {
     size_t n = 0;
     for (size_t i = 0; i < run->call_count; i++) n += run->calls[i].work != 0;
-    struct tie *ties = room_for(n, sizeof *ties);
+    struct tie *ties = array_zeros(n, sizeof *ties);
     *count = 0;
     for (size_t i = 0; i < run->call_count; i++) {
         if (run->calls[i].work) ties[(*count)++] = (struct tie){run->calls[i].work, (uint32_t)i};
@@ -101,7 +123,7 @@ static void tie_works(struct run *run)
     free(ties);
     uint32_t at = 0;
     for (size_t i = 0; i < run->call_count; i++) run->calls[i].work = at, at += run->calls[i].works, run->calls[i].works = 0;
-    run->works_of = room_for(at, sizeof *run->works_of);
+    run->works_of = array_zeros(at, sizeof *run->works_of);
     for (size_t i = 0; i < run->work_count; i++) {
         if (run->works[i].call == NONE) continue;
         struct call *call = &run->calls[run->works[i].call];
@@ -209,7 +231,7 @@ static uint32_t piece_before(struct pieces *pieces, const struct run *run, text 
 /* A range that is cut where a part of the trace ends is one range. */
 static void join_ranges(struct run *run)
 {
-    struct pieces pieces = {.next = room_for(run->range_count, sizeof *pieces.next)};
+    struct pieces pieces = {.next = array_zeros(run->range_count, sizeof *pieces.next)};
     size_t kept = 0;
     for (size_t i = 0; i < run->range_count; i++) {
         const struct range range = run->ranges[i];
@@ -326,4 +348,32 @@ void run_free(struct run *run)
     groups_free(&run->thread_calls);
     texts_free(&run->texts);
     *run = (struct run){0};
+}
+
+/* --- the model --- */
+
+void model_init(struct model *model)
+{
+    *model = (struct model){0};
+    run_init(&model->run);
+}
+
+void model_settle(struct model *model, bool overlap)
+{
+    const struct run *run = &model->run;
+    run_settle(&model->run);
+    model->holds = order_make(run);
+    idles_init(&model->idles, run);
+    if (overlap) overlap_make(&model->overlap, run, model->holds, &model->idles);
+    idles_make(&model->idles, run, model->holds);
+}
+
+void model_free(struct model *model)
+{
+    free(model->overlap.lates);
+    free(model->overlap.pairs);
+    free(model->idles.rows);
+    free(model->idles.devices);
+    free(model->holds);
+    run_free(&model->run);
 }

@@ -92,3 +92,76 @@ void report_free(struct report *report)
     free(report->owned);
     *report = (struct report){0};
 }
+
+/* --- rows while they are added up --- */
+
+struct tally *tally_of(struct tallies *tallies, uint64_t key)
+{
+    const uint32_t at = *numbers_at(&tallies->index, key, (uint32_t)tallies->count);
+    if (at == tallies->count) {
+        tallies->rows = array_room(tallies->rows, tallies->count, &tallies->capacity, sizeof *tallies->rows);
+        tallies->rows[tallies->count++] = (struct tally){.key = key};
+    }
+    return &tallies->rows[at];
+}
+
+void tally_add(struct tally *tally, int64_t duration)
+{
+    if (!tally->times || duration < tally->shortest) tally->shortest = duration;
+    if (duration > tally->longest) tally->longest = duration;
+    if (__builtin_add_overflow(tally->total, duration, &tally->total)) tally->total = INT64_MAX; /* a damaged file: times of decades */
+    tally->times++;
+}
+
+/* Those of equal length in the order of their keys: the same file makes the same table. */
+static int longer_first(const void *a, const void *b)
+{
+    const struct tally *one = a, *other = b;
+    if (one->total != other->total) return one->total < other->total ? 1 : -1;
+    return (one->key > other->key) - (one->key < other->key);
+}
+
+void tallies_sort(struct tallies *tallies)
+{
+    if (tallies->count) qsort(tallies->rows, tallies->count, sizeof *tallies->rows, longer_first);
+}
+
+void tallies_free(struct tallies *tallies)
+{
+    free(tallies->rows);
+    numbers_free(&tallies->index);
+    *tallies = (struct tallies){0};
+}
+
+/* --- names --- */
+
+/* Bytes of a name: a template's arguments can be thousands. */
+enum { NAME_MOST = 96, NAME_HEAD = 64, NAME_TAIL = 24 };
+
+const char *stream_label(struct report *report, const struct run *run, uint32_t stream)
+{
+    const struct stream *s = &run->streams[stream];
+    return s->name ? text_in(run, s->name) : report_text(report, "stream %u", s->lane);
+}
+
+const char *thread_label(struct report *report, const struct run *run, uint32_t thread)
+{
+    const struct thread *t = &run->threads[thread];
+    return report_text(report, "%s %u", t->name ? text_in(run, t->name) : "thread", t->tid);
+}
+
+/* The same place, or the next one where no character of UTF-8 is cut. */
+static const char *whole_characters(const char *at)
+{
+    while ((*at & 0xc0) == 0x80) at++;
+    return at;
+}
+
+const char *work_label(struct report *report, const struct run *run, const struct work *work)
+{
+    const char *name = text_in(run, work->name);
+    const size_t length = strlen(name);
+    if (length <= NAME_MOST) return name;
+    const char *head = whole_characters(name + NAME_HEAD), *tail = whole_characters(name + length - NAME_TAIL);
+    return report_text(report, "%.*s…%s", (int)(head - name), name, tail);
+}

@@ -3,8 +3,293 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/custream/model/queues.h"
-#include "tools/custream/model/room.h"
+#include "tools/custream/command.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/trace/numbers.h"
+
+/* --- queues: the operations of each stream in the order of their calls, and how far each stream is known to have got --- */
+
+struct queues {
+    const struct run *run;
+    bool several;             /* contexts: which one a call was for is not known */
+    struct groups operations; /* calls by stream */
+    uint32_t *done;           /* by stream: so many of its operations have ended */
+    uint32_t *place;          /* by call: among its stream's operations */
+    uint32_t *record;         /* by call: of a wait, the call that recorded its event; NONE: there is none */
+    uint32_t *domain;         /* by stream (domains.h) */
+    uint32_t *legacy;         /* by domain: the legacy default stream; NONE */
+    struct queue_step { uint32_t stream, until; } *steps; /* to be taken */
+    size_t step_count, step_capacity;
+};
+
+static uint32_t queue_length(const struct queues *q, uint32_t stream) { return q->operations.begins[stream + 1] - q->operations.begins[stream]; }
+static uint32_t queue_call(const struct queues *q, uint32_t stream, uint32_t n) { return q->operations.members[q->operations.begins[stream] + n]; }
+static bool queue_is_open(const struct queues *q, uint32_t stream) { return q->done[stream] < queue_length(q, stream); }
+static uint32_t queue_head(const struct queues *q, uint32_t stream) { return queue_call(q, stream, q->done[stream]); }
+static bool queue_has_ended(const struct queues *q, uint32_t call) { return q->place[call] < q->done[q->run->calls[call].stream]; }
+
+/* --- which calls are operations of a stream --- */
+
+static bool is_operation(const struct call *call)
+{
+    if (call->stream == NONE || call->result || call->captured) return false;
+    switch (call_kind(call)) {
+    case CS_KIND_EVENT: return call_how(call, CS_HOW_RECORDS);
+    case CS_KIND_WAIT:
+    case CS_KIND_HOSTFN:
+    case CS_KIND_MEMOP: return true;
+    default: return cs_call_enqueues(call->call);
+    }
+}
+
+static uint32_t stream_of_operation(const void *run, size_t i)
+{
+    const struct call *call = &((const struct run *)run)->calls[i];
+    return is_operation(call) ? call->stream : NONE;
+}
+
+/* --- what has ended --- */
+
+static void step_add(struct queues *q, uint32_t stream, uint32_t until)
+{
+    if (until <= q->done[stream]) return;
+    q->steps = array_room(q->steps, q->step_count, &q->step_capacity, sizeof *q->steps);
+    q->steps[q->step_count++] = (struct queue_step){stream, until};
+}
+
+/* How many of its operations come before that call. */
+static uint32_t count_before(const struct queues *q, uint32_t stream, uint32_t call)
+{
+    uint32_t low = 0, high = queue_length(q, stream);
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (queue_call(q, stream, middle) < call) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* What an operation waited for because of the legacy default stream has ended with it. */
+static void legacy_ends(struct queues *q, uint32_t stream, uint32_t call)
+{
+    const uint32_t domain = q->domain[stream];
+    if (domain == NONE || q->legacy[domain] == NONE) return;
+    if (stream != q->legacy[domain]) {
+        step_add(q, q->legacy[domain], count_before(q, q->legacy[domain], call));
+        return;
+    }
+    for (uint32_t s = 0; s < q->run->stream_count; s++)
+        if (q->domain[s] == domain && s != stream) step_add(q, s, count_before(q, s, call));
+}
+
+/* The first `until` operations of the stream have ended, and all that they waited for. */
+static void end_until(struct queues *q, uint32_t stream, uint32_t until)
+{
+    step_add(q, stream, until);
+    while (q->step_count) {
+        const struct queue_step step = q->steps[--q->step_count];
+        const uint32_t from = q->done[step.stream];
+        if (step.until <= from) continue;
+        q->done[step.stream] = step.until;
+        for (uint32_t n = from; n < step.until; n++) {
+            const uint32_t record = q->record[queue_call(q, step.stream, n)];
+            if (record != NONE) step_add(q, q->run->calls[record].stream, q->place[record] + 1);
+        }
+        legacy_ends(q, step.stream, queue_call(q, step.stream, step.until - 1));
+    }
+}
+
+static void end_call(struct queues *q, uint32_t call) { end_until(q, q->run->calls[call].stream, q->place[call] + 1); }
+
+/* A wait or a question of the host's has shown that all on the stream has ended whose calls had returned by then. */
+static void end_before(struct queues *q, uint32_t stream, uint32_t call)
+{
+    uint32_t n = count_before(q, stream, call);
+    while (n && q->run->calls[queue_call(q, stream, n - 1)].end > q->run->calls[call].begin) n--;
+    end_until(q, stream, n);
+}
+
+/* Which context is current is not known. */
+static void end_all_before(struct queues *q, uint32_t call)
+{
+    if (q->run->device_count > 1 || q->several) return;
+    for (uint32_t s = 0; s < q->run->stream_count; s++) end_before(q, s, call);
+}
+
+/* --- one pass over the calls --- */
+
+struct pass {
+    struct numbers nodes;    /* a graph's number: the most nodes that a launch of it had */
+    struct numbers records;  /* an event's number: its last record so far */
+    uint32_t *next_callback; /* by stream: the next of its host functions that ran */
+    struct groups callbacks;
+};
+
+/* The graph of a launch whose nodes are shown one by one; 0. */
+static uint32_t graph_of_nodes(const struct run *run, const struct call *call)
+{
+    const struct work *work = call->works ? &run->works[run->works_of[call->work]] : NULL;
+    return work && work->node ? work->graph : 0;
+}
+
+/* How many nodes a graph has is not told. A launch with fewer than another one of it had is under way. */
+static void count_nodes(struct pass *pass, const struct run *run)
+{
+    for (size_t i = 0; i < run->call_count; i++) {
+        const uint32_t graph = graph_of_nodes(run, &run->calls[i]);
+        uint32_t *most = graph ? numbers_at(&pass->nodes, graph, 0) : NULL;
+        if (most && run->calls[i].works > *most) *most = run->calls[i].works;
+    }
+}
+
+static bool work_has_ended(const struct pass *pass, const struct run *run, const struct call *call)
+{
+    const uint32_t graph = graph_of_nodes(run, call);
+    return call->ended && (!graph || call->works >= numbers_get(&pass->nodes, graph, 0));
+}
+
+static uint32_t stream_of_callback(const void *run, size_t i) { return ((const struct run *)run)->callbacks[i].stream; }
+
+/* A host function that ran belongs to the last call that was made before it was enqueued; functions of calls that are gone come before. */
+static void meet_function(struct queues *q, struct pass *pass, uint32_t index)
+{
+    const struct call *call = &q->run->calls[index];
+    uint32_t *next = &pass->next_callback[call->stream];
+    const uint32_t end = pass->callbacks.begins[call->stream + 1];
+    for (; *next < end; ++*next) {
+        const struct callback *callback = &q->run->callbacks[pass->callbacks.members[*next]];
+        if (callback->enqueued > call->end) return;
+        if (callback->enqueued < call->begin) continue;
+        ++*next;
+        end_call(q, index);
+        return;
+    }
+}
+
+static void meet_event(struct queues *q, struct pass *pass, uint32_t index)
+{
+    const struct call *call = &q->run->calls[index];
+    const uint32_t record = call->what ? numbers_get(&pass->records, call->what, NONE) : NONE;
+    if (call_kind(call) == CS_KIND_EVENT) *numbers_at(&pass->records, call->what, NONE) = is_operation(call) && !call->external ? index : NONE;
+    else if (call_kind(call) == CS_KIND_WAIT) q->record[index] = call->external ? NONE : record;
+    else if (record != NONE) end_call(q, record);
+}
+
+static void meet_call(struct queues *q, struct pass *pass, uint32_t index)
+{
+    const struct call *call = &q->run->calls[index];
+    if (call->result || (call->captured && call_kind(call) != CS_KIND_EVENT)) return;
+    if (call->stream != NONE && is_operation(call) && work_has_ended(pass, q->run, call)) end_call(q, index);
+    switch (call_kind(call)) {
+    case CS_KIND_HOSTFN:
+        if (call->stream != NONE) meet_function(q, pass, index);
+        break;
+    case CS_KIND_EVENT:
+        if (call_how(call, CS_HOW_RECORDS)) meet_event(q, pass, index);
+        break;
+    case CS_KIND_WAIT: meet_event(q, pass, index); break;
+    case CS_KIND_SYNC:
+        if (call_how(call, CS_HOW_WIDE)) end_all_before(q, index);
+        /* fall through */
+    case CS_KIND_QUERY:
+        if (call->stream != NONE) end_before(q, call->stream, index);
+        else if (call->what) meet_event(q, pass, index);
+        break;
+    case CS_KIND_COPY: /* back to the host: it returns with the bytes */
+        if (call_how(call, CS_HOW_BLOCKS) && cs_call_way(call->call) == CS_WAY_DtoH && call->stream != NONE) end_call(q, index);
+        break;
+    default: break;
+    }
+}
+
+static void pass_over(struct queues *q)
+{
+    const struct run *run = q->run;
+    struct pass pass = {.callbacks = groups_make(run->stream_count, run->callback_count, stream_of_callback, run)};
+    pass.next_callback = array_zeros(run->stream_count, sizeof *pass.next_callback);
+    for (size_t s = 0; s < run->stream_count; s++) pass.next_callback[s] = pass.callbacks.begins[s];
+    count_nodes(&pass, run);
+    for (uint32_t i = 0; i < run->call_count; i++) meet_call(q, &pass, i);
+    numbers_free(&pass.nodes);
+    numbers_free(&pass.records);
+    groups_free(&pass.callbacks);
+    free(pass.next_callback);
+}
+
+/* --- what nothing holds --- */
+
+static uint32_t queue_legacy(const struct queues *q, uint32_t stream, uint32_t from)
+{
+    const uint32_t domain = q->domain[stream], head = queue_head(q, stream);
+    if (domain == NONE || q->legacy[domain] == NONE) return NONE;
+    const uint32_t legacy = q->legacy[domain];
+    if (stream != legacy) return from <= legacy && queue_is_open(q, legacy) && queue_head(q, legacy) < head ? legacy : NONE;
+    for (uint32_t s = from; s < q->run->stream_count; s++)
+        if (q->domain[s] == domain && s != stream && queue_is_open(q, s) && queue_head(q, s) < head) return s;
+    return NONE;
+}
+
+static uint32_t queue_legacy_perhaps(const struct queues *q, uint32_t stream)
+{
+    const struct stream *own = &q->run->streams[stream];
+    for (uint32_t s = 0; own->known && !own->non_blocking && s < q->run->stream_count; s++) {
+        const struct stream *other = &q->run->streams[s];
+        const bool ordered = other->known && !other->non_blocking && (own->origin == ORIGIN_LEGACY) != (other->origin == ORIGIN_LEGACY);
+        const bool not_known = q->domain[s] == NONE || q->domain[stream] == NONE;
+        if (ordered && not_known && own->device == other->device && queue_is_open(q, s) && queue_head(q, s) < queue_head(q, stream)) return s;
+    }
+    return NONE;
+}
+
+/* An operation that takes no time, and has nothing before it, is over. */
+static bool is_over(const struct queues *q, uint32_t stream)
+{
+    const uint32_t head = queue_head(q, stream), record = q->record[head];
+    const struct call *call = &q->run->calls[head];
+    const enum cs_kind kind = call_kind(call);
+    if (kind == CS_KIND_WAIT && call->external && q->done[stream] + 1 < queue_length(q, stream)) return false; /* nobody tells; as long as nothing is behind it, nobody cares */
+    if (kind == CS_KIND_WAIT ? record != NONE && !queue_has_ended(q, record) : kind != CS_KIND_EVENT && (kind != CS_KIND_MEMOP || call_how(call, CS_HOW_WAITS))) return false;
+    return queue_legacy(q, stream, 0) == NONE;
+}
+
+static void go_on(struct queues *q)
+{
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (uint32_t s = 0; s < q->run->stream_count; s++)
+            for (; queue_is_open(q, s) && is_over(q, s); moved = true) end_until(q, s, q->done[s] + 1);
+    }
+}
+
+/* --- all of it --- */
+
+static void queues_make(struct queues *q, const struct run *run)
+{
+    size_t domains;
+    *q = (struct queues){.run = run, .several = run_has_contexts(run), .operations = groups_make(run->stream_count, run->call_count, stream_of_operation, run)};
+    q->domain = legacy_domains(run, &domains);
+    q->legacy = array_zeros(domains, sizeof *q->legacy);
+    q->done = array_zeros(run->stream_count, sizeof *q->done);
+    q->place = array_zeros(run->call_count, sizeof *q->place);
+    q->record = array_zeros(run->call_count, sizeof *q->record);
+    for (size_t d = 0; d < domains; d++) q->legacy[d] = NONE;
+    for (uint32_t s = 0; s < run->stream_count; s++) {
+        if (q->domain[s] != NONE && run->streams[s].origin == ORIGIN_LEGACY) q->legacy[q->domain[s]] = s;
+        for (uint32_t n = 0; n < queue_length(q, s); n++) q->place[queue_call(q, s, n)] = n;
+    }
+    for (size_t i = 0; i < run->call_count; i++) q->record[i] = NONE;
+    pass_over(q);
+    go_on(q);
+}
+
+static void queues_free(struct queues *q)
+{
+    void *const tables[] = {q->done, q->place, q->record, q->domain, q->legacy, q->steps};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) free(tables[i]);
+    groups_free(&q->operations);
+}
+
+/* --- unfinished --- */
 
 bool unfinished_is_asked(const struct run *run)
 {
@@ -120,7 +405,7 @@ static void walk_from(struct walk *w, uint32_t row)
 
 static void circles_find(struct unfinished *of, const struct queues *q)
 {
-    struct walk w = {.q = q, .of = of, .marks = room_for(of->count, 1), .path = room_for(of->count, sizeof *w.path)};
+    struct walk w = {.q = q, .of = of, .marks = array_zeros(of->count, 1), .path = array_zeros(of->count, sizeof *w.path)};
     for (uint32_t row = 0; row < of->count; row++)
         if (w.marks[row] == MARK_NEW) walk_from(&w, row);
     free(w.marks);
@@ -146,7 +431,7 @@ void unfinished_make(struct unfinished *u, const struct run *run)
 {
     struct queues q;
     queues_make(&q, run);
-    *u = (struct unfinished){.streams = room_for(run->stream_count, sizeof *u->streams), .row_of = room_for(run->stream_count, sizeof *u->row_of)};
+    *u = (struct unfinished){.streams = array_zeros(run->stream_count, sizeof *u->streams), .row_of = array_zeros(run->stream_count, sizeof *u->row_of)};
     for (uint32_t s = 0; s < run->stream_count; s++) {
         u->row_of[s] = NONE;
         const uint32_t length = queue_length(&q, s), done = q.done[s];

@@ -7,7 +7,7 @@
 #ifndef CS_MODEL_UNFINISHED_H
 #define CS_MODEL_UNFINISHED_H
 
-#include "tools/custream/model/run.h"
+#include "tools/custream/model/model.h"
 
 /* What keeps the first unfinished operation of a stream. unfinished_info has a row for each. */
 enum held_by {

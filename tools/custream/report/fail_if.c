@@ -1,4 +1,4 @@
-#include "tools/custream/report/fail_if.h"
+#include "tools/custream/report/inside.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -9,9 +9,6 @@
 
 #include "shim/base/append.h"
 #include "tools/custream/command.h"
-#include "tools/custream/report/findings.h"
-#include "tools/custream/report/metrics.h"
-#include "tools/custream/report/output.h"
 #include "tools/custream/show.h"
 
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };

@@ -1,10 +1,10 @@
-#include "tools/custream/report/findings.h"
+#include "tools/custream/report/inside.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/labels.h"
+#include "tools/custream/model/table.h"
 #include "tools/custream/show.h"
 
 /* The one list of findings. docs/findings.md has a heading for each; an id is kept for ever. */
@@ -46,7 +46,7 @@ static const double WORTH_SHARE = 0.005;
 void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times, const char *evidence)
 {
     if (!to->rule->costless) {
-        const struct span *span = &to->of->idles->devices[device];
+        const struct span *span = &to->of->idles.devices[device];
         if (!(cost >= WORTH_SHARE * (double)(span->end - span->begin))) return;
     }
     to->rows = array_room(to->rows, to->count, &to->capacity, sizeof *to->rows);
@@ -61,14 +61,14 @@ const char *find_time(struct findings *to, double ns)
 
 const char *find_stream(struct findings *to, uint32_t stream)
 {
-    const struct run *run = to->of->run;
+    const struct run *run = &to->of->run;
     const char *label = stream_label(to->report, run, stream);
     return run->device_count < 2 ? label : report_text(to->report, "%s of GPU %u", label, run->devices[run->streams[stream].device].ordinal);
 }
 
 const char *find_thread(struct findings *to, uint32_t thread)
 {
-    return thread_label(to->report, to->of->run, thread);
+    return thread_label(to->report, &to->of->run, thread);
 }
 
 static int by_cost(const void *left, const void *right)
@@ -80,7 +80,7 @@ static int by_cost(const void *left, const void *right)
     return a->times != b->times ? (a->times > b->times ? -1 : 1) : 0;
 }
 
-void findings_make(struct findings *findings, struct report *report, const struct analysis *of)
+void findings_make(struct findings *findings, struct report *report, const struct model *of)
 {
     *findings = (struct findings){.of = of, .report = report};
     for (size_t i = 0; i < rule_count; i++) {

@@ -3,7 +3,7 @@
  * The lanes of a device, each a picture of its own over the same time: from the device's first work to its last. A lane with few pieces shows each as
  * it is, with a title; of others, each of LANE_COLUMNS columns shows what took most of it, as high as the share of the column that is filled.
  */
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/inside.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ struct piece {
 
 struct lane {
     FILE *file;
-    const struct analysis *of;
+    const struct model *of;
     const struct span *span;
     char letter;
     struct piece *pieces;
@@ -66,7 +66,7 @@ static void rectangle_put(const struct lane *lane, int class, double from, doubl
 static void piece_title(const struct lane *lane, const struct piece *piece)
 {
     char lasted[SHOWN_MAX], began[SHOWN_MAX];
-    const struct run *run = lane->of->run;
+    const struct run *run = &lane->of->run;
     value_show(lasted, UNIT_NS, (double)(piece->end - piece->begin));
     value_show(began, UNIT_NS, (double)(piece->begin - lane->span->begin));
     if (lane->letter == 'k') {
@@ -74,7 +74,7 @@ static void piece_title(const struct lane *lane, const struct piece *piece)
         fprintf(lane->file, ": %s, from %s on", lasted, began);
         return;
     }
-    const uint32_t next = lane->of->idles->rows[piece->row].next;
+    const uint32_t next = lane->of->idles.rows[piece->row].next;
     html_put(lane->file, cause_info[piece->class].title);
     fprintf(lane->file, ": %s, from %s on", lasted, began);
     if (next == NONE) return;
@@ -169,7 +169,7 @@ static void lane_put(struct lane *lane, const char *name, const char *descriptio
 
 static void idle_lane_put(struct lane *lane, size_t device)
 {
-    const struct idles *idles = lane->of->idles;
+    const struct idles *idles = &lane->of->idles;
     lane->letter = 'c';
     for (size_t i = 0; i < idles->count; i++)
         if (idles->rows[i].device == device) lane_add(lane, idles->rows[i].begin, idles->rows[i].end, (int)idles->rows[i].cause, i);
@@ -225,7 +225,7 @@ static struct by_stream by_stream_make(const struct run *run)
 
 static void stream_lanes_put(struct lane *lane, const struct by_stream *by, size_t device)
 {
-    const struct run *run = lane->of->run;
+    const struct run *run = &lane->of->run;
     size_t count;
     uint32_t *streams = streams_of(run, device, &count);
     lane->letter = 'k';
@@ -243,13 +243,13 @@ static void stream_lanes_put(struct lane *lane, const struct by_stream *by, size
     free(streams);
 }
 
-static void device_put(FILE *file, const struct analysis *of, const struct by_stream *by, size_t device)
+static void device_put(FILE *file, const struct model *of, const struct by_stream *by, size_t device)
 {
-    const struct span *span = &of->idles->devices[device];
+    const struct span *span = &of->idles.devices[device];
     struct lane lane = {.file = file, .of = of, .span = span};
     if (span->begin >= span->end) return;
-    fprintf(file, "<h3>GPU %u ", of->run->devices[device].ordinal);
-    html_put(file, text_in(of->run, of->run->devices[device].name));
+    fprintf(file, "<h3>GPU %u ", of->run.devices[device].ordinal);
+    html_put(file, text_in(&of->run, of->run.devices[device].name));
     fputs("</h3>\n<div class=\"lanes\">\n", file);
     idle_lane_put(&lane, device);
     stream_lanes_put(&lane, by, device);
@@ -280,13 +280,13 @@ static void legend_put(FILE *file)
     fputs("</ul>\n", file);
 }
 
-void lanes_print(FILE *file, const struct analysis *of)
+void lanes_print(FILE *file, const struct model *of)
 {
-    if (!of->run->work_count) return;
-    struct by_stream by = by_stream_make(of->run);
+    if (!of->run.work_count) return;
+    struct by_stream by = by_stream_make(&of->run);
     fputs("<section id=\"lanes\">\n<h2>Lanes</h2>\n", file);
     legend_put(file);
-    for (size_t device = 0; device < of->run->device_count; device++) device_put(file, of, &by, device);
+    for (size_t device = 0; device < of->run.device_count; device++) device_put(file, of, &by, device);
     fputs("</section>\n", file);
     free(by.works);
     free(by.begin);

@@ -1,11 +1,9 @@
-#include "tools/custream/report/make.h"
+#include "tools/custream/report/inside.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/custream/report/metrics.h"
-#include "tools/custream/report/output.h"
 #include "tools/custream/show.h"
 
 /* How far reading is, for somebody at a terminal. */
@@ -49,42 +47,38 @@ static bool file_read(struct run *run, const char *command, const char *path)
     return read;
 }
 
-static void analyse(struct report *report, const struct analysis *of)
+static void analyse(struct report *report, const struct model *of)
 {
     section_run(report, of);
-    section_running(report, of);
+    section_running(report, &of->run);
     section_idle(report, of);
     section_overlap(report, of);
-    section_tables(report, of);
+    section_host(report, of);
+    section_streams(report, of);
+    section_work(report, of);
+    section_calls(report, of);
+    section_ranges(report, of);
+    section_steps(report, of);
     section_findings(report, of);
     metrics_make(report, of);
 }
 
 bool made_make(struct made *made, const char *command, char *const *files, int file_count)
 {
-    struct run *run = &made->run;
-    run_init(run);
+    model_init(&made->model);
     for (int i = 0; i < file_count; i++)
-        if (!file_read(run, command, files[i])) {
-            run_free(run);
+        if (!file_read(&made->model.run, command, files[i])) {
+            model_free(&made->model);
             return false;
         }
-    run_settle(run);
-    made->holds = order_make(run);
-    idles_init(&made->idles, run);
-    overlap_make(&made->overlap, run, made->holds, &made->idles);
-    idles_make(&made->idles, run, made->holds);
-    made->of = (struct analysis){.run = run, .holds = made->holds, .idles = &made->idles, .overlap = &made->overlap};
+    model_settle(&made->model, true);
     made->report = (struct report){0};
-    analyse(&made->report, &made->of);
+    analyse(&made->report, &made->model);
     return true;
 }
 
 void made_free(struct made *made)
 {
     report_free(&made->report);
-    overlap_free(&made->overlap);
-    idles_free(&made->idles);
-    free(made->holds);
-    run_free(&made->run);
+    model_free(&made->model);
 }

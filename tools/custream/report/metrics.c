@@ -1,11 +1,11 @@
-#include "tools/custream/report/metrics.h"
+#include "tools/custream/report/inside.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "shim/base/append.h"
-#include "tools/custream/model/parts.h"
+#include "tools/custream/model/views.h"
 
 /* A metric is the sum of a column, of a share's table divided by the devices' spans. */
 static const struct metric {
@@ -56,12 +56,12 @@ static double idle_share(const struct report *report, enum cause cause)
     return sum / spans(report);
 }
 
-static double metric_compute(const struct metric *metric, const struct report *report, const struct analysis *of)
+static double metric_compute(const struct metric *metric, const struct report *report, const struct model *of)
 {
     const bool of_gpu = !metric->table || strcmp(metric->table, "run"); /* the other tables are about GPU work */
-    if (of_gpu && !run_has_times(of->run)) return NAN;
-    if (!metric->table) return legacy_works(of->run);
-    if (!strcmp(metric->key, "lost") && parts_continue(of->run)) return NAN; /* the part that follows may have lost some */
+    if (of_gpu && !run_has_times(&of->run)) return NAN;
+    if (!metric->table) return legacy_works(&of->run);
+    if (!strcmp(metric->key, "lost") && parts_continue(&of->run)) return NAN; /* the part that follows may have lost some */
     const struct table *table = report_find(report, metric->table);
     double sum = table_sum(table, metric->columns[0]);
     if (metric->columns[1]) sum += table_sum(table, metric->columns[1]);
@@ -77,7 +77,7 @@ static void metric_add(struct table *table, const char *key, enum unit unit, dou
     row[2].number = value;
 }
 
-void metrics_make(struct report *report, const struct analysis *of)
+void metrics_make(struct report *report, const struct model *of)
 {
     struct table *table = report_table(report, "metrics", "Metrics", columns, sizeof columns / sizeof *columns);
     for (size_t m = 0; m < METRICS; m++) metric_add(table, metrics[m].key, metrics[m].unit, metric_compute(&metrics[m], report, of));

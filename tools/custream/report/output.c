@@ -1,4 +1,4 @@
-#include "tools/custream/report/output.h"
+#include "tools/custream/report/inside.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What every page of a report has: its style sheet and its script. */
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/inside.h"
 
 /*
  * The causes of idle time (c0 to c11, in the order of enum cause) have the colours of Okabe and Ito, which people tell apart whatever colours they see; from the

@@ -1,5 +1,5 @@
 /* RFC 4180: tables one after the other, each with a header of its own; the first field of every line is the table's key. */
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/inside.h"
 
 #include <string.h>
 

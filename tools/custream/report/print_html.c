@@ -1,5 +1,5 @@
 /* One page that needs nothing from the network: what text has, lanes, and tables that can be sorted. */
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/inside.h"
 
 #include <math.h>
 #include <string.h>

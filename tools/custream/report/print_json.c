@@ -1,4 +1,4 @@
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/inside.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -57,7 +57,7 @@ void print_json(FILE *file, const struct print *print)
         if (i) fputc(',', file);
         string_put(file, print->files[i]);
     }
-    fprintf(file, "],\"base_ns\":%" PRId64 ",\"tables\":{\n", print->of->run->base);
+    fprintf(file, "],\"base_ns\":%" PRId64 ",\"tables\":{\n", print->of->run.base);
     json_tables_put(file, print->report);
     fputs("}}\n", file);
 }

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/inside.h"
 #include "tools/custream/show.h"
 
 enum { INDENT = 7, LINE = 4096 };

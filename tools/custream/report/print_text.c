@@ -1,5 +1,5 @@
 /* The report for a terminal: what is wrong, what it costs and what to do first; then the tables, as wide as there is room. */
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/inside.h"
 
 #include <locale.h>
 #include <math.h>

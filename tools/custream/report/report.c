@@ -6,9 +6,7 @@
 #include "shim/base/append.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/report/fail_if.h"
-#include "tools/custream/report/make.h"
-#include "tools/custream/report/output.h"
+#include "tools/custream/report/inside.h"
 
 static const char NAME[] = "custream report";
 static printer *const printers[FORMS] = {print_text, print_json, print_csv, print_html};
@@ -77,7 +75,7 @@ static int sections_judge(const struct request *request, const struct report *re
 static int report_print(const struct request *request, const struct made *made)
 {
     struct print print = {.report = &made->report,
-                          .of = &made->of,
+                          .of = &made->model,
                           .files = request->files,
                           .file_count = request->file_count,
                           .sections = request->sections,

@@ -1,8 +1,8 @@
 /* Rules about calls by themselves: objects that are made again and again, queries in a loop, calls that failed. */
 #include <math.h>
 
-#include "tools/custream/model/room.h"
-#include "tools/custream/report/findings.h"
+#include "tools/custream/command.h"
+#include "tools/custream/report/inside.h"
 
 /* --- CS110: streams and events --- */
 
@@ -40,13 +40,13 @@ static struct makings count_makings(const struct run *run, bool (*makes)(const s
 
 static void report_makings(struct findings *to, const char *objects, bool (*makes)(const struct call *), double leaked)
 {
-    const struct makings makings = count_makings(to->of->run, makes);
+    const struct makings makings = count_makings(&to->of->run, makes);
     const bool in_a_loop = makings.between >= MANY_OBJECTS, never_destroyed = leaked >= MANY_OBJECTS && makings.between > GOES_OF_A_POOL;
     if (!in_a_loop && !never_destroyed) return;
     int64_t idle = 0;
-    for (size_t i = 0; in_a_loop && i < to->of->idles->count; i++) {
-        const struct idle *row = &to->of->idles->rows[i];
-        if (row->cause == CAUSE_HOST && row->call != NONE && makes(&to->of->run->calls[row->call])) idle += row->end - row->begin;
+    for (size_t i = 0; in_a_loop && i < to->of->idles.count; i++) {
+        const struct idle *row = &to->of->idles.rows[i];
+        if (row->cause == CAUSE_HOST && row->call != NONE && makes(&to->of->run.calls[row->call])) idle += row->end - row->begin;
     }
     finding(to, NONE, objects, idle ? (double)idle : NAN, in_a_loop ? makings.between : (uint64_t)leaked,
             report_text(to->report, "%lu %s made, %lu of them after streams were used since the one before; %.0f never destroyed",
@@ -55,8 +55,8 @@ static void report_makings(struct findings *to, const char *objects, bool (*make
 
 void look_objects(struct findings *to)
 {
-    report_makings(to, "streams", makes_stream, run_number(to->of->run, "totals.leaked_streams", 0));
-    report_makings(to, "events", makes_event, run_number(to->of->run, "totals.leaked_events", 0));
+    report_makings(to, "streams", makes_stream, run_number(&to->of->run, "totals.leaked_streams", 0));
+    report_makings(to, "events", makes_event, run_number(&to->of->run, "totals.leaked_events", 0));
 }
 
 /* --- CS113: queries --- */
@@ -95,7 +95,7 @@ static void end_spin(struct spun *spun, struct spin *spin)
 
 void look_spinning(struct findings *to)
 {
-    const struct run *run = to->of->run;
+    const struct run *run = &to->of->run;
     for (uint32_t thread = 0; thread < run->thread_count; thread++) {
         struct spun spun = {0};
         struct spin spin = {0};
@@ -139,7 +139,7 @@ static int by_failure(const void *left, const void *right)
 
 void look_failed(struct findings *to)
 {
-    const struct run *run = to->of->run;
+    const struct run *run = &to->of->run;
     const struct expected expected = {text_find(&run->texts, "CUDA_ERROR_NOT_READY"), text_find(&run->texts, "CUDA_ERROR_DEINITIALIZED")};
     const struct call **calls = NULL;
     size_t count = 0, capacity = 0;

@@ -1,8 +1,8 @@
 /* Rules about waits for events: those that order nothing, and those that wait for too little. */
 #include <math.h>
 
-#include "tools/custream/model/room.h"
-#include "tools/custream/report/findings.h"
+#include "tools/custream/command.h"
+#include "tools/custream/report/inside.h"
 #include "tools/custream/trace/numbers.h"
 
 enum verdict { WAIT_ORDERS, WAIT_NOTHING, WAIT_STALE, WAIT_NEVER };
@@ -94,7 +94,7 @@ static void watch_call(struct watch *watch, struct bad_waits *bads, uint32_t num
 
 static void bad_waits_make(struct bad_waits *bads, const struct run *run)
 {
-    struct watch watch = {.run = run, .whole = records_are_whole(run), .enqueued = room_for(run->stream_count, sizeof *watch.enqueued)};
+    struct watch watch = {.run = run, .whole = records_are_whole(run), .enqueued = array_zeros(run->stream_count, sizeof *watch.enqueued)};
     *bads = (struct bad_waits){0};
     for (uint32_t i = 0; i < run->call_count; i++) watch_call(&watch, bads, i);
     numbers_free(&watch.recorded);
@@ -115,7 +115,7 @@ struct stale_tally {
 
 static void report_stale(struct findings *to, uint32_t stream, const struct stale_tally *tally, const struct bad_waits *bads)
 {
-    const struct run *run = to->of->run;
+    const struct run *run = &to->of->run;
     if (tally->never)
         finding(to, NONE, find_stream(to, stream), NAN, tally->never,
                 report_text(to->report, "the event had not been recorded when the stream was told to wait for it, so it waits for nothing"));
@@ -131,10 +131,10 @@ static void report_stale(struct findings *to, uint32_t stream, const struct stal
 
 void look_stale_waits(struct findings *to)
 {
-    const struct run *run = to->of->run;
+    const struct run *run = &to->of->run;
     struct bad_waits bads;
     bad_waits_make(&bads, run);
-    struct stale_tally *tallies = room_for(run->stream_count, sizeof *tallies);
+    struct stale_tally *tallies = array_zeros(run->stream_count, sizeof *tallies);
     for (uint32_t i = 0; i < bads.count; i++) {
         struct stale_tally *tally = &tallies[run->calls[bads.rows[i].call].stream];
         if (bads.rows[i].verdict == WAIT_NEVER) tally->never++;
@@ -160,22 +160,22 @@ struct idle_tally {
 
 void look_idle_waits(struct findings *to)
 {
-    const struct analysis *of = to->of;
+    const struct model *of = to->of;
     struct bad_waits bads;
-    bad_waits_make(&bads, of->run);
-    struct idle_tally *tallies = room_for(of->run->stream_count, sizeof *tallies);
-    for (size_t i = 0; bads.count && i < of->idles->count; i++) {
-        const struct idle *idle = &of->idles->rows[i];
+    bad_waits_make(&bads, &of->run);
+    struct idle_tally *tallies = array_zeros(of->run.stream_count, sizeof *tallies);
+    for (size_t i = 0; bads.count && i < of->idles.count; i++) {
+        const struct idle *idle = &of->idles.rows[i];
         if (idle->cause != CAUSE_HOST || idle->call == NONE) continue;
         const struct bad_wait *bad = bsearch(&idle->call, bads.rows, bads.count, sizeof *bads.rows, by_call);
         if (!bad || bad->verdict != WAIT_NOTHING) continue;
-        struct idle_tally *tally = &tallies[of->run->calls[bad->call].stream];
+        struct idle_tally *tally = &tallies[of->run.calls[bad->call].stream];
         tally->cost += idle->end - idle->begin;
         tally->times++;
     }
-    for (uint32_t i = 0; i < of->run->stream_count; i++) {
+    for (uint32_t i = 0; i < of->run.stream_count; i++) {
         if (!tallies[i].times) continue;
-        finding(to, of->run->streams[i].device, find_stream(to, i), (double)tallies[i].cost, tallies[i].times,
+        finding(to, of->run.streams[i].device, find_stream(to, i), (double)tallies[i].cost, tallies[i].times,
                 report_text(to->report, "waits, in idle time of the GPU, for records on the same stream or records that the stream had waited for"));
     }
     free(tallies);

@@ -6,10 +6,9 @@
  */
 #include <string.h>
 
-#include "tools/custream/model/gaps.h"
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/waits.h"
-#include "tools/custream/report/findings.h"
+#include "tools/custream/command.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/report/inside.h"
 #include "tools/custream/trace/numbers.h"
 
 struct search {
@@ -77,11 +76,11 @@ static void flush(struct search *s, const struct host_rule *rule, struct toll *t
 static void look(struct findings *to, const struct host_rule *rule, struct search *s)
 {
     const size_t places = rule->place == stream_of ? s->run->stream_count : s->run->thread_count;
-    struct toll *tolls = room_for(places, sizeof *tolls);
+    struct toll *tolls = array_zeros(places, sizeof *tolls);
     struct gap gap, last = {.device = NONE};
     s->to = to;
     s->waits = host_waits_make(s->run);
-    for (size_t at = 0; gap_next(to->of->idles, s->run, &at, &gap); last = gap) {
+    for (size_t at = 0; gap_next(&to->of->idles, s->run, &at, &gap); last = gap) {
         if (last.device != NONE && last.device != gap.device) flush(s, rule, tolls, places, last.device);
         const struct blame blame = rule->blame(s, &gap);
         if (blame.cost <= 0 || rule->place(&s->run->calls[blame.call]) == NONE) continue;
@@ -115,7 +114,7 @@ static struct blame blame_calls(struct search *s, const struct gap *gap, bool (*
     struct blame blame = nobody;
     int64_t sum = 0;
     for (size_t i = gap->first; i < gap->last; i++) {
-        const struct idle *piece = &s->to->of->idles->rows[i];
+        const struct idle *piece = &s->to->of->idles.rows[i];
         if (piece->cause != CAUSE_HOST || piece->call == NONE || piece->call == blame.call || !matches(s, &s->run->calls[piece->call])) continue;
         blame.call = piece->call;
         sum += duration(&s->run->calls[piece->call]);
@@ -139,7 +138,7 @@ void look_synchronisation(struct findings *to)
     /* A few times are the ends of phases; more are a loop. */
     static const struct host_rule rule = {blame_synchronisation, thread_of, find_thread, 5,
                                           "the GPU was idle after the thread had waited for all of it", NULL};
-    look(to, &rule, &(struct search){.run = to->of->run});
+    look(to, &rule, &(struct search){.run = &to->of->run});
 }
 
 static struct blame blame_copy(struct search *s, const struct gap *gap)
@@ -151,7 +150,7 @@ static struct blame blame_copy(struct search *s, const struct gap *gap)
 void look_blocking_copies(struct findings *to)
 {
     static const struct host_rule rule = {blame_copy, stream_of, find_stream, 1, "the GPU was idle after the host had waited for a copy", NULL};
-    look(to, &rule, &(struct search){.run = to->of->run});
+    look(to, &rule, &(struct search){.run = &to->of->run});
 }
 
 /* --- CS105: pageable memory --- */
@@ -195,7 +194,7 @@ void look_pageable(struct findings *to)
 {
     static const struct host_rule rule = {blame_pageable, stream_of, find_stream, 1, "the GPU was idle while or after pageable memory was copied",
                                           pageable_copies};
-    struct search s = {.run = to->of->run};
+    struct search s = {.run = &to->of->run};
     look(to, &rule, &s);
     numbers_free(&s.pageable);
 }
@@ -222,7 +221,7 @@ void look_allocations(struct findings *to)
 {
     static const struct host_rule rule = {blame_allocation, thread_of, find_thread, 1, "the GPU was idle while the thread allocated or freed memory",
                                           NULL};
-    struct search s = {.run = to->of->run};
+    struct search s = {.run = &to->of->run};
     for (size_t i = 0; i < sizeof allocating / sizeof *allocating; i++) {
         const text name = text_find(&s.run->texts, allocating[i]);
         if (name) *numbers_at(&s.allocates, name, 1) = 1;

@@ -1,6 +1,6 @@
 /* The rule about launches that do not keep up with the GPU: CS107. */
-#include "tools/custream/model/gaps.h"
-#include "tools/custream/report/findings.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/report/inside.h"
 
 /* A kernel is short if the host needs about as long to launch the next: a launch takes 2 to 10 us, and some frameworks' own code 10 to 50 us. */
 enum { SHORT_NS = 50000 };
@@ -67,15 +67,15 @@ static bool is_launch(const struct run *run, const struct idles *idles, const st
 
 void look_launches(struct findings *to)
 {
-    const struct run *run = to->of->run;
+    const struct run *run = &to->of->run;
     struct launches launches = {0};
     struct stretch now = {0};
     struct gap gap, last = {.device = NONE};
-    for (size_t at = 0; gap_next(to->of->idles, run, &at, &gap); last = gap) {
+    for (size_t at = 0; gap_next(&to->of->idles, run, &at, &gap); last = gap) {
         const bool follows = gap.device == last.device && now.kernels && gap.begin - now.last_end <= SHORT_NS;
         if (!follows) end_stretch(&launches, &now);
         if (last.device != NONE && last.device != gap.device) end_device(to, &launches, last.device);
-        if (!is_launch(run, to->of->idles, &gap)) {
+        if (!is_launch(run, &to->of->idles, &gap)) {
             end_stretch(&launches, &now);
             continue;
         }

@@ -1,15 +1,15 @@
 /* Rules about how streams are used: priorities, and both copy engines. */
 #include <math.h>
 
-#include "tools/custream/model/room.h"
-#include "tools/custream/report/findings.h"
+#include "tools/custream/command.h"
+#include "tools/custream/report/inside.h"
 
 /* --- CS112: priorities --- */
 
 /* Streams that asked for another priority than they were given. */
 static void look_refused(struct findings *to)
 {
-    const struct run *run = to->of->run;
+    const struct run *run = &to->of->run;
     uint32_t first = NONE;
     uint64_t streams = 0;
     for (uint32_t i = 0; i < run->stream_count; i++) {
@@ -50,8 +50,8 @@ static void meet(struct priorities *priorities, int priority, int64_t enqueued, 
 /* Devices whose streams have different priorities, and no two of them ever had work at once. */
 static void look_alone(struct findings *to)
 {
-    const struct run *run = to->of->run;
-    struct priorities *devices = room_for(run->device_count, sizeof *devices);
+    const struct run *run = &to->of->run;
+    struct priorities *devices = array_zeros(run->device_count, sizeof *devices);
     for (size_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
         const struct stream *stream = &run->streams[work->stream];
@@ -87,7 +87,7 @@ struct engine_use {
 
 static struct engine_use *engines_used(const struct run *run)
 {
-    struct engine_use *uses = room_for(run->device_count, sizeof *uses);
+    struct engine_use *uses = array_zeros(run->device_count, sizeof *uses);
     for (size_t d = 0; d < run->device_count; d++) uses[d].end[CS_WAY_HtoD] = uses[d].end[CS_WAY_DtoH] = INT64_MIN;
     for (size_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];
@@ -119,9 +119,9 @@ static int64_t lost(const struct run *run, const struct work *work, const struct
 
 void look_copy_engines(struct findings *to)
 {
-    const struct run *run = to->of->run;
+    const struct run *run = &to->of->run;
     struct engine_use *uses = engines_used(run);
-    struct serial_copies *streams = room_for(run->stream_count, sizeof *streams);
+    struct serial_copies *streams = array_zeros(run->stream_count, sizeof *streams);
     for (size_t i = 0; i < run->stream_count; i++) streams[i].last = NONE;
     for (uint32_t i = 0; i < run->work_count; i++) {
         const struct work *work = &run->works[i];

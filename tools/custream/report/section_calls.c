@@ -1,8 +1,8 @@
 /* The calls of the host by name. */
 #include <math.h>
 
-#include "tools/custream/model/tally.h"
-#include "tools/custream/report/section_parts.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/report/inside.h"
 
 static const struct column call_columns[] = {
     {"call", "call", UNIT_TEXT, COLUMN_NAMES},
@@ -15,9 +15,9 @@ static const struct column call_columns[] = {
 
 enum { ROWS_SHOWN = 20, CALL_FAILED = 0 };
 
-void section_calls(struct report *report, const struct analysis *of)
+void section_calls(struct report *report, const struct model *of)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     const text not_ready = text_find(&run->texts, "CUDA_ERROR_NOT_READY"); /* a query's answer, and no failure */
     struct table *table = TABLE_NEW(report, "calls", "The calls", call_columns);
     struct tallies tallies = {0};

@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "tools/custream/report/findings.h"
+#include "tools/custream/report/inside.h"
 
 static const struct column columns[] = {
     {"id", "id", UNIT_TEXT, COLUMN_NAMES},          {"title", "finding", UNIT_TEXT, 0},
@@ -39,14 +39,14 @@ static const char *nothing_found(struct report *report, const struct run *run)
                        rules_in_calls(report, CALLS_ALL), rules_in_calls(report, CALLS_PART));
 }
 
-void section_findings(struct report *report, const struct analysis *of)
+void section_findings(struct report *report, const struct model *of)
 {
     struct findings found;
     findings_make(&found, report, of);
     struct table *table = report_table(report, "findings", "What to change", columns, COLUMNS);
     table->note = "Costs are upper bounds. Two findings may cost the same time: costs do not add up.";
     table->shown = 20;
-    table->none = nothing_found(report, of->run);
+    table->none = nothing_found(report, &of->run);
     for (size_t i = 0; i < found.count; i++) {
         const struct find *find = &found.rows[i];
         struct cell *row = table_row(table);

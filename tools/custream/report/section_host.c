@@ -7,11 +7,9 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/labels.h"
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/tally.h"
-#include "tools/custream/model/waits.h"
-#include "tools/custream/report/section_parts.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/report/inside.h"
 
 static const struct column wait_columns[] = {
     {"call", "call", UNIT_TEXT, COLUMN_NAMES},
@@ -163,7 +161,7 @@ static int by_callback_end(const void *a, const void *b)
 
 static struct callback *callbacks_by_end(const struct run *run)
 {
-    struct callback *functions = room_for(run->callback_count, sizeof *functions);
+    struct callback *functions = array_zeros(run->callback_count, sizeof *functions);
     if (run->callback_count) memcpy(functions, run->callbacks, run->callback_count * sizeof *functions);
     if (run->callback_count) qsort(functions, run->callback_count, sizeof *functions, by_callback_end);
     return functions;
@@ -206,9 +204,9 @@ static void wait_put(struct table *table, struct report *report, const struct ru
               CELL_NUMBER(tally->times), CELL_NUMBER(tally->total), CELL_NUMBER(tally->longest));
 }
 
-void section_host(struct report *report, const struct analysis *of)
+void section_host(struct report *report, const struct model *of)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "host_waits", "Where the host waited for the GPU", wait_columns);
     struct front front = front_make(run);
     struct waits found = {0};

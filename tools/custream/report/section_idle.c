@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/labels.h"
-#include "tools/custream/report/section.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/report/inside.h"
 #include "tools/custream/trace/numbers.h"
 
 static const struct column idle_columns[] = {
@@ -53,18 +53,18 @@ static int longer_first(const void *a, const void *b)
     return x->ns > y->ns ? -1 : x->ns < y->ns;
 }
 
-static int64_t idle_of(const struct analysis *of, uint32_t device)
+static int64_t idle_of(const struct model *of, uint32_t device)
 {
-    const struct span *span = &of->idles->devices[device];
+    const struct span *span = &of->idles.devices[device];
     return span->end - span->begin - span->busy;
 }
 
 /* --- by cause --- */
 
 /* What the longest of them was: "before sgemm on stream 14; recorded on stream 13 behind copy". */
-static const char *example(struct report *report, const struct analysis *of, const struct idle *idle)
+static const char *example(struct report *report, const struct model *of, const struct idle *idle)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     const struct work *next = &run->works[idle->next];
     const struct hold *hold = &of->holds[idle->next];
     const char *name = work_label(report, run, next), *stream = stream_label(report, run, next->stream);
@@ -76,16 +76,16 @@ static const char *example(struct report *report, const struct analysis *of, con
     return report_text(report, "%s, behind %s on %s", at, work_label(report, run, blocker), stream_label(report, run, blocker->stream));
 }
 
-static void by_cause(struct report *report, struct table *table, const struct analysis *of, uint32_t device)
+static void by_cause(struct report *report, struct table *table, const struct model *of, uint32_t device)
 {
     struct sum sums[CAUSES] = {0};
-    for (size_t i = 0; i < of->idles->count; i++)
-        if (of->idles->rows[i].device == device) sum_add(&sums[of->idles->rows[i].cause], &of->idles->rows[i]);
+    for (size_t i = 0; i < of->idles.count; i++)
+        if (of->idles.rows[i].device == device) sum_add(&sums[of->idles.rows[i].cause], &of->idles.rows[i]);
     qsort(sums, CAUSES, sizeof *sums, longer_first);
     for (int i = 0; i < CAUSES && sums[i].times; i++) {
         const struct cause_info *info = &cause_info[sums[i].longest->cause];
         struct cell *row = table_row(table);
-        row[IDLE_DEVICE].number = of->run->devices[device].ordinal;
+        row[IDLE_DEVICE].number = of->run.devices[device].ordinal;
         row[IDLE_CAUSE].text = info->key;
         row[IDLE_WHY].text = info->title;
         row[IDLE_NS].number = (double)sums[i].ns;
@@ -115,9 +115,9 @@ static uint64_t host_key(struct numbers *names, const struct run *run, const str
     return part(names, key, idle->range == NONE ? 0 : run->ranges[idle->range].name);
 }
 
-static void host_row(struct report *report, struct table *table, const struct analysis *of, const struct sum *sum)
+static void host_row(struct report *report, struct table *table, const struct model *of, const struct sum *sum)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     const struct idle *idle = sum->longest;
     struct cell *row = table_row(table);
     row[HOST_DEVICE].number = run->devices[idle->device].ordinal;
@@ -131,15 +131,15 @@ static void host_row(struct report *report, struct table *table, const struct an
     row[HOST_LONGEST].number = (double)sum->longest_ns;
 }
 
-static void by_host(struct report *report, struct table *table, const struct analysis *of)
+static void by_host(struct report *report, struct table *table, const struct model *of)
 {
     struct numbers names = {0}, places = {0};
     struct sum *sums = NULL;
     size_t count = 0, capacity = 0;
-    for (size_t i = 0; i < of->idles->count; i++) {
-        const struct idle *idle = &of->idles->rows[i];
+    for (size_t i = 0; i < of->idles.count; i++) {
+        const struct idle *idle = &of->idles.rows[i];
         if (idle->cause != CAUSE_HOST) continue;
-        uint32_t *place = numbers_at(&places, host_key(&names, of->run, idle), NONE);
+        uint32_t *place = numbers_at(&places, host_key(&names, &of->run, idle), NONE);
         if (*place == NONE) {
             *place = (uint32_t)count;
             sums = array_room(sums, count, &capacity, sizeof *sums);
@@ -154,13 +154,13 @@ static void by_host(struct report *report, struct table *table, const struct ana
     numbers_free(&places);
 }
 
-void section_idle(struct report *report, const struct analysis *of)
+void section_idle(struct report *report, const struct model *of)
 {
     struct table *table = report_table(report, "idle", "Where the GPU was idle, and why", idle_columns, IDLE_COLUMNS);
-    table->note = sample_note(report, of->run);
-    for (uint32_t device = 0; device < of->run->device_count; device++) by_cause(report, table, of, device);
+    table->note = sample_note(report, &of->run);
+    for (uint32_t device = 0; device < of->run.device_count; device++) by_cause(report, table, of, device);
     table = report_table(report, "idle_host", "What the host did while the GPU waited for it", host_columns, HOST_COLUMNS);
-    table->note = sample_note(report, of->run);
+    table->note = sample_note(report, &of->run);
     table->shown = 10;
     by_host(report, table, of);
 }

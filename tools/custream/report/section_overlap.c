@@ -1,7 +1,7 @@
 /* Table "serialized": streams that ran one after the other, why, and what that cost. */
-#include "tools/custream/model/labels.h"
-#include "tools/custream/model/overlap.h"
-#include "tools/custream/report/section.h"
+#include "tools/custream/model/model.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/report/inside.h"
 
 /* What to do about each cause; none of those that no stream waits for another by. */
 static const char *const remedies[CAUSES] = {
@@ -24,17 +24,17 @@ static const struct column columns[] = {
 };
 enum { DEVICE, FIRST, SECOND, CAUSE, LOST, TIMES, FIRST_WORK, SECOND_WORK, REMEDY, COLUMNS };
 
-void section_overlap(struct report *report, const struct analysis *of)
+void section_overlap(struct report *report, const struct model *of)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     struct table *table = report_table(report, "serialized", "Streams that ran one after the other", columns, COLUMNS);
     table->note = sample_note(report, run) ?:
         "Lost is an upper bound: so much of the second stream's work could have run while the first was at work. Pairs that lost less than 1 % of "
         "the GPU's time, or overlapped for 10 % or more of theirs, are left out.";
     table->shown = 10;
-    for (size_t i = 0; i < of->overlap->pair_count; i++) {
-        const struct pair *pair = &of->overlap->pairs[i];
-        const struct late *late = &of->overlap->lates[pair->late];
+    for (size_t i = 0; i < of->overlap.pair_count; i++) {
+        const struct pair *pair = &of->overlap.pairs[i];
+        const struct late *late = &of->overlap.lates[pair->late];
         struct cell *row = table_row(table);
         row[DEVICE].number = run->devices[run->streams[pair->second].device].ordinal;
         row[FIRST].text = stream_label(report, run, pair->first);

@@ -2,9 +2,8 @@
 #include <math.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/tally.h"
-#include "tools/custream/report/section_parts.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/report/inside.h"
 
 static const struct column range_columns[] = {
     {"name", "range", UNIT_TEXT, COLUMN_NAMES},
@@ -112,8 +111,8 @@ static void around_make(struct around *around)
     const struct run *run = around->run;
     struct groups by_thread = groups_make(run->thread_count + 1, run->range_count, thread_of_range, run);
     const uint32_t *first = by_thread.begins, *calls = run->thread_calls.begins;
-    around->set[0] = room_for(run->call_count, sizeof *around->set[0]);
-    around->set[1] = room_for(run->call_count, sizeof *around->set[1]);
+    around->set[0] = array_zeros(run->call_count, sizeof *around->set[0]);
+    around->set[1] = array_zeros(run->call_count, sizeof *around->set[1]);
     set_begin(around);
     set_begin(around); /* set 0 is empty */
     for (size_t t = 0; t < run->thread_count; t++)
@@ -136,7 +135,7 @@ static void around_free(struct around *around)
 static void add_busy(struct tallies *tallies, const struct around *around)
 {
     const struct run *run = around->run;
-    int64_t *until = room_for(tallies->count, sizeof *until);
+    int64_t *until = array_zeros(tallies->count, sizeof *until);
     for (size_t i = 0; i < tallies->count; i++) until[i] = INT64_MIN;
     for (size_t w = 0; w < run->work_count; w++) {
         const struct work *work = &run->works[w];
@@ -169,11 +168,11 @@ static void range_put(struct table *table, const struct run *run, const struct t
               CELL_NUMBER(tally->sum[RANGE_GPU_BUSY]), CELL_NUMBER(tally->sum[RANGE_IDLE_HOST]));
 }
 
-void section_ranges(struct report *report, const struct analysis *of)
+void section_ranges(struct report *report, const struct model *of)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "ranges", "The ranges that the program named", range_columns);
-    struct around around = {.run = run, .row = room_for(run->range_count, sizeof(uint32_t))};
+    struct around around = {.run = run, .row = array_zeros(run->range_count, sizeof(uint32_t))};
     struct tallies tallies = {0};
     for (size_t r = 0; r < run->range_count; r++) {
         struct tally *tally = tally_of(&tallies, key_of(run->ranges[r].name, run->ranges[r].domain));
@@ -182,7 +181,7 @@ void section_ranges(struct report *report, const struct analysis *of)
     }
     around_make(&around);
     add_busy(&tallies, &around);
-    add_idle(&tallies, &around, of->idles);
+    add_idle(&tallies, &around, &of->idles);
     tallies_sort(&tallies);
     for (size_t i = 0; i < tallies.count; i++) range_put(table, run, &tallies.rows[i]);
     table->shown = ROWS_SHOWN;

@@ -4,12 +4,10 @@
 #include <stdio.h>
 
 #include "shim/base/no_room.h"
-#include "tools/custream/model/before.h"
-#include "tools/custream/model/concurrency.h"
-#include "tools/custream/model/parts.h"
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/tally.h"
-#include "tools/custream/report/section.h"
+#include "tools/custream/command.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/report/inside.h"
 #include "tools/custream/show.h"
 
 const char *sample_note(struct report *report, const struct run *run)
@@ -201,7 +199,7 @@ struct streams {
 static struct streams streams_of(const struct run *run)
 {
     struct streams streams = {0};
-    bool *used = room_for(run->stream_count, sizeof *used);
+    bool *used = array_zeros(run->stream_count, sizeof *used);
     for (size_t c = 0; c < run->call_count; c++)
         if (uses_stream(&run->calls[c])) used[run->calls[c].stream] = true;
     for (size_t s = 0; s < run->stream_count; s++) {
@@ -236,24 +234,24 @@ static void run_table(struct report *report, const struct run *run)
 
 static double share(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
-static void device_put(struct table *table, const struct analysis *of, uint32_t d, const struct device_load *load, uint32_t works)
+static void device_put(struct table *table, const struct model *of, uint32_t d, const struct device_load *load, uint32_t works)
 {
-    const struct device *device = &of->run->devices[d];
-    const struct span *span = &of->idles->devices[d];
+    const struct device *device = &of->run.devices[d];
+    const struct span *span = &of->idles.devices[d];
     const double all = (double)(span->end - span->begin), busy = (double)span->busy;
-    const struct before before = before_first_work(of->run, span);
-    TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal), CELL_TEXT(device->name ? text_in(of->run, device->name) : NULL), CELL_NUMBER(all),
+    const struct before before = before_first_work(&of->run, span);
+    TABLE_PUT(table, device_columns, CELL_NUMBER(device->ordinal), CELL_TEXT(device->name ? text_in(&of->run, device->name) : NULL), CELL_NUMBER(all),
               CELL_NUMBER(busy), CELL_NUMBER(share(busy, all)), CELL_NUMBER(all - busy), CELL_NUMBER(share(all - busy, all)),
               CELL_NUMBER(share(load->stream_time, busy)), CELL_NUMBER(share((double)load->at_work[0], all)), CELL_NUMBER(share((double)load->at_work[1], all)),
               CELL_NUMBER(share((double)load->at_work[2], all)), CELL_NUMBER(share((double)load->at_work[3], all)), CELL_NUMBER(works),
-              CELL_NUMBER(before.ns), CELL_TEXT(before.call ? text_in(of->run, before.call) : NULL), CELL_NUMBER(before.call ? before.times : NAN),
+              CELL_NUMBER(before.ns), CELL_TEXT(before.call ? text_in(&of->run, before.call) : NULL), CELL_NUMBER(before.call ? before.times : NAN),
               CELL_NUMBER(before.call ? before.call_ns : NAN), CELL_NUMBER(before.no_call_ns));
 }
 
 /* A device on which nothing ran has no row. */
-static void device_table(struct report *report, const struct analysis *of)
+static void device_table(struct report *report, const struct model *of)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "devices", "The devices", device_columns);
     table->note = sample_note(report, run);
     struct concurrency concurrency;
@@ -267,8 +265,8 @@ static void device_table(struct report *report, const struct analysis *of)
     concurrency_free(&concurrency);
 }
 
-void section_run(struct report *report, const struct analysis *of)
+void section_run(struct report *report, const struct model *of)
 {
-    run_table(report, of->run);
+    run_table(report, &of->run);
     device_table(report, of);
 }

@@ -2,12 +2,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tools/custream/model/labels.h"
-#include "tools/custream/model/parts.h"
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/tally.h"
+#include "tools/custream/command.h"
+#include "tools/custream/model/table.h"
 #include "tools/custream/model/unfinished.h"
-#include "tools/custream/report/section.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/report/inside.h"
 #include "tools/custream/show.h"
 
 static const struct column running_columns[] = {
@@ -471,7 +470,7 @@ static const char *capturing(const struct running *r)
     enum { SHOWN = 8 };
     const struct run *run = r->run;
     const char *text = NULL;
-    uint32_t *began = room_for(run->stream_count, sizeof *began), shown = 0; /* the call, from 1 */
+    uint32_t *began = array_zeros(run->stream_count, sizeof *began), shown = 0; /* the call, from 1 */
     for (uint32_t i = 0; i < run->call_count; i++) {
         const struct call *call = &run->calls[i];
         const bool destroys = call->call == CS_CALL_cuStreamDestroy_v2 || call->call == CS_CALL_cuStreamDestroy;
@@ -495,7 +494,7 @@ static void last_works(struct running *r)
     const struct run *run = r->run;
     const struct work *works = run_sample(run) ? run->sampled : run->works;
     const size_t count = run_sample(run) ? run->sampled_count : run->work_count;
-    r->last = room_for(run->stream_count, sizeof *r->last);
+    r->last = array_zeros(run->stream_count, sizeof *r->last);
     for (size_t i = 0; i < count; i++) {
         const struct work *work = &works[i], **last = &r->last[work->stream];
         if (!*last || work->end >= (*last)->end) *last = work;
@@ -532,17 +531,17 @@ static void thread_table(const struct running *r, unsigned threads)
     for (unsigned n = 0; n < threads; n++) thread_put(r, table, n);
 }
 
-void section_running(struct report *report, const struct analysis *of)
+void section_running(struct report *report, const struct run *run)
 {
-    struct running r = {.report = report, .run = of->run, .asked = unfinished_is_asked(of->run)};
+    struct running r = {.report = report, .run = run, .asked = unfinished_is_asked(run)};
     unsigned threads = 0;
-    r.as_of = time_fact(of->run, "totals.as_of_us", of->run->end);
-    r.gpu_as_of = time_fact(of->run, "totals.gpu_as_of_us", INT64_MIN);
+    r.as_of = time_fact(run, "totals.as_of_us", run->end);
+    r.gpu_as_of = time_fact(run, "totals.gpu_as_of_us", INT64_MIN);
     if (r.asked) {
         last_works(&r);
-        unfinished_make(&r.unfinished, of->run);
+        unfinished_make(&r.unfinished, run);
         r.unread = unread(&r);
-        while (isfinite(inside_number(of->run, threads, "thread"))) threads++;
+        while (isfinite(inside_number(run, threads, "thread"))) threads++;
     }
     running_table(&r, threads);
     stream_table(&r);

@@ -6,12 +6,9 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/model/labels.h"
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/tally.h"
-#include "tools/custream/model/thread_ranges.h"
-#include "tools/custream/report/section_parts.h"
-#include "tools/custream/report/step_difference.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/report/inside.h"
 
 static const struct column step_columns[] = {
     {"name", "step", UNIT_TEXT, COLUMN_NAMES},
@@ -138,7 +135,7 @@ static void thread_steps(struct steps *steps, uint32_t thread)
     struct tallies stems = {0};
     for (uint32_t i = 0; i < count; i++)
         if (levels[i] == level) tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name))->times++;
-    uint32_t *sorted = room_for(count, sizeof *sorted), *end = room_for(stems.count + 1, sizeof *end);
+    uint32_t *sorted = array_zeros(count, sizeof *sorted), *end = array_zeros(stems.count + 1, sizeof *end);
     for (size_t s = 0; s < stems.count; s++) end[s + 1] = end[s] + (uint32_t)stems.rows[s].times;
     for (uint32_t i = 0; i < count; i++)
         if (levels[i] == level) sorted[end[tally_of(&stems, stem_of(steps, steps->run->ranges[ranges[i]].name)) - stems.rows]++] = ranges[i];
@@ -171,11 +168,11 @@ static void tell_threads(struct steps *steps)
     if (steps->count) qsort(rows, steps->count, sizeof *rows, longest_first);
 }
 
-void section_steps(struct report *report, const struct analysis *of)
+void section_steps(struct report *report, const struct model *of)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "steps", "The steps that repeat", step_columns);
-    struct steps steps = {.run = run, .report = report, .reader = step_reader_make(run, of->idles), .levels = room_for(run->range_count, sizeof(uint32_t))};
+    struct steps steps = {.run = run, .report = report, .reader = step_reader_make(run, &of->idles), .levels = array_zeros(run->range_count, sizeof(uint32_t))};
     thread_ranges_make(&steps.ranges, run);
     for (uint32_t place = 0; place < steps.ranges.by_thread.begins[run->thread_count]; place++) {
         const uint32_t parent = steps.ranges.parent[place];

@@ -2,10 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tools/custream/model/concurrency.h"
-#include "tools/custream/model/labels.h"
-#include "tools/custream/model/tally.h"
-#include "tools/custream/report/section_parts.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/report/inside.h"
 
 static const struct column stream_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
@@ -52,9 +51,9 @@ static void stream_put(struct table *table, struct report *report, const struct 
               CELL_NUMBER(load->alone), CELL_NUMBER(load->busy - load->alone));
 }
 
-void section_streams(struct report *report, const struct analysis *of)
+void section_streams(struct report *report, const struct model *of)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     struct table *table = TABLE_NEW(report, "streams", "The streams", stream_columns);
     struct concurrency concurrency;
     struct tallies order = {0};

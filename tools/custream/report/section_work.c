@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/custream/model/occupancy.h"
-#include "tools/custream/model/tally.h"
-#include "tools/custream/report/section_parts.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/model/views.h"
+#include "tools/custream/report/inside.h"
 
 static const struct column kernel_columns[] = {
     {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
@@ -230,9 +230,9 @@ static void graphs(struct report *report, const struct run *run, const struct wo
     tallies_free(&tallies);
 }
 
-void section_work(struct report *report, const struct analysis *of)
+void section_work(struct report *report, const struct model *of)
 {
-    const struct run *run = of->run;
+    const struct run *run = &of->run;
     const struct works works = run_sample(run) ? (struct works){run->sampled, run->sampled_count} : (struct works){run->works, run->work_count};
     kernels(report, run, &works);
     copies(report, run, &works);

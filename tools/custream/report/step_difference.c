@@ -1,10 +1,10 @@
-#include "tools/custream/report/step_difference.h"
+#include "tools/custream/report/inside.h"
 
 #include <math.h>
 
-#include "tools/custream/model/room.h"
-#include "tools/custream/model/tally.h"
-#include "tools/custream/model/waits.h"
+#include "tools/custream/command.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/model/views.h"
 
 /* A slowest that took no more than this share of the mean longer is like the others: its times differ by chance. */
 #define CHANCE 0.01
@@ -120,7 +120,7 @@ const char *step_difference(const struct step_reader *reader, struct report *rep
 
 struct step_reader step_reader_make(const struct run *run, const struct idles *idles)
 {
-    struct step_reader reader = {run, idles, room_for(run->device_count + 1, sizeof(size_t))};
+    struct step_reader reader = {run, idles, array_zeros(run->device_count + 1, sizeof(size_t))};
     for (size_t i = 0; i < idles->count; i++) reader.device_idles[idles->rows[i].device + 1] = i + 1;
     for (size_t d = 0; d < run->device_count; d++)
         if (reader.device_idles[d + 1] < reader.device_idles[d]) reader.device_idles[d + 1] = reader.device_idles[d];

@@ -1,11 +1,10 @@
 /* A report's first words: what the tables "run", "devices" and "findings" say, in sentences. */
-#include "tools/custream/report/print.h"
+#include "tools/custream/report/inside.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "tools/custream/report/section.h"
 #include "tools/custream/show.h"
 
 /* As many devices have a sentence of their own. */

@@ -1,21 +1,38 @@
 /*
- * One run of a program as `custream report` knows it: what its trace files say, in rows of tables.
+ * A run of a program as its trace files tell it, and what follows from that. Nothing of a file's format is behind this header, and nothing of how it is shown.
  *
- * load.c fills it from the files (trace/row.h gives it their rows), run_settle() sorts it and ties works to calls, and from then on it is only read. Rows name each
- * other by index, NONE where there is nothing. Times are nanoseconds since the trace's base. Names are numbers of texts (texts.h).
+ * struct model owns all of it: free it with model_free(). It is made in this order, each step from those before, and then only read:
+ *
+ *   run_load()    each file's rows become rows of struct run's tables (load.c; trace/row.h reads the files)
+ *   run_settle()  the tables in order, works tied to calls (settle.c)
+ *   holds         of each piece of work, from when it could have run and what held it until then (order.c): the only model of stream order
+ *   idles         of each device, when nothing ran and why (idle.c)
+ *   overlap       work that was late while another stream was at work (overlap.c)
+ *
+ * Others ask a settled run by views.h, and unfinished.h for what had not ended. Rows name each other by index, NONE where there is nothing. Times are nanoseconds
+ * since the trace's base. Names are numbers of texts (trace/texts.h). Who has no memory ends the process.
  */
-#ifndef CS_MODEL_RUN_H
-#define CS_MODEL_RUN_H
+#ifndef CS_MODEL_MODEL_H
+#define CS_MODEL_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "shim/calls/calls.h"
-#include "tools/custream/model/groups.h"
 #include "tools/custream/trace/row.h"
 
 #define NONE UINT32_MAX
+
+/* Rows by what they belong to: which rows each group has, in the order of the rows. */
+struct groups {
+    uint32_t *begins; /* of group g: members[begins[g] .. begins[g + 1]) */
+    uint32_t *members;
+};
+
+/* `group` tells the group of row i, from 0 to below group_count; UINT32_MAX: of none. */
+struct groups groups_make(size_t group_count, size_t row_count, uint32_t (*group)(const void *of, size_t i), const void *of);
+void groups_free(struct groups *groups);
 
 /* A call of the driver's (in other tools' traces, of the runtime's) on a host thread. In order of `begin`. */
 struct call {
@@ -190,5 +207,135 @@ static inline enum cs_kind call_kind(const struct call *call) { return cs_call_i
 static inline bool call_how(const struct call *call, enum cs_how how) { return cs_call_info[call->call].how & how; }
 static inline const char *text_in(const struct run *run, text name) { return text_of(&run->texts, name); }
 static inline uint32_t work_device(const struct run *run, const struct work *work) { return run->streams[work->stream].device; }
+
+/* --- order --- */
+
+/*
+ * What each piece of GPU work had to wait for, from the order in which the host enqueued it: exact, since a stream's order, events and the legacy default stream
+ * are rules of CUDA's ("Stream Synchronization Behavior", CUDA Runtime API; cuStreamWaitEvent, CUDA Driver API).
+ */
+/* Why a device was idle, or work late. This is the one list of causes; cause_info has a row for each. */
+enum cause {
+    CAUSE_HOST,           /* the host had not enqueued it */
+    CAUSE_LAUNCH,         /* it was enqueued, and nothing else held it: the launch's own way to the GPU */
+    CAUSE_EVENT,          /* a wait for an event's record */
+    CAUSE_LEGACY,         /* the legacy default stream, and nothing else */
+    CAUSE_ORDER,          /* work before it on its own stream */
+    CAUSE_HOST_FUNCTION,  /* a host function before it on its stream */
+    CAUSE_MEMORY_VALUE,   /* cuStreamWaitValue: a value in memory */
+    CAUSE_GRAPH_EDGE,     /* an edge inside its graph */
+    CAUSE_COPY_ENGINE,    /* ready; another copy in the same direction ran */
+    CAUSE_DEVICE_FULL,    /* ready; the kernels that ran filled the device */
+    CAUSE_HARDWARE_QUEUE, /* ready; more streams had work than there are hardware queues */
+    CAUSE_UNKNOWN,
+    CAUSES
+};
+struct cause_info {
+    const char *key, *title; /* "host", "the host had not enqueued it" */
+};
+extern const struct cause_info cause_info[CAUSES];
+
+/* Queues between the host and a GPU: CUDA_DEVICE_MAX_CONNECTIONS where nobody sets it (CUDA C++ Programming Guide, "CUDA Environment Variables"). Of more streams,
+ * some share a queue, and work waits behind another stream's. */
+enum { HARDWARE_QUEUES = 8 };
+
+/* After its last obstacle is gone, work begins within this: launches take 3 to 10 us, a wait between streams 2 to 5 (docs/report.md). */
+enum { LATENCY_NS = 100 * 1000 };
+
+/* Of one piece of work: when it could have begun at the earliest, and who held it until then. */
+struct hold {
+    int64_t enqueued; /* when its call began; the work's own begin where the call is not known */
+    int64_t ready;    /* when all that it had to wait for on the GPU had ended; INT64_MIN: nothing */
+    int64_t without_legacy; /* the same if the legacy default stream ordered nothing */
+    uint32_t blocker; /* the work that ended at `ready`; NONE */
+    uint32_t via;     /* the call that made it wait: cuStreamWaitEvent, cuLaunchHostFunc, ...; NONE */
+    uint32_t record;  /* by CAUSE_EVENT: the call that recorded the event; NONE */
+    enum cause cause; /* ORDER, EVENT, LEGACY, HOST_FUNCTION, MEMORY_VALUE, GRAPH_EDGE; UNKNOWN: nothing held it */
+};
+
+/* One a work, by index. Ends the process where there is no memory. */
+struct hold *order_make(const struct run *run);
+
+/* --- idle time --- */
+
+/* Where each device was idle, piece by piece: every nanosecond between its first and its last work in which none ran has one cause. */
+/* What the thread that enqueued the next work did meanwhile. */
+enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL };
+
+struct idle {
+    int64_t begin, end;
+    uint32_t next;            /* the work that came next */
+    uint32_t device : 8;      /* index in run->devices */
+    enum cause cause : 8;
+    enum host_doing doing : 8; /* by CAUSE_HOST: the thread of the next work's call */
+    uint32_t call;            /* BLOCKED: in which call; CALL: likewise, one that does not wait; NONE */
+    uint32_t range;           /* the innermost range of that thread then; NONE */
+};
+static inline uint32_t idle_thread(const struct run *run, const struct idle *idle) { return run->calls[run->works[idle->next].call].thread; } /* by CAUSE_HOST */
+
+struct idles {
+    struct idle *rows; /* in order of device, then time */
+    size_t count, capacity;
+    struct span { int64_t begin, end, busy; } *devices; /* by device: from the first to the last work (begin == end: none), and how long any ran */
+};
+
+/* Two steps, since the rows take memory that what comes between them may have first: how long each device was busy, then the rows. */
+void idles_init(struct idles *idles, const struct run *run);
+void idles_make(struct idles *idles, const struct run *run, const struct hold *holds);
+void idles_free(struct idles *idles);
+
+/* --- overlap --- */
+
+/*
+ * Why streams did not overlap: for each piece of work that began later than it could have, which stream was at work meanwhile, and what kept the two
+ * apart.
+ *
+ * All times are upper bounds: if the work had begun earlier, both would have shared the device, and might have taken longer.
+ */
+/* A piece of work that waited while another stream was at work. */
+struct late {
+    uint32_t work;
+    uint32_t behind;  /* the stream that was at work */
+    uint32_t during;  /* the last work of that stream that had begun when the wait ended */
+    enum cause cause; /* LEGACY, EVENT, COPY_ENGINE, DEVICE_FULL, HARDWARE_QUEUE, HOST, UNKNOWN */
+    int64_t lost;     /* how much of the work could have run at the same time, ns */
+};
+
+/* Two streams, one after the other for one cause. */
+struct pair {
+    uint32_t first, second; /* streams: the one at work, and the one that waited */
+    enum cause cause;
+    uint32_t times;
+    uint32_t late; /* of lates: that which lost the most */
+    int64_t lost;
+};
+
+struct overlap {
+    struct late *lates; /* in order of their work */
+    size_t late_count, late_capacity;
+    struct pair *pairs; /* those that count: they seldom overlapped and lost much; the most expensive first */
+    size_t pair_count, pair_capacity;
+};
+
+/* The time between a release and the begin of the work that is the device's own latency, and no loss. Launches take 2 to 10 us on an idle device. */
+enum { RELEASE_NS = 20000 };
+
+/* Ends the process where there is no memory. */
+void overlap_make(struct overlap *overlap, const struct run *run, const struct hold *holds, const struct idles *idles);
+void overlap_free(struct overlap *overlap);
+
+/* --- all of it --- */
+
+struct model {
+    struct run run;
+    struct hold *holds; /* by work */
+    struct idles idles;
+    struct overlap overlap;
+};
+
+void model_init(struct model *model);
+/* After the last run_load(). `overlap`: that is asked for too. */
+void model_settle(struct model *model, bool overlap);
+void model_free(struct model *model);
 
 #endif

@@ -1,0 +1,415 @@
+#include "tools/custream/model/views.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tools/custream/command.h"
+#include "tools/custream/model/table.h"
+#include "tools/custream/trace/numbers.h"
+
+/* --- parts --- */
+
+bool parts_all(const struct run *run)
+{
+    for (size_t i = 0; i < run->part_count; i++)
+        if (run->parts[i].number && run->parts[i].number != i + 1) return false;
+    return true;
+}
+
+struct lost parts_lost(const struct run *run)
+{
+    struct lost lost = {0};
+    for (size_t i = 0; i < run->part_count; i++) {
+        lost.calls += run->parts[i].lost.calls;
+        lost.works += run->parts[i].lost.works;
+    }
+    return lost;
+}
+
+/* What was recovered may say nothing of the parts before it, and fmax() takes the number of a number and NAN. */
+struct lost parts_lost_in_all(const struct run *run)
+{
+    struct lost lost = {0};
+    for (size_t i = 0; i < run->part_count; i++) {
+        const struct part *part = &run->parts[i];
+        lost.calls = fmax(lost.calls + part->lost.calls, part->lost_in_all.calls);
+        lost.works = fmax(lost.works + part->lost.works, part->lost_in_all.works);
+    }
+    return lost;
+}
+
+bool parts_continue(const struct run *run) { return run->part_count && run->parts[run->part_count - 1].continues; }
+
+/* A later part takes back what was missed in an earlier one and came. What was recovered says what the part before it said. */
+static double untimed_after(const struct part *part, double before)
+{
+    const double sum = before + part->without_times + part->launches_without_kernel;
+    if (isnan(part->untimed_in_all)) return sum;
+    return part->recovered ? fmax(sum, part->untimed_in_all) : part->untimed_in_all;
+}
+
+struct untimed parts_untimed(const struct run *run)
+{
+    struct untimed untimed = {0};
+    for (size_t i = 0; i < run->part_count; i++) {
+        const struct part *part = &run->parts[i];
+        const bool says = !isnan(part->untimed_in_all);
+        untimed.without_times += part->without_times;
+        untimed.launches += part->launches_without_kernel;
+        untimed.all = untimed_after(part, untimed.all);
+        untimed.said |= says;
+        untimed.at_most = !says || part->recovered || part->continues;
+    }
+    return untimed;
+}
+
+/* --- occupancy --- */
+
+/* Of a multiprocessor of compute capability 9.0, where the trace does not say: "Technical Specifications per Compute Capability", CUDA Programming Guide. */
+enum {
+    SM_THREADS = 2048,
+    SM_REGISTERS = 65536,
+    SM_SHARED = 228 << 10,
+    SM_BLOCKS = 32,
+    WARP_THREADS = 32,
+    WARP_REGISTER_STEP = 256, /* registers are given to a warp in steps of so many */
+    BLOCK_SHARED_OWN = 1 << 10, /* that CUDA takes of a multiprocessor's shared memory for each block */
+};
+
+static uint64_t at_most(uint64_t limit, uint64_t has, uint64_t takes)
+{
+    const uint64_t fit = takes ? has / takes : limit;
+    return fit < limit ? fit : limit;
+}
+
+/* At least 1: the kernel has run. */
+static uint64_t blocks_on_sm(const struct device *device, const struct shape *shape)
+{
+    const uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
+    const uint64_t warps = (threads + WARP_THREADS - 1) / WARP_THREADS;
+    const uint64_t wanted = (uint64_t)shape->registers * WARP_THREADS;
+    const uint64_t per_warp = (wanted + WARP_REGISTER_STEP - 1) / WARP_REGISTER_STEP * WARP_REGISTER_STEP;
+    uint64_t blocks = at_most(device->sm_blocks ?: SM_BLOCKS, (device->sm_threads ?: SM_THREADS) / WARP_THREADS, warps);
+    blocks = at_most(blocks, device->sm_registers ?: SM_REGISTERS, warps * per_warp);
+    blocks = at_most(blocks, device->sm_shared_memory ?: SM_SHARED, (uint64_t)shape->shared_memory + BLOCK_SHARED_OWN);
+    return blocks ? blocks : 1;
+}
+
+double kernel_fills(const struct run *run, const struct work *work)
+{
+    const struct device *device = &run->devices[work_device(run, work)];
+    if (work->kind != WORK_KERNEL || work->shape == NONE || !device->sms) return NAN;
+    const struct shape *shape = &run->shapes[work->shape];
+    const double blocks = (double)shape->grid[0] * shape->grid[1] * shape->grid[2];
+    if (blocks == 0 || !shape->block[0] || !shape->block[1] || !shape->block[2]) return NAN;
+    return blocks / ((double)blocks_on_sm(device, shape) * device->sms);
+}
+
+/* --- waits --- */
+
+bool call_waits(const struct call *call)
+{
+    return call_kind(call) == CS_KIND_SYNC || (call_kind(call) == CS_KIND_COPY && call_how(call, CS_HOW_BLOCKS));
+}
+
+/* The legacy default stream waits for others, so who waits for it may wait for any of them. */
+static uint32_t waited_for(const struct run *run, const struct call *call, const struct numbers *recorded)
+{
+    if (call_kind(call) != CS_KIND_SYNC) return NONE;
+    const uint32_t stream = call->what ? numbers_get(recorded, call->what, NONE) : call->stream;
+    return stream != NONE && run->streams[stream].origin == ORIGIN_LEGACY ? NONE : stream;
+}
+
+struct host_wait *host_waits_make(const struct run *run)
+{
+    struct host_wait *waits = array_zeros(run->call_count, sizeof *waits);
+    struct host_wait *last = array_zeros(run->thread_count, sizeof *last); /* by thread */
+    struct numbers recorded = {0};                                      /* the stream of its last record, by event */
+    for (size_t i = 0; i < run->thread_count; i++) last[i].call = NONE;
+    for (uint32_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        waits[i] = last[call->thread];
+        if (call->result) continue;
+        if (call_how(call, CS_HOW_RECORDS) && call_kind(call) == CS_KIND_EVENT) *numbers_at(&recorded, call->what, NONE) = call->external ? NONE : call->stream;
+        if (call_waits(call)) last[call->thread] = (struct host_wait){i, waited_for(run, call, &recorded)};
+    }
+    numbers_free(&recorded);
+    free(last);
+    return waits;
+}
+
+/* --- thread ranges --- */
+
+static const struct range *range_in(const struct thread_ranges *ranges, const struct run *run, uint32_t place) { return &run->ranges[ranges->by_thread.members[place]]; }
+
+/* The range around each: the nearest before it that has not ended. */
+static void parents_make(struct thread_ranges *ranges, const struct run *run, uint32_t thread)
+{
+    uint32_t open = NONE;
+    for (uint32_t place = ranges->by_thread.begins[thread]; place < ranges->by_thread.begins[thread + 1]; place++) {
+        while (open != NONE && range_in(ranges, run, open)->end <= range_in(ranges, run, place)->begin) open = ranges->parent[open];
+        ranges->parent[place] = open;
+        open = place;
+    }
+}
+
+static uint32_t thread_of_range(const void *run, size_t i) { return ((const struct run *)run)->ranges[i].thread; }
+
+void thread_ranges_make(struct thread_ranges *ranges, const struct run *run)
+{
+    ranges->by_thread = groups_make(run->thread_count, run->range_count, thread_of_range, run);
+    ranges->parent = malloc((run->range_count + 1) * sizeof *ranges->parent);
+    if (!ranges->parent) out_of_memory();
+    for (uint32_t t = 0; t < run->thread_count; t++) parents_make(ranges, run, t);
+}
+
+uint32_t thread_range_at(const struct thread_ranges *ranges, const struct run *run, uint32_t thread, int64_t at, int64_t *until)
+{
+    uint32_t low = ranges->by_thread.begins[thread], high = ranges->by_thread.begins[thread + 1];
+    const uint32_t first = low, end = high;
+    while (low < high) { /* the first that begins after `at` */
+        const uint32_t middle = low + (high - low) / 2;
+        if (range_in(ranges, run, middle)->begin > at) high = middle;
+        else low = middle + 1;
+    }
+    if (low < end && range_in(ranges, run, low)->begin < *until) *until = range_in(ranges, run, low)->begin;
+    uint32_t place = low > first ? low - 1 : NONE;
+    while (place != NONE && range_in(ranges, run, place)->end <= at) place = ranges->parent[place];
+    if (place == NONE) return NONE;
+    if (range_in(ranges, run, place)->end < *until) *until = range_in(ranges, run, place)->end;
+    return ranges->by_thread.members[place];
+}
+
+void thread_ranges_free(struct thread_ranges *ranges)
+{
+    groups_free(&ranges->by_thread);
+    free(ranges->parent);
+    *ranges = (struct thread_ranges){0};
+}
+
+/* --- gaps --- */
+
+bool gap_next(const struct idles *idles, const struct run *run, size_t *at, struct gap *gap)
+{
+    if (*at >= idles->count) return false;
+    const struct idle *row = &idles->rows[*at];
+    const uint32_t call = run->works[row->next].call;
+    *gap = (struct gap){.begin = row->begin,
+                        .end = row->begin,
+                        .device = row->device,
+                        .next = row->next,
+                        .first = *at,
+                        .thread = call == NONE ? NONE : run->calls[call].thread};
+    for (; *at < idles->count; ++*at, row++) {
+        if (row->device != gap->device || row->next != gap->next || row->begin != gap->end) break;
+        gap->end = row->end;
+        if (row->cause == CAUSE_HOST) gap->host += row->end - row->begin;
+        if (row->cause == CAUSE_LAUNCH) gap->launch += row->end - row->begin;
+    }
+    gap->last = *at;
+    return true;
+}
+
+/* --- before --- */
+
+/* What is missing of the time before `until`. */
+struct gone {
+    bool works, calls;
+};
+
+static struct gone gone_before(const struct run *run, int64_t until)
+{
+    struct gone gone = {0};
+    for (size_t i = 0; i < run->loss_count; i++) {
+        const struct loss *loss = &run->losses[i];
+        if (loss->begin >= until || loss->end <= run->begin) continue;
+        gone.works |= loss->no_times || loss->works;
+        gone.calls |= loss->closed || loss->calls;
+    }
+    return gone;
+}
+
+struct before before_first_work(const struct run *run, const struct span *device)
+{
+    const int64_t first = device->begin;
+    const struct gone gone = gone_before(run, first);
+    struct before before = {.ns = gone.works ? NAN : (double)(first - run->begin), .no_call_ns = NAN};
+    struct tallies calls = {0};
+    int64_t reached = run->begin, none = 0; /* reached: until here calls are looked at */
+    for (size_t c = 0; c < run->call_count && run->calls[c].begin < first; c++) {
+        const struct call *call = &run->calls[c];
+        const int64_t end = call->end < first ? call->end : first;
+        tally_add(tally_of(&calls, call->name), end - call->begin);
+        if (call->begin > reached) none += call->begin - reached;
+        if (end > reached) reached = end;
+    }
+    tallies_sort(&calls);
+    if (calls.count) {
+        before.call = (text)calls.rows[0].key;
+        before.times = (double)calls.rows[0].times;
+        before.call_ns = (double)calls.rows[0].total;
+    }
+    if (!gone.calls) before.no_call_ns = (double)(none + first - reached);
+    tallies_free(&calls);
+    return before;
+}
+
+/* --- domains --- */
+
+bool run_has_contexts(const struct run *run)
+{
+    size_t made = 0;
+    bool primary = false;
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        if (call_kind(call) != CS_KIND_CONTEXT || call->result) continue;
+        switch (call->call) {
+        case CS_CALL_cuCtxCreate:
+        case CS_CALL_cuCtxCreate_v2:
+        case CS_CALL_cuCtxCreate_v3:
+        case CS_CALL_cuCtxCreate_v4:
+        case CS_CALL_cuCtxFromGreenCtx: made++; break;
+        case CS_CALL_cuDevicePrimaryCtxRetain: primary = true; break;
+        default: break;
+        }
+    }
+    return made + primary > 1;
+}
+
+/* By device: the context of its work, NONE where there are several. A stream on which no work ran, but a host function or a wait, is of that one. */
+static uint32_t *only_contexts(const struct run *run)
+{
+    uint32_t *only = array_zeros(run->device_count, sizeof *only);
+    const bool several = run_has_contexts(run);
+    for (size_t d = 0; d < run->device_count && several; d++) only[d] = NONE;
+    for (size_t s = 0; s < run->stream_count; s++) {
+        const struct stream *stream = &run->streams[s];
+        if (stream->context && !several) only[stream->device] = only[stream->device] && only[stream->device] != stream->context ? NONE : stream->context;
+    }
+    return only;
+}
+
+uint32_t *legacy_domains(const struct run *run, size_t *count)
+{
+    struct numbers contexts = {0};
+    uint32_t *only = only_contexts(run), *of = array_zeros(run->stream_count, sizeof *of);
+    *count = 0;
+    for (size_t s = 0; s < run->stream_count; s++) {
+        const struct stream *stream = &run->streams[s];
+        const uint32_t context = stream->context ? stream->context : only[stream->device];
+        of[s] = NONE;
+        if (!stream->known || stream->non_blocking || context == NONE) continue;
+        uint32_t *at = numbers_at(&contexts, (uint64_t)stream->device << 32 | context, NONE);
+        if (*at == NONE) *at = (uint32_t)(*count)++;
+        of[s] = *at;
+    }
+    numbers_free(&contexts);
+    free(only);
+    return of;
+}
+
+/* --- concurrency --- */
+
+/* Work that has begun, the one that ends first on top: a binary heap. */
+struct running {
+    struct ending {
+        int64_t end;
+        uint32_t stream;
+    } *heap;
+    size_t count, capacity;
+};
+
+/* Where the sweep is on a device, and which streams are at work there. */
+struct now {
+    int64_t at;
+    uint32_t streams;
+    uint32_t sum; /* of the numbers of these streams, modulo 2^32: the number of the one, where there is one */
+};
+
+struct sweep {
+    const struct run *run;
+    struct concurrency *result;
+    struct running running;
+    struct now *devices;
+    uint32_t *depth; /* pieces of work at once, by stream */
+};
+
+static void running_push(struct running *running, struct ending ending)
+{
+    running->heap = array_room(running->heap, running->count, &running->capacity, sizeof *running->heap);
+    size_t at = running->count++;
+    for (size_t parent; at && running->heap[parent = (at - 1) / 2].end > ending.end; at = parent) running->heap[at] = running->heap[parent];
+    running->heap[at] = ending;
+}
+
+static struct ending running_pop(struct running *running)
+{
+    const struct ending first = running->heap[0], last = running->heap[--running->count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < running->count; at = child) {
+        if (child + 1 < running->count && running->heap[child + 1].end < running->heap[child].end) child++;
+        if (running->heap[child].end >= last.end) break;
+        running->heap[at] = running->heap[child];
+    }
+    running->heap[at] = last;
+    return first;
+}
+
+/* The time of a device since the sweep was last there: the same streams were at work in all of it. */
+static struct now *advance(struct sweep *sweep, uint32_t stream, int64_t to)
+{
+    const uint32_t device = sweep->run->streams[stream].device;
+    struct now *now = &sweep->devices[device];
+    struct device_load *load = &sweep->result->devices[device];
+    const int64_t passed = now->at == INT64_MIN ? 0 : to - now->at;
+    load->at_work[now->streams < AT_WORK ? now->streams : AT_WORK - 1] += passed;
+    load->stream_time += (double)passed * now->streams;
+    if (now->streams == 1) sweep->result->streams[now->sum].alone += passed;
+    now->at = to;
+    return now;
+}
+
+static void work_begins(struct sweep *sweep, const struct work *work)
+{
+    if (!sweep->depth[work->stream]++) {
+        struct now *now = advance(sweep, work->stream, work->begin);
+        now->streams++;
+        now->sum += work->stream;
+        sweep->result->streams[work->stream].busy -= work->begin;
+    }
+    running_push(&sweep->running, (struct ending){work->end, work->stream});
+}
+
+static void work_ends(struct sweep *sweep)
+{
+    const struct ending ended = running_pop(&sweep->running);
+    if (--sweep->depth[ended.stream]) return;
+    struct now *now = advance(sweep, ended.stream, ended.end);
+    now->streams--;
+    now->sum -= ended.stream;
+    sweep->result->streams[ended.stream].busy += ended.end;
+}
+
+void concurrency_make(struct concurrency *concurrency, const struct run *run)
+{
+    *concurrency = (struct concurrency){array_zeros(run->device_count, sizeof *concurrency->devices), array_zeros(run->stream_count, sizeof *concurrency->streams)};
+    struct sweep sweep = {.run = run, .result = concurrency, .devices = array_zeros(run->device_count, sizeof *sweep.devices),
+                          .depth = array_zeros(run->stream_count, sizeof *sweep.depth)};
+    for (size_t d = 0; d < run->device_count; d++) sweep.devices[d].at = INT64_MIN;
+    for (size_t w = 0; w < run->work_count; w++) {
+        const struct work *work = &run->works[w];
+        while (sweep.running.count && sweep.running.heap[0].end <= work->begin) work_ends(&sweep);
+        work_begins(&sweep, work);
+    }
+    while (sweep.running.count) work_ends(&sweep);
+    free(sweep.running.heap);
+    free(sweep.devices);
+    free(sweep.depth);
+}
+
+void concurrency_free(struct concurrency *concurrency)
+{
+    free(concurrency->devices);
+    free(concurrency->streams);
+    *concurrency = (struct concurrency){0};
+}
