@@ -98,6 +98,16 @@ PLANTED = [
     ("tools/custream/diff/planted.c", '#include "tools/custream/report/report.h"\n', None),
     ("tools/custream/export/planted.c", '#include "tools/custream/model/model.h"\n#include "tools/custream/command.h"\n', None),
     ("tools/custream/other/planted.c", "int planted;\n", "tools/custream/other/planted.c:1"),
+    ("tools/custream/planted.c", '#include "tools/custream/trace/json.h"\n#include <yyjson.h>\n', None),
+    ("tools/custream/planted.c", '#include "tools/custream/trace/reader.h"\n', "tools/custream/planted.c:1"),
+    ("tools/custream/live/planted.c", '#include "tools/custream/trace/torn.h"\n', "tools/custream/live/planted.c:1"),
+    ("tools/custream/mend/planted.h", '#include "tools/custream/mend/inside.h"\n', None),
+    ("tools/custream/merge/planted.c", "void *p(char *t) { return yyjson_read_opts(t, 1, 0, 0, 0); }\n", "tools/custream/merge/planted.c:1"),
+    ("tools/custream/report/planted.c", "\nvoid *p(char *t) { return gzopen(t, \"rb\"); }\n", "tools/custream/report/planted.c:2"),
+    ("tools/custream/open/planted.c", "int p(void *z) { return inflate(z, 0); }\n", "tools/custream/open/planted.c:1"),
+    ("tools/custream/planted.c", "void *p(char *t) { return cJSON_Parse(t); }\n", "tools/custream/planted.c:1"),
+    ("tools/custream/planted.c", "/* gzread yyjson_read */ // inflate()\n", None),
+    ("tools/custream/trace/planted.c", '#include "tools/custream/trace/reader.h"\nint p(void *z) { return inflate(z, 0); }\n', None),
     ("tools/policy-doc/planted.c", '#include "shim/object/stream.h"\n', "tools/policy-doc/planted.c:1"),
     ("tests/fakecuda/planted.c", '#include "shim/object/vstream.h"\n', "tests/fakecuda/planted.c:1"),
     ("tests/apps/planted.c", '#include "shim/base/log.h"\n', "tests/apps/planted.c:1"),
@@ -121,6 +131,12 @@ def test_planted_violations(root, tree):
             wanted.add(named.replace("planted", f"planted{number}"))
     found = [":".join(line.split(":")[:2]) for line in check(root, tree) if "planted" in line]
     assert len(found) == len(set(found)) and set(found) == wanted and len(wanted) >= 15
+
+
+def test_a_permit_that_nobody_needs(root, tree):
+    """Who may open something else than a trace by these functions stands in a list, which does not outlive its reason."""
+    (tree / "tools/custream/merge/clocks.c").write_text("int nothing;\n")
+    assert check(root, tree) == ["tools/custream/merge/clocks.c:1: does not use cJSON_Parse, which MAY_OPEN in tools/check-layers permits"]
 
 
 # What is added to a file of shim/api, and what must be said of that line; None where nothing must be.

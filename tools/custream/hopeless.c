@@ -2,8 +2,8 @@
 #include "tools/custream/hopeless.h"
 
 #include "shim/base/claim.h"
-#include "shim/base/unpack.h"
 #include "shim/policy/keys.h"
+#include "tools/custream/trace/gz.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,14 +67,13 @@ static const char *pattern_begin(const char *pattern, char path[PATH_MAX])
 /* The library would refuse it too, at the first call of CUDA. */
 static bool file_hopeless(const struct cs_settled *settled, enum cs_option id)
 {
-    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
     static struct cs_claim claim;
     char path[PATH_MAX];
     const unsigned kind = id == CS_OPTION_METRICS ? CS_CLAIM_METRICS : is(settled, CS_OPTION_FORCE, "on") ? CS_CLAIM_FORCE : 0;
     if (is(settled, CS_OPTION_TRACE, "off") || !*settled->value[id]) return false;
     const char *rest = pattern_begin(settled->value[id], path);
     if (*rest) return folder_hopeless(settled, id, folder_of(path), !strchr(rest, '/'));
-    if (cs_claim(&claim, path, CS_CLAIM_OLD | kind, &zlib)) return cs_claim_drop(&claim), false;
+    if (cs_claim(&claim, path, CS_CLAIM_OLD | kind, &gz_inflate)) return cs_claim_drop(&claim), false;
     if (claim.refusal) return unwritable(settled, id, claim.refusal);
     if (errno != ENOENT && errno != ENOTDIR) return unwritable(settled, id, strerror(errno));
     return folder_hopeless(settled, id, folder_of(claim.path), true); /* where a link led to */

@@ -7,13 +7,13 @@
 #include "tools/custream/command.h"
 #include "tools/custream/convert/packets.h"
 #include "tools/custream/merge/shapes.h"
+#include "tools/custream/trace/rope.h"
 
 struct conversion {
     void (*put)(void *of, const char *bytes, size_t n);
     void *of;
     struct packets *packets; /* NULL: JSON is written */
-    char *head, *tail;       /* members before the rows, and behind them, as text */
-    size_t head_length, tail_length, head_room, tail_room;
+    struct rope head, tail;  /* members before the rows, and behind them, as text */
     uint64_t base;
     unsigned long long events; /* rows that have come */
     bool has_rows, is_first;
@@ -23,31 +23,21 @@ struct conversion {
 
 #define put_literal(c, literal) (c)->put((c)->of, literal, sizeof(literal) - 1)
 
-static void append(char **text, size_t *length, size_t *size, const char *piece, size_t n)
-{
-    while (*length + n >= *size) *text = array_room(*text, *size, size, 1);
-    memcpy(*text + *length, piece, n);
-    *length += n;
-    (*text)[*length] = 0;
-}
-
 /* Where lines end in a header, and the blanks in "rank": 0, are as the library has them: other tools look for that, and so does who asks whose file it is. */
-static void head_add(struct conversion *c, const char *piece, size_t n) { append(&c->head, &c->head_length, &c->head_room, piece, n); }
-
 static void head_member(struct conversion *c, const char *name, const char *value, size_t length)
 {
     const bool info = !strcmp(name, "distributedInfo"), line = info || !strcmp(name, "metadata");
     bool quoted = false;
-    head_add(c, c->head_length ? "," : "{", 1);
-    if (line) head_add(c, "\n", 1);
-    head_add(c, "\"", 1);
-    head_add(c, name, strlen(name));
-    head_add(c, "\": ", info ? 3 : 2);
-    if (!info) head_add(c, value, length);
+    rope_put(&c->head, c->head.length ? "," : "{", 1);
+    if (line) rope_put(&c->head, "\n", 1);
+    rope_put(&c->head, "\"", 1);
+    rope_put(&c->head, name, strlen(name));
+    rope_put(&c->head, "\": ", info ? 3 : 2);
+    if (!info) rope_put(&c->head, value, length);
     for (size_t i = 0; info && i < length; i++) {
-        head_add(c, value + i, 1);
+        rope_put(&c->head, value + i, 1);
         quoted ^= value[i] == '"' && (!i || value[i - 1] != '\\');
-        if (!quoted && strchr(":,", value[i])) head_add(c, " ", 1);
+        if (!quoted && strchr(":,", value[i])) rope_put(&c->head, " ", 1);
     }
 }
 
@@ -55,16 +45,16 @@ static void head_member(struct conversion *c, const char *name, const char *valu
 static void rows_begin(struct conversion *c)
 {
     c->has_rows = true;
-    head_add(c, c->head_length ? ",\n" : "{", c->head_length ? 2 : 1);
+    rope_put(&c->head, c->head.length ? ",\n" : "{", c->head.length ? 2 : 1);
     if (c->packets) {
-        packets_head(c->packets, c->head, c->head_length, c->base);
+        packets_head(c->packets, c->head.at, c->head.length, c->base);
         return;
     }
-    c->put(c->of, c->head, c->head_length);
+    c->put(c->of, c->head.at, c->head.length);
     put_literal(c, "\"traceEvents\":[\n");
 }
 
-static bool row(void *of, const char *text, size_t length, char error[256])
+bool conversion_row(void *of, const char *text, size_t length, char error[256])
 {
     struct conversion *c = of;
     char why[256];
@@ -84,7 +74,7 @@ static bool row(void *of, const char *text, size_t length, char error[256])
     return true;
 }
 
-static bool member(void *of, const char *name, const char *value, size_t length, char error[256])
+bool conversion_member(void *of, const char *name, const char *value, size_t length, char error[256])
 {
     struct conversion *c = of;
     (void)error;
@@ -94,40 +84,48 @@ static bool member(void *of, const char *name, const char *value, size_t length,
         head_member(c, name, value, length);
         return true;
     }
-    append(&c->tail, &c->tail_length, &c->tail_room, c->tail_length ? ",\n\"" : ",\"", c->tail_length ? 3 : 2);
-    append(&c->tail, &c->tail_length, &c->tail_room, name, strlen(name));
-    append(&c->tail, &c->tail_length, &c->tail_room, "\":", 2);
-    append(&c->tail, &c->tail_length, &c->tail_room, value, length);
+    if (c->tail.length > 1) rope_literal(&c->tail, ",\n\"");
+    else rope_literal(&c->tail, ",\"");
+    rope_put(&c->tail, name, strlen(name));
+    rope_literal(&c->tail, "\":");
+    rope_put(&c->tail, value, length);
     return true;
 }
 
-static void rows_end(struct conversion *c)
+struct conversion *conversion_new(unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of)
+{
+    struct conversion *c = calloc(1, sizeof *c);
+    if (!c) out_of_memory();
+    *c = (struct conversion){.put = put, .of = of, .is_first = true, .whole = how & ROWS_WHOLE};
+    if (how & ROWS_PACKETS) c->packets = packets_new(put, of);
+    rope_literal(&c->tail, "]");
+    return c;
+}
+
+void conversion_end(struct conversion *c, const struct rope *tail)
 {
     if (!c->has_rows) rows_begin(c);
-    append(&c->tail, &c->tail_length, &c->tail_room, "}\n", 2);
-    if (!c->packets) {
-        put_literal(c, "\n]");
-        c->put(c->of, c->tail, c->tail_length);
-        return;
-    }
-    char *text = malloc(c->tail_length + 2);
-    if (!text) out_of_memory();
-    *text = ']';
-    memcpy(text + 1, c->tail, c->tail_length + 1);
-    packets_tail(c->packets, text, c->tail_length + 1);
-    free(text);
+    rope_literal(&c->tail, "}\n");
+    if (!tail) tail = &c->tail;
+    if (!c->packets) put_literal(c, "\n");
+    if (c->packets) packets_tail(c->packets, tail->at, tail->length);
+    else c->put(c->of, tail->at, tail->length);
+}
+
+void conversion_free(struct conversion *c)
+{
+    if (c->packets) packets_free(c->packets);
+    shapes_free(&c->shapes);
+    free(c->head.at);
+    free(c->tail.at);
+    free(c);
 }
 
 enum source_end rows_convert(const char *from, unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256])
 {
-    struct conversion c = {.put = put, .of = of, .is_first = true, .whole = how & ROWS_WHOLE};
-    const struct source_sink sink = {&c, row, member};
-    if (how & ROWS_PACKETS) c.packets = packets_new(put, of);
-    const enum source_end end = source_read(from, &sink, error);
-    if (end != SOURCE_BROKEN) rows_end(&c);
-    if (c.packets) packets_free(c.packets);
-    shapes_free(&c.shapes);
-    free(c.head);
-    free(c.tail);
+    struct conversion *c = conversion_new(how, put, of);
+    const enum source_end end = source_read(from, &(struct source_sink){c, conversion_row, conversion_member}, error);
+    if (end != SOURCE_BROKEN) conversion_end(c, NULL);
+    conversion_free(c);
     return end;
 }

@@ -12,4 +12,13 @@ enum {
 /* SOURCE_CUT: what is before the cut is written, with an end. SOURCE_BROKEN: `error` says why; what was written is no trace. */
 enum source_end rows_convert(const char *from, unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256]);
 
+/* The same by steps, for rows from several places: a trace's, as a source_sink gives them, then others. `tail`: the text
+ * from "]" on that takes the place of the trace's own; NULL: that stands. */
+struct rope;
+struct conversion *conversion_new(unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of);
+bool conversion_row(void *conversion, const char *text, size_t length, char error[256]);
+bool conversion_member(void *conversion, const char *name, const char *value, size_t length, char error[256]);
+void conversion_end(struct conversion *c, const struct rope *tail);
+void conversion_free(struct conversion *c);
+
 #endif

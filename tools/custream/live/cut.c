@@ -14,20 +14,20 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "shim/base/claim.h"
 #include "shim/base/options.h"
 #include "shim/base/owner.h"
-#include "shim/base/unpack.h"
 #include "tools/custream/command.h"
+#include "tools/custream/convert/rows.h"
 #include "tools/custream/merge/between.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/plan.h"
+#include "tools/custream/trace/ends.h"
+#include "tools/custream/trace/gz.h"
 #include "tools/custream/show.h"
-#include "tools/custream/trace/reader.h"
 #include "tools/custream/verdict.h"
-#include "tools/custream/watch/finish.h"
+#include "tools/custream/mend/mend.h"
 
 enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
 
@@ -35,10 +35,9 @@ enum { FD_ROOM = 32, TRIES = 100, PAUSE_NS = 10000000 };
 
 bool cut_possible(const char *command, const char *to)
 {
-    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
     static struct cs_claim claim;
     if (!cs_trace_extension(to)) return complain(command, "-o %s: allowed is a path ending in .json, .json.gz, .pftrace or .pftrace.gz", to), false;
-    if (cs_claim(&claim, to, 0, &zlib)) return cs_claim_drop(&claim), true;
+    if (cs_claim(&claim, to, 0, &gz_inflate)) return cs_claim_drop(&claim), true;
     int length;
     const char *why = out_refusal(&claim, &length);
     return complain(command, "-o %s: cannot be written: %.*s", to, length, why), false;
@@ -53,26 +52,13 @@ static bool is_the_trace(const char *command, const char *to, int trace, const c
 
 /* --- whose a file is --- */
 
-/* The header's first line, which has the time base: parts of one process have the same. */
-static bool time_base(int fd, char base[32])
-{
-    char path[FD_ROOM];
-    struct reader reader;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    bool found = reader_open(&reader, path) && reader_next(&reader) > 0;
-    const char *at = found ? strstr(reader.line, "\"baseTimeNanoseconds\":") : NULL;
-    found = at && sscanf(at + strlen("\"baseTimeNanoseconds\":"), "%31[0-9]", base) == 1;
-    reader_close(&reader);
-    return found;
-}
-
 /* A process that is started anew under the same name takes the file over, so that device and inode are the same. */
 bool extract_is(int fd, const struct extract *extract)
 {
-    char its[32];
-    const bool trace = time_base(fd, its);
+    struct trace_head head;
+    const bool is = trace_head(fd, &head) && (!extract->base || head.base == extract->base);
     errno = extract->base ? ESTALE : EILSEQ;
-    return trace && (!extract->base || strtoull(its, NULL, 10) == extract->base);
+    return is;
 }
 
 static void refuse(const char *command, const struct extract *extract, int error)
@@ -218,10 +204,11 @@ static DIR *parts_open(const char *path, int newest, char folder[TRACE_ROOM])
 /* Parts that ended in that time or later. One that goes away meanwhile was the oldest; the newest may have got a part's name by now, and is there already. */
 static void take_parts(struct taken *taken, struct extract *extract, const char *path, int newest)
 {
-    char own[32], its[32], folder[TRACE_ROOM], name[TRACE_ROOM + NAME_MAX], shown[TRACE_ROOM + NAME_MAX];
+    struct trace_head own, its;
+    char folder[TRACE_ROOM], name[TRACE_ROOM + NAME_MAX], shown[TRACE_ROOM + NAME_MAX];
     struct stat about, known;
     const char *extension = cs_trace_extension(path), *slash = strrchr(path, '/');
-    if (!extension || !slash || fstat(newest, &known) || !time_base(newest, own)) return;
+    if (!extension || !slash || fstat(newest, &known) || !trace_head(newest, &own)) return;
     const int shown_folder = (int)(strrchr(extract->trace, '/') + 1 - extract->trace);
     DIR *files = parts_open(path, newest, folder);
     extract->apart = !files;
@@ -232,7 +219,7 @@ static void take_parts(struct taken *taken, struct extract *extract, const char 
         const int fd = trace_readable(open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW));
         const bool late = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode) && (int64_t)about.st_mtim.tv_sec * 1000000000 + 1000000000 >= extract->from;
         const bool again = late && about.st_dev == known.st_dev && about.st_ino == known.st_ino;
-        if (late && !again && time_base(fd, its) && !strcmp(own, its)) take(taken, fd, shown, extract->pid);
+        if (late && !again && trace_head(fd, &its) && own.base == its.base) take(taken, fd, shown, extract->pid);
         else if (fd >= 0) close(fd);
     }
     if (files) closedir(files);
@@ -420,21 +407,16 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
 bool copy_write(const char *command, const char *to, struct extract *extract)
 {
     struct taken taken = {0};
-    struct reader reader;
     struct out out;
-    const char *at;
-    size_t length;
-    int got = -1;
+    char error[256];
+    bool good = false;
     extract->events_end = extract->parts = 0;
     if (!extract_take(command, to, &taken, extract)) return false;
-    if (!reader_open(&reader, taken.paths[0])) complain(command, "%s: %s", extract->trace, reader.error);
-    else if (out_open(&out, to, taken.paths, 1)) {
-        while ((got = reader_bytes(&reader, &at, &length)) > 0) out_put(&out, at, length);
-        if (got < 0 && reader.cut) got = 0; /* it was killed while it wrote, and its file ends there */
-        if (got < 0) complain(command, "%s: %s", extract->trace, reader.error);
-        if (!out_close(&out, !got)) got = -1;
+    if (out_open(&out, to, taken.paths, 1)) {
+        good = rows_convert(taken.paths[0], 0, out_put, &out, error) != SOURCE_BROKEN;
+        if (!good) complain(command, "%s: %s", extract->trace, error);
+        good = out_close(&out, good);
     }
-    reader_close(&reader);
     taken_free(&taken);
-    return !got;
+    return good;
 }

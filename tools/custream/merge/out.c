@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "shim/base/options.h"
-#include "shim/base/unpack.h"
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/show.h"
+#include "tools/custream/trace/gz.h"
 
 /* What goes away if the process ends too early. While a file and its name here change, the signals wait. */
 static const char *volatile unfinished, *volatile spooled, *volatile placeholder;
@@ -101,8 +101,7 @@ static bool temporary_open(struct out *out, const char *end)
 
 static bool files_open(struct out *out, char *const *inputs, size_t count)
 {
-    static const struct cs_inflate zlib = {inflateInit2_, inflate, inflateEnd};
-    if (!cs_claim(&out->claim, out->path, 0, &zlib)) return refused(out);
+    if (!cs_claim(&out->claim, out->path, 0, &gz_inflate)) return refused(out);
     if (out->claim.made) placeholder = out->claim.path;
     signals_tidy();
     if (!is_input(out, inputs, count) && temporary_open(out, "part")) return true;

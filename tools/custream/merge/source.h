@@ -22,5 +22,8 @@ struct source_sink {
 };
 
 enum source_end source_read(const char *path, const struct source_sink *sink, char error[256]);
+/* The same of a trace that is open. */
+struct json;
+enum source_end source_rows(struct json *json, const struct source_sink *sink, char error[256]);
 
 #endif

@@ -12,11 +12,9 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/merge/out.h"
-#include "tools/custream/recover/mend.h"
-#include "tools/custream/recover/rings.h"
+#include "tools/custream/mend/mend.h"
 #include "tools/custream/show.h"
-#include "tools/custream/watch/finish.h"
+#include "tools/custream/trace/ends.h"
 
 #include "shim/base/options.h"
 #include "shim/base/verdict.h"
@@ -36,8 +34,9 @@ struct request {
 struct subject {
     const struct request *request;
     const char *path, *to;
-    const cJSON *before, *last; /* the trailers of the part before it, and of its own last flush; NULL: not known */
-    bool all; /* nothing came behind that flush, or it is known what */
+    int fd;
+    struct mend_known known;
+    bool all; /* nothing came behind its last flush, or it is known what */
 };
 
 /* Where the extension begins; the end of the name where it has none of a trace. */
@@ -45,12 +44,6 @@ static size_t stem_of(const char *path)
 {
     const char *extension = cs_trace_extension(path);
     return extension && extension > path ? (size_t)(extension - path) : strlen(path);
-}
-
-static bool trace_is_packets(const char *path)
-{
-    const char *extension = cs_trace_extension(path);
-    return extension && cs_trace_extension_is_packets(extension);
 }
 
 static bool is_same(int fd, const char *path)
@@ -74,20 +67,20 @@ static int trace_open(const char *path, bool in_place)
     return -1;
 }
 
-static int write_to(const char *to, int fd, const struct mended *mended) { return mend_write(NAME, to, fd, mended) ? STATUS_OK : STATUS_UNUSABLE; }
+/* --- what came of it --- */
 
-static void say(const char *path, const char *to, const struct mended *mended)
+static void say(const struct subject *s, const struct mended *mended)
 {
     char line[3 * NAME_ROOM];
     const unsigned long long events = mended->events, cut = mended->cut_bytes;
-    size_t n = cs_verdict_put(line, sizeof line, 0, "%s: %llu event%s", to, events, events == 1 ? "" : "s");
-    if (strcmp(path, to)) n = cs_verdict_put(line, sizeof line, n, " of %s", path);
+    size_t n = cs_verdict_put(line, sizeof line, 0, "%s: %llu event%s", s->to, events, events == 1 ? "" : "s");
+    if (strcmp(s->path, s->to)) n = cs_verdict_put(line, sizeof line, n, " of %s", s->path);
     n = cs_verdict_put(line, sizeof line, n, "; %llu byte%s behind the last whole one left out. ", cut, cut == 1 ? "" : "s");
-    cs_verdict_advice(line, sizeof line, n, to);
+    cs_verdict_advice(line, sizeof line, n, s->to);
     puts(line);
 }
 
-/* What the writer had not written: behind the line that says what stands there. Where events of theirs are cut off, the rings are damaged. */
+/* What the writer had not written. Where events of the rings are cut off, they are damaged. */
 static void say_rings(const struct mended *mended, const struct rings *rings)
 {
     const unsigned long long rows = rings_row_count(rings), out = rings_left_out(rings);
@@ -98,41 +91,11 @@ static void say_rings(const struct mended *mended, const struct rings *rings)
     puts("");
 }
 
-static int written(const char *path, const char *to, const struct mended *mended, struct rings *rings)
-{
-    say(path, to, mended);
-    if (rings) say_rings(mended, rings), rings_remove(rings);
-    return STATUS_OK;
-}
-
-static bool useless(const char *path, const struct mended *mended)
-{
-    complain(NAME, "%s: without the rings of its process, which are damaged: with them %s", path, mended->why);
-    return true;
-}
-
-/* Perfetto's own format: all of it anew. `rings`: NULL, or what they add. */
-static int recover_packets(const char *path, const char *to, const struct mend_source *sources, size_t count, const struct mend_known *known, struct rings *rings, bool *again)
-{
-    struct out out;
-    struct mended mended;
-    const struct mend_put put = {out_put, &out};
-    if (!out_open_as_is(NAME, &out, to, NULL, 0)) return STATUS_UNUSABLE;
-    const enum mend_end end = mend_make(&mended, sources, count, known, &put);
-    if (end == MEND_WHOLE) complain(NAME, "%s: it has changed", path);
-    if (end == MEND_USELESS && rings) *again = useless(path, &mended);
-    else if (end == MEND_USELESS) complain(NAME, "%s: %s", path, mended.why);
-    const int status = out_close(&out, end == MEND_TORN) ? written(path, to, &mended, rings) : STATUS_UNUSABLE;
-    mended_free(&mended);
-    return status;
-}
-
-static int whole(const struct subject *s, int fd)
+static int whole(const struct subject *s)
 {
     if (!s->request->to) return printf("%s: is whole; %s\n", s->path, s->all ? "nothing to recover" : "what was not flushed is not in it"), STATUS_OK;
-    const int status = write_to(s->to, fd, NULL);
-    if (status == STATUS_OK) printf("%s: is whole; %s is a copy\n", s->path, s->to);
-    return status;
+    if (!mend_write(NAME, s->to, s->fd, NULL)) return STATUS_UNUSABLE;
+    return printf("%s: is whole; %s is a copy\n", s->path, s->to), STATUS_OK;
 }
 
 static const cJSON *total(const cJSON *trailer, const char *name) { return cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(trailer, "totals"), name); }
@@ -143,60 +106,50 @@ static bool has_all(const cJSON *trailer) { return cJSON_IsTrue(total(trailer, "
 /* The same trace, recovered before, with rings that are gone now. */
 static bool is_better(const char *to, int trace)
 {
-    struct mend_head own, its;
+    struct trace_head own, its;
     const int fd = open(to, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     cJSON *trailer = fd >= 0 && !is_same(trace, to) ? finish_trailer(fd) : NULL;
-    const bool is = trailer && !cJSON_IsTrue(total(trailer, "complete")) && has_all(trailer) && mend_head(trace, &own) && mend_head(fd, &its) && own.part == its.part && !strcmp(own.base, its.base);
+    const bool is = trailer && !cJSON_IsTrue(total(trailer, "complete")) && has_all(trailer) && trace_head(trace, &own) && trace_head(fd, &its) && own.part == its.part && own.base == its.base;
     cJSON_Delete(trailer);
     if (fd >= 0) close(fd);
     return is;
 }
 
-static void say_better(const struct subject *s) { printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path, s->to); }
+/* --- a trace --- */
 
-/* `again`: what the rings add is no use. */
-static int recover_from(const struct subject *s, int fd, struct rings *rings, bool *again)
+/* With what the rings add, NULL where they add nothing. Where that is no use, without. */
+static int recover_with(struct subject *s, struct rings *rings)
 {
-    const struct torn_more more = rings ? rings_more(rings, fd) : (struct torn_more){0};
-    const struct mend_source sources[] = {{.fd = fd, .more = rings ? &more : NULL}, {.of = rings, .rows = rings_rows}};
-    const struct mend_known known = {.before = cJSON_GetObjectItemCaseSensitive(s->before, "totals"), .rings = rings, .last = s->last};
-    const size_t count = rings ? 2 : 1;
     struct mended mended;
-    if (rings && trace_is_packets(s->path)) return recover_packets(s->path, s->to, sources, count, &known, rings, again);
-    const enum mend_end end = mend_make(&mended, sources, count, &known, NULL);
-    const bool is_torn = end == MEND_USELESS && mended.packets && trace_is_packets(s->path); /* of packets it says no more without a place for them */
     int status = STATUS_OK;
-    if (rings && end == MEND_USELESS) *again = useless(s->path, &mended);
-    else if (is_torn && is_better(s->to, fd)) say_better(s);
-    else if (is_torn) status = recover_packets(s->path, s->to, sources, count, &known, NULL, again);
-    else if (end == MEND_USELESS && mended.packets) status = complain(NAME, "%s: it is in Perfetto's own format: under a name that ends in .pftrace it can be recovered", s->path);
+    const enum mend_end end = mend_make(&mended, s->fd, rings, &s->known);
+    const bool again = rings && end == MEND_USELESS;
+    if (again) complain(NAME, "%s: without the rings of its process, which are damaged: with them %s", s->path, mended.why);
     else if (end == MEND_USELESS) status = complain(NAME, "%s: %s", s->path, mended.why);
-    else if (!rings && is_better(s->to, fd)) say_better(s);
-    else if (end == MEND_WHOLE) status = whole(s, fd);
-    else if ((status = write_to(s->to, fd, &mended)) == STATUS_OK) written(s->path, s->to, &mended, rings);
+    else if (!rings && is_better(s->to, s->fd)) printf("%s: %s has it, with what the rings of its process added, which are gone\n", s->path, s->to);
+    else if (end == MEND_WHOLE) status = whole(s);
+    else if (!mend_write(NAME, s->to, s->fd, &mended)) status = STATUS_UNUSABLE;
+    else {
+        say(s, &mended);
+        if (rings) say_rings(&mended, rings);
+        if (rings) rings_remove(rings);
+    }
     mended_free(&mended);
-    return status;
-}
-
-/* With what the rings add, if they add anything; where that is no use, without. */
-static int recover_with(struct subject *s, int fd, struct rings *rings)
-{
-    bool again = false;
-    const int status = recover_from(s, fd, rings, &again);
     if (!again) return status;
     s->all = false;
-    return recover_from(s, fd, NULL, &again);
+    return recover_with(s, NULL);
 }
 
-static int recover_open(const struct request *request, const char *path, const char *to, int fd)
+static int recover_open(struct subject *s)
 {
     struct rings_why why;
-    struct rings *rings = rings_open(fd, -1, &why);
-    cJSON *before = finish_part_before(path, fd), *last = finish_trailer(fd);
+    struct rings *rings = rings_open(s->fd, -1, &why);
+    cJSON *before = finish_part_before(s->path, s->fd), *last = finish_trailer(s->fd);
     const bool had_all = has_all(last), adds = rings && rings_add(rings);
-    struct subject subject = {.request = request, .path = path, .to = to, .before = before, .last = last, .all = had_all || rings || !*why.text};
-    if (*why.text && !why.gone && !had_all) complain(NAME, "%s: without the rings of its process: %s", path, why.text);
-    const int status = recover_with(&subject, fd, adds ? rings : NULL);
+    s->known = (struct mend_known){.before = before, .last = last};
+    s->all = had_all || rings || !*why.text;
+    if (*why.text && !why.gone && !had_all) complain(NAME, "%s: without the rings of its process: %s", s->path, why.text);
+    const int status = recover_with(s, adds ? rings : NULL);
     if (rings && !adds && status == STATUS_OK) rings_remove(rings);
     if (why.gone && !had_all && status == STATUS_OK) printf("  without the rings of its process: %s\n", why.text);
     rings_close(rings);
@@ -214,12 +167,12 @@ static int recover(const struct request *request, const char *path)
     snprintf(own, sizeof own, "%.*s.recovered%s", (int)stem, path, path + stem);
     if (request->to && strcmp(path + stem, to + stem_of(to)))
         return complain(NAME, "-o %s: it needs the ending of the trace: %s", to, path[stem] ? path + stem : "none");
-    const int fd = trace_open(path, request->in_place);
-    if (fd < 0) return STATUS_UNUSABLE;
+    struct subject subject = {.request = request, .path = path, .to = to, .fd = trace_open(path, request->in_place)};
+    if (subject.fd < 0) return STATUS_UNUSABLE;
     int status;
-    if (!request->in_place && is_same(fd, to)) status = complain(NAME, "%s%s: is the trace itself; --in-place puts the whole file in its place", request->to ? "-o " : "", to);
-    else status = recover_open(request, path, to, fd);
-    close(fd);
+    if (!request->in_place && is_same(subject.fd, to)) status = complain(NAME, "%s%s: is the trace itself; --in-place puts the whole file in its place", request->to ? "-o " : "", to);
+    else status = recover_open(&subject);
+    close(subject.fd);
     return status;
 }
 

@@ -1,8 +1,10 @@
 #include "tools/custream/trace/json.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <yyjson.h>
 
 #include "tools/custream/command.h"
@@ -345,6 +347,16 @@ bool json_open(struct json *json, const char *path, bool in_ns)
 {
     *json = (struct json){.chunk = "", .at = "", .end = ""};
     if (reader_open(&json->reader, path)) return json->reader.in_ns = in_ns, true;
+    snprintf(json->error, sizeof json->error, "%s", json->reader.error);
+    return false;
+}
+
+bool json_take(struct json *json, int fd, const struct torn_more *more)
+{
+    const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    *json = (struct json){.chunk = "", .at = "", .end = ""};
+    if (own >= 0) lseek(own, 0, SEEK_SET);
+    if (reader_take(&json->reader, own)) return json->reader.torn.more = more, true;
     snprintf(json->error, sizeof json->error, "%s", json->reader.error);
     return false;
 }

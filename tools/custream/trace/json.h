@@ -51,6 +51,8 @@ struct json {
 
 /* `in_ns`: times in rows of packets are whole nanoseconds. False: `error` says why. json_close() is to be called in either case. */
 bool json_open(struct json *json, const char *path, bool in_ns);
+/* The same of an open file, from its begin. `more` may be NULL. */
+bool json_take(struct json *json, int fd, const struct torn_more *more);
 enum json_step json_next(struct json *json);
 /* The text of the value that came last. */
 const char *json_text(struct json *json, size_t *length);

@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include "tools/custream/trace/torn.h"
 #include "tools/custream/command.h"
+#include "tools/custream/trace/gz.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +13,10 @@
 #include <yyjson.h>
 
 /* ROUNDS: so often the end of a file is read that changes meanwhile. UNSURE: of one gzip member, whose sum is not known yet. */
-enum { CHUNK = 512 << 10, IN = 2 * CHUNK, ROUNDS = 100, UNSURE = 2 << 20, HEADER_MOST = 34 << 20, TRAILER_MOST = 34 << 20, LINE_MOST = 17 << 20, GZIP = 15 + 16 };
+enum { CHUNK = 512 << 10, IN = 2 * CHUNK, ROUNDS = 100, UNSURE = 2 << 20, HEADER_MOST = 34 << 20, TRAILER_MOST = 34 << 20, LINE_MOST = 17 << 20 };
 
 static const char begins[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":";
 static const char rows[] = "\"traceEvents\":[";
-static const char MAGIC[] = "\x1f\x8b\x08";
 
 bool torn_open(struct torn *torn, int fd)
 {
@@ -128,22 +129,6 @@ static void member_ends(struct torn *torn)
     torn->members[torn->member_count++] = (struct torn_member){torn->in_from + torn->in_at, torn->text_from + torn->length};
 }
 
-/* Whether a member that goes on to the end of the file begins there. */
-static bool is_last_member(const unsigned char *at, size_t n)
-{
-    static Bytef out[CHUNK];
-    int status = Z_OK;
-    z_stream stream = {.next_in = (Bytef *)(uintptr_t)at, .avail_in = (uInt)n};
-    if (inflateInit2(&stream, GZIP) != Z_OK) return false;
-    while (status == Z_OK) {
-        stream.next_out = out;
-        stream.avail_out = sizeof out;
-        status = inflate(&stream, Z_NO_FLUSH);
-    }
-    inflateEnd(&stream);
-    return status == Z_STREAM_END && !stream.avail_in;
-}
-
 /* A tear is near the end of the file, and behind it begins no member. All else is damage. */
 static bool is_torn_member(struct torn *torn)
 {
@@ -151,8 +136,8 @@ static bool is_torn_member(struct torn *torn)
     while (torn->in_end - torn->in_at <= TORN_BEHIND && (got = more_bytes(torn)) > 0) {}
     const size_t n = torn->in_end - torn->in_at;
     if (n > TORN_BEHIND) return false;
-    for (const unsigned char *at = torn->in + torn->in_at, *end = torn->in + torn->in_end; (at = memmem(at, (size_t)(end - at), MAGIC, 3)); at++)
-        if (is_last_member(at, (size_t)(end - at))) return false;
+    for (const unsigned char *at = torn->in + torn->in_at, *end = torn->in + torn->in_end; (at = memmem(at, (size_t)(end - at), GZ_MAGIC, 3)); at++)
+        if (gz_last_member(at, (size_t)(end - at), NULL)) return false;
     return true;
 }
 
@@ -194,7 +179,7 @@ static int unpack(struct torn *torn)
             member_ends(torn);
             inflateReset(&torn->stream);
             while (torn->in_end - torn->in_at < 2 && more_bytes(torn) > 0) {}
-            if (torn->in_end - torn->in_at < 2 || memcmp(torn->in + torn->in_at, MAGIC, 2)) return torn->ended = true, made > 0; /* as gzip, which ignores what is there */
+            if (torn->in_end - torn->in_at < 2 || memcmp(torn->in + torn->in_at, GZ_MAGIC, 2)) return torn->ended = true, made > 0; /* as gzip, which ignores what is there */
         } else if (status != Z_OK && status != Z_BUF_ERROR) {
             snprintf(torn->error, sizeof torn->error, "damaged gzip data: %.100s", torn->stream.msg ? torn->stream.msg : "out of memory");
             torn->bad = true;
@@ -223,8 +208,8 @@ static int find_out_if_packed(struct torn *torn)
     int got = 1;
     while (torn->in_end < 2 && (got = more_bytes(torn)) > 0) {}
     if (got < 0) return -1;
-    torn->packed = torn->in_end >= 2 && !memcmp(torn->in, MAGIC, 2);
-    if (torn->packed && inflateInit2(&torn->stream, GZIP) != Z_OK) return torn->packed = false, fail(torn, "out of memory");
+    torn->packed = torn->in_end >= 2 && !memcmp(torn->in, GZ_MAGIC, 2);
+    if (torn->packed && inflateInit2(&torn->stream, GZ) != Z_OK) return torn->packed = false, fail(torn, "out of memory");
     return 1;
 }
 
@@ -417,4 +402,22 @@ struct torn_member torn_stands(const struct torn *torn)
     for (size_t i = torn->member_count; i-- > 0;)
         if (torn->members[i].text <= torn->end) return torn->members[i];
     return (struct torn_member){0, 0};
+}
+
+bool torn_rest(const struct torn *torn, struct rope *rest)
+{
+    const struct torn_member stands = torn_stands(torn);
+    struct torn again;
+    const char *at;
+    uint64_t left = torn->end - stands.text;
+    size_t length;
+    if (!left) return true;
+    const int fd = fcntl(torn->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0 || lseek(fd, (off_t)stands.file, SEEK_SET) < 0 || !torn_open(&again, fd)) return false;
+    for (again.more = torn->more; left && torn_next(&again, &at, &length) > 0; left -= length) {
+        if (length > left) length = left;
+        rope_put(rest, at, length);
+    }
+    torn_close(&again);
+    return !left;
 }

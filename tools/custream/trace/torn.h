@@ -16,6 +16,8 @@
 #include <sys/types.h>
 #include <zlib.h>
 
+#include "tools/custream/trace/rope.h"
+
 enum { TORN_BEHIND = 128 << 10 }; /* bytes: more than an old trailer, or the rest of it, which takes at most 65 KiB */
 
 /* Bytes that stand in the place of those of the file from `at` on. */
@@ -60,5 +62,7 @@ int torn_next(struct torn *torn, const char **at, size_t *length);
 
 /* How much of the file stands behind the last whole event, as it is: all of a plain one up to there, whole members of a packed one. */
 struct torn_member torn_stands(const struct torn *torn);
+/* The text between that and the end of the last whole event: of members that are cut. False: the file has changed. */
+bool torn_rest(const struct torn *torn, struct rope *rest);
 
 #endif

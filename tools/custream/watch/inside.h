@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "tools/custream/watch/finish.h"
+#include "tools/custream/mend/mend.h"
 #include "tools/custream/watch/watch.h"
 
 #include "shim/base/verdict.h"

@@ -1,18 +1,16 @@
-#include "tools/custream/recover/record_row.h"
-
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/base/append.h"
 #include "shim/base/json.h"
 #include "shim/base/rings.h"
 #include "shim/calls/record.h"
 #include "shim/calls/runtime.h"
 #include "tools/custream/command.h"
-#include "tools/custream/recover/mend.h"
+#include "tools/custream/mend/inside.h"
 
 enum { TEXTS = 1 << 16, TEXT_MOST = 4096, ROW = 8 * TEXT_MOST };
 #define FULL_RING "the thread's ring was full (CUSTREAM_BUFFER, CUSTREAM_FULL)" /* as the library has it */
@@ -32,12 +30,6 @@ void record_texts_read(struct record_texts *texts, char *bytes, size_t size)
         if (next > size) return;
         at = next;
     }
-}
-
-void record_texts_free(struct record_texts *texts)
-{
-    free(texts->bytes);
-    free(texts->of);
 }
 
 static const char *text_of(const struct record_lane *lane, uint64_t number)
@@ -61,15 +53,7 @@ struct row_text {
     size_t length;
 };
 
-static void add(struct row_text *row, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct row_text *row, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    const int n = vsnprintf(row->at + row->length, ROW - row->length, format, args);
-    va_end(args);
-    row->length = n < 0 || row->length + (size_t)n >= ROW ? ROW - 1 : row->length + (size_t)n;
-}
+#define add(row, ...) ((void)((row)->length = cs_append((row)->at, ROW, (row)->length, __VA_ARGS__)))
 
 static void add_text(struct row_text *row, const char *text)
 {
@@ -137,11 +121,6 @@ static void name_lane(struct record_lane *lane)
     add_text(&row, *lane->name ? lane->name : "thread");
     add(&row, "}}");
     mend_put(lane->to, row.at);
-}
-
-void record_lane_begins(struct record_lane *lane)
-{
-    lane->filled = mend_lane_filled(lane->to, lane->pid, lane->tid, &lane->named);
 }
 
 static const char *category_of(unsigned call)

@@ -1,6 +1,4 @@
 #define _GNU_SOURCE
-#include "tools/custream/recover/rings.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,19 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-#include <zlib.h>
-
 #include "shim/base/owner.h"
 #include "shim/base/rings.h"
 #include "shim/base/rings_lock.h"
 #include "shim/calls/record.h"
 #include "tools/custream/command.h"
-#include "tools/custream/trace/reader.h"
-#include "tools/custream/recover/mend.h"
-#include "tools/custream/recover/record_row.h"
-
-enum { GZIP = 15 + 16, LEVEL = 1, HEAD_LINES = 64 };
+#include "tools/custream/mend/inside.h"
+#include "tools/custream/trace/ends.h"
+#include "tools/custream/trace/gz.h"
 
 struct rings {
     int fd;
@@ -45,17 +38,6 @@ static bool is_name(const char *path)
     return *path == '/' && !strncmp(slash + 1, CS_RINGS_NAME, sizeof CS_RINGS_NAME - 1);
 }
 
-/* A string of JSON, from behind its first quote on. Free it. NULL: it is none. */
-static char *string_at(const char *text)
-{
-    const char *end = text;
-    while (*end && *end != '"') end += *end == '\\' && end[1] ? 2 : 1;
-    cJSON *item = *end ? cJSON_ParseWithLength(text - 1, (size_t)(end - text) + 2) : NULL;
-    char *value = cJSON_IsString(item) ? strdup(item->valuestring) : NULL;
-    cJSON_Delete(item);
-    return value;
-}
-
 static void why_none(struct rings_why *why, const char *text)
 {
     if (!strncmp(text, "not kept", 8)) snprintf(why->text, sizeof why->text, "%.200s", text);
@@ -64,24 +46,11 @@ static void why_none(struct rings_why *why, const char *text)
 }
 
 /* What the head of the trace says: where they are, or why they are not kept. */
-static bool path_in_head(int trace, char *path, size_t size, struct rings_why *why)
+static bool path_in_head(const struct trace_head *head, char path[CS_RINGS_PATH], struct rings_why *why)
 {
-    static const char key[] = "\"rings\":\"";
-    struct reader reader;
-    const int own = fcntl(trace, F_DUPFD_CLOEXEC, 0);
-    bool found = false;
-    if (own < 0 || lseek(own, 0, SEEK_SET) || !reader_take(&reader, own)) return false;
-    for (int i = 0; i < HEAD_LINES && !found && reader_next(&reader) > 0; i++) {
-        const char *at = strstr(reader.line, key);
-        char *text = at ? string_at(at + sizeof key - 1) : NULL;
-        found = text && is_name(text) && strlen(text) < size;
-        if (found) strcpy(path, text);
-        else if (text) why_none(why, text);
-        free(text);
-        if (at || strstr(reader.line, "\"traceEvents\"")) break;
-    }
-    reader_close(&reader);
-    return found;
+    if (*head->rings && is_name(head->rings) && strlen(head->rings) < CS_RINGS_PATH) return strcpy(path, head->rings);
+    if (*head->rings) why_none(why, head->rings);
+    return false;
 }
 
 /* A process that begins looks at what dead ones have left, and has the lock for that moment. */
@@ -150,12 +119,11 @@ static char *bytes_at(const struct rings *rings, uint64_t at, size_t size)
     return bytes;
 }
 
-static bool load(struct rings *rings, int trace, struct rings_why *why)
+static bool load(struct rings *rings, int trace, uint64_t base, struct rings_why *why)
 {
     struct stat own, about;
-    struct mend_head head;
-    if (fstat(rings->fd, &own) || fstat(trace, &about) || !mend_head(trace, &head)) return false;
-    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) != (ssize_t)sizeof rings->head || !is_ours(&rings->head, (uint64_t)own.st_size, strtoull(head.base, NULL, 10)))
+    if (fstat(rings->fd, &own) || fstat(trace, &about)) return false;
+    if (pread(rings->fd, &rings->head, sizeof rings->head, 0) != (ssize_t)sizeof rings->head || !is_ours(&rings->head, (uint64_t)own.st_size, base))
         return snprintf(why->text, sizeof why->text, "%.160s: is not the file of rings of this trace, or of another version", rings->path), false;
     if (!find_end(rings, &about, why)) return false;
     rings->buffer = bytes_at(rings, rings->head.buffer_at, rings->used);
@@ -167,11 +135,12 @@ static bool load(struct rings *rings, int trace, struct rings_why *why)
 
 struct rings *rings_open(int trace, int memfd, struct rings_why *why)
 {
+    struct trace_head head;
     struct rings *rings = calloc(1, sizeof *rings);
     if (!rings) out_of_memory();
     rings->fd = -1;
     *why = (struct rings_why){0};
-    if ((memfd >= 0 || path_in_head(trace, rings->path, sizeof rings->path, why)) && take(rings, memfd, why) && load(rings, trace, why)) return rings;
+    if (trace_head(trace, &head) && (memfd >= 0 || path_in_head(&head, rings->path, why)) && take(rings, memfd, why) && load(rings, trace, head.base, why)) return rings;
     rings_close(rings);
     return NULL;
 }
@@ -180,7 +149,8 @@ void rings_close(struct rings *rings)
 {
     if (!rings) return;
     if (rings->fd >= 0) close(rings->fd);
-    record_texts_free(&rings->texts);
+    free(rings->texts.bytes);
+    free(rings->texts.of);
     free(rings->buffer);
     free(rings->packed);
     free(rings);
@@ -196,19 +166,11 @@ void rings_remove(struct rings *rings)
 
 struct torn_more rings_more(struct rings *rings, int trace)
 {
-    unsigned char magic[2] = {0};
-    const bool packed = pread(trace, magic, 2, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b;
-    z_stream stream = {.next_in = (Bytef *)rings->buffer, .avail_in = (uInt)rings->used};
-    const size_t room = compressBound((uLong)rings->used) + 64;
-    if (!packed || !rings->used) return (struct torn_more){rings->end, rings->buffer, rings->used};
+    char magic[2] = {0};
+    if (pread(trace, magic, 2, 0) != 2 || memcmp(magic, GZ_MAGIC, 2) || !rings->used) return (struct torn_more){rings->end, rings->buffer, rings->used};
     free(rings->packed);
-    char *bytes = rings->packed = malloc(room);
-    if (!bytes || deflateInit2(&stream, LEVEL, Z_DEFLATED, GZIP, 8, Z_DEFAULT_STRATEGY) != Z_OK) out_of_memory();
-    stream.next_out = (Bytef *)bytes;
-    stream.avail_out = (uInt)room;
-    deflate(&stream, Z_FINISH);
-    deflateEnd(&stream);
-    return (struct torn_more){rings->end, bytes, room - stream.avail_out};
+    const size_t length = gz_pack(rings->buffer, rings->used, 0, &rings->packed);
+    return (struct torn_more){rings->end, rings->packed, length};
 }
 
 /* --- the rings --- */
@@ -262,9 +224,8 @@ static void thread_rows(struct rings *rings, const struct page *page, uint64_t a
     }
 }
 
-void rings_rows(void *of, struct mend_to *to)
+void rings_rows(struct rings *rings, struct mend_to *to)
 {
-    struct rings *rings = of;
     struct page page;
     uint64_t at;
     const struct cs_rings_clock *clock = &rings->head.clock[rings->head.clock_now & 1];
@@ -276,7 +237,7 @@ void rings_rows(void *of, struct mend_to *to)
         struct record_lane lane = {.to = to, .texts = &rings->texts, .streams = rings->head.streams, .pid = rings->head.shown_pid, .tid = word_in(&page, layout->tid),
                                    .ticks = clock->ticks, .ns = clock->ns, .rate = clock->rate};
         memcpy(lane.name, page.bytes + layout->comm, sizeof lane.name - 1);
-        record_lane_begins(&lane);
+        lane.filled = mend_lane_filled(to, lane.pid, lane.tid, &lane.named);
         thread_rows(rings, &page, at, &lane);
         if (lost && lost < (uint64_t)1 << 53 && record_lost(&lane, lost, long_in(&page, layout->lost_begin), long_in(&page, layout->lost_end))) rings->rows++;
     }

@@ -1,0 +1,240 @@
+#define _GNU_SOURCE
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shim/base/options.h"
+#include "tools/custream/check.h"
+#include "tools/custream/command.h"
+#include "tools/custream/convert/rows.h"
+#include "tools/custream/mend/inside.h"
+#include "tools/custream/merge/out.h"
+#include "tools/custream/show.h"
+#include "tools/custream/trace/ends.h"
+#include "tools/custream/trace/gz.h"
+#include "tools/custream/trace/json.h"
+
+/* --- rows that are added --- */
+
+struct mend_to {
+    struct check check;
+    struct rope *rows;
+};
+
+bool mend_put(struct mend_to *to, const char *row)
+{
+    const bool good = check_event(&to->check, to->check.events + 1, row);
+    if (good) rope_put(to->rows, row, strlen(row) + 1);
+    return good;
+}
+
+int64_t mend_lane_filled(struct mend_to *to, uint32_t pid, uint32_t tid, bool *named)
+{
+    const struct lane *lane = lane_of(&to->check, pid, tid);
+    int64_t filled = 0;
+    for (size_t i = 0; i < lane->count; i++)
+        if (lane->slices[i].end > filled) filled = lane->slices[i].end;
+    *named = lane->named || lane->first_event;
+    return filled;
+}
+
+int64_t mend_lane_from(struct mend_to *to, uint32_t pid, uint32_t tid, int64_t from)
+{
+    enum { LOOKED_BACK = 4096 }; /* what is open longer than so many slices is no call's */
+    const struct lane *lane = lane_of(&to->check, pid, tid);
+    for (size_t i = 0; i < lane->count && i < LOOKED_BACK; i++) {
+        const struct slice *slice = &lane->slices[lane->count - 1 - i];
+        if (slice->ts <= from && from < slice->end) from = slice->end;
+    }
+    return from;
+}
+
+/* --- the trailer --- */
+
+static cJSON *added(cJSON *object, const char *name, cJSON *item)
+{
+    if (!item || !cJSON_AddItemToObject(object, name, item)) out_of_memory();
+    return item;
+}
+
+static void add_count(cJSON *object, const char *name, uint64_t count) { added(object, name, cJSON_CreateNumber((double)count)); }
+
+static cJSON *trailer_make(struct check *check, const struct mended *mended, const struct mend_known *known)
+{
+    /* What no row tells, and the trailer of the last flush did. */
+    static const char *const taken_over[] = {"deviceProperties", "unusedRules", "perThreadDefaultStreams"};
+    const struct rings *rings = mended->rings;
+    cJSON *trailer = cJSON_CreateObject();
+    if (!trailer) out_of_memory();
+    added(trailer, "traceName", cJSON_CreateString("custream"));
+    cJSON *totals = added(trailer, "totals", totals_make(check, mended->cut_bytes, cJSON_GetObjectItemCaseSensitive(known->before, "totals"), cJSON_GetObjectItemCaseSensitive(known->last, "totals")));
+    cJSON *recovered = cJSON_GetObjectItemCaseSensitive(totals, "recovered");
+    if (rings) {
+        add_count(recovered, "rows", rings_row_count(rings));
+        add_count(recovered, "left_out", rings_left_out(rings));
+        if (rings_threads_not_kept(rings)) add_count(recovered, "threads_not_kept", rings_threads_not_kept(rings));
+    }
+    for (size_t i = 0; i < CS_COUNT(taken_over); i++) {
+        const cJSON *last = cJSON_GetObjectItemCaseSensitive(known->last, taken_over[i]);
+        if (last) added(trailer, taken_over[i], cJSON_Duplicate(last, true));
+    }
+    if (known->by) added(totals, "ended_by", cJSON_CreateString(known->by));
+    if (check->hazards && !check->merged) {
+        cJSON *audit = added(trailer, "defaultStreamAudit", cJSON_CreateObject());
+        added(audit, "verdict", cJSON_CreateString("not safe"));
+        add_count(audit, "lost_orders", check->hazards);
+        added(audit, "hazards", cJSON_CreateArray());
+    }
+    return trailer;
+}
+
+/* --- what is to be done --- */
+
+static enum mend_end useless(struct mended *mended, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static enum mend_end useless(struct mended *mended, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(mended->why, sizeof mended->why, format, args);
+    va_end(args);
+    return MEND_USELESS;
+}
+
+/* What follows the bytes of the file that stay. */
+static bool tail_make(struct mended *mended, const struct torn *torn)
+{
+    struct rope rest = {0};
+    const struct torn_more *more = torn->more;
+    mended->stands = (off_t)torn_stands(torn).file;
+    if (more && mended->stands > more->at) { /* stands there, and not in the file */
+        rope_put(&mended->tail, more->bytes, (size_t)(mended->stands - more->at));
+        mended->stands = more->at;
+    }
+    const bool good = torn_rest(torn, &rest);
+    for (const char *row = mended->rows.at, *end = row + mended->rows.length; row < end; row += strlen(row) + 1) {
+        rope_literal(&rest, ",\n");
+        rope_put(&rest, row, strlen(row));
+    }
+    rope_literal(&rest, "\n");
+    trailer_print(&rest, mended->trailer);
+    char *packed = NULL;
+    const size_t length = torn->packed ? gz_pack(rest.at, rest.length, 0, &packed) : rest.length;
+    rope_put(&mended->tail, packed ? packed : rest.at, length);
+    free(packed);
+    free(rest.at);
+    return good;
+}
+
+static enum mend_end make(struct mended *mended, struct mend_to *to, struct json *json, int fd, const struct mend_known *known)
+{
+    const struct torn_more more = mended->rings ? rings_more(mended->rings, fd) : (struct torn_more){0};
+    const struct check *check = &to->check;
+    if (!json_take(json, fd, mended->rings ? &more : NULL)) return useless(mended, "%s", json->error);
+    const struct torn *torn = &json->reader.torn;
+    const enum count_end end = check_count(&to->check, &json->reader);
+    mended->cut_bytes = torn->dropped + (json->reader.packets ? pftrace_rest(json->reader.packets) : 0);
+    mended->packets = check->packets;
+    if (end == COUNT_USELESS) return useless(mended, "%s", check->state);
+    if (end == COUNT_WHOLE) return MEND_WHOLE;
+    if (end == COUNT_BROKEN)
+        return useless(mended, "line %llu breaks rule %d (%.300s), and more follows it: no process that was killed leaves that", (unsigned long long)check->breach.line,
+                       check->breach.rule, check->breach.what);
+    if (!torn->where && !mended->packets) return useless(mended, "it ends too early, but it is not as custream writes it");
+    if (mended->rings) rings_rows(mended->rings, to);
+    mended->events = check->events;
+    mended->trailer = trailer_make(&to->check, mended, known);
+    if (mended->packets) return MEND_TORN;
+    return tail_make(mended, torn) ? MEND_TORN : useless(mended, "it was changed while it was read");
+}
+
+enum mend_end mend_make(struct mended *mended, int fd, struct rings *rings, const struct mend_known *known)
+{
+    struct mend_to to = {.rows = &mended->rows};
+    struct json json;
+    *mended = (struct mended){.rings = rings};
+    check_init(&to.check, "");
+    const enum mend_end end = make(mended, &to, &json, fd, known);
+    json_close(&json);
+    check_free(&to.check);
+    return end;
+}
+
+void mended_free(struct mended *mended)
+{
+    free(mended->rows.at);
+    free(mended->tail.at);
+    cJSON_Delete(mended->trailer);
+}
+
+/* --- a file of its own --- */
+
+static bool copy_bytes(struct out *out, int from, off_t end)
+{
+    static char bytes[256 << 10];
+    ssize_t n;
+    for (off_t at = 0; at < end && !out->failed; at += n) {
+        n = pread(from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
+        if (n <= 0) return complain(out->command, "%s: %s", out->path, n ? strerror(errno) : "the trace was cut short while it was read"), false;
+        out_put(out, bytes, (size_t)n);
+    }
+    return true;
+}
+
+/* Perfetto's own format: all of it anew. */
+static bool put_packets(struct out *out, int fd, const struct mended *mended)
+{
+    const struct torn_more more = mended->rings ? rings_more(mended->rings, fd) : (struct torn_more){0};
+    struct conversion *conversion = conversion_new(ROWS_PACKETS, out_put, out);
+    struct json json;
+    struct rope tail = {0};
+    char error[256];
+    const struct source_sink sink = {conversion, conversion_row, conversion_member};
+    bool good = json_take(&json, fd, mended->rings ? &more : NULL) && source_rows(&json, &sink, error) != SOURCE_BROKEN;
+    json_close(&json);
+    for (const char *row = mended->rows.at, *end = row + mended->rows.length; good && row < end; row += strlen(row) + 1) good = conversion_row(conversion, row, strlen(row), error);
+    if (!good) complain(out->command, "%s: it was changed while it was read", out->path);
+    trailer_print(&tail, mended->trailer);
+    conversion_end(conversion, &tail);
+    conversion_free(conversion);
+    free(tail.at);
+    return good;
+}
+
+bool mend_write(const char *command, const char *to, int fd, const struct mended *mended)
+{
+    struct out out;
+    struct stat about;
+    const char *extension = cs_trace_extension(to);
+    if (mended && mended->packets) {
+        if (!extension || !cs_trace_extension_is_packets(extension)) return complain(command, "%s: it is in Perfetto's own format: under a name that ends in .pftrace it can be recovered", to), false;
+        return out_open_as_is(command, &out, to, NULL, 0) && out_close(&out, put_packets(&out, fd, mended));
+    }
+    if (fstat(fd, &about) || !out_open_raw(&out, command, to)) return false;
+    const bool good = copy_bytes(&out, fd, mended ? mended->stands : about.st_size);
+    if (good && mended) out_put(&out, mended->tail.at, mended->tail.length);
+    return out_close(&out, good);
+}
+
+/* --- in place --- */
+
+bool mend_in_place(int fd, const struct mended *mended)
+{
+    struct stat about;
+    const off_t end = mended->stands + (off_t)mended->tail.length;
+    size_t done = 0;
+    if (fstat(fd, &about)) return false;
+    if (end > about.st_size && posix_fallocate(fd, mended->stands, (off_t)mended->tail.length)) /* with no room for all of it, nothing is touched */
+        return ftruncate(fd, about.st_size) && false;
+    for (ssize_t n; done < mended->tail.length; done += (size_t)n) {
+        n = pwrite(fd, mended->tail.at + done, mended->tail.length - done, mended->stands + (off_t)done);
+        if (n < 0 && errno == EINTR) n = 0;
+        else if (n <= 0) return false;
+    }
+    return !ftruncate(fd, end);
+}
