@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "shim/base/json.h"
 #include "shim/base/options.h"
@@ -19,7 +20,6 @@
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/merge/clocks.h"
 #include "tools/custream/trace/reader.h"
-#include "tools/custream/text.h"
 
 static int input = -1;
 static char path[64], out_folder[] = "/tmp/custream-fuzz-XXXXXX", out_path[64]; /* path leads to the input */

@@ -3,8 +3,7 @@
 POLICY_READER := $(addprefix shim/policy/,file.c keys.c reading.c rules_check.c rules_read.c settle.c syntax.c) \
                  $(addprefix shim/base/,glob.c json.c log.c no_room.c options.c plain.c settings.c verdict.c)
 POLICY_OBJ    := $(patsubst %.c,$(B)/obj/%.o,$(POLICY_READER) tools/custream/cjson.c)
-CUSTREAM_PARTS := trace model report diff merge convert open inspect watch live recover mend export
-CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c $(patsubst %,tools/custream/%/*.c,$(CUSTREAM_PARTS))) \
+CUSTREAM_OBJ  := $(sort $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/custream/*.c tools/custream/*/*.c) \
                  shim/base/claim.c shim/base/owner.c shim/base/perfetto.c shim/base/perfetto_event.c shim/base/perfetto_track.c shim/base/unpack.c shim/calls/calls.c shim/calls/runtime.c) $(POLICY_OBJ))
 
 $(B)/obj/tools/custream/run.o: EXTRA_CFLAGS += -DCUSTREAM_LIBDIR='"$(PREFIX)/lib"'

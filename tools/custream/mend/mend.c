@@ -8,9 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yyjson.h>
 
 #include "shim/base/options.h"
-#include "tools/custream/check.h"
+#include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 #include "tools/custream/convert/rows.h"
 #include "tools/custream/mend/inside.h"
@@ -29,7 +30,9 @@ struct mend_to {
 
 bool mend_put(struct mend_to *to, const char *row)
 {
-    const bool good = check_event(&to->check, to->check.events + 1, row);
+    yyjson_doc *doc = yyjson_read(row, strlen(row), YYJSON_READ_NUMBER_AS_RAW);
+    const bool good = check_event(&to->check, to->check.events + 1, yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
     if (good) rope_put(to->rows, row, strlen(row) + 1);
     return good;
 }
@@ -137,12 +140,12 @@ static enum mend_end make(struct mended *mended, struct mend_to *to, struct json
     const struct check *check = &to->check;
     if (!json_take(json, fd, mended->rings ? &more : NULL)) return useless(mended, "%s", json->error);
     const struct torn *torn = &json->reader.torn;
-    const enum count_end end = check_count(&to->check, &json->reader);
+    const enum check_end end = check_read(&to->check, json);
     mended->cut_bytes = torn->dropped + (json->reader.packets ? pftrace_rest(json->reader.packets) : 0);
     mended->packets = check->packets;
-    if (end == COUNT_USELESS) return useless(mended, "%s", check->state);
-    if (end == COUNT_WHOLE) return MEND_WHOLE;
-    if (end == COUNT_BROKEN)
+    if (end == CHECK_USELESS) return useless(mended, "%s", check->state);
+    if (end == CHECK_WHOLE) return MEND_WHOLE;
+    if (end == CHECK_BROKEN)
         return useless(mended, "line %llu breaks rule %d (%.300s), and more follows it: no process that was killed leaves that", (unsigned long long)check->breach.line,
                        check->breach.rule, check->breach.what);
     if (!torn->where && !mended->packets) return useless(mended, "it ends too early, but it is not as custream writes it");

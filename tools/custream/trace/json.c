@@ -17,7 +17,7 @@ enum {
     END = -1,
 };
 
-static const yyjson_read_flag FLAGS = YYJSON_READ_NUMBER_AS_RAW | YYJSON_READ_ALLOW_INVALID_UNICODE; /* a name that is no UTF-8 is no reason to say nothing */
+static const yyjson_read_flag FLAGS = YYJSON_READ_NUMBER_AS_RAW;
 
 /* --- bytes --- */
 
@@ -32,6 +32,16 @@ static uint64_t newlines(const char *at, const char *end)
 static enum json_step broken(struct json *json, const char *why)
 {
     snprintf(json->error, sizeof json->error, "line %llu: %s", (unsigned long long)json->lines + 1, why);
+    json->fault_line = json->lines + 1;
+    json->fault = why;
+    return JSON_BROKEN;
+}
+
+/* The file is no trace at all, whatever its JSON is. */
+static enum json_step no_trace(struct json *json, const char *why)
+{
+    broken(json, why);
+    json->fault_line = 0;
     return JSON_BROKEN;
 }
 
@@ -155,12 +165,17 @@ static bool parse(struct json *json, const char *text, size_t length, yyjson_rea
         if (!json->pool) out_of_memory();
     }
     yyjson_alc_pool_init(&pool, json->pool, json->pool_size);
+    if (!json->strict) flags |= YYJSON_READ_ALLOW_INVALID_UNICODE; /* a name that is no UTF-8 is no reason to say nothing */
     json->doc = yyjson_read_opts((char *)(uintptr_t)text, length, flags, &pool, &error); /* without INSITU the text stays as it is */
     json->value = yyjson_doc_get_root(json->doc);
     json->is_begun = !json->doc && (!length || error.code == YYJSON_READ_ERROR_UNEXPECTED_END);
-    if (!json->doc && error.code == YYJSON_READ_ERROR_INVALID_STRING && parse_without_halves(json, text, length, flags)) return true;
-    if (!json->doc) snprintf(json->why, sizeof json->why, "no JSON: %.160s", error.msg);
-    return json->doc;
+    if (json->doc) return true;
+    if (!json->strict && error.code == YYJSON_READ_ERROR_INVALID_STRING && parse_without_halves(json, text, length, flags)) return true;
+    const char at = error.pos < length ? text[error.pos] : 0;
+    json->fault_in_number = error.code == YYJSON_READ_ERROR_INVALID_NUMBER || (at && strchr("nNiI", at)); /* NaN, inf */
+    snprintf(json->why, sizeof json->why, "no JSON: %.160s", error.msg);
+    json->why_at = error.pos < length ? error.pos : length;
+    return false;
 }
 
 /* An event on a line of its own, as most tools write it. */
@@ -180,11 +195,12 @@ static bool line_parse(struct json *json)
 /* The value that begins at `at`, and what came of it. */
 static enum json_step value_read(struct json *json, enum json_step read)
 {
+    json->line = json->lines + 1;
     if (line_parse(json)) return read;
     const bool whole = value_text(json), good = !*json->error && parse(json, json->text, json->length, FLAGS);
     if (*json->error) return JSON_BROKEN;
     if (!whole && json->is_begun) return JSON_CUT;
-    if (good) json->lines += newlines(json->text, json->text + json->length);
+    json->lines += newlines(json->text, json->text + (good ? json->length : json->why_at));
     return good ? read : broken(json, json->why);
 }
 
@@ -201,6 +217,7 @@ static enum json_step rows_begin(struct json *json)
 {
     if (json->rows_seen) return broken(json, "traceEvents twice");
     json->at++;
+    json->rows_line = json->lines + 1;
     json->rows_seen = true;
     json->follows = false;
     json->where = JSON_ROWS;
@@ -212,7 +229,7 @@ static enum json_step begin(struct json *json)
     const int c = peek(json);
     if (c == '[') return json->bare = true, rows_begin(json); /* a list of events and nothing else, as some tools write */
     if (c == END) return *json->error ? JSON_BROKEN : (snprintf(json->error, sizeof json->error, "empty"), JSON_BROKEN);
-    if (c != '{') return broken(json, "no JSON, or no trace: it begins with neither { nor [");
+    if (c != '{') return no_trace(json, "no JSON, or no trace: it begins with neither { nor [");
     json->at++;
     json->where = JSON_MEMBERS;
     return json_next(json);
@@ -231,7 +248,8 @@ static enum json_step ends(struct json *json)
 static enum json_step cut(struct json *json)
 {
     if (*json->error) return JSON_BROKEN;
-    return json->rows_seen ? JSON_CUT : broken(json, "cut off before its first event");
+    if (json->rows_seen) return JSON_CUT;
+    return no_trace(json, "cut off before its first event");
 }
 
 /* The byte that the next element of a list or object begins with, or `closes`; END; 0: `error` was set. */
@@ -253,6 +271,7 @@ static enum json_step row(struct json *json)
     json->follows = true;
     if (c != ']') return value_read(json, JSON_ROW);
     json->at++;
+    json->rows_end_line = json->lines + 1;
     if (json->bare) return ends(json);
     json->where = JSON_MEMBERS;
     return json_next(json);
@@ -304,9 +323,20 @@ static enum json_step member_next(struct json *json)
     yyjson_val *name = unsafe_yyjson_get_first(yyjson_doc_get_root(json->doc));
     for (size_t i = 0; i < json->member; i++) name = unsafe_yyjson_get_next(name + 1);
     json->member++;
+    json->line = json->lines + !json->lines;
     snprintf(json->name, sizeof json->name, "%s", unsafe_yyjson_get_str(name));
     json->value = name + 1;
     return JSON_MEMBER;
+}
+
+static enum json_step packets_row(struct json *json, yyjson_val *row)
+{
+    json->line = ++json->lines;
+    json->row.length = 0;
+    json->value = row;
+    if (!json->strict) return JSON_ROW;
+    row_print(&json->row, row);
+    return parse(json, json->row.at, json->row.length, FLAGS) ? JSON_ROW : broken(json, json->why);
 }
 
 static enum json_step piece_next(struct json *json)
@@ -314,11 +344,20 @@ static enum json_step piece_next(struct json *json)
     struct pftrace_found found;
     if (json->member < json->members) return member_next(json);
     const enum pftrace_piece piece = reader_piece(&json->reader, &found);
-    if (piece == PFTRACE_ROW) return json->value = found.row, json->row.length = 0, JSON_ROW;
+    if (piece == PFTRACE_ROW) return packets_row(json, found.row);
     if (piece) return members_read(json, &found, piece) ? piece_next(json) : JSON_BROKEN;
     if (json->reader.broken) return snprintf(json->error, sizeof json->error, "%s", json->reader.error), JSON_BROKEN;
     if (!pftrace_is_headed(json->reader.packets)) return snprintf(json->error, sizeof json->error, "no event in its packets"), JSON_BROKEN;
     return pftrace_is_whole(json->reader.packets) ? JSON_END : JSON_CUT;
+}
+
+/* Values of a document stand one behind the other. */
+bool json_has_null(const struct json *json)
+{
+    const yyjson_val *const root = yyjson_doc_get_root(json->doc), *const end = root + yyjson_doc_get_val_count(json->doc);
+    for (const yyjson_val *value = root; value < end; value++)
+        if (unsafe_yyjson_get_type((void *)(uintptr_t)value) == YYJSON_TYPE_NULL) return true;
+    return false;
 }
 
 const char *json_text(struct json *json, size_t *length)
@@ -343,12 +382,18 @@ enum json_step json_next(struct json *json)
     }
 }
 
+static bool opened(struct json *json, bool good)
+{
+    if (!good) snprintf(json->error, sizeof json->error, "%s", json->reader.error);
+    return good;
+}
+
 bool json_open(struct json *json, const char *path, bool in_ns)
 {
     *json = (struct json){.chunk = "", .at = "", .end = ""};
-    if (reader_open(&json->reader, path)) return json->reader.in_ns = in_ns, true;
-    snprintf(json->error, sizeof json->error, "%s", json->reader.error);
-    return false;
+    const bool good = reader_open(&json->reader, path);
+    json->reader.in_ns = in_ns;
+    return opened(json, good);
 }
 
 bool json_take(struct json *json, int fd, const struct torn_more *more)
@@ -356,9 +401,9 @@ bool json_take(struct json *json, int fd, const struct torn_more *more)
     const int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     *json = (struct json){.chunk = "", .at = "", .end = ""};
     if (own >= 0) lseek(own, 0, SEEK_SET);
-    if (reader_take(&json->reader, own)) return json->reader.torn.more = more, true;
-    snprintf(json->error, sizeof json->error, "%s", json->reader.error);
-    return false;
+    const bool good = reader_take(&json->reader, own);
+    json->reader.torn.more = more;
+    return opened(json, good);
 }
 
 void json_close(struct json *json)

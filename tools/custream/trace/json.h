@@ -29,12 +29,21 @@ struct json {
     const char *text;         /* as the file has it; of a row of packets json_text() makes it */
     size_t length;
     char name[64];
+    uint64_t line;            /* where the value begins, from 1; of packets, the number of the event, 1 of the header */
     char error[256];
+    /* What is no JSON: the line, 0 where the file is unreadable or no trace; why; whether it is a
+     * number's fault. */
+    uint64_t fault_line;
+    const char *fault;
+    bool fault_in_number;
+    uint64_t rows_line, rows_end_line; /* of [ and ] around the events; of packets 0 */
+    bool strict; /* to be set before the first value: text is UTF-8, and rows of packets are as JSON has them */
     /* Inside. */
     const char *at, *end;     /* what is left of a chunk of the file: at[0..end) */
     const char *chunk, *newline; /* newline: the first at or behind `at` in the chunk; NULL: it has none */
     uint64_t lines;           /* before `at` */
-    char why[200];            /* the last value was no JSON */
+    char why[200];            /* the last value was no JSON, at why_at of its text */
+    size_t why_at;
     bool is_begun;            /* but may become some */
     char *held;               /* a value that began in an earlier chunk */
     size_t held_length, held_capacity;
@@ -54,6 +63,8 @@ bool json_open(struct json *json, const char *path, bool in_ns);
 /* The same of an open file, from its begin. `more` may be NULL. */
 bool json_take(struct json *json, int fd, const struct torn_more *more);
 enum json_step json_next(struct json *json);
+/* Whether a null stands anywhere in the value that came last; of a member of packets, in any. */
+bool json_has_null(const struct json *json);
 /* The text of the value that came last. */
 const char *json_text(struct json *json, size_t *length);
 void json_close(struct json *json);

@@ -2,7 +2,7 @@
  * Flows: the arrows of a trace. Perfetto draws one from the slice that its `s` starts with to the slice that its `f` starts with. Or from the slice with its
  * bind_id and flow_out to each with flow_in: these are an s and an f here, each at the begin of its own slice, and have numbers of their own.
  */
-#include "tools/custream/check.h"
+#include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 
 #include <stdlib.h>

@@ -1,31 +1,19 @@
-/* One event, judged alone; what takes several events to judge is put aside for check_lane.c and check_flow.c. */
-#include "tools/custream/check.h"
+/* One event, judged alone. What takes several to judge is put aside for the other files here. */
+#include "tools/custream/check/check.h"
 
 #include "tools/custream/command.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/merge/piece.h"
 #include "tools/custream/merged.h"
 
-#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
-/* Beyond 2^53 a reader in JavaScript cannot tell two integers apart; in nanoseconds that is 104 days, so later times are read from the text. */
+/* Beyond 2^53 a reader in JavaScript cannot tell two integers apart; in nanoseconds that is 104 days. */
 #define EXACT_MAX 9007199254740992.0
-
-struct event {
-    struct check *check;
-    uint64_t line;
-    const cJSON *object;
-    const char *text; /* of the object */
-    const char *name, *category; /* "" if there is none */
-    char phase;
-    uint32_t pid, tid;
-    int64_t ts, end; /* end: ts but for a slice with a duration */
-    struct lane *lane;
-};
 
 /* Where a category's rows may lie. */
 enum place { ANYWHERE, ON_HOST, ON_GPU, ON_SYNC_LANE, IN_FLOWS };
@@ -52,85 +40,87 @@ uint32_t gpu_ordinal(const struct check *check, uint32_t pid) { return check->me
 
 #define BREACH(event, rule, ...) check_breach((event)->check, (event)->line, rule, __VA_ARGS__)
 
-static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
-
-static const char *member_text(const cJSON *object, const char *name)
+/* "": it has none. */
+static const char *text_in(yyjson_val *object, const char *name)
 {
-    const char *text = cJSON_GetStringValue(member(object, name));
+    const char *text = yyjson_get_str(yyjson_obj_get(object, name));
     return text ? text : "";
 }
 
-static bool is_natural(const cJSON *item, double max)
+bool natural_in(yyjson_val *value, double max, uint64_t *number)
 {
-    return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= max && item->valuedouble == floor(item->valuedouble);
+    const double n = yyjson_is_raw(value) ? strtod(yyjson_get_raw(value), NULL) : -1;
+    if (!(n >= 0 && n <= max && n == floor(n))) return false;
+    *number = (uint64_t)n;
+    return true;
+}
+
+static bool is_number(yyjson_val *value, uint32_t number)
+{
+    uint64_t n;
+    return natural_in(value, UINT32_MAX, &n) && n == number;
 }
 
 /* Readers differ in which of two they take. */
-static bool judge_members(const struct event *event, const cJSON *object)
+static bool judge_members(const struct event *event, yyjson_val *object)
 {
-    const cJSON *one, *other;
-    cJSON_ArrayForEach(one, object)
-        for (other = one->next; other; other = other->next)
-            if (*one->string == *other->string && !strcmp(one->string, other->string)) return BREACH(event, 0, "\"%s\" stands twice in one object", one->string);
+    size_t i, n, k, m;
+    yyjson_val *name, *other, *value;
+    yyjson_obj_foreach(object, i, n, name, value) {
+        yyjson_obj_foreach(object, k, m, other, value) {
+            if (k >= i) break;
+            if (yyjson_equals(name, other)) return BREACH(event, 0, "\"%s\" stands twice in one object", yyjson_get_str(name));
+        }
+    }
     return true;
 }
 
-static bool judge_long_time_in(const struct event *event, const char *text, const char *name, int64_t *ns)
-{
-    const struct piece piece = member_at(text, (const char *const[]){name, NULL});
-    const char *point = piece.at ? memchr(piece.at, '.', piece.length) : NULL;
-    if (!piece.at || !piece_ns(piece, ns)) return BREACH(event, 1, "%s is not finite, or longer than 73 years", name);
-    if (memchr(piece.at, 'e', piece.length) || memchr(piece.at, 'E', piece.length)) return BREACH(event, 1, "%s is beyond 104 days, and not written out", name);
-    return !point || piece.at + piece.length - point <= 4 || BREACH(event, 1, "%s has more than three decimals", name);
-}
-
-/* Whoever writes a row anew may put blanks between its members, which pieces do not have. */
-static bool judge_long_time(const struct event *event, const char *name, int64_t *ns)
-{
-    char *text = strdup(event->text);
-    if (!text) out_of_memory();
-    cJSON_Minify(text);
-    const bool good = judge_long_time_in(event, text, name, ns);
-    free(text);
-    return good;
-}
-
-/* Microseconds with at most three decimals, into nanoseconds. */
+/* Microseconds with at most three decimals, into nanoseconds, by their digits: a double has not
+ * enough of them beyond 104 days. */
 static bool judge_time(const struct event *event, const char *name, int64_t *ns)
 {
-    const cJSON *item = member(event->object, name);
-    if (!item) return BREACH(event, 1, "no %s", name);
-    if (!cJSON_IsNumber(item)) return BREACH(event, 1, "%s is not a number", name);
-    double us = item->valuedouble;
-    if (us < 0) return BREACH(event, 1, "%s is negative", name);
-    if (!(us * 1000 <= EXACT_MAX)) return judge_long_time(event, name, ns);
-    /* What three decimals are read as is the quotient, rounded as all quotients are. The product is exact: a long double has the ten bits more. */
-    *ns = llrintl((long double)us * 1000);
-    if ((double)*ns / 1000 != us) return BREACH(event, 1, "%s has more than three decimals", name);
-    return true;
+    yyjson_val *value = yyjson_obj_get(event->object, name);
+    const char *text = yyjson_get_raw(value), *at;
+    if (!value) return BREACH(event, 1, "no %s", name);
+    if (!text) return BREACH(event, 1, "%s is not a number", name);
+    if (*text == '-') return BREACH(event, 1, "%s is negative", name);
+    const double us = strtod(text, NULL);
+    if (!(us * 1000 <= (double)TIME_MAX)) return BREACH(event, 1, "%s is not finite, or longer than 73 years", name);
+    if (strpbrk(text, "eE")) {
+        if (us * 1000 > EXACT_MAX) return BREACH(event, 1, "%s is beyond 104 days, and not written out", name);
+        *ns = llrintl((long double)us * 1000);
+        return (double)*ns / 1000 == us || BREACH(event, 1, "%s has more than three decimals", name);
+    }
+    for (*ns = 0, at = text; *at >= '0' && *at <= '9'; at++) *ns = *ns * 10 + (*at - '0');
+    at += *at == '.';
+    for (int i = 0; i < 3; i++) *ns = *ns * 10 + (*at ? *at++ - '0' : 0);
+    return !at[strspn(at, "0")] || BREACH(event, 1, "%s has more than three decimals", name);
 }
 
 static bool judge_id(const struct event *event, const char *name, uint32_t *id)
 {
-    const cJSON *item = member(event->object, name);
-    if (!is_natural(item, UINT32_MAX)) return BREACH(event, 2, "%s is %s", name, item ? "not a 32-bit unsigned integer" : "missing");
-    *id = (uint32_t)item->valuedouble;
+    yyjson_val *value = yyjson_obj_get(event->object, name);
+    uint64_t number;
+    if (!natural_in(value, UINT32_MAX, &number))
+        return BREACH(event, 2, "%s is %s", name, value ? "not a 32-bit unsigned integer" : "missing");
+    *id = (uint32_t)number;
     return true;
 }
 
 static bool judge_counter(const struct event *event)
 {
-    const cJSON *args = member(event->object, "args"), *value;
-    if (!cJSON_IsObject(args) || !args->child) return BREACH(event, 11, "a counter without a value in args");
-    cJSON_ArrayForEach(value, args)
-        if (!cJSON_IsNumber(value)) return BREACH(event, 11, "the counter's %s is not a number", value->string);
+    size_t i, n;
+    yyjson_val *name, *value;
+    if (!yyjson_obj_size(event->args)) return BREACH(event, 11, "a counter without a value in args");
+    yyjson_obj_foreach(event->args, i, n, name, value)
+        if (!yyjson_is_raw(value)) return BREACH(event, 11, "the counter's %s is not a number", yyjson_get_str(name));
     return true;
 }
 
 static bool judge_metadata(struct event *event)
 {
     if (!strcmp(event->name, "process_name") || !strcmp(event->name, "thread_name")) {
-        if (!cJSON_IsString(member(member(event->object, "args"), "name"))) return BREACH(event, 3, "%s without args.name", event->name);
+        if (!yyjson_is_str(yyjson_obj_get(event->args, "name"))) return BREACH(event, 3, "%s without args.name", event->name);
     }
     if (strcmp(event->name, "thread_name")) return true;
     struct lane *lane = lane_of(event->check, event->pid, event->tid);
@@ -139,20 +129,20 @@ static bool judge_metadata(struct event *event)
         return BREACH(event, 3, "pid %u tid %u gets its name after its first event, on line %llu", lane->pid, lane->tid,
                       (unsigned long long)lane->first_event);
     lane->named = true;
-    const cJSON *stream = member(member(event->object, "args"), "cs.stream");
+    yyjson_val *stream = yyjson_obj_get(event->args, "cs.stream");
     const uint32_t of = cs_lane_stream_of(event->tid);
     lane->with_stream = stream != NULL;
-    if (stream && !(cJSON_IsNumber(stream) && stream->valuedouble == (of < CS_LANE_LEGACY ? 0 : of)))
+    if (stream && !is_number(stream, of < CS_LANE_LEGACY ? 0 : of))
         return BREACH(event, 3, "args.cs.stream is not the stream of tid %u", event->tid);
     return true;
 }
 
 static bool judge_gpu_row(const struct event *event)
 {
-    const cJSON *args = member(event->object, "args"), *device = member(args, "device"), *stream = member(args, "stream");
-    if (device && !(cJSON_IsNumber(device) && device->valuedouble == gpu_ordinal(event->check, event->pid)))
+    yyjson_val *device = yyjson_obj_get(event->args, "device"), *stream = yyjson_obj_get(event->args, "stream");
+    if (device && !is_number(device, gpu_ordinal(event->check, event->pid)))
         return BREACH(event, 2, "args.device is not the pid: a GPU's pid is its ordinal");
-    if (stream && !(cJSON_IsNumber(stream) && stream->valuedouble == lane_stream(event->tid, event->lane->with_stream)))
+    if (stream && !is_number(stream, lane_stream(event->tid, event->lane->with_stream)))
         return BREACH(event, 3, "args.stream is not the lane's stream, %u", lane_stream(event->tid, event->lane->with_stream));
     if (!strcmp(event->category, "gpu_memcpy") && strncmp(event->name, "Memcpy ", 7)) return BREACH(event, 8, "a gpu_memcpy is named \"Memcpy ...\"");
     if (!strcmp(event->category, "gpu_memset") && strncmp(event->name, "Memset ", 7)) return BREACH(event, 8, "a gpu_memset is named \"Memset ...\"");
@@ -168,7 +158,7 @@ static bool judge_place(const struct event *event, enum place place)
         return BREACH(event, 5, "cuda_sync on pid %u tid %u: synchronisation goes to the stream's lane for it, its number * %u + %u", event->pid, event->tid,
                       CS_LANE_STEP, cs_lane_tid(0, CS_LANE_SYNC, 0));
     if (place == ON_GPU) return judge_gpu_row(event);
-    if (member(member(event->object, "args"), "stream"))
+    if (yyjson_obj_get(event->args, "stream"))
         return BREACH(event, 7, "args.stream on a %s row: only kernel, gpu_memcpy and gpu_memset have it", event->category);
     return true;
 }
@@ -186,29 +176,30 @@ static bool judge_category(const struct event *event)
 
 static bool judge_flow(const struct event *event)
 {
-    const cJSON *id = member(event->object, "id");
-    if (!is_natural(id, EXACT_MAX)) return BREACH(event, 6, "a flow's id is an integer below 2^53");
-    if (event->phase == 'f' && strcmp(member_text(event->object, "bp"), "e")) return BREACH(event, 6, "f without \"bp\":\"e\"");
+    uint64_t id;
+    if (!natural_in(yyjson_obj_get(event->object, "id"), EXACT_MAX, &id))
+        return BREACH(event, 6, "a flow's id is an integer below 2^53");
+    if (event->phase == 'f' && strcmp(text_in(event->object, "bp"), "e")) return BREACH(event, 6, "f without \"bp\":\"e\"");
     if (!strcmp(event->category, "ac2g") && strcmp(event->name, "ac2g")) return BREACH(event, 6, "an ac2g flow has the name ac2g");
     event->check->sums.arrows += event->phase == 'f' && !strcmp(event->category, "ac2g");
     flow_add(event->check,
-             (struct flow_end){.ts = event->ts, .id = (uint64_t)id->valuedouble, .line = event->line, .lane = event->lane, .phase = event->phase,
+             (struct flow_end){.ts = event->ts, .id = id, .line = event->line, .lane = event->lane, .phase = event->phase,
                                .inside = !strcmp(event->category, "cs_dep")});
     return true;
 }
 
-static bool is_true(const struct event *event, const char *name) { return cJSON_IsTrue(member(event->object, name)); }
-
 /* A slice that is an end of an arrow itself: bind_id, with flow_out where it begins and flow_in where it ends. */
 static bool judge_bound(const struct event *event)
 {
-    const cJSON *id = member(event->object, "bind_id");
-    const bool out = is_true(event, "flow_out"), in = is_true(event, "flow_in");
-    if (!id && !member(event->object, "flow_out") && !member(event->object, "flow_in")) return true;
-    if (!is_natural(id, EXACT_MAX)) return BREACH(event, 6, "a bind_id is an integer below 2^53");
+    yyjson_val *const object = event->object, *bound = yyjson_obj_get(object, "bind_id");
+    yyjson_val *begins = yyjson_obj_get(object, "flow_out"), *ends = yyjson_obj_get(object, "flow_in");
+    const bool out = yyjson_is_true(begins), in = yyjson_is_true(ends);
+    uint64_t id;
+    if (!bound && !begins && !ends) return true;
+    if (!natural_in(bound, EXACT_MAX, &id)) return BREACH(event, 6, "a bind_id is an integer below 2^53");
     if (in == out) return BREACH(event, 6, "with a bind_id goes either \"flow_out\":true or \"flow_in\":true");
     event->check->sums.arrows += in;
-    flow_add(event->check, (struct flow_end){.ts = event->ts, .id = (uint64_t)id->valuedouble, .line = event->line, .lane = event->lane, .phase = in ? 'f' : 's',
+    flow_add(event->check, (struct flow_end){.ts = event->ts, .id = id, .line = event->line, .lane = event->lane, .phase = in ? 'f' : 's',
                                              .bound = true});
     return true;
 }
@@ -248,14 +239,16 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 /* An id is a number or a string; in id2 it says whether it is the process's or the trace's. */
 static bool judge_async(const struct event *event)
 {
-    const cJSON *id = member(event->object, "id"), *scoped = member(event->object, "id2");
-    if (scoped) id = member(scoped, "local") ? member(scoped, "local") : member(scoped, "global");
-    if (!cJSON_IsString(id) && !is_natural(id, EXACT_MAX)) return BREACH(event, 4, "an async %c without id", event->phase);
+    yyjson_val *id = yyjson_obj_get(event->object, "id"), *scoped = yyjson_obj_get(event->object, "id2");
+    uint64_t n = 0;
+    if (scoped) id = yyjson_obj_get(scoped, yyjson_obj_get(scoped, "local") ? "local" : "global");
+    const bool is_number = natural_in(id, EXACT_MAX, &n);
+    if (!is_number && !yyjson_is_str(id)) return BREACH(event, 4, "an async %c without id", event->phase);
     if (event->phase == 'n') return true;
-    char number[64] = "";
-    snprintf(number, sizeof number, "%u %.0f", event->pid, cJSON_IsNumber(id) ? id->valuedouble : -1);
+    char number[64];
+    snprintf(number, sizeof number, "%u %s%llu", event->pid, is_number ? "" : "-", (unsigned long long)n);
     uint64_t span = hash_text(hash_text(hash_text(0xcbf29ce484222325, event->category), event->name), number);
-    if (cJSON_IsString(id)) span = hash_text(span, id->valuestring);
+    if (!is_number) span = hash_text(span, yyjson_get_str(id));
     async_add(event->check, (struct async_end){.ts = event->ts, .span = span, .line = event->line, .phase = event->phase});
     return true;
 }
@@ -263,13 +256,17 @@ static bool judge_async(const struct event *event)
 /* The marks of a stream's life: one at its begin, which says where it comes from, and one at its end. */
 static bool judge_life(const struct event *event)
 {
-    const cJSON *args = member(event->object, "args"), *stream = member(args, "cs.stream");
-    const bool begins = member(args, "origin") != NULL, ends = member(args, "destroyed") || member(args, "continues");
-    if (!is_natural(stream, CS_LANE_STREAMS - 1)) return BREACH(event, 8, "a cs_stream mark without args.cs.stream");
-    if (begins == ends) return BREACH(event, 8, "a cs_stream mark is the begin of a life (args.origin) or its end (destroyed, continues)");
+    yyjson_val *const args = event->args;
+    const bool begins = yyjson_obj_get(args, "origin"), ends = yyjson_obj_get(args, "destroyed") || yyjson_obj_get(args, "continues");
+    uint64_t stream;
     char life[64];
-    snprintf(life, sizeof life, "life of %u %.0f", event->pid, stream->valuedouble);
-    async_add(event->check, (struct async_end){.ts = event->ts, .span = hash_text(0xcbf29ce484222325, life), .line = event->line, .phase = begins ? 'b' : 'e', .life = true});
+    if (!natural_in(yyjson_obj_get(args, "cs.stream"), CS_LANE_STREAMS - 1, &stream))
+        return BREACH(event, 8, "a cs_stream mark without args.cs.stream");
+    if (begins == ends)
+        return BREACH(event, 8, "a cs_stream mark is the begin of a life (args.origin) or its end (destroyed, continues)");
+    snprintf(life, sizeof life, "life of %u %llu", event->pid, (unsigned long long)stream);
+    async_add(event->check, (struct async_end){.ts = event->ts, .span = hash_text(0xcbf29ce484222325, life), .line = event->line,
+                                               .phase = begins ? 'b' : 'e', .life = true});
     return true;
 }
 
@@ -289,21 +286,6 @@ static bool judge_by_phase(struct event *event)
     return true;
 }
 
-/* What the trailer's totals are held against. */
-static bool add_up(const struct event *event)
-{
-    return sums_row(event->check, &(struct row){.line = event->line,
-                                                .name = event->name,
-                                                .category = event->category,
-                                                .phase = event->phase,
-                                                .pid = event->pid,
-                                                .tid = event->tid,
-                                                .ts = event->ts,
-                                                .end = event->end,
-                                                .object = event->object,
-                                                .args = member(event->object, "args")});
-}
-
 /* An event with a time: everything but metadata. */
 static bool judge_timed(struct event *event)
 {
@@ -315,34 +297,32 @@ static bool judge_timed(struct event *event)
     if (event->phase == 'E') return judge_end(event);
     if (event->phase == 'C') return judge_counter(event);
     if (!judge_category(event)) return false;
-    if (!strcmp(event->category, "cs_audit") && !audit_row_judge(event->check, event->line, member(event->object, "args"))) return false;
-    return judge_by_phase(event) && add_up(event);
+    if (!strcmp(event->category, "cs_audit") && !audit_row_judge(event->check, event->line, event->args)) return false;
+    return judge_by_phase(event) && sums_row(event);
 }
 
 static bool judge(struct event *event)
 {
-    const cJSON *args = member(event->object, "args");
-    if (!judge_members(event, event->object)) return false;
-    if (args && !cJSON_IsObject(args)) return BREACH(event, 0, "args is no object");
-    if (!judge_members(event, args)) return false;
-    const char *phase = member_text(event->object, "ph");
+    yyjson_val *const object = event->object;
+    if (!yyjson_is_obj(object)) return BREACH(event, 9, "not an object");
+    event->args = yyjson_obj_get(object, "args");
+    if (!judge_members(event, object)) return false;
+    if (event->args && !yyjson_is_obj(event->args)) return BREACH(event, 0, "args is no object");
+    if (!judge_members(event, event->args)) return false;
+    const char *phase = text_in(object, "ph");
     if (strlen(phase) != 1 || !strchr("MXBECiIbnestf", *phase)) return BREACH(event, 0, "no known ph");
     event->phase = *phase;
-    event->name = member_text(event->object, "name");
-    event->category = member_text(event->object, "cat");
+    event->name = text_in(object, "name");
+    event->category = text_in(object, "cat");
     if (!*event->name && !strchr("Ee", *phase)) return BREACH(event, 0, "no name");
     if (!judge_id(event, "pid", &event->pid) || !judge_id(event, "tid", &event->tid)) return false;
     if (!event->tid) return BREACH(event, 2, "tid is 0, which Perfetto turns into the pid");
     return event->phase == 'M' ? judge_metadata(event) : judge_timed(event);
 }
 
-bool check_event(struct check *check, uint64_t line, const char *json)
+bool check_event(struct check *check, uint64_t line, yyjson_val *object)
 {
-    struct event event = {.check = check, .line = line, .text = json};
-    cJSON *object = cJSON_ParseWithOpts(json, NULL, true);
-    event.object = object;
-    bool good = cJSON_IsObject(object) ? judge(&event) : BREACH(&event, 9, object ? "not an object" : "not one JSON object on one line");
+    struct event event = {.check = check, .line = line, .object = object};
     check->events++;
-    cJSON_Delete(object);
-    return good;
+    return judge(&event);
 }

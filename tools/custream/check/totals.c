@@ -1,6 +1,5 @@
 /* Rules 10 and 12: the trailer's totals against what the rows add up to. */
-#include "tools/custream/check_totals.h"
-#include "tools/custream/check.h"
+#include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
 
@@ -22,8 +21,7 @@ struct judged {
     struct check *check;
     struct sums *sums;
     uint64_t line;
-    const cJSON *trailer, *totals;
-    size_t length;
+    const cJSON *whole, *totals;
     bool complete;
     double part; /* 0: the file is the only one */
 };
@@ -96,7 +94,7 @@ static bool work_agrees(const struct judged *j)
 /* A file is a sample as a whole or not at all. */
 static bool sample_agrees(const struct judged *j)
 {
-    const cJSON *gpu = member(j->totals, "gpu"), *header = member(member(j->check->header, "metadata"), "gpu_sample");
+    const cJSON *gpu = member(j->totals, "gpu"), *header = member(member(j->whole, "metadata"), "gpu_sample");
     const double said = number_or_0(gpu, "sample"), began = header ? header->valuedouble : 0;
     return !gpu || said == began || BREACH(j, 12, "totals.gpu.sample is %.15g, and the header's gpu_sample %.15g", said, began);
 }
@@ -330,8 +328,8 @@ static bool parts_agree(const struct judged *j)
 static bool leaks_agree(const struct judged *j)
 {
     static const char *const kinds[][2] = {{"leaked_streams", "stream"}, {"leaked_events", "event"}};
-    const cJSON *groups = member(j->trailer, "neverDestroyed"), *group;
-    const bool all = cJSON_GetArraySize(groups) < GROUPS_SURE && j->length < TRAILER_SURE;
+    const cJSON *groups = member(j->whole, "neverDestroyed"), *group;
+    const bool all = cJSON_GetArraySize(groups) < GROUPS_SURE && j->check->trailer_bytes < TRAILER_SURE;
     for (int kind = 0; kind < 2; kind++) {
         double sum = 0, said = number(j->totals, kinds[kind][0]);
         cJSON_ArrayForEach(group, groups)
@@ -346,15 +344,14 @@ static bool leaks_agree(const struct judged *j)
     return true;
 }
 
-bool totals_judge(struct check *check, uint64_t line, const cJSON *trailer, size_t length)
+bool totals_judge(struct check *check, uint64_t line)
 {
-    const cJSON *totals = member(trailer, "totals");
+    const cJSON *totals = member(check->whole, "totals");
     const struct judged j = {.check = check,
                              .sums = &check->sums,
                              .line = line,
-                             .trailer = trailer,
+                             .whole = check->whole,
                              .totals = totals,
-                             .length = length,
                              .complete = !check->cut && !member(totals, "ended"),
                              .part = number_or_0(totals, "part")};
     /* What is missing from a window, or what a file without totals had, nobody knows. */
@@ -383,8 +380,8 @@ static cJSON *object_in(cJSON *object, const char *name)
 
 static void gpu_make(cJSON *totals, const struct check *check)
 {
-    const char *source = cJSON_GetStringValue(member(member(check->header, "metadata"), "gpu_time_source"));
-    const double sample = number(member(check->header, "metadata"), "gpu_sample");
+    const char *source = cJSON_GetStringValue(member(member(check->whole, "metadata"), "gpu_time_source"));
+    const double sample = number(member(check->whole, "metadata"), "gpu_sample");
     cJSON *gpu = object_in(totals, "gpu");
     if (!cJSON_AddStringToObject(gpu, "source", source ? source : "none")) out_of_memory();
     if (sample > 0) say(gpu, "sample", sample);
@@ -438,14 +435,14 @@ cJSON *totals_make(struct check *check, uint64_t cut_bytes, const cJSON *before,
 
 /* --- the summary's words --- */
 
-void totals_state(struct check *check, const cJSON *trailer)
+void totals_state(struct check *check)
 {
     struct cs_verdict verdict;
     char list[512];
-    verdict_read(&verdict, trailer, list, sizeof list);
+    verdict_read(&verdict, check->whole, list, sizeof list);
     verdict.lost_calls = check->sums.lost_calls; /* of this part */
     verdict.lost_work = check->sums.lost_work;
-    verdict.without_call = (cs_u64)number_or_0(member(member(trailer, "totals"), "gpu"), "without_call");
+    verdict.without_call = (cs_u64)number_or_0(member(member(check->whole, "totals"), "gpu"), "without_call");
     if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
     else if (*check->sums.cut_cause) verdict.cause = check->sums.cut_cause;
     if (check->is_cut_out) verdict.complete = true; /* nobody expects the end of the process there */

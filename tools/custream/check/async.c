@@ -1,6 +1,6 @@
 /* Async spans: a b and an e of one category, name, id and process. Perfetto keeps a b without e open for ever, and drops an e without b. The two marks of a
  * stream's life are such a pair too. */
-#include "tools/custream/check.h"
+#include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 
 #include <stdlib.h>

@@ -1,11 +1,13 @@
 /*
- * custream check, inside: what is remembered of a trace while its lines go by.
+ * custream check, inside: what is remembered of a trace while its events go by.
  *
- * Each event is judged alone as its line is read (check_event.c). What takes several lines to judge is kept in short form, 24 bytes a slice and
- * 40 a flow's end or an async span's, and judged after the last line: slices that do not nest (check_lane.c), flows (check_flow.c), async spans
- * (check_async.c), the trailer's totals (check_sums.c, check_totals.c). A trace of 1 GiB needs some 400 MiB.
+ * An event is judged alone as it comes (event.c). What takes several events to judge is kept in
+ * short form, 24 bytes a slice and 40 an end of a flow or span, and judged after the last one:
+ * nesting of slices (lane.c), flows (flow.c), async spans (async.c), totals (sums.c, totals.c).
+ * A trace of 1 GiB needs some 400 MiB.
  *
- * Rule numbers are those of the trace format; 0 stands for its layout.
+ * Rule numbers are those of docs/command.md; 0 stands for the layout. A line is that on which an
+ * event begins; of packets, the event's number.
  */
 #ifndef CS_TOOLS_CHECK_H
 #define CS_TOOLS_CHECK_H
@@ -14,7 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/custream/check_totals.h"
+struct cJSON;
+struct yyjson_val;
+struct json;
 
 /* A pid below this is a device's ordinal (Kineto's and HTA's convention). A merged trace has several of each: see merged.h. */
 enum { GPU_PIDS = 64 };
@@ -53,6 +57,51 @@ struct async_end {
     bool life;           /* marks of a stream's life */
 };
 
+/* --- what the rows add up to: 16 bytes a piece of work, 40 a call that may have made work --- */
+
+enum { WORK_KINDS = 6 }; /* kernels, copies, memsets, graphs, ranges, the profiler's overhead */
+
+/* A piece of GPU work. */
+struct work {
+    uint64_t correlation; /* never 0: without one it is only counted */
+    uint64_t lane;        /* args.stream, and the pid above bit 32 */
+};
+
+/* A driver call with a correlation: it put work on a GPU, or was to. */
+struct call {
+    uint64_t correlation;
+    int64_t ts, end;
+    uint32_t tid, stream; /* stream 0: the call names none */
+    uint16_t device;
+    bool launches; /* a kernel */
+    bool works;    /* has work in the file, set at the end */
+    bool at_home;  /* and some on its own stream's lane */
+};
+
+/* A cs_window slice. */
+struct gap {
+    int64_t ts, end;
+    uint64_t line;
+};
+
+struct sums {
+    uint64_t recorded, driver_calls, kinds[WORK_KINDS], without_call;
+    uint64_t lost_calls, lost_work; /* of the cs_loss slices */
+    bool tells_work;                /* one has a gpu_work: the file is not from before there was that */
+    char cut_cause[128];            /* of the slice that stands for what came after the file's end */
+    uint64_t arrows;                /* ac2g, the ends at work */
+    uint64_t correlation_max;
+    bool captures;     /* a stream was captured */
+    bool no_lane;      /* there were more streams than lanes, so that some had none for a while */
+    int64_t host_from; /* where the first slice of a call begins */
+    struct work *works;
+    struct call *calls;
+    struct gap *gaps;
+    size_t work_count, work_capacity, call_count, call_capacity, gap_count, gap_capacity;
+};
+
+/* --- the trace --- */
+
 struct check {
     const char *path;
     struct breach {
@@ -75,7 +124,8 @@ struct check {
     bool is_cut_out; /* of a longer trace, by custream record or dump: the header says so */
     double cut_seconds;
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */
-    struct cJSON *header; /* up to its traceEvents, which are an empty list here */
+    struct cJSON *whole; /* the trace without its events: members of the header and the trailer */
+    size_t trailer_bytes;
     bool packets;         /* the file is in Perfetto's own format */
     const char *torn;     /* where the file ends if that is not its end: "it ends inside an event" */
     char state[1024], losses[1024]; /* the summary's first words, and its last ones; or why the file cannot be read */
@@ -84,15 +134,14 @@ struct check {
 void check_init(struct check *check, const char *path);
 void check_free(struct check *check);
 
-/* Reads the rows, so that check->sums has what they add up to; judges nothing that takes more than one of them. For `custream recover`. */
-struct reader;
-enum count_end {
-    COUNT_WHOLE,
-    COUNT_TORN,
-    COUNT_BROKEN,  /* check->breach says where */
-    COUNT_USELESS, /* check->state says why */
+/* Reads all events and judges each alone; check->sums has what they add up to. Of an opened trace. */
+enum check_end {
+    CHECK_WHOLE,
+    CHECK_TORN,    /* it ends behind its last whole event; check->torn says where */
+    CHECK_BROKEN,  /* check->breach says where */
+    CHECK_USELESS, /* check->state says why */
 };
-enum count_end check_count(struct check *check, struct reader *reader);
+enum check_end check_read(struct check *check, struct json *json);
 
 /* Remembers the breach if no lower line has one. Returns false, so that a judge can end with it. */
 bool check_breach(struct check *check, uint64_t line, int rule, const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -100,8 +149,22 @@ bool check_breach(struct check *check, uint64_t line, int rule, const char *form
 /* Names from the file end up in what is printed: one file, one line. */
 void text_print(char *text);
 
-/* One event, its JSON text without the comma behind it. False if it breaks a rule. */
-bool check_event(struct check *check, uint64_t line, const char *json);
+/* An event while it is judged. */
+struct event {
+    struct check *check;
+    uint64_t line;
+    struct yyjson_val *object, *args;
+    const char *name, *category; /* "": none */
+    char phase;
+    uint32_t pid, tid;
+    int64_t ts, end; /* end: ts but for a slice with a duration */
+    struct lane *lane;
+};
+
+/* One event, its numbers as raw texts. False if it breaks a rule. */
+bool check_event(struct check *check, uint64_t line, struct yyjson_val *event);
+/* A natural number up to `max`. */
+bool natural_in(struct yyjson_val *value, double max, uint64_t *number);
 
 /* Whether the pid is a GPU's, and whose. */
 bool is_gpu_pid(const struct check *check, uint32_t pid);
@@ -128,8 +191,7 @@ void async_add(struct check *check, struct async_end end);
 void asyncs_judge(struct check *check, bool ended);
 
 /* Rules 8 and 10: the args of a cs_audit row; what the trailer says of the audit, once all rows were read. */
-struct cJSON;
-bool audit_row_judge(struct check *check, uint64_t line, const struct cJSON *args);
+bool audit_row_judge(struct check *check, uint64_t line, struct yyjson_val *args);
 bool audit_judge(struct check *check, uint64_t line, const struct cJSON *trailer);
 
 void flow_add(struct check *check, struct flow_end end);
@@ -137,5 +199,17 @@ void flow_add(struct check *check, struct flow_end end);
 void flows_judge(struct check *check, bool complete);
 /* Flows with both a start and an end. After flows_judge(). */
 uint64_t flows_complete(const struct check *check);
+
+void sums_init(struct sums *sums);
+void sums_free(struct sums *sums);
+/* False if what a cs_loss row stands for cannot be told. */
+bool sums_row(const struct event *event);
+
+/* Rules 10 and 12, of check->whole. */
+bool totals_judge(struct check *check, uint64_t line);
+/* What the trailer of a torn file would say, as far as the rows tell. `before`: totals of the part before it, or NULL. */
+struct cJSON *totals_make(struct check *check, uint64_t cut_bytes, const struct cJSON *before, const struct cJSON *last);
+/* "ok", or why the file does not have all of it: into check->state. */
+void totals_state(struct check *check);
 
 #endif

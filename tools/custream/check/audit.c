@@ -1,8 +1,9 @@
 /* The audit of the default stream: its rows, and what the trailer says that it found. */
-#include "tools/custream/check.h"
+#include "tools/custream/check/check.h"
 
 #include <cjson/cJSON.h>
 #include <string.h>
+#include <yyjson.h>
 
 static const cJSON *member(const cJSON *object, const char *name) { return cJSON_GetObjectItemCaseSensitive(object, name); }
 
@@ -12,9 +13,9 @@ static double number(const cJSON *object, const char *name)
     return cJSON_IsNumber(item) ? item->valuedouble : -1;
 }
 
-bool audit_row_judge(struct check *check, uint64_t line, const cJSON *args)
+bool audit_row_judge(struct check *check, uint64_t line, yyjson_val *args)
 {
-    const char *verdict = cJSON_GetStringValue(member(args, "verdict"));
+    const char *verdict = yyjson_get_str(yyjson_obj_get(args, "verdict"));
     if (!verdict || (strcmp(verdict, "hazard") && strcmp(verdict, "nobody needed it")))
         return check_breach(check, line, 8, "a cs_audit row without a known args.verdict");
     check->hazards += !strcmp(verdict, "hazard");
