@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "tools/custream/trace/reader.h"
+#include "tools/custream/trace/rope.h"
 
 struct yyjson_val;
 struct yyjson_doc;

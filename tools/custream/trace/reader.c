@@ -1,5 +1,4 @@
 #include "tools/custream/trace/reader.h"
-#include "tools/custream/command.h"
 #include "tools/custream/trace/pftrace.h"
 
 #include <errno.h>
@@ -9,10 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum {
-    LINE_MAX_BYTES = 16 * 1024 * 1024, /* an event takes some hundred bytes; more is another tool's trace on a single line */
-};
 
 static int fail(struct reader *reader, const char *why)
 {
@@ -115,99 +110,18 @@ bool reader_is_packets(struct reader *reader)
         reader->pending = true;
         reader->first = got;
         reader->chunk = bytes;
-        reader->start = 0;
-        reader->end = length;
+        reader->length = length;
     }
     return reader->packets;
 }
 
-/* --- packets as text --- */
-
-static const char before_rows[] = "\"traceEvents\":[\n";
-
-static void piece_print(struct reader *reader, enum pftrace_piece piece, const struct pftrace_found *found)
-{
-    struct rope *text = &reader->text;
-    if (piece == PFTRACE_ROW) {
-        if (reader->rows) rope_literal(text, ",\n");
-        reader->rows = true;
-        row_print(text, found->row);
-        return;
-    }
-    if (piece == PFTRACE_TAIL) reader->ends = true, rope_literal(text, "\n");
-    rope_put(text, found->text, found->length);
-    if (piece == PFTRACE_HEAD) rope_literal(text, before_rows);
-}
-
-static int packets_text(struct reader *reader)
-{
-    enum { ENOUGH = 256 << 10 };
-    struct pftrace_found found;
-    enum pftrace_piece piece = PFTRACE_NONE;
-    reader->text.length = 0;
-    while (reader->text.length < ENOUGH && (piece = reader_piece(reader, &found))) piece_print(reader, piece, &found);
-    if (reader->broken) return -1;
-    if (!piece && !reader->ends && pftrace_is_headed(reader->packets)) {
-        reader->ends = true;
-        rope_literal(&reader->text, "\n");
-        if (pftrace_is_whole(reader->packets)) rope_literal(&reader->text, "]}\n");
-    }
-    reader->chunk = reader->text.at;
-    reader->start = 0;
-    reader->end = reader->text.length;
-    return reader->text.length > 0;
-}
-
-static int reader_fill(struct reader *reader)
-{
-    if (reader_is_packets(reader)) return packets_text(reader);
-    if (reader->pending) return reader->pending = false, reader->first;
-    reader->start = reader->end = 0;
-    return file_fill(reader, &reader->chunk, &reader->end);
-}
-
-static void line_append(struct reader *reader, size_t bytes)
-{
-    /* One byte more than the line, for its terminator. */
-    while (reader->length + bytes >= reader->capacity) reader->line = array_room(reader->line, reader->capacity, &reader->capacity, 1);
-    memcpy(reader->line + reader->length, reader->chunk + reader->start, bytes);
-    reader->length += bytes;
-    reader->start += bytes;
-    reader->line[reader->length] = 0;
-}
-
-int reader_next(struct reader *reader)
-{
-    reader->length = 0;
-    reader->newline = false;
-    for (;;) {
-        if (reader->start == reader->end) {
-            int got = reader_fill(reader);
-            if (got < 0) return -1;
-            if (!got) break;
-        }
-        const char *from = reader->chunk + reader->start;
-        const char *newline = memchr(from, '\n', reader->end - reader->start);
-        line_append(reader, newline ? (size_t)(newline - from) : reader->end - reader->start);
-        if (newline) {
-            reader->start++;
-            reader->newline = true;
-            break;
-        }
-        if (reader->length > LINE_MAX_BYTES) return fail(reader, "a line of more than 16 MiB: not one event a line");
-    }
-    if (!reader->length && !reader->newline) return 0;
-    reader->number++;
-    return 1;
-}
-
 int reader_bytes(struct reader *reader, const char **at, size_t *length)
 {
-    int got = reader_fill(reader);
-    if (got <= 0) return got;
+    if (!reader->pending) return file_fill(reader, at, length);
+    reader->pending = false;
     *at = reader->chunk;
-    *length = reader->end;
-    return 1;
+    *length = reader->length;
+    return reader->first;
 }
 
 uint64_t reader_offset(const struct reader *reader) { return reader->torn.in_from + reader->torn.in_at; }
@@ -216,6 +130,4 @@ void reader_close(struct reader *reader)
 {
     torn_close(&reader->torn);
     pftrace_free(reader->packets);
-    free(reader->text.at);
-    free(reader->line);
 }
