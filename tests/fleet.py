@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 BASE = 1_790_000_000_000_000_000
 COPY, COMPUTE, GATHER, COMM, OPTIMIZER, PAUSE = 300_000, 8_000_000, 600_000, 2_000_000, 500_000, 400_000  # ns
 KERNELS = 4
+WHY = {"host": "the host had not enqueued it", "launch": "on its way from the call to the GPU"}  # as `custream export` has them
 
 
 @dataclasses.dataclass
@@ -139,12 +140,23 @@ class Fleet:
                           "name": pa.array(["cuLaunchKernel"] * len(begin) + ["cuStreamSynchronize"] * n).dictionary_encode(), "process": pa.array(np.full(len(begin) + n, 4000 + rank, np.int32)),
                           "thread": np.full(len(begin) + n, 4000 + rank), "correlation": pa.array(np.concatenate([number, np.zeros(n, np.int64)]), mask=np.arange(len(begin) + n) >= len(begin)),
                           "blocked_ns": pa.array(np.concatenate([np.zeros(len(begin), np.int64), waited]), mask=np.arange(len(begin) + n) < len(begin))})
+        # Why the GPU was idle: until the call began the host is the cause, and then the launch.
+        covered, following = np.maximum.accumulate(end[order])[:-1], begin[order][1:]
+        gap = covered < following
+        since, until, called = covered[gap], following[gap], launch[order][1:][gap]
+        ready, step = np.clip(called, since, until), np.clip(np.searchsorted(wait, until) - 1, 0, n - 1)
+        blocks, goes_on = np.clip(wait[step], since, ready), np.clip(wait[step] + waited[step], since, ready)
+        pieces = [(since, blocks, "host", "own code", None), (blocks, goes_on, "host", "blocked", "cuStreamSynchronize"), (goes_on, ready, "host", "own code", None),
+                  (ready, until, "launch", None, None)]
+        idle = pa.concat_tables([pa.table({
+            "file": pa.array([f"rank{rank}"] * len(a)), "start_ns": a, "dur_ns": b - a, "device": pa.array(np.zeros(len(a), np.int32)), "cause": [cause] * len(a), "why": [WHY[cause]] * len(a),
+            "doing": pa.array([doing] * len(a), pa.string()), "in_call": pa.array([call] * len(a), pa.string())}).filter(pa.array(a < b)) for a, b, cause, doing, call in pieces])
         step_begin, step_end = self.clock(rank, begins), self.clock(rank, ends + OPTIMIZER)
         ranges = pa.table({"file": pa.array([f"rank{rank}"] * n), "start_ns": step_begin, "dur_ns": step_end - step_begin, "kind": ["range"] * n, "name": ["step"] * n,
                            "process": pa.array(np.full(n, 4000 + rank, np.int32)), "thread": np.full(n, 4000 + rank)})
         files = pa.table({"file": [f"rank{rank}"], "world_size": [self.ranks], "version": ["custream 0.1.0"], "complete": [1]})
         facts = facts_of(rank, self.ranks, self.planted.settings.get(rank, {}))
-        return {"work": work, "calls": calls, "ranges": ranges, "files": files, "facts": facts.add_column(0, "file", pa.array([f"rank{rank}"] * facts.num_rows))}
+        return {"work": work, "calls": calls, "ranges": ranges, "idle": idle, "files": files, "facts": facts.add_column(0, "file", pa.array([f"rank{rank}"] * facts.num_rows))}
 
     def write(self, folder):
         folder = pathlib.Path(folder)
@@ -153,7 +165,7 @@ class Fleet:
                 place = folder / table / "run=job" / f"host={self.host(rank)}" / f"rank={rank}"
                 place.mkdir(parents=True, exist_ok=True)
                 pq.write_table(rows, place / f"rank{rank}.parquet", compression="zstd")
-        (folder / "schema.json").write_text('{"version": 1}\n')
+        (folder / "schema.json").write_text('{"version": 2}\n')
         return folder
 
 

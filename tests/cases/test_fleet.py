@@ -150,7 +150,7 @@ def test_ranks_of_a_host_that_contradict_each_other(tmp_path):
     one = Fleet(8, 60, Planted(offsets={"node1": MS}, per_host=4))
     host = one.host
     folder = one.write(tmp_path / "tables")
-    for table in ("work", "calls", "ranges", "files", "facts"):
+    for table in ("work", "calls", "ranges", "idle", "files", "facts"):
         (folder / table / "run=job" / f"host={host(7)}" / "rank=7").rename(folder / table / "run=job" / f"host={host(0)}" / "rank=7")
     (said,) = [line for line in answers(folder, "clocks")["clocks"].says if "contradict" in line]
     apart = re.fullmatch(r"Ranks of node0 contradict each other by ([\d,.]+) us, and have one clock: look at their jumps.", said)
@@ -230,7 +230,7 @@ def test_one_rank_alone(tmp_path):
 
 def test_a_rank_that_is_missing(tmp_path):
     folder = made(tmp_path, stragglers={3: ("kernels", 10, 29, 3 * MS)})
-    for table in ("work", "calls", "ranges", "files", "facts"):
+    for table in ("work", "calls", "ranges", "idle", "files", "facts"):
         shutil.rmtree(folder / table / "run=job" / "host=node0" / "rank=3")
     found = answers(folder)
     assert len(found["steps"].rows) == 15 and not found["stragglers"].rows  # nobody sees it, and no other is accused
@@ -297,7 +297,7 @@ def test_without_spark(tmp_path, monkeypatch):
 
 def test_several_runs(tmp_path):
     folder = made(tmp_path, ranks=2, steps=20)
-    for table in ("work", "calls", "ranges", "files", "facts"):
+    for table in ("work", "calls", "ranges", "idle", "files", "facts"):
         shutil.copytree(folder / table / "run=job", folder / table / "run=other")
     status, _, complaints = run_fleet(folder)
     assert status == 2 and complaints == [f"custream fleet: {folder}: has 2 runs; --run=NAME says which: job, other"]
@@ -310,9 +310,9 @@ def test_bad_usage(tmp_path):
     (tmp_path / "nothing").mkdir()
     (tmp_path / "nothing" / "schema.json").write_text('{"version": 1}')
     (tmp_path / "newer").mkdir()
-    (tmp_path / "newer" / "schema.json").write_text('{"version": 2}')
+    (tmp_path / "newer" / "schema.json").write_text('{"version": 3}')
     for words, line in (([], r"which folder\? 'custream help fleet' says more"), ([tmp_path / "empty"], ".*empty: no schema.json: .*"), ([tmp_path / "absent"], ".*absent: no schema.json: .*"),
-                        ([tmp_path / "nothing"], ".*nothing: no traces were exported to it"), ([tmp_path / "newer"], ".*newer: has tables of version 2, and this reads version 1"),
+                        ([tmp_path / "nothing"], ".*nothing: no traces were exported to it"), ([tmp_path / "newer"], ".*newer: has tables of version 3, and this reads versions 1 to 2"),
                         ([tmp_path / "nothing", "why"], 'there is no question "why"; there are stragglers, .*'), (["--jason", tmp_path], ".*--json.*")):
         status, said, complaints = run_fleet(*words)
         assert (status, said) == (2, "") and len(complaints) == 1 and re.fullmatch(f"custream fleet: {line}", complaints[0]), complaints

@@ -23,7 +23,7 @@ def measures(tables, together, by):
     for row in tables.rows(KERNELS):
         found["kernel", row["name"]] = row["ns"] / by
     found["copies", "all"] = tables.rows(COPIES)[0]["ns"] / by
-    tables.have("idle"), tables.have("communicating"), tables.have("computing")
+    tables.have("pauses"), tables.have("communicating"), tables.have("computing")
     for row in tables.rows(questions.IDLE_TIMES):
         key = "idle", ": ".join(word for word in (row["cause"], row["doing"], row["in_call"]) if word)
         found[key] = found.get(key, 0.0) + row["ns"] / by

@@ -23,9 +23,9 @@ FROM windows w LEFT JOIN (
   GROUP BY about, rank, window_ns) p ON p.about = w.about AND p.rank = w.rank AND p.window_ns = w.since
 GROUP BY w.about, w.rank, w.since"""
 IDLE_INSIDE = f"""
-SELECT about, i.rank AS rank, cause, coalesce(doing, '') AS doing, coalesce(in_call, '') AS in_call, CAST(sum(ns) AS BIGINT) AS ns
-FROM ({inside('idle')}) i JOIN idle d ON d.rank = i.rank AND d.device = i.device AND d.since = i.other_since
-GROUP BY about, i.rank, cause, coalesce(doing, ''), coalesce(in_call, '')"""
+SELECT about, i.rank AS rank, cause, why, coalesce(doing, '') AS doing, coalesce(in_call, '') AS in_call, CAST(sum(ns) AS BIGINT) AS ns
+FROM ({inside('pauses')}) i JOIN pauses d ON d.rank = i.rank AND d.device = i.device AND d.since = i.other_since
+GROUP BY about, i.rank, cause, why, coalesce(doing, ''), coalesce(in_call, '')"""
 
 
 def windows_of(together, rows):
@@ -55,7 +55,7 @@ def causes_of(tables, together, rows):
         return
     kinds = {"about": pa.int32(), "rank": pa.int32(), "device": pa.int32(), "since": pa.int64(), "until": pa.int64()}
     tables.put("windows", pa.table({name: whole(pa, column, kind) for (name, kind), column in zip(kinds.items(), zip(*windows))}))
-    for relation in ("computing", "working", "busy", "idle"):
+    for relation in ("computing", "working", "busy", "pauses"):
         tables.have(relation)
     times, idle = tables.arrays(TIMES), tables.rows(IDLE_INSIDE)
     for about, row in enumerate(rows):
@@ -81,10 +81,9 @@ def idle_cause(rank, idle, mine, others):
     """What it was idle for, more than the others: (class, words)."""
     more = {}
     for piece in idle:
-        key = piece["cause"], piece["doing"], piece["in_call"]
+        key = piece["cause"], piece["doing"], piece["in_call"], piece["why"]
         more[key] = more.get(key, 0.0) + (piece["ns"] / mine if piece["rank"] == rank else -piece["ns"] / others)
-    cause, doing, call = max(sorted(more), key=more.get, default=("unknown", "", ""))
+    cause, doing, call, why = max(sorted(more), key=more.get, default=("unknown", "", "", "not known"))
     if cause == "host":
         return "host", {"blocked": f"its host is blocked in {call}", "in a call": f"its host is in {call} for longer"}.get(doing, "its GPU waits for the host's own code")
-    return cause, {"launch": "its launches take longer to reach the GPU", "event": "it waits for events for longer", "legacy": "the legacy default stream keeps its work apart",
-                   "unknown": "its GPU is idle for longer, for no known cause"}[cause]
+    return cause, f"its GPU is idle for longer, and the cause is {why}"

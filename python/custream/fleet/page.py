@@ -7,7 +7,7 @@ from custream.fleet.tables import Refused
 
 COLUMNS_MOST = 200  # of a heat map
 ROWS_MOST = 200     # of a table
-# The colours of Okabe and Ito, for the causes as `custream report --html` has them (tools/custream/report/page.c).
+# The colours of Okabe and Ito, for the causes as `custream report --html` has them (tools/custream/report/page.c); all others are grey.
 COLOURS = {"host: own code": "#e69f00", "host: blocked": "#f0e442", "host: in a call": "#cc79a7", "launch": "#56b4e9", "event": "#009e73", "legacy": "#d55e00", "unknown": "#999999"}
 STYLE = """:root{color-scheme:light dark;--text:#1b1b1b;--back:#fff;--line:#d4d4d4;--row:#f5f5f5}
 @media (prefers-color-scheme:dark){:root{--text:#ececec;--back:#16181a;--line:#3c4043;--row:#212427}}
@@ -95,7 +95,7 @@ def of_idle(tables, answer):
     for row in answer.rows:
         name = row["cause"] + (f": {row['doing']}" if row["doing"] else "")
         by.setdefault(name, dict.fromkeys(ranks, 0.0))[row["rank"]] += row["share"] * 100
-    return bars("Why each rank's GPU is idle", ranks, [(name, COLOURS.get(name, "#999999"), list(by[name].values())) for name in COLOURS if name in by], "% of the time")
+    return bars("Why each rank's GPU is idle", ranks, [(name, COLOURS.get(name, "#999999"), list(by[name].values())) for name in sorted(by, key=[*COLOURS, *by].index)], "% of the time")
 
 
 def of_hidden(tables, answer):

@@ -254,18 +254,21 @@ def short_kernel(name):
 # ---- Idle GPUs ----
 
 IDLE_TIMES = """
-SELECT rank, cause, coalesce(doing, '') AS doing, coalesce(in_call, '') AS in_call, CAST(sum(until - since) AS BIGINT) AS ns FROM idle
-GROUP BY rank, cause, coalesce(doing, ''), coalesce(in_call, '')"""
+SELECT rank, cause, why, coalesce(doing, '') AS doing, coalesce(in_call, '') AS in_call, CAST(sum(until - since) AS BIGINT) AS ns FROM pauses
+GROUP BY rank, cause, why, coalesce(doing, ''), coalesce(in_call, '')"""
 SPANS = "SELECT rank, CAST(sum(ns) AS BIGINT) AS ns FROM (SELECT rank, device, max(start_ns + dur_ns) - min(start_ns) AS ns FROM work GROUP BY rank, device) s GROUP BY rank"
 
 
 def idle(tables, together):
     del together
-    tables.have("idle")
+    if not tables.causes:
+        return Answer("idle", ["These tables are of an earlier custream, and have no causes of idle time: export the traces again."], [])
+    tables.have("pauses")
     spans = {row["rank"]: row["ns"] for row in tables.rows(SPANS)}
     sampled = {row["rank"] for row in tables.rows("SELECT DISTINCT rank FROM files WHERE gpu_sample IS NOT NULL")}
-    found = {}
+    found, why = {}, {}
     for row in tables.rows(IDLE_TIMES):
+        why[row["cause"]] = row["why"]
         if row["rank"] not in sampled:
             found.setdefault((row["cause"], row["doing"], row["in_call"]), {})[row["rank"]] = row["ns"]
     ranks = [rank for rank in spans if rank not in sampled]
@@ -281,7 +284,7 @@ def idle(tables, together):
         says.append(f"The GPU of the middle rank is idle {middle_of(shares.values()):.1%} of the time.")
         for row in rows[:3]:
             if row["more_ms"] * 1e6 > MATTERS * spans[row["rank"]]:
-                says.append(f"Rank {row['rank']} ({row['host']}) is idle {row['more_ms']:.1f} ms longer than the middle one: {words_of(row['cause'], row['doing'], row['call'])}.")
+                says.append(f"Rank {row['rank']} ({row['host']}) is idle {row['more_ms']:.1f} ms longer than the middle one: {words_of(why[row['cause']], row['doing'], row['call'])}.")
     if sampled:
         says.append(f"{len(sampled)} ranks have GPU times of a sample of their calls: nothing is said of their idle time.")
     lost = tables.rows("SELECT count(DISTINCT rank) AS n FROM losses WHERE coalesce(calls, 0) + coalesce(gpu_work, 0) > 0")[0]["n"]
@@ -290,9 +293,8 @@ def idle(tables, together):
     return Answer("idle", says or ["There is no GPU work with times."], rows)
 
 
-def words_of(cause, doing, call):
-    return {"host": "the host had not enqueued work", "launch": "launches on their way to the GPU", "event": "waits for events", "legacy": "the legacy default stream",
-            "unknown": "the cause is not known"}[cause] + ({"blocked": f"; it was blocked in {call}", "in a call": f"; it was in {call}", "own code": "; it ran its own code"}.get(doing, ""))
+def words_of(why, doing, call):
+    return why + {"blocked": f"; it was blocked in {call}", "in a call": f"; it was in {call}", "own code": "; it ran its own code"}.get(doing, "")
 
 
 # ---- Clocks ----

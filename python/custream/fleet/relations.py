@@ -3,7 +3,6 @@
 All is made of two steps, which sort once and look at each row once, however long the run: islands() and stretches().
 """
 COLLECTIVE = "(kind = 'kernel' AND (name LIKE 'ncclDevKernel%' OR name LIKE 'ncclKernel%'))"
-LATENCY_NS = 100_000  # tools/custream/model/model.h: what is idle for longer after its last known obstacle has no known cause
 
 
 def islands(source, keys):
@@ -42,60 +41,7 @@ WORKING = islands(work_pieces(f"NOT {COLLECTIVE}"), "rank, device")
 COMMUNICATING = islands(work_pieces(COLLECTIVE), "rank, device")
 BUSY = islands(work_pieces("true"), "rank, device")
 
-# Calls of the driver; of traces of other tools, which have none, those of the runtime. Those of one thread do not overlap.
-# A copy that returns when it is done waits as a synchronisation does.
-HOST_CALLS = """
-    SELECT c.rank AS rank, file, start_ns, dur_ns, name, thread, correlation,
-           CASE WHEN blocked_ns IS NOT NULL OR (name LIKE 'cuMemcpy%' AND name NOT LIKE '%Async%') THEN 'blocked' ELSE 'in a call' END AS doing
-    FROM calls c LEFT JOIN (SELECT DISTINCT rank FROM calls WHERE level = 'driver') d ON c.rank = d.rank
-    WHERE level = 'driver' OR (level = 'runtime' AND d.rank IS NULL)"""
+# When a device did nothing, in pieces with one cause each, as `custream report` tells them.
+PAUSES = "SELECT rank, device, start_ns AS since, start_ns + dur_ns AS until, cause, why, doing, in_call FROM idle"
 
-# The times in which a device did nothing, each with the work that came next and the call that made that.
-GAPS = """
-    SELECT g.rank AS rank, device, since, until, waited_for, thread, c.start_ns AS called, c.start_ns + c.dur_ns AS returned
-    FROM (SELECT rank, file, device, correlation, waited_for, start_ns AS until,
-                 max(start_ns + dur_ns) OVER (PARTITION BY rank, device ORDER BY start_ns, dur_ns, coalesce(correlation, 0)
-                                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS since
-          FROM work) g
-    LEFT JOIN host_calls c ON c.rank = g.rank AND c.file = g.file AND c.correlation = g.correlation
-    WHERE since < until"""
-
-# The same in pieces with one cause each, in the classes of `custream report`: until the call began the host is the cause; then what the work waited for; then the
-# launch. Each of the latter two for LATENCY_NS; the rest has no known cause.
-CAUSES = f"""
-    WITH called AS (SELECT *, least(until, greatest(since, coalesce(called, since))) AS ready FROM gaps),
-    held AS (
-      SELECT *, CASE WHEN waited_for = 'event' THEN 'event' WHEN waited_for = 'default stream' THEN 'legacy' WHEN waited_for IS NULL AND called IS NOT NULL THEN 'launch' END AS holds
-      FROM called),
-    named AS (
-      SELECT *, least(until, CASE WHEN holds IS NULL OR (holds = 'launch' AND returned < since - {LATENCY_NS}) THEN ready ELSE greatest(ready, CASE WHEN holds = 'launch' THEN returned ELSE ready END) + {LATENCY_NS} END) AS known
-      FROM held)
-    SELECT rank, device, thread, since, ready AS until, 'host' AS cause FROM named WHERE since < ready
-    UNION ALL SELECT rank, device, thread, ready, known, holds FROM named WHERE ready < known
-    UNION ALL SELECT rank, device, thread, known, until, 'unknown' FROM named WHERE known < until"""
-
-HOST_PIECES = "SELECT rank, device, thread, since, until FROM causes WHERE cause = 'host'"
-# Calls of a thread, beside each device for whose work a gap waited.
-THREADS = f"""
-    SELECT t.rank AS rank, t.device AS device, t.thread AS thread, c.start_ns AS since, c.start_ns + c.dur_ns AS until
-    FROM (SELECT DISTINCT rank, device, thread FROM ({HOST_PIECES}) p) t JOIN host_calls c ON c.rank = t.rank AND c.thread = t.thread WHERE c.dur_ns > 0"""
-
-# And the host's part by what the thread did that was to enqueue the next work: doing and in_call as in the report's table idle_host.
-IDLE = f"""
-    SELECT rank, device, since, until, cause, CAST(NULL AS STRING) AS doing, CAST(NULL AS STRING) AS in_call FROM causes WHERE cause <> 'host'
-    UNION ALL
-    SELECT s.rank, device, since, until, 'host', coalesce(doing, 'own code'), name
-    FROM ({stretches(HOST_PIECES, THREADS, 'rank, device, thread')}) s
-    LEFT JOIN host_calls c ON c.rank = s.rank AND c.thread = s.thread AND c.start_ns = s.other_since AND c.dur_ns > 0"""
-
-# name: (query, the kept relations that it reads)
-RELATIONS = {
-    "host_calls": (HOST_CALLS, ()),
-    "computing": (COMPUTING, ()),
-    "working": (WORKING, ()),
-    "communicating": (COMMUNICATING, ()),
-    "busy": (BUSY, ()),
-    "gaps": (GAPS, ("host_calls",)),
-    "causes": (CAUSES, ("gaps",)),
-    "idle": (IDLE, ("causes", "host_calls")),
-}
+RELATIONS = {"computing": COMPUTING, "working": WORKING, "communicating": COMMUNICATING, "busy": BUSY, "pauses": PAUSES}

@@ -13,17 +13,16 @@ from custream.export import escaped
 
 NAMES = {"duckdb": ("duckdb", "numpy", "pyarrow"), "spark": ("pyspark", "pandas", "numpy", "pyarrow")}
 EXTRAS = {"duckdb": "fleet", "spark": "spark"}
-VERSION = 1
+VERSIONS = 1, 2  # 1 has no idle times
 
 # The columns that questions ask for. What no trace had rows for is an empty table.
 COLUMNS = {
     "files": {"file": "STRING", "version": "STRING", "complete": "BIGINT", "gpu_sample": "BIGINT", "offset_ns": "BIGINT"},
     "facts": {"file": "STRING", "key": "STRING", "text": "STRING"},
     "work": {"file": "STRING", "start_ns": "BIGINT", "dur_ns": "BIGINT", "kind": "STRING", "name": "STRING", "device": "INT", "stream": "INT", "correlation": "BIGINT",
-             "grid_x": "INT", "waited_for": "STRING"},
-    "calls": {"file": "STRING", "start_ns": "BIGINT", "dur_ns": "BIGINT", "level": "STRING", "name": "STRING", "thread": "BIGINT", "correlation": "BIGINT",
-              "blocked_ns": "BIGINT"},
+             "grid_x": "INT"},
     "ranges": {"file": "STRING", "start_ns": "BIGINT", "dur_ns": "BIGINT", "kind": "STRING", "name": "STRING"},
+    "idle": {"file": "STRING", "start_ns": "BIGINT", "dur_ns": "BIGINT", "device": "INT", "cause": "STRING", "why": "STRING", "doing": "STRING", "in_call": "STRING"},
     "losses": {"file": "STRING", "calls": "BIGINT", "gpu_work": "BIGINT"},
 }
 
@@ -124,7 +123,8 @@ class Tables:
 
     def __init__(self, folder, run=None, engine="duckdb", master=None):
         needed(engine)
-        self.folder, self.run = folder, run_of(folder, run)
+        self.folder, (self.run, version) = folder, run_of(folder, run)
+        self.causes = version > 1
         self.engine = ENGINES[engine](master)
         for name, columns in COLUMNS.items():
             files = folder / name / f"run={escaped(self.run)}"
@@ -153,10 +153,7 @@ class Tables:
         """A relation of relations.py, which is worked out once and kept."""
         from custream.fleet import relations
         if name not in self.kept:
-            query, needs = relations.RELATIONS[name]
-            for other in needs:
-                self.have(other)
-            self.engine.keep(name, query)
+            self.engine.keep(name, relations.RELATIONS[name])
             self.kept.add(name)
         return name
 
@@ -172,8 +169,8 @@ def run_of(folder, run):
     if not (folder / "schema.json").is_file():
         raise Refused(f"{folder}: no schema.json: it is no folder that 'custream export --parquet' made")
     version = json.loads((folder / "schema.json").read_text(encoding="utf-8")).get("version")
-    if version != VERSION:
-        raise Refused(f"{folder}: has tables of version {version}, and this reads version {VERSION}")
+    if version not in VERSIONS:
+        raise Refused(f"{folder}: has tables of version {version}, and this reads versions {VERSIONS[0]} to {VERSIONS[-1]}")
     runs = sorted({urllib.parse.unquote(path.name.removeprefix("run=")) for path in folder.glob("*/run=*")})
     if not runs:
         raise Refused(f"{folder}: no traces were exported to it")
@@ -181,4 +178,4 @@ def run_of(folder, run):
         raise Refused(f"{folder}: has {len(runs)} runs; --run=NAME says which: {', '.join(runs[:8])}")
     if run is not None and run not in runs:
         raise Refused(f"{folder}: has no run {run}; there is {', '.join(runs[:8])}")
-    return run or runs[0]
+    return run or runs[0], version

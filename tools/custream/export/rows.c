@@ -8,50 +8,37 @@
 #include "tools/custream/export/batch.h"
 #include "tools/custream/lanes.h"
 #include "tools/custream/merged.h"
+#include "tools/custream/model/model.h"
 #include "tools/custream/trace/numbers.h"
 
 /* Words that rows are told apart by. */
 #define WORDS(WORD)                                                                                                                                  \
     WORD(DRIVER, "cuda_driver") WORD(RUNTIME, "cuda_runtime") WORD(CALLBACK, "cs_callback") WORD(KERNEL, "kernel") WORD(COPY, "gpu_memcpy")            \
     WORD(SET, "gpu_memset") WORD(GRAPH, "gpu_graph") WORD(SPAN_OF_WORK, "gpu_range") WORD(SYNC, "cuda_sync") WORD(DEPENDENCY, "cs_dep")                \
-    WORD(RANGE, "user_annotation") WORD(LIFE, "cs_stream") WORD(LOSS, "cs_loss") WORD(WAKE_UP, "wake-up") WORD(THREAD_NAME, "thread_name")             \
+    WORD(RANGE, "user_annotation") WORD(LOSS, "cs_loss") WORD(WAKE_UP, "wake-up") WORD(THREAD_NAME, "thread_name")             \
     WORD(IS_DRIVER, "driver") WORD(IS_RUNTIME, "runtime") WORD(IS_CALLBACK, "callback") WORD(IS_RANGE, "range") WORD(IS_SPAN, "span") WORD(IS_MARK, "mark")
 #define WORD_ENUMERATOR(word, spelled) WORD_##word,
 enum word { WORDS(WORD_ENUMERATOR) WORD_COUNT };
 
-static const uint32_t NONE = UINT32_MAX;
-
-/* A kernel says how it was launched where the one before of its name on the GPU was launched otherwise (merge/shapes.h). */
-struct shape {
-    uint32_t grid[3], block[3];
-    int64_t registers, shared_memory;
-};
-
-struct stream {
-    uint32_t device, stream;
-    text name, origin, flags, created_by, library;
-    int64_t begin, end, thread, priority, requested; /* INT64_MIN: nobody has said it */
-};
-
-struct span {
+struct open_span {
     int64_t begin;
     text name, domain, note;
     uint32_t process;
 };
 
 struct export {
-    struct texts texts;
+    struct model model; /* of the file at hand; its texts are those of all tables */
+    struct texts *texts;
     text words[WORD_COUNT];
-    bool ours, begun; /* begun: a row has come */
+    bool begun; /* a row has come */
     int64_t base;
-    struct numbers thread_names, shape_of, stream_of, open; /* by process and thread; GPU and name; GPU and stream; the span's number in the file */
-    struct numbers file_of; /* of a merged trace: by pid, which file of it; none: it is not merged */
+    struct numbers thread_names, open; /* by process and thread; by the span's number in the file */
+    struct numbers file_of;   /* of a merged trace: by pid, which file of it; none: it is not merged */
+    struct numbers sample_of; /* by that file: of how many calls one has GPU times */
     uint32_t file;          /* whose rows come now; NONE: no merged trace, or no row yet */
     bool merged;
-    struct shape *shapes;
-    struct stream *streams;
-    struct span *spans;
-    size_t shape_count, shape_capacity, stream_count, stream_capacity, span_count, span_capacity;
+    struct open_span *spans;
+    size_t span_count, span_capacity;
 };
 
 static uint64_t pair(uint64_t high, uint64_t low) { return high << 32 | (low & UINT32_MAX); }
@@ -79,13 +66,6 @@ static void put_thread(const struct trace_row *row, enum export_column process, 
     put_number(thread, row, KEY_TID);
 }
 
-/* The stream on whose lane of a GPU the row stands. Where it does not say it, the lane has the number of the stream. */
-static uint32_t stream_of_lane(const struct trace_row *row)
-{
-    const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
-    return (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream(tid, false)));
-}
-
 /* --- rows --- */
 
 static void call_row(struct export *of, const struct trace_row *row, enum word level)
@@ -109,28 +89,8 @@ static void call_row(struct export *of, const struct trace_row *row, enum word l
     batch_row(TABLE_CALLS);
 }
 
-static const struct shape *shape_of(struct export *of, const struct trace_row *row)
+static void put_shape(const struct shape *shape)
 {
-    uint32_t *at = numbers_at(&of->shape_of, pair((uint64_t)row_number(row, KEY_PID, 0), row_word(row, KEY_NAME)), NONE);
-    if (row_has(row, KEY_GRID)) {
-        if (*at == NONE) {
-            of->shapes = array_room(of->shapes, of->shape_count, &of->shape_capacity, sizeof *of->shapes);
-            *at = (uint32_t)of->shape_count++;
-        }
-        struct shape *shape = &of->shapes[*at];
-        memcpy(shape->grid, row->grid, sizeof shape->grid);
-        memcpy(shape->block, row->block, sizeof shape->block);
-        shape->registers = row_number(row, KEY_REGISTERS, -1);
-        shape->shared_memory = row_number(row, KEY_SHARED_MEMORY, 0);
-        return shape;
-    }
-    return of->ours && *at != NONE ? &of->shapes[*at] : NULL;
-}
-
-static void put_shape(struct export *of, const struct trace_row *row)
-{
-    const struct shape *shape = shape_of(of, row);
-    if (!shape) return;
     for (int i = 0; i < 3; i++) {
         batch_put((enum export_column)(COLUMN_WORK_grid_x + i), shape->grid[i]);
         batch_put((enum export_column)(COLUMN_WORK_block_x + i), shape->block[i]);
@@ -145,10 +105,10 @@ static void work_row(struct export *of, const struct trace_row *row)
     put_word(COLUMN_WORK_kind, row, KEY_CAT);
     put_word(COLUMN_WORK_name, row, KEY_NAME);
     if (is_gpu(row)) batch_put(COLUMN_WORK_device, row->gpu);
-    batch_put(COLUMN_WORK_stream, stream_of_lane(row));
+    batch_put(COLUMN_WORK_stream, row_stream(row));
     put_number(COLUMN_WORK_correlation, row, KEY_CORRELATION);
     put_number(COLUMN_WORK_bytes, row, KEY_BYTES);
-    if (row_word(row, KEY_CAT) == of->words[WORD_KERNEL]) put_shape(of, row);
+    if (row->shape) put_shape(row->shape);
     put_number(COLUMN_WORK_graph, row, KEY_GRAPH);
     put_number(COLUMN_WORK_graph_node, row, KEY_GRAPH_NODE);
     put_number(COLUMN_WORK_waited_ns, row, KEY_WAITED);
@@ -200,7 +160,7 @@ static void range_row(struct export *of, const struct trace_row *row, enum word 
     batch_row(TABLE_RANGES);
 }
 
-static void span_row(const struct export *of, const struct span *span, int64_t end, text note)
+static void span_row(const struct export *of, const struct open_span *span, int64_t end, text note)
 {
     batch_put(COLUMN_RANGES_start_ns, of->base + span->begin);
     if (end != INT64_MIN) batch_put(COLUMN_RANGES_dur_ns, end - span->begin);
@@ -222,7 +182,7 @@ static void span_begins(struct export *of, const struct trace_row *row)
         if (free == of->span_count) of->spans = array_room(of->spans, of->span_count++, &of->span_capacity, sizeof *of->spans);
         *at = (uint32_t)free;
     }
-    of->spans[*at] = (struct span){row_number(row, KEY_TS, 0), row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_NOTE), (uint32_t)row_number(row, KEY_PID, 0)};
+    of->spans[*at] = (struct open_span){row_number(row, KEY_TS, 0), row_word(row, KEY_NAME), row_word(row, KEY_DOMAIN), row_word(row, KEY_NOTE), (uint32_t)row_number(row, KEY_PID, 0)};
 }
 
 static void span_ends(struct export *of, const struct trace_row *row)
@@ -234,57 +194,48 @@ static void span_ends(struct export *of, const struct trace_row *row)
     *at = NONE;
 }
 
-/* --- streams: a row each, when the file is over --- */
-
-static struct stream *stream_at(struct export *of, uint32_t device, uint32_t stream)
-{
-    uint32_t *at = numbers_at(&of->stream_of, pair(device, stream), NONE);
-    if (*at != NONE) return &of->streams[*at];
-    of->streams = array_room(of->streams, of->stream_count, &of->stream_capacity, sizeof *of->streams);
-    *at = (uint32_t)of->stream_count;
-    of->streams[of->stream_count] = (struct stream){
-        .device = device, .stream = stream, .begin = INT64_MIN, .end = INT64_MIN, .thread = INT64_MIN, .priority = INT64_MIN, .requested = INT64_MIN};
-    return &of->streams[of->stream_count++];
-}
-
-static void life_row(struct export *of, const struct trace_row *row)
-{
-    struct stream *stream = stream_at(of, row->gpu, stream_of_lane(row));
-    if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
-    if (row_has(row, KEY_ORIGIN)) {
-        stream->begin = row_number(row, KEY_TS, 0);
-        stream->origin = row_word(row, KEY_ORIGIN);
-        stream->flags = row_word(row, KEY_FLAGS);
-        stream->created_by = row_word(row, KEY_CREATED_BY);
-        stream->library = row_word(row, KEY_LIBRARY);
-        stream->thread = row_number(row, KEY_THREAD, INT64_MIN);
-        stream->priority = row_number(row, KEY_PRIORITY, INT64_MIN);
-        stream->requested = row_number(row, KEY_REQUESTED, stream->priority);
-    } else if (row_number(row, KEY_DESTROYED, 0)) {
-        stream->end = row_number(row, KEY_TS, 0);
-    }
-}
-
-static void put_said(enum export_column column, int64_t value)
-{
-    if (value != INT64_MIN) batch_put(column, value);
-}
+/* --- when the file is over: streams, and what follows from all rows --- */
 
 static void stream_row(const struct export *of, const struct stream *stream)
 {
-    batch_put(COLUMN_STREAMS_device, stream->device);
-    batch_put(COLUMN_STREAMS_stream, stream->stream);
+    batch_put(COLUMN_STREAMS_device, of->model.run.devices[stream->device].ordinal);
+    batch_put(COLUMN_STREAMS_stream, stream->lane);
     batch_put_text(COLUMN_STREAMS_name, stream->name);
-    batch_put_text(COLUMN_STREAMS_origin, stream->origin);
+    batch_put_text(COLUMN_STREAMS_origin, stream->origin_said);
     batch_put_text(COLUMN_STREAMS_flags, stream->flags);
-    put_said(COLUMN_STREAMS_priority, stream->priority);
-    put_said(COLUMN_STREAMS_requested_priority, stream->requested);
+    if (stream->priority_said) batch_put(COLUMN_STREAMS_priority, stream->priority), batch_put(COLUMN_STREAMS_requested_priority, stream->requested);
     batch_put_text(COLUMN_STREAMS_created_by, stream->created_by);
     batch_put_text(COLUMN_STREAMS_library, stream->library);
-    put_said(COLUMN_STREAMS_thread, stream->thread);
+    if (stream->thread) batch_put(COLUMN_STREAMS_thread, stream->thread);
     if (stream->begin != INT64_MIN) batch_put(COLUMN_STREAMS_begin_ns, of->base + stream->begin);
-    if (stream->end != INT64_MIN) batch_put(COLUMN_STREAMS_end_ns, of->base + stream->end);
+    if (stream->end != INT64_MAX) batch_put(COLUMN_STREAMS_end_ns, of->base + stream->end);
     batch_row(TABLE_STREAMS);
+}
+
+static void put_words(struct export *of, enum export_column column, const char *words) { batch_put_text(column, text_number(of->texts, words, strlen(words))); }
+
+static void idle_row(struct export *of, const struct idle *idle)
+{
+    const struct run *run = &of->model.run;
+    batch_put(COLUMN_IDLE_start_ns, of->base + idle->begin);
+    batch_put(COLUMN_IDLE_dur_ns, idle->end - idle->begin);
+    batch_put(COLUMN_IDLE_device, run->devices[idle->device].ordinal);
+    put_words(of, COLUMN_IDLE_cause, cause_info[idle->cause].key);
+    put_words(of, COLUMN_IDLE_why, cause_info[idle->cause].title);
+    if (idle->cause == CAUSE_HOST) {
+        put_words(of, COLUMN_IDLE_doing, doing_word[idle->doing]);
+        batch_put(COLUMN_IDLE_thread, run->threads[idle_thread(run, idle)].tid);
+    }
+    if (idle->call != NONE) batch_put_text(COLUMN_IDLE_in_call, run->calls[idle->call].name);
+    batch_row(TABLE_IDLE);
+}
+
+static void model_rows(struct export *of)
+{
+    model_settle(&of->model, false);
+    for (size_t i = 0; i < of->model.run.stream_count; i++)
+        if (of->model.run.streams[i].lived) stream_row(of, &of->model.run.streams[i]);
+    for (size_t i = 0; i < of->model.idles.count; i++) idle_row(of, &of->model.idles.rows[i]);
 }
 
 /* --- the file --- */
@@ -307,12 +258,11 @@ static void file_ends(struct export *of)
 {
     for (size_t i = 0; i < of->span_count; i++)
         if (of->spans[i].name) span_row(of, &of->spans[i], INT64_MIN, 0);
-    for (size_t i = 0; i < of->stream_count; i++) stream_row(of, &of->streams[i]);
+    model_rows(of);
     for (enum export_table table = 0; table < TABLE_COUNT; table++) batch_flush(table);
-    of->span_count = of->stream_count = 0;
+    of->span_count = 0;
     numbers_free(&of->open);
-    numbers_free(&of->stream_of);
-    of->open = of->stream_of = (struct numbers){0};
+    of->open = (struct numbers){0};
 }
 
 /* The files of a merged trace follow each other; their names stand before. */
@@ -321,6 +271,9 @@ static void take_file(struct export *of, const struct trace_row *row)
     const uint32_t file = numbers_get(&of->file_of, (uint64_t)row_number(row, KEY_PID, 0), NONE);
     if (file == of->file || file == NONE) return;
     file_ends(of);
+    model_begin_again(&of->model);
+    of->model.run.ours = true;
+    run_take_fact(&of->model.run, &(struct trace_fact){.path = "metadata.gpu_sample", .number = numbers_get(&of->sample_of, file, 0)});
     of->file = file;
     batch_merged(file);
 }
@@ -330,16 +283,12 @@ static void on_row(void *self, const struct trace_row *row)
     struct export *of = self;
     const text cat = row_word(row, KEY_CAT);
     if (!of->begun) of->begun = true, batch_flush(TABLE_FACTS);
-    if (of->merged && *text_of(&of->texts, row_word(row, KEY_PH)) != 'M') take_file(of, row);
-    switch (*text_of(&of->texts, row_word(row, KEY_PH))) {
+    if (of->merged && *text_of(of->texts, row_word(row, KEY_PH)) != 'M') take_file(of, row);
+    run_take_row(&of->model.run, row);
+    switch (*text_of(of->texts, row_word(row, KEY_PH))) {
     case 'X': slice_row(of, row); break;
     case 'i':
-        if (cat == of->words[WORD_LIFE]) life_row(of, row);
-        else if (cat == of->words[WORD_RANGE]) range_row(of, row, WORD_IS_MARK);
-        break;
-    case 'B':
-    case 'E': /* of earlier traces */
-        if (is_gpu(row)) life_row(of, row);
+        if (cat == of->words[WORD_RANGE]) range_row(of, row, WORD_IS_MARK);
         break;
     case 'b':
         if (cat == of->words[WORD_RANGE]) span_begins(of, row);
@@ -361,13 +310,16 @@ static void on_fact(void *self, const struct trace_fact *fact)
     unsigned file;
     int behind = 0;
     if (!strcmp(fact->path, "baseTimeNanoseconds")) of->base = fact->whole;
+    if (!fact->value && sscanf(fact->path, "metadata.merged.files.%u.%n", &file, &behind) == 1 && !strcmp(fact->path + behind, "gpu_sample"))
+        *numbers_at(&of->sample_of, file, 0) = (uint32_t)fact->whole;
+    behind = 0;
     if (!fact->value && sscanf(fact->path, "metadata.merged.files.%u.pids.%n", &file, &behind) == 1 && behind) { /* parts of a process have one pid: the first counts */
         uint32_t *at = numbers_at(&of->file_of, (uint64_t)fact->whole, NONE);
         if (*at == NONE) *at = file;
         of->merged = true;
     }
-    if (!strcmp(fact->path, "metadata.tool")) of->ours = !strncmp(text_of(&of->texts, fact->value), "custream ", 9);
-    batch_put_text(COLUMN_FACTS_key, text_number(&of->texts, fact->path, strlen(fact->path)));
+    run_take_fact(&of->model.run, fact);
+    batch_put_text(COLUMN_FACTS_key, text_number(of->texts, fact->path, strlen(fact->path)));
     if (fact->value) batch_put_text(COLUMN_FACTS_text, fact->value);
     else batch_put_real(COLUMN_FACTS_value, fact->number);
     if (!fact->value && fact->number == (double)fact->whole) batch_put(COLUMN_FACTS_whole, fact->whole);
@@ -377,14 +329,11 @@ static void on_fact(void *self, const struct trace_fact *fact)
 static void export_free(struct export *of)
 {
     numbers_free(&of->thread_names);
-    numbers_free(&of->shape_of);
-    numbers_free(&of->stream_of);
     numbers_free(&of->open);
     numbers_free(&of->file_of);
-    free(of->shapes);
-    free(of->streams);
+    numbers_free(&of->sample_of);
     free(of->spans);
-    texts_free(&of->texts);
+    model_free(&of->model);
 }
 
 enum trace_end rows_export(const char *path, char error[256])
@@ -394,10 +343,11 @@ enum trace_end rows_export(const char *path, char error[256])
         WORDS(WORD_SPELLED)};
     struct export of = {.file = NONE};
     const struct trace_sink sink = {.of = &of, .row = on_row, .fact = on_fact};
-    texts_init(&of.texts);
-    for (enum word word = 0; word < WORD_COUNT; word++) of.words[word] = text_number(&of.texts, spelled[word], strlen(spelled[word]));
-    batch_begin(&of.texts);
-    const enum trace_end end = trace_read(path, &of.texts, &sink, error);
+    model_init(&of.model);
+    of.texts = &of.model.run.texts;
+    for (enum word word = 0; word < WORD_COUNT; word++) of.words[word] = text_number(of.texts, spelled[word], strlen(spelled[word]));
+    batch_begin(of.texts);
+    const enum trace_end end = trace_read(path, of.texts, &sink, error);
     file_ends(&of);
     export_free(&of);
     return end;

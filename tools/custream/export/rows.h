@@ -4,7 +4,7 @@
 
 #include "tools/custream/trace/row.h"
 
-/* All of the file, in one pass. What is kept depends on how many different texts, threads, streams and open ranges there are, and not on the file's size. */
+/* All of the file, in one pass. What is kept is the model (model.h), for the table of idle times. */
 enum trace_end rows_export(const char *path, char error[256]);
 
 #endif

@@ -7,6 +7,9 @@
 #include "tools/custream/model/views.h"
 #include "tools/custream/command.h"
 
+const char *const doing_word[DOINGS] = {
+    [DOING_NOTHING_KNOWN] = "unknown", [DOING_OWN_CODE] = "own code", [DOING_BLOCKED] = "blocked", [DOING_CALL] = "in a call"};
+
 enum {
     SAME_NS = 2000,          /* two ends as near as this are one moment, on two clocks */
     LOST_FEW = 100,          /* one of so many calls or pieces of GPU work may be lost in all, and the others still tell why the GPU was idle: when it was is only known roughly */

@@ -58,26 +58,13 @@ static enum cs_call call_named(struct run *run, text name)
     return (enum cs_call)*at;
 }
 
-static uint32_t shape_said(struct run *run, const struct trace_row *row)
-{
-    struct shape shape = {.registers = (uint32_t)row_number(row, KEY_REGISTERS, 0), .shared_memory = (uint32_t)row_number(row, KEY_SHARED_MEMORY, 0)};
-    memcpy(shape.grid, row->grid, sizeof shape.grid);
-    memcpy(shape.block, row->block, sizeof shape.block);
-    const text name = text_number(&run->texts, (const char *)&shape, sizeof shape); /* its bytes are its name */
-    uint32_t *at = numbers_at(&run->loading->shapes, name, NONE);
-    if (*at != NONE) return *at;
-    *ADDED(run, shapes, shape_count, shape_capacity) = shape;
-    return *at = (uint32_t)run->shape_count - 1;
-}
-
-/* A kernel of ours that does not say how it was launched was launched as the one before of that name on that GPU. */
+/* The file's shapes have numbers, and come in their order. */
 static uint32_t shape_of(struct run *run, const struct trace_row *row)
 {
-    const bool said = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK);
-    if (!run->ours) return said ? shape_said(run, row) : NONE;
-    uint32_t *last = numbers_at(&run->loading->last_shapes, pair(row->gpu, row_word(row, KEY_NAME)), NONE);
-    if (said) *last = shape_said(run, row);
-    return *last;
+    if (!row->shape) return NONE;
+    const uint32_t shape = run->loading->first_shape + row->shape_number;
+    if (shape == run->shape_count) *ADDED(run, shapes, shape_count, shape_capacity) = *row->shape;
+    return shape;
 }
 
 /* --- rows --- */
@@ -94,12 +81,7 @@ static uint32_t thread_of(struct run *run, const struct trace_row *row)
     return thread_at(run, (uint32_t)row_number(row, KEY_PID, 0), (uint32_t)row_number(row, KEY_TID, 0));
 }
 
-/* The stream on whose lane of a GPU the row stands. Other tools' lanes have the stream's own number. */
-static uint32_t stream_of_lane(struct run *run, const struct trace_row *row)
-{
-    const uint32_t tid = (uint32_t)row_number(row, KEY_TID, 0);
-    return stream_at(run, row->gpu, (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream(tid, false))));
-}
+static uint32_t stream_of_lane(struct run *run, const struct trace_row *row) { return stream_at(run, row->gpu, row_stream(row)); }
 
 /* Rows of tables move when one is added, so these find it first. */
 static struct stream *stream_row(struct run *run, const struct trace_row *row)
@@ -153,7 +135,7 @@ static void load_call(struct run *run, const struct trace_row *row)
     call.captured = row_number(row, KEY_CAPTURED, 0);
     call.awaited = call.work != 0;
     if (!run->ours && !run->pid) run->pid = (uint32_t)row_number(row, KEY_PID, 0); /* no process may have a name */
-    call.shape = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK) ? shape_said(run, row) : NONE;
+    call.shape = shape_of(run, row);
     *ADDED(run, calls, call_count, call_capacity) = call;
 }
 
@@ -177,9 +159,8 @@ static enum cs_way way_of(struct run *run, text name)
 static void load_work(struct run *run, const struct trace_row *row, enum work_kind kind)
 {
     struct work work = {.begin = begin_of(row), .end = end_of(row), .stream = stream_of_lane(run, row), .call = (uint32_t)row_number(row, KEY_CORRELATION, 0),
-                        .name = row_word(row, KEY_NAME), .shape = NONE, .graph = (uint32_t)row_number(row, KEY_GRAPH, 0), .kind = kind,
+                        .name = row_word(row, KEY_NAME), .shape = shape_of(run, row), .graph = (uint32_t)row_number(row, KEY_GRAPH, 0), .kind = kind,
                         .bytes = (uint64_t)row_number(row, KEY_BYTES, 0)};
-    if (kind == WORK_KERNEL) work.shape = shape_of(run, row);
     if (kind == WORK_COPY) work.way = way_of(run, work.name);
     if (row_has(row, KEY_GRAPH_NODE)) work.node = (uint32_t)(row->number[KEY_GRAPH_NODE] + 1) & 0xffffff;
     struct stream *stream = &run->streams[work.stream];
@@ -252,12 +233,16 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
 {
     const text origin = row_word(row, KEY_ORIGIN);
     struct stream *stream = stream_of_life(run, row);
+    stream->lived = true;
     if (!row_has(row, KEY_ORIGIN)) return;
     stream->known = true;
     stream->name = row_has(row, KEY_META_NAME) ? row_word(row, KEY_META_NAME) : row_word(row, KEY_NAME);
     stream->origin = origin == run->loading->words[WORD_LEGACY] ? ORIGIN_LEGACY : origin == run->loading->words[WORD_PER_THREAD] ? ORIGIN_PER_THREAD : ORIGIN_CREATED;
     stream->non_blocking = is_non_blocking(run, row);
+    stream->origin_said = origin;
+    stream->flags = row_word(row, KEY_FLAGS);
     stream->priority = (int)row_number(row, KEY_PRIORITY, 0);
+    stream->priority_said = row_has(row, KEY_PRIORITY);
     stream->requested = (int)row_number(row, KEY_REQUESTED, stream->priority);
     stream->by_policy = row_number(row, KEY_BY_POLICY, 0);
     stream->created_by = row_word(row, KEY_CREATED_BY);
@@ -269,6 +254,7 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
 static void load_life_end(struct run *run, const struct trace_row *row)
 {
     struct stream *stream = stream_of_life(run, row);
+    stream->lived = true;
     stream->destroyed = row_number(row, KEY_DESTROYED, 0);
     if (stream->destroyed) stream->end = begin_of(row);
     if (row_has(row, KEY_META_NAME)) stream->name = row_word(row, KEY_META_NAME);
@@ -304,7 +290,7 @@ static void load_slice(struct run *run, const struct trace_row *row)
     else if (cat == l->words[WORD_LOSS] || cat == l->words[WORD_WINDOW]) load_loss(run, row, cat == l->words[WORD_WINDOW]);
 }
 
-static void load_row(void *of, const struct trace_row *row)
+void run_take_row(void *of, const struct trace_row *row)
 {
     struct run *run = of;
     const char *ph = text_in(run, row_word(row, KEY_PH));
@@ -330,7 +316,7 @@ static void load_row(void *of, const struct trace_row *row)
 
 enum { FACTS_MAX = 4096 }; /* of a file of another tool's there may be anything */
 
-static void load_fact(void *of, const struct trace_fact *fact)
+void run_take_fact(void *of, const struct trace_fact *fact)
 {
     struct run *run = of;
     if (!strcmp(fact->path, "metadata.tool")) run->ours = !strncmp(text_in(run, fact->value), "custream ", 9);
@@ -388,16 +374,22 @@ uint32_t run_sample(const struct run *run)
 
 /* --- files --- */
 
-void run_init(struct run *run)
+void run_begin(struct run *run, struct texts texts)
 {
     static const char *const words[WORDS] = {"kernel",      "gpu_memcpy", "gpu_memset",      "gpu_graph",     "gpu_range",   "cuda_driver",   "cuda_runtime",
                                              "cs_callback", "cs_loss",    "cs_window",       "no GPU times",  "user_annotation", "legacy default", "per-thread default",
                                              "process_name", "thread_name", "goes on in the next part", "began in an earlier part",
                                              "began in an earlier part, and goes on in the next", "cs_stream"};
-    *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN};
-    texts_init(&run->texts);
+    *run = (struct run){.begin = INT64_MAX, .end = INT64_MIN, .texts = texts};
     if (!(run->loading = calloc(1, sizeof *run->loading))) out_of_memory();
     for (int word = 0; word < WORDS; word++) run->loading->words[word] = text_number(&run->texts, words[word], strlen(words[word]));
+}
+
+void run_init(struct run *run)
+{
+    struct texts texts;
+    texts_init(&texts);
+    run_begin(run, texts);
 }
 
 /* What a file says of itself, apart from what the files before it said. */
@@ -519,8 +511,9 @@ static bool single(const struct run *run, char error[256])
 
 bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256])
 {
-    const struct trace_sink sink = {.of = run, .row = load_row, .fact = load_fact, .progress = load_progress, .left = &run->left, .enough = is_merged};
+    const struct trace_sink sink = {.of = run, .row = run_take_row, .fact = run_take_fact, .progress = load_progress, .left = &run->left, .enough = is_merged};
     run->loading->progress = progress;
+    run->loading->first_shape = (uint32_t)run->shape_count;
     run->loading->progress_of = of;
     const uint32_t pid = run->pid;
     const int64_t base = run->base;
@@ -547,7 +540,7 @@ bool run_identify(const char *path, struct identity *identity, char error[256])
 {
     struct run run;
     run_init(&run);
-    const struct trace_sink sink = {.of = &run, .row = load_row, .fact = load_fact, .enough = is_identified};
+    const struct trace_sink sink = {.of = &run, .row = run_take_row, .fact = run_take_fact, .enough = is_identified};
     const enum trace_end end = trace_read(path, &run.texts, &sink, error);
     *identity = (struct identity){run.pid, run.base};
     const bool read = end != TRACE_UNREADABLE && single(&run, error);

@@ -15,12 +15,15 @@ struct loading {
     text words[WORDS];
     struct numbers devices, streams, threads; /* indices, by ordinal; ordinal and lane; pid and tid */
     struct numbers calls, ways;               /* enum cs_call, enum cs_way, by the text that names one */
-    struct numbers shapes, facts, open_ranges; /* indices, by text */
-    struct numbers last_shapes; /* indices, by GPU and name of a kernel */
+    struct numbers facts, open_ranges;        /* indices, by text */
+    uint32_t first_shape;                      /* of the file's, in the run */
     unsigned files;
     bool merged;                               /* by custream merge: the header says so */
     void (*progress)(void *of, uint64_t bytes);
     void *progress_of;
 };
+
+/* run_init() with texts, which may have been another run's. */
+void run_begin(struct run *run, struct texts texts);
 
 #endif

@@ -67,11 +67,6 @@ struct work {
     uint64_t bytes;         /* of a copy or set */
 };
 
-/* How a kernel was launched: what decides how much of the device it fills. */
-struct shape {
-    uint32_t grid[3], block[3], registers, shared_memory; /* registers per thread; bytes per block */
-};
-
 /* The host function that a call enqueued, as it ran on the driver's thread. In order of `enqueued`. */
 struct callback {
     int64_t begin, end, enqueued; /* enqueued: when its call was made, or some ns before */
@@ -85,11 +80,13 @@ struct stream {
     text name;             /* as the timeline shows it */
     enum stream_origin origin;
     bool non_blocking;     /* does not wait for the legacy default stream, nor it for this */
-    bool destroyed, known; /* known: its life stands in the trace */
+    bool destroyed;
+    bool lived, known;     /* something of its life stands in the trace; how it began does */
     bool by_policy;        /* custream gave it something else than the program asked for */
+    bool priority_said;
     int priority, requested;
-    text created_by, library; /* the call; the library or program that made it */
-    uint32_t thread;       /* that made it: the system's number */
+    text created_by, library, origin_said, flags; /* the call; the library or program that made it; as the file spells it */
+    uint32_t thread;       /* that made it: the system's number; 0: the file does not say */
     int64_t begin, end;
     uint32_t works;        /* pieces of work on it */
 };
@@ -182,6 +179,10 @@ void run_init(struct run *run);
  * the file as it lies on the disk. */
 bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256]);
 
+/* For who reads a file by itself, and takes its rows into a run besides (trace_sink). The texts are the run's. */
+void run_take_row(void *run, const struct trace_row *row);
+void run_take_fact(void *run, const struct trace_fact *fact);
+
 /* What the parts of one run have in common. */
 struct identity {
     uint32_t pid;
@@ -260,7 +261,8 @@ struct hold *order_make(const struct run *run);
 
 /* Where each device was idle, piece by piece: every nanosecond between its first and its last work in which none ran has one cause. */
 /* What the thread that enqueued the next work did meanwhile. */
-enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL };
+enum host_doing { DOING_NOTHING_KNOWN, DOING_OWN_CODE, DOING_BLOCKED, DOING_CALL, DOINGS };
+extern const char *const doing_word[DOINGS]; /* "own code" */
 
 struct idle {
     int64_t begin, end;
@@ -334,6 +336,8 @@ struct model {
 };
 
 void model_init(struct model *model);
+/* For another run, with the same texts. */
+void model_begin_again(struct model *model);
 /* After the last run_load(). `overlap`: that is asked for too. */
 void model_settle(struct model *model, bool overlap);
 void model_free(struct model *model);

@@ -313,7 +313,7 @@ static void loading_free(struct run *run)
 {
     struct loading *l = run->loading;
     if (!l) return;
-    struct numbers *const maps[] = {&l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->shapes, &l->last_shapes, &l->facts, &l->open_ranges};
+    struct numbers *const maps[] = {&l->devices, &l->streams, &l->threads, &l->calls, &l->ways, &l->facts, &l->open_ranges};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) numbers_free(maps[i]);
     free(l);
     run->loading = NULL;
@@ -356,6 +356,15 @@ void model_init(struct model *model)
 {
     *model = (struct model){0};
     run_init(&model->run);
+}
+
+void model_begin_again(struct model *model)
+{
+    const struct texts texts = model->run.texts;
+    model->run.texts = (struct texts){0};
+    model_free(model);
+    *model = (struct model){0};
+    run_begin(&model->run, texts);
 }
 
 void model_settle(struct model *model, bool overlap)

@@ -87,7 +87,7 @@ static uint64_t blocks_on_sm(const struct device *device, const struct shape *sh
 {
     const uint64_t threads = (uint64_t)shape->block[0] * shape->block[1] * shape->block[2];
     const uint64_t warps = (threads + WARP_THREADS - 1) / WARP_THREADS;
-    const uint64_t wanted = (uint64_t)shape->registers * WARP_THREADS;
+    const uint64_t wanted = shape->registers > 0 ? (uint64_t)shape->registers * WARP_THREADS : 0;
     const uint64_t per_warp = (wanted + WARP_REGISTER_STEP - 1) / WARP_REGISTER_STEP * WARP_REGISTER_STEP;
     uint64_t blocks = at_most(device->sm_blocks ?: SM_BLOCKS, (device->sm_threads ?: SM_THREADS) / WARP_THREADS, warps);
     blocks = at_most(blocks, device->sm_registers ?: SM_REGISTERS, warps * per_warp);

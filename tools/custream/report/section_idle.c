@@ -22,9 +22,6 @@ static const struct column host_columns[] = {
 };
 enum { HOST_DEVICE, HOST_THREAD, HOST_DOING, HOST_CALL, HOST_RANGE, HOST_NS, HOST_SHARE, HOST_TIMES, HOST_LONGEST, HOST_COLUMNS };
 
-static const char *const doing_word[] = {
-    [DOING_NOTHING_KNOWN] = "unknown", [DOING_OWN_CODE] = "own code", [DOING_BLOCKED] = "blocked", [DOING_CALL] = "in a call"};
-
 /* Idle time of one kind, summed. What lies in one gap is one time. */
 struct sum {
     const struct idle *longest, *last; /* the first row of the longest time, and of the last one */

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <yyjson.h>
 
-#include "shim/base/lane.h"
 #include "tools/custream/command.h"
+#include "tools/custream/lanes.h"
 #include "tools/custream/merged.h"
 #include "tools/custream/trace/foreign.h"
 #include "tools/custream/trace/json.h"
+#include "tools/custream/trace/numbers.h"
 
 enum kind { KIND_WORD, KIND_NUMBER, KIND_TIME, KIND_LIST };
 enum level { LEVEL_TOP, LEVEL_ARGS };
@@ -45,6 +46,10 @@ struct reading {
     uint64_t bytes[TRACE_KEY_COUNT];
     unsigned char slots[KEY_SLOTS]; /* open addressing: enum trace_key; KEY_NONE: empty */
     char path[PATH_MAX_BYTES];
+    text kernel;               /* the category */
+    struct shape *shapes;      /* different ones */
+    size_t shape_count, shape_capacity;
+    struct numbers shape_of, shapes_by_text; /* index of shapes, by GPU and name of a kernel; by the text that its bytes are */
 };
 
 /* --- keys --- */
@@ -142,12 +147,12 @@ static bool is_number(yyjson_val *value)
 
 static void list_take(struct trace_row *row, enum trace_key key, yyjson_val *list)
 {
-    uint32_t *const three = key == KEY_GRID ? row->grid : row->block;
+    uint32_t *const three = key == KEY_GRID ? row->said.grid : row->said.block;
     yyjson_val *element;
     size_t i, count;
     unsigned listed = 0;
     if (key == KEY_WAIT_IDS) row->id_count = 0;
-    else memset(three, 0, sizeof row->grid);
+    else memset(three, 0, sizeof row->said.grid);
     yyjson_arr_foreach(list, i, count, element) {
         if (!is_number(element)) continue;
         if (key != KEY_WAIT_IDS && listed < 3) three[listed++] = (uint32_t)whole_in(element);
@@ -301,6 +306,40 @@ static void facts_take(struct reading *r, size_t length, yyjson_val *value, unsi
         yyjson_arr_foreach(value, i, count, below) fact_below(r, length, number, (size_t)snprintf(number, sizeof number, "%zu", i), below, depth);
 }
 
+/* --- what a row leaves to those before it --- */
+
+static uint32_t shape_said(struct reading *r)
+{
+    const struct trace_row *row = &r->row;
+    struct shape shape = row->said;
+    shape.registers = (int32_t)row_number(row, KEY_REGISTERS, -1);
+    shape.shared_memory = (uint32_t)row_number(row, KEY_SHARED_MEMORY, 0);
+    uint32_t *at = numbers_at(&r->shapes_by_text, text_number(r->texts, (const char *)&shape, sizeof shape), UINT32_MAX);
+    if (*at == UINT32_MAX) {
+        *at = (uint32_t)r->shape_count;
+        r->shapes = array_room(r->shapes, r->shape_count, &r->shape_capacity, sizeof *r->shapes);
+        r->shapes[r->shape_count++] = shape;
+    }
+    return *at;
+}
+
+/* A kernel of ours that does not say how it was launched was launched as the one before of that name on that GPU. */
+static void shape_take(struct reading *r)
+{
+    struct trace_row *row = &r->row;
+    const bool says = row_has(row, KEY_GRID) && row_has(row, KEY_BLOCK), kernel = r->ours && row_word(row, KEY_CAT) == r->kernel;
+    row->shape_number = UINT32_MAX;
+    if (!says && !kernel) return;
+    uint32_t *last = kernel ? numbers_at(&r->shape_of, (uint64_t)row_number(row, KEY_PID, 0) << 32 | row_word(row, KEY_NAME), UINT32_MAX) : &row->shape_number;
+    if (says) *last = shape_said(r);
+    row->shape_number = *last;
+}
+
+uint32_t row_stream(const struct trace_row *row)
+{
+    return (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream((uint32_t)row_number(row, KEY_TID, 0), false)));
+}
+
 /* --- the file --- */
 
 /* Whose lane one of our rows stands on: a pid below 64 is a GPU's. */
@@ -308,6 +347,12 @@ static uint32_t gpu_of(const struct trace_row *row)
 {
     const int64_t pid = row_number(row, KEY_PID, CS_GPU_PIDS);
     return pid < CS_GPU_PIDS ? (uint32_t)pid : pid >= MERGED_GPUS ? merged_gpu_ordinal((uint32_t)pid) : TRACE_NO_GPU;
+}
+
+static void row_tell(struct reading *r)
+{
+    r->row.shape = r->row.shape_number == UINT32_MAX ? NULL : &r->shapes[r->row.shape_number];
+    r->sink->row(r->sink->of, &r->row);
 }
 
 static void row_take(struct reading *r, yyjson_val *value)
@@ -318,14 +363,15 @@ static void row_take(struct reading *r, yyjson_val *value)
     row->bad_time = false;
     if (yyjson_is_obj(value)) object_take(r, value, LEVEL_TOP);
     r->ours |= row_has(row, KEY_CS_STREAM); /* who wrote the file may stand behind the rows */
+    shape_take(r);
     if (r->ours) row->gpu = gpu_of(row);
     else if (!foreign_row(&r->foreign, row)) return;
-    r->sink->row(r->sink->of, row);
+    row_tell(r);
 }
 
 static void rows_end(struct reading *r)
 {
-    while (foreign_held(&r->foreign, &r->row)) r->sink->row(r->sink->of, &r->row);
+    while (foreign_held(&r->foreign, &r->row)) r->row.shape_number = UINT32_MAX, row_tell(r);
     if (!r->sink->left) return;
     r->sink->left->times += r->left.times;
     r->sink->left->others += r->left.others;
@@ -357,10 +403,14 @@ enum trace_end trace_read(const char *path, struct texts *texts, const struct tr
     struct reading r = {.texts = texts, .sink = sink};
     enum trace_end end = TRACE_UNREADABLE;
     keys_init(&r);
+    r.kernel = text_number(texts, "kernel", 6);
     foreign_begin(&r.foreign, texts, &r.left);
     if (json_open(&json, path, true)) end = read_all(&r, &json);
     if (end == TRACE_UNREADABLE) snprintf(error, 256, "%s", json.error);
     foreign_end(&r.foreign);
+    free(r.shapes);
+    numbers_free(&r.shape_of);
+    numbers_free(&r.shapes_by_text);
     json_close(&json);
     return end;
 }

@@ -2,8 +2,8 @@
  * A trace file as a stream of rows: what stands in traceEvents, one element at a time, and the numbers and texts before and behind it as facts. Any layout of the
  * Chrome trace event format, plain or gzip: other tools' files too. Only the keys of TRACE_KEYS are kept.
  */
-#ifndef CS_REPORT_TRACE_ROW_H
-#define CS_REPORT_TRACE_ROW_H
+#ifndef CS_TRACE_ROW_H
+#define CS_TRACE_ROW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,6 +31,13 @@
 #define TRACE_KEY_ENUMERATOR(key, name, kind) KEY_##key,
 enum trace_key { TRACE_KEYS(TRACE_KEY_ENUMERATOR, TRACE_KEY_ENUMERATOR) TRACE_KEY_COUNT };
 
+/* How a kernel was launched: what decides how much of the device it fills. */
+struct shape {
+    uint32_t grid[3], block[3];
+    int32_t registers; /* per thread; -1: not said */
+    uint32_t shared_memory; /* bytes per block */
+};
+
 enum { TRACE_IDS_MOST = 64 };
 #define TRACE_NO_GPU UINT32_MAX
 
@@ -40,13 +47,18 @@ struct trace_row {
     bool bad_time;                     /* it has a time that is none, or lies out of range */
     int64_t number[TRACE_KEY_COUNT];   /* of NUMBER (whole; true is 1) and TIME */
     text word[TRACE_KEY_COUNT];        /* of WORD; a number is kept as its digits */
-    uint32_t grid[3], block[3];        /* of LIST */
+    struct shape said;                 /* of LIST */
+    const struct shape *shape;         /* of a kernel or its launch, also where an earlier kernel's row says it; NULL */
+    uint32_t shape_number;             /* of the file's different ones, from 0 in the order in which they come */
     int64_t ids[TRACE_IDS_MOST];       /* of WAIT_IDS, the first ones */
     unsigned id_count;
 };
 static inline bool row_has(const struct trace_row *row, enum trace_key key) { return row->has >> key & 1; }
 static inline int64_t row_number(const struct trace_row *row, enum trace_key key, int64_t otherwise) { return row_has(row, key) ? row->number[key] : otherwise; }
 static inline text row_word(const struct trace_row *row, enum trace_key key) { return row_has(row, key) ? row->word[key] : 0; }
+
+/* The stream on whose lane of a GPU it stands. Where the row does not say it, as other tools' do not, the lane has the number of the stream. */
+uint32_t row_stream(const struct trace_row *row);
 
 /* A number or text outside of the events. */
 struct trace_fact {
