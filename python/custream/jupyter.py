@@ -21,7 +21,6 @@ class Magic:
 
     def __init__(self, shell):
         self.shell = shell
-        self.reader = cut.Reader()
         self.count = 0
         self.__doc__ = type(self).__doc__
 
@@ -64,7 +63,7 @@ class Magic:
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(wanted.output or pathlib.Path(folder, "cell.json"))
             try:
-                if not cut.stretch(self.reader, name, path):
+                if not cut.stretch(name, path):
                     print("custream: the cell called no CUDA: no trace")
                     return
             except cut.CannotCut as error:

@@ -103,7 +103,6 @@ class Tracer:
 
     def __init__(self, config):
         self.folder = folder_of(config.getoption("--custream-dir"), config)
-        self.reader = cut.Reader()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item):
@@ -123,7 +122,7 @@ class Tracer:
         path = self.folder / file_name(item)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not cut.stretch(self.reader, name, path):
+            if not cut.stretch(name, path):
                 return None
         except (cut.CannotCut, OSError) as error:
             item.user_properties.append((SAID, f"tests without a trace of their own: {error}"))

@@ -85,15 +85,6 @@ def test_a_cut_trace_says_it_itself(run_app, custream, tmp_path):
     assert shapes == collections.Counter(str(shape) for shape in [expected[row["args"]["correlation"]] for row in found])
 
 
-def test_a_stretch_of_a_trace_says_it_itself(run_app, root):
-    """As pytest and Jupyter cut them, and read a trace that grows."""
-    path = run_app(["burst", 2, 2000, 0], env=CUPTI).check().trace
-    code = ("import sys, json; sys.path.insert(0, sys.argv[1]); from custream.cut import Reader; r = Reader(); r.read(sys.argv[2]); r.read(sys.argv[2]);"
-            "print(json.dumps(r.rows))")
-    done = subprocess.run([sys.executable, "-c", code, root / "python", path], capture_output=True, text=True, timeout=100, check=True)
-    assert kernels(json.loads(done.stdout)) == kernels(Trace(path).events)
-
-
 def test_each_part_says_it_itself(run_app, tmp_path):
     env = {"CUSTREAM_FULL": "block", "CUSTREAM_TRACE_MAX": "1M,rotate:99"}
     path = run_app(["burst", 1, 12000, 0], env=CUPTI | env).check().trace

@@ -359,9 +359,9 @@ def stretch(row, folder):
     if name.endswith(".pftrace"):
         bring(name.replace(".pftrace", ".json.gz"), folder)
         custream(["convert", name.replace(".pftrace", ".json.gz"), name], folder)
-    script = ("import os, sys\nfrom custream import _native, cut\n_native.COMMAND = sys.argv[1]\nreader = cut.Reader()\n"
-              "try:\n    reader.read(sys.argv[2])\n    print(len(reader.rows), 'rows,', cut.write(reader, sys.argv[3], 'stretch.json'))\n"
-              "except (cut.CannotCut, OSError, ValueError) as error:\n    print(type(error).__name__, error)\n")
+    script = ("import sys\nfrom custream import _native, cut\n_native.COMMAND = sys.argv[1]\n"
+              "try:\n    print(cut.write(sys.argv[2], sys.argv[3], 'stretch.json'))\n"
+              "except cut.CannotCut as error:\n    print(type(error).__name__, error)\n")
     argv = [sys.executable, "-c", script, BUILD / "custream", name, called]
     done = subprocess.run(argv, cwd=folder, env=python_too(), stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=False)
     text = said(done.returncode, done.stdout, done.stderr) + written(folder, "stretch.json")

@@ -44,6 +44,7 @@ static void head_member(struct conversion *c, const char *name, const char *valu
 /* Rows begin: all that stands before them is known. */
 static void rows_begin(struct conversion *c)
 {
+    if (c->has_rows) return;
     c->has_rows = true;
     rope_put(&c->head, c->head.length ? ",\n" : "{", c->head.length ? 2 : 1);
     if (c->packets) {
@@ -58,7 +59,7 @@ bool conversion_row(void *of, const char *text, size_t length, char error[256])
 {
     struct conversion *c = of;
     char why[256];
-    if (!c->has_rows) rows_begin(c);
+    rows_begin(c);
     if (c->whole && c->is_ours) shapes_tell(&c->shapes, &text, &length);
     c->events++;
     if (!c->packets) {
@@ -104,7 +105,7 @@ struct conversion *conversion_new(unsigned how, void (*put)(void *of, const char
 
 void conversion_end(struct conversion *c, const struct rope *tail)
 {
-    if (!c->has_rows) rows_begin(c);
+    rows_begin(c);
     rope_literal(&c->tail, "}\n");
     if (!tail) tail = &c->tail;
     if (!c->packets) put_literal(c, "\n");
@@ -125,7 +126,8 @@ enum source_end rows_convert(const char *from, unsigned how, void (*put)(void *o
 {
     struct conversion *c = conversion_new(how, put, of);
     const enum source_end end = source_read(from, &(struct source_sink){c, conversion_row, conversion_member}, error);
-    if (end != SOURCE_BROKEN) conversion_end(c, NULL);
+    if (end == SOURCE_CUT && how & ROWS_AS_CUT) rows_begin(c);
+    else if (end != SOURCE_BROKEN) conversion_end(c, NULL);
     conversion_free(c);
     return end;
 }

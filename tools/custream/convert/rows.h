@@ -7,6 +7,7 @@
 enum {
     ROWS_PACKETS = 1, /* Perfetto's format. Without it, JSON */
     ROWS_WHOLE = 2,   /* each row of a trace of ours says all of it (merge/shapes.h) */
+    ROWS_AS_CUT = 4,  /* JSON of a trace that is cut has no end either: `recover` may give it one */
 };
 
 /* SOURCE_CUT: what is before the cut is written, with an end. SOURCE_BROKEN: `error` says why; what was written is no trace. */

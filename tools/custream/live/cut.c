@@ -413,7 +413,7 @@ bool copy_write(const char *command, const char *to, struct extract *extract)
     extract->events_end = extract->parts = 0;
     if (!extract_take(command, to, &taken, extract)) return false;
     if (out_open(&out, to, taken.paths, 1)) {
-        good = rows_convert(taken.paths[0], 0, out_put, &out, error) != SOURCE_BROKEN;
+        good = rows_convert(taken.paths[0], ROWS_AS_CUT, out_put, &out, error) != SOURCE_BROKEN;
         if (!good) complain(command, "%s: %s", extract->trace, error);
         good = out_close(&out, good);
     }

@@ -112,8 +112,10 @@ static void cut_header_write(struct out *out, const struct plan *plan)
     if (file->has_rank) out_print(out, "\"distributedInfo\": {\"rank\": %" PRIu64 ", \"world_size\": %" PRIu64 "},\n", file->rank, file->world);
     out_text(out, "\"metadata\":");
     out_put(out, metadata, strlen(metadata) - 1); /* it begins as those of all traces do, by which one may be written over */
-    out_print(out, ",\"cut\":{\"from_ns\":%" PRId64 ",\"seconds\":%.9f,\"files\":%zu}},\n\"traceEvents\":[", plan->base + plan->begin + plan->window[0], cut_seconds(plan),
-              plan->file_count);
+    out_text(out, ",\"cut\":{");
+    if (plan->range) out_text(out, "\"range\":"), text_write(out, plan->range);
+    else out_print(out, "\"from_ns\":%" PRId64, plan->base + plan->begin + plan->window[0]);
+    out_print(out, ",\"seconds\":%.9f,\"files\":%zu}},\n\"traceEvents\":[", cut_seconds(plan), plan->file_count);
 }
 
 /* Counts of the file are not those of the cut: its rows say them. */
@@ -121,7 +123,7 @@ static void cut_trailer_write(struct out *out, const struct plan *plan)
 {
     const struct file *file = newest(plan);
     bool complete = true;
-    for (size_t i = 0; i < plan->file_count; i++) complete &= plan->files[i].complete;
+    for (size_t i = 0; i < plan->file_count && !plan->range; i++) complete &= plan->files[i].complete; /* a range has ended, even if its process goes on */
     const struct piece source = file->kept[KEPT_TOTALS] ? member_at(file->kept[KEPT_TOTALS], (const char *const[]){"gpu", "source", NULL}) : (struct piece){0},
                        sample = sample_of(file);
     out_text(out, "\n],\"traceName\":\"custream\",");

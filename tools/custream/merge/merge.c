@@ -45,12 +45,14 @@ static int request_read(struct request *request, int argc, char **argv)
         else if (flag == FLAG_ALIGN) status = align_read(&request->plan, optarg);
         else if (flag == FLAG_WINDOW) status = window_read(&request->plan, optarg);
         else if (flag == FLAG_CLOCKS) clocks = optarg;
+        else if (flag == FLAG_RANGE) request->plan.range = optarg;
     }
     for (; optind < argc; optind++) request->files[request->file_count++] = argv[optind]; /* behind "--" */
     if (status != STATUS_OK) return status;
     if (!request->to || !*request->to) return complain(NAME, "-o OUT is missing: where the merged trace goes; 'custream help merge' says more");
     if (!strcmp(request->to, "-")) return complain(NAME, "-o -: the merged trace needs a file, not standard output");
     if (!request->file_count) return complain(NAME, "which files? 'custream help merge' says more");
+    if (request->plan.range && (request->plan.windowed || clocks || request->file_count > 1)) return complain(NAME, "--range: of one trace, without --window and --clocks");
     if (clocks && request->plan.align_start) return complain(NAME, "--clocks and --align=start: it is one or the other");
     return !clocks || clocks_read(&request->plan.clocks, clocks) ? STATUS_OK : STATUS_UNUSABLE;
 }
@@ -84,7 +86,7 @@ int command_merge(int argc, char **argv)
     if (!(request.files = calloc((size_t)argc + 1, sizeof *request.files))) out_of_memory();
     int status = request_read(&request, argc, argv);
     const struct plan *plan = &request.plan;
-    if (status == STATUS_OK && !merge(&request.plan, request.to, request.files, request.file_count)) status = STATUS_UNUSABLE;
+    if (status == STATUS_OK && !merge(&request.plan, request.to, request.files, request.file_count)) status = plan->idle ? STATUS_BROKEN : STATUS_UNUSABLE;
     if (status == STATUS_OK)
         printf("%s: %zu file%s, %zu process%s\n", request.to, plan->file_count, plan->file_count == 1 ? "" : "s", plan->process_count,
                plan->process_count == 1 ? "" : "es");

@@ -9,6 +9,7 @@
 
 #include "shim/base/lane.h"
 #include "tools/custream/command.h"
+#include "tools/custream/convert/value.h"
 #include "tools/custream/merge/source.h"
 #include "tools/custream/merged.h"
 #include "tools/custream/show.h"
@@ -119,6 +120,16 @@ static bool time_seen(struct file *file, const struct row *row, char error[256])
     return true;
 }
 
+static void range_seen(struct file *file, const struct row *row)
+{
+    int64_t ts, duration;
+    if (!piece_is(row->pieces[ROW_CAT], "user_annotation")) return;
+    struct unquoted name = unquote(row->pieces[ROW_NAME]);
+    const bool is = name.length == strlen(file->range) && !memcmp(name.at, file->range, name.length);
+    unquoted_free(&name);
+    if (is && piece_ns(row->pieces[ROW_TS], &ts) && piece_ns(row->pieces[ROW_DUR], &duration)) file->range_from = ts, file->range_until = ts + duration;
+}
+
 static bool survey_row(void *of, const char *text, size_t length, char error[256])
 {
     struct file *file = of;
@@ -135,6 +146,7 @@ static bool survey_row(void *of, const char *text, size_t length, char error[256
     id_seen(file, row.pieces[ROW_BIND_ID]);
     id_seen(file, row.pieces[ROW_CORRELATION]);
     for (struct piece waits = row.pieces[ROW_WAIT_IDS]; piece_next(&waits, &number);) id_number_seen(file, number);
+    if (row.ph == 'X' && file->range) range_seen(file, &row);
     if (row.ph != 'M') return time_seen(file, &row, error);
     name_seen(group, &row);
     return true;
@@ -485,6 +497,18 @@ static bool judge_window(const struct plan *plan)
     return complain(NAME, "--window begins at %.6f s, and all is over %.6f s after the first event", (double)plan->window[0] / 1e9, (double)length / 1e9), false;
 }
 
+/* The window becomes the range's time. */
+static bool range_settle(struct plan *plan)
+{
+    const struct file *file = plan->files;
+    if (file->part) return complain(NAME, "%s rotates: take CUSTREAM_TRACE_MAX without rotate", file->shown), false;
+    if (file->range_until < file->range_from) return complain(NAME, "%s does not have the range: recording was off, or the file is full", file->shown), false;
+    plan->windowed = true;
+    plan->window[0] = time_merged(plan->processes, file->range_from) - plan->begin;
+    plan->window[1] = time_merged(plan->processes, file->range_until) - plan->begin;
+    return true;
+}
+
 bool plan_make(struct plan *plan, char **paths, size_t count)
 {
     enum { PROCESSES_MAX = 100000 };
@@ -495,7 +519,7 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     plan->given = count;
     for (size_t i = 0; i < count; i++) {
         struct file *file = &plan->files[plan->file_count++];
-        *file = (struct file){.path = paths[i], .shown = plan->shown ? plan->shown[i] : paths[i], .given = i};
+        *file = (struct file){.path = paths[i], .shown = plan->shown ? plan->shown[i] : paths[i], .given = i, .range = plan->range, .range_until = -1};
         if (survey(plan, file) && file_fits(plan, file)) continue;
         if (!plan->refusals) return false;
         file_leave_out(plan, plan->file_count - 1);
@@ -506,9 +530,10 @@ bool plan_make(struct plan *plan, char **paths, size_t count)
     processes_sort(plan);
     ids_settle(plan);
     if (!clocks_settle(plan) || !times_settle(plan)) return false;
+    if (plan->range && !range_settle(plan)) return false;
     if (plan->wall) window_settle(plan);
     else if (plan->windowed && !judge_window(plan)) return false;
-    plan->alone = plan->wall && plan->process_count == 1 && plan->files[0].ours;
+    plan->alone = (plan->wall || plan->range) && plan->process_count == 1 && plan->files[0].ours;
     labels_settle(plan);
     pids_settle(plan);
     return true;

@@ -34,6 +34,8 @@ struct file {
     uint64_t device, inode;
     bool cut, ours, has_base, has_error, has_rank, has_totals, complete;
     int64_t base, first, last; /* first, last: of its times; first > last: it has none */
+    const char *range;         /* a name that is looked for; NULL: none is */
+    int64_t range_from, range_until; /* of the newest range of that name; until < from: there is none */
     uint64_t error_ns, part, pid, rows;
     uint64_t rank, world;
     char *kept[KEPTS];
@@ -75,6 +77,8 @@ struct plan {
     bool windowed;
     bool wall;         /* the window is given by the wall clock; plan_make makes it one from `begin` on */
     bool alone;        /* and is one process's: the result is a trace like the file's, cut. Its pids stay */
+    const char *range; /* the window is the newest range of that name, with the GPU work of its calls; NULL: it is not */
+    bool idle;         /* once the rows were written: no call was made in it */
     char **shown;      /* what the files are called; NULL: by their paths */
     struct refusal *refusals; /* one for each file that is given: one that fits not is left out then. NULL: it is complained of, and nothing is merged */
 };

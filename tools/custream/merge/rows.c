@@ -127,7 +127,7 @@ static bool row_write(void *of, const char *text, size_t length, char error[256]
     return !w->out->failed || (snprintf(error, 256, "not merged"), false);
 }
 
-bool rows_write(struct out *out, const struct plan *plan)
+bool rows_write(struct out *out, struct plan *plan)
 {
     bool written = false;
     for (size_t i = 0; i < plan->file_count; i++) {
@@ -137,6 +137,7 @@ bool rows_write(struct out *out, const struct plan *plan)
         char error[256];
         const int64_t from = time_before_merge(file, w.process, plan->begin + plan->window[0]), to = time_before_merge(file, w.process, plan->begin + plan->window[1]);
         if (plan->windowed && !window_survey(&w.window, file, from, to)) return false;
+        if (plan->range && (plan->idle = !w.window.called)) return complain("custream merge", "%s: no call of CUDA was made in the range", file->shown), false;
         const enum source_end end = source_read(file->path, &sink, error);
         window_free(&w.window);
         shapes_free(&w.shapes);

@@ -1,9 +1,11 @@
 #include "tools/custream/merge/window.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/custream/command.h"
+#include "tools/custream/convert/value.h"
 #include "tools/custream/merge/source.h"
 #include "tools/custream/show.h"
 
@@ -95,6 +97,47 @@ static void pairs_left(struct window *window)
     }
 }
 
+/* --- of a range --- */
+
+static bool is_call(const struct row *row)
+{
+    static const char *const calls[] = {"cuda_driver", "cuda_runtime", "cs_callback", "cs_policy"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (piece_is(row->pieces[ROW_CAT], calls[i])) return true;
+    return false;
+}
+
+static bool range_keeps(const struct window *window, const struct row *row, int64_t ts)
+{
+    uint64_t correlation;
+    if (piece_is(row->pieces[ROW_CAT], "cs_window")) return false;
+    return piece_natural(row->pieces[ROW_CORRELATION], &correlation) ? numbers_get(&window->calls, correlation, 0) : lies_in(window, ts);
+}
+
+static uint64_t place_key(const struct row *row)
+{
+    return piece_hash(piece_hash(piece_hash(5, row->pieces[ROW_PID]), row->pieces[ROW_TID]), row->pieces[ROW_TS]);
+}
+
+/* A slice comes before the ends of its arrows, and a call before its work. */
+static bool range_row(struct window *window, const struct row *row, int64_t ts, char error[256])
+{
+    uint64_t correlation;
+    int64_t duration = 0;
+    if (is_arrow(row->ph) && numbers_get(&window->begins, place_key(row), 0)) ++*numbers_at(&window->arrows, arrow_key(row), 0);
+    if (row->ph != 'X') return true;
+    const bool called = is_call(row) && lies_in(window, ts);
+    window->called |= called;
+    if (called && piece_natural(row->pieces[ROW_CORRELATION], &correlation)) *numbers_at(&window->calls, correlation, 0) = 1;
+    if (range_keeps(window, row, ts)) *numbers_at(&window->begins, place_key(row), 0) = 1;
+    piece_ns(row->pieces[ROW_DUR], &duration);
+    if (!piece_is(row->pieces[ROW_CAT], "cs_window") || ts >= window->to || ts + duration <= window->from) return true;
+    struct unquoted cause = unquote(member_at(row->text, (const char *const[]){"args", "cause", NULL}));
+    snprintf(error, 256, "recording was off in part of it (%.*s)", (int)(cause.length < 200 ? cause.length : 200), cause.at);
+    unquoted_free(&cause);
+    return false;
+}
+
 /* --- rows --- */
 
 static bool survey_row(void *of, const char *text, size_t length, char error[256])
@@ -102,10 +145,10 @@ static bool survey_row(void *of, const char *text, size_t length, char error[256
     struct window *window = of;
     struct row row;
     int64_t ts;
-    (void)error;
     if (!row_read(&row, text, length) || !piece_ns(row.pieces[ROW_TS], &ts)) return true; /* a row without time */
     if (is_paired(&row)) survey_pair(window, &row, ts);
-    if (is_arrow(row.ph) && row.ph != 't' && lies_in(window, ts)) *numbers_at(&window->arrows, arrow_key(&row), 0) ^= 1;
+    if (window->is_range && !range_row(window, &row, ts, error)) return false;
+    if (!window->is_range && is_arrow(row.ph) && row.ph != 't' && lies_in(window, ts)) *numbers_at(&window->arrows, arrow_key(&row), 0) ^= 1;
     if (row.ph == 'C') {
         window->counter_count++;
         if (ts < window->from) *numbers_at(&window->counters, counter_key(&row), 0) = (uint32_t)window->counter_count;
@@ -117,7 +160,7 @@ bool window_survey(struct window *window, const struct file *file, int64_t from,
 {
     const struct source_sink sink = {.of = window, .row = survey_row};
     char error[256];
-    *window = (struct window){.from = from, .to = to};
+    *window = (struct window){.from = from, .to = to, .is_range = file->range};
     if (source_read(file->path, &sink, error) == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;
     pairs_left(window);
     for (size_t slot = 0; window->counters.slots && slot <= window->counters.mask; slot++)
@@ -133,8 +176,10 @@ bool window_keeps(struct window *window, const struct row *row)
         const uint64_t bit = window->pair_next++;
         return bit < window->pair_count && window->pairs[bit / 8] >> bit % 8 & 1;
     }
+    if (window->is_range && is_arrow(row->ph)) return row->ph != 't' && numbers_get(&window->arrows, arrow_key(row), 0) == 2;
     if (is_arrow(row->ph)) return lies_in(window, ts) && !numbers_get(&window->arrows, arrow_key(row), 0);
     if (row->ph == 'C') return numbers_get(&window->counted, ++window->counter_next, 0) || lies_in(window, ts);
+    if (window->is_range && row->ph == 'X') return range_keeps(window, row, ts);
     if (row->ph != 'X' || !piece_ns(row->pieces[ROW_DUR], &duration) || duration <= 0) return lies_in(window, ts);
     return ts < window->to && ts + duration > window->from;
 }
@@ -147,4 +192,6 @@ void window_free(struct window *window)
     numbers_free(&window->arrows);
     numbers_free(&window->counters);
     numbers_free(&window->counted);
+    numbers_free(&window->calls);
+    numbers_free(&window->begins);
 }

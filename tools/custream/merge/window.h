@@ -3,6 +3,9 @@
  * one moment if it lies in it; an arrow if both its ends do, and where slices are bound to each other if they both stay; of a counter also the last value
  * before. Names stay.
  *
+ * Of a range, the calls that began in it stay, and all work that they made; of slices without a call those that began in it.
+ * An arrow stays if both its ends are at such slices.
+ *
  * window_survey() reads the file once and keeps a bit for each row that is one of a pair, and what is open.
  */
 #ifndef CS_MERGE_WINDOW_H
@@ -27,8 +30,12 @@ struct window {
     struct numbers counters; /* by name: the number of its last row before the window */
     struct numbers counted;  /* by that number: 1 */
     uint64_t counter_count, counter_next;
+    bool is_range, called;   /* called: a call was made in it */
+    struct numbers calls;    /* of a range, by correlation: 1 */
+    struct numbers begins;   /* of a range, by lane and time: 1 where a slice begins that stays */
 };
 
+/* False: the complaint was printed. */
 bool window_survey(struct window *window, const struct file *file, int64_t from, int64_t to);
 /* Once for each row, in the order of the file. */
 bool window_keeps(struct window *window, const struct row *row);

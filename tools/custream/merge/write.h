@@ -11,6 +11,6 @@ void names_write(struct out *out, const struct plan *plan);
 void trailer_write(struct out *out, const struct plan *plan);
 
 /* rows.c; false: the complaint was printed. */
-bool rows_write(struct out *out, const struct plan *plan);
+bool rows_write(struct out *out, struct plan *plan);
 
 #endif
