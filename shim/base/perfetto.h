@@ -200,7 +200,8 @@ void cs_pf_tail_ends(char *text, char *end);
 /* --- events --- */
 
 char *cs_pf_slice(struct cs_pf *pf, char *at, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 from_ns, cs_u64 to_ns);
-char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns);
+enum cs_pf_scope { CS_PF_OF_THREAD, CS_PF_OF_ALL, CS_PF_OF_PROCESS }; /* LegacyEvent.InstantEventScope, but for threads */
+char *cs_pf_instant(struct cs_pf *pf, char *at, enum cs_pf_scope scope, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns);
 char *cs_pf_counter(struct cs_pf *pf, char *at, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns); /* its arguments are numbers */
 /* 'b' and 'e', 's' and 'f', 'B' and 'E' of the JSON format. The last two have no number. */
 char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns, cs_u64 id);

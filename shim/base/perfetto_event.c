@@ -179,13 +179,12 @@ char *cs_pf_legacy(struct cs_pf *pf, char *at, char phase, const struct cs_pf_te
     return cs_pf_nested(legacy, at);
 }
 
-char *cs_pf_instant(struct cs_pf *pf, char *at, bool of_process, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
+char *cs_pf_instant(struct cs_pf *pf, char *at, enum cs_pf_scope scope, const struct cs_pf_text *category, const struct cs_pf_text *name, cs_u32 pid, cs_u32 tid, cs_u64 ns)
 {
-    enum { SCOPE_PROCESS = 2 };
     char *legacy;
-    if (of_process) {
+    if (scope) {
         at = legacy_begin(pf, at, 'i', category, name, pid, tid, ns, &legacy);
-        return cs_pf_nested(legacy, cs_pf_uint(at, CS_PF_INSTANT_SCOPE, SCOPE_PROCESS));
+        return cs_pf_nested(legacy, cs_pf_uint(at, CS_PF_INSTANT_SCOPE, scope));
     }
     const cs_u64 track = cs_pf_lane(pf, pid, tid)->track;
     at = cs_pf_uint(event_begin(pf, at, CS_PF_OTHER, ns), CS_PF_TYPE, CS_PF_INSTANT);

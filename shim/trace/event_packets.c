@@ -57,7 +57,7 @@ char *cs_packets_slice_made(char *at, const struct cs_slice_head *head, cs_u32 t
 char *cs_packets_instant(char *at, bool of_process, const char *category, struct cs_title title, struct cs_lane lane, cs_u64 ns)
 {
     const struct cs_pf_text name = title_text(title);
-    return cs_pf_instant(&pf, at, of_process, PLACED(category), &name, lane.pid, lane.tid, ns);
+    return cs_pf_instant(&pf, at, of_process ? CS_PF_OF_PROCESS : CS_PF_OF_THREAD, PLACED(category), &name, lane.pid, lane.tid, ns);
 }
 
 char *cs_packets_counter(char *at, struct cs_title title, struct cs_lane lane, cs_u64 ns)

@@ -1,5 +1,6 @@
 """`custream convert` and files of other tools: what is very long or very many comes along, and what Perfetto's format has no place for is refused."""
 import json
+import re
 
 import pytest
 
@@ -175,4 +176,20 @@ def test_what_would_get_lost(tmp_path, rows, words, allowed):
     assert words in said and behind.startswith("; allowed: " if allowed else "\n") and allowed in behind
     assert [file.name for file in tmp_path.iterdir()] == ["made.json"]
     again = convert(path, tmp_path / "again.json")
+    path.write_text(re.sub(r"\\ud[89a-f]\w\w", r"\\ufffd", path.read_text()))  # half a pair is no character
     assert events_of(again) == events_of(path)
+
+
+def test_pids_that_are_no_numbers(tmp_path):
+    """Kineto's: a text, or -1. Each has a number of its own, and is called by what it was. A text that is a number by its digits is that."""
+    rows = [{**SLICE, "pid": "Spans", "tid": "PyTorch Profiler"}, {**SLICE, "pid": "4242", "tid": "0x7", "ts": 5}, {**SLICE, "pid": -1, "ts": 9},
+            {**INSTANT, "pid": "Spans", "tid": "PyTorch Profiler", "ts": 10, "s": "g"}, {**SLICE, "pid": -1, "tid": "PyTorch Profiler", "ts": 15}]
+    back = events_of(convert(convert(made(tmp_path / "made.json", *rows), tmp_path / "to.pftrace"), tmp_path / "back.json"))[0]
+    names = {(row["name"], row["pid"], row["tid"]): row["args"]["name"] for row in back if row["ph"] == "M"}
+    told = [row for row in back if row["ph"] != "M"]
+    spans, _, none, *_ = (row["pid"] for row in told)
+    assert [{**row, "pid": 0, "tid": 0} for row in told] == [{**row, "pid": 0, "tid": 0} for row in rows]
+    assert [row["pid"] for row in told] == [spans, 4242, none, spans, none] and len({spans, none, 4242, 100}) == 4 and [row["tid"] for row in told[1:3]] == [7, 1]
+    threads = [told[0]["tid"], told[4]["tid"]]
+    assert names == {("process_name", spans, threads[0]): "Spans", ("thread_name", spans, threads[0]): "PyTorch Profiler",
+                     ("process_name", none, 1): "-1", ("thread_name", none, threads[1]): "PyTorch Profiler"}

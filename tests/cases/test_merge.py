@@ -337,7 +337,7 @@ def test_files_of_another_tool(tmp_path, trace_processor):
 
 
 @pytest.mark.parametrize("content, words", [
-    ("", "empty"), ("[]", "no baseTimeNanoseconds"), ("{}", "no list of traceEvents"), ("hello", "no trace"), ('{"traceEvents":3}', "no list"),
+    ("", "empty"), ("[]", "no baseTimeNanoseconds"), ("{\n}", "line 2: no trace: it has no list of traceEvents"), ("hello", "no trace"), ('{"traceEvents":3}', "no list"),
     ('{"traceEvents":[3]}', "no object"), ('{"traceEvents":[{"ph":"X" "ts":1}]}', "expected a comma"), ('{"traceEvents":[{"ph":"X","ts":01}]}', "leading zero"),
     ('{"traceEvents":[{"ph":"X","pid":1}],"baseTimeNanoseconds":1}', "no time"), ('{"traceEvents":[{"ph":"i","ts":1,"ts":2}]}', "twice"),
     ('{"traceEvents":[]} x', "behind the end"), ('{"traceEvents":[{"ph":"i","name":"\\q"}]}', "escape"), ('{"other":1', "cut off"),

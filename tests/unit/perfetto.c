@@ -39,10 +39,10 @@ TEST(the_largest_event_passes_whole_when_the_table_is_full)
     memset(text, 0xff, sizeof text);
     pf.entries = entries;
     cs_pf_begin(&pf, 0);
-    cs_pf_instant(&pf, room, false, &category, &known, 1, 1, 1); /* the lane is told */
+    cs_pf_instant(&pf, room, CS_PF_OF_THREAD, &category, &known, 1, 1, 1); /* the lane is told */
     cs_pf_news_out(&pf, room);
     pf.count = CS_PF_ENTRIES / 4 * 3;
-    char *at = cs_pf_instant(&pf, room, false, &category, &name, 1, 1, 2);
+    char *at = cs_pf_instant(&pf, room, CS_PF_OF_THREAD, &category, &name, 1, 1, 2);
     const struct { const char *key; size_t n; } texts[] = {{"the name of some kernel.", CS_PF_TEXT_MAX}, {"the name of its stream..", 512}};
     for (unsigned i = 0; i < 2; i++) cs_pf_key(&pf, texts[i].key, 24, NULL), at = cs_pf_value_text(&pf, at, text, texts[i].n);
     for (unsigned i = 0; i < NUMBERS; i++) cs_pf_key(&pf, "a number of its arguments", 24, NULL), at = cs_pf_value_uint(&pf, at, UINT64_MAX);

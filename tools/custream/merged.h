@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { MERGED_GPUS = 1000000000, MERGED_GPU_STEP = 100 };
+enum { MERGED_GPUS = 1000000000, MERGED_GPU_STEP = 100, MERGED_OTHERS = MERGED_GPUS / 2 /* from here on: processes without a number of their own */ };
 
 static inline uint32_t merged_gpu_pid(uint32_t place, uint32_t ordinal) { return MERGED_GPUS + place * MERGED_GPU_STEP + ordinal; }
 static inline uint32_t merged_gpu_ordinal(uint32_t pid) { return (pid - MERGED_GPUS) % MERGED_GPU_STEP; }

@@ -3,8 +3,8 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/lanes.h"
-#include "tools/custream/merge/piece.h"
 #include "tools/custream/merged.h"
+#include "tools/custream/trace/value.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -26,10 +26,10 @@ static int convert(const char *from, const char *to, unsigned how)
     if (cs_trace_extension_is_packets(extension)) how |= ROWS_PACKETS;
     if (same_file(from, to)) return complain(NAME, "%s: is the trace itself; the converted one needs a file of its own", to);
     if (!out_open_as_is(NAME, &out, to, inputs, 1)) return STATUS_UNUSABLE;
-    const enum source_end end = rows_convert(from, how, out_put, &out, error);
-    if (end == SOURCE_BROKEN) complain(NAME, "%s: %s", from, error);
-    if (end == SOURCE_CUT) fprintf(stderr, "%s: %s: truncated, as when a process is killed while it writes; %s has what is before that\n", NAME, from, to);
-    return out_close(&out, end != SOURCE_BROKEN) ? STATUS_OK : STATUS_UNUSABLE;
+    const enum json_step end = rows_convert(from, how, out_put, &out, error);
+    if (end == JSON_BROKEN) complain(NAME, "%s: %s", from, error);
+    if (end == JSON_CUT) fprintf(stderr, "%s: %s: truncated, as when a process is killed while it writes; %s has what is before that\n", NAME, from, to);
+    return out_close(&out, end != JSON_BROKEN) ? STATUS_OK : STATUS_UNUSABLE;
 }
 
 int command_convert(int argc, char **argv)

@@ -1,32 +1,32 @@
 #include "tools/custream/convert/packets.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "shim/base/append.h"
 #include "shim/base/lane.h"
 #include "shim/base/perfetto.h"
 #include "tools/custream/command.h"
-#include "tools/custream/convert/value.h"
+#include "tools/custream/merged.h"
 #include "tools/custream/trace/numbers.h"
+#include "tools/custream/trace/value.h"
 
 struct packets {
     struct cs_pf pf;
     void (*put)(void *of, const char *bytes, size_t n);
     void *of;
-    char *room, *at;
-    size_t size;
-    char *notes; /* arguments of the event that the library's own room for them has no place for */
-    size_t notes_length, notes_size;
-    struct numbers counters;   /* by what its track is called: the length of the value's name in that, and 1 */
+    struct rope room;         /* the packets of a row */
+    struct rope notes;        /* arguments of the event that the library's own room for them has no place for */
+    struct rope text;         /* a value as JSON */
+    struct numbers counters;  /* by what its track is called: the length of the value's name in that, and 1 */
+    struct numbers made;      /* by pids and tids that are no numbers: their numbers */
     char why[160], allowed[80]; /* there is no place for something; allowed: nothing to say */
-    /* of the row that is being read */
-    struct member {
-        struct piece name, value;
-    } *members;
-    size_t count, capacity;
+    yyjson_val *row;          /* that is being read */
+    bool half;
 };
 
 struct packets *packets_new(void (*put)(void *of, const char *bytes, size_t n), void *of)
@@ -44,34 +44,26 @@ struct packets *packets_new(void (*put)(void *of, const char *bytes, size_t n), 
 void packets_free(struct packets *p)
 {
     free(p->pf.entries);
-    free(p->members);
-    free(p->notes);
+    free(p->room.at);
+    free(p->notes.at);
+    free(p->text.at);
     numbers_free(&p->counters);
-    free(p->room);
+    numbers_free(&p->made);
     free(p);
 }
 
-static char *room(struct packets *p, size_t n)
-{
-    if (p->size >= n) return p->room;
-    free(p->room);
-    if (!(p->room = malloc(n))) out_of_memory();
-    p->size = n;
-    return p->room;
-}
-
-static void written(struct packets *p, const char *end) { p->put(p->of, p->room, (size_t)(end - p->room)); }
+static void written(struct packets *p, const char *end) { p->put(p->of, p->room.at, (size_t)(end - p->room.at)); }
 
 void packets_head(struct packets *p, const char *text, size_t n, uint64_t wall_ns)
 {
-    char *at = room(p, n + CS_PF_EVENT_MAX);
+    char *at = rope_room(&p->room, n + CS_PF_EVENT_MAX);
     memcpy(at, text, n);
     written(p, cs_pf_head(&p->pf, at, n, wall_ns));
 }
 
 void packets_tail(struct packets *p, const char *text, size_t n)
 {
-    char *start = cs_pf_tail(room(p, n + CS_PF_EVENT_MAX)), *end = start + n;
+    char *start = cs_pf_tail(rope_room(&p->room, n + CS_PF_EVENT_MAX)), *end = start + n;
     memcpy(start, text, n);
     cs_pf_tail_ends(start, end);
     written(p, end);
@@ -79,324 +71,334 @@ void packets_tail(struct packets *p, const char *text, size_t n)
 
 /* --- members of a row --- */
 
-static bool fail(struct packets *p, const char *format, struct piece piece, const char *allowed)
+static bool __attribute__((format(printf, 3, 4))) fail(struct packets *p, const char *allowed, const char *format, ...)
 {
-    const int n = piece.length < 60 ? (int)piece.length : 60;
-    snprintf(p->why, sizeof p->why, format, n, piece.at ? piece.at : "");
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->why, sizeof p->why, format, args);
+    va_end(args);
     snprintf(p->allowed, sizeof p->allowed, "%s", allowed);
     return false;
 }
 
-static void member_found(void *of, struct piece name, struct piece value)
+static yyjson_val *member(const struct packets *p, const char *name) { return yyjson_obj_get(p->row, name); }
+
+/* The value as JSON, until the next one; for a complaint, the begin of it. */
+static const char *text_of(struct packets *p, yyjson_val *value)
 {
-    struct packets *p = of;
-    p->members = array_room(p->members, p->count, &p->capacity, sizeof *p->members);
-    p->members[p->count++] = (struct member){name, value};
+    p->text.length = 0;
+    if (value) row_print(&p->text, value);
+    rope_put(&p->text, "", 1);
+    p->text.length--;
+    return p->text.at;
+}
+static const char *shown(struct packets *p, yyjson_val *value)
+{
+    enum { MOST = 60 };
+    text_of(p, value);
+    if (p->text.length > MOST) p->text.at[MOST] = 0;
+    return p->text.at;
 }
 
-static struct piece member(const struct packets *p, const char *name)
+static struct cs_pf_text text_in(yyjson_val *string)
 {
-    for (size_t i = 0; i < p->count; i++)
-        if (piece_named(p->members[i].name, name)) return p->members[i].value;
-    return (struct piece){NULL, 0};
+    return (struct cs_pf_text){.text = yyjson_is_str(string) ? yyjson_get_str(string) : "", .length = yyjson_is_str(string) ? yyjson_get_len(string) : 0};
 }
 
-#define TEXT(unquoted) (&(const struct cs_pf_text){.text = (unquoted).at, .length = (unquoted).length})
-
-static bool natural(struct packets *p, const char *name, uint64_t *number, uint64_t most)
+static bool is_number(yyjson_val *value)
 {
-    struct piece piece = member(p, name);
-    char format[64], allowed[64];
-    if (piece.at && *piece.at != '"' && piece_natural(piece, number) && *number <= most) return true;
-    snprintf(allowed, sizeof allowed, "numbers from 0 to %llu", (unsigned long long)most);
-    snprintf(format, sizeof format, piece.at ? "%s is %%.*s" : "an event without %s%%.*s", name);
-    return fail(p, format, piece, allowed);
+    return yyjson_is_int(value) || (yyjson_is_raw(value) && strchr("-0123456789", *yyjson_get_raw(value)));
+}
+
+/* A pid or tid. What is none gets a number of its own, as in merged traces; `made`: for the first time. */
+static bool number_of(struct packets *p, const char *name, uint64_t scope, uint64_t most, uint64_t *number, bool *made)
+{
+    yyjson_val *value = member(p, name);
+    if (value_natural(value, number) && *number <= most) return true;
+    if (!value) return fail(p, "a number or a text", "an event without %s", name);
+    if (!yyjson_is_str(value) && !is_number(value)) return fail(p, "a number or a text", "%s is %s", name, shown(p, value));
+    uint32_t *at = numbers_at(&p->made, value_hash(scope, value), 0);
+    *made = !*at;
+    if (*made) *at = (uint32_t)(MERGED_OTHERS + p->made.count);
+    *number = *at;
+    return true;
 }
 
 static bool time_of(struct packets *p, const char *name, uint64_t *ns)
 {
     int64_t read;
-    if (!piece_ns(member(p, name), &read)) return fail(p, "a time that is no number, or too great: %.*s", member(p, name), "up to 73 years");
-    if (read < 0) return fail(p, "a time before the trace's begin: %.*s", member(p, name), "from 0 on");
+    yyjson_val *value = member(p, name);
+    if (!value_ns(value, &read)) return fail(p, "up to 73 years", "a time that is no number, or too great: %s", shown(p, value));
+    if (read < 0) return fail(p, "from 0 on", "a time before the trace's begin: %s", shown(p, value));
     *ns = (uint64_t)read;
     return true;
 }
 
-static bool is_text(struct packets *p, struct piece piece)
+static bool is_text(struct packets *p, yyjson_val *value)
 {
-    if (*piece.at != '"') return fail(p, "no text where one belongs: %.*s", piece, "a text");
-    return quotes_text(piece) || fail(p, "a text with \\u0000 or half a pair of surrogates in it: %.*s", piece, "a text without these");
+    if (!yyjson_is_str(value)) return fail(p, "a text", "no text where one belongs: %s", shown(p, value));
+    const bool good = !p->half && strlen(yyjson_get_str(value)) == yyjson_get_len(value);
+    return good || fail(p, "a text without these", "a text with \\u0000 or half a pair of surrogates in it: %s", shown(p, value));
 }
-
-/* A member that need not be there. */
-static bool is_text_or_none(struct packets *p, const char *name) { return !member(p, name).at || is_text(p, member(p, name)); }
 
 /* --- arguments --- */
 
-static bool is_hex(const struct unquoted *text)
+static bool is_hex(const struct cs_pf_text *text)
 {
-    const char *digits = text->at + 2;
+    const char *digits = text->text + 2;
     const size_t n = text->length - 2;
-    if (text->length < 3 || n > 16 || memcmp(text->at, "0x", 2) || (*digits == '0' && n > 1)) return false;
-    for (size_t i = 0; i < n; i++)
-        if (!strchr("0123456789abcdef", digits[i])) return false;
-    return true;
+    if (text->length < 3 || n > 16 || memcmp(text->text, "0x", 2) || (*digits == '0' && n > 1)) return false;
+    return strspn(digits, "0123456789abcdef") == n;
 }
 
-static char *notes_room(struct packets *p, size_t n)
-{
-    while (p->notes_size < p->notes_length + n) p->notes = array_room(p->notes, p->notes_size, &p->notes_size, 1);
-    return p->notes + p->notes_length;
-}
-
-/* The library keeps some arguments until the event is closed. Those that are there go where there is more room, before it has no place for
- * the next. False: for this one it has none at all. */
-static bool is_kept(struct packets *p, struct piece name, struct piece value)
+/*
+ * The library keeps some arguments until the event is closed. Those that are there go where there is
+ * more room, before it has no place for the next. False: for this one it has none at all.
+ */
+static bool is_kept(struct packets *p, size_t length)
 {
     enum { NUMBERS = 512 }; /* what the longest list of numbers takes */
-    const size_t most = 3 * (name.length + value.length) + NUMBERS;
+    const size_t most = 3 * length + NUMBERS;
     if (most > sizeof p->pf.side) return false;
     if (p->pf.side_used + most <= sizeof p->pf.side) return true;
-    memcpy(notes_room(p, p->pf.side_used), p->pf.side, p->pf.side_used);
-    p->notes_length += p->pf.side_used;
+    rope_put(&p->notes, p->pf.side, p->pf.side_used);
     p->pf.side_used = 0;
     return true;
 }
 
 /* One that is too long for that: a text, or anything else as JSON. */
-static void note_put(struct packets *p, const struct unquoted *key, struct piece value)
+static void note_put(struct packets *p, const struct cs_pf_text *key, yyjson_val *value)
 {
     enum { TAGS = 64 };
-    struct unquoted text = unquote(value);
-    const bool is_text = *value.at == '"';
-    const struct piece told = is_text ? (struct piece){text.at, text.length} : value;
-    char *start = cs_pf_nest(notes_room(p, 3 * (key->length + told.length) + TAGS), CS_PF_ANNOTATION);
-    char *end = cs_pf_put_text(start, CS_PF_NOTE_NAME, key->at, key->length);
-    end = cs_pf_put_text(end, is_text ? CS_PF_NOTE_STRING : CS_PF_NOTE_JSON, told.at, told.length);
-    p->notes_length = (size_t)(cs_pf_nested(start, end) - p->notes);
-    unquoted_free(&text);
+    const bool is_text = yyjson_is_str(value);
+    const struct cs_pf_text told = is_text ? text_in(value) : (struct cs_pf_text){.text = p->text.at, .length = p->text.length};
+    char *start = cs_pf_nest(rope_room(&p->notes, 3 * (key->length + told.length) + TAGS), CS_PF_ANNOTATION);
+    char *end = cs_pf_put_text(start, CS_PF_NOTE_NAME, key->text, key->length);
+    end = cs_pf_put_text(end, is_text ? CS_PF_NOTE_STRING : CS_PF_NOTE_JSON, told.text, told.length);
+    rope_used(&p->notes, cs_pf_nested(start, end));
 }
 
 /* They stand behind the others, as those do that the library has kept. */
 static char *notes_out(struct packets *p, char *at)
 {
-    if (!p->notes_length) return at;
+    if (!p->notes.length) return at;
     if (p->pf.args) at = cs_pf_nested(p->pf.args, at);
     p->pf.args = NULL;
-    memcpy(at, p->notes, p->notes_length);
-    return at + p->notes_length;
+    memcpy(at, p->notes.at, p->notes.length);
+    return at + p->notes.length;
 }
 
-static char *string_put(struct packets *p, char *at, struct piece value)
+static char *string_put(struct packets *p, char *at, yyjson_val *value)
 {
     enum { WORD_MAX = 512 };
-    struct unquoted text = unquote(value);
-    if (is_hex(&text)) at = cs_pf_value_pointer(&p->pf, at, strtoull(text.at, NULL, 16));
-    else if (text.length <= WORD_MAX) at = cs_pf_value_word(&p->pf, at, TEXT(text));
-    else at = cs_pf_value_text(&p->pf, at, text.at, text.length);
-    unquoted_free(&text);
-    return at;
+    const struct cs_pf_text text = text_in(value);
+    if (is_hex(&text)) return cs_pf_value_pointer(&p->pf, at, strtoull(text.text, NULL, 16));
+    if (text.length <= WORD_MAX) return cs_pf_value_word(&p->pf, at, &text);
+    return cs_pf_value_text(&p->pf, at, text.text, text.length);
 }
 
-/* A number without a fraction, as JSON has it. What follows it in the text is no digit. */
+/* A number without a fraction. */
 struct integer {
     bool is, fits; /* fits: it is less than 0, or `natural` says it */
     cs_i64 negative;
     uint64_t natural;
 };
 
-static struct integer integer_of(struct piece value, uint64_t most)
+static struct integer integer_of(yyjson_val *value, uint64_t most)
 {
-    const bool minus = *value.at == '-';
-    struct integer integer = {.is = value.length > minus && strspn(value.at + minus, "0123456789") == value.length - minus};
+    char digits[24];
+    const char *text = yyjson_is_raw(value) ? yyjson_get_raw(value) : digits;
+    snprintf(digits, sizeof digits, yyjson_is_uint(value) ? "%llu" : "%lld", (long long)yyjson_get_sint(value));
+    const bool minus = *text == '-';
+    struct integer integer = {.is = is_number(value) && !text[minus + strspn(text + minus, "0123456789")]};
     if (!integer.is) return integer;
     errno = 0;
-    integer.natural = strtoull(value.at + minus, NULL, 10);
+    integer.natural = strtoull(text + minus, NULL, 10);
     integer.fits = !errno && (minus ? integer.natural && integer.natural <= (uint64_t)1 << 63 : integer.natural <= most);
     integer.negative = minus ? (cs_i64)(0 - integer.natural) : 0;
     return integer;
 }
 
 /* An integer that no number of 64 bits is, as -0 is none, is told as JSON; a counter cannot. */
-static bool number_put(struct packets *p, char **at, struct piece value, bool counter)
+static bool number_put(struct packets *p, char **at, yyjson_val *value, bool counter)
 {
     const struct integer integer = integer_of(value, counter ? INT64_MAX : UINT64_MAX);
-    const double real = integer.is ? 0 : strtod(value.at, NULL);
-    if (integer.is && !integer.fits && counter) return fail(p, "a counter's integer that 64 bits do not hold: %.*s", value, "from -2^63 to 2^63 - 1");
-    if (!__builtin_isfinite(real)) return fail(p, "a number that is too great: %.*s", value, "up to 1.79e308");
+    const double real = integer.is ? 0 : strtod(yyjson_get_raw(value), NULL);
+    if (integer.is && !integer.fits && counter)
+        return fail(p, "from -2^63 to 2^63 - 1", "a counter's integer that 64 bits do not hold: %s", shown(p, value));
+    if (!__builtin_isfinite(real)) return fail(p, "up to 1.79e308", "a number that is too great: %s", shown(p, value));
     if (!integer.is) *at = cs_pf_value_double(&p->pf, *at, real);
-    else if (!integer.fits) *at = cs_pf_value_json(&p->pf, *at, value.at, value.length);
+    else if (!integer.fits) *at = cs_pf_value_json(&p->pf, *at, yyjson_get_raw(value), yyjson_get_len(value));
     else if (integer.negative) *at = cs_pf_value_int(&p->pf, *at, integer.negative);
     else *at = cs_pf_value_uint(&p->pf, *at, integer.natural);
     return true;
 }
 
 struct event {
-    uint64_t pid, tid, ns;
-    struct unquoted category, name;
+    uint32_t pid, tid;
+    uint64_t ns;
+    struct cs_pf_text category, name;
     char *at;
-};
-
-struct arguments {
-    struct packets *p;
-    struct event *e;
-    bool counter, good;
-    size_t count;
 };
 
 /* The track is called by the counter and the value. Two that are called the same would be one. */
 enum { COUNTER_NAME = 512, VALUE_NAME = 127 };
 
-static bool is_of_another(struct packets *p, const struct event *e, const struct unquoted *key)
+static bool is_of_another(struct packets *p, const struct event *e, const struct cs_pf_text *key)
 {
-    char called[COUNTER_NAME + 1 + VALUE_NAME];
-    memcpy(called, e->name.at, e->name.length);
-    called[e->name.length] = ' ';
-    memcpy(called + e->name.length + 1, key->at, key->length);
-    const uint64_t hash = piece_hash(e->pid << 32 | e->tid, (struct piece){called, e->name.length + 1 + key->length});
+    char called[COUNTER_NAME + 1 + VALUE_NAME + 1];
+    yyjson_val value;
+    const int length = snprintf(called, sizeof called, "%s %s", e->name.text, key->text);
+    unsafe_yyjson_set_strn(&value, called, (size_t)length);
+    const uint64_t hash = value_hash((uint64_t)e->pid << 32 | e->tid, &value);
     return *numbers_at(&p->counters, hash, (uint32_t)key->length + 1) != key->length + 1;
 }
 
 /* Each value of a counter is an event, and may bring a track along. So each has all of the room. */
-static bool count_put(struct packets *p, struct event *e, struct piece name, const struct unquoted *key, struct piece value)
+static bool count_put(struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
 {
-    if (*value.at != '-' && (*value.at < '0' || *value.at > '9')) return fail(p, "a counter whose value is no number: %.*s", value, "numbers");
-    if (key->length > VALUE_NAME) return fail(p, "a counter's value with a name of more than 127 bytes: %.*s", name, "");
+    if (!is_number(value)) return fail(p, "numbers", "a counter whose value is no number: %s", shown(p, value));
+    if (key->length > VALUE_NAME) return fail(p, "", "a counter's value with a name of more than 127 bytes: %.60s", key->text);
     if (is_of_another(p, e, key))
-        return fail(p, "a value whose track, called by counter and value, is another one's: %.*s", name, "names that differ together");
+        return fail(p, "names that differ together", "a value whose track, called by counter and value, is another one's: %.60s", key->text);
     if (!number_put(p, &e->at, value, true)) return false;
     written(p, e->at);
-    e->at = p->room;
+    e->at = p->room.at;
     return true;
 }
 
-static bool value_put(struct packets *p, char **at, struct piece value)
+/* A list of up to 16 numbers of up to nine digits, as lengths of a grid are: how many. 0: it is another list, or an empty one. */
+enum { VALUE_LIST = 16 };
+static size_t list_of(yyjson_val *list, uint32_t numbers[VALUE_LIST])
+{
+    enum { LARGEST = 999999999 };
+    yyjson_val *below;
+    size_t i, count;
+    if (yyjson_arr_size(list) > VALUE_LIST) return 0;
+    yyjson_arr_foreach(list, i, count, below) {
+        uint64_t number;
+        if (yyjson_is_str(below) || !value_natural(below, &number) || number > LARGEST) return 0;
+        numbers[i] = (uint32_t)number;
+    }
+    return count;
+}
+
+static bool value_put(struct packets *p, struct event *e, const struct cs_pf_text *key, yyjson_val *value)
 {
     uint32_t numbers[VALUE_LIST];
     size_t n;
-    switch (*value.at) {
-    case '"': *at = string_put(p, *at, value); return true;
-    case 't': case 'f': *at = cs_pf_value_bool(&p->pf, *at, *value.at == 't'); return true;
-    case '[':
-        if ((n = value_list(value, numbers))) *at = cs_pf_value_uints(&p->pf, *at, numbers, n);
-        else *at = cs_pf_value_json(&p->pf, *at, value.at, value.length);
-        return true;
-    case '{': case 'n': *at = cs_pf_value_json(&p->pf, *at, value.at, value.length); return true;
-    default: return number_put(p, at, value, false);
-    }
-}
-
-static void argument_found(void *of, struct piece name, struct piece value)
-{
-    struct arguments *arguments = of;
-    struct packets *p = arguments->p;
-    struct event *e = arguments->e;
-    const struct piece quoted = {name.at - 1, name.length + 2};
-    if (!arguments->good || !(arguments->good = is_text(p, quoted) && (*value.at != '"' || is_text(p, value)))) return;
-    struct unquoted key = unquote(quoted);
-    cs_pf_key(&p->pf, key.at, key.length, NULL);
-    arguments->count++;
-    if (arguments->counter) arguments->good = count_put(p, e, name, &key, value);
-    else if (is_kept(p, name, value)) arguments->good = value_put(p, &e->at, value);
-    else note_put(p, &key, value);
-    unquoted_free(&key);
+    const bool json = !yyjson_is_str(value) && !is_number(value) && !yyjson_is_bool(value);
+    if (!yyjson_is_str(value)) text_of(p, value);
+    if (!is_kept(p, key->length + (yyjson_is_str(value) ? yyjson_get_len(value) + 2 : p->text.length))) note_put(p, key, value);
+    else if (yyjson_is_str(value)) e->at = string_put(p, e->at, value);
+    else if (yyjson_is_bool(value)) e->at = cs_pf_value_bool(&p->pf, e->at, yyjson_is_true(value));
+    else if (!json) return number_put(p, &e->at, value, false);
+    else if ((n = list_of(value, numbers))) e->at = cs_pf_value_uints(&p->pf, e->at, numbers, n);
+    else e->at = cs_pf_value_json(&p->pf, e->at, p->text.at, p->text.length);
+    return true;
 }
 
 static bool args_put(struct packets *p, struct event *e, bool counter)
 {
-    const struct piece args = member(p, "args");
-    struct arguments arguments = {p, e, counter, true, 0};
-    if (args.at && *args.at != '{') return fail(p, "args that are no object: %.*s", args, "an object");
-    if (args.at) members_each(args.at, argument_found, &arguments);
-    if (counter && arguments.good && !arguments.count) return fail(p, "a counter without a value: %.*s", member(p, "name"), "one and more");
+    yyjson_val *const args = member(p, "args"), *name, *value;
+    size_t i, count;
+    if (args && !yyjson_is_obj(args)) return fail(p, "an object", "args that are no object: %s", shown(p, args));
+    if (counter && !yyjson_obj_size(args)) return fail(p, "one and more", "a counter without a value: %s", shown(p, member(p, "name")));
+    yyjson_obj_foreach(args, i, count, name, value) {
+        const struct cs_pf_text key = text_in(name);
+        if (!is_text(p, name) || (yyjson_is_str(value) && !is_text(p, value))) return false;
+        cs_pf_key(&p->pf, key.text, key.length, NULL);
+        if (!(counter ? count_put : value_put)(p, e, &key, value)) return false;
+    }
     e->at = notes_out(p, e->at);
-    return arguments.good;
+    return true;
 }
 
 /* --- rows --- */
 
-/* All of a row that is no counter's, besides what it is. The category may be empty, which is told too, and so is what is rare: args that are
- * missing, or of an arrow an empty list of them. */
+/*
+ * All of a row that is no counter's, besides what it is. The category may be empty, which is told
+ * too, and so is what is rare: args that are missing, or of an arrow an empty list of them.
+ */
 static bool more_put(struct packets *p, struct event *e, bool of_arrow)
 {
-    const struct piece args = member(p, "args");
-    if (member(p, "cat").at && !e->category.length) e->at = cs_pf_put_text(e->at, CS_PF_CATEGORY, "", 0);
-    if (of_arrow ? piece_named(args, "{}") : !args.at) cs_pf_bare(&p->pf);
+    yyjson_val *args = member(p, "args");
+    if (member(p, "cat") && !e->category.length) e->at = cs_pf_put_text(e->at, CS_PF_CATEGORY, "", 0);
+    if (of_arrow ? args && !yyjson_obj_size(args) : !args) cs_pf_bare(&p->pf);
     return args_put(p, e, false);
 }
 
-static bool is_true(struct piece value) { return value.at && *value.at == 't'; }
-
 static bool slice(struct packets *p, struct event *e)
 {
-    const struct piece bind = member(p, "bind_id"), in = member(p, "flow_in"), out = member(p, "flow_out");
+    static const char allowed[] = "a number with \"flow_in\":true or \"flow_out\":true";
+    yyjson_val *bind = member(p, "bind_id"), *in = member(p, "flow_in"), *out = member(p, "flow_out");
     uint64_t ns, id;
     if (!time_of(p, "dur", &ns)) return false;
-    e->at = cs_pf_slice(&p->pf, e->at, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, e->ns + ns);
-    if (bind.at || in.at || out.at) {
-        static const char allowed[] = "a number with \"flow_in\":true or \"flow_out\":true";
-        if (!bind.at) return fail(p, "an end of an arrow without bind_id: %.*s", member(p, "name"), allowed);
-        if (!piece_natural(bind, &id) || !in.at == !out.at || !is_true(in.at ? in : out))
-            return fail(p, "a bind_id that is no arrow's one end: %.*s", bind, allowed);
-        cs_pf_flow(&p->pf, id, in.at ? CS_PF_LAST : CS_PF_FIRST);
-    }
+    e->at = cs_pf_slice(&p->pf, e->at, &e->category, &e->name, e->pid, e->tid, e->ns, e->ns + ns);
+    if (!bind && !in && !out) return more_put(p, e, false);
+    if (!bind) return fail(p, allowed, "an end of an arrow without bind_id: %s", shown(p, member(p, "name")));
+    if (!value_natural(bind, &id) || !in == !out || !yyjson_is_true(in ? in : out))
+        return fail(p, allowed, "a bind_id that is no arrow's one end: %s", shown(p, bind));
+    cs_pf_flow(&p->pf, id, in ? CS_PF_LAST : CS_PF_FIRST);
     return more_put(p, e, false);
 }
 
 static bool instant(struct packets *p, struct event *e)
 {
-    const struct piece scope = member(p, "s");
-    const bool process = piece_is(scope, "p");
-    if (!process && scope.at && !piece_is(scope, "t")) return fail(p, "an instant of the scope %.*s", scope, "t and p");
-    e->at = cs_pf_instant(&p->pf, e->at, process, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns);
+    static const char *const scopes[] = {[CS_PF_OF_THREAD] = "t", [CS_PF_OF_ALL] = "g", [CS_PF_OF_PROCESS] = "p"};
+    yyjson_val *said = member(p, "s");
+    size_t scope = 0;
+    while (said && scope < CS_COUNT(scopes) && !yyjson_equals_str(said, scopes[scope])) scope++;
+    if (scope == CS_COUNT(scopes)) return fail(p, "t, p and g", "an instant of the scope %s", shown(p, said));
+    e->at = cs_pf_instant(&p->pf, e->at, (enum cs_pf_scope)scope, &e->category, &e->name, e->pid, e->tid, e->ns);
     return more_put(p, e, false);
 }
 
 static bool counter(struct packets *p, struct event *e)
 {
-    if (!e->name.at) return fail(p, "a counter without a name: %.*s", member(p, "args"), "");
-    if (e->name.length > COUNTER_NAME) return fail(p, "a counter with a name of more than 512 bytes: %.*s", member(p, "name"), "");
-    e->at = cs_pf_counter(&p->pf, e->at, TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns);
+    if (!e->name.text) return fail(p, "", "a counter without a name: %s", shown(p, member(p, "args")));
+    if (e->name.length > COUNTER_NAME)
+        return fail(p, "", "a counter with a name of more than 512 bytes: %s", shown(p, member(p, "name")));
+    e->at = cs_pf_counter(&p->pf, e->at, &e->name, e->pid, e->tid, e->ns);
     return args_put(p, e, true);
 }
 
 static bool legacy(struct packets *p, struct event *e, char phase, uint64_t id)
 {
-    e->at = cs_pf_legacy(&p->pf, e->at, phase, TEXT(e->category), TEXT(e->name), (uint32_t)e->pid, (uint32_t)e->tid, e->ns, id);
+    e->at = cs_pf_legacy(&p->pf, e->at, phase, &e->category, &e->name, e->pid, e->tid, e->ns, id);
     return more_put(p, e, phase == 's' || phase == 'f');
 }
 
 static bool arrow(struct packets *p, struct event *e, char phase)
 {
-    const struct piece id = member(p, "id"), binds = member(p, "bp");
+    yyjson_val *id = member(p, "id"), *binds = member(p, "bp"), *name = member(p, "name");
     uint64_t number;
-    if (!id.at) return fail(p, "an arrow without an id: %.*s", member(p, "name"), "");
-    if (!piece_natural(id, &number)) return fail(p, "an arrow whose id is %.*s", id, "numbers below 2^53");
-    if (phase == 'f' && !binds.at) return fail(p, "the end of an arrow without bp: %.*s", member(p, "name"), "\"bp\":\"e\"");
-    if (phase == 'f' && !piece_is(binds, "e")) return fail(p, "the end of an arrow whose bp is %.*s", binds, "\"bp\":\"e\"");
+    if (!id) return fail(p, "", "an arrow without an id: %s", shown(p, name));
+    if (!value_natural(id, &number)) return fail(p, "numbers below 2^53", "an arrow whose id is %s", shown(p, id));
+    if (phase == 'f' && !binds) return fail(p, "\"bp\":\"e\"", "the end of an arrow without bp: %s", shown(p, name));
+    if (phase == 'f' && !yyjson_equals_str(binds, "e")) return fail(p, "\"bp\":\"e\"", "the end of an arrow whose bp is %s", shown(p, binds));
     return legacy(p, e, phase, number);
 }
 
 static bool span(struct packets *p, struct event *e, char phase)
 {
-    static const char *const path[] = {"local", NULL};
     static const char allowed[] = "\"id2\":{\"local\":NUMBER}";
-    const struct piece id = member(p, "id2"), local = id.at ? member_at(id.at, path) : id;
+    yyjson_val *id = member(p, "id2"), *local = yyjson_obj_get(id, "local");
     uint64_t number;
-    if (!local.at) return fail(p, "a span without a local id2: %.*s", member(p, "name"), allowed);
-    if (local.length + sizeof "{\"local\":}" - 1 != id.length || member(p, "id").at)
-        return fail(p, "a span with more than a local id2: %.*s", id, allowed);
-    if (!piece_natural(local, &number)) return fail(p, "a span whose id is %.*s", local, "numbers below 2^53");
+    if (!local) return fail(p, allowed, "a span without a local id2: %s", shown(p, member(p, "name")));
+    if (yyjson_obj_size(id) > 1 || member(p, "id")) return fail(p, allowed, "a span with more than a local id2: %s", shown(p, id));
+    if (!value_natural(local, &number)) return fail(p, "numbers below 2^53", "a span whose id is %s", shown(p, local));
     return legacy(p, e, phase, number);
 }
 
 static bool event_put(struct packets *p, struct event *e, char phase)
 {
+    yyjson_val *category = member(p, "cat"), *name = member(p, "name");
     bool good;
-    if (!is_text_or_none(p, "cat") || !is_text_or_none(p, "name")) return false;
-    e->category = unquote(member(p, "cat"));
-    e->name = unquote(member(p, "name"));
-    if (!member(p, "name").at) e->name.at = NULL;
+    if ((category && !is_text(p, category)) || (name && !is_text(p, name))) return false;
+    e->category = text_in(category);
+    e->name = text_in(name);
+    if (!name) e->name.text = NULL;
     switch (phase) {
     case 'X': good = slice(p, e); break;
     case 'i': case 'I': good = instant(p, e); break;
@@ -405,118 +407,120 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     case 's': case 'f': good = arrow(p, e, phase); break;
     default: good = span(p, e, phase); break;
     }
-    unquoted_free(&e->category);
-    unquoted_free(&e->name);
     if (good) e->at = cs_pf_close(&p->pf, e->at);
     return good;
 }
 
-/* What a row says besides the name, which is the first member: of threads, what is behind it goes along. */
-static bool more_of(struct packets *p, bool process, const char *first, struct piece args, struct piece name, struct piece *more)
-{
-    const char *end = name.at + name.length, *last = args.at + args.length - 1;
-    *more = (struct piece){end + 1, end < last ? (size_t)(last - end - 1) : 0};
-    const bool is_first = name.at == args.at + 1 + strlen(first) && !memcmp(args.at + 1, first, strlen(first));
-    if (is_first && (!more->length || (!process && more->length <= CS_PF_MORE))) return true;
-    return fail(p, "a name with more beside it: %.*s", args, process ? "one member" : "1024 bytes behind the name");
-}
-
-/* Where a process or a thread stands. */
-static bool order(struct packets *p, struct event *e, bool process, struct piece args, struct piece value)
-{
-    const uint32_t pid = (uint32_t)e->pid, tid = (uint32_t)e->tid;
-    const struct integer integer = integer_of(value, INT64_MAX);
-    const cs_i64 at = integer.negative ? integer.negative : (cs_i64)integer.natural;
-    struct piece more;
-    if (!integer.fits) return fail(p, "a sort_index that is no integer of 64 bits: %.*s", value, "from -2^63 to 2^63 - 1");
-    if (!more_of(p, true, "\"sort_index\":", args, value, &more)) return false;
-    e->at = process ? cs_pf_process(&p->pf, e->at, pid, tid, NULL, 0, NULL, 0, &at) : cs_pf_thread(&p->pf, e->at, pid, tid, NULL, 0, NULL, 0, &at);
-    return true;
-}
-
-/* What a thread or a process is called, or a process's label. */
-static bool name_or_label(struct packets *p, struct event *e, bool process, bool label, struct piece args, struct piece value)
-{
-    const uint32_t pid = (uint32_t)e->pid, tid = (uint32_t)e->tid;
-    struct piece more;
-    if (!is_text(p, value) || !more_of(p, process, label ? "\"labels\":" : "\"name\":", args, value, &more)) return false;
-    struct unquoted text = unquote(value);
-    const bool good = text.length <= CS_PF_TEXT_MAX || fail(p, "a name of more than 4096 bytes: %.*s", value, "");
-    if (!good) e->at = NULL;
-    else if (!process) e->at = cs_pf_thread(&p->pf, e->at, pid, tid, text.at, text.length, more.at, more.length, NULL);
-    else if (label) e->at = cs_pf_process(&p->pf, e->at, pid, tid, NULL, 0, text.at, text.length, NULL);
-    else e->at = cs_pf_process(&p->pf, e->at, pid, tid, text.at, text.length, NULL, 0, NULL);
-    unquoted_free(&text);
-    return good;
-}
-
-/* What processes and threads are called, and where they stand. */
+/* What processes and threads are called, and where they stand: the first of args. Of threads, what is behind it goes along. */
 static bool meta(struct packets *p, struct event *e)
 {
     static const struct {
-        const char *what;
-        const char *path[2];
+        const char *what, *key;
         bool process;
-    } kinds[] = {{"process_name", {"name"}, true}, {"process_labels", {"labels"}, true}, {"process_sort_index", {"sort_index"}, true},
-                 {"thread_name", {"name"}, false}, {"thread_sort_index", {"sort_index"}, false}};
-    const struct piece what = member(p, "name"), args = member(p, "args");
+    } kinds[] = {{"process_name", "name", true}, {"process_labels", "labels", true}, {"process_sort_index", "sort_index", true},
+                 {"thread_name", "name", false}, {"thread_sort_index", "sort_index", false}};
+    yyjson_val *const what = member(p, "name"), *const args = member(p, "args");
     size_t k = 0;
-    while (k < sizeof kinds / sizeof *kinds && !piece_is(what, kinds[k].what)) k++;
-    const struct piece value = k < sizeof kinds / sizeof *kinds && args.at && *args.at == '{' ? member_at(args.at, kinds[k].path) : (struct piece){0};
-    if (!value.at) return fail(p, "a row of names of the kind %.*s", what, "names, labels and sort indices of processes and threads");
-    if (*kinds[k].path[0] == 's') return order(p, e, kinds[k].process, args, value);
-    return name_or_label(p, e, kinds[k].process, *kinds[k].path[0] == 'l', args, value);
+    while (k < CS_COUNT(kinds) && !yyjson_equals_str(what, kinds[k].what)) k++;
+    yyjson_val *const value = k < CS_COUNT(kinds) ? yyjson_obj_get(args, kinds[k].key) : NULL;
+    if (!value) return fail(p, "names, labels and sort indices of processes and threads", "a row of names of the kind %s", shown(p, what));
+    const bool process = kinds[k].process, order = !strcmp(kinds[k].key, "sort_index"), label = !strcmp(kinds[k].key, "labels");
+    const struct integer integer = integer_of(value, INT64_MAX);
+    const cs_i64 place = integer.negative ? integer.negative : (cs_i64)integer.natural;
+    if (order && !integer.fits) return fail(p, "from -2^63 to 2^63 - 1", "a sort_index that is no integer of 64 bits: %s", shown(p, value));
+    if (!order && !is_text(p, value)) return false;
+    text_of(p, value);
+    const size_t before = p->text.length + strlen(kinds[k].key) + 4; /* {"name":VALUE */
+    const bool is_first = unsafe_yyjson_get_first(args) + 1 == value;
+    text_of(p, args);
+    const size_t more = p->text.length > before + 1 ? p->text.length - before - 2 : 0;
+    if (!is_first || more > (process || order ? 0 : CS_PF_MORE))
+        return fail(p, process || order ? "one member" : "1024 bytes behind the name", "a name with more beside it: %s", shown(p, args));
+    const struct cs_pf_text name = text_in(order || label ? NULL : value), labels = text_in(label ? value : NULL);
+    if (name.length + labels.length > CS_PF_TEXT_MAX) return fail(p, "", "a name of more than 4096 bytes: %s", shown(p, value));
+    const char *called = order || label ? NULL : name.text;
+    if (process) e->at = cs_pf_process(&p->pf, e->at, e->pid, e->tid, called, name.length, label ? labels.text : NULL, labels.length, order ? &place : NULL);
+    else e->at = cs_pf_thread(&p->pf, e->at, e->pid, e->tid, called, name.length, p->text.at + before + 1, more, order ? &place : NULL);
+    return true;
 }
 
-/* Members that a row of a kind may have. Browsers and Kineto write `ts` and `cat` into rows of names, and a category into counters: these mean nothing there, and
- * are left out. */
+/*
+ * Members that a row of a kind may have. Browsers and Kineto write `ts` and `cat` into rows of names,
+ * and a category into counters: these mean nothing there, and are left out.
+ */
 #define ALL "MXBEiICsfbe"
 static const struct {
     const char *name, *kinds;
 } members[] = {{"ph", ALL},    {"name", ALL}, {"pid", ALL}, {"tid", ALL},  {"args", ALL},    {"cat", ALL},     {"ts", ALL},    {"dur", "X"},
                {"s", "iI"}, {"id", "sfbe"}, {"bp", "f"},  {"id2", "be"}, {"bind_id", "X"}, {"flow_in", "X"}, {"flow_out", "X"}};
-enum { MEMBERS = sizeof members / sizeof *members };
-
-static bool member_refused(struct packets *p, char phase, struct piece name, const char *how)
-{
-    char format[64], allowed[sizeof p->allowed] = "";
-    for (size_t k = 0, n = 0; k < MEMBERS; k++)
-        if (strchr(members[k].kinds, phase)) n = cs_append(allowed, sizeof allowed, n, n ? ", %s" : "%s", members[k].name);
-    snprintf(format, sizeof format, "an event of the kind %c with the member \"%%.*s\"%s", phase, how);
-    return fail(p, format, name, allowed);
-}
 
 static bool members_known(struct packets *p, char phase)
 {
-    for (size_t i = 0; i < p->count; i++) {
+    yyjson_val *name, *value;
+    size_t i, count;
+    yyjson_obj_foreach(p->row, i, count, name, value) {
+        char allowed[sizeof p->allowed] = "";
         size_t k = 0;
-        const struct piece name = p->members[i].name;
-        while (k < MEMBERS && !(piece_named(name, members[k].name) && strchr(members[k].kinds, phase))) k++;
-        if (k == MEMBERS) return member_refused(p, phase, name, "");
-        if (member(p, members[k].name).at != p->members[i].value.at) return member_refused(p, phase, name, " twice");
+        while (k < CS_COUNT(members) && !(yyjson_equals_str(name, members[k].name) && strchr(members[k].kinds, phase))) k++;
+        const bool known = k < CS_COUNT(members);
+        if (known && member(p, members[k].name) == value) continue;
+        for (size_t m = 0, n = 0; m < CS_COUNT(members); m++)
+            if (strchr(members[m].kinds, phase)) n = cs_append(allowed, sizeof allowed, n, n ? ", %s" : "%s", members[m].name);
+        return fail(p, allowed, "an event of the kind %c with the member \"%.60s\"%s", phase, yyjson_get_str(name), known ? " twice" : "");
     }
     return true;
 }
 
-static bool put_row(struct packets *p, const char *text, size_t length)
+/* Upper bound for what the texts of a row take, in any form. */
+static size_t most_of(yyjson_val *row)
+{
+    enum { AS_ESCAPES = 6, OTHERWISE = 64 };
+    size_t most = 2 * CS_PF_EVENT_MAX;
+    for (yyjson_val *value = row; value < row + row->uni.ofs / sizeof *row; value++) {
+        const bool text = yyjson_is_str(value) || yyjson_is_raw(value);
+        most += OTHERWISE + (text ? 2 * AS_ESCAPES * yyjson_get_len(value) : 0);
+    }
+    return most;
+}
+
+/* What a number that was made up stands for. */
+static struct cs_pf_text said(struct packets *p, const char *name)
+{
+    struct cs_pf_text text = text_in(member(p, name));
+    if (!yyjson_is_str(member(p, name))) text.text = text_of(p, member(p, name)), text.length = p->text.length;
+    if (text.length > CS_PF_TEXT_MAX) text.length = CS_PF_TEXT_MAX;
+    return text;
+}
+
+static bool put_row(struct packets *p)
 {
     struct event e = {0};
-    members_each(text, member_found, p);
-    const struct piece ph = member(p, "ph");
-    const char phase = ph.length == 3 ? ph.at[1] : 0;
-    if (!phase || !strchr(ALL, phase)) return fail(p, "an event of the kind %.*s", ph, "M, X, B, E, i, I, C, s, f, b and e");
-    if (!members_known(p, phase) || !natural(p, "pid", &e.pid, INT32_MAX) || !natural(p, "tid", &e.tid, UINT32_MAX)) return false;
+    uint64_t pid, tid;
+    bool process = false, thread = false;
+    yyjson_val *const ph = member(p, "ph");
+    const char phase = yyjson_is_str(ph) && yyjson_get_len(ph) == 1 ? *yyjson_get_str(ph) : 0;
+    if (!phase || !strchr(ALL, phase)) return fail(p, "M, X, B, E, i, I, C, s, f, b and e", "an event of the kind %s", shown(p, ph));
+    if (!members_known(p, phase) || !number_of(p, "pid", 0, INT32_MAX, &pid, &process) || !number_of(p, "tid", pid + 1, UINT32_MAX, &tid, &thread))
+        return false;
     if (phase != 'M' && !time_of(p, "ts", &e.ns)) return false;
-    e.at = room(p, 4 * length + 2 * CS_PF_EVENT_MAX);
+    e.pid = (uint32_t)pid;
+    e.tid = (uint32_t)tid;
+    e.at = rope_room(&p->room, most_of(p->row));
+    const struct cs_pf_text process_said = said(p, "pid");
+    if (process) e.at = cs_pf_process(&p->pf, e.at, e.pid, e.tid, process_said.text, process_said.length, NULL, 0, NULL);
+    const struct cs_pf_text thread_said = said(p, "tid");
+    if (thread) e.at = cs_pf_thread(&p->pf, e.at, e.pid, e.tid, thread_said.text, thread_said.length, NULL, 0, NULL);
     if (!(phase == 'M' ? meta(p, &e) : event_put(p, &e, phase))) return false;
     written(p, e.at);
     return true;
 }
 
-bool packets_row(struct packets *p, const char *text, size_t length, char error[256])
+bool packets_row(struct packets *p, yyjson_val *row, bool half, char error[256])
 {
-    p->count = p->notes_length = 0;
-    if (put_row(p, text, length)) return true;
+    p->row = row;
+    p->half = half;
+    p->notes.length = 0;
+    if (put_row(p)) return true;
     snprintf(error, 256, "%.100s, which Perfetto's format has no place for%s%.72s", p->why, *p->allowed ? "; allowed: " : "", p->allowed);
     return false;
 }

@@ -3,42 +3,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/convert/packets.h"
 #include "tools/custream/merge/shapes.h"
-#include "tools/custream/trace/rope.h"
+#include "tools/custream/trace/escape.h"
 
 struct conversion {
     void (*put)(void *of, const char *bytes, size_t n);
     void *of;
     struct packets *packets; /* NULL: JSON is written */
-    struct rope head, tail;  /* members before the rows, and behind them, as text */
+    struct rope head, tail;  /* members before the rows, and behind them */
+    struct rope row;
     uint64_t base;
     unsigned long long events; /* rows that have come */
-    bool has_rows, is_first;
-    bool whole, is_ours;
+    bool has_rows, whole, is_ours;
     struct shapes shapes;
 };
 
-#define put_literal(c, literal) (c)->put((c)->of, literal, sizeof(literal) - 1)
-
-/* Where lines end in a header, and the blanks in "rank": 0, are as the library has them: other tools look for that, and so does who asks whose file it is. */
-static void head_member(struct conversion *c, const char *name, const char *value, size_t length)
+/*
+ * Where lines end in a header, and the blanks in "rank": 0, are as the library has them: other tools
+ * look for that, and so does who asks whose file it is.
+ */
+static void head_member(struct rope *head, const char *name, yyjson_val *value)
 {
-    const bool info = !strcmp(name, "distributedInfo"), line = info || !strcmp(name, "metadata");
-    bool quoted = false;
-    rope_put(&c->head, c->head.length ? "," : "{", 1);
-    if (line) rope_put(&c->head, "\n", 1);
-    rope_put(&c->head, "\"", 1);
-    rope_put(&c->head, name, strlen(name));
-    rope_put(&c->head, "\": ", info ? 3 : 2);
-    if (!info) rope_put(&c->head, value, length);
-    for (size_t i = 0; info && i < length; i++) {
-        rope_put(&c->head, value + i, 1);
-        quoted ^= value[i] == '"' && (!i || value[i - 1] != '\\');
-        if (!quoted && strchr(":,", value[i])) rope_put(&c->head, " ", 1);
+    const bool info = !strcmp(name, "distributedInfo") && yyjson_is_obj(value);
+    yyjson_val *key, *below;
+    size_t i, count;
+    rope_print(head, "%s%s\"%s\":%s", head->length ? "," : "{", info || !strcmp(name, "metadata") ? "\n" : "", name, info ? " {" : "");
+    if (!info) return row_print(head, value);
+    yyjson_obj_foreach(value, i, count, key, below) {
+        if (i) rope_literal(head, ", ");
+        row_print(head, key);
+        rope_literal(head, ": ");
+        row_print(head, below);
     }
+    rope_literal(head, "}");
 }
 
 /* Rows begin: all that stands before them is known. */
@@ -46,50 +47,54 @@ static void rows_begin(struct conversion *c)
 {
     if (c->has_rows) return;
     c->has_rows = true;
-    rope_put(&c->head, c->head.length ? ",\n" : "{", c->head.length ? 2 : 1);
-    if (c->packets) {
-        packets_head(c->packets, c->head.at, c->head.length, c->base);
-        return;
-    }
+    rope_print(&c->head, c->head.length ? ",\n" : "{");
+    if (c->packets) return packets_head(c->packets, c->head.at, c->head.length, c->base);
+    rope_print(&c->head, "\"traceEvents\":[\n");
     c->put(c->of, c->head.at, c->head.length);
-    put_literal(c, "\"traceEvents\":[\n");
 }
 
-bool conversion_row(void *of, const char *text, size_t length, char error[256])
+static bool has_half(struct json *json)
 {
-    struct conversion *c = of;
+    struct escape escape = {json->text, json->text + json->length, 0};
+    if (reader_is_packets(&json->reader)) return false;
+    while (escape_next(&escape))
+        if (escape_is_half(&escape)) return true;
+    return false;
+}
+
+bool conversion_put(struct conversion *c, yyjson_val *row, bool half, char error[256])
+{
     char why[256];
     rows_begin(c);
-    if (c->whole && c->is_ours) shapes_tell(&c->shapes, &text, &length);
+    if (c->whole && c->is_ours) row = shapes_tell(&c->shapes, row);
     c->events++;
-    if (!c->packets) {
-        if (!c->is_first) put_literal(c, ",\n");
-        c->is_first = false;
-        c->put(c->of, text, length);
-        return true;
+    if (c->packets) {
+        const bool good = packets_row(c->packets, row, half, why);
+        if (!good) snprintf(error, 256, "event %llu: %.220s", c->events, why);
+        return good;
     }
-    if (!packets_row(c->packets, text, length, why)) {
-        snprintf(error, 256, "event %llu: %.220s", c->events, why);
-        return false;
-    }
+    c->row.length = 0;
+    if (c->events > 1) rope_literal(&c->row, ",\n");
+    row_print(&c->row, row);
+    c->put(c->of, c->row.at, c->row.length);
     return true;
 }
 
-bool conversion_member(void *of, const char *name, const char *value, size_t length, char error[256])
+bool conversion_row(void *of, struct json *json, char error[256])
+{
+    struct conversion *c = of;
+    return conversion_put(c, json->value, c->packets && has_half(json), error);
+}
+
+bool conversion_member(void *of, struct json *json, char error[256])
 {
     struct conversion *c = of;
     (void)error;
-    if (!strcmp(name, "metadata")) c->is_ours = shapes_are_left_out(value);
-    if (!strcmp(name, "baseTimeNanoseconds")) c->base = strtoull(value, NULL, 10);
-    if (!c->has_rows) {
-        head_member(c, name, value, length);
-        return true;
-    }
-    if (c->tail.length > 1) rope_literal(&c->tail, ",\n\"");
-    else rope_literal(&c->tail, ",\"");
-    rope_put(&c->tail, name, strlen(name));
-    rope_literal(&c->tail, "\":");
-    rope_put(&c->tail, value, length);
+    if (!strcmp(json->name, "metadata")) c->is_ours = metadata_is_ours(json->value);
+    if (!strcmp(json->name, "baseTimeNanoseconds")) c->base = strtoull(yyjson_is_raw(json->value) ? yyjson_get_raw(json->value) : "", NULL, 10);
+    if (!c->has_rows) return head_member(&c->head, json->name, json->value), true;
+    rope_print(&c->tail, "%s\"%s\":", c->tail.length > 1 ? ",\n" : ",", json->name);
+    row_print(&c->tail, json->value);
     return true;
 }
 
@@ -97,7 +102,7 @@ struct conversion *conversion_new(unsigned how, void (*put)(void *of, const char
 {
     struct conversion *c = calloc(1, sizeof *c);
     if (!c) out_of_memory();
-    *c = (struct conversion){.put = put, .of = of, .is_first = true, .whole = how & ROWS_WHOLE};
+    *c = (struct conversion){.put = put, .of = of, .whole = how & ROWS_WHOLE};
     if (how & ROWS_PACKETS) c->packets = packets_new(put, of);
     rope_literal(&c->tail, "]");
     return c;
@@ -108,9 +113,9 @@ void conversion_end(struct conversion *c, const struct rope *tail)
     rows_begin(c);
     rope_literal(&c->tail, "}\n");
     if (!tail) tail = &c->tail;
-    if (!c->packets) put_literal(c, "\n");
-    if (c->packets) packets_tail(c->packets, tail->at, tail->length);
-    else c->put(c->of, tail->at, tail->length);
+    if (c->packets) return packets_tail(c->packets, tail->at, tail->length);
+    c->put(c->of, "\n", 1);
+    c->put(c->of, tail->at, tail->length);
 }
 
 void conversion_free(struct conversion *c)
@@ -119,15 +124,17 @@ void conversion_free(struct conversion *c)
     shapes_free(&c->shapes);
     free(c->head.at);
     free(c->tail.at);
+    free(c->row.at);
     free(c);
 }
 
-enum source_end rows_convert(const char *from, unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of, char error[256])
+enum json_step rows_convert(const char *from, unsigned how, void (*put)(void *of, const char *bytes, size_t n), void *of,
+                            char error[256])
 {
     struct conversion *c = conversion_new(how, put, of);
-    const enum source_end end = source_read(from, &(struct source_sink){c, conversion_row, conversion_member}, error);
-    if (end == SOURCE_CUT && how & ROWS_AS_CUT) rows_begin(c);
-    else if (end != SOURCE_BROKEN) conversion_end(c, NULL);
+    const enum json_step end = source_read(from, &(struct source_sink){c, conversion_row, conversion_member}, error);
+    if (end == JSON_CUT && how & ROWS_AS_CUT) rows_begin(c);
+    else if (end != JSON_BROKEN) conversion_end(c, NULL);
     conversion_free(c);
     return end;
 }

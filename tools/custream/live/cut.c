@@ -20,7 +20,6 @@
 #include "shim/base/owner.h"
 #include "tools/custream/command.h"
 #include "tools/custream/convert/rows.h"
-#include "tools/custream/merge/between.h"
 #include "tools/custream/merge/out.h"
 #include "tools/custream/merge/plan.h"
 #include "tools/custream/trace/ends.h"
@@ -413,7 +412,7 @@ bool copy_write(const char *command, const char *to, struct extract *extract)
     extract->events_end = extract->parts = 0;
     if (!extract_take(command, to, &taken, extract)) return false;
     if (out_open(&out, to, taken.paths, 1)) {
-        good = rows_convert(taken.paths[0], ROWS_AS_CUT, out_put, &out, error) != SOURCE_BROKEN;
+        good = rows_convert(taken.paths[0], ROWS_AS_CUT, out_put, &out, error) != JSON_BROKEN;
         if (!good) complain(command, "%s: %s", extract->trace, error);
         good = out_close(&out, good);
     }

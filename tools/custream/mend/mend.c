@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yyjson.h>
@@ -198,9 +199,13 @@ static bool put_packets(struct out *out, int fd, const struct mended *mended)
     struct rope tail = {0};
     char error[256];
     const struct source_sink sink = {conversion, conversion_row, conversion_member};
-    bool good = json_take(&json, fd, mended->rings ? &more : NULL) && source_rows(&json, &sink, error) != SOURCE_BROKEN;
+    bool good = json_take(&json, fd, mended->rings ? &more : NULL) && source_rows(&json, &sink, error) != JSON_BROKEN;
     json_close(&json);
-    for (const char *row = mended->rows.at, *end = row + mended->rows.length; good && row < end; row += strlen(row) + 1) good = conversion_row(conversion, row, strlen(row), error);
+    for (const char *row = mended->rows.at, *end = row + mended->rows.length; good && row < end; row += strlen(row) + 1) {
+        yyjson_doc *doc = value_parse(row, strlen(row));
+        good = doc && conversion_put(conversion, yyjson_doc_get_root(doc), false, error);
+        yyjson_doc_free(doc);
+    }
     if (!good) complain(out->command, "%s: it was changed while it was read", out->path);
     trailer_print(&tail, mended->trailer);
     conversion_end(conversion, &tail);

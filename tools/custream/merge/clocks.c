@@ -1,76 +1,55 @@
 #include "tools/custream/merge/clocks.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "tools/custream/command.h"
 #include "tools/custream/show.h"
 
 static const char NAME[] = "custream merge";
 
-/* NULL: the complaint was printed. A clock is a few hundred bytes. */
-static char *file_text(const char *path)
-{
-    enum { MOST = 256 << 20 };
-    FILE *file = fopen(path, "re");
-    char *text = NULL;
-    size_t length = 0, capacity = 0;
-    while (file && length < MOST) {
-        text = array_room(text, length + 1, &capacity, 1);
-        const size_t got = fread(text + length, 1, capacity - length - 1, file);
-        length += got;
-        if (!got) break;
-    }
-    const bool good = file && !ferror(file);
-    if (!good) complain(NAME, "%s: %s", path, strerror(errno));
-    if (file) fclose(file);
-    if (!good) return free(text), NULL;
-    text[length] = 0;
-    return text;
-}
-
 /* What is beyond these is no clock, and no moment: times that are moved by it stay numbers of 64 bits. */
 static const double AHEAD_MOST = 9e15, DRIFT_MOST = 1e7, MOMENT_MOST = 9e18;
 
-static bool number_of(const cJSON *in, const char *name, double *number)
+static bool number_of(yyjson_val *value, double most, double *number)
 {
-    const cJSON *found = cJSON_GetObjectItemCaseSensitive(in, name);
-    if (!cJSON_IsNumber(found) || !isfinite(found->valuedouble)) return false;
-    *number = found->valuedouble;
-    return true;
+    *number = yyjson_get_num(value);
+    return yyjson_is_num(value) && fabs(*number) <= most;
 }
 
-static bool jumps_of(const cJSON *in, struct clock *clock)
+static bool jumps_of(yyjson_val *jumps, struct clock *clock)
 {
-    const cJSON *jump, *jumps = cJSON_GetObjectItemCaseSensitive(in, "jumps");
-    cJSON_ArrayForEach(jump, jumps) {
-        const cJSON *at = cJSON_GetArrayItem(jump, 0), *size = cJSON_GetArrayItem(jump, 1);
-        if (!cJSON_IsNumber(at) || !cJSON_IsNumber(size) || clock->jump_count == CLOCK_JUMPS) return false;
-        if (!(fabs(at->valuedouble) <= MOMENT_MOST && fabs(size->valuedouble) <= AHEAD_MOST)) return false;
-        clock->jumps[clock->jump_count++] = (struct jump){at->valuedouble, size->valuedouble};
+    yyjson_val *jump;
+    size_t i, count;
+    yyjson_arr_foreach(jumps, i, count, jump) {
+        if (i == CLOCK_JUMPS) return false;
+        if (!number_of(yyjson_arr_get(jump, 0), MOMENT_MOST, &clock->jumps[i].at_ns)) return false;
+        if (!number_of(yyjson_arr_get(jump, 1), AHEAD_MOST, &clock->jumps[i].size_ns)) return false;
+        clock->jump_count++;
     }
-    return cJSON_IsArray(jumps);
+    return yyjson_is_arr(jumps);
 }
 
-static bool clock_read(const cJSON *in, struct clock *clock)
+static bool clock_read(yyjson_val *in, struct clock *clock)
 {
-    double rank = -1, collectives = 0;
+    double rank, collectives;
     *clock = (struct clock){0};
     const struct {
         const char *name;
-        double *number;
-    } numbers[] = {{"rank", &rank},          {"offset_ns", &clock->offset_ns}, {"drift_ppb", &clock->drift_ppb}, {"at_ns", &clock->at_ns},
-                   {"error_ns", &clock->error_ns}, {"collectives", &collectives}};
+        double most, *number;
+    } numbers[] = {{"rank", UINT32_MAX, &rank}, {"offset_ns", AHEAD_MOST, &clock->offset_ns}, {"drift_ppb", DRIFT_MOST, &clock->drift_ppb},
+                   {"at_ns", MOMENT_MOST, &clock->at_ns}, {"error_ns", AHEAD_MOST, &clock->error_ns}, {"collectives", DBL_MAX, &collectives}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!number_of(in, numbers[i].name, numbers[i].number)) return false;
-    clock->rank = rank >= 0 && rank <= UINT32_MAX ? (uint64_t)rank : UINT64_MAX;
+        if (!number_of(yyjson_obj_get(in, numbers[i].name), numbers[i].most, numbers[i].number)) return false;
+    if (rank < 0 || clock->error_ns < 0) return false;
+    clock->rank = (uint64_t)rank;
     clock->known = collectives > 0;
-    const bool sane = fabs(clock->drift_ppb) <= DRIFT_MOST && fabs(clock->offset_ns) <= AHEAD_MOST && fabs(clock->at_ns) <= MOMENT_MOST && clock->error_ns >= 0 && clock->error_ns <= AHEAD_MOST;
-    return sane && clock->rank != UINT64_MAX && jumps_of(in, clock);
+    return jumps_of(yyjson_obj_get(in, "jumps"), clock);
 }
 
 static int by_rank(const void *left, const void *right)
@@ -81,18 +60,18 @@ static int by_rank(const void *left, const void *right)
 
 bool clocks_read(struct clocks *clocks, const char *path)
 {
-    char *text = file_text(path);
-    if (!text) return false;
-    cJSON *all = cJSON_Parse(text);
-    const cJSON *row, *rows = cJSON_GetObjectItemCaseSensitive(all, "clocks");
-    double form = 0;
-    bool good = number_of(all, "custream_clocks", &form) && form == 1 && cJSON_IsArray(rows);
-    clocks->rows = calloc(good ? (size_t)cJSON_GetArraySize(rows) + 1 : 1, sizeof *clocks->rows);
+    yyjson_read_err error = {0};
+    yyjson_doc *doc = yyjson_read_file(path, YYJSON_READ_ALLOW_INVALID_UNICODE, NULL, &error);
+    yyjson_val *all = yyjson_doc_get_root(doc), *row, *rows = yyjson_obj_get(all, "clocks");
+    size_t i, count;
+    if (error.code == YYJSON_READ_ERROR_FILE_OPEN || error.code == YYJSON_READ_ERROR_FILE_READ)
+        return complain(NAME, "%s: %s", path, strerror(errno)), false;
+    bool good = yyjson_get_num(yyjson_obj_get(all, "custream_clocks")) == 1 && yyjson_is_arr(rows);
+    clocks->rows = calloc(yyjson_arr_size(rows) + 1, sizeof *clocks->rows);
     if (!clocks->rows) out_of_memory();
-    if (good) cJSON_ArrayForEach(row, rows) good = good && clock_read(row, &clocks->rows[clocks->count++]);
+    if (good) yyjson_arr_foreach(rows, i, count, row) good = good && clock_read(row, &clocks->rows[clocks->count++]);
     qsort(clocks->rows, clocks->count, sizeof *clocks->rows, by_rank);
-    cJSON_Delete(all);
-    free(text);
+    yyjson_doc_free(doc);
     if (!good) complain(NAME, "%s: has no clocks: 'custream fleet --clocks FILE' writes them", path);
     return good;
 }

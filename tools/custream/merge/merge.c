@@ -6,8 +6,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/duration.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/merge/between.h"
-#include "tools/custream/merge/write.h"
+#include "tools/custream/merge/plan.h"
 #include "tools/custream/show.h"
 
 static const char NAME[] = "custream merge";
@@ -29,12 +28,6 @@ static int window_read(struct plan *plan, const char *text)
                     "--window='%s': FROM,TO are wanted, from the first event on, in seconds or with a unit (s, ms, us, ns): 1.5,2 or 20ms,30ms", text);
 }
 
-static int align_read(struct plan *plan, const char *text)
-{
-    plan->align_start = !strcmp(text, "start");
-    return plan->align_start || !strcmp(text, "clock") ? STATUS_OK : complain(NAME, "--align='%s': it is clock or start", text);
-}
-
 static int request_read(struct request *request, int argc, char **argv)
 {
     const char *clocks = NULL;
@@ -42,7 +35,11 @@ static int request_read(struct request *request, int argc, char **argv)
     while (status == STATUS_OK && (flag = flags_next(argc, argv, '-')) != -1) {
         if (flag == FLAG_WORD) request->files[request->file_count++] = optarg;
         else if (flag == FLAG_OUTPUT) request->to = optarg;
-        else if (flag == FLAG_ALIGN) status = align_read(&request->plan, optarg);
+        else if (flag == FLAG_ALIGN) {
+            request->plan.align_start = !strcmp(optarg, "start");
+            const bool good = request->plan.align_start || !strcmp(optarg, "clock");
+            status = good ? STATUS_OK : complain(NAME, "--align='%s': it is clock or start", optarg);
+        }
         else if (flag == FLAG_WINDOW) status = window_read(&request->plan, optarg);
         else if (flag == FLAG_CLOCKS) clocks = optarg;
         else if (flag == FLAG_RANGE) request->plan.range = optarg;
@@ -60,14 +57,20 @@ static int request_read(struct request *request, int argc, char **argv)
 static bool merge(struct plan *plan, const char *to, char **files, size_t count)
 {
     struct out out;
+    struct rope text = {0};
     if (!out_open(&out, to, files, count)) return false;
     bool good = plan_make(plan, files, count);
     if (good) {
-        header_write(&out, plan);
-        names_write(&out, plan);
+        header_put(&text, plan);
+        out_put(&out, text.at, text.length);
+        text.length = 0;
         good = rows_write(&out, plan);
     }
-    if (good) trailer_write(&out, plan);
+    if (good) {
+        trailer_put(&text, plan);
+        out_put(&out, text.at, text.length);
+    }
+    free(text.at);
     return out_close(&out, good);
 }
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,19 +146,6 @@ void out_put(void *of, const char *text, size_t length)
     out->error = errno;
 }
 
-void out_text(struct out *out, const char *text) { out_put(out, text, strlen(text)); }
-
-void out_print(struct out *out, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    const int length = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (length >= (int)sizeof text) out->failed = true;
-    else out_put(out, text, (size_t)length);
-}
-
 static void closed(struct out *out)
 {
     errno = 0;
@@ -184,7 +170,7 @@ static bool become_packets(struct out *out)
     out->packets = false;
     close(out->fd);
     bool good = temporary_open(out, "packets"); /* its name stands where `unfinished` looks before it is there */
-    if (good && rows_convert(text, ROWS_PACKETS, out_put, out, error) == SOURCE_BROKEN) {
+    if (good && rows_convert(text, ROWS_PACKETS, out_put, out, error) == JSON_BROKEN) {
         complain(out->command, "%s: %s", out->path, error);
         gzclose(out->file);
         close(out->fd);

@@ -31,8 +31,6 @@ bool out_open_as_is(const char *command, struct out *out, const char *path, char
 /* The same for another command, of bytes that are packed already where they should be. Takes what `inputs` of out_open() refuses. */
 bool out_open_raw(struct out *out, const char *command, const char *path);
 void out_put(void *out, const char *text, size_t length);
-void out_text(struct out *out, const char *text);
-void out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What a claim was refused for, without advice that this command does not take; `length` of it. */
 const char *out_refusal(const struct cs_claim *claim, int *length);
 /* `good`: it is whole. Otherwise nothing is left of it. */

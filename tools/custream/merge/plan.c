@@ -6,11 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <yyjson.h>
 
 #include "shim/base/lane.h"
 #include "tools/custream/command.h"
-#include "tools/custream/convert/value.h"
-#include "tools/custream/merge/source.h"
+#include "tools/custream/merge/shapes.h"
 #include "tools/custream/merged.h"
 #include "tools/custream/show.h"
 #include "tools/custream/trace/foreign.h"
@@ -18,13 +18,6 @@
 static const char NAME[] = "custream merge";
 
 const char *const kept_names[KEPTS] = {"distributedInfo", "metadata", "totals", "deviceProperties", "defaultStreamAudit", "neverDestroyed"};
-
-static char *text_copy(struct piece piece)
-{
-    char *copy = strndup(piece.at, piece.length);
-    if (!copy) out_of_memory();
-    return copy;
-}
 
 static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static bool refuse(const struct plan *plan, const struct file *file, const char *format, ...)
@@ -60,57 +53,90 @@ bool id_merged(const struct process *process, uint64_t id, uint64_t *merged)
 
 /* --- one file --- */
 
-const struct group *group_of(const struct file *file, struct piece pid)
+const struct group *group_of(const struct file *file, yyjson_val *pid)
 {
+    const uint64_t key = value_hash(0, pid);
     for (size_t i = 0; i < file->group_count; i++)
-        if (strlen(file->groups[i].pid) == pid.length && !memcmp(file->groups[i].pid, pid.at ? pid.at : "", pid.length)) return &file->groups[i];
+        if (file->groups[i].key == key) return &file->groups[i];
     return NULL;
 }
 
-/* Or nothing at all. It is written where only such a thing may stand. */
-static bool is_number_or_text(struct piece piece) { return !piece.at || (*piece.at != '{' && *piece.at != '['); }
-
-static struct group *group_at(struct file *file, const struct row *row)
+/* As JSON; "": it is too long, or no number or text. */
+static void scalar_put(char to[GROUP_TEXT], yyjson_val *value)
 {
-    const struct piece pid = row->pieces[ROW_PID], tid = row->pieces[ROW_TID];
-    struct group *group = (struct group *)group_of(file, pid);
+    char *text = yyjson_is_ctn(value) ? NULL : value_json(value);
+    snprintf(to, GROUP_TEXT, "%s", text && strlen(text) < GROUP_TEXT ? text : "");
+    free(text);
+}
+
+/* NULL: the pid is none. A row without pid has a group too. */
+static struct group *group_at(struct file *file, const struct merge_row *row)
+{
+    yyjson_val *pid = row->at[ROW_PID];
+    struct group *group = (struct group *)group_of(file, pid), made = {.key = value_hash(0, pid), .tid = "1"};
     if (group) return group;
+    if (pid) scalar_put(made.pid, pid);
+    if (pid && !*made.pid) return NULL;
+    if (row->at[ROW_TID]) scalar_put(made.tid, row->at[ROW_TID]);
+    if (!*made.tid) strcpy(made.tid, "1");
+    made.has_number = !yyjson_is_str(pid) && value_natural(pid, &made.number);
     file->groups = array_room(file->groups, file->group_count, &file->group_capacity, sizeof *group);
     group = &file->groups[file->group_count++];
-    *group = (struct group){.tid = "1"};
-    snprintf(group->pid, sizeof group->pid, "%.*s", (int)pid.length, pid.at ? pid.at : "");
-    if (tid.at && is_number_or_text(tid) && tid.length < sizeof group->tid) snprintf(group->tid, sizeof group->tid, "%.*s", (int)tid.length, tid.at);
+    *group = made;
     return group;
 }
 
-static void id_number_seen(struct file *file, uint64_t id)
+static void id_seen(struct file *file, yyjson_val *value)
 {
+    uint64_t id;
+    if (!value_natural(value, &id)) return;
     const int range = id_range(id);
     const uint64_t count = id - range_begins[range] + 1;
     if (count > file->ids[range]) file->ids[range] = count;
 }
 
-static void id_seen(struct file *file, struct piece piece)
+static void name_seen(struct group *group, const struct merge_row *row)
 {
-    uint64_t id;
-    if (piece_natural(piece, &id)) id_number_seen(file, id);
-}
-
-static void name_seen(struct group *group, const struct row *row)
-{
-    const struct piece name = row->pieces[ROW_ARGS_NAME], labels = row->pieces[ROW_ARGS_LABELS];
-    const struct piece what = row->pieces[ROW_NAME];
-    char **to = piece_is(what, "process_name") ? &group->name : piece_is(what, "process_labels") ? &group->labels : NULL;
-    const struct piece value = to == &group->name ? name : labels;
-    if (!to || !value.at || *value.at != '"') return;
+    const bool name = yyjson_equals_str(row->at[ROW_NAME], "process_name");
+    if (!name && !yyjson_equals_str(row->at[ROW_NAME], "process_labels")) return;
+    yyjson_val *value = row->at[name ? ROW_ARGS_NAME : ROW_ARGS_LABELS];
+    char **to = name ? &group->name : &group->labels;
+    if (!yyjson_is_str(value)) return;
     free(*to);
-    *to = text_copy(value);
+    *to = value_json(value);
 }
 
-static bool time_seen(struct file *file, const struct row *row, char error[256])
+static void range_seen(struct file *file, const struct merge_row *row)
 {
+    int64_t ts, duration;
+    if (!yyjson_equals_str(row->at[ROW_CAT], "user_annotation") || !yyjson_equals_str(row->at[ROW_NAME], file->range)) return;
+    if (!value_ns(row->at[ROW_TS], &ts) || !value_ns(row->at[ROW_DUR], &duration)) return;
+    file->range_from = ts;
+    file->range_until = ts + duration;
+}
+
+static bool survey_row(void *of, struct json *json, char error[256])
+{
+    struct file *file = of;
+    struct merge_row row;
+    yyjson_val *waits;
+    size_t i, count;
     int64_t ts, duration = 0;
-    if (!piece_ns(row->pieces[ROW_TS], &ts) || (row->pieces[ROW_DUR].at && !piece_ns(row->pieces[ROW_DUR], &duration))) {
+    file->rows++;
+    const bool good = row_read(&row, json->value);
+    struct group *group = good ? group_at(file, &row) : NULL;
+    if (!group) {
+        snprintf(error, 256, "event %llu has %s", (unsigned long long)file->rows,
+                 good ? "no pid that is one" : "no ph, or a member twice");
+        return false;
+    }
+    id_seen(file, row.at[ROW_ID]);
+    id_seen(file, row.at[ROW_BIND_ID]);
+    id_seen(file, row.at[ROW_CORRELATION]);
+    yyjson_arr_foreach(row.at[ROW_WAIT_IDS], i, count, waits) id_seen(file, waits);
+    if (row.ph == 'X' && file->range) range_seen(file, &row);
+    if (row.ph == 'M') return name_seen(group, &row), true;
+    if (!value_ns(row.at[ROW_TS], &ts) || (row.at[ROW_DUR] && !value_ns(row.at[ROW_DUR], &duration))) {
         snprintf(error, 256, "event %llu has no time that is a number", (unsigned long long)file->rows);
         return false;
     }
@@ -120,79 +146,48 @@ static bool time_seen(struct file *file, const struct row *row, char error[256])
     return true;
 }
 
-static void range_seen(struct file *file, const struct row *row)
-{
-    int64_t ts, duration;
-    if (!piece_is(row->pieces[ROW_CAT], "user_annotation")) return;
-    struct unquoted name = unquote(row->pieces[ROW_NAME]);
-    const bool is = name.length == strlen(file->range) && !memcmp(name.at, file->range, name.length);
-    unquoted_free(&name);
-    if (is && piece_ns(row->pieces[ROW_TS], &ts) && piece_ns(row->pieces[ROW_DUR], &duration)) file->range_from = ts, file->range_until = ts + duration;
-}
-
-static bool survey_row(void *of, const char *text, size_t length, char error[256])
+static bool survey_member(void *of, struct json *json, char error[256])
 {
     struct file *file = of;
-    struct row row;
-    uint64_t number;
-    file->rows++;
-    const bool good = row_read(&row, text, length);
-    if (!good || !is_number_or_text(row.pieces[ROW_PID]) || row.pieces[ROW_PID].length >= sizeof file->groups->pid) {
-        snprintf(error, 256, "event %llu has %s", (unsigned long long)file->rows, good ? "no pid that is one" : "no ph, or a member twice");
-        return false;
-    }
-    struct group *group = group_at(file, &row);
-    id_seen(file, row.pieces[ROW_ID]);
-    id_seen(file, row.pieces[ROW_BIND_ID]);
-    id_seen(file, row.pieces[ROW_CORRELATION]);
-    for (struct piece waits = row.pieces[ROW_WAIT_IDS]; piece_next(&waits, &number);) id_number_seen(file, number);
-    if (row.ph == 'X' && file->range) range_seen(file, &row);
-    if (row.ph != 'M') return time_seen(file, &row, error);
-    name_seen(group, &row);
-    return true;
-}
-
-static bool survey_member(void *of, const char *name, const char *value, size_t length, char error[256])
-{
-    struct file *file = of;
-    uint64_t number;
     (void)error;
-    const struct piece piece = {value, length};
-    if (!strcmp(name, "baseTimeNanoseconds") && length < 20 && value[strspn(value, "0123456789")] == 0) {
+    const char *number = yyjson_get_raw(json->value);
+    if (!strcmp(json->name, "baseTimeNanoseconds") && number && strlen(number) < 20 && !number[strspn(number, "0123456789")]) {
         file->has_base = true;
-        file->base = strtoll(value, NULL, 10);
+        file->base = strtoll(number, NULL, 10);
     }
-    if (!strcmp(name, "part") && piece_natural(piece, &number)) file->part = number;
-    for (int i = 0; i < KEPTS; i++)
-        if (!strcmp(name, kept_names[i])) free(file->kept[i]), file->kept[i] = text_copy(piece);
+    if (!strcmp(json->name, "part")) value_natural(json->value, &file->part);
+    for (int k = 0; k < KEPTS; k++) {
+        if (strcmp(json->name, kept_names[k])) continue;
+        yyjson_doc_free(file->kept[k]);
+        file->kept[k] = value_copy(json->value);
+    }
     return true;
 }
 
-static bool number_in(const char *text, const char *name, uint64_t *number)
+yyjson_val *kept_at(const struct file *file, enum kept kept, const char *path)
 {
-    return text && piece_natural(member_at(text, (const char *const[]){name, NULL}), number);
+    return yyjson_doc_ptr_get(file->kept[kept], path);
 }
 
 static void file_settle(struct file *file)
 {
-    const char *metadata = file->kept[KEPT_METADATA], *totals = file->kept[KEPT_TOTALS];
-    const struct piece tool = metadata ? member_at(metadata, (const char *const[]){"tool", NULL}) : (struct piece){0};
-    file->ours = tool.at && !strncmp(tool.at, "\"custream ", 10);
-    file->has_error = number_in(metadata, "clock_error_ns", &file->error_ns);
-    file->has_rank = number_in(file->kept[KEPT_INFO], "rank", &file->rank);
-    if (!number_in(file->kept[KEPT_INFO], "world_size", &file->world)) file->world = 1;
-    const struct piece complete = totals ? member_at(totals, (const char *const[]){"complete", NULL}) : (struct piece){0};
-    file->has_totals = file->ours && complete.at;
-    file->complete = !file->cut && !(complete.at && *complete.at == 'f') && !(totals && member_at(totals, (const char *const[]){"ended", NULL}).at);
+    yyjson_val *complete = kept_at(file, KEPT_TOTALS, "/complete");
+    file->ours = metadata_is_ours(kept_at(file, KEPT_METADATA, ""));
+    file->has_error = value_natural(kept_at(file, KEPT_METADATA, "/clock_error_ns"), &file->error_ns);
+    file->has_rank = value_natural(kept_at(file, KEPT_INFO, "/rank"), &file->rank);
+    if (!value_natural(kept_at(file, KEPT_INFO, "/world_size"), &file->world)) file->world = 1;
+    file->has_totals = file->ours && complete;
+    file->complete = !file->cut && !yyjson_is_false(complete) && !kept_at(file, KEPT_TOTALS, "/ended");
     for (size_t i = 0; i < file->group_count; i++) {
         struct group *group = &file->groups[i];
-        uint64_t pid;
-        if (!piece_natural((struct piece){group->pid, strlen(group->pid)}, &pid) || *group->pid == '"') continue;
-        const char *names[] = {group->labels, group->name};
-        group->ordinal = (uint32_t)pid;
-        group->gpu = file->ours && pid < CS_GPU_PIDS;
-        for (int n = 0; n < 2 && !file->ours && !group->gpu; n++) group->gpu = names[n] && foreign_gpu_name(names[n] + 1, &group->ordinal);
-        if (!group->gpu && group->name && !file->pid) file->pid = pid;
+        const char *called[] = {group->labels, group->name};
+        uint32_t gpu = TRACE_NO_GPU;
+        if (!group->has_number) continue;
+        for (int n = 0; n < 2 && gpu == TRACE_NO_GPU; n++)
+            gpu = gpu_of_process(file->ours, (int64_t)group->number, called[n] ? called[n] + 1 : "");
+        group->gpu = gpu != TRACE_NO_GPU && group->number < MERGED_GPUS; /* those of a merged trace have pids of their own */
+        group->ordinal = group->gpu ? gpu : 0;
+        if (!group->gpu && group->name && !file->pid) file->pid = group->number;
     }
 }
 
@@ -204,9 +199,9 @@ static bool survey(const struct plan *plan, struct file *file)
     file->last = -1;
     if (!stat(file->path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) /* a pipe would keep it waiting for ever, the second time */
         return refuse(plan, file, "no regular file, and it is to be read twice");
-    const enum source_end end = source_read(file->path, &sink, error);
-    if (end == SOURCE_BROKEN) return refuse(plan, file, "%s", error);
-    file->cut = end == SOURCE_CUT;
+    const enum json_step end = source_read(file->path, &sink, error);
+    if (end == JSON_BROKEN) return refuse(plan, file, "%s", error);
+    file->cut = end == JSON_CUT;
     if (file->cut)
         complain(NAME, "%s: truncated, as when a process is killed while it writes; merged are the %llu events before that", file->shown,
                  (unsigned long long)file->rows);
@@ -239,7 +234,7 @@ static bool file_fits(const struct plan *plan, const struct file *file)
 static void file_free(struct file *file)
 {
     for (size_t g = 0; g < file->group_count; g++) free(file->groups[g].name), free(file->groups[g].labels);
-    for (int k = 0; k < KEPTS; k++) free(file->kept[k]);
+    for (int k = 0; k < KEPTS; k++) yyjson_doc_free(file->kept[k]);
     free(file->groups);
 }
 
@@ -304,7 +299,6 @@ static void processes_sort(struct plan *plan)
     free(found);
 }
 
-/* What is added to ids of a process: as many as those before it may have. */
 /* Where all together have more ids than a range has: the process with the most; else none. */
 static size_t ids_most(const struct plan *plan)
 {
@@ -329,6 +323,7 @@ static void process_leave_out(struct plan *plan, size_t process)
     }
 }
 
+/* What is added to ids of a process: as many as those before it may have. */
 static void ids_settle(struct plan *plan)
 {
     uint64_t next[ID_RANGES] = {0};
@@ -466,19 +461,18 @@ static uint32_t pid_before(const struct plan *plan, size_t file, const char *pid
 /* Hosts keep their pids; of several that are the same, the first does. */
 static void pids_settle(struct plan *plan)
 {
-    uint32_t next = MERGED_GPUS / 2;
+    uint32_t next = MERGED_OTHERS;
     for (size_t i = 0; i < plan->file_count; i++)
         for (size_t g = 0; g < plan->files[i].group_count; g++) {
             struct group *group = &plan->files[i].groups[g];
-            uint64_t pid = 0;
+            const uint64_t pid = group->number;
             uint32_t merged = pid_before(plan, i, group->pid);
             if (group->gpu && plan->alone) {
                 group->merged = group->ordinal;
                 continue;
             }
             if (group->gpu) merged = merged_gpu_pid((uint32_t)plan->files[i].process, group->ordinal);
-            const bool number = *group->pid != '"' && piece_natural((struct piece){group->pid, strlen(group->pid)}, &pid);
-            if (!merged && number && pid >= CS_GPU_PIDS && pid < MERGED_GPUS / 2 && !pid_taken(plan, (uint32_t)pid)) merged = (uint32_t)pid;
+            if (!merged && group->has_number && pid >= CS_GPU_PIDS && pid < MERGED_OTHERS && !pid_taken(plan, (uint32_t)pid)) merged = (uint32_t)pid;
             group->merged = merged ? merged : next++;
         }
 }

@@ -10,16 +10,20 @@
 #include <stdint.h>
 
 #include "tools/custream/merge/clocks.h"
+#include "tools/custream/merge/out.h"
 #include "tools/custream/merge/row.h"
 
 /* Ids of arrows count up in ranges that begin at these powers of two (shim/trace/gpu.h); the last is for other tools. */
 enum { ID_RANGES = 6 };
 
 /* What has a pid in a file: the process itself, or a GPU. */
+enum { GROUP_TEXT = 40 };
 struct group {
-    char pid[40], tid[40]; /* as the file has it; tid: of its first row */
-    char *name, *labels;   /* JSON strings; NULL: the file has none */
-    bool gpu;
+    uint64_t key;          /* value_hash() of its pid */
+    char pid[GROUP_TEXT], tid[GROUP_TEXT]; /* as JSON; tid: of its first row */
+    char *name, *labels;   /* as JSON; NULL: the file has none */
+    bool gpu, has_number;
+    uint64_t number;       /* its pid */
     uint32_t ordinal;      /* of a GPU */
     uint32_t merged;       /* pid in the merged trace */
 };
@@ -38,7 +42,7 @@ struct file {
     int64_t range_from, range_until; /* of the newest range of that name; until < from: there is none */
     uint64_t error_ns, part, pid, rows;
     uint64_t rank, world;
-    char *kept[KEPTS];
+    struct yyjson_doc *kept[KEPTS];
     struct group *groups;
     size_t group_count, group_capacity;
     uint64_t ids[ID_RANGES]; /* one more than the highest, in each range */
@@ -90,9 +94,26 @@ void plan_free(struct plan *plan);
 /* The time in the merged trace of one in a file of the process. Later ones are not earlier. */
 int64_t time_merged(const struct process *process, int64_t ts);
 
-const struct group *group_of(const struct file *file, struct piece pid);
+const struct group *group_of(const struct file *file, struct yyjson_val *pid);
+/* What stands below one of its members, by a JSON pointer; NULL: nothing. */
+struct yyjson_val *kept_at(const struct file *file, enum kept kept, const char *path);
 int id_range(uint64_t id);
 /* The id in the merged trace; false: it fits no more. */
 bool id_merged(const struct process *process, uint64_t id, uint64_t *merged);
+
+/* header.c: what stands before the rows of files, and behind them. */
+void header_put(struct rope *to, const struct plan *plan);
+void trailer_put(struct rope *to, const struct plan *plan);
+/* rows.c; false: the complaint was printed. */
+bool rows_write(struct out *out, struct plan *plan);
+
+/*
+ * merge.c, for other commands: traces of one process or several, cut to a time of the wall clock.
+ * `shown`: what the files are called; `begin_ns`: when the first event in them was. `refusals`: one
+ * for each file, empty: those of a process that is not what it seems do not keep the others from
+ * being merged. False: the complaint was printed, or all were refused.
+ */
+bool merge_between(const char *to, char **files, char **shown, size_t count, int64_t from_ns, int64_t until_ns,
+                   int64_t *begin_ns, struct refusal *refusals);
 
 #endif

@@ -1,62 +1,71 @@
 #include "tools/custream/merge/row.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <yyjson.h>
+
+enum json_step source_rows(struct json *json, const struct source_sink *sink, char error[256])
+{
+    bool good = true;
+    *error = 0;
+    while (good) {
+        const enum json_step step = json_next(json);
+        if (step == JSON_BROKEN) snprintf(error, 256, "%s", json->error);
+        if (step != JSON_ROW && step != JSON_MEMBER) return step;
+        if (step == JSON_MEMBER) good = !sink->member || sink->member(sink->of, json, error);
+        else if (yyjson_obj_size(json->value)) good = sink->row(sink->of, json, error);
+        else if (!yyjson_is_obj(json->value)) { /* an empty object is no event: XLA's last one */
+            snprintf(error, 256, "line %llu: no trace: a row that is no object", (unsigned long long)json->lines + 1);
+            good = false;
+        }
+    }
+    return JSON_BROKEN;
+}
+
+enum json_step source_read(const char *path, const struct source_sink *sink, char error[256])
+{
+    struct json json;
+    const bool good = json_open(&json, path, false);
+    const enum json_step end = good ? source_rows(&json, sink, error) : JSON_BROKEN;
+    if (!good) snprintf(error, 256, "%s", json.error);
+    json_close(&json);
+    return end;
+}
 
 static const struct {
     const char *name;
     size_t length;
-} names[ROW_KEYS] = {[ROW_PH] = {"ph", 2},    [ROW_NAME] = {"name", 4}, [ROW_CAT] = {"cat", 3}, [ROW_PID] = {"pid", 3},         [ROW_TID] = {"tid", 3},
-                     [ROW_TS] = {"ts", 2},    [ROW_DUR] = {"dur", 3},   [ROW_ID] = {"id", 2},   [ROW_BIND_ID] = {"bind_id", 7}, [ROW_ID2] = {"id2", 3},
-                     [ROW_CORRELATION] = {"correlation", 11}, [ROW_ARGS_NAME] = {"name", 4}, [ROW_ARGS_LABELS] = {"labels", 6}, [ROW_STREAM] = {"cs.stream", 9},
-                     [ROW_ORIGIN] = {"origin", 6}, [ROW_WAIT_IDS] = {"event_wait_ids", 14}};
-
-struct reading {
-    struct row *row;
-    bool twice;
+} names[ROW_KEYS] = {
+#define NAME(key, name) [ROW_##key] = {name, sizeof name - 1},
+    NAME(PH, "ph") NAME(NAME, "name") NAME(CAT, "cat") NAME(PID, "pid") NAME(TID, "tid") NAME(TS, "ts")
+    NAME(DUR, "dur") NAME(ID, "id") NAME(BIND_ID, "bind_id") NAME(ID2, "id2")
+    NAME(CORRELATION, "correlation") NAME(ARGS_NAME, "name") NAME(ARGS_LABELS, "labels")
+    NAME(STREAM, "cs.stream") NAME(ORIGIN, "origin") NAME(WAIT_IDS, "event_wait_ids")
+#undef NAME
 };
 
-static void note(struct reading *reading, struct piece name, struct piece value, enum row_key from, enum row_key to)
+/* The keys from..to of an object. False: one stands twice. */
+static bool members_read(struct merge_row *row, yyjson_val *object, enum row_key from, enum row_key to)
 {
-    for (enum row_key key = from; key < to; key++)
-        if (names[key].length == name.length && !memcmp(names[key].name, name.at, name.length)) {
-            reading->twice |= reading->row->pieces[key].at != NULL;
-            reading->row->pieces[key] = value;
+    yyjson_val *name, *value;
+    size_t i, count;
+    yyjson_obj_foreach(object, i, count, name, value) {
+        for (enum row_key key = from; key < to; key++) {
+            if (!yyjson_equals_strn(name, names[key].name, names[key].length)) continue;
+            if (row->at[key]) return false;
+            row->at[key] = value;
         }
-}
-
-static void note_arg(void *of, struct piece name, struct piece value) { note(of, name, value, ROW_CORRELATION, ROW_KEYS); }
-
-static void note_member(void *of, struct piece name, struct piece value)
-{
-    note(of, name, value, ROW_PH, ROW_CORRELATION);
-    if (name.length == 4 && !memcmp(name.at, "args", 4)) members_each(value.at, note_arg, of);
-}
-
-bool row_read(struct row *row, const char *text, size_t length)
-{
-    struct reading reading = {.row = row};
-    *row = (struct row){.text = text, .length = length};
-    members_each(text, note_member, &reading);
-    const struct piece ph = row->pieces[ROW_PH];
-    if (reading.twice || !ph.at || *ph.at != '"' || ph.length != 3) return false;
-    row->ph = ph.at[1];
+        const bool args = from == ROW_PH && yyjson_is_obj(value) && yyjson_equals_str(name, "args");
+        if (args && !members_read(row, value, ROW_CORRELATION, ROW_KEYS)) return false;
+    }
     return true;
 }
 
-void row_put(const struct row *row, struct change *changes, int count, void (*put)(void *of, const char *text, size_t length), void *of)
+bool row_read(struct merge_row *row, yyjson_val *value)
 {
-    const char *at = row->text;
-    for (int done = 0; done < count; done++) {
-        int first = -1;
-        for (int i = 0; i < count; i++) {
-            const char *stands = row->pieces[changes[i].key].at;
-            if (stands >= at && (first < 0 || stands < row->pieces[changes[first].key].at)) first = i;
-        }
-        const struct piece old = row->pieces[changes[first].key];
-        put(of, at, (size_t)(old.at - at));
-        const char *text = changes[first].longer ? changes[first].longer : changes[first].text;
-        put(of, text, strlen(text));
-        at = old.at + old.length;
-    }
-    put(of, at, (size_t)(row->text + row->length - at));
+    *row = (struct merge_row){0};
+    if (!members_read(row, value, ROW_PH, ROW_CORRELATION) || yyjson_get_len(row->at[ROW_PH]) != 1) return false;
+    if (!yyjson_is_str(row->at[ROW_PH])) return false;
+    row->ph = *yyjson_get_str(row->at[ROW_PH]);
+    return row->ph;
 }

@@ -1,8 +1,23 @@
-/* One row of a trace as text: where its members stand, what they say, and the same row with other values in some of them. */
+/* Rows of a trace file, one after another, and what merging needs of one. */
 #ifndef CS_MERGE_ROW_H
 #define CS_MERGE_ROW_H
 
-#include "tools/custream/merge/piece.h"
+#include "tools/custream/trace/json.h"
+
+/*
+ * Who takes them. json->value is an event, or the member json->name of the whole; an event may be
+ * changed in place. False: enough, `error` was set.
+ */
+struct source_sink {
+    void *of;
+    bool (*row)(void *of, struct json *json, char error[256]);
+    bool (*member)(void *of, struct json *json, char error[256]); /* NULL: not wanted */
+};
+
+/* JSON_END; JSON_CUT: each row that was whole has been told; JSON_BROKEN: `error` says why. */
+enum json_step source_read(const char *path, const struct source_sink *sink, char error[256]);
+/* The same of a trace that is open. */
+enum json_step source_rows(struct json *json, const struct source_sink *sink, char error[256]);
 
 enum row_key {
     ROW_PH, ROW_NAME, ROW_CAT, ROW_PID, ROW_TID, ROW_TS, ROW_DUR, ROW_ID, ROW_BIND_ID, ROW_ID2,
@@ -10,23 +25,12 @@ enum row_key {
     ROW_KEYS
 };
 
-struct row {
-    const char *text;
-    size_t length;
-    struct piece pieces[ROW_KEYS];
+struct merge_row {
+    struct yyjson_val *at[ROW_KEYS]; /* NULL: it has none */
     char ph;
 };
 
-/* `text` is an object without blanks, as source.h gives it. False: a member stands twice, or there is no ph. */
-bool row_read(struct row *row, const char *text, size_t length);
-
-/* What changes: the text that a value becomes, which is the caller's where it is `longer`. At most one for each key. */
-struct change {
-    enum row_key key;
-    const char *longer;
-    char text[40];
-};
-/* The row with these changes, each of a key that it has; `put` gets it in pieces. */
-void row_put(const struct row *row, struct change *changes, int count, void (*put)(void *of, const char *text, size_t length), void *of);
+/* False: a member stands twice, or there is no ph. */
+bool row_read(struct merge_row *row, struct yyjson_val *value);
 
 #endif

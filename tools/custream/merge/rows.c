@@ -2,13 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <yyjson.h>
 
-#include "tools/custream/command.h"
 #include "tools/custream/merge/shapes.h"
-#include "tools/custream/merge/source.h"
 #include "tools/custream/merge/window.h"
-#include "tools/custream/merge/write.h"
 #include "tools/custream/show.h"
 
 struct writing {
@@ -18,35 +15,26 @@ struct writing {
     const struct process *process;
     struct window window;
     struct shapes shapes; /* with a window */
-    char *list;
-    size_t list_capacity;
+    struct rope text;
     uint64_t rows;
     bool written; /* a row of some file */
 };
 
-static bool is_replaced(const struct plan *plan, const struct row *row)
+enum { VALUE_TEXT = 40 };
+
+static bool is_replaced(const struct plan *plan, const struct merge_row *row)
 {
-    const struct piece name = row->pieces[ROW_NAME];
-    if (plan->alone) return false;
-    return row->ph == 'M' && (piece_is(name, "process_name") || piece_is(name, "process_labels") || piece_is(name, "process_sort_index"));
+    static const char *const names[] = {"process_name", "process_labels", "process_sort_index"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) is |= yyjson_equals_str(row->at[ROW_NAME], names[i]);
+    return is && row->ph == 'M' && !plan->alone;
 }
 
-static void change_time(struct change *change, enum row_key key, int64_t ns)
+static void time_set(yyjson_val *value, char text[VALUE_TEXT], int64_t ns)
 {
     const uint64_t size = ns < 0 ? (uint64_t)-ns : (uint64_t)ns;
-    *change = (struct change){.key = key};
-    snprintf(change->text, sizeof change->text, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000));
-}
-
-/* By another clock what follows another row still follows it, and does not overlap it by a nanosecond: so the end is told anew as the begin is. */
-static int change_times(struct change *changes, const struct row *row, const struct process *process)
-{
-    int64_t ts, duration;
-    if (!piece_ns(row->pieces[ROW_TS], &ts)) return 0;
-    change_time(&changes[0], ROW_TS, time_merged(process, ts));
-    if (!process->clock || !row->pieces[ROW_DUR].at || !piece_ns(row->pieces[ROW_DUR], &duration)) return 1;
-    change_time(&changes[1], ROW_DUR, time_merged(process, ts + duration) - time_merged(process, ts));
-    return 2;
+    const int length = snprintf(text, VALUE_TEXT, "%s%" PRIu64 ".%03u", ns < 0 ? "-" : "", size / 1000, (unsigned)(size % 1000));
+    unsafe_yyjson_set_raw(value, text, (size_t)length);
 }
 
 /* The first time in the file that is no earlier than this one in the merged trace. */
@@ -62,68 +50,73 @@ static int64_t time_before_merge(const struct file *file, const struct process *
     return high;
 }
 
-/* False: there is no more room for its number. A text that is no number becomes one: nothing else makes it different from that of another file. */
-static bool change_id(struct change *changes, int *count, const struct row *row, enum row_key key, const struct process *process, uint64_t place)
+/*
+ * False: there is no more room for its number. A text that is no number becomes one: nothing else
+ * makes it different from that of another file.
+ */
+static bool id_set(const struct writing *w, yyjson_val *id, bool correlation, char text[VALUE_TEXT])
 {
-    const struct piece id = row->pieces[key];
     uint64_t number, merged;
-    if (!id.at) return true;
-    struct change *change = &changes[*count];
-    const bool natural = piece_natural(id, &number);
-    *change = (struct change){.key = key};
-    if (key == ROW_CORRELATION && (!natural || !number)) return true; /* none */
-    if (!natural) merged = piece_hash(place, id) >> 12 | UINT64_C(1) << 52;
-    else if (!id_merged(process, number, &merged)) return false;
-    snprintf(change->text, sizeof change->text, *id.at == '"' || !natural ? "\"0x%" PRIx64 "\"" : "%" PRIu64, merged);
-    ++*count;
+    const bool natural = value_natural(id, &number);
+    if (!id || yyjson_is_ctn(id) || (correlation && (!natural || !number))) return true;
+    if (!natural) merged = value_hash((uint64_t)w->file->process, id) >> 12 | UINT64_C(1) << 52;
+    else if (!id_merged(w->process, number, &merged)) return false;
+    if (natural && !yyjson_is_str(id)) unsafe_yyjson_set_uint(id, merged);
+    else unsafe_yyjson_set_strn(id, text, (size_t)snprintf(text, VALUE_TEXT, "0x%" PRIx64, merged));
     return true;
 }
 
-/* The correlations of the work that it waited for: its own process's. */
-static bool change_waits(struct writing *w, struct change *changes, int *count, const struct row *row)
+/* Those of a row. The correlations of the work that it waited for are of its own process. */
+static bool ids_set(const struct writing *w, const struct merge_row *row, char texts[3][VALUE_TEXT])
 {
-    struct piece waits = row->pieces[ROW_WAIT_IDS];
+    yyjson_val *waits;
+    size_t i, count;
     uint64_t number, merged;
-    size_t length = 0;
-    while (piece_next(&waits, &number)) {
+    yyjson_arr_foreach(row->at[ROW_WAIT_IDS], i, count, waits) {
+        if (yyjson_is_str(waits) || !value_natural(waits, &number)) continue;
         if (!id_merged(w->process, number, &merged)) return false;
-        while (length + 24 > w->list_capacity) w->list = array_room(w->list, w->list_capacity, &w->list_capacity, 1);
-        length += (size_t)sprintf(w->list + length, "%c%" PRIu64, length ? ',' : '[', merged);
+        unsafe_yyjson_set_uint(waits, merged);
     }
-    if (length) sprintf(w->list + length, "]");
-    if (length && waits.length == 1) changes[(*count)++] = (struct change){.key = ROW_WAIT_IDS, .longer = w->list}; /* all of it are numbers */
-    return true;
+    return id_set(w, row->at[ROW_ID], false, texts[0]) && id_set(w, row->at[ROW_BIND_ID], false, texts[1]) &&
+           id_set(w, row->at[ROW_CORRELATION], true, texts[2]);
 }
 
-static bool row_write(void *of, const char *text, size_t length, char error[256])
+/*
+ * By another clock what follows another row still follows it, and does not overlap it by a
+ * nanosecond: so the end is told anew as the begin is.
+ */
+static void times_set(const struct process *process, const struct merge_row *row, char texts[2][VALUE_TEXT])
 {
-    static const char too_many[] = "its ids, and those of the files before it, are more than fit a trace";
+    int64_t ts, duration;
+    if (!value_ns(row->at[ROW_TS], &ts)) return;
+    time_set(row->at[ROW_TS], texts[0], time_merged(process, ts));
+    if (!process->clock || !value_ns(row->at[ROW_DUR], &duration)) return;
+    time_set(row->at[ROW_DUR], texts[1], time_merged(process, ts + duration) - time_merged(process, ts));
+}
+
+static bool row_write(void *of, struct json *json, char error[256])
+{
     struct writing *w = of;
-    struct change changes[ROW_KEYS];
-    struct row row;
-    int count = 0;
+    char ids[3][VALUE_TEXT], times[2][VALUE_TEXT];
+    struct merge_row row;
     if (w->rows++ >= w->file->rows) return true; /* the process still writes: the plan knows nothing of these */
-    if (w->plan->windowed) shapes_tell(&w->shapes, &text, &length);
-    const struct group *group = row_read(&row, text, length) ? group_of(w->file, row.pieces[ROW_PID]) : NULL;
+    yyjson_val *value = w->plan->windowed ? shapes_tell(&w->shapes, json->value) : json->value;
+    const struct group *group = row_read(&row, value) ? group_of(w->file, row.at[ROW_PID]) : NULL;
     if (!group) return snprintf(error, 256, "it was changed while it was read"), false;
     const bool kept = !w->plan->windowed || window_keeps(&w->window, &row);
     if (!kept || is_replaced(w->plan, &row)) return true;
-    if (row.pieces[ROW_PID].at) {
-        changes[count] = (struct change){.key = ROW_PID};
-        snprintf(changes[count++].text, sizeof changes->text, "%" PRIu32, group->merged);
-    }
-    count += change_times(&changes[count], &row, w->process);
-    for (enum row_key key = ROW_ID; key <= ROW_CORRELATION; key++)
-        if (key != ROW_ID2 && !change_id(changes, &count, &row, key, w->process, (uint64_t)w->file->process))
-            return snprintf(error, 256, "%s", too_many), false;
-    if (!change_waits(w, changes, &count, &row)) return snprintf(error, 256, "%s", too_many), false;
-    out_text(w->out, w->plan->alone && !w->written ? "\n" : ",\n");
+    if (!ids_set(w, &row, ids))
+        return snprintf(error, 256, "its ids, and those of the files before it, are more than fit a trace"), false;
+    times_set(w->process, &row, times);
+    w->text.length = 0;
+    rope_print(&w->text, w->plan->alone && !w->written ? "\n" : ",\n");
+    if (row.at[ROW_PID]) unsafe_yyjson_set_uint(row.at[ROW_PID], group->merged);
+    else rope_print(&w->text, "{\"pid\":%" PRIu32, group->merged);
+    const size_t brace = w->text.length;
+    row_print(&w->text, value);
+    if (!row.at[ROW_PID]) w->text.at[brace] = ',';
     w->written = true;
-    if (!row.pieces[ROW_PID].at) {
-        out_print(w->out, "{\"pid\":%" PRIu32 ",", group->merged);
-        row.text++, row.length--;
-    }
-    row_put(&row, changes, count, out_put, w->out);
+    out_put(w->out, w->text.at, w->text.length);
     return !w->out->failed || (snprintf(error, 256, "not merged"), false);
 }
 
@@ -135,16 +128,18 @@ bool rows_write(struct out *out, struct plan *plan)
         struct writing w = {.out = out, .plan = plan, .file = file, .process = &plan->processes[file->process], .written = written};
         const struct source_sink sink = {.of = &w, .row = row_write};
         char error[256];
-        const int64_t from = time_before_merge(file, w.process, plan->begin + plan->window[0]), to = time_before_merge(file, w.process, plan->begin + plan->window[1]);
+        const int64_t from = time_before_merge(file, w.process, plan->begin + plan->window[0]);
+        const int64_t to = time_before_merge(file, w.process, plan->begin + plan->window[1]);
         if (plan->windowed && !window_survey(&w.window, file, from, to)) return false;
-        if (plan->range && (plan->idle = !w.window.called)) return complain("custream merge", "%s: no call of CUDA was made in the range", file->shown), false;
-        const enum source_end end = source_read(file->path, &sink, error);
+        if (plan->range && (plan->idle = !w.window.called))
+            return complain("custream merge", "%s: no call of CUDA was made in the range", file->shown), false;
+        const enum json_step end = source_read(file->path, &sink, error);
         window_free(&w.window);
         shapes_free(&w.shapes);
-        free(w.list);
+        free(w.text.at);
         written = w.written;
         if (out->failed) return true; /* out_close() says why */
-        if (end == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;
+        if (end == JSON_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;
         if (w.rows < file->rows) return complain("custream merge", "%s: it was changed while it was read", file->shown), false;
     }
     return true;

@@ -1,26 +1,32 @@
 /*
- * How kernels were launched: a trace of ours says it of a kernel where the one before of that name on the GPU, in the file, was launched otherwise. Where rows in
- * between are left out, or somebody looks at one row, each has to say it.
+ * How kernels were launched: a trace of ours says it of a kernel where the one before of that name
+ * on the GPU, in the file, was launched otherwise. Where rows in between are left out, or somebody
+ * looks at one row, each has to say it.
  */
 #ifndef CS_MERGE_SHAPES_H
 #define CS_MERGE_SHAPES_H
 
-#include "tools/custream/merge/row.h"
+#include <stdbool.h>
+
 #include "tools/custream/trace/numbers.h"
 
+struct yyjson_doc;
+struct yyjson_val;
+
 struct shapes {
-    struct numbers last; /* by GPU and name: the last one's number in `texts`, +1 */
-    char **texts;        /* "grid":[1,1,1],... */
-    size_t text_count, text_capacity;
-    char *row; /* as it was told last */
+    struct numbers last; /* by GPU and name: the last one's number in `told`, +1 */
+    struct yyjson_doc **told;
+    size_t count, capacity;
+    struct yyjson_val *row; /* as it was made last */
     size_t row_capacity;
 };
 
-/* Once for each row of a file, in its order: the row with what it does not say itself. The text is the caller's, or stays until the next call. */
-void shapes_tell(struct shapes *shapes, const char **text, size_t *length);
+/* Once for each row of a file, in its order: the row with what it does not say itself. It is the
+ * caller's, or stays until the next call. */
+struct yyjson_val *shapes_tell(struct shapes *shapes, struct yyjson_val *row);
 void shapes_free(struct shapes *shapes);
 
 /* Whether the header's member "metadata" is that of a trace of ours: other tools leave nothing out. */
-bool shapes_are_left_out(const char *metadata);
+bool metadata_is_ours(struct yyjson_val *metadata);
 
 #endif

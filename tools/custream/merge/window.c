@@ -3,35 +3,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <yyjson.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/convert/value.h"
-#include "tools/custream/merge/source.h"
 #include "tools/custream/show.h"
 
 /* The two marks of a stream's life: its begin says where the stream comes from. */
-static bool is_life(const struct row *row) { return row->ph == 'i' && piece_is(row->pieces[ROW_CAT], "cs_stream") && row->pieces[ROW_STREAM].at; }
-static bool is_paired(const struct row *row) { return strchr("BEbe", row->ph) || is_life(row); }
-static bool begins(const struct row *row) { return row->ph == 'B' || row->ph == 'b' || (row->ph == 'i' && row->pieces[ROW_ORIGIN].at); }
+static bool is_life(const struct merge_row *row)
+{
+    return row->ph == 'i' && yyjson_equals_str(row->at[ROW_CAT], "cs_stream") && row->at[ROW_STREAM];
+}
+static bool is_paired(const struct merge_row *row) { return strchr("BEbe", row->ph) || is_life(row); }
 static bool is_arrow(char ph) { return ph && strchr("stf", ph); }
 
-/* What a pair has in common: the lane, the span's category and id, or the stream. */
-static uint64_t pair_key(const struct row *row)
+/* By what rows belong together: those of a pair by their lane, their span's category and id, or
+ * their stream; values of a counter; ends of an arrow. */
+static uint64_t key_of(const struct merge_row *row)
 {
-    if (row->ph == 'i') return piece_hash(piece_hash(4, row->pieces[ROW_PID]), row->pieces[ROW_STREAM]);
-    const bool lane = row->ph == 'B' || row->ph == 'E';
-    uint64_t key = piece_hash(piece_hash(lane, row->pieces[ROW_PID]), lane ? row->pieces[ROW_TID] : row->pieces[ROW_CAT]);
-    return lane ? key : piece_hash(piece_hash(piece_hash(key, row->pieces[ROW_ID]), row->pieces[ROW_ID2]), row->pieces[ROW_NAME]);
-}
-
-static uint64_t counter_key(const struct row *row)
-{
-    return piece_hash(piece_hash(piece_hash(2, row->pieces[ROW_PID]), row->pieces[ROW_NAME]), row->pieces[ROW_ID]);
-}
-
-static uint64_t arrow_key(const struct row *row)
-{
-    return piece_hash(piece_hash(3, row->pieces[ROW_CAT]), row->pieces[ROW_ID]);
+    static const struct {
+        char phases[4];
+        enum row_key keys[6]; /* up to ROW_PH */
+    } kinds[] = {{"BE", {ROW_PID, ROW_TID}},
+                 {"be", {ROW_PID, ROW_CAT, ROW_ID, ROW_ID2, ROW_NAME}},
+                 {"C", {ROW_PID, ROW_NAME, ROW_ID}},
+                 {"stf", {ROW_CAT, ROW_ID}},
+                 {"i", {ROW_PID, ROW_STREAM}}};
+    size_t kind = 0;
+    while (!strchr(kinds[kind].phases, row->ph)) kind++;
+    uint64_t key = kind;
+    for (const enum row_key *at = kinds[kind].keys; *at; at++) key = value_hash(key, row->at[*at]);
+    return key;
 }
 
 static bool lies_in(const struct window *window, int64_t ts) { return ts >= window->from && ts < window->to; }
@@ -39,16 +40,6 @@ static bool lies_in(const struct window *window, int64_t ts) { return ts >= wind
 /* --- pairs --- */
 
 static void pair_set(struct window *window, uint64_t bit) { window->pairs[bit / 8] |= (unsigned char)(1u << bit % 8); }
-
-static uint64_t pair_add(struct window *window)
-{
-    const uint64_t bit = window->pair_count++;
-    if (bit % 8 == 0) {
-        window->pairs = array_room(window->pairs, bit / 8, &window->pair_capacity, 1);
-        window->pairs[bit / 8] = 0;
-    }
-    return bit;
-}
 
 static void pair_begin(struct window *window, uint64_t key, int64_t ts, uint64_t bit)
 {
@@ -80,11 +71,15 @@ static void pair_end(struct window *window, uint64_t key, int64_t ts, uint64_t b
     pair_set(window, bit);
 }
 
-static void survey_pair(struct window *window, const struct row *row, int64_t ts)
+static void survey_pair(struct window *window, const struct merge_row *row, int64_t ts)
 {
-    const uint64_t bit = pair_add(window);
-    if (begins(row)) pair_begin(window, pair_key(row), ts, bit);
-    else pair_end(window, pair_key(row), ts, bit);
+    const uint64_t bit = window->pair_count++;
+    if (bit % 8 == 0) {
+        window->pairs = array_room(window->pairs, bit / 8, &window->pair_capacity, 1);
+        window->pairs[bit / 8] = 0;
+    }
+    const bool begins = strchr("Bb", row->ph) || (row->ph == 'i' && row->at[ROW_ORIGIN]);
+    (begins ? pair_begin : pair_end)(window, key_of(row), ts, bit);
 }
 
 /* What is still open has no end: it goes on. */
@@ -99,59 +94,58 @@ static void pairs_left(struct window *window)
 
 /* --- of a range --- */
 
-static bool is_call(const struct row *row)
+static bool is_call(const struct merge_row *row)
 {
     static const char *const calls[] = {"cuda_driver", "cuda_runtime", "cs_callback", "cs_policy"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (piece_is(row->pieces[ROW_CAT], calls[i])) return true;
+        if (yyjson_equals_str(row->at[ROW_CAT], calls[i])) return true;
     return false;
 }
 
-static bool range_keeps(const struct window *window, const struct row *row, int64_t ts)
+static bool range_keeps(const struct window *window, const struct merge_row *row, int64_t ts)
 {
     uint64_t correlation;
-    if (piece_is(row->pieces[ROW_CAT], "cs_window")) return false;
-    return piece_natural(row->pieces[ROW_CORRELATION], &correlation) ? numbers_get(&window->calls, correlation, 0) : lies_in(window, ts);
+    if (yyjson_equals_str(row->at[ROW_CAT], "cs_window")) return false;
+    return value_natural(row->at[ROW_CORRELATION], &correlation) ? numbers_get(&window->calls, correlation, 0) : lies_in(window, ts);
 }
 
-static uint64_t place_key(const struct row *row)
+static uint64_t place_key(const struct merge_row *row)
 {
-    return piece_hash(piece_hash(piece_hash(5, row->pieces[ROW_PID]), row->pieces[ROW_TID]), row->pieces[ROW_TS]);
+    return value_hash(value_hash(value_hash(9, row->at[ROW_PID]), row->at[ROW_TID]), row->at[ROW_TS]);
 }
 
 /* A slice comes before the ends of its arrows, and a call before its work. */
-static bool range_row(struct window *window, const struct row *row, int64_t ts, char error[256])
+static bool range_row(struct window *window, const struct merge_row *row, yyjson_val *value, int64_t ts, char error[256])
 {
     uint64_t correlation;
     int64_t duration = 0;
-    if (is_arrow(row->ph) && numbers_get(&window->begins, place_key(row), 0)) ++*numbers_at(&window->arrows, arrow_key(row), 0);
+    if (is_arrow(row->ph) && numbers_get(&window->begins, place_key(row), 0)) ++*numbers_at(&window->arrows, key_of(row), 0);
     if (row->ph != 'X') return true;
     const bool called = is_call(row) && lies_in(window, ts);
     window->called |= called;
-    if (called && piece_natural(row->pieces[ROW_CORRELATION], &correlation)) *numbers_at(&window->calls, correlation, 0) = 1;
+    if (called && value_natural(row->at[ROW_CORRELATION], &correlation)) *numbers_at(&window->calls, correlation, 0) = 1;
     if (range_keeps(window, row, ts)) *numbers_at(&window->begins, place_key(row), 0) = 1;
-    piece_ns(row->pieces[ROW_DUR], &duration);
-    if (!piece_is(row->pieces[ROW_CAT], "cs_window") || ts >= window->to || ts + duration <= window->from) return true;
-    struct unquoted cause = unquote(member_at(row->text, (const char *const[]){"args", "cause", NULL}));
-    snprintf(error, 256, "recording was off in part of it (%.*s)", (int)(cause.length < 200 ? cause.length : 200), cause.at);
-    unquoted_free(&cause);
+    value_ns(row->at[ROW_DUR], &duration);
+    if (!yyjson_equals_str(row->at[ROW_CAT], "cs_window") || ts >= window->to || ts + duration <= window->from) return true;
+    const char *cause = yyjson_get_str(yyjson_ptr_get(value, "/args/cause"));
+    snprintf(error, 256, "recording was off in part of it (%.200s)", cause ? cause : "");
     return false;
 }
 
 /* --- rows --- */
 
-static bool survey_row(void *of, const char *text, size_t length, char error[256])
+static bool survey_row(void *of, struct json *json, char error[256])
 {
     struct window *window = of;
-    struct row row;
+    struct merge_row row;
     int64_t ts;
-    if (!row_read(&row, text, length) || !piece_ns(row.pieces[ROW_TS], &ts)) return true; /* a row without time */
+    if (!row_read(&row, json->value) || !value_ns(row.at[ROW_TS], &ts)) return true; /* a row without time */
     if (is_paired(&row)) survey_pair(window, &row, ts);
-    if (window->is_range && !range_row(window, &row, ts, error)) return false;
-    if (!window->is_range && is_arrow(row.ph) && row.ph != 't' && lies_in(window, ts)) *numbers_at(&window->arrows, arrow_key(&row), 0) ^= 1;
+    if (window->is_range && !range_row(window, &row, json->value, ts, error)) return false;
+    if (!window->is_range && is_arrow(row.ph) && row.ph != 't' && lies_in(window, ts)) *numbers_at(&window->arrows, key_of(&row), 0) ^= 1;
     if (row.ph == 'C') {
         window->counter_count++;
-        if (ts < window->from) *numbers_at(&window->counters, counter_key(&row), 0) = (uint32_t)window->counter_count;
+        if (ts < window->from) *numbers_at(&window->counters, key_of(&row), 0) = (uint32_t)window->counter_count;
     }
     return true;
 }
@@ -161,26 +155,27 @@ bool window_survey(struct window *window, const struct file *file, int64_t from,
     const struct source_sink sink = {.of = window, .row = survey_row};
     char error[256];
     *window = (struct window){.from = from, .to = to, .is_range = file->range};
-    if (source_read(file->path, &sink, error) == SOURCE_BROKEN) return complain("custream merge", "%s: %s", file->shown, error), false;
+    if (source_read(file->path, &sink, error) == JSON_BROKEN)
+        return complain("custream merge", "%s: %s", file->shown, error), false;
     pairs_left(window);
     for (size_t slot = 0; window->counters.slots && slot <= window->counters.mask; slot++)
         if (window->counters.slots[slot].used) *numbers_at(&window->counted, window->counters.slots[slot].value, 1) = 1;
     return true;
 }
 
-bool window_keeps(struct window *window, const struct row *row)
+bool window_keeps(struct window *window, const struct merge_row *row)
 {
     int64_t ts, duration = 0;
-    if (row->ph == 'M' || !piece_ns(row->pieces[ROW_TS], &ts)) return true;
+    if (row->ph == 'M' || !value_ns(row->at[ROW_TS], &ts)) return true;
     if (is_paired(row)) {
         const uint64_t bit = window->pair_next++;
         return bit < window->pair_count && window->pairs[bit / 8] >> bit % 8 & 1;
     }
-    if (window->is_range && is_arrow(row->ph)) return row->ph != 't' && numbers_get(&window->arrows, arrow_key(row), 0) == 2;
-    if (is_arrow(row->ph)) return lies_in(window, ts) && !numbers_get(&window->arrows, arrow_key(row), 0);
+    if (window->is_range && is_arrow(row->ph)) return row->ph != 't' && numbers_get(&window->arrows, key_of(row), 0) == 2;
+    if (is_arrow(row->ph)) return lies_in(window, ts) && !numbers_get(&window->arrows, key_of(row), 0);
     if (row->ph == 'C') return numbers_get(&window->counted, ++window->counter_next, 0) || lies_in(window, ts);
     if (window->is_range && row->ph == 'X') return range_keeps(window, row, ts);
-    if (row->ph != 'X' || !piece_ns(row->pieces[ROW_DUR], &duration) || duration <= 0) return lies_in(window, ts);
+    if (row->ph != 'X' || !value_ns(row->at[ROW_DUR], &duration) || duration <= 0) return lies_in(window, ts);
     return ts < window->to && ts + duration > window->from;
 }
 

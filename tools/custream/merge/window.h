@@ -38,7 +38,7 @@ struct window {
 /* False: the complaint was printed. */
 bool window_survey(struct window *window, const struct file *file, int64_t from, int64_t to);
 /* Once for each row, in the order of the file. */
-bool window_keeps(struct window *window, const struct row *row);
+bool window_keeps(struct window *window, const struct merge_row *row);
 void window_free(struct window *window);
 
 #endif

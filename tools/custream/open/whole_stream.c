@@ -54,8 +54,8 @@ static void make(int file, int pipe, const char *name)
     if (!out) _exit(1);
     gzbuffer(out, 128 * 1024);
     const bool packets = extension && cs_trace_extension_is_packets(extension);
-    const enum source_end end = rows_convert(path, (packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, put, out, error);
-    _exit(end == SOURCE_BROKEN || gzclose(out) != Z_OK);
+    const enum json_step end = rows_convert(path, (packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, put, out, error);
+    _exit(end == JSON_BROKEN || gzclose(out) != Z_OK);
 }
 
 /* --- in the one that reads --- */

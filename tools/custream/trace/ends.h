@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "tools/custream/trace/rope.h"
+#include "tools/custream/trace/value.h"
 
 struct cJSON;
 

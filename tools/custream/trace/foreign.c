@@ -6,6 +6,7 @@
 
 #include "shim/base/lane.h"
 #include "tools/custream/command.h"
+#include "tools/custream/merged.h"
 
 enum { UNKNOWN, HOST, GPU };
 
@@ -41,19 +42,21 @@ static uint64_t key_of(const struct trace_row *row, enum trace_key key)
 
 static uint64_t thread_of(uint64_t process, uint64_t thread) { return process * UINT64_C(0x9e3779b97f4a7c15) ^ thread; }
 
-bool foreign_gpu_name(const char *name, unsigned *ordinal)
+uint32_t gpu_of_process(bool ours, int64_t pid, const char *called)
 {
-    static const char *const before[] = {"/device:GPU:", "GPU "};
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
-        if (!strncmp(name, before[i], strlen(before[i])) && sscanf(name + strlen(before[i]), "%u", ordinal) == 1) return true;
-    return false;
+    static const char *const names[] = {"/device:GPU:%u", "GPU%*1[ ]%u"};
+    unsigned ordinal;
+    if (ours) return pid < CS_GPU_PIDS ? (uint32_t)pid : pid >= MERGED_GPUS ? merged_gpu_ordinal((uint32_t)pid) : TRACE_NO_GPU;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (sscanf(called, names[i], &ordinal) == 1) return ordinal;
+    return TRACE_NO_GPU;
 }
 
 static void process_named(struct foreign *foreign, const struct trace_row *row, const char *name, bool label)
 {
     uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
-    unsigned ordinal;
-    if (foreign_gpu_name(name, &ordinal)) *process = GPU + ordinal;
+    const uint32_t gpu = gpu_of_process(false, 0, name);
+    if (gpu != TRACE_NO_GPU) *process = GPU + gpu;
     else if (!label && *process == UNKNOWN && *name) *process = HOST;
 }
 
@@ -115,13 +118,12 @@ static void find_gpu(struct foreign *foreign, struct trace_row *row)
 {
     uint32_t *process = numbers_at(&foreign->processes, key_of(row, KEY_PID), UNKNOWN);
     const int64_t pid = row_number(row, KEY_PID, 0);
-    unsigned ordinal = 0;
-    if (row_has(row, KEY_DEVICE)) ordinal = (unsigned)row->number[KEY_DEVICE];
-    else if (*process >= GPU) ordinal = *process - GPU;
-    else if (row_has(row, KEY_PID)) ordinal = pid >= 0 && pid < CS_GPU_PIDS ? (unsigned)pid : 0;
-    else foreign_gpu_name(text_of(foreign->texts, row->word[KEY_PID]), &ordinal);
-    row->gpu = ordinal;
-    if (*process == UNKNOWN) *process = GPU + ordinal;
+    if (row_has(row, KEY_DEVICE)) row->gpu = (uint32_t)row->number[KEY_DEVICE];
+    else if (*process >= GPU) row->gpu = *process - GPU;
+    else if (row_has(row, KEY_PID)) row->gpu = pid >= 0 && pid < CS_GPU_PIDS ? (uint32_t)pid : 0;
+    else row->gpu = gpu_of_process(false, 0, text_of(foreign->texts, row->word[KEY_PID]));
+    if (row->gpu == TRACE_NO_GPU) row->gpu = 0;
+    if (*process == UNKNOWN) *process = GPU + row->gpu;
 }
 
 static bool has_times(struct foreign *foreign, const struct trace_row *row)

@@ -24,8 +24,11 @@ struct foreign {
     struct trace_left *left;
 };
 
-/* Whether a process that is called so, or labelled so, is a GPU: "/device:GPU:0" of XLA's, "GPU 0" of Kineto's. */
-bool foreign_gpu_name(const char *name, unsigned *ordinal);
+/*
+ * Which GPU a process is; TRACE_NO_GPU: none. One of ours is by its pid, also in a merged trace;
+ * another tool's by what it is called, or labelled: "/device:GPU:0" of XLA's, "GPU 0" of Kineto's.
+ */
+uint32_t gpu_of_process(bool ours, int64_t pid, const char *called);
 
 void foreign_begin(struct foreign *foreign, struct texts *texts, struct trace_left *left);
 /* False: nobody wants the row, or it was held, or is not understood. */

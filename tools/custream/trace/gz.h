@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "shim/base/unpack.h"
-#include "tools/custream/trace/rope.h"
+#include "tools/custream/trace/value.h"
 
 enum { GZ = 15 + 16 }; /* windowBits of zlib for gzip */
 #define GZ_MAGIC "\x1f\x8b\x08"

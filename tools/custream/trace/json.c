@@ -240,7 +240,7 @@ static enum json_step ends(struct json *json)
     json->where = JSON_BEHIND;
     if (peek(json) != END) return broken(json, "no JSON: something stands behind the end");
     if (*json->error) return JSON_BROKEN;
-    if (!json->rows_seen) return snprintf(json->error, sizeof json->error, "no trace: it has no list of traceEvents"), JSON_BROKEN;
+    if (!json->rows_seen) return no_trace(json, "no trace: it has no list of traceEvents");
     return json->reader.cut ? JSON_CUT : JSON_END;
 }
 

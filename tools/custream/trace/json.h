@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "tools/custream/trace/reader.h"
-#include "tools/custream/trace/rope.h"
+#include "tools/custream/trace/value.h"
 
 struct yyjson_val;
 struct yyjson_doc;

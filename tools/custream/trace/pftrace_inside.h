@@ -6,7 +6,7 @@
 
 #include "shim/base/perfetto.h"
 #include "tools/custream/trace/pftrace.h"
-#include "tools/custream/trace/rope.h"
+#include "tools/custream/trace/value.h"
 
 /* --- the wire --- */
 

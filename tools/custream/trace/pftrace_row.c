@@ -1,13 +1,10 @@
-/* Rows: an event as an object of yyjson's, like those that JSON is read to; and its text. */
+/* Rows: an event as an object of yyjson's, like those that JSON is read to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/base/json.h"
 #include "tools/custream/command.h"
 #include "tools/custream/trace/pftrace_inside.h"
-
-/* --- values --- */
 
 static yyjson_val *value_new(struct pf_row *row)
 {
@@ -91,58 +88,4 @@ void row_free(struct pf_row *row)
 {
     free(row->values);
     free(row->bytes);
-}
-
-/* --- text --- */
-
-char *rope_room(struct rope *text, size_t n)
-{
-    if (!text->at || text->capacity - text->length < n) {
-        size_t capacity = text->capacity ? text->capacity : 256;
-        while (capacity - text->length < n) capacity *= 2;
-        text->at = realloc(text->at, capacity);
-        if (!text->at) out_of_memory();
-        text->capacity = capacity;
-    }
-    return text->at + text->length;
-}
-
-void rope_put(struct rope *text, const char *bytes, size_t n) { rope_used(text, cs_put(rope_room(text, n), n ? bytes : "", n)); }
-
-static void quoted_put(struct rope *text, yyjson_val *string)
-{
-    const size_t n = unsafe_yyjson_get_len(string);
-    rope_used(text, cs_put_string(rope_room(text, 6 * n + 2), string->uni.str, n));
-}
-
-void row_print(struct rope *to, yyjson_val *value)
-{
-    yyjson_val *name, *below;
-    size_t i, count;
-    switch (yyjson_get_type(value)) {
-    case YYJSON_TYPE_RAW: rope_put(to, value->uni.str, unsafe_yyjson_get_len(value)); break;
-    case YYJSON_TYPE_STR: quoted_put(to, value); break;
-    case YYJSON_TYPE_BOOL: rope_put(to, yyjson_is_true(value) ? "true" : "false", yyjson_is_true(value) ? 4 : 5); break;
-    case YYJSON_TYPE_NUM: rope_used(to, yyjson_is_uint(value) ? cs_put_uint(rope_room(to, 24), value->uni.u64) : cs_put_int(rope_room(to, 24), value->uni.i64)); break;
-    case YYJSON_TYPE_ARR:
-        rope_literal(to, "[");
-        yyjson_arr_foreach(value, i, count, below) {
-            if (i) rope_literal(to, ",");
-            row_print(to, below);
-        }
-        rope_literal(to, "]");
-        break;
-    case YYJSON_TYPE_OBJ:
-        rope_literal(to, "{");
-        yyjson_obj_foreach(value, i, count, name, below) {
-            if (i) rope_literal(to, ",");
-            row_print(to, name);
-            if (yyjson_is_raw(name)) continue; /* members as they are */
-            rope_literal(to, ":");
-            row_print(to, below);
-        }
-        rope_literal(to, "}");
-        break;
-    default: rope_literal(to, "null");
-    }
 }

@@ -7,7 +7,6 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/lanes.h"
-#include "tools/custream/merged.h"
 #include "tools/custream/trace/foreign.h"
 #include "tools/custream/trace/json.h"
 #include "tools/custream/trace/numbers.h"
@@ -342,13 +341,6 @@ uint32_t row_stream(const struct trace_row *row)
 
 /* --- the file --- */
 
-/* Whose lane one of our rows stands on: a pid below 64 is a GPU's. */
-static uint32_t gpu_of(const struct trace_row *row)
-{
-    const int64_t pid = row_number(row, KEY_PID, CS_GPU_PIDS);
-    return pid < CS_GPU_PIDS ? (uint32_t)pid : pid >= MERGED_GPUS ? merged_gpu_ordinal((uint32_t)pid) : TRACE_NO_GPU;
-}
-
 static void row_tell(struct reading *r)
 {
     r->row.shape = r->row.shape_number == UINT32_MAX ? NULL : &r->shapes[r->row.shape_number];
@@ -358,13 +350,14 @@ static void row_tell(struct reading *r)
 static void row_take(struct reading *r, yyjson_val *value)
 {
     struct trace_row *row = &r->row;
+    if (yyjson_is_obj(value) && !yyjson_obj_size(value)) return; /* no event: XLA's last one */
     row->has = 0;
     row->word[KEY_PID] = row->word[KEY_TID] = 0;
     row->bad_time = false;
     if (yyjson_is_obj(value)) object_take(r, value, LEVEL_TOP);
     r->ours |= row_has(row, KEY_CS_STREAM); /* who wrote the file may stand behind the rows */
     shape_take(r);
-    if (r->ours) row->gpu = gpu_of(row);
+    if (r->ours) row->gpu = gpu_of_process(true, row_number(row, KEY_PID, CS_GPU_PIDS), "");
     else if (!foreign_row(&r->foreign, row)) return;
     row_tell(r);
 }

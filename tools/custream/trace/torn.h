@@ -16,7 +16,7 @@
 #include <sys/types.h>
 #include <zlib.h>
 
-#include "tools/custream/trace/rope.h"
+#include "tools/custream/trace/value.h"
 
 enum { TORN_BEHIND = 128 << 10 }; /* bytes: more than an old trailer, or the rest of it, which takes at most 65 KiB */
 
