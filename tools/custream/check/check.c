@@ -6,6 +6,7 @@
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
 #include "tools/custream/show.h"
+#include "tools/custream/trace/newest.h"
 #include "tools/custream/trace/json.h"
 
 #include <cjson/cJSON.h>
@@ -196,12 +197,11 @@ int command_check(int argc, char **argv)
 {
     int status = STATUS_OK;
     while (flags_next(argc, argv, 0) != -1) {}
-    if (optind == argc) {
-        fputs("custream check: which file? 'custream help check' says more\n", stderr);
-        return STATUS_UNUSABLE;
-    }
-    for (int i = optind; i < argc; i++) {
-        int one = check_file(argv[i]);
+    char **files = argv + optind;
+    int count = argc - optind;
+    if (!files_or_newest("custream check", &files, &count)) return STATUS_UNUSABLE;
+    for (int i = 0; i < count; i++) {
+        int one = check_file(files[i]);
         if (one > status) status = one;
     }
     return status;

@@ -19,6 +19,7 @@
 #include "tools/custream/open/link.h"
 #include "tools/custream/open/server.h"
 #include "tools/custream/show.h"
+#include "tools/custream/trace/newest.h"
 
 static const char NAME[] = "custream open", UI[] = "https://ui.perfetto.dev/";
 enum { UI_PORT = 9001 /* the one that Perfetto's UI may fetch from */, PORT_MOST = 65535, PIN_DEFAULT = 4, PIN_MOST = 64 };
@@ -57,8 +58,8 @@ static int request_read(struct request *request, int argc, char **argv)
     }
     request->files = argv + optind;
     request->file_count = argc - optind;
-    if (status == STATUS_OK && !request->file_count) return complain(NAME, "which file? 'custream help open' says more");
-    return status;
+    if (status != STATUS_OK || files_or_newest(NAME, &request->files, &request->file_count)) return status;
+    return STATUS_UNUSABLE;
 }
 
 /* --- the file --- */

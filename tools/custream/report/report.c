@@ -6,7 +6,10 @@
 #include "shim/base/append.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/report/fail_if.h"
 #include "tools/custream/report/inside.h"
+#include "tools/custream/report/make.h"
+#include "tools/custream/trace/newest.h"
 
 static const char NAME[] = "custream report";
 static printer *const printers[FORMS] = {print_text, print_json, print_csv, print_html};
@@ -34,7 +37,7 @@ static int section_add(struct request *request, const char *key)
 /* What takes more than one option to see. */
 static int request_judge(struct request *request)
 {
-    if (!request->file_count) return complain(NAME, "which file? 'custream help report' says more");
+    if (!files_or_newest(NAME, &request->files, &request->file_count)) return STATUS_UNUSABLE;
     const int status = output_judge(&request->output, request->files, request->file_count);
     if (status == STATUS_OK && request->section_count && !request->output.to[FORM_TEXT])
         return complain(NAME, "--section is of the text, and another form takes standard output");

@@ -1,0 +1,101 @@
+#include "tools/custream/trace/newest.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <yyjson.h>
+
+#include "shim/base/options.h"
+#include "tools/custream/command.h"
+#include "tools/custream/show.h"
+#include "tools/custream/trace/json.h"
+
+struct candidate {
+    char *name;
+    struct timespec written;
+    unsigned long part; /* 0: the trace has no parts */
+    char base[32];      /* baseTimeNanoseconds, which all parts of a run share */
+};
+
+/* Reads the header. False: the file is no trace of ours. */
+static bool head_read(struct candidate *file)
+{
+    struct json json;
+    bool ours = false, begins_so = json_open(&json, file->name, false) &&
+                                   (reader_is_packets(&json.reader) || json.reader.torn.ours);
+    while (begins_so && json_next(&json) == JSON_MEMBER) {
+        if (!strcmp(json.name, "baseTimeNanoseconds"))
+            snprintf(file->base, sizeof file->base, "%.*s", (int)json.length, json.text);
+        else if (!strcmp(json.name, "part")) file->part = strtoul(json.text, NULL, 10);
+        else if (!strcmp(json.name, "metadata")) {
+            const char *tool = yyjson_get_str(yyjson_obj_get(json.value, "tool"));
+            ours = tool && !strncmp(tool, "custream ", 9);
+        }
+    }
+    json_close(&json);
+    return ours;
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    if (a->written.tv_sec != b->written.tv_sec) return a->written.tv_sec < b->written.tv_sec ? 1 : -1;
+    if (a->written.tv_nsec != b->written.tv_nsec) return a->written.tv_nsec < b->written.tv_nsec ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+static int by_part(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    return (a->part > b->part) - (a->part < b->part);
+}
+
+static bool is_part_of(const struct candidate *file, const struct candidate *found, size_t count)
+{
+    if (!file->part || strcmp(file->base, found->base)) return false;
+    for (size_t i = 0; i < count; i++)
+        if (found[i].part == file->part) return false; /* an older copy */
+    return true;
+}
+
+bool files_or_newest(const char *command, char ***files, int *count)
+{
+    static char **names;
+    struct candidate *all = NULL;
+    size_t found = 0, capacity = 0, taken = 0;
+    struct stat about;
+    if (*count) return true;
+    DIR *folder = opendir(".");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (*entry->d_name == '.' || !cs_trace_extension(entry->d_name)) continue;
+        if (stat(entry->d_name, &about) || !S_ISREG(about.st_mode)) continue;
+        all = array_room(all, found, &capacity, sizeof *all);
+        all[found++] = (struct candidate){strdup(entry->d_name), about.st_mtim, 0, ""};
+        if (!all[found - 1].name) out_of_memory();
+    }
+    if (folder) closedir(folder);
+    if (found) qsort(all, found, sizeof *all, newest_first);
+    for (size_t i = 0; i < found; i++) {
+        const bool wanted = (!taken || all->part) && head_read(&all[i]) &&
+                            (!taken || is_part_of(&all[i], all, taken));
+        if (!wanted) free(all[i].name);
+        else all[taken++] = all[i];
+    }
+    if (!taken) {
+        free(all);
+        complain(command, "which file? There is no trace of custream's in this folder; 'custream run -- PROGRAM' "
+                          "writes one");
+        return false;
+    }
+    if (taken == 1) complain(command, "newest trace here: %s", all->name);
+    else complain(command, "newest trace here: %s, in %zu parts", all->name, taken);
+    qsort(all, taken, sizeof *all, by_part);
+    if (!(names = calloc(taken + 1, sizeof *names))) out_of_memory();
+    for (size_t i = 0; i < taken; i++) names[i] = all[i].name;
+    free(all);
+    *files = names;
+    *count = (int)taken;
+    return true;
+}
