@@ -70,15 +70,15 @@ aarch64-products:
 	  $(addprefix build/aarch64/,microhttpd/copyright $(PRODUCTS) libcustream.so.0 fakecuda/libcuda.so.1) dlsym-programs runtime-programs
 
 check-layers:
-	tools/check-layers
+	dev/check-layers
 
-# Small changes of the code, each against the tests that reach it: docs/mutants.md. Not a part of check. MUTANTS_ARGS: see tools/mutants/mutants --help.
+# Small changes of the code, each against the tests that reach it: docs/mutants.md. Not a part of check. MUTANTS_ARGS: see dev/mutants/mutants --help.
 SEED  ?= 1
 COUNT ?= 500
 JOBS  ?= $(shell nproc)
 mutants: all test-programs $(B)/mutants-venv/stamp
-	$(B)/mutants-venv/bin/python tools/mutants/mutants --seed $(SEED) --count $(COUNT) --jobs $(JOBS) $(MUTANTS_ARGS) $(patsubst %,'%',$(FILES))
-$(B)/mutants-venv/stamp: tools/mutants/requirements.txt
+	$(B)/mutants-venv/bin/python dev/mutants/mutants --seed $(SEED) --count $(COUNT) --jobs $(JOBS) $(MUTANTS_ARGS) $(patsubst %,'%',$(FILES))
+$(B)/mutants-venv/stamp: dev/mutants/requirements.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip --disable-pip-version-check install --quiet --requirement $<
 	touch $@

@@ -10,7 +10,7 @@ def main():
         from custream import jupyter
 
         return jupyter.command(sys.argv[2:])
-    if sys.argv[1:2] in (["export"], ["fleet"]):
+    if sys.argv[1:2] in (["export"], ["fleet"], ["open"]):
         os.environ["CUSTREAM_PYTHON"] = sys.executable  # what they need is beside this package
     try:
         os.execv(_native.COMMAND, ["custream", *sys.argv[1:]])

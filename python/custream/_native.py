@@ -12,6 +12,11 @@ LIBRARY = FOLDER / "libcustream_shim.so"
 SUCCESS = 0
 
 
+class Given(dict):
+    """Options as the command has read them, by their names; None for one that was not given."""
+    __getattr__ = dict.get
+
+
 class Stats(ctypes.Structure):
     """custream_stats_t"""
     _fields_ = [("size", ctypes.c_size_t)] + [(name, ctypes.c_uint64) for name in (

@@ -2,7 +2,6 @@
 
 The command has looked at the options. It tells a table's rows in batches, each a line of JSON and the memory of its columns as Arrow lays it out, so nothing is parsed here.
 """
-import argparse
 import contextlib
 import dataclasses
 import datetime
@@ -21,6 +20,7 @@ import urllib.parse
 import uuid
 
 from custream._arrow import texts, whole
+from custream._native import Given
 
 NAME = "custream export"
 NUMBERS = {"time": 8, "ns": 8, "whole": 8, "small": 4, "real": 8}  # bytes of a value
@@ -131,7 +131,7 @@ def clocks_of(path):
         return None
     try:
         from custream.fleet import clocks
-        return clocks.read(path)
+        return clocks.read(pathlib.Path(path))
     except ImportError as error:
         raise Refused(f"{error}: install the wheel with its extra \"fleet\"") from None
     except ValueError as error:
@@ -449,24 +449,18 @@ def export(pa, command, given, schema, path, taken, folder):
     print(f"{path}: {said or 'no rows'}; in {given.parquet}/*/{made[None].trace.place if None in made else f'*: {len(made)} files'}")
 
 
-def command(argv):
-    """argv: the command's own file, and its options."""
-    parser = argparse.ArgumentParser(prog=NAME)
-    parser.add_argument("--parquet", type=pathlib.Path, required=True)
-    parser.add_argument("--run")
-    parser.add_argument("--host")
-    parser.add_argument("--clocks", type=pathlib.Path)
-    parser.add_argument("files", nargs="+")
-    given = parser.parse_args(argv[1:])
-    taken, given.together = set(), None
+def command(own, options, files):
+    """own: the command's own file. It has read the options (tools/custream/module.c)."""
+    given, taken = Given(options), set()
+    given.parquet = pathlib.Path(given.parquet)
     ends_tidy()
     try:
         pa = arrow()
         given.clocks_by_rank = clocks_of(given.clocks)
-        schema = json.loads(subprocess.run([argv[0], "export", "--schema"], stdout=subprocess.PIPE, check=True).stdout)
+        schema = json.loads(subprocess.run([own, "export", "--schema"], stdout=subprocess.PIPE, check=True).stdout)
         folder = Folder(pa, given.parquet, schema)
-        for path in given.files:
-            export(pa, argv[0], given, schema, path, taken, folder)
+        for path in files:
+            export(pa, own, given, schema, path, taken, folder)
     except Ended as ended:
         signal.signal(ended.args[0], signal.SIG_DFL)
         os.kill(os.getpid(), ended.args[0])

@@ -71,8 +71,8 @@ class Magic:
                     raise Stop(f"custream: --fail-if cannot be judged: {error}") from None
                 print(f"custream: no trace of the cell: {error}")
                 return
-            done = _native.run("report", "--no-color", *(f"--fail-if={condition}" for condition in wanted.fail_if), path)
-        print(first_screen(done.stdout), end="")
+            done = _native.run("report", "--brief", "--no-color", *(f"--fail-if={condition}" for condition in wanted.fail_if), path)
+        print(done.stdout, end="")
         if wanted.output:
             print(f"custream: {path}")
         if done.returncode:
@@ -84,11 +84,6 @@ class Stop(Exception):
 
     def _render_traceback_(self):
         return [str(self)] if str(self) else []
-
-
-def first_screen(report):
-    """What stands before the tables."""
-    return report.partition("\nWhere the GPU was idle")[0].rstrip() + "\n" if report else ""
 
 
 def kernel_spec(trace):

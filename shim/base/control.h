@@ -1,7 +1,7 @@
 /*
  * What `custream ctl` and a process under custream agree on: an abstract unix socket (SOCK_SEQPACKET), one packet for the request, one for the answer.
  *
- * A request is a word and, for `policy`, a blank and JSON. The answer is one line, "ok ..." or "error ...". To `about` and `record` it is "ok" and fields,
+ * A request is a word (control.def) and, for `policy`, a blank and JSON. The answer is one line, "ok ..." or "error ...". To `about` and `record` it is "ok" and fields,
  * "name=value" with tabs between (CS_CONTROL_FIELDS). After `record` the connection stays: calls are recorded until the client sends `end`, which is answered
  * like `about` once all is in the file, or goes away. The socket's name has the process's id as the
  * process itself knows it, and which pid namespace that is, since abstract names belong to the network, which containers may share.
@@ -17,9 +17,6 @@
 #include "shim/base/compiler.h"
 
 enum { CS_CONTROL_REQUEST = 128 << 10, CS_CONTROL_ANSWER = 8 << 10 }; /* bytes at most */
-
-#define CS_CONTROL_WORDS(WORD) WORD(on) WORD(off) WORD(flush) WORD(status) WORD(policy) /* of `custream ctl` */
-#define CS_CONTROL_REQUESTS(WORD) CS_CONTROL_WORDS(WORD) WORD(about) WORD(record)
 
 /* FIELD(name, printf's format). full: the trace takes no more; events_end: so many bytes of the file never change; now: ns of the wall clock, as the trace has it; parts: how many stay;
  * device, inode: which file stands at `trace`, that may have another name by now, or be in mounts of the process's own; base: its baseTimeNanoseconds. */

@@ -3,7 +3,7 @@
  * constructors run (cs_objects_each).
  *
  * Instead of dladdr, which takes the loader's lock: a library's constructor holds that for as long as it likes, and may wait for the thread that asks
- * (tools/check-loader). Any thread; a signal handler and a fork's child too; errno and dlerror() stay as they are.
+ * (dev/check-loader). Any thread; a signal handler and a fork's child too; errno and dlerror() stay as they are.
  */
 #ifndef CS_BASE_MODULE_H
 #define CS_BASE_MODULE_H

@@ -210,9 +210,8 @@ enum cs_ctl_then cs_ctl_answer(char *words, char *answer, size_t room)
         const char *word;
         void (*answer)(char *given, char *answer, size_t room);
     } known[] = {
-#define WORD(word) {#word, answer_##word},
-        CS_CONTROL_REQUESTS(WORD)
-#undef WORD
+#define REQUEST(word, argument, text) {#word, answer_##word},
+#include "shim/base/control.def"
     };
     size_t n = strcspn(words, " \t\r\n");
     char *given = words + n + strspn(words + n, " \t\r\n");

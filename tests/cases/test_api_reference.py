@@ -1,4 +1,4 @@
-"""The table of functions behind docs/api.md (tools/api-doc/functions.txt), against the header and the sources of shim/api."""
+"""The table of functions behind docs/api.md (dev/api-doc/functions.txt), against the header and the sources of shim/api."""
 import re
 
 import pytest
@@ -12,7 +12,7 @@ COMMON = {"SUCCESS", "INVALID_VALUE", "INVALID_HANDLE", "CLOSED", "DRIVER", "NO_
 
 @pytest.fixture(scope="module")
 def rows(root):
-    lines = [line for line in (root / "tools/api-doc/functions.txt").read_text().splitlines() if not line.startswith("#")]
+    lines = [line for line in (root / "dev/api-doc/functions.txt").read_text().splitlines() if not line.startswith("#")]
     return [[cell.strip() for cell in line.split("|")] for line in lines]
 
 

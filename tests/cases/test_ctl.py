@@ -224,9 +224,9 @@ def test_a_trace_that_is_full_ends_recording(tmp_path):
 @pytest.mark.parametrize("words, line", [
     ((), "which process, and what? 'custream help ctl' says more"), ((1,), "which process, and what? 'custream help ctl' says more"),
     (("x", "on"), "'x' is no process id"), (("1x", "on"), "'1x' is no process id"), ((0, "on"), "'0' is no process id"), (("-5", "on"), "'-5' is no process id"),
-    ((99999999999, "on"), "'99999999999' is no process id"), ((1, "fluhs"), "'fluhs' is nothing that can be asked; did you mean flush?"),
-    ((1, "of"), "'of' is nothing that can be asked; did you mean off?"), ((1, "ON"), "'ON' is written on"),
-    ((1, "restart"), "'restart' is nothing that can be asked: on, off, flush, status or policy FILE"), ((1, "on", "now"), "on takes nothing more"),
+    ((99999999999, "on"), "'99999999999' is no process id"), ((1, "fluhs"), 'there is no request "fluhs"; did you mean "flush"?'),
+    ((1, "of"), 'there is no request "of"; did you mean "off"?'), ((1, "ON"), 'there is no request "ON"; did you mean "on"?'),
+    ((1, "restart"), 'there is no request "restart"; \'custream help ctl\' lists them'), ((1, "on", "now"), "on takes nothing more"),
     ((1, "policy"), "policy takes one FILE (- is standard input)"), ((1, "policy", "/nonexistent.json"), "/nonexistent.json: No such file or directory"),
     ((1, "policy", "/"), "/: Is a directory"),
 ])

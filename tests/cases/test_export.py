@@ -332,7 +332,7 @@ def take_place(*words):
     while second.poll() is None and not waits():
         time.sleep(0.01)
 export.Tables.take_place = take_place
-first = export.command([command, "--parquet", out, "--run=X", a])
+first = export.command(command, {{"parquet": out, "run": "X"}}, [a])
 said = second.communicate()[1]
 print(first, second.returncode, said)"""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUSTREAM_PYTHON": sys.executable}
@@ -352,7 +352,7 @@ def export_one(*words):
     made(*words)
     subprocess.run([command, "export", "--parquet", out, "--run=X", b1], check=True, stdout=subprocess.DEVNULL)
 export.export = export_one
-sys.exit(export.command([command, "--parquet", out, "--run=X", a0, a1]))"""
+sys.exit(export.command(command, {{"parquet": out, "run": "X"}}, [a0, a1]))"""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUSTREAM_PYTHON": sys.executable}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 2 and "a1.json: is a second rank 1 in run X, where b1 is another process" in done.stderr, done
@@ -508,6 +508,6 @@ def finish(tables, *_):
     assert list(pathlib.Path({str(begun)!r}).rglob("*.part"))
     os.kill(os.getpid(), signal.{number})
 export.Tables.finish = finish
-sys.exit(export.command([{str(COMMAND)!r}, "--parquet", {str(begun)!r}, {str(tmp_path / "good.json")!r}]))"""
+sys.exit(export.command({str(COMMAND)!r}, {{"parquet": {str(begun)!r}}}, [{str(tmp_path / "good.json")!r}]))"""
     done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": str(ROOT / "python")}, capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr) == (-getattr(signal, number), "") and begun.exists() and not list(begun.rglob("*.part*"))

@@ -17,6 +17,7 @@ from tests.madetrace import report_of
 
 sys.path.insert(0, str(ROOT / "python"))
 from custream import fleet  # noqa: E402
+from custream._native import Given  # noqa: E402
 from custream.fleet import clocks, relations  # noqa: E402
 
 MS = 1_000_000
@@ -136,7 +137,7 @@ def test_clocks_that_cannot_serve(made, tmp_path):
     assert done.returncode == 2 and "one or the other" in done.stderr
     with pytest.raises(fleet.Refused, match="have found|earlier --clocks"):
         export(tmp_path / "moved", f"--clocks={path}", paths[0])
-        fleet.answer(fleet.options([f"--clocks={tmp_path / 'again.json'}", str(tmp_path / "moved")]))
+        fleet.answer(Given(clocks=tmp_path / "again.json"), tmp_path / "moved", [])
 
 
 def test_a_clock_that_was_set_keeps_the_order(tmp_path):
@@ -220,7 +221,7 @@ def test_islands_and_stretches():
 
 def test_the_page_needs_nothing_else(made, tmp_path):
     _, _, tables, _, found = made
-    fleet.answer(fleet.options([f"--html={tmp_path / 'p.html'}", "--json", str(tables)]))
+    fleet.answer(Given(html=tmp_path / "p.html", json=True), tables, [])
     text = (tmp_path / "p.html").read_text(encoding="utf-8")
     assert text.count("<svg") == 7 and not re.search(r"<(?:script|link|img)\b|url\((?!#)|@import", text)
     assert not re.search(r"(?:src|href)=\"(?!#|data:)", text)

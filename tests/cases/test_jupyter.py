@@ -49,6 +49,12 @@ def notebook(build, tmp_path, monkeypatch):
     return run
 
 
+def test_a_cell_without_gpu_times_gets_no_tables_either(notebook):
+    assert notebook.install("install").returncode == 0
+    _, work = notebook("custream", ["%load_ext custream", "%%custream\nwork(3)"], CUSTREAM_GPU="off")  # the report is another one then
+    assert "no GPU times" in work[0] and len(work[0].splitlines()) < 20, work
+
+
 def test_a_kernel_under_custream(notebook, tmp_path):
     done = notebook.install("install")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"custream: 'Python 3 (custream)' is in {tmp_path}/jupyter/kernels/custream\n", "")

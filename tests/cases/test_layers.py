@@ -1,4 +1,4 @@
-"""Includes point down the layers (tools/check-layers), and the script sees it when one does not."""
+"""Includes point down the layers (dev/check-layers), and the script sees it when one does not."""
 import re
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 
 def check(root, tree):
-    done = subprocess.run([sys.executable, root / "tools/check-layers", tree], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, root / "dev/check-layers", tree], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1) and not done.stderr, done.stderr
     assert (done.returncode == 1) == bool(done.stdout)
     return done.stdout.splitlines()
@@ -21,7 +21,7 @@ def test_tree_keeps_its_layers(root):
 def test_texts_are_joined_in_one_place(root):
     """snprintf returns what it would have put: whoever adds that up writes behind the room some day. base/append.h does not."""
     adds = re.compile(r"\+=[^;=]*\bv?snprintf\(")
-    joins = {path.name for top in ("shim", "tools") for path in (root / top).rglob("*.[ch]") if adds.search(path.read_text(encoding="utf-8"))}
+    joins = {path.name for top in ("shim", "tools", "dev") for path in (root / top).rglob("*.[ch]") if adds.search(path.read_text(encoding="utf-8"))}
     assert joins == set()
 
 
@@ -68,7 +68,7 @@ def test_events_are_spelled_in_one_place(root):
 @pytest.fixture
 def tree(root, tmp_path):
     """A copy of the sources, to plant violations in."""
-    for folder in ("include", "shim", "tools", "tests"):
+    for folder in ("include", "shim", "tools", "dev", "tests"):
         shutil.copytree(root / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "corpus"))
     return tmp_path
 
@@ -108,7 +108,7 @@ PLANTED = [
     ("tools/custream/planted.c", "void *p(char *t) { return cJSON_Parse(t); }\n", "tools/custream/planted.c:1"),
     ("tools/custream/planted.c", "/* gzread yyjson_read */ // inflate()\n", None),
     ("tools/custream/trace/planted.c", '#include "tools/custream/trace/reader.h"\nint p(void *z) { return inflate(z, 0); }\n', None),
-    ("tools/policy-doc/planted.c", '#include "shim/object/stream.h"\n', "tools/policy-doc/planted.c:1"),
+    ("dev/policy-doc/planted.c", '#include "shim/object/stream.h"\n', "dev/policy-doc/planted.c:1"),
     ("tests/fakecuda/planted.c", '#include "shim/object/vstream.h"\n', "tests/fakecuda/planted.c:1"),
     ("tests/apps/planted.c", '#include "shim/base/log.h"\n', "tests/apps/planted.c:1"),
     ("include/planted.h", '#include "shim/base/log.h"\n', "include/planted.h:1"),
@@ -136,7 +136,7 @@ def test_planted_violations(root, tree):
 def test_a_permit_that_nobody_needs(root, tree):
     """Who may open something else than a trace by these functions stands in a list, which does not outlive its reason."""
     (tree / "tools/custream/merge/clocks.c").write_text("int nothing;\n")
-    assert check(root, tree) == ["tools/custream/merge/clocks.c:1: does not use yyjson_read_file, which MAY_OPEN in tools/check-layers permits"]
+    assert check(root, tree) == ["tools/custream/merge/clocks.c:1: does not use yyjson_read_file, which MAY_OPEN in dev/check-layers permits"]
 
 
 # What is added to a file of shim/api, and what must be said of that line; None where nothing must be.
@@ -165,5 +165,5 @@ def test_the_order_inside_the_api(root, tree):
 def test_the_order_has_each_file_of_the_api(root, tree):
     (tree / "shim/api/planted.c").write_text("int planted;\n")
     (tree / "shim/api/fork.c").unlink()
-    assert sorted(check(root, tree)) == ["shim/api/fork:1: is no file, and has a place in the order (ORDER in tools/check-layers)",
-                                         "shim/api/planted.c:1: has no place in the order of shim/api (ORDER in tools/check-layers)"]
+    assert sorted(check(root, tree)) == ["shim/api/fork:1: is no file, and has a place in the order (ORDER in dev/check-layers)",
+                                         "shim/api/planted.c:1: has no place in the order of shim/api (ORDER in dev/check-layers)"]

@@ -1,4 +1,4 @@
-"""A library's constructor holds the loader's lock, and may wait for any thread: no wrapper takes it (tools/check-loader)."""
+"""A library's constructor holds the loader's lock, and may wait for any thread: no wrapper takes it (dev/check-loader)."""
 import shutil
 import subprocess
 import sys
@@ -80,7 +80,7 @@ def test_all_calls_with_options(run_app, build, name):
 # ---- The sources ----
 
 def check(root, tree):
-    done = subprocess.run([sys.executable, root / "tools/check-loader", tree], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, root / "dev/check-loader", tree], capture_output=True, text=True, check=False)
     assert done.returncode == bool(done.stdout) and not done.stderr, done.stderr
     return done.stdout.splitlines()
 

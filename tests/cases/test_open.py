@@ -404,6 +404,14 @@ def test_wrong_usage(tmp_path, trace):
     assert done.returncode == 0 and all(f"--{word}" in done.stdout for word in ("pin", "offline", "no-browser", "print-url", "stay", "port"))
 
 
+def test_the_ui_is_that_of_the_python_that_is_named(tmp_path, trace):
+    """CUSTREAM_PYTHON, as for export and fleet; the wheel sets it."""
+    (tmp_path / "python").write_text(f"#!/bin/sh\necho {tmp_path}/web_dist\n")
+    (tmp_path / "python").chmod(0o755)
+    refused("--offline", trace, words=f"--offline={tmp_path}/web_dist: No such file", CUSTREAM_PYTHON=tmp_path / "python")
+    refused("--offline", trace, words="--offline: /no/python has no copy", CUSTREAM_PYTHON="/no/python")
+
+
 def test_without_the_library_one_line_says_so(trace, tmp_path):
     """Debian's libmicrohttpd is no part of the command: the others do not load it."""
     (tmp_path / "libmicrohttpd.so.12").write_text("no library\n")

@@ -99,18 +99,17 @@ def test_options_are_read_in_one_place(root):
     assert flags == set(re.findall(r"\bFLAG\((\w+), [0']", (root / "tools/custream/commands.def").read_text(encoding="utf-8")))
 
 
-def test_the_wheel_s_modules_take_the_same(root):
-    """They read the options once more, behind the command."""
-    for command, module in (("export", "export.py"), ("fleet", "fleet/__init__.py")):
-        source = (root / "python/custream" / module).read_text(encoding="utf-8")
-        assert set(re.findall(r'"--([a-z]+)"', source)) == set(options_of(command)), command
-    questions = re.search(r"^QUESTIONS = \((.*)\)$", source, re.MULTILINE)[1]
+def test_the_wheel_s_modules_read_no_options(root):
+    """The command hands over what it has read, and the questions of a fleet are those of its table."""
+    modules = [root / "python/custream/export.py", *(root / "python/custream/fleet").glob("*.py")]
+    assert not [path.name for path in modules if re.search(r"argparse|sys\.argv", path.read_text(encoding="utf-8"))]
+    questions = re.search(r"^QUESTIONS = \{(.*)\}$", (root / "python/custream/fleet/questions.py").read_text(encoding="utf-8"), re.MULTILINE)[1]
     assert re.findall(r'"(\w+)"', questions) == [row["name"] for row in table()["fleet"] if row["kind"] == "word"]
 
 
-def test_the_requests_of_ctl_are_the_library_s(root):
-    words = re.search(r"CS_CONTROL_WORDS\(WORD\) (.*?) /\*", (root / "shim/base/control.h").read_text(encoding="utf-8"))[1]
-    assert set(re.findall(r"WORD\((\w+)\)", words)) == {row["name"] for row in table()["ctl"] if row["kind"] == "word"}
+def test_the_page_has_each_request(root):
+    shown = set(re.findall(r"^\| `(?:custream ctl PID )?(\w+)(?: FILE)?` \|", (root / "docs/command.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {row["name"] for row in table()["ctl"] if row["kind"] == "word" and row["text"]} <= shown
 
 
 # ---- The pages ----

@@ -1,17 +1,21 @@
 /* custream fleet: questions over the tables of many ranks. The wheel's module answers them (python/custream/fleet/). */
-#include <stdio.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/flags.h"
+#include "tools/custream/commands.h"
 #include "tools/custream/module.h"
+#include "tools/custream/near.h"
 #include "tools/custream/show.h"
 
 static const char NAME[] = "custream fleet";
 
 int command_fleet(int argc, char **argv)
 {
-    int flag, words = 0;
-    while ((flag = flags_next(argc, argv, '-')) != -1) words += flag == FLAG_WORD;
-    if (!(words + argc - optind)) return complain(NAME, "which folder? 'custream help fleet' says more");
-    return module_run(NAME, "fleet", argc, argv);
+    const cJSON *options = module_options(argc, argv);
+    if (optind == argc) return complain(NAME, "which folder? 'custream help fleet' says more");
+    for (int i = optind + 1; i < argc; i++)
+        if (!word_find(NAME, command_find(argv[0]), "question", argv[i])) return STATUS_UNUSABLE;
+    return module_run(NAME, "fleet", options, argv + optind);
 }

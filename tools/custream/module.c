@@ -9,31 +9,55 @@
 
 #include "shim/base/compiler.h"
 #include "tools/custream/command.h"
+#include "tools/custream/flags.h"
 #include "tools/custream/show.h"
 
-static const char PROGRAM[] = "import importlib, sys\n"
-                              "name, module = sys.argv[1:3]\n"
-                              "try:\n"
-                              "    command = importlib.import_module('custream.' + module).command\n"
-                              "except ImportError:\n"
-                              "    print(name + ': python3 has no module custream: install the wheel with its extra \"fleet\"', file=sys.stderr)\n"
-                              "    sys.exit(2)\n"
-                              "sys.exit(command(sys.argv[3:]))\n";
+static const char PROGRAM[] =
+    "import importlib, json, sys\n"
+    "name, module, own, options, *words = sys.argv[1:]\n"
+    "try:\n"
+    "    command = importlib.import_module('custream.' + module).command\n"
+    "except ImportError:\n"
+    "    sys.exit(print(name + ': python3 has no module custream: install the wheel with its extra \"fleet\"',\n"
+    "                   file=sys.stderr) or 2)\n"
+    "sys.exit(command(own, json.loads(options), words))\n";
 
-int module_run(const char *command, const char *module, int argc, char **argv)
+const char *python_name(void)
 {
-    char *python = getenv("CUSTREAM_PYTHON"), own[PATH_MAX]; /* set by the wheel (python/custream/__main__.py) */
+    const char *python = getenv("CUSTREAM_PYTHON");
+    return python && *python ? python : "python3";
+}
+
+cJSON *module_options(int argc, char **argv)
+{
+    const struct command_row *command = command_find(argv[0]);
+    cJSON *options = cJSON_CreateObject();
+    int flag;
+    while ((flag = flags_next(argc, argv, 0)) != -1) {
+        EACH_ROW(row, command) {
+            if (row->kind != ROW_OPTION || row->flag != flag) continue;
+            cJSON_DeleteItemFromObject(options, row->name);
+            if (!cJSON_AddItemToObject(options, row->name, optarg ? cJSON_CreateString(optarg) : cJSON_CreateTrue()))
+                out_of_memory();
+        }
+    }
+    return options;
+}
+
+int module_run(const char *command, const char *module, const cJSON *options, char *const *words)
+{
+    char own[PATH_MAX], *text = cJSON_PrintUnformatted(options);
     const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    const char *const begin[] = {python && *python ? python : "python3", "-c", PROGRAM, command, module, own};
-    const char **words = calloc(CS_COUNT(begin) + (size_t)argc + 1, sizeof *words);
-    if (!words) out_of_memory();
+    const char *const begin[] = {python_name(), "-c", PROGRAM, command, module, own, text};
+    size_t count = 0;
+    while (words[count]) count++;
+    const char **argv = calloc(CS_COUNT(begin) + count + 1, sizeof *argv);
+    if (!argv || !text) out_of_memory();
     if (length >= 0) {
         own[length] = 0;
-        memcpy(words, begin, sizeof begin);
-        for (int i = 1; i < argc; i++) words[CS_COUNT(begin) + (size_t)i - 1] = argv[i];
-        execvp(words[0], (char **)(uintptr_t)words);
+        memcpy(argv, begin, sizeof begin);
+        memcpy(argv + CS_COUNT(begin), words, count * sizeof *words);
+        execvp(argv[0], (char **)(uintptr_t)argv);
     }
-    complain(command, "%s: %s", length < 0 ? "/proc/self/exe" : begin[0], strerror(errno));
-    free(words);
-    return STATUS_UNUSABLE;
+    return complain(command, "%s: %s", length < 0 ? "/proc/self/exe" : begin[0], strerror(errno));
 }

@@ -23,14 +23,14 @@ $(PAGES): $(B)/custream tools/pages/pages tools/pages/custream.1.in
 all: $(B)/custream $(PAGES)
 
 # docs/policy.md, from the tables that policies are read by.
-$(B)/policy-doc: $(B)/obj/tools/policy-doc/policy_doc.o $(POLICY_OBJ)
+$(B)/policy-doc: $(B)/obj/dev/policy-doc/policy_doc.o $(POLICY_OBJ)
 	$(CC) $(CFLAGS) $(EXTRA_CFLAGS) $(LDFLAGS) -o $@ $^ -lcjson
 
 TEST_PROGRAMS += $(B)/policy-doc
 
 .PHONY: docs
 docs: $(B)/policy-doc
-	$< tools/policy-doc/policy.md.in > $(B)/policy.md
+	$< dev/policy-doc/policy.md.in > $(B)/policy.md
 	mv $(B)/policy.md docs/policy.md
-	$(PYTHON) tools/api-doc/api-doc include/custream.h tools/api-doc/api.md.in > $(B)/api.md
+	$(PYTHON) dev/api-doc/api-doc include/custream.h dev/api-doc/api.md.in > $(B)/api.md
 	mv $(B)/api.md docs/api.md

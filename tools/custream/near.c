@@ -1,6 +1,7 @@
 #include "tools/custream/near.h"
 
-#include "shim/base/options.h"
+#include "tools/custream/commands.h"
+#include "tools/custream/show.h"
 
 #include <ctype.h>
 #include <stdint.h>
@@ -28,7 +29,8 @@ static size_t slips_between(const char *typed, size_t n, const char *name)
 void near_look(struct near *near, const char *name)
 {
     const size_t slips = slips_between(near->typed, near->length, name);
-    if (slips == SIZE_MAX || (near->best && near->slips <= slips)) return;
+    const bool begins_so = near->length && !strncmp(name, near->typed, near->length);
+    if (slips == SIZE_MAX || (near->best && (near->slips < slips || (near->slips == slips && !begins_so)))) return;
     near->best = name;
     near->slips = slips;
 }
@@ -39,4 +41,20 @@ const char *shown(char room[SHOWN_ROOM], const char *typed, size_t length)
     for (char *at = room; *at; at++)
         if (iscntrl((unsigned char)*at)) *at = '?';
     return room;
+}
+
+const struct command_row *word_find(const char *name, const struct command_row *command, const char *kind,
+                                    const char *word)
+{
+    char room[SHOWN_ROOM];
+    struct near near = {.typed = word, .length = strlen(word)};
+    EACH_ROW(row, command) {
+        if (row->kind != ROW_WORD || !row->text) continue;
+        if (!strcmp(row->name, word)) return row;
+        near_look(&near, row->name);
+    }
+    shown(room, word, near.length);
+    if (near.best) complain(name, "there is no %s \"%s\"; did you mean \"%s\"?", kind, room, near.best);
+    else complain(name, "there is no %s \"%s\"; 'custream help %s' lists them", kind, room, command->name);
+    return NULL;
 }

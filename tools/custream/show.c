@@ -12,7 +12,7 @@
 #include "shim/base/json.h"
 #include "tools/custream/command.h"
 
-enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 1024 };
+enum { COLUMNS_DEFAULT = 100, COLUMNS_MIN = 20, COLUMNS_MAX = 10000, COMPLAINT_MAX = 16 << 10 };
 
 /* In the unit that leaves one to three digits before the point (of bytes four). Times have four digits, bytes one behind the point. */
 static void scaled_show(char out[SHOWN_MAX], double value, double step, const char *const *units, int last)

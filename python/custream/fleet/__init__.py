@@ -3,17 +3,17 @@
 tables.py reads the tables with an engine, relations.py has what questions share, clocks.py and together.py relate ranks to each other, questions.py, causes.py
 and against.py answer, page.py draws.
 """
-import argparse
 import json
 import pathlib
 import sys
 
-from custream.fleet.tables import ENGINES, Refused, Tables
+from custream._native import Given
+from custream.fleet.tables import Refused, Tables
 
 NAME = "custream fleet"
 
 
-def ask(folder, run=None, wanted=(), engine="duckdb", master=None, other=None):
+def ask(folder, run=None, wanted=(), engine=None, master=None, other=None):
     """(tables, together, answers). `other`: a folder with the tables of a run that this one is compared with."""
     tables = Tables(pathlib.Path(folder), run, engine, master)  # says first what is missing
     from custream.fleet import against, questions, together
@@ -44,33 +44,16 @@ def text(answer):
 
 # ---- The command ----
 
-def options(argv):
-    parser = argparse.ArgumentParser(prog=NAME)
-    for name in ("--run", "--engine", "--master"):
-        parser.add_argument(name)
-    for name in ("--html", "--clocks", "--against"):
-        parser.add_argument(name, type=pathlib.Path)
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("wanted", nargs="*")
-    given = parser.parse_args(argv)
-    if given.engine is None:
-        given.engine = "spark" if given.master else "duckdb"
-    if given.engine not in ENGINES:
-        raise Refused(f"--engine={given.engine}: it is {' or '.join(ENGINES)}")
-    return given
-
-
-def answer(given):
-    tables, together, answers = ask(given.folder, given.run, given.wanted, given.engine, given.master, given.against)
+def answer(given, folder, wanted):
+    tables, together, answers = ask(folder, given.run, wanted, given.engine, given.master, given.against)
     if given.clocks:
         from custream.fleet import clocks
         if tables.moved():
-            raise Refused(f"{given.folder}: its times are by the clocks of an earlier --clocks already; export the traces without it to find clocks")
-        clocks.write(given.clocks, tables.run, together.clocks, tables.hosts, together.sets)
+            raise Refused(f"{folder}: its times are by the clocks of an earlier --clocks already; export the traces without it to find clocks")
+        clocks.write(pathlib.Path(given.clocks), tables.run, together.clocks, tables.hosts, together.sets)
     if given.html:
         from custream.fleet import page
-        given.html.write_text(page.page(tables, together, answers), encoding="utf-8")
+        pathlib.Path(given.html).write_text(page.page(tables, together, answers), encoding="utf-8")
     if given.json:
         print(json.dumps({"custream_fleet": 1, "run": tables.run, "ranks": len(tables.ranks), "answers": {a.name: {"says": a.says, "rows": a.rows} for a in answers}}, indent=1))
     else:
@@ -79,21 +62,14 @@ def answer(given):
     tables.engine.close()
 
 
-QUESTIONS = ("stragglers", "steps", "idle", "kernels", "collectives", "hidden", "clocks", "settings")
-
-
-def command(argv):
-    """argv: the command's own file, and its options, which it has looked at."""
+def command(_, options, words):
+    """What the command (tools/custream/fleet.c) has read."""
     try:
-        given = options(argv[1:])
-        unknown = [name for name in given.wanted if name not in QUESTIONS]
-        if unknown:
-            raise Refused(f"there is no question \"{unknown[0]}\"; there are {', '.join(QUESTIONS)}")
-        answer(given)
+        answer(Given(options), words[0], words[1:])
     except Refused as refused:
         print(f"{NAME}: {refused}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"{NAME}: {error.filename or given.folder}: {error.strerror}", file=sys.stderr)
+        print(f"{NAME}: {error.filename or words[0]}: {error.strerror}", file=sys.stderr)
         return 2
     return 0

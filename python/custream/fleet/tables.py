@@ -111,6 +111,8 @@ ENGINES = {"duckdb": DuckDB, "spark": Spark}
 def needed(engine):
     """What is missing is said at once, and not when an answer wants it."""
     import importlib
+    if engine not in ENGINES:
+        raise Refused(f"--engine={engine}: it is {' or '.join(ENGINES)}")
     try:
         for module in NAMES[engine]:
             importlib.import_module(module)
@@ -121,7 +123,8 @@ def needed(engine):
 class Tables:
     """Those of one run."""
 
-    def __init__(self, folder, run=None, engine="duckdb", master=None):
+    def __init__(self, folder, run=None, engine=None, master=None):
+        engine = engine or ("spark" if master else "duckdb")
         needed(engine)
         self.folder, (self.run, version) = folder, run_of(folder, run)
         self.causes = version > 1

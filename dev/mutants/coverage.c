@@ -1,6 +1,6 @@
 /*
  * Which blocks of a program or library have run: a byte for each address, in a shared mapping of the file /dev/shm/reach-PID/BUILD-ID, so that no end of a
- * process loses it. Linked into everything that tools/mutants/cc links.
+ * process loses it. Linked into everything that dev/mutants/cc links.
  */
 #define _GNU_SOURCE
 #include <elf.h>

@@ -1,4 +1,4 @@
-"""pytest's part of tools/mutants: notes which code each test reaches, and runs chosen tests again and again in a process that has collected them once."""
+"""pytest's part of dev/mutants: notes which code each test reaches, and runs chosen tests again and again in a process that has collected them once."""
 import base64
 import ctypes
 import json
