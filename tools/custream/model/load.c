@@ -31,20 +31,30 @@ static uint32_t device_at(struct run *run, uint32_t ordinal)
 
 static uint32_t stream_at(struct run *run, uint32_t ordinal, uint32_t lane)
 {
-    uint32_t *at = numbers_at(&run->loading->streams, pair(ordinal, lane), NONE);
-    if (*at != NONE) return *at;
-    *at = (uint32_t)run->stream_count;
-    const uint32_t stream = *at;
+    struct nearest *last = &run->loading->last_stream;
+    const uint64_t key = pair(ordinal, lane);
+    if (last->key == key && last->known) return last->index;
+    uint32_t *at = numbers_at(&run->loading->streams, key, NONE);
+    const uint32_t stream = *at != NONE ? *at : (uint32_t)run->stream_count;
+    *last = (struct nearest){key, stream, true};
+    if (*at != NONE) return stream;
+    *at = stream;
     *ADDED(run, streams, stream_count, stream_capacity) = (struct stream){.lane = lane, .device = device_at(run, ordinal), .begin = INT64_MIN, .end = INT64_MAX};
     return stream;
 }
 
 static uint32_t thread_at(struct run *run, uint32_t pid, uint32_t tid)
 {
-    uint32_t *at = numbers_at(&run->loading->threads, pair(pid, tid), NONE);
-    if (*at != NONE) return *at;
-    ADDED(run, threads, thread_count, thread_capacity)->tid = tid;
-    return *at = (uint32_t)run->thread_count - 1;
+    struct nearest *last = &run->loading->last_thread;
+    const uint64_t key = pair(pid, tid);
+    if (last->key == key && last->known) return last->index;
+    uint32_t *at = numbers_at(&run->loading->threads, key, NONE);
+    if (*at == NONE) {
+        ADDED(run, threads, thread_count, thread_capacity)->tid = tid;
+        *at = (uint32_t)run->thread_count - 1;
+    }
+    *last = (struct nearest){key, *at, true};
+    return *at;
 }
 
 /* The row of the call table for a name; looked for once a name. */

@@ -11,7 +11,15 @@ enum word {
     WORD_PROCESS_NAME, WORD_THREAD_NAME, WORD_GOES_ON, WORD_BEGAN_EARLIER, WORD_BEGAN_AND_GOES_ON, WORD_LIFE, WORDS
 };
 
+/* The answer of the last look-up: most rows are of the same thread and stream as the one before. */
+struct nearest {
+    uint64_t key;
+    uint32_t index;
+    bool known;
+};
+
 struct loading {
+    struct nearest last_stream, last_thread;
     text words[WORDS];
     struct numbers devices, streams, threads; /* indices, by ordinal; ordinal and lane; pid and tid */
     struct numbers calls, ways;               /* enum cs_call, enum cs_way, by the text that names one */

@@ -126,6 +126,33 @@ void tallies_sort(struct tallies *tallies)
     if (tallies->count) qsort(tallies->rows, tallies->count, sizeof *tallies->rows, longer_first);
 }
 
+static double tally_cell(const struct tally *tally, unsigned from)
+{
+    switch (from) {
+    case CELL_OWN: return NAN;
+    case CELL_TIMES: return (double)tally->times;
+    case CELL_TOTAL: return (double)tally->total;
+    case CELL_MEAN: return tally_mean(tally);
+    case CELL_SHORTEST: return (double)tally->shortest;
+    case CELL_LONGEST: return (double)tally->longest;
+    }
+    if (from < CELL_RATIO_0) return tally->sum[from - CELL_SUM_0];
+    const double by = tally->sum[(from - CELL_RATIO_0) % TALLY_SUMS];
+    return by > 0 ? tally->sum[(from - CELL_RATIO_0) / TALLY_SUMS] / by : NAN;
+}
+
+void tallies_put(struct tallies *tallies, struct table *table, const unsigned char *from,
+                 void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of)
+{
+    tallies_sort(tallies);
+    for (size_t i = 0; i < tallies->count; i++) {
+        struct cell *row = table_row(table);
+        for (size_t c = 0; c < table->column_count; c++) row[c].number = tally_cell(&tallies->rows[i], from[c]);
+        own(of, &tallies->rows[i], row);
+    }
+    tallies_free(tallies);
+}
+
 void tallies_free(struct tallies *tallies)
 {
     free(tallies->rows);

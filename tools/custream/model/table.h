@@ -99,13 +99,22 @@ static inline uint32_t key_low(uint64_t key) { return (uint32_t)key; }
 
 static inline double tally_mean(const struct tally *tally) { return (double)tally->total / (double)tally->times; }
 
+/* Where the cells of a tally's row come from, one a column. OWN: the table sets it. SUM: sum[a]; RATIO: sum[a] / sum[b], where that is not 0. */
+enum { CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN, CELL_SHORTEST, CELL_LONGEST, CELL_SUM_0, CELL_RATIO_0 = CELL_SUM_0 + TALLY_SUMS };
+#define CELL_SUM(a)      (CELL_SUM_0 + (a))
+#define CELL_RATIO(a, b) (CELL_RATIO_0 + (a) * TALLY_SUMS + (b))
+/* Rows of all tallies, the longest total first, and frees them. */
+void tallies_put(struct tallies *tallies, struct table *table, const unsigned char *from,
+                 void (*own)(const void *of, const struct tally *tally, struct cell *row), const void *of);
+
 /* A row of a table whose columns are the array `columns`: its cells in their order. */
 #define CELL_TEXT(word)     ((struct cell){.text = (word), .number = NAN})
 #define CELL_NUMBER(amount) ((struct cell){.number = (double)(amount)})
-#define TABLE_PUT(table, columns, ...)                                                                                                               \
-    do {                                                                                                                                             \
-        _Static_assert(sizeof(struct cell[]){__VA_ARGS__} / sizeof(struct cell) == sizeof(columns) / sizeof *(columns), "a cell a column");          \
-        memcpy(table_row(table), (struct cell[]){__VA_ARGS__}, sizeof(struct cell[]){__VA_ARGS__});                                                  \
+#define TABLE_PUT(table, columns, ...)                                                             \
+    do {                                                                                           \
+        const struct cell put[] = {__VA_ARGS__};                                                   \
+        _Static_assert(sizeof put / sizeof *put == sizeof(columns) / sizeof *(columns), "a cell a column"); \
+        memcpy(table_row(table), put, sizeof put);                                                 \
     } while (0)
 #define TABLE_NEW(report, key, title, columns) report_table(report, key, title, columns, sizeof(columns) / sizeof *(columns))
 

@@ -36,13 +36,6 @@ struct lane {
     size_t count, capacity;
 };
 
-static void *room(size_t count, size_t size)
-{
-    void *made = calloc(count, size);
-    if (!made) out_of_memory();
-    return made;
-}
-
 static void lane_add(struct lane *lane, int64_t begin, int64_t end, int class, size_t row)
 {
     lane->pieces = array_room(lane->pieces, lane->count, &lane->capacity, sizeof *lane->pieces);
@@ -134,7 +127,7 @@ static int column_class(const struct fill *fill, int column, double full[CLASSES
 
 static void columns_put(const struct lane *lane)
 {
-    struct fill *fill = room(1, sizeof *fill);
+    struct fill *fill = array_zeros(1, sizeof *fill);
     double full[CLASSES] = {0};
     int begun = 0, class = 0, height = 0;
     for (size_t i = 0; i < lane->count; i++)
@@ -208,22 +201,9 @@ static uint32_t *streams_of(const struct run *run, size_t device, size_t *count)
     return streams;
 }
 
-/* Works by stream: those of stream s are works[begin[s] .. begin[s + 1]). */
-struct by_stream {
-    uint32_t *works, *begin;
-};
+static uint32_t stream_of_work(const void *run, size_t i) { return ((const struct run *)run)->works[i].stream; }
 
-static struct by_stream by_stream_make(const struct run *run)
-{
-    struct by_stream by = {room(run->work_count + 1, sizeof *by.works), room(run->stream_count + 2, sizeof *by.begin)};
-    uint32_t *next = by.begin + 1; /* so that filling leaves begin[s] where s begins */
-    for (size_t w = 0; w < run->work_count; w++) next[run->works[w].stream + 1]++;
-    for (size_t s = 0; s < run->stream_count; s++) next[s + 1] += next[s];
-    for (size_t w = 0; w < run->work_count; w++) by.works[next[run->works[w].stream]++] = (uint32_t)w;
-    return by;
-}
-
-static void stream_lanes_put(struct lane *lane, const struct by_stream *by, size_t device)
+static void stream_lanes_put(struct lane *lane, const struct groups *by, size_t device)
 {
     const struct run *run = &lane->of->run;
     size_t count;
@@ -232,9 +212,9 @@ static void stream_lanes_put(struct lane *lane, const struct by_stream *by, size
     for (size_t s = 0; s < count && s < STREAMS_SHOWN; s++) {
         char works[SHOWN_MAX], description[SHOWN_MAX + 32];
         const struct stream *stream = &run->streams[streams[s]];
-        for (uint32_t i = by->begin[streams[s]]; i < by->begin[streams[s] + 1]; i++) {
-            const struct work *work = &run->works[by->works[i]];
-            lane_add(lane, work->begin, work->end, (int)work->kind, by->works[i]);
+        for (uint32_t i = by->begins[streams[s]]; i < by->begins[streams[s] + 1]; i++) {
+            const struct work *work = &run->works[by->members[i]];
+            lane_add(lane, work->begin, work->end, (int)work->kind, by->members[i]);
         }
         snprintf(description, sizeof description, "%s pieces of work", value_show(works, UNIT_COUNT, (double)lane->count));
         lane_put(lane, text_in(run, stream->name), description);
@@ -243,7 +223,7 @@ static void stream_lanes_put(struct lane *lane, const struct by_stream *by, size
     free(streams);
 }
 
-static void device_put(FILE *file, const struct model *of, const struct by_stream *by, size_t device)
+static void device_put(FILE *file, const struct model *of, const struct groups *by, size_t device)
 {
     const struct span *span = &of->idles.devices[device];
     struct lane lane = {.file = file, .of = of, .span = span};
@@ -283,11 +263,10 @@ static void legend_put(FILE *file)
 void lanes_print(FILE *file, const struct model *of)
 {
     if (!of->run.work_count) return;
-    struct by_stream by = by_stream_make(&of->run);
+    struct groups by = groups_make(of->run.stream_count, of->run.work_count, stream_of_work, &of->run);
     fputs("<section id=\"lanes\">\n<h2>Lanes</h2>\n", file);
     legend_put(file);
     for (size_t device = 0; device < of->run.device_count; device++) device_put(file, of, &by, device);
     fputs("</section>\n", file);
-    free(by.works);
-    free(by.begin);
+    groups_free(&by);
 }

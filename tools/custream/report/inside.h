@@ -88,9 +88,6 @@ struct rule {
 extern const struct rule rules[];
 extern const size_t rule_count;
 
-/* By all rules, the most expensive first; those without a cost come last. The caller frees the rows. */
-void findings_make(struct findings *findings, struct report *report, const struct model *of);
-
 /* One find of the rule that looks. Left out if it cost less than it takes to be worth a change, on that device (NONE: on none). */
 void finding(struct findings *to, uint32_t device, const char *place, double cost, uint64_t times, const char *evidence);
 

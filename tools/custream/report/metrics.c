@@ -71,15 +71,12 @@ static double metric_compute(const struct metric *metric, const struct report *r
 static void metric_add(struct table *table, const char *key, enum unit unit, double value)
 {
     static const char *const units[] = {[UNIT_COUNT] = "count", [UNIT_NS] = "ns", [UNIT_SHARE] = "share"};
-    struct cell *row = table_row(table);
-    row[0].text = key;
-    row[1].text = units[unit];
-    row[2].number = value;
+    TABLE_PUT(table, columns, CELL_TEXT(key), CELL_TEXT(units[unit]), CELL_NUMBER(value));
 }
 
 void metrics_make(struct report *report, const struct model *of)
 {
-    struct table *table = report_table(report, "metrics", "Metrics", columns, sizeof columns / sizeof *columns);
+    struct table *table = TABLE_NEW(report, "metrics", "Metrics", columns);
     for (size_t m = 0; m < METRICS; m++) metric_add(table, metrics[m].key, metrics[m].unit, metric_compute(&metrics[m], report, of));
     for (int cause = 0; cause < CAUSES; cause++)
         metric_add(table, report_text(report, "%s%s", idle_prefix, cause_info[cause].key), UNIT_SHARE, idle_share(report, (enum cause)cause));

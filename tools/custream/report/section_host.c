@@ -194,14 +194,24 @@ static void wait_add(struct waits *waits, const struct front *front, const struc
     tally_add(tally_of(&waits->rows, key_of(caller, ended)), call->end - call->begin);
 }
 
-static void wait_put(struct table *table, struct report *report, const struct run *run, const struct waits *waits, const struct tally *tally)
+struct section {
+    struct report *report;
+    const struct run *run;
+    const struct waits *waits;
+};
+static const unsigned char wait_cells[] = {CELL_OWN, CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_LONGEST};
+
+static void wait_own(const void *of, const struct tally *tally, struct cell *row)
 {
-    const uint64_t caller = waits->callers.rows[key_high(tally->key)].key, ended = waits->works.rows[key_low(tally->key)].key;
-    const char *what = key_high(ended) == OTHER_UNKNOWN ? "not known" : "nothing that still ran";
+    const struct section *section = of;
+    const struct run *run = section->run;
+    const uint64_t caller = section->waits->callers.rows[key_high(tally->key)].key, ended = section->waits->works.rows[key_low(tally->key)].key;
+    row[0].text = text_in(run, key_high(caller));
+    row[1].text = thread_label(section->report, run, key_low(caller));
+    row[2].text = key_high(ended) == OTHER_UNKNOWN ? "not known" : "nothing that still ran";
     if (key_low(ended) != NONE)
-        what = report_text(report, "%s on %s", key_high(ended) ? text_in(run, key_high(ended)) : "a host function", stream_label(report, run, key_low(ended)));
-    TABLE_PUT(table, wait_columns, CELL_TEXT(text_in(run, key_high(caller))), CELL_TEXT(thread_label(report, run, key_low(caller))), CELL_TEXT(what),
-              CELL_NUMBER(tally->times), CELL_NUMBER(tally->total), CELL_NUMBER(tally->longest));
+        row[2].text = report_text(section->report, "%s on %s", key_high(ended) ? text_in(run, key_high(ended)) : "a host function",
+                                  stream_label(section->report, run, key_low(ended)));
 }
 
 void section_host(struct report *report, const struct model *of)
@@ -217,12 +227,10 @@ void section_host(struct report *report, const struct model *of)
         front_call(&front, call);
         if (blocks(call)) wait_add(&found, &front, call, by_end);
     }
-    tallies_sort(&found.rows);
-    for (size_t i = 0; i < found.rows.count; i++) wait_put(table, report, run, &found, &found.rows.rows[i]);
+    tallies_put(&found.rows, table, wait_cells, wait_own, &(struct section){report, run, &found});
     table->shown = ROWS_SHOWN;
     front_free(&front);
     free(by_end);
-    tallies_free(&found.rows);
     tallies_free(&found.callers);
     tallies_free(&found.works);
 }

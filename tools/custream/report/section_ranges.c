@@ -160,12 +160,12 @@ static void add_idle(struct tallies *tallies, const struct around *around, const
     }
 }
 
-static void range_put(struct table *table, const struct run *run, const struct tally *tally)
+static const unsigned char range_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN, CELL_SHORTEST, CELL_LONGEST, CELL_SUM(RANGE_GPU_BUSY), CELL_SUM(RANGE_IDLE_HOST)};
+
+static void range_own(const void *run, const struct tally *tally, struct cell *row)
 {
-    const text domain = key_low(tally->key);
-    TABLE_PUT(table, range_columns, CELL_TEXT(text_in(run, key_high(tally->key))), CELL_TEXT(domain ? text_in(run, domain) : NULL), CELL_NUMBER(tally->times),
-              CELL_NUMBER(tally->total), CELL_NUMBER(tally_mean(tally)), CELL_NUMBER(tally->shortest), CELL_NUMBER(tally->longest),
-              CELL_NUMBER(tally->sum[RANGE_GPU_BUSY]), CELL_NUMBER(tally->sum[RANGE_IDLE_HOST]));
+    row[0].text = text_in(run, key_high(tally->key));
+    if (key_low(tally->key)) row[1].text = text_in(run, key_low(tally->key));
 }
 
 void section_ranges(struct report *report, const struct model *of)
@@ -182,9 +182,7 @@ void section_ranges(struct report *report, const struct model *of)
     around_make(&around);
     add_busy(&tallies, &around);
     add_idle(&tallies, &around, &of->idles);
-    tallies_sort(&tallies);
-    for (size_t i = 0; i < tallies.count; i++) range_put(table, run, &tallies.rows[i]);
+    tallies_put(&tallies, table, range_cells, range_own, run);
     table->shown = ROWS_SHOWN;
-    tallies_free(&tallies);
     around_free(&around);
 }

@@ -1,4 +1,4 @@
-/* The work of the GPU by name: kernels, copies, graph launches. */
+/* The work of the GPU by name: kernels, copies, graph launches; the streams that it ran on; the calls of the host by name. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +55,17 @@ static const char *of_sample(struct report *report, const struct run *run)
     return run_sample(run) ? report_text(report, "Of the sampled calls only: one in %u.", run_sample(run)) : NULL;
 }
 
-static uint32_t ordinal_of(const struct run *run, uint32_t device) { return run->devices[device].ordinal; }
+/* Whose tables are made. */
+struct section {
+    struct report *report;
+    const struct run *run;
+};
 
-static const char *text_or_null(const struct run *run, text name) { return name ? text_in(run, name) : NULL; }
+/* The first column of tables by device. */
+static void device_own(const struct section *section, const struct tally *tally, struct cell *row)
+{
+    row[0].number = section->run->devices[key_high(tally->key)].ordinal;
+}
 
 /* --- kernels --- */
 
@@ -78,19 +86,22 @@ static void kernel_add(struct tally *tally, const struct run *run, const struct 
     tally->sum[KERNEL_FILLS_KNOWN]++;
 }
 
-static double mean_known(double sum, double times) { return times > 0 ? sum / times : NAN; }
+static const unsigned char kernel_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_OWN, CELL_TOTAL, CELL_OWN, CELL_MEAN, CELL_SHORTEST, CELL_LONGEST,
+    CELL_RATIO(KERNEL_BLOCKS, KERNEL_SHAPES), CELL_RATIO(KERNEL_THREADS, KERNEL_SHAPES), CELL_RATIO(KERNEL_FILLS, KERNEL_FILLS_KNOWN)};
+enum { COLUMN_TIMES = 2, COLUMN_SAMPLED, COLUMN_TOTAL, COLUMN_ABOUT, COLUMN_MEAN, COLUMN_SHORTEST, COLUMN_LONGEST };
 
-static void kernel_put(struct table *table, const struct run *run, const struct tally *tally)
+static void kernel_own(const void *of, const struct tally *tally, struct cell *row)
 {
-    const double *sum = tally->sum;
-    const bool sample = run_sample(run), timed = tally->times;
-    TABLE_PUT(table, kernel_columns, CELL_NUMBER(ordinal_of(run, key_high(tally->key))), CELL_TEXT(text_in(run, key_low(tally->key))),
-              CELL_NUMBER(sample ? sum[KERNEL_LAUNCHES] : (double)tally->times), CELL_NUMBER(sample ? (double)tally->times : NAN),
-              CELL_NUMBER(sample ? NAN : (double)tally->total), CELL_NUMBER(sample && timed ? (double)tally->total : NAN),
-              CELL_NUMBER(sample ? sum[KERNEL_MEAN] : tally_mean(tally)), CELL_NUMBER(timed ? (double)tally->shortest : NAN),
-              CELL_NUMBER(timed ? (double)tally->longest : NAN),
-              CELL_NUMBER(mean_known(sum[KERNEL_BLOCKS], sum[KERNEL_SHAPES])), CELL_NUMBER(mean_known(sum[KERNEL_THREADS], sum[KERNEL_SHAPES])),
-              CELL_NUMBER(mean_known(sum[KERNEL_FILLS], sum[KERNEL_FILLS_KNOWN])));
+    const struct section *section = of;
+    device_own(section, tally, row);
+    row[1].text = text_in(section->run, key_low(tally->key));
+    if (!run_sample(section->run)) return;
+    row[COLUMN_TIMES].number = tally->sum[KERNEL_LAUNCHES];
+    row[COLUMN_SAMPLED].number = (double)tally->times;
+    if (tally->times) row[COLUMN_ABOUT].number = (double)tally->total;
+    else row[COLUMN_SHORTEST].number = row[COLUMN_LONGEST].number = NAN;
+    row[COLUMN_TOTAL].number = NAN;
+    row[COLUMN_MEAN].number = tally->sum[KERNEL_MEAN];
 }
 
 /* The launches of a trace that times one in N. Each is recorded, so they can be counted. */
@@ -131,10 +142,8 @@ static void kernels(struct report *report, const struct run *run, const struct w
         table->note = report_text(report, "One call in %u was timed. \"times\" counts all launches; \"total, about\" is the mean of the sampled ones times that. %s",
                                   run_sample(run), table->note);
     }
-    tallies_sort(&tallies);
-    for (size_t i = 0; i < tallies.count; i++) kernel_put(table, run, &tallies.rows[i]);
+    tallies_put(&tallies, table, kernel_cells, kernel_own, &(struct section){report, run});
     table->shown = ROWS_SHOWN;
-    tallies_free(&tallies);
 }
 
 /* --- copies --- */
@@ -148,12 +157,16 @@ static const char *memory_of(struct report *report, const char *name)
     return close ? report_text(report, "%.*s", (int)(close - open - 1), open + 1) : NULL;
 }
 
-static void copy_put(struct table *table, struct report *report, const struct run *run, const struct tally *tally)
+static const unsigned char copy_cells[] = {CELL_OWN, CELL_OWN, CELL_OWN, CELL_TIMES, CELL_SUM(COPY_BYTES), CELL_TOTAL, CELL_OWN};
+
+static void copy_own(const void *of, const struct tally *tally, struct cell *row)
 {
-    const char *name = text_in(run, key_low(tally->key)), *way = cs_way_name[(int)tally->sum[COPY_WAY]];
-    TABLE_PUT(table, copy_columns, CELL_NUMBER(ordinal_of(run, key_high(tally->key))), CELL_TEXT(way ? way : name), CELL_TEXT(memory_of(report, name)),
-              CELL_NUMBER(tally->times), CELL_NUMBER(tally->sum[COPY_BYTES]), CELL_NUMBER(tally->total),
-              CELL_NUMBER(mean_known(tally->sum[COPY_BYTES], (double)tally->total)));
+    const struct section *section = of;
+    const char *name = text_in(section->run, key_low(tally->key));
+    device_own(section, tally, row);
+    row[1].text = cs_way_name[(int)tally->sum[COPY_WAY]] ?: name;
+    row[2].text = memory_of(section->report, name);
+    if (tally->total > 0) row[6].number = tally->sum[COPY_BYTES] / (double)tally->total;
 }
 
 /* By their names, which tell the way and both kinds of memory. */
@@ -170,9 +183,7 @@ static void copies(struct report *report, const struct run *run, const struct wo
         tally->sum[COPY_BYTES] += (double)work->bytes;
         tally->sum[COPY_WAY] = work->way;
     }
-    tallies_sort(&tallies);
-    for (size_t i = 0; i < tallies.count; i++) copy_put(table, report, run, &tallies.rows[i]);
-    tallies_free(&tallies);
+    tallies_put(&tallies, table, copy_cells, copy_own, &(struct section){report, run});
 }
 
 /* --- graphs --- */
@@ -205,12 +216,15 @@ static void graph_of_nodes(struct tallies *tallies, const struct run *run, const
     tally->sum[GRAPH_NODES_KNOWN]++;
 }
 
-static void graph_put(struct table *table, struct report *report, const struct run *run, const struct tally *tally)
+static const unsigned char graph_cells[] = {CELL_OWN, CELL_OWN, CELL_TIMES, CELL_TOTAL, CELL_MEAN, CELL_LONGEST, CELL_RATIO(GRAPH_NODES, GRAPH_NODES_KNOWN)};
+
+static void graph_own(const void *of, const struct tally *tally, struct cell *row)
 {
-    const uint32_t graph = key_low(tally->key);
-    const char *name = graph & GRAPH_NAMED ? text_or_null(run, graph & ~GRAPH_NAMED) : report_text(report, "graph %u", graph);
-    TABLE_PUT(table, graph_columns, CELL_NUMBER(ordinal_of(run, key_high(tally->key))), CELL_TEXT(name), CELL_NUMBER(tally->times), CELL_NUMBER(tally->total),
-              CELL_NUMBER(tally_mean(tally)), CELL_NUMBER(tally->longest), CELL_NUMBER(mean_known(tally->sum[GRAPH_NODES], tally->sum[GRAPH_NODES_KNOWN])));
+    const struct section *section = of;
+    const uint32_t graph = key_low(tally->key), name = graph & ~GRAPH_NAMED;
+    device_own(section, tally, row);
+    if (!(graph & GRAPH_NAMED)) row[1].text = report_text(section->report, "graph %u", graph);
+    else if (name) row[1].text = text_in(section->run, name);
 }
 
 static void graphs(struct report *report, const struct run *run, const struct works *works)
@@ -224,10 +238,8 @@ static void graphs(struct report *report, const struct run *run, const struct wo
     }
     for (size_t c = 0; c < run->call_count; c++)
         if (run->calls[c].works) graph_of_nodes(&tallies, run, &run->calls[c]);
-    tallies_sort(&tallies);
-    for (size_t i = 0; i < tallies.count; i++) graph_put(table, report, run, &tallies.rows[i]);
+    tallies_put(&tallies, table, graph_cells, graph_own, &(struct section){report, run});
     table->shown = ROWS_SHOWN;
-    tallies_free(&tallies);
 }
 
 void section_work(struct report *report, const struct model *of)
@@ -237,4 +249,96 @@ void section_work(struct report *report, const struct model *of)
     kernels(report, run, &works);
     copies(report, run, &works);
     graphs(report, run, &works);
+}
+
+/* --- calls of the host --- */
+
+static const struct column call_columns[] = {
+    {"call", "call", UNIT_TEXT, COLUMN_NAMES},
+    {"times", "times", UNIT_COUNT, 0},
+    {"failed", "failed", UNIT_COUNT, 0},
+    {"total_ns", "total", UNIT_NS, 0},
+    {"mean_ns", "mean", UNIT_NS, 0},
+    {"longest_ns", "longest", UNIT_NS, 0},
+};
+enum { CALL_FAILED };
+static const unsigned char call_cells[] = {CELL_OWN, CELL_TIMES, CELL_SUM(CALL_FAILED), CELL_TOTAL, CELL_MEAN, CELL_LONGEST};
+
+static void call_own(const void *of, const struct tally *tally, struct cell *row) { row[0].text = text_in(of, (text)tally->key); }
+
+void section_calls(struct report *report, const struct model *of)
+{
+    const struct run *run = &of->run;
+    const text not_ready = text_find(&run->texts, "CUDA_ERROR_NOT_READY"); /* a query's answer, and no failure */
+    struct table *table = TABLE_NEW(report, "calls", "The calls", call_columns);
+    struct tallies tallies = {0};
+    for (size_t c = 0; c < run->call_count; c++) {
+        const struct call *call = &run->calls[c];
+        struct tally *tally = tally_of(&tallies, call->name);
+        tally_add(tally, call->end - call->begin);
+        tally->sum[CALL_FAILED] += call->result && !(call->result == not_ready && call_kind(call) == CS_KIND_QUERY);
+    }
+    tallies_put(&tallies, table, call_cells, call_own, run);
+    table->shown = ROWS_SHOWN;
+}
+
+/* --- streams: what each is, who made it, and how long it worked beside others --- */
+
+static const struct column stream_columns[] = {
+    {"device", "GPU", UNIT_COUNT, COLUMN_NAMES},
+    {"stream", "stream", UNIT_TEXT, COLUMN_NAMES | COLUMN_CUT_END},
+    {"kind", "kind", UNIT_TEXT, 0},
+    {"priority", "priority", UNIT_TEXT, 0},
+    {"maker", "made by", UNIT_TEXT, 0},
+    {"works", "work", UNIT_COUNT, 0},
+    {"busy_ns", "busy", UNIT_NS, 0},
+    {"alone_ns", "alone", UNIT_NS, 0},
+    {"overlapped_ns", "beside others", UNIT_NS, 0},
+};
+
+enum { STREAM_ALONE, STREAM_OVERLAPPED };
+static const unsigned char stream_cells[] = {CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN, CELL_OWN, CELL_TOTAL, CELL_SUM(STREAM_ALONE), CELL_SUM(STREAM_OVERLAPPED)};
+
+static void stream_own(const void *of, const struct tally *tally, struct cell *row)
+{
+    static const char *const origins[] = {[ORIGIN_LEGACY] = "legacy", [ORIGIN_PER_THREAD] = "per-thread"};
+    const struct section *section = of;
+    const struct stream *stream = &section->run->streams[tally->key];
+    const text maker = stream->library ? stream->library : stream->created_by; /* the library or program, or at least the call */
+    const bool created = stream->origin == ORIGIN_CREATED;
+    row[0].number = section->run->devices[stream->device].ordinal;
+    row[1].text = stream_label(section->report, section->run, (uint32_t)tally->key);
+    if (stream->known) {
+        row[2].text = !created ? origins[stream->origin] : stream->non_blocking ? "non-blocking" : "blocking";
+        row[3].text = stream->requested == stream->priority ? report_text(section->report, "%d", stream->priority)
+                                                            : report_text(section->report, "asked %d, given %d", stream->requested, stream->priority);
+    }
+    if (maker) row[4].text = text_in(section->run, maker);
+    row[5].number = stream->works;
+}
+
+void section_streams(struct report *report, const struct model *of)
+{
+    const struct run *run = &of->run;
+    struct table *table = TABLE_NEW(report, "streams", "The streams", stream_columns);
+    struct concurrency concurrency;
+    struct tallies tallies = {0};
+    size_t unused = 0;
+    concurrency_make(&concurrency, run);
+    for (uint32_t s = 0; s < run->stream_count; s++) {
+        const struct stream_load *load = &concurrency.streams[s];
+        if (!run->streams[s].works) {
+            unused += run->streams[s].known;
+            continue;
+        }
+        struct tally *tally = tally_of(&tallies, s);
+        tally_add(tally, load->busy);
+        tally->sum[STREAM_ALONE] = (double)load->alone;
+        tally->sum[STREAM_OVERLAPPED] = (double)(load->busy - load->alone);
+    }
+    if (run_sample(run)) table->note = sample_note(report, run);
+    else if (unused) table->note = report_text(report, "Without work, and not listed: %zu.", unused);
+    tallies_put(&tallies, table, stream_cells, stream_own, &(struct section){report, run});
+    table->shown = ROWS_SHOWN;
+    concurrency_free(&concurrency);
 }
