@@ -1,8 +1,9 @@
 #define _GNU_SOURCE /* faccessat's AT_EACCESS */
-#include "tools/custream/hopeless.h"
+#include "tools/custream/program.h"
 
 #include "shim/base/claim.h"
 #include "shim/policy/keys.h"
+#include "shim/policy/settle.h"
 #include "tools/custream/trace/gz.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "tools/custream/program.h"
 
-#include <elf.h>
 #include <fcntl.h>
+#include <gelf.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,31 +34,6 @@ bool program_find(const char *name, char *path, size_t size)
     }
 }
 
-struct elf_facts {
-    unsigned char class;
-    Elf64_Half machine;
-    bool interpreted; /* has PT_INTERP: a dynamic loader runs first, and that is what reads LD_PRELOAD */
-};
-
-/* The two layouts differ in the place of the fields only, so one body serves both. */
-#define READ_FACTS(bits)                                                                                                                             \
-    static bool elf##bits##_facts(int fd, struct elf_facts *facts)                                                                                   \
-    {                                                                                                                                                \
-        Elf##bits##_Ehdr header;                                                                                                                     \
-        if (pread(fd, &header, sizeof header, 0) != sizeof header || header.e_phentsize != sizeof(Elf##bits##_Phdr)) return false;                  \
-        facts->machine = header.e_machine;                                                                                                           \
-        facts->interpreted = false;                                                                                                                  \
-        for (unsigned i = 0; i < header.e_phnum; i++) {                                                                                              \
-            Elf##bits##_Phdr segment;                                                                                                                \
-            if (pread(fd, &segment, sizeof segment, (off_t)(header.e_phoff + i * sizeof segment)) != sizeof segment) return false;                   \
-            facts->interpreted |= segment.p_type == PT_INTERP;                                                                                       \
-        }                                                                                                                                            \
-        return true;                                                                                                                                 \
-    }
-READ_FACTS(32)
-READ_FACTS(64)
-#undef READ_FACTS
-
 int program_open(const char *path)
 {
     struct stat about;
@@ -68,18 +43,31 @@ int program_open(const char *path)
     return -1;
 }
 
+struct elf_facts {
+    GElf_Ehdr header;
+    bool interpreted; /* has PT_INTERP: a dynamic loader runs first, and that is what reads LD_PRELOAD */
+};
+
 /* False for what is no ELF file of this byte order. */
 static bool elf_read(const char *path, struct elf_facts *facts)
 {
-    unsigned char ident[EI_NIDENT];
     const unsigned char native = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
-    int fd = program_open(path);
+    const int fd = program_open(path);
+    size_t count = 0;
     if (fd < 0) return false;
-    bool ok = pread(fd, ident, sizeof ident, 0) == sizeof ident && !memcmp(ident, ELFMAG, SELFMAG) && ident[EI_DATA] == native;
-    facts->class = ident[EI_CLASS];
-    if (ok) ok = facts->class == ELFCLASS64 ? elf64_facts(fd, facts) : elf32_facts(fd, facts);
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+    bool good = elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &facts->header) && facts->header.e_ident[EI_DATA] == native;
+    good = good && !elf_getphdrnum(elf, &count);
+    facts->interpreted = false;
+    for (size_t i = 0; good && i < count; i++) {
+        GElf_Phdr segment;
+        good = gelf_getphdr(elf, (int)i, &segment);
+        facts->interpreted |= good && segment.p_type == PT_INTERP;
+    }
+    elf_end(elf);
     close(fd);
-    return ok;
+    return good;
 }
 
 /* What makes the kernel set AT_SECURE, under which the loader ignores an LD_PRELOAD with a slash in it (ld.so(8)). */
@@ -115,7 +103,8 @@ const char *program_obstacle(const char *path)
     if (raises_privileges(path)) return "runs with raised privileges (setuid, setgid or capabilities), so the loader ignores LD_PRELOAD";
     if (!elf_read(path, &facts)) return NULL;
     if (!facts.interpreted) return "is statically linked, so no loader reads LD_PRELOAD";
-    if (elf_read("/proc/self/exe", &own) && (own.class != facts.class || own.machine != facts.machine))
+    if (!elf_read("/proc/self/exe", &own)) return NULL;
+    if (own.header.e_ident[EI_CLASS] != facts.header.e_ident[EI_CLASS] || own.header.e_machine != facts.header.e_machine)
         return "is built for another architecture than the preload library";
     return NULL;
 }

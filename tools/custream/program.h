@@ -17,4 +17,9 @@ int program_open(const char *path);
  */
 const char *program_obstacle(const char *path);
 
+/* hopeless.c: true after one line on stderr that says what keeps a run from giving what was asked for, and why: the trace
+ * can't be written, a library is not there, or two options cancel each other. */
+struct cs_settled;
+bool run_hopeless(const struct cs_settled *settled, bool reports);
+
 #endif

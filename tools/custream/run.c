@@ -5,7 +5,6 @@
 #define _GNU_SOURCE /* asprintf, memrchr */
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/hopeless.h"
 #include "tools/custream/options.h"
 #include "tools/custream/program.h"
 #include "tools/custream/watch/watch.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/custream/command.h"
-#include "tools/custream/inspect/parts.h"
+#include "tools/custream/inspect/image.h"
 
 struct function {
     uint64_t begin, end;

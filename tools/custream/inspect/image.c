@@ -1,3 +1,4 @@
+#define _GNU_SOURCE /* memmem, strverscmp */
 #include "tools/custream/inspect/image.h"
 
 #include <errno.h>
@@ -8,7 +9,76 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/custream/inspect/parts.h"
+#include "shim/calls/runtime.h"
+#include "tools/custream/command.h"
+
+/* --- lists of texts --- */
+
+char *kept(const char *text)
+{
+    char *copy = text ? strdup(text) : NULL;
+    if (text && !copy) out_of_memory();
+    return copy;
+}
+
+bool strings_have(const struct strings *strings, const char *text)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        if (!strcmp(strings->at[i], text)) return true;
+    return false;
+}
+
+void strings_add(struct strings *strings, const char *text)
+{
+    if (strings_have(strings, text)) return;
+    strings->at = array_room(strings->at, strings->count, &strings->capacity, sizeof *strings->at);
+    strings->at[strings->count++] = kept(text);
+}
+
+static int by_text(const void *a, const void *b) { return strverscmp(*(char *const *)a, *(char *const *)b); }
+
+void strings_sort(struct strings *strings)
+{
+    if (strings->count) qsort(strings->at, strings->count, sizeof *strings->at, by_text);
+}
+
+void strings_free(struct strings *strings)
+{
+    for (size_t i = 0; i < strings->count; i++) free(strings->at[i]);
+    free(strings->at);
+    *strings = (struct strings){0};
+}
+
+/* --- the calls of CUDA, by name --- */
+
+/* Names are taken as texts at once: cuda.h has macros of the same names. */
+#define ROWS_ONE(name, level)  {name, level, STREAM_UNSAID},
+#define ROWS_PTDS(name, level) {name, level, STREAM_LEGACY}, {name "_ptds", level, STREAM_PER_THREAD},
+#define ROWS_PTSZ(name, level) {name, level, STREAM_LEGACY}, {name "_ptsz", level, STREAM_PER_THREAD},
+
+static struct api_call calls[] = {
+#define CALL(name, sibling, ...) ROWS_##sibling(#name, API_DRIVER)
+#include "shim/calls/calls.def"
+#undef CALL
+#define RUNTIME(name, sibling, ...) ROWS_##sibling(#name, API_RUNTIME)
+#include "shim/calls/runtime.def"
+#undef RUNTIME
+};
+enum { CALLS = sizeof calls / sizeof *calls };
+
+static int by_name(const void *a, const void *b) { return strcmp(((const struct api_call *)a)->name, ((const struct api_call *)b)->name); }
+
+const struct api_call *api_find(const char *name)
+{
+    static bool sorted;
+    const struct api_call wanted = {.name = name};
+    if (strncmp(name, "cu", 2) && strncmp(name, "__cu", 4)) return NULL;
+    if (!sorted) qsort(calls, CALLS, sizeof *calls, by_name);
+    sorted = true;
+    return bsearch(&wanted, calls, CALLS, sizeof *calls, by_name);
+}
+
+/* --- sections --- */
 
 void sections_each(const struct elf_file *file, void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name), void *of)
 {
@@ -52,18 +122,249 @@ const char *machine_name(unsigned machine, char room[16])
     }
 }
 
-static const char *refusal(const struct elf_file *file)
+/* --- what the loader reads: by the program headers, since section headers may be missing --- */
+
+enum { TEXT_MOST = 65536 };
+
+/* Where the address lies in the file, and how much of its segment is behind it. */
+static bool place_of(const struct elf_file *file, uint64_t address, uint64_t *offset, uint64_t *behind)
 {
-    if (elf_kind(file->elf) == ELF_K_AR) return "an archive of object files: inspect the program that it is linked into";
-    if (elf_kind(file->elf) != ELF_K_ELF) return "no ELF file: neither a program nor a library";
-    return NULL;
+    size_t count = 0;
+    elf_getphdrnum(file->elf, &count);
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr part;
+        if (!gelf_getphdr(file->elf, (int)i, &part) || part.p_type != PT_LOAD) continue;
+        if (address < part.p_vaddr || address - part.p_vaddr >= part.p_filesz) continue;
+        *offset = part.p_offset + (address - part.p_vaddr);
+        *behind = part.p_filesz - (address - part.p_vaddr);
+        return true;
+    }
+    return false;
 }
+
+/* NULL: none ends there. */
+static char *text_in(const struct elf_file *file, uint64_t offset, size_t most)
+{
+    Elf_Data *data = elf_getdata_rawchunk(file->elf, (int64_t)offset, most, ELF_T_BYTE);
+    return data && data->d_buf && memchr(data->d_buf, 0, data->d_size) ? kept(data->d_buf) : NULL;
+}
+
+/* A text of the table of texts; NULL: it leads out of the file, or is longer than any path. */
+static char *text_at(const struct elf_file *file, uint64_t table, uint64_t at)
+{
+    uint64_t offset, behind;
+    if (!table || !place_of(file, table + at, &offset, &behind)) return NULL;
+    const size_t most = behind < TEXT_MOST ? behind : TEXT_MOST;
+    return text_in(file, offset, most);
+}
+
+static void keep(char **to, char *text)
+{
+    free(*to);
+    *to = text;
+}
+
+static void entry_take(struct elf_file *file, const GElf_Dyn *entry, uint64_t table)
+{
+    struct image *image = file->image;
+    char *text = NULL;
+    switch (entry->d_tag) {
+    case DT_NEEDED:
+        if ((text = text_at(file, table, entry->d_un.d_val))) strings_add(&image->needed, text);
+        free(text);
+        break;
+    case DT_SONAME: keep(&image->soname, text_at(file, table, entry->d_un.d_val)); break;
+    case DT_RPATH: keep(&image->rpath, text_at(file, table, entry->d_un.d_val)); break;
+    case DT_RUNPATH: keep(&image->runpath, text_at(file, table, entry->d_un.d_val)); break;
+    }
+}
+
+/* Twice through: the table of texts may be named last. Returns DT_FLAGS_1. */
+static uint64_t entries_take(struct elf_file *file, const GElf_Phdr *part)
+{
+    Elf_Data *data = elf_getdata_rawchunk(file->elf, (int64_t)part->p_offset, part->p_filesz, ELF_T_DYN);
+    uint64_t table = 0, flags = 0;
+    GElf_Dyn entry;
+    if (!data) return 0;
+    for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+        if (entry.d_tag == DT_STRTAB) table = entry.d_un.d_ptr;
+        if (entry.d_tag == DT_FLAGS_1) flags = entry.d_un.d_val;
+    }
+    for (int i = 0; gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) entry_take(file, &entry, table);
+    return flags;
+}
+
+static void dynamic_read(struct elf_file *file)
+{
+    struct image *image = file->image;
+    size_t count = 0;
+    uint64_t flags = 0;
+    bool interpreted = false;
+    elf_getphdrnum(file->elf, &count);
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr part;
+        if (!gelf_getphdr(file->elf, (int)i, &part)) continue;
+        if (part.p_type == PT_DYNAMIC) flags = entries_take(file, &part);
+        if (part.p_type == PT_INTERP) interpreted = true, keep(&image->interpreter, text_in(file, part.p_offset, part.p_filesz));
+    }
+    const bool program = file->header.e_type == ET_EXEC || flags & DF_1_PIE || (interpreted && !image->soname);
+    image->kind = file->header.e_type == ET_REL ? IMAGE_OBJECT : program ? IMAGE_PROGRAM : IMAGE_LIBRARY;
+    image->loaded_by_loader = interpreted || image->kind == IMAGE_LIBRARY;
+    image->is_libcuda = image->soname && !strncmp(image->soname, "libcuda.so.", 11);
+    image->is_cudart = image->soname && !strncmp(image->soname, "libcudart.so.", 13);
+}
+
+/* --- names that the loader binds, and variables that some programs keep the driver's functions in --- */
+
+static void import_take(struct image *image, const char *name)
+{
+    if (!strcmp(name, "dlopen")) image->opens = true;
+    if (!strcmp(name, "dlmopen")) image->opens_apart = true;
+    image_use(image, name, USE_IMPORTED);
+}
+
+static void symbol_take(struct image *image, const GElf_Sym *symbol, const char *name)
+{
+    const struct api_call *call;
+    if (symbol->st_shndx == SHN_UNDEF) import_take(image, name);
+    else if (GELF_ST_TYPE(symbol->st_info) == STT_OBJECT && GELF_ST_BIND(symbol->st_info) == STB_GLOBAL && (call = api_find(name)) && call->level == API_DRIVER)
+        image->own_driver_pointers = true;
+}
+
+static void symbols_section(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name)
+{
+    (void)of, (void)name;
+    struct image *image = file->image;
+    GElf_Sym symbol;
+    image->has_symbols |= about->sh_type == SHT_SYMTAB;
+    const bool wanted = about->sh_type == SHT_DYNSYM || (about->sh_type == SHT_SYMTAB && image->kind == IMAGE_OBJECT);
+    Elf_Data *data = wanted ? elf_getdata(section, NULL) : NULL;
+    for (int i = 1; data && gelf_getsym(data, i, &symbol); i++) {
+        const char *called = elf_strptr(file->elf, about->sh_link, symbol.st_name);
+        if (called && *called) symbol_take(image, &symbol, called);
+    }
+}
+
+/* --- texts in data that is only read: what the code may look up by name, and the mark of a CUDA runtime --- */
+
+/* A name of an error that only the CUDA runtime has a text for. It is there whether or not the file is stripped. In two pieces, so that this command has none. */
+static const char RUNTIME_MARK[] = "cudaError", RUNTIME_MARK_ENDS[] = "CudartUnloading";
+
+enum { NAME_MOST = 96 };
+
+static bool has(const char *data, size_t size, const char *text) { return memmem(data, size, text, strlen(text)); }
+
+static bool has_runtime_mark(const char *data, size_t size)
+{
+    const size_t begins = sizeof RUNTIME_MARK - 1, ends = sizeof RUNTIME_MARK_ENDS - 1;
+    const char *const end = data + size;
+    for (const char *at = data; (at = memmem(at, (size_t)(end - at), RUNTIME_MARK, begins)); at++)
+        if ((size_t)(end - at) >= begins + ends && !memcmp(at + begins, RUNTIME_MARK_ENDS, ends)) return true;
+    return false;
+}
+
+static void names_take(struct image *image, const char *data, size_t size)
+{
+    const char *const end = data + size;
+    for (const char *at = data; (at = memmem(at, (size_t)(end - at), "\0cu", 3)); at++) {
+        const size_t length = strnlen(at + 1, (size_t)(end - at - 1));
+        if (length < NAME_MOST && at + 1 + length < end) image_use(image, at + 1, USE_NAMED);
+    }
+}
+
+static void texts_section(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name)
+{
+    struct image *image = file->image;
+    const bool names = of; /* whether the second time */
+    if (about->sh_type != SHT_PROGBITS || !(about->sh_flags & SHF_ALLOC) || about->sh_flags & (SHF_WRITE | SHF_EXECINSTR) || strstr(name, "fatbin")) return;
+    const Elf_Data *data = elf_rawdata(section, NULL);
+    if (!data || !data->d_buf) return;
+    if (names) {
+        names_take(image, data->d_buf, data->d_size);
+        return;
+    }
+    if (has_runtime_mark(data->d_buf, data->d_size)) image->carries_cudart = !image->is_cudart;
+    if (has(data->d_buf, data->d_size, "libcuda.so")) image->names_libcuda = true;
+    if (has(data->d_buf, data->d_size, "libcudart.so")) image->names_cudart = true;
+}
+
+/* A CUDA runtime has all names of the driver in it, which say nothing of who uses it. */
+static void texts_read(struct elf_file *file)
+{
+    struct image *image = file->image;
+    sections_each(file, texts_section, NULL);
+    if (!image->carries_cudart && !image->is_cudart && !image->is_libcuda) sections_each(file, texts_section, image);
+}
+
+/* --- what GPUs it has code for: the headers of its fatbins, as nvcc writes them. Code that is packed stays so --- */
+
+/* One fatbin: this, then entries, then perhaps the next one, at a multiple of 8. */
+struct fatbin_header {
+    uint32_t magic;
+    uint16_t version, header_size;
+    uint64_t size; /* behind the header */
+};
+struct entry_header {
+    uint16_t kind, version;
+    uint32_t header_size;
+    uint64_t size; /* behind the header */
+    uint32_t packed_size, options_at;
+    uint16_t minor, major;
+    uint32_t gpu; /* 90 */
+};
+enum { FATBIN_MAGIC = 0xba55ed50, ENTRY_PTX = 1, ENTRY_CUBIN = 2, GPU_MOST = 9999 };
+
+static bool fatbin_entry(struct image *image, const unsigned char *at, size_t left, size_t *length)
+{
+    struct entry_header entry;
+    char name[32];
+    if (left < sizeof entry) return false;
+    memcpy(&entry, at, sizeof entry);
+    if (entry.header_size < sizeof entry || entry.header_size > left || entry.size > left - entry.header_size || entry.gpu > GPU_MOST) return false;
+    *length = entry.header_size + entry.size;
+    if (entry.kind == ENTRY_PTX || entry.kind == ENTRY_CUBIN) {
+        snprintf(name, sizeof name, entry.kind == ENTRY_PTX ? "compute_%u" : "sm_%u", entry.gpu);
+        strings_add(&image->gpu_code, name);
+    }
+    return true;
+}
+
+static bool fatbin_take(struct image *image, const unsigned char *at, size_t left, size_t *length)
+{
+    struct fatbin_header header;
+    if (left < sizeof header) return false;
+    memcpy(&header, at, sizeof header);
+    if (header.magic != FATBIN_MAGIC || header.header_size < sizeof header || header.header_size > left || header.size > left - header.header_size) return false;
+    *length = header.header_size + header.size;
+    for (size_t done = header.header_size, entry; done < *length; done += entry)
+        if (!fatbin_entry(image, at + done, *length - done, &entry)) return false;
+    return true;
+}
+
+static void fatbins_section(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name)
+{
+    (void)of, (void)about;
+    static const uint32_t magic = FATBIN_MAGIC;
+    if (strcmp(name, ".nv_fatbin") && strcmp(name, "__nv_relfatbin")) return;
+    const Elf_Data *data = elf_rawdata(section, NULL);
+    const unsigned char *at = data ? data->d_buf : NULL;
+    for (size_t done = 0, length; at && done + sizeof magic <= data->d_size; done += length) {
+        length = 8;
+        if (memcmp(at + done, &magic, sizeof magic)) continue; /* room between two */
+        if (!fatbin_take(file->image, at + done, data->d_size - done, &length)) file->image->gpu_code_broken = true, length = 8;
+        length = (length + 7) & ~(size_t)7;
+    }
+}
+
+/* --- the file --- */
 
 static bool begin(struct elf_file *file, int fd, char error[256])
 {
     elf_version(EV_CURRENT);
     file->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    const char *why = file->elf ? refusal(file) : elf_errmsg(-1);
+    const char *why = file->elf ? NULL : elf_errmsg(-1);
+    if (!why && elf_kind(file->elf) == ELF_K_AR) why = "an archive of object files: inspect the program that it is linked into";
+    if (!why && elf_kind(file->elf) != ELF_K_ELF) why = "no ELF file: neither a program nor a library";
     if (!why && !gelf_getehdr(file->elf, &file->header)) why = elf_errmsg(-1);
     if (!why && file->header.e_type != ET_EXEC && file->header.e_type != ET_DYN && file->header.e_type != ET_REL) why = "an ELF file that is neither a program nor a library";
     if (why) snprintf(error, 256, "%s", why);
@@ -92,10 +393,10 @@ static void parts_read(struct elf_file *file)
     image->machine = file->header.e_machine;
     dynamic_read(file);
     image->has_sections = !elf_getshdrnum(file->elf, &sections) && sections > 1;
-    symbols_read(file);
+    sections_each(file, symbols_section, NULL);
     texts_read(file);
     code_read(file);
-    gpu_code_read(file);
+    sections_each(file, fatbins_section, NULL);
     strings_sort(&image->gpu_code);
     for (int level = 0; level < API_LEVELS; level++)
         for (int use = 0; use < USES; use++) strings_sort(&image->calls[level][use]);

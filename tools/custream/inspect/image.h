@@ -5,11 +5,40 @@
 #ifndef CS_INSPECT_IMAGE_H
 #define CS_INSPECT_IMAGE_H
 
+#include <gelf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "tools/custream/inspect/api.h"
-#include "tools/custream/inspect/strings.h"
+/* A list of texts of its own, each once, in the order in which they came. */
+struct strings {
+    char **at;
+    size_t count, capacity;
+};
+
+bool strings_have(const struct strings *strings, const char *text);
+void strings_add(struct strings *strings, const char *text);
+/* Numbers in them by their value: sm_90, sm_100. */
+void strings_sort(struct strings *strings);
+void strings_free(struct strings *strings);
+
+/* strdup that ends the process where there is no memory; NULL of NULL. */
+char *kept(const char *text);
+
+/* The calls of CUDA that custream knows, by name, from the tables that the library is made of. */
+enum api_level { API_DRIVER, API_RUNTIME, API_LEVELS };
+
+/* What the name says of the default stream that it means. */
+enum api_stream { STREAM_UNSAID /* there is one form of it */, STREAM_LEGACY, STREAM_PER_THREAD /* _ptds, _ptsz */ };
+
+struct api_call {
+    const char *name;
+    enum api_level level;
+    enum api_stream stream;
+};
+
+/* NULL: custream knows no such call. */
+const struct api_call *api_find(const char *name);
 
 enum image_kind { IMAGE_PROGRAM, IMAGE_LIBRARY, IMAGE_OBJECT /* .o, not linked yet */ };
 
@@ -51,5 +80,21 @@ void image_free(struct image *image);
 bool image_touches(const struct image *image);
 /* Of the machine: "x86-64"; a number for others. */
 const char *machine_name(unsigned machine, char room[16]);
+
+/* --- between image.c and code.c: the open file --- */
+
+struct elf_file {
+    Elf *elf;
+    GElf_Ehdr header;
+    struct image *image;
+};
+
+/* Calls `take` for each section with content in the file. */
+void sections_each(const struct elf_file *file, void (*take)(void *of, const struct elf_file *file, Elf_Scn *section, const GElf_Shdr *about, const char *name), void *of);
+
+void code_read(struct elf_file *file);     /* calls of a runtime that is linked in, and its version */
+
+/* A use of a name, if it is one of the API's. */
+void image_use(struct image *image, const char *name, enum image_use use);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/flags.h"
-#include "tools/custream/inspect/print.h"
+#include "tools/custream/inspect/inspect.h"
 #include "tools/custream/program.h"
 #include "tools/custream/show.h"
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* asprintf */
-#include "tools/custream/inspect/libraries.h"
+#include "tools/custream/inspect/inspect.h"
 
 #include <elf.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "shim/base/append.h"
-#include "tools/custream/inspect/print.h"
+#include "tools/custream/inspect/inspect.h"
 #include "tools/custream/show.h"
 
 const char *const subject_name[] = {[SUBJECT_PROGRAM] = "program", [SUBJECT_LIBRARY] = "library", [SUBJECT_OBJECT] = "object file", [SUBJECT_SCRIPT] = "script"};

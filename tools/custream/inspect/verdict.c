@@ -1,5 +1,5 @@
 #define _GNU_SOURCE /* asprintf */
-#include "tools/custream/inspect/verdict.h"
+#include "tools/custream/inspect/inspect.h"
 
 #include <stdarg.h>
 #include <stdio.h>

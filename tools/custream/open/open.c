@@ -17,7 +17,6 @@
 #include "tools/custream/module.h"
 #include "tools/custream/open/browser.h"
 #include "tools/custream/open/busy.h"
-#include "tools/custream/open/link.h"
 #include "tools/custream/open/server.h"
 #include "tools/custream/show.h"
 #include "tools/custream/trace/newest.h"

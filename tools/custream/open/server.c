@@ -1,13 +1,15 @@
+#define _GNU_SOURCE /* pipe2 */
 #include "tools/custream/open/server.h"
-#include "tools/custream/open/microhttpd.h"
-#include "tools/custream/open/whole_stream.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <microhttpd.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +17,124 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
-static struct microhttpd mhd; /* filled by server_ready() */
+#include "shim/base/options.h"
+#include "tools/custream/convert/rows.h"
+
+/*
+ * libmicrohttpd, opened when it is needed: Debian's brings GnuTLS along, which every `custream run`
+ * would load and start, and the other subcommands work where it is not installed.
+ */
+
+/* The functions that we call, `start` for MHD_start_daemon. */
+#define MICROHTTPD_CALLS(CALL)                                                                                                                       \
+    CALL(start, MHD_start_daemon) CALL(stop, MHD_stop_daemon) CALL(run, MHD_run) CALL(timeout, MHD_get_timeout) CALL(info, MHD_get_daemon_info)      \
+    CALL(header_get, MHD_lookup_connection_value) CALL(header_add, MHD_add_response_header) CALL(of_buffer, MHD_create_response_from_buffer)         \
+    CALL(of_file, MHD_create_response_from_fd64)                     \
+    CALL(of_callback, MHD_create_response_from_callback) CALL(queue, MHD_queue_response) CALL(destroy, MHD_destroy_response)
+
+#define MICROHTTPD_MEMBER(member, name) __typeof__(&name) member;
+static struct microhttpd {
+    MICROHTTPD_CALLS(MICROHTTPD_MEMBER)
+} mhd; /* filled by server_ready() */
+#undef MICROHTTPD_MEMBER
+
+/*
+ * --- a trace with each slice saying all of it (merge/shapes.h) ---
+ *
+ * Made while it is read, by a process of its own: nothing of it is held. A packed trace stays packed.
+ */
+
+struct whole_stream {
+    int pipe;
+    pid_t maker; /* 0: it has ended */
+};
+
+/* In the process that makes them. */
+
+enum { MAKER_FILE, MAKER_PIPE, MAKER_OTHERS };
+
+static void put(void *of, const char *text, size_t length)
+{
+    if (length && gzwrite(of, text, (unsigned)length) != (int)length) _exit(1);
+}
+
+/* Connections of the server stay open for who is at their other end as long as anybody holds them. */
+static void descriptors_leave(int file, int pipe)
+{
+    const int kept[] = {fcntl(file, F_DUPFD, MAKER_OTHERS), fcntl(pipe, F_DUPFD, MAKER_OTHERS)};
+    dup2(kept[0], MAKER_FILE);
+    dup2(kept[1], MAKER_PIPE);
+#ifdef SYS_close_range
+    syscall(SYS_close_range, MAKER_OTHERS, ~0U, 0);
+#endif
+}
+
+static void make(int file, int pipe, const char *name)
+{
+    const char *extension = cs_trace_extension(name);
+    char error[256], path[] = "/proc/self/fd/0"; /* opens it anew: where others of us have read to does not matter */
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    descriptors_leave(file, pipe);
+    gzFile out = gzdopen(MAKER_PIPE, extension && strstr(extension, ".gz") ? "wb1" : "wbT");
+    if (!out) _exit(1);
+    gzbuffer(out, 128 * 1024);
+    const bool packets = extension && cs_trace_extension_is_packets(extension);
+    const enum json_step end = rows_convert(path, (packets ? ROWS_PACKETS : 0) | ROWS_WHOLE, put, out, error);
+    _exit(end == JSON_BROKEN || gzclose(out) != Z_OK);
+}
+
+/* In the one that reads. */
+
+static bool maker_succeeded(struct whole_stream *stream)
+{
+    int status = -1;
+    while (waitpid(stream->maker, &status, 0) < 0 && errno == EINTR) {}
+    stream->maker = 0;
+    return !status;
+}
+
+static void whole_stream_close(struct whole_stream *stream)
+{
+    close(stream->pipe);
+    if (stream->maker) {
+        kill(stream->maker, SIGKILL); /* a child that nobody has waited for: the number is still its own */
+        maker_succeeded(stream);
+    }
+    free(stream);
+}
+
+static struct whole_stream *whole_stream_open(int file, const char *name)
+{
+    int ends[2];
+    struct whole_stream *stream = malloc(sizeof *stream);
+    if (!stream || pipe2(ends, O_CLOEXEC)) return free(stream), NULL;
+    fflush(NULL);
+    const pid_t maker = fork();
+    if (!maker) make(file, ends[1], name);
+    close(ends[1]);
+    *stream = (struct whole_stream){ends[0], maker > 0 ? maker : 0};
+    if (maker > 0) return stream;
+    whole_stream_close(stream);
+    return NULL;
+}
+
+static ssize_t whole_stream_read(struct whole_stream *stream, char *to, size_t most)
+{
+    ssize_t got;
+    while ((got = read(stream->pipe, to, most)) < 0 && errno == EINTR) {}
+    if (got || !stream->maker) return got;
+    return maker_succeeded(stream) ? 0 : -1;
+}
+
+/* --- what is asked for --- */
 
 enum { WAIT_SECONDS = 60, CONNECTIONS = 64, BLOCK = 256 * 1024 };
 
@@ -179,7 +296,16 @@ static bool token_make(struct server *server)
     return true;
 }
 
-bool server_ready(void) { return microhttpd_open(&mhd); }
+bool server_ready(void)
+{
+    void *library = dlopen("libmicrohttpd.so.12", RTLD_NOW | RTLD_LOCAL);
+    if (!library) return false;
+#define MICROHTTPD_FIND(member, name)                                                              \
+    if (!(mhd.member = (__typeof__(mhd.member))dlsym(library, #name))) return false;
+    MICROHTTPD_CALLS(MICROHTTPD_FIND)
+#undef MICROHTTPD_FIND
+    return true;
+}
 
 bool server_listen(struct server *server, unsigned port)
 {
