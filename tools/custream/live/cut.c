@@ -1,4 +1,4 @@
-#define _GNU_SOURCE /* O_TMPFILE, SEEK_HOLE, memfd_create */
+#define _GNU_SOURCE /* O_TMPFILE, SEEK_HOLE */
 #include "tools/custream/live/cut.h"
 
 #include <cjson/cJSON.h>
@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -83,21 +82,18 @@ static int scratch(const char *to)
     return fd;
 }
 
-/* The bytes from `at` to `end`, `down` before the same place. */
-static bool move_bytes(int from, int to, off_t at, off_t end, off_t down)
+static bool copy_bytes(int from, int to, off_t at, off_t end)
 {
     static char bytes[256 * 1024];
     while (at < end) {
         const ssize_t got = pread(from, bytes, end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes, at);
         if (got <= 0) return !got;
         for (ssize_t done = 0, n; done < got; done += n)
-            if ((n = pwrite(to, bytes + done, (size_t)(got - done), at + done - down)) <= 0) return false;
+            if ((n = pwrite(to, bytes + done, (size_t)(got - done), at + done)) <= 0) return false;
         at += got;
     }
     return true;
 }
-
-static bool copy_bytes(int from, int to, off_t at, off_t end) { return move_bytes(from, to, at, end, 0); }
 
 /* Times of files go in steps of a few milliseconds: one that was written just now may be written again and seem the same. */
 static bool is_at_rest(const struct stat *before, const struct stat *after, bool patient)
@@ -290,51 +286,13 @@ static bool extract_take(const char *command, const char *to, struct taken *take
     return fd >= 0;
 }
 
-/* --- the newest file, or its end --- */
+/* --- the newest file --- */
 
-/* The offset behind the first newline from there on, or behind the line that has the word; -1: there is none near. */
-static off_t line_behind(int file, off_t at, const char *word)
-{
-    static char text[256 * 1024];
-    const ssize_t got = pread(file, text, sizeof text - 1, at);
-    if (got <= 0) return -1;
-    text[got] = 0;
-    const char *from = word ? strstr(text, word) : text, *newline = from ? strchr(from, '\n') : NULL;
-    return newline ? at + (newline - text) + 1 : -1;
-}
-
-/* The header and the last bytes, from the begin of a line on, in memory. -1 with errno, also where somebody writes meanwhile. */
-static int tail_snapshot(int file, off_t size, off_t most)
-{
-    struct stat before, after;
-    const off_t head = line_behind(file, 0, "\"traceEvents\":["), from = line_behind(file, size - most, NULL);
-    if (head < 0 || from < head) return errno = EINVAL, -1;
-    const int fd = memfd_create("custream", MFD_CLOEXEC);
-    bool good = fd >= 0 && copy_bytes(file, fd, 0, head), done = false;
-    for (int try = 0; try < TRIES && good && !done; try++) {
-        if (try) nanosleep(&(struct timespec){0, PAUSE_NS}, NULL);
-        good = !fstat(file, &before) && !ftruncate(fd, head);
-        const off_t end = before.st_size < from + 2 * most ? before.st_size : from + 2 * most;
-        good = good && move_bytes(file, fd, from, end, from - head) && !fstat(file, &after);
-        done = good && is_at_rest(&before, &after, false);
-    }
-    good = good && copy_bytes(file, fd, 0, head); /* once more: the end is that of the file which begins so by now */
-    if (good) return fd; /* of one that is written all the time, the end is torn: its last whole event counts */
-    const int error = errno;
-    if (fd >= 0) close(fd);
-    return errno = error, -1;
-}
-
-/* All of it, as it is read (torn.h), or its end. Takes the descriptor over. */
-static int end_of(int file, const char *name, off_t most, bool *partly)
+static bool is_longer(int file, const char *name, off_t most)
 {
     struct stat about;
     const char *extension = cs_trace_extension(name);
-    const bool is_long = most && extension && !strcmp(extension, ".json") && !fstat(file, &about) && about.st_size > most;
-    const int fd = is_long ? tail_snapshot(file, about.st_size, most) : -1;
-    if (fd < 0) return file;
-    close(file);
-    return *partly = true, fd;
+    return most && extension && !strcmp(extension, ".json") && !fstat(file, &about) && about.st_size > most;
 }
 
 /* Of parts that have ended, the one that ended last. */
@@ -351,23 +309,22 @@ static int last_part(struct taken *taken)
     return found;
 }
 
-size_t newest_take(const char *command, struct extract *extract, off_t most, int **files, bool *partly)
+size_t newest_take(const char *command, struct extract *extract, off_t most, int **files)
 {
     char path[TRACE_ROOM];
     size_t count = 0;
     struct taken parts = {0};
-    *partly = false;
     *files = NULL;
     const int file = extract_find(extract, path);
     if (file < 0) return refuse(command, extract, errno), 0;
     if (extract->parts) take_parts(&parts, extract, path, file);
     if (!(*files = calloc(parts.count + 1, sizeof **files))) out_of_memory();
-    (*files)[count++] = end_of(file, extract->trace, most, partly);
-    const bool enough = *partly; /* the end of the newest alone */
+    (*files)[count++] = file;
+    const bool enough = is_longer(file, extract->trace, most); /* the end of the newest alone */
     const int last = most ? last_part(&parts) : -1;
     for (size_t i = 0; i < parts.count; i++) {
         if (enough || (most && (int)i != last)) continue;
-        (*files)[count++] = most ? end_of(parts.fds[i], extract->trace, most, partly) : parts.fds[i]; /* they have ended, and change no more */
+        (*files)[count++] = parts.fds[i];
         parts.fds[i] = -1;
     }
     taken_free(&parts);

@@ -45,9 +45,10 @@ bool cut_write(const char *command, const char *to, struct extract *extracts, si
 /* The whole file of a process that records no more: a copy. */
 bool copy_write(const char *command, const char *to, struct extract *extract);
 
-/* The newest file of a process, and of parts the one before it, or with `most` 0 all that are there: open files, the newest first, in memory that the caller
- * frees; how many. 0: the complaint was printed. Of a plain .json file that is longer than `most` only its header and so many of its last bytes are taken, as they
- * are at one moment: *partly. All else is no copy: extract_is() is to be asked once more when it was read. */
-size_t newest_take(const char *command, struct extract *extract, off_t most, int **files, bool *partly);
+/* The newest file of a process, and of parts all that are there: open files, the newest first, in memory that the caller frees;
+ * how many. 0: the complaint was printed. With `most`, of parts only the one before the newest, and none if the newest is a
+ * plain file that is longer: who wants so many bytes has them there. They are no copies: extract_is() is to be asked once
+ * more when they were read. */
+size_t newest_take(const char *command, struct extract *extract, off_t most, int **files);
 
 #endif

@@ -17,7 +17,6 @@ enum { TAIL = 64 << 20 };
 struct state {
     struct run run;
     struct report report;
-    bool partly; /* not all of its file was read */
 };
 
 static bool state_load(struct state *state, const struct listener *listener, bool whole)
@@ -26,9 +25,10 @@ static bool state_load(struct state *state, const struct listener *listener, boo
     struct extract extract = {.pid = listener->peer.pid, .trace = about->trace, .file = about->file, .base = about->base, .events_end = about->events_end, .parts = about->parts, .from = INT64_MIN, .until = (int64_t)about->now};
     int *files;
     char error[256];
-    const size_t count = newest_take(NAME, &extract, whole ? 0 : TAIL, &files, &state->partly);
+    const size_t count = newest_take(NAME, &extract, whole ? 0 : TAIL, &files);
     bool good = count > 0;
     run_init(&state->run);
+    state->run.last_bytes = whole ? 0 : TAIL;
     for (size_t i = 0; i < count; i++) {
         char path[32];
         snprintf(path, sizeof path, "/proc/self/fd/%d", files[i]);
@@ -43,7 +43,6 @@ static bool state_load(struct state *state, const struct listener *listener, boo
     }
     for (size_t i = 0; i < count; i++) close(files[i]);
     free(files);
-    state->run.end_only = state->partly;
     if (!good) return run_free(&state->run), false;
     run_settle(&state->run);
     section_running(&state->report, &state->run);
@@ -59,7 +58,7 @@ static void state_free(struct state *state)
 static void json_put(const struct listener *listener, const struct state *state, bool first)
 {
     printf("%s\n{\"pid\":%d,\"rank\":%d,\"partly\":%s,\"tables\":{\n", first ? "" : ",", listener->peer.pid, (int)run_number(&state->run, "distributedInfo.rank", 0),
-           state->partly ? "true" : "false");
+           state->run.end_only ? "true" : "false");
     json_tables_put(stdout, &state->report);
     fputs("}}", stdout);
 }
@@ -70,7 +69,7 @@ static void text_put_state(const struct listener *listener, const struct state *
     printf("%sprocess %d (%s), by ", first ? "" : "\n", listener->peer.pid, listener->command);
     text_put(stdout, listener->about.trace);
     putchar('\n');
-    if (state->partly) puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
+    if (state->run.end_only) puts("Only the last 64 MiB of the trace were read: --whole reads all of it.");
     running_put(stdout, &print);
 }
 

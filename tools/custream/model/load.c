@@ -521,7 +521,7 @@ static bool single(const struct run *run, char error[256])
 
 bool run_load(struct run *run, const char *path, void (*progress)(void *of, uint64_t bytes), void *of, char error[256])
 {
-    const struct trace_sink sink = {.of = run, .row = run_take_row, .fact = run_take_fact, .progress = load_progress, .left = &run->left, .enough = is_merged};
+    const struct trace_sink sink = {.of = run, .row = run_take_row, .fact = run_take_fact, .progress = load_progress, .left = &run->left, .enough = is_merged, .last = run->last_bytes, .partly = &run->end_only};
     run->loading->progress = progress;
     run->loading->first_shape = (uint32_t)run->shape_count;
     run->loading->progress_of = of;

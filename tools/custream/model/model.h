@@ -167,7 +167,8 @@ struct run {
     bool ours;                  /* custream wrote it */
     struct trace_left left;     /* rows of other tools' files that were left out */
     bool cut;                   /* a file ends inside an event: the process was killed while it wrote */
-    bool end_only;              /* of a file only its header and its end were read, says who loaded it */
+    int64_t last_bytes;         /* of a longer plain file only the header and so many last bytes are read; 0: all. Set before run_load() */
+    bool end_only;              /* that was so */
     text program;               /* the process's name */
     uint32_t pid;
     struct loading *loading;    /* load.c's, until run_settle() */

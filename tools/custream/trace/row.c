@@ -398,7 +398,11 @@ enum trace_end trace_read(const char *path, struct texts *texts, const struct tr
     keys_init(&r);
     r.kernel = text_number(texts, "kernel", 6);
     foreign_begin(&r.foreign, texts, &r.left);
-    if (json_open(&json, path, true)) end = read_all(&r, &json);
+    if (json_open(&json, path, true)) {
+        json.reader.torn.last = sink->last;
+        end = read_all(&r, &json);
+        if (sink->partly) *sink->partly |= json.reader.torn.partly;
+    }
     if (end == TRACE_UNREADABLE) snprintf(error, 256, "%s", json.error);
     foreign_end(&r.foreign);
     free(r.shapes);

@@ -81,6 +81,8 @@ struct trace_sink {
     void (*fact)(void *of, const struct trace_fact *fact);
     void (*progress)(void *of, uint64_t bytes); /* of the file on the disk, read so far; now and then; NULL */
     struct trace_left *left;                    /* is counted up */
+    int64_t last;                               /* of a plain file that is longer, only the header and so many last bytes; 0: all */
+    bool *partly;                               /* is set where that is so */
     bool (*enough)(void *of);                   /* nothing more is wanted of the file, which is taken as whole; asked now and then; NULL */
 };
 

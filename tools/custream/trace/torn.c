@@ -194,7 +194,12 @@ static int more_text(struct torn *torn)
 {
     int got;
     if (torn->packed) return unpack(torn);
-    if (torn->in_at == torn->in_end && (got = more_bytes(torn)) <= 0) return got;
+    if (torn->in_at == torn->in_end && (got = more_bytes(torn)) <= 0) return !got && torn->skips ? fail(torn, "no line begins in its last bytes") : got;
+    if (torn->skips) {
+        const unsigned char *newline = memchr(torn->in + torn->in_at, '\n', torn->in_end - torn->in_at);
+        torn->skips = !newline;
+        torn->in_at = newline ? (size_t)(newline + 1 - torn->in) : torn->in_end;
+    }
     const size_t n = torn->in_end - torn->in_at;
     room_for(torn, n);
     memcpy(torn->held + torn->length, torn->in + torn->in_at, n);
@@ -232,6 +237,17 @@ static bool header_ends(struct torn *torn)
     return end != NULL;
 }
 
+/* What stands between the header and the last bytes is left out. */
+static void leave_out(struct torn *torn)
+{
+    const off_t begin = size_of(torn) - torn->last;
+    if (!torn->last || torn->packed || torn->from < 0 || begin <= torn->from + (off_t)(torn->in_from + torn->in_end)) return;
+    torn->in_from = (uint64_t)(begin - torn->from);
+    torn->in_at = torn->in_end = 0;
+    torn->length = (size_t)(torn->rows_from - torn->text_from);
+    torn->partly = torn->skips = true;
+}
+
 static void look_for_trailer(struct torn *torn)
 {
     const char *at = torn->held + torn->scanned, *end = torn->held + torn->length;
@@ -257,7 +273,10 @@ static size_t ready(struct torn *torn)
     if (torn->flows) return torn->length;
     if (!torn->ours && torn->length < sizeof begins - 1) return 0;
     torn->ours = torn->ours || !memcmp(torn->held, begins, sizeof begins - 1);
-    if (torn->ours && !torn->rows_from && !header_ends(torn) && torn->length <= HEADER_MOST) return 0;
+    if (torn->ours && !torn->rows_from) {
+        if (!header_ends(torn) && torn->length <= HEADER_MOST) return 0;
+        if (torn->rows_from) leave_out(torn);
+    }
     if (!torn->rows_from) return torn->flows = true, torn->length;
     if (!torn->trailer) look_for_trailer(torn);
     size_t end = sure_length(torn);

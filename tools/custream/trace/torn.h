@@ -30,6 +30,8 @@ struct torn_more {
 struct torn {
     int fd;
     const struct torn_more *more;    /* NULL: none. Of a regular file; set before the first torn_next() */
+    off_t last;                      /* of a plain file that is longer, only the header and so many last bytes, from the begin of a line on; 0: all. Set as `more` is */
+    bool partly, skips;              /* that is so; the begin of that line has not come */
     off_t from;                      /* where it begins in a regular file; -1: it is none */
     bool all;                        /* its end has been read */
     bool packed, ours, flows, ended; /* flows: nothing more is judged */
