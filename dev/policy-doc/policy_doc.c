@@ -1,7 +1,4 @@
-/*
- * policy-doc TEMPLATE: docs/policy.md on stdout. Lines of the template that begin with '@' stand for what the tables of options and keys hold, or for the line
- * that reading a policy gives; all others are taken as they are.
- */
+/* policy-doc PAGE: docs/policy.md with what stands between marks made anew from the tables of options and keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,25 +60,66 @@ static bool put_error(const char *json)
     return wrong;
 }
 
-static bool put_directive(const char *line)
+/* What is wrong with these; the second are rules and settings that have no effect, or contradict each other. */
+static const char *const errors[2][12] = {
+    {
+     "{\"rules\": [{\"set\": {\"priority\": -1}},, {\"set\": {\"priority\": 0}}]}",
+     "{\"defualt_stream\": \"legacy\"}",
+     "{\"trace_max\": 1}",
+     "{\"rules\": [{\"match\": {\"libary\": \"libnccl*\"}, \"set\": {\"priority\": -1}}]}",
+     "{\"rules\": [{\"match\": {\"device\": \"first\"}, \"set\": {\"priority\": -1}}]}",
+     "{\"rules\": [{\"match\": {\"nth\": 1, \"nth\": 2}, \"set\": {\"priority\": -1}}]}",
+     "{\"rules\": [{\"set\": {\"priority\": \"high\"}}]}",
+    },
+    {
+     "{\"rules\": [{\"match\": {\"library\": \"libnccl*\"}}]}",
+     "{\"rules\": [{\"match\": {\"library\": \"a*\"}, \"set\": {\"priority\": -1}}, "
+     "{\"match\": {\"library\": \"a*\", \"device\": 0}, \"set\": {\"priority\": -2}}]}",
+     "{\"rules\": [{\"match\": {\"call\": \"cudaStreamCreate*\"}, "
+     "\"set\": {\"priority\": -1}}]}",
+     "{\"rules\": [{\"match\": {\"context\": \"green\", \"call\": \"cuStreamCreate\"}, "
+     "\"set\": {\"priority\": -1}}]}",
+     "{\"rules\": [{\"match\": {\"priority\": 0}, "
+     "\"set\": {\"default_stream\": \"per-thread\"}}]}",
+     "{\"rules\": [{\"match\": {\"name\": \"comm*\"}, \"set\": {\"nonblocking\": true}}]}",
+     "{\"streams\": \"serial\", \"default_stream\": \"per-thread\"}",
+     "{\"default_stream\": \"audit\", \"rules\": [{\"match\": {\"thread\": \"io-*\"}, "
+     "\"set\": {\"default_stream\": \"per-thread\"}}]}",
+     "{\"priority\": \"0:-1\", \"rules\": [{\"match\": {\"library\": \"libnccl*\"}, "
+     "\"set\": {\"priority\": -5}}]}",
+     "{\"default_handles\": \"all\"}",
+    },
+};
+
+static bool put_part(const char *name)
 {
-    if (!strcmp(line, "@policy options")) return put_options(true), true;
-    if (!strcmp(line, "@other options")) return put_options(false), true;
-    if (!strcmp(line, "@match")) return put_keys(cs_match_keys), true;
-    if (!strcmp(line, "@set")) return put_keys(cs_set_keys), true;
-    return !strncmp(line, "@error ", 7) && put_error(line + 7);
+    const unsigned list = (unsigned)name[strlen("errors ")] - '1';
+    if (!strncmp(name, "policy options", 14)) put_options(true);
+    else if (!strncmp(name, "other options", 13)) put_options(false);
+    else if (!strncmp(name, "match", 5)) put_keys(cs_match_keys);
+    else if (!strncmp(name, "set", 3)) put_keys(cs_set_keys);
+    else if (strncmp(name, "errors ", 7) || list > 1) return false;
+    else {
+        puts("```");
+        for (const char *const *json = errors[list]; *json; json++)
+            if (!put_error(*json)) return false;
+        puts("```");
+    }
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    char line[1024];
-    FILE *template = argc == 2 ? fopen(argv[1], "r") : NULL;
-    if (!template) return fprintf(stderr, "usage: policy-doc TEMPLATE\n"), 2;
-    while (fgets(line, sizeof line, template)) {
-        line[strcspn(line, "\n")] = 0;
-        if (*line != '@') puts(line);
-        else if (!put_directive(line)) return fprintf(stderr, "policy-doc: %s: no such directive, or nothing is wrong\n", line), 1;
+    char line[4096];
+    bool made = false;
+    FILE *page = argc == 2 ? fopen(argv[1], "r") : NULL;
+    if (!page) return fprintf(stderr, "usage: policy-doc PAGE\n"), 2;
+    while (fgets(line, sizeof line, page)) {
+        if (!strcmp(line, "<!-- end -->\n")) made = false;
+        if (made) continue;
+        fputs(line, stdout);
+        made = !strncmp(line, "<!-- made: ", 11);
+        if (made && !put_part(line + 11)) return fprintf(stderr, "policy-doc: no such part, or nothing is wrong: %s", line), 1;
     }
-    fclose(template);
-    return 0;
+    return fclose(page);
 }

@@ -567,7 +567,7 @@ def page(root):
 
 
 def test_the_page_is_what_is_generated(root, build):
-    made = subprocess.run([build / "policy-doc", root / "dev/policy-doc/policy.md.in"], capture_output=True, text=True, check=True).stdout
+    made = subprocess.run([build / "policy-doc", root / "docs/policy.md"], capture_output=True, text=True, check=True).stdout
     assert page(root) == made, "make docs"
 
 

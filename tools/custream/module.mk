@@ -30,7 +30,7 @@ TEST_PROGRAMS += $(B)/policy-doc
 
 .PHONY: docs
 docs: $(B)/policy-doc
-	$< dev/policy-doc/policy.md.in > $(B)/policy.md
+	$< docs/policy.md > $(B)/policy.md
 	mv $(B)/policy.md docs/policy.md
-	$(PYTHON) dev/api-doc/api-doc include/custream.h dev/api-doc/api.md.in > $(B)/api.md
+	$(PYTHON) dev/api-doc/api-doc include/custream.h docs/api.md > $(B)/api.md
 	mv $(B)/api.md docs/api.md
