@@ -11,6 +11,16 @@
 #include "tools/custream/command.h"
 #include "tools/custream/show.h"
 
+struct condition {
+    const char *text;   /* as it was given; must outlive the condition */
+    char name[32];      /* of the metric or finding */
+    bool finding;
+    bool change;        /* the value has a sign */
+    int relation;       /* a row of the table of relations */
+    double value;
+    enum unit unit;     /* of the value: a share may be held against a time; of a change, SHARE is of the earlier value */
+};
+
 enum { BELOW = 1, EQUAL = 2, ABOVE = 4 };
 /* A longer sign stands before the one that it begins with. */
 static const struct relation {
@@ -118,7 +128,7 @@ static bool find_metric(struct condition *condition, enum unit *unit)
     return false;
 }
 
-bool condition_read(struct condition *condition, const char *text, bool compares, char error[CONDITION_MAX])
+static bool condition_read(struct condition *condition, const char *text, bool compares, char error[CONDITION_MAX])
 {
     *condition = (struct condition){.text = text};
     const char *at = read_name(condition, text);
@@ -187,7 +197,7 @@ static bool change_holds(const struct condition *condition, const struct report 
     return is_so(condition, change);
 }
 
-bool condition_holds(const struct condition *condition, const struct report *before, const struct report *report, char reason[CONDITION_MAX])
+static bool condition_holds(const struct condition *condition, const struct report *before, const struct report *report, char reason[CONDITION_MAX])
 {
     char shown[SHOWN_MAX];
     if (condition->finding) return !(before && finding_holds(condition, before, reason)) && finding_holds(condition, report, reason);
