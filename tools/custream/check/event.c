@@ -308,7 +308,7 @@ static bool judge(struct event *event)
     event->args = yyjson_obj_get(object, "args");
     if (!judge_members(event, object)) return false;
     if (event->args && !yyjson_is_obj(event->args)) return BREACH(event, 0, "args is no object");
-    if (!judge_members(event, event->args)) return false;
+    if (event->args && !judge_members(event, event->args)) return false;
     const char *phase = text_in(object, "ph");
     if (strlen(phase) != 1 || !strchr("MXBECiIbnestf", *phase)) return BREACH(event, 0, "no known ph");
     event->phase = *phase;
