@@ -7,7 +7,6 @@ import functools
 import math
 import re
 
-from tests.trace import stream_of
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_graph", "gpu_range")
 # Calls that put something else than work on a stream.

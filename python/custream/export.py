@@ -148,9 +148,9 @@ class Head(dict):
 
     def take(self, facts):
         keys = {path: name for name, path in HEAD.items()}
-        for key, whole, value, text in zip(*(facts.column(name).to_pylist() for name in ("key", "whole", "value", "text"))):
+        for key, number, value, text in zip(*(facts.column(name).to_pylist() for name in ("key", "whole", "value", "text"))):
             if key in keys:
-                self[keys[key]] = text if keys[key] in SAID else whole if whole is not None else value
+                self[keys[key]] = text if keys[key] in SAID else number if number is not None else value
 
 
 # What a merged trace says of each of its files: in its head, by names of its own, and behind the rows as the file had it.

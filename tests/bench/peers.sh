@@ -13,7 +13,7 @@ ${CC:-gcc} -O2 -I. -DLTTNG tests/bench/peers.c -o "$made/lttng" -llttng-ust -ldl
 ${CC:-gcc} -O2 -I. -pg tests/bench/peers.c -o "$made/uftrace"
 
 export LTTNG_HOME=$PWD/$made/home
-end() { lttng destroy peers > /dev/null 2>&1 || true; [ -z "${daemon:-}" ] || kill "$daemon" 2> /dev/null || true; rm -rf "$made/home" "$made/trace" "$made/uftrace.data"; }
+end() { lttng destroy peers > /dev/null 2>&1 || true; [ -z "${daemon:-}" ] || kill "$daemon" 2> /dev/null || true; rm -rf "${made:?}/home" "$made/trace" "$made/uftrace.data"; }
 trap end EXIT
 mkdir -p "$LTTNG_HOME"
 lttng-sessiond --no-kernel > "$made/sessiond.log" 2>&1 &

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from tests.apprun import both, calls_in, calls_of, notes_of, read, said
-from tests.gputrace import works
 
 
 def same(run_app, argv, env=None, trace_env=None, **options):

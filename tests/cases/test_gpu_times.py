@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.apprun import both, calls_of, faithful, notes_of, read, said
+from tests.apprun import both, calls_of, faithful, notes_of, read
 from tests.gputrace import CUPTI, captured, check_depth, check_works, contexts, end_of, ids_noted, lane_of, works
 from tests.perfetto import assert_clean
 from tests.trace import SYNC, kind_of, level_of, stream_of, tid_of

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.apprun import both, calls_in, notes_of, read, said
+from tests.apprun import both, calls_in, notes_of, said
 
 
 @pytest.fixture

@@ -128,7 +128,7 @@ def in_perfetto(tp, out, *files):
             for row in rows:
                 key = tuple(entry["pids"][str(row[name])] for name in ("pid", "other") if name in row)
                 for name in row.keys() - {"pid", "other"}:
-                    wanted[what][*key, name] += row[name] + (entry["shift_ns"] * row["n"] if name == "ts" else 0)
+                    wanted[what][(*key, name)] += row[name] + (entry["shift_ns"] * row["n"] if name == "ts" else 0)
     found = {what: collections.Counter({(*(row[name] for name in ("pid", "other") if name in row), name): row[name]
                                         for row in rows for name in row.keys() - {"pid", "other"}}) for what, rows in sums(tp, out).items()}
     assert found == wanted

@@ -172,7 +172,7 @@ def test_a_reader_never_sees_half_of_it(tmp_path, path):
         readers = [threading.Thread(target=look) for _ in range(2)]
         for reader in readers:
             reader.start()
-        for n in range(40):
+        for _n in range(40):
             program.do("launch 1")
             with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
                 peer.connect(f"\0custream/{os.readlink(f'/proc/{program.pid}/ns/pid')}/{program.pid}")

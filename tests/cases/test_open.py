@@ -7,7 +7,6 @@ import os
 import pathlib
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,7 +16,7 @@ import urllib.parse
 import pytest
 
 from tests.gputrace import CUPTI
-from tests.handmade import COMMAND, GOOD, GPU, HOST, SHIM, copy_rows, custream, meta, render, slice_
+from tests.handmade import COMMAND, GOOD, GPU, copy_rows, custream, meta, render, slice_
 from tests.patience import patience
 from tests.perfetto import browser
 from tests.perfetto.server import web_dist

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests import BUILD
-from tests.handmade import COMMAND, custream
+from tests.handmade import custream
 
 MADE = BUILD / "pages"
 PAGES = {"man": "custream.1", "bash": "custream.bash", "zsh": "_custream", "fish": "custream.fish"}

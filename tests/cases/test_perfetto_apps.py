@@ -63,8 +63,8 @@ def test_demo_is_what_it_did(run_app, trace_processor):
     assert trace_processor.value("SELECT count(*) FROM flow JOIN slice a ON a.id = slice_out JOIN slice b ON b.id = slice_in "
                                  "WHERE a.category = 'cuda_driver' AND b.category = 'cuda_driver'") == 27
     assert trace_processor.value(f"{of_work} AND name LIKE 'sleep%'") == 17 and trace_processor.value(f"{of_work} AND name LIKE 'Memcpy%'") >= 24
-    assert trace_processor.value(f"SELECT count(*) FROM flow JOIN slice a ON a.id = slice_out JOIN slice b ON b.id = slice_in "
-                                 f"WHERE b.category NOT IN ('cs_dep', 'cuda_driver') AND a.category != 'cuda_driver'") == 0
+    assert trace_processor.value("SELECT count(*) FROM flow JOIN slice a ON a.id = slice_out JOIN slice b ON b.id = slice_in "
+                                 "WHERE b.category NOT IN ('cs_dep', 'cuda_driver') AND a.category != 'cuda_driver'") == 0
     assert trace_processor.value("SELECT count(*) FROM flow JOIN slice b ON b.id = slice_in WHERE b.name = 'wake-up'") > 0
     assert trace_processor.value("SELECT count(*) FROM slice WHERE category = 'cs_callback'") == 12
     assert trace_processor.value("SELECT count(*) FROM slice WHERE name = 'capture'") == 1

@@ -1,5 +1,4 @@
 """The pytest plug-in of the wheel, in a pytest of its own: a trace for each test, and tests that the report's rules fail."""
-import os
 import re
 import subprocess
 import sys

@@ -3,7 +3,6 @@ import csv
 import fcntl
 import gzip
 import io
-import json
 import os
 import pty
 import re

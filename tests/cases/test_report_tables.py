@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from tests.handmade import HOST, meta, slice_, trailer_of
-from tests.madetrace import H200, MAIN, WORKER, Made, by, cells, only, process_range, report
+from tests.madetrace import MAIN, WORKER, Made, by, cells, only, process_range, report
 
 
 # ---- the run ----

@@ -114,7 +114,7 @@ def judge(tmp_path, name, whole, threads, full="block"):
 def test_kills_at_full_speed(build, tmp_path, folder, form):
     name, env = FORMS[form]
     dice = random.Random(form)
-    for number in range(KILLS):
+    for _number in range(KILLS):
         threads, way = dice.choice([1, 4]), dice.choice([["paced"], ["short"], [], []])
         process = begin(build, tmp_path, name, folder, *way, threads=threads, **env)
         has_begun(tmp_path, threads)
@@ -132,7 +132,7 @@ def test_kills_at_full_speed(build, tmp_path, folder, form):
 def test_kills_of_a_ring_that_is_full(build, tmp_path, folder):
     """What a full ring lost is told."""
     dice = random.Random("drop")
-    for number in range(KILLS):
+    for _number in range(KILLS):
         process = begin(build, tmp_path, "t.json", folder, CUSTREAM_FULL="drop", CUSTREAM_BUFFER="64K")
         has_begun(tmp_path)
         time.sleep(dice.uniform(0, 0.05))
@@ -149,7 +149,7 @@ def test_kills_under_run(build, tmp_path, folder, form):
     """The watcher does it, and says so."""
     name, env = FORMS[form]
     dice = random.Random(form)
-    for number in range(max(1, KILLS // 2)):
+    for _number in range(max(1, KILLS // 2)):
         process = begin(build, tmp_path, name, folder, run=[COMMAND, "run", "--"], LD_PRELOAD="None", **env)
         has_begun(tmp_path)
         time.sleep(dice.uniform(0, 0.05))

@@ -1,5 +1,4 @@
 """The file of rings when something is wrong with it, or somebody looks at it: `recover` comes to an end, and says what it goes without."""
-import fcntl
 import os
 import random
 import shutil

@@ -2,7 +2,6 @@
 import collections
 import json
 import subprocess
-import sys
 
 import pytest
 

@@ -156,7 +156,7 @@ def test_closed_costs_nothing_and_opens_at_once(tmp_path, gpu):
     counts = tmp_path / "counts"
     with Remote(tmp_path, PROFILER | {"CUSTREAM_GPU": gpu, "CUSTREAM_FAKE_COUNTS": counts}) as program:
         program.do("create 1", "launch 1 100")
-        for n in range(3):
+        for _n in range(3):
             program.do("profiler start", "launch 1", "profiler stop")
             until(lambda: program.status()["gpu"] == f"{gpu}, at rest")
             program.do("launch 1 200", "all")
@@ -397,7 +397,7 @@ def test_range_of_another_thread_that_came_too_late(tmp_path):
 def test_windows_in_the_parts_of_a_rotated_trace(tmp_path):
     with Remote(tmp_path, PROFILER | {"CUSTREAM_TRACE_MAX": "1M,rotate:20"}) as program:
         program.do("create 1")
-        for n in range(4):
+        for _n in range(4):
             program.do("profiler start", "launch 1 4000", "profiler stop")
             program.ctl("flush")
         program.do("profiler start", "launch 1 10")
@@ -427,7 +427,7 @@ def test_child_has_windows_of_its_own(tmp_path):
 def test_windows_while_four_threads_launch(tmp_path, trace_processor, gpu):
     with Remote(tmp_path, PROFILER | {"CUSTREAM_GPU": gpu, "CUSTREAM_FULL": "block"}) as program:
         program.do("loop on")
-        for n in range(8):
+        for _n in range(8):
             program.do("profiler start", "profiler stop")
         program.do("loop off")
     trace = program.load()

@@ -10,7 +10,7 @@
 #     CUSTREAM_GPU_TESTS=test_gpu_policy tests/gpu/collect.sh RESULTS                  # policies, on one GPU, some four minutes
 #     CUSTREAM_GPU_TESTS=test_gpu_policy tests/gpu/collect.sh RESULTS -k nccl          # of them what takes two
 set -u -o pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit
 [ $# -ge 1 ] || { echo "usage: $0 RESULTS [pytest arguments]" >&2; exit 2; }
 results=$1
 shift
@@ -40,7 +40,7 @@ cat "$results/machine.txt"
 # The cost of a launch first, while nothing else has warmed or filled anything. Its trace is large and of no further use.
 trace=$(mktemp -d)
 [ -n "${CUSTREAM_GPU_TESTS:-}" ] || {
-    for i in 1 2 3; do
+    for _ in 1 2 3; do
         CUSTREAM_GPU=off CUSTREAM_TRACE=$trace/launch-%p.json LD_PRELOAD=$shim timeout 60 "$build/gpu/launch_ratio"
         CUSTREAM_GPU=off CUSTREAM_TRACE=$trace/launch-%p.json LD_PRELOAD=$shim timeout 60 "$build/gpu/launch_runtime"
     done
@@ -59,6 +59,7 @@ PY
 rm -rf "$trace"
 
 # shellcheck disable=SC2086
+# shellcheck disable=SC2046  # names of files, one word each
 CUSTREAM_GPU_REPORT=$results/report.md timeout -s INT 540 "$python" -m pytest -q --tb=short -ra --durations=15 $(printf 'tests/gpu/%s.py ' $files) "$@" 2>&1 |
     tee "$results/pytest.txt"
 status=$?

@@ -8,7 +8,7 @@ from parts import checksum, in_threads, part
 
 try:
     import cuda.core as core
-    core.Device
+    assert core.Device
 except (ImportError, AttributeError):
     import cuda.core.experimental as core
 

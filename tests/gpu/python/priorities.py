@@ -66,7 +66,7 @@ def bindings():
 def cuda_core():
     try:
         import cuda.core as core
-        core.Device
+        assert core.Device
     except (ImportError, AttributeError):
         import cuda.core.experimental as core
     device = core.Device()

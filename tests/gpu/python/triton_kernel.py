@@ -36,7 +36,7 @@ def two_streams():
     streams = [torch.cuda.Stream(), torch.cuda.Stream(priority=-1)]
     torch.cuda.synchronize()
     results = []
-    for k, stream in enumerate(streams):
+    for _k, stream in enumerate(streams):
         with torch.cuda.stream(stream):
             y = x
             for _ in range(20):
