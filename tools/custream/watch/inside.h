@@ -41,4 +41,43 @@ void ending_begins(struct ending *ending);
  * (before Linux 6.16 it tells only until the parent has asked). */
 const char *ending_name(struct ending *ending, char *room, size_t size);
 
+/* --- tell.c: what the watcher says on stderr --- */
+
+/* What has been told of a run so far. */
+struct told {
+    const char *folder; /* in which it was started: files are shown from there */
+    bool quiet;
+    int lines;
+    pid_t stranger; /* the last process of another user that called CUDA, and was not heard; 0: there was none */
+    struct {
+        unsigned long long files, calls, operations, execs; /* execs: ended by that, so what was still to come is not known */
+    } more; /* for which there was no line of their own */
+    struct unused {
+        int rule;
+        char *match;
+        size_t traces; /* in which it was not used */
+    } *unused;         /* rules of the policy */
+    size_t unused_count, unused_capacity, traces;
+    bool per_thread; /* default streams, in some process */
+    char **files;
+    size_t file_count, file_capacity;
+};
+
+/* A trace that has ended. */
+struct told_trace {
+    const char *path;
+    struct cJSON *trailer; /* NULL: it has no end that can be read */
+    const char *by;        /* it was ended so from outside, and the library could not say anything */
+    bool quiet;
+    bool apart; /* its folder is another one than the path leads to here */
+    bool there; /* the file has that name, in its folder */
+};
+void tell_trace(struct told *told, const struct told_trace *trace);
+
+/* The program has ended. `met`: some process used CUDA. */
+void tell_end(struct told *told, bool met, const struct watch_plan *plan);
+
+/* Run and findings of each trace, to stdout, which is a copy of stderr. */
+void tell_report(const struct told *told);
+
 #endif

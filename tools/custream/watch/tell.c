@@ -1,4 +1,4 @@
-#include "tools/custream/watch/tell.h"
+#include "tools/custream/watch/inside.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>

@@ -23,7 +23,6 @@
 #include "shim/base/watch.h"
 #include "tools/custream/command.h"
 #include "tools/custream/verdict.h"
-#include "tools/custream/watch/tell.h"
 
 enum { EXEC_S = 3 };
 
