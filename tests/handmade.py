@@ -26,7 +26,7 @@ HEADER = [
 ]
 GPU_TOTALS = {"source": "cupti", "kernels": 2, "copies": 1, "memsets": 1, "graphs": 0, "ranges": 0, "overhead": 0, "without_call": 0,
               "without_times": 0, "lost": 0, "launches_without_kernel": 0}
-TOTALS = {"recorded": 3, "lost_records": 7, "complete": True, "gpu": GPU_TOTALS, "leaked_streams": 0}
+TOTALS = {"recorded": 3, "calls": 1, "lost_records": 7, "complete": True, "gpu": GPU_TOTALS, "leaked_streams": 0}
 
 
 def trailer_of(totals=None, gpu=None, **members):
@@ -45,43 +45,53 @@ def good_trailer(totals=None, gpu=None, **members):
 TRAILER = good_trailer()
 
 
-def meta(name, pid, tid, value):
-    return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {"name": value}}
+def meta(name, pid, tid, value, **args):
+    return {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": {"name": value, **args}}
+
+
+def lane(tid, name):
+    """The name of a GPU's lane, as ours say it: with the stream."""
+    return meta("thread_name", GPU, tid, name, **{"cs.stream": tid // 100})
 
 
 def slice_(cat, name, pid, tid, ts, dur, **args):
     return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
 
 
-def flow(ph, id_, pid, tid, ts, cat="ac2g"):
-    row = {"ph": ph, "id": id_, "pid": pid, "tid": tid, "ts": ts, "cat": cat, "name": cat}
+def flow(ph, id_, pid, tid, ts):
+    row = {"ph": ph, "id": id_, "pid": pid, "tid": tid, "ts": ts, "cat": "cs_dep", "name": "cs_dep"}
     return {**row, "bp": "e"} if ph == "f" else row
 
 
+def bound(call, *works):
+    """The slices of a call and of its work, with the arrows from one to the other."""
+    number = call["args"]["correlation"]
+    return [{**call, "bind_id": number, "flow_out": True}, *({**work, "bind_id": number, "flow_in": True} for work in works)]
+
+
 HOST, GPU = 4242, 0
-SYNC, OVERLAP = 1 << 24, 1 << 26  # how traces of earlier versions number the rows beside a stream's lane
+WORK, OVERLAP, SYNC = 1300, 1301, 1330  # lanes of stream 13
 GOOD = {
     "process": meta("process_name", HOST, HOST, "app"),
     "thread": meta("thread_name", HOST, 4250, "main"),
-    "gpu": meta("process_name", GPU, 7, "GPU 0"),
-    "stream": meta("thread_name", GPU, 13, "stream 13 prio -5 non-blocking"),
-    "overlap": meta("thread_name", GPU, 13 + OVERLAP, "stream 13 (overlap 1)"),
-    "sync lane": meta("thread_name", GPU, 13 + SYNC, "stream 13 (sync)"),
+    "gpu": meta("process_name", GPU, 700, "GPU 0"),
+    "stream": lane(WORK, "stream 13 p-5 nb"),
+    "overlap": lane(OVERLAP, "stream 13 (overlap 1)"),
+    "sync lane": lane(SYNC, "stream 13 (sync)"),
     "runtime": slice_("cuda_runtime", "cudaLaunchKernel", HOST, 4250, 10, 5),
-    "launch": slice_("cuda_driver", "cuLaunchKernel", HOST, 4250, 10, 3.012, **{"correlation": 91, "cs.stream": 13}),
-    "s": flow("s", 91, HOST, 4250, 10),
-    "kernel": slice_("kernel", "k(float*) \u00b5 \U0001f600 \"q\" \\ \x01", GPU, 13, 14.5, 21.25, device=0, stream=13, correlation=91),
-    "f": flow("f", 91, GPU, 13, 14.5),
-    "kernel 2": slice_("kernel", "j", GPU, 13 + OVERLAP, 20, 100, device=0, stream=13),
-    "memcpy": slice_("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", GPU, 13, 35.75, 0.001, stream=13, bytes=4096),
-    "memset": slice_("gpu_memset", "Memset (Device)", GPU, 13, 40, 1, stream=13),
-    "sync": slice_("cuda_sync", "Stream Sync", GPU, 13 + SYNC, 41, 2, **{"cs.stream": 13}),
-    "wait b": {"ph": "b", "cat": "cuda_event", "name": "wait", "id": 3, "pid": GPU, "tid": 13, "ts": 42},
-    "wait e": {"ph": "e", "cat": "cuda_event", "name": "wait", "id": 3, "pid": GPU, "tid": 13, "ts": 43},
-    "counter": {"ph": "C", "name": "stream 13 depth", "pid": GPU, "tid": 13, "ts": 44, "args": {"n": 3}},
-    "range B": {"ph": "B", "cat": "user_annotation", "name": "step", "pid": HOST, "tid": 4250, "ts": 50, "args": {}},
+    "launch": {**slice_("cuda_driver", "cuLaunchKernel", HOST, 4250, 10, 3.012, **{"correlation": 91, "cs.stream": 13}), "bind_id": 91, "flow_out": True},
+    "s": flow("s", 5, HOST, 4250, 10),
+    "kernel": {**slice_("kernel", "k(float*) \u00b5 \U0001f600 \"q\" \\ \x01", GPU, WORK, 14.5, 21.25, device=0, stream=13, correlation=91), "bind_id": 91, "flow_in": True},
+    "f": flow("f", 5, GPU, WORK, 14.5),
+    "kernel 2": slice_("kernel", "j", GPU, OVERLAP, 20, 100, device=0, stream=13),
+    "memcpy": slice_("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", GPU, WORK, 35.75, 0.001, stream=13, bytes=4096),
+    "memset": slice_("gpu_memset", "Memset (Device)", GPU, WORK, 40, 1, stream=13),
+    "sync": slice_("cuda_sync", "Stream Sync", GPU, SYNC, 41, 2, **{"cs.stream": 13}),
+    "wait b": {"ph": "b", "cat": "cuda_event", "name": "wait", "id": 3, "pid": GPU, "tid": WORK, "ts": 42},
+    "wait e": {"ph": "e", "cat": "cuda_event", "name": "wait", "id": 3, "pid": GPU, "tid": WORK, "ts": 43},
+    "counter": {"ph": "C", "name": "stream 13 depth", "pid": GPU, "tid": WORK, "ts": 44, "args": {"n": 3}},
+    "range": slice_("user_annotation", "step", HOST, 4250, 50, 10),
     "loss": slice_("cs_loss", "lost", HOST, 4250, 51, 2, count=7, cause="ring full"),
-    "range E": {"ph": "E", "pid": HOST, "tid": 4250, "ts": 60},
 }
 
 
@@ -122,17 +132,17 @@ def good_trace(tmp_path, content, words=None):
 
 
 def changed(**changes):
-    """GOOD with other rows: None takes one away, a dict changes members, a new name adds a row at the end."""
-    return {name: {**GOOD.get(name, {}), **change} for name, change in {**{name: {} for name in GOOD}, **changes}.items() if change is not None}
+    """GOOD with other rows: None takes one away, a dict changes members (None takes that away), a new name adds a row at the end."""
+    return {name: {key: value for key, value in {**GOOD.get(name, {}), **change}.items() if value is not None} for name, change in {**{name: {} for name in GOOD}, **changes}.items() if change is not None}
 
 
 def launches(count, name="k"):
     """A trace of kernels of 1 us on two streams in turn, one every 3 us, each enqueued 1 us before it begins."""
     rows = {key: GOOD[key] for key in ("process", "thread", "gpu", "stream")}
-    rows["other stream"] = meta("thread_name", GPU, 14, "stream 14 <non-blocking>")
+    rows["other stream"] = lane(1400, "stream 14 <non-blocking>")
     for n in range(count):
-        call = slice_("cuda_driver", "cuLaunchKernel", HOST, 4250, 3 * n, 0.5, **{"correlation": n + 1, "cs.stream": 13 + n % 2})
-        kernel = slice_("kernel", name, GPU, 13 + n % 2, 3 * n + 1, 1, device=0, stream=13 + n % 2, correlation=n + 1)
-        rows |= {f"call {n}": call, f"s {n}": flow("s", n + 1, HOST, 4250, call["ts"]),
-                 f"kernel {n}": kernel, f"f {n}": flow("f", n + 1, GPU, 13 + n % 2, kernel["ts"])}
+        stream = 13 + n % 2
+        call = slice_("cuda_driver", "cuLaunchKernel", HOST, 4250, 3 * n, 0.5, **{"correlation": n + 1, "cs.stream": stream})
+        kernel = slice_("kernel", name, GPU, 100 * stream, 3 * n + 1, 1, device=0, stream=stream, correlation=n + 1)
+        rows[f"call {n}"], rows[f"kernel {n}"] = bound(call, kernel)
     return render(rows, trailer=trailer_of())

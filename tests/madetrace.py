@@ -1,7 +1,8 @@
 """Traces made row by row, for cases of `custream report`, and the report's tables as data."""
 import json
 
-from tests.handmade import GPU, HOST, custream, flow, meta, render, slice_, trailer_of
+from tests.handmade import GPU, HOST, bound, custream, meta, render, slice_, trailer_of
+from tests.trace import LIVES
 from tests.tracestory import MAIN, Story
 
 WORKER = 4251
@@ -13,9 +14,9 @@ class Made(Story):
 
     def stream(self, lane, device=GPU, origin="created", name=None, **args):
         name = name or f"stream {lane}"
-        about = {"cs.stream": lane, "origin": origin, "flags": 1, "priority": 0, "requested priority": 0, **args}
+        about = {"cs.stream": lane, "origin": origin, "name": name, "flags": "non-blocking", "priority": 0, "requested priority": 0, **args}
         self.rows += [meta("thread_name", device, lane, name),
-                      {"ph": "B", "cat": "cs_stream", "name": name, "pid": device, "tid": lane, "ts": 0, "args": about}]
+                      {"ph": "i", "s": "t", "cat": "cs_stream", "name": f"stream {lane} begins", "pid": device, "tid": LIVES, "ts": 0, "args": about}]
 
     def ran(self, name, began, lasted, lane=13, cat="kernel", device=GPU, **args):
         """Work of which no call is known."""
@@ -26,7 +27,7 @@ class Made(Story):
         self.correlation += 1
         self.call(call, at, took, thread, **{"correlation": self.correlation, "cs.stream": lane, "cs.device": device})
         self.ran(name, began, lasted, lane, device=device, correlation=self.correlation, **work)
-        self.rows += [flow("s", self.correlation, HOST, thread, at), flow("f", self.correlation, device, lane, began)]
+        self.rows[-2:] = bound(*self.rows[-2:])
 
     def range(self, name, at, took, thread=MAIN, **args):
         self.rows.append(slice_("user_annotation", name, HOST, thread, at, took, **args))

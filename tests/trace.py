@@ -151,8 +151,8 @@ class Trace:
     @functools.cached_property
     def lives(self):
         """Streams' lives, from the two marks of each: as slices on the stream's lane, named as the stream, the args of both together, `dur` None where
-        the end is missing. Earlier traces had slices."""
-        found, begun = [e for e in self.pairs if e.get("cat") == "cs_stream"], {}
+        the end is missing."""
+        found, begun = [], {}
         for e in (e for e in self.instants if e["cat"] == "cs_stream"):
             args, key = dict(e["args"]), (e["pid"], e["args"]["cs.stream"])
             if "origin" in args:
@@ -218,25 +218,10 @@ class Trace:
         return [(e["ts"], e["args"]) for e in self.events if e["ph"] == "C" and e["name"] == name]
 
     @functools.cached_property
-    def pairs(self):
-        """B and E events of a lane, paired: slices like those of X events, the args of both together, `dur` None where no E came."""
-        found, stacks = [], {}
-        for e in sorted((e for e in self.events if e["ph"] in "BE"), key=lambda e: e["ts"]):
-            stack = stacks.setdefault((e["pid"], e["tid"]), [])
-            if e["ph"] == "B":
-                stack.append(dict(e, dur=None, args=dict(e.get("args", {}))))
-                found.append(stack[-1])
-            elif stack:
-                begun = stack.pop()
-                begun["dur"] = round(e["ts"] - begun["ts"], 3)
-                begun["args"].update(e.get("args", {}))
-        return found
-
-    @functools.cached_property
     def _by_lane(self):
         """Lane to its slices, the outer one first, and their starts."""
         lanes = collections.defaultdict(list)
-        for e in self.slices + self.pairs:
+        for e in self.slices:
             lanes[e["pid"], e["tid"]].append(e)
         for lane in lanes.values():
             lane.sort(key=lambda e: (e["ts"], -_duration(e)))

@@ -1,7 +1,8 @@
 """A trace told call by call, for cases that need to know what a report must say of it. Times are microseconds."""
 import json
 
-from tests.handmade import GPU, GPU_TOTALS, HOST, TOTALS, custream, flow, meta, render, slice_
+from tests.handmade import GPU, GPU_TOTALS, HOST, TOTALS, bound, custream, meta, render, slice_
+from tests.trace import LIVES
 
 MAIN, CALLBACKS = 4250, 4251
 LEGACY = 7
@@ -22,8 +23,8 @@ class Story:
         name = f"stream {number}"
         self.metas.append(meta("thread_name", device, number, name))
         self.device_of[number] = device
-        origin = {"origin": "legacy default"} if number == LEGACY else {"origin": "created", "flags": 0 if blocking else 1, "priority": 0, **args}
-        self.streams.append((number, name, {"cs.stream": number, **origin, "thread": MAIN}))
+        origin = {"origin": "legacy default"} if number == LEGACY else {"origin": "created", "flags": "blocking" if blocking else "non-blocking", "priority": 0, **args}
+        self.streams.append((number, name, {**origin, "thread": MAIN}))
         return number
 
     def on(self, stream):
@@ -41,9 +42,8 @@ class Story:
         self.correlation += 1
         number, device = self.correlation, self.device_of[stream]
         both = {"correlation": number}
-        self.rows += [slice_("cuda_driver", call, HOST, thread, at, took, **self.on(stream), **both, **(args or {})),
-                      slice_(kind, name, device, stream, began, lasted, stream=stream, device=device, **both, **work),
-                      flow("s", number, HOST, thread, at), flow("f", number, device, stream, began)]
+        self.rows += bound(slice_("cuda_driver", call, HOST, thread, at, took, **self.on(stream), **both, **(args or {})),
+                           slice_(kind, name, device, stream, began, lasted, stream=stream, device=device, **both, **work))
         return began + lasted
 
     def kernel(self, stream, at, began, lasted, name="k", **more):
@@ -61,16 +61,19 @@ class Story:
         self.rows.append(slice_("cs_callback", "callback", HOST, CALLBACKS, began, lasted, **{**self.on(stream), "delay_us": round(began - at, 3)}))
         return began + lasted
 
+    def life(self, number, mark, ts, **args):
+        return {"ph": "i", "s": "t", "cat": "cs_stream", "name": mark, "pid": self.device_of[number], "tid": LIVES, "ts": ts, "args": {"cs.stream": number, **args}}
+
     def text(self):
         end = max(row["ts"] + row.get("dur", 0) for row in self.rows) + 1
-        rows = self.metas + [{"ph": "B", "cat": "cs_stream", "name": name, "pid": self.device_of[number], "tid": number, "ts": 0, "args": args}
-                             for number, name, args in self.streams]
-        rows += sorted(self.rows, key=lambda row: (row["ts"], "XBsf".index(row["ph"]), -row.get("dur", 0)))
-        rows += [{"ph": "E", "cat": "cs_stream", "pid": self.device_of[number], "tid": number, "ts": end, "args": {"destroyed": True}} for number, _, _ in self.streams]
+        rows = self.metas + [meta("thread_name", device, LIVES, "streams") for device in sorted(set(self.device_of.values()))]
+        rows += [self.life(number, f"{name} begins", 0, name=name, **args) for number, name, args in self.streams]
+        rows += sorted(self.rows, key=lambda row: (row["ts"], row["ph"] != "X", -row.get("dur", 0)))
+        rows += [self.life(number, f"{name} ends", end, name=name, destroyed=True) for number, name, _ in self.streams]
         cats = [row.get("cat") for row in self.rows if row["ph"] == "X"]
         gpu = {**GPU_TOTALS, **{total: cats.count(cat) for cat, total in WORK.items()}, "without_call": 0}
         recorded = cats.count("cuda_driver") + cats.count("cs_callback")
-        totals = {**TOTALS, "recorded": recorded, "lost_records": 0, "gpu": gpu, **self.totals}
+        totals = {**TOTALS, "recorded": recorded, "calls": cats.count("cuda_driver"), "lost_records": 0, "gpu": gpu, **self.totals}
         members = {"deviceProperties": self.devices, "totals": totals, **self.trailer}
         return render(dict(enumerate(rows)), trailer='],"traceName":"custream",' + json.dumps(members, separators=(",", ":"))[1:])
 

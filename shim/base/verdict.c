@@ -27,9 +27,8 @@ bool cs_verdict_has_gaps(const struct cs_verdict *v)
 static size_t put_end_of_file(char *text, size_t size, size_t n, const struct cs_verdict *v)
 {
     n = cs_verdict_put(text, size, n, strncmp(v->ended, "its size limit", 14) ? "ended: %.200s" : "ended at %.200s", v->ended);
-    if (v->tells_not_written)
-        n = cs_verdict_put(text, size, n, ": %llu calls and %llu pieces of GPU work not written, later ones not counted", (unsigned long long)v->calls_not_written,
-                (unsigned long long)v->work_not_written);
+    n = cs_verdict_put(text, size, n, ": %llu calls and %llu pieces of GPU work not written, later ones not counted", (unsigned long long)v->calls_not_written,
+                       (unsigned long long)v->work_not_written);
     if (v->no_memory_for) n = cs_verdict_put(text, size, n, "; no memory for %s", v->no_memory_for);
     if (v->ended_by) n = cs_verdict_put(text, size, n, "; ended by %.64s", v->ended_by);
     return n;

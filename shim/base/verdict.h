@@ -17,8 +17,7 @@ struct cs_verdict {
     const char *ended_by;          /* what ended the process before the file was complete, "SIGTERM"; NULL: nothing did, or nobody knows */
     bool all_calls;                /* recovered, with all calls that had returned: from the rings of the process */
     bool recovered;                /* the file ended inside an event; `custream recover` or the watcher has given it an end */
-    bool tells_not_written;        /* these two are known: */
-    cs_u64 calls_not_written, work_not_written;
+    cs_u64 calls_not_written, work_not_written; /* of a file that ended */
     const char *no_memory_for;     /* a list with ", " between; NULL: there was memory */
     const char *cause;             /* why it is incomplete, if nothing above says it; NULL: not known */
     bool no_gpu_times;

@@ -425,7 +425,6 @@ void cs_totals_verdict(struct cs_verdict *v, char *room, size_t size)
         .lost_work = all.gpu.lost,
         .complete = !cs_output_full() && !*room,
         .ended = cs_output_full() ? cs_output_full_cause() ?: "" : NULL,
-        .tells_not_written = true,
         .calls_not_written = cut.calls,
         .work_not_written = cut.works,
         .no_memory_for = *room ? room : NULL,

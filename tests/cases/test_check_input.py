@@ -9,7 +9,7 @@ import pytest
 from tests import variants
 from tests.handmade import COMMAND, GOOD, HEADER, assert_breach, changed, check, custream, line_of, render
 
-SUMMARY = "incomplete: events 21, slices 9, flows 1, threads 1, lanes 3, lost records 7, 3 GPU operations without their calls\n"
+SUMMARY = "incomplete: events 20, slices 9, flows 2, threads 1, lanes 3, lost records 7, 3 GPU operations without their calls\n"
 WHOLE = render(GOOD)
 
 

@@ -149,7 +149,7 @@ def test_tables_have_what_the_trace_has(run_app, tmp_path, argv, name):
 
 
 def test_committed_traces(root, tmp_path):
-    """Of real GPUs, some of earlier versions, whose lanes have other numbers."""
+    """Of real GPUs."""
     paths = sorted((root / "traces").glob("*.json.gz"))
     export(tmp_path / "t", *paths)
     for path in paths:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.apprun import read
 from tests.cases.conftest import app_environment
-from tests.handmade import GPU, OVERLAP as EARLIER_OVERLAP, SYNC as EARLIER_SYNC, assert_breach, copy_rows, good_trace, line_of, render
+from tests.handmade import GPU, assert_breach, copy_rows, line_of, render
 from tests.perfetto import assert_clean
 from tests.trace import LIVES, SYNC, tid_of
 
@@ -91,27 +91,11 @@ def test_marks_that_do_not_pair(tmp_path, rule, broken, args):
 
 # ---- numbers of lanes ----
 
-def in_todays_lanes():
-    """The good trace by hand, with its rows on the lanes that are written today, each named with its stream."""
-    rows, number = copy_rows(), {13: tid_of(13), 13 + EARLIER_SYNC: tid_of(13, SYNC), 13 + EARLIER_OVERLAP: tid_of(13, level=1)}
-    for row in rows.values():
-        if row["pid"] == GPU and row["tid"] in number:
-            row["tid"] = number[row["tid"]]
-            if row["name"] == "thread_name":
-                row["args"]["cs.stream"] = 13
-    return rows
-
-
-def test_lanes_of_today_and_of_earlier_versions(tmp_path):
-    for rows in (copy_rows(), in_todays_lanes()):
-        good_trace(tmp_path, render(rows))
-
-
 @pytest.mark.parametrize("row, rule, change", [("kernel", 3, {"args": {"stream": 14}}), ("kernel 2", 3, {"args": {"stream": 1301}}), ("sync", 5, {"tid": tid_of(13)}),
                                                ("sync", 5, {"tid": tid_of(13, level=1)}), ("stream", 3, {"args": {"name": "stream 13", "cs.stream": 14}}),
                                                ("sync lane", 3, {"args": {"name": "stream 13 (sync)", "cs.stream": "13"}})])
 def test_rows_on_a_wrong_lane(tmp_path, row, rule, change):
-    rows = in_todays_lanes()
+    rows = copy_rows()
     rows[row].update(change)
     assert_breach(tmp_path, render(rows), line_of(rows, row), rule)
 

@@ -289,15 +289,16 @@ def test_window(tmp_path):
 
 
 def test_window_keeps_pairs_arrows_and_the_last_value(tmp_path):
-    """The range B to E reaches into the window; of the arrow one end does; the counter's last value before it holds."""
+    """The range from B to E, as other tools have it, reaches into the window; of the arrow one end does; the counter's last value before it holds."""
     out = tmp_path / "out.json"
-    source = made(tmp_path / "a.json")
-    merged = merge(out, source, options=["--window=45us,46us"])
-    assert [event["ph"] for event in rows_of(merged) if event["ph"] in "BEC"] == ["C", "B", "E"] and check_file(out) == "ok"
-    merged = merge(out, source, options=["--window=3us,20us"])
-    assert "kernel" in {event.get("cat") for event in rows_of(merged)} and not arrows(merged["traceEvents"]) and check_file(out) == "ok"
+    half = {"cat": "user_annotation", "name": "step", "pid": HOST, "tid": 4250}
+    source = made(tmp_path / "a.json", rows=dict(GOOD, b={"ph": "B", "ts": 60, **half}, e={"ph": "E", "ts": 70, **half}))
+    merged = merge(out, source, options=["--window=55us,56us"])
+    assert [event["ph"] for event in rows_of(merged) if event["ph"] in "BEC"] == ["C", "B", "E"]
+    merged = merge(out, source, options=["--window=4us,20us"])
+    assert "kernel" in {event.get("cat") for event in rows_of(merged)} and not [event for event in rows_of(merged) if event["ph"] in "sf"] and check_file(out) == "ok"
     merged = merge(out, source, options=["--window=0,5us"])
-    assert sum(arrows(merged["traceEvents"]).values()) == 1
+    assert sum(arrows(merged["traceEvents"]).values()) == 2
 
 
 def test_window_between_the_slices_of_an_arrow(demos, tmp_path, trace_processor):
@@ -332,7 +333,7 @@ def test_files_of_another_tool(tmp_path, trace_processor):
     merged = merge(out, *files)
     whole(merged, *files)
     trace_processor.load(out)
-    assert trace_processor.value("SELECT COUNT(*) FROM flow") == 2
+    assert trace_processor.value("SELECT COUNT(*) FROM flow") == 3
     assert trace_processor.value("SELECT ts FROM slice WHERE name = 'loop step'") == 4250
 
 

@@ -100,8 +100,7 @@ def test_streams_alone(tmp_path):
 KINDS = [
     ({"flags": "non-blocking"}, ("non-blocking", "0", "")),
     ({"flags": "blocking"}, ("blocking", "0", "")),
-    ({"flags": 1}, ("non-blocking", "0", "")),  # as in earlier traces
-    ({"flags": 0, "library": "libx.so", "created by": "cuStreamCreate"}, ("blocking", "0", "libx.so")),
+    ({"flags": "blocking", "library": "libx.so", "created by": "cuStreamCreate"}, ("blocking", "0", "libx.so")),
     ({"priority": -5, "requested priority": -9, "created by": "cuStreamCreate"}, ("non-blocking", "asked -9, given -5", "cuStreamCreate")),
     ({"origin": "legacy default"}, ("legacy", "0", "")),
     ({"origin": "per-thread default"}, ("per-thread", "0", "")),
@@ -262,7 +261,7 @@ def test_wait_for_a_device(tmp_path):
     assert waits_of(tmp_path, made) == {("cuCtxSynchronize", f"thread {WORKER}", "a on stream 14"): (1, 48000, 48000)}
 
 
-@pytest.mark.parametrize("flags, waited", [(0, "a on stream 13"), (1, "z on default")])
+@pytest.mark.parametrize("flags, waited", [("blocking", "a on stream 13"), ("non-blocking", "z on default")])
 def test_wait_for_the_legacy_default_stream(tmp_path, flags, waited):
     """It waits for the streams that are not non-blocking."""
     made = Made()

@@ -21,7 +21,7 @@ def kernels(rows):
 
 
 def spelled_out(path, to):
-    """The same trace as earlier versions wrote it: each kernel says how it was launched, times have three decimals."""
+    """The same trace, in which each kernel says how it was launched, and times have three decimals."""
     lines, full = path.read_text(encoding="utf-8").split("\n"), iter(Trace(path).events)
     for i, line in enumerate(lines):
         if line.startswith('{"ph":'):

@@ -51,7 +51,7 @@ class Row:
 
 OURS = """demo.json.gz timeline.json.gz streams.pftrace.gz captures.pftrace.gz events.json.gz nodes.json.gz ranges.json.gz process_ranges.pftrace.gz
 audit.json.gz window.json.gz devices.pftrace.gz sample.json.gz host.json.gz waits.json.gz leaks.json leaks.pftrace rank0.json.gz losses.json.gz
-cut.json cut_all.pftrace.gz remote.json old_lanes.json old_arrow_rows.json.gz rotated.1.json.gz rotated.json.gz""".split()
+cut.json cut_all.pftrace.gz remote.json handmade.json rotated.1.json.gz rotated.json.gz""".split()
 H200 = [f"h200/{name}-h200.json.gz" for name in ("demo", "known-events", "known-nodes", "cupy-filter", "torch-transformer-graphed")]
 LARGE = [f"h200/{name}-h200.json.gz" for name in ("jax-train", "torch-streams", "known")]
 TORN = ["torn_event.json", "torn_trailer.json", "torn.json.gz", "torn.pftrace", "torn.pftrace.gz"]
@@ -138,7 +138,7 @@ ROWS = [
     *each("convert_whole", "convert --whole TRACE out.pftrace.gz", ["timeline.json.gz", "nodes.json.gz", "h200/demo-h200.json.gz"], "out.pftrace.gz"),
     *each("convert_same", "convert TRACE out.json.gz", ["leaks.json", "kineto_plain.json.gz"], "out.json.gz"),
     *each("convert_there_and_back", "TRACE", ["timeline.json.gz", "waits.json.gz", "devices.pftrace.gz", "audit.json.gz", "kineto_plain.json.gz",
-          "chrome_plain.json", "old_arrow_rows.json.gz", "host.json.gz"], how="there_and_back"),
+          "chrome_plain.json", "host.json.gz"], how="there_and_back"),
 
     *one("merge/ranks", f"merge -o out.json {RANKS}", "out.json"),
     *one("merge/ranks_pftrace", f"merge -o out.pftrace.gz {RANKS}", "out.pftrace.gz"),
@@ -154,7 +154,7 @@ ROWS = [
     *one("merge/start_list", "merge --align=start -o out.json chrome_list.json", "out.json"),
     *one("merge/start_object", "merge --align=start -o out.json chrome_no_newline.json", "out.json"),
     *one("merge/start_plain", "merge --align=start -o out.json kineto_plain.json.gz chrome_plain.json", "out.json"),
-    *one("merge/start_odd", "merge --align=start -o out.json odd_layout.json old_lanes.json", "out.json"),
+    *one("merge/start_odd", "merge --align=start -o out.json odd_layout.json handmade.json", "out.json"),
     *one("merge/start_perfetto", "merge --align=start -o out.json perfetto.pftrace perfetto_interned.pftrace", "out.json"),
     *one("merge/torn", "merge --align=start -o out.json torn.json.gz torn.pftrace torn_event.json", "out.json"),
     *one("merge/window", f"merge --window=1ms,3ms -o out.json {RANKS}", "out.json"),
@@ -166,7 +166,6 @@ ROWS = [
     *one("merge/twice", "merge -o out.json rank0.json.gz rank0.json.gz", "out.json"),
     *one("merge/of_merged", "merge --align=start -o out.json merged.json.gz cut.json", "out.json"),
     *one("merge/bad", "merge --align=start -o out.json rank0.json.gz no_trace.json", "out.json"),
-    *one("merge/old", "merge --align=start -o out.json old_lanes.json old_arrow_rows.json.gz", "out.json"),
 
     *each("recover", "recover -o out.json TRACE", RECOVERED, "out.json"),
     *each("recover", "recover -o out.json.gz TRACE", ["torn.json.gz", "bad/torn.json.gz", "demo.json.gz"], "out.json.gz"),

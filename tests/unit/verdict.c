@@ -45,7 +45,7 @@ TEST(the_sentence_says_what_is_missing)
     CHECK_TEXT(sentence((struct cs_verdict){.calls = 2, .operations = 3}),
                "2 calls, 3 GPU operations; incomplete: the process had not ended when the trailer was written");
     CHECK_TEXT(sentence((struct cs_verdict){.calls = 2, .operations = 3, .complete = true, .ended = "its size limit", .lost_calls = 4,
-                                            .tells_not_written = true, .calls_not_written = 4}),
+                                            .calls_not_written = 4}),
                "2 calls, 3 GPU operations, lost records 4; ended at its size limit: 4 calls and 0 pieces of GPU work not written, later ones not counted");
 }
 

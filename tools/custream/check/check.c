@@ -146,7 +146,7 @@ static void judge_all(struct check *check, enum check_end end)
 {
     const bool whole = end == CHECK_WHOLE && !check->cut, all = end == CHECK_WHOLE || end == CHECK_TORN;
     lanes_sort(check);
-    lanes_judge(check, whole);
+    lanes_judge(check);
     flows_judge(check, all);
     if (all) asyncs_judge(check, whole);
 }

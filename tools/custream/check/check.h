@@ -24,10 +24,9 @@ struct json;
 enum { GPU_PIDS = 64 };
 
 struct slice {
-    int64_t ts, end; /* nanoseconds; end is SLICE_OPEN between its B and its E */
+    int64_t ts, end; /* nanoseconds */
     uint64_t line;
 };
-#define SLICE_OPEN INT64_MIN
 
 struct lane {
     struct lane *next; /* in order of appearance */
@@ -36,8 +35,6 @@ struct lane {
     uint64_t first_event; /* line; 0: only metadata so far */
     struct slice *slices; /* in order of lines until lanes_sort() */
     size_t count, capacity;
-    size_t *open; /* indices of slices between B and E, innermost last */
-    size_t open_count, open_capacity;
 };
 
 struct flow_end {
@@ -45,8 +42,7 @@ struct flow_end {
     uint64_t id, line;
     const struct lane *lane;
     char phase; /* s, t or f */
-    bool bound;  /* the slice itself, by its bind_id: one begins the arrow, and any number end it */
-    bool inside; /* may lie inside its slice, not at its start: of cs_dep, which says when something was released */
+    bool bound; /* the slice itself, by its bind_id: one begins the arrow, and any number end it */
 };
 
 /* Of an async span. */
@@ -87,9 +83,7 @@ struct gap {
 struct sums {
     uint64_t recorded, driver_calls, kinds[WORK_KINDS], without_call;
     uint64_t lost_calls, lost_work; /* of the cs_loss slices */
-    bool tells_work;                /* one has a gpu_work: the file is not from before there was that */
-    char cut_cause[128];            /* of the slice that stands for what came after the file's end */
-    uint64_t arrows;                /* ac2g, the ends at work */
+    uint64_t arrows;                /* the ends at work */
     uint64_t correlation_max;
     bool captures;     /* a stream was captured */
     bool no_lane;      /* there were more streams than lanes, so that some had none for a while */
@@ -172,15 +166,12 @@ uint32_t gpu_ordinal(const struct check *check, uint32_t pid);
 
 struct lane *lane_of(struct check *check, uint32_t pid, uint32_t tid);
 void lane_add(struct lane *lane, struct slice slice);
-void lane_open(struct lane *lane, struct slice slice);
-/* The slice that an E ends; NULL if none is open. It is out of the stack of open ones then. */
-struct slice *lane_close(struct lane *lane);
 void lanes_free(struct check *check);
 
-/* By ts, the longer first, then by line: the order in which the later judges want slices. Nothing can be opened or closed afterwards. */
+/* By ts, the longer first, then by line: the order in which the later judges want slices. */
 void lanes_sort(struct check *check);
-/* Rule 4. `complete`: the last event was read, so what is open now stays open. */
-void lanes_judge(struct check *check, bool complete);
+/* Rule 4. */
+void lanes_judge(struct check *check);
 /* The slice that starts at ts on the lane and has the lowest line; NULL if none starts there. After lanes_sort(). */
 const struct slice *lane_slice_at(const struct lane *lane, int64_t ts);
 /* Some slice that ts lies in, NULL if there is none. After lanes_sort(). */

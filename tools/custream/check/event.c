@@ -16,7 +16,7 @@
 #define EXACT_MAX 9007199254740992.0
 
 /* Where a category's rows may lie. */
-enum place { ANYWHERE, ON_HOST, ON_GPU, ON_SYNC_LANE, IN_FLOWS };
+enum place { ANYWHERE, ON_HOST, ON_GPU, ON_SYNC_LANE };
 static const struct category {
     const char *name;
     enum place place;
@@ -24,7 +24,7 @@ static const struct category {
     {"cuda_driver", ON_HOST},      {"cuda_runtime", ON_HOST}, {"kernel", ON_GPU},     {"gpu_memcpy", ON_GPU},  {"gpu_memset", ON_GPU},
     {"gpu_graph", ON_GPU},         {"gpu_range", ON_GPU},
     {"cuda_sync", ON_SYNC_LANE},   {"cuda_event", ANYWHERE},  {"overhead", ANYWHERE}, {"cs_policy", ANYWHERE}, {"cs_stream", ANYWHERE},
-    {"user_annotation", ANYWHERE}, {"cs_callback", ANYWHERE}, {"cs_loss", ANYWHERE},  {"cs_dep", ANYWHERE},    {"ac2g", IN_FLOWS},
+    {"user_annotation", ANYWHERE}, {"cs_callback", ANYWHERE}, {"cs_loss", ANYWHERE},  {"cs_dep", ANYWHERE},
     {"cs_peer", ANYWHERE},         {"cs_audit", ANYWHERE},  {"cs_window", ON_HOST},
 };
 
@@ -154,7 +154,7 @@ static bool judge_place(const struct event *event, enum place place)
     bool on_gpu = is_gpu_pid(event->check, event->pid);
     if (place == ON_HOST && on_gpu) return BREACH(event, 2, "%s on pid %u: below %u are the GPUs", event->category, event->pid, GPU_PIDS);
     if (place == ON_GPU && !on_gpu) return BREACH(event, 2, "%s on pid %u: a GPU's pid is its ordinal", event->category, event->pid);
-    if (place == ON_SYNC_LANE && !(on_gpu && lane_kind(event->tid, event->lane->with_stream) == CS_LANE_SYNC))
+    if (place == ON_SYNC_LANE && !(on_gpu && event->lane->with_stream && cs_lane_kind_of(event->tid) == CS_LANE_SYNC))
         return BREACH(event, 5, "cuda_sync on pid %u tid %u: synchronisation goes to the stream's lane for it, its number * %u + %u", event->pid, event->tid,
                       CS_LANE_STEP, cs_lane_tid(0, CS_LANE_SYNC, 0));
     if (place == ON_GPU) return judge_gpu_row(event);
@@ -169,8 +169,7 @@ static bool judge_category(const struct event *event)
     if (!*event->category) return BREACH(event, 8, "no cat");
     const struct category *category = category_find(event->category);
     if (!category) return BREACH(event, 8, "unknown cat \"%.60s\"", event->category);
-    if (in_flow != (category->place == IN_FLOWS) && !(in_flow && !strcmp(event->category, "cs_dep")))
-        return BREACH(event, 8, "cat \"%s\" is %s", event->category, in_flow ? "none of flows" : "for flows");
+    if (in_flow && strcmp(event->category, "cs_dep")) return BREACH(event, 8, "cat \"%s\" is none of flows", event->category);
     return in_flow || judge_place(event, category->place);
 }
 
@@ -180,11 +179,7 @@ static bool judge_flow(const struct event *event)
     if (!natural_in(yyjson_obj_get(event->object, "id"), EXACT_MAX, &id))
         return BREACH(event, 6, "a flow's id is an integer below 2^53");
     if (event->phase == 'f' && strcmp(text_in(event->object, "bp"), "e")) return BREACH(event, 6, "f without \"bp\":\"e\"");
-    if (!strcmp(event->category, "ac2g") && strcmp(event->name, "ac2g")) return BREACH(event, 6, "an ac2g flow has the name ac2g");
-    event->check->sums.arrows += event->phase == 'f' && !strcmp(event->category, "ac2g");
-    flow_add(event->check,
-             (struct flow_end){.ts = event->ts, .id = id, .line = event->line, .lane = event->lane, .phase = event->phase,
-                               .inside = !strcmp(event->category, "cs_dep")});
+    flow_add(event->check, (struct flow_end){.ts = event->ts, .id = id, .line = event->line, .lane = event->lane, .phase = event->phase});
     return true;
 }
 
@@ -208,25 +203,12 @@ static bool judge_slice(struct event *event)
 {
     struct slice slice = {.ts = event->ts, .line = event->line};
     event->check->slices++;
-    if (event->phase == 'B') {
-        lane_open(event->lane, slice);
-        return true;
-    }
     int64_t duration;
     if (!judge_time(event, "dur", &duration)) return false;
     if (duration < 1) return BREACH(event, 1, "dur is below 0.001");
     slice.end = event->end = slice.ts + duration;
     lane_add(event->lane, slice);
     return judge_bound(event);
-}
-
-static bool judge_end(const struct event *event)
-{
-    struct slice *slice = lane_close(event->lane);
-    if (!slice) return BREACH(event, 4, "E without a B on pid %u tid %u", event->pid, event->tid);
-    if (event->ts < slice->ts) return BREACH(event, 4, "E before its B, which is on line %llu", (unsigned long long)slice->line);
-    slice->end = event->ts;
-    return true;
 }
 
 static uint64_t hash_text(uint64_t hash, const char *text)
@@ -274,8 +256,7 @@ static bool judge_by_phase(struct event *event)
 {
     switch (event->phase) {
     case 'i': return strcmp(event->category, "cs_stream") || judge_life(event);
-    case 'X':
-    case 'B': return judge_slice(event);
+    case 'X': return judge_slice(event);
     case 's':
     case 't':
     case 'f': return judge_flow(event);
@@ -294,7 +275,6 @@ static bool judge_timed(struct event *event)
     struct lane *lane = event->lane = lane_of(event->check, event->pid, event->tid);
     if (!lane->first_event) lane->first_event = event->line;
     if (is_gpu_pid(event->check, event->pid) && !lane->named) return BREACH(event, 3, "pid %u tid %u has no thread_name yet", event->pid, event->tid);
-    if (event->phase == 'E') return judge_end(event);
     if (event->phase == 'C') return judge_counter(event);
     if (!judge_category(event)) return false;
     if (!strcmp(event->category, "cs_audit") && !audit_row_judge(event->check, event->line, event->args)) return false;
@@ -310,11 +290,11 @@ static bool judge(struct event *event)
     if (event->args && !yyjson_is_obj(event->args)) return BREACH(event, 0, "args is no object");
     if (event->args && !judge_members(event, event->args)) return false;
     const char *phase = text_in(object, "ph");
-    if (strlen(phase) != 1 || !strchr("MXBECiIbnestf", *phase)) return BREACH(event, 0, "no known ph");
+    if (strlen(phase) != 1 || !strchr("MXCiIbnestf", *phase)) return BREACH(event, 0, "no known ph");
     event->phase = *phase;
     event->name = text_in(object, "name");
     event->category = text_in(object, "cat");
-    if (!*event->name && !strchr("Ee", *phase)) return BREACH(event, 0, "no name");
+    if (!*event->name && *phase != 'e') return BREACH(event, 0, "no name");
     if (!judge_id(event, "pid", &event->pid) || !judge_id(event, "tid", &event->tid)) return false;
     if (!event->tid) return BREACH(event, 2, "tid is 0, which Perfetto turns into the pid");
     return event->phase == 'M' ? judge_metadata(event) : judge_timed(event);

@@ -1,6 +1,6 @@
 /*
- * Flows: the arrows of a trace. Perfetto draws one from the slice that its `s` starts with to the slice that its `f` starts with. Or from the slice with its
- * bind_id and flow_out to each with flow_in: these are an s and an f here, each at the begin of its own slice, and have numbers of their own.
+ * Flows: the arrows of a trace. Perfetto draws one from the slice that its `s` lies in to the slice that its `f` lies in. Or from the slice with its bind_id and
+ * flow_out to each with flow_in: these are an s and an f here, each at the begin of its own slice, and have numbers of their own.
  */
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
@@ -30,10 +30,9 @@ static void flow_judge_place(struct check *check, const struct flow_end *end)
 {
     if (end->bound) return;
     const struct slice *slice = lane_slice_at(end->lane, end->ts);
-    if (!slice && end->inside) slice = lane_slice_around(end->lane, end->ts);
+    if (!slice) slice = lane_slice_around(end->lane, end->ts);
     if (!slice)
-        check_breach(check, end->line, 6, end->inside ? "the flow's ts lies in no slice of pid %u tid %u" : "no slice of pid %u tid %u starts at the flow's ts",
-                     end->lane->pid, end->lane->tid);
+        check_breach(check, end->line, 6, "the flow's ts lies in no slice of pid %u tid %u", end->lane->pid, end->lane->tid);
     else if (slice->line > end->line)
         check_breach(check, end->line, 6, "comes before its slice, which is on line %llu", LINE(slice->line));
 }

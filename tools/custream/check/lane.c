@@ -39,16 +39,6 @@ void lane_add(struct lane *lane, struct slice slice)
     lane->slices[lane->count++] = slice;
 }
 
-void lane_open(struct lane *lane, struct slice slice)
-{
-    lane->open = array_room(lane->open, lane->open_count, &lane->open_capacity, sizeof *lane->open);
-    lane->open[lane->open_count++] = lane->count;
-    slice.end = SLICE_OPEN;
-    lane_add(lane, slice);
-}
-
-struct slice *lane_close(struct lane *lane) { return lane->open_count ? &lane->slices[lane->open[--lane->open_count]] : NULL; }
-
 void lanes_free(struct check *check)
 {
     while (check->lanes) {
@@ -56,7 +46,6 @@ void lanes_free(struct check *check)
         check->lanes = lane->next;
         tdelete(lane, &check->lane_tree, lane_compare);
         free(lane->slices);
-        free(lane->open);
         free(lane);
     }
 }
@@ -80,7 +69,7 @@ static bool lane_overlap(const struct lane *lane, uint64_t limit, const struct s
 {
     size_t depth = 0;
     for (const struct slice *slice = lane->slices; slice < lane->slices + lane->count; slice++) {
-        if (slice->line > limit || slice->end == SLICE_OPEN) continue;
+        if (slice->line > limit) continue;
         while (depth && stack[depth - 1]->end <= slice->ts) depth--;
         if (depth && slice->end > stack[depth - 1]->end) {
             pair[0] = stack[depth - 1];
@@ -120,7 +109,6 @@ static void lane_judge_order(struct check *check, const struct lane *lane)
     uint64_t lowest = 0; /* among those as short as the current one, and the shorter ones */
     for (size_t i = lane->count; i-- > 0;) {
         const struct slice *slice = &lane->slices[i];
-        if (slice->end == SLICE_OPEN) continue;
         if (slice->ts != ts || !lowest) lowest_shorter = lowest = 0;
         else if (slice->end != end) lowest_shorter = lowest;
         ts = slice->ts;
@@ -132,14 +120,12 @@ static void lane_judge_order(struct check *check, const struct lane *lane)
     }
 }
 
-void lanes_judge(struct check *check, bool complete)
+void lanes_judge(struct check *check)
 {
     for (struct lane *lane = check->lanes; lane; lane = lane->next) {
         if (!lane->count) continue;
         lane_judge_overlap(check, lane);
         lane_judge_order(check, lane);
-        for (size_t i = 0; complete && i < lane->count; i++)
-            if (lane->slices[i].end == SLICE_OPEN) check_breach(check, lane->slices[i].line, 4, "B without its E");
     }
 }
 
@@ -167,6 +153,6 @@ const struct slice *lane_slice_around(const struct lane *lane, int64_t ts)
     }
     /* The one that starts last may have ended; one that encloses it lies before. A few steps: then the lane is too busy to tell. */
     for (int steps = 0; low-- > 0 && steps < 4096; steps++)
-        if (lane->slices[low].end == SLICE_OPEN || lane->slices[low].end > ts) return &lane->slices[low];
+        if (lane->slices[low].end > ts) return &lane->slices[low];
     return NULL;
 }

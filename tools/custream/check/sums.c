@@ -2,13 +2,10 @@
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yyjson.h>
 
-/* A lane of the host process for what came after the file's end: no thread has a number with that bit. */
-#define CUT_LANE(pid) ((pid) ^ UINT32_C(1) << 30)
 /* Ids of async spans from here on are ranges of one thread that could not nest; those below are process ranges. */
 #define CROSSING_SPANS (UINT64_C(1) << 40)
 
@@ -56,8 +53,8 @@ static bool annotation_counts(const struct event *event)
 static bool is_record(const struct event *event)
 {
     static const char *const slices[] = {"cuda_driver", "cuda_runtime", "cs_callback", "cs_policy"};
-    if (!strcmp(event->category, "user_annotation")) return strchr("XBiIb", event->phase) && annotation_counts(event);
-    return strchr("XB", event->phase) && is_one_of(event->category, slices, sizeof slices / sizeof *slices);
+    if (!strcmp(event->category, "user_annotation")) return strchr("XiIb", event->phase) && annotation_counts(event);
+    return event->phase == 'X' && is_one_of(event->category, slices, sizeof slices / sizeof *slices);
 }
 
 /* --- calls and work --- */
@@ -112,18 +109,15 @@ static bool loss_add(const struct event *event)
         return check_breach(event->check, event->line, 10, "a cs_loss slice without an integer args.count or args.gpu_work");
     sums->lost_calls += lost_calls;
     sums->lost_work += lost_work;
-    sums->tells_work |= work != NULL;
     sums->no_lane |= cause && !strncmp(cause, "more streams", 12);
-    if (cause && event->tid == CUT_LANE(event->pid)) snprintf(sums->cut_cause, sizeof sums->cut_cause, "%s", cause);
     return true;
 }
 
 bool sums_row(const struct event *event)
 {
     struct sums *sums = &event->check->sums;
-    const bool slice = strchr("XB", event->phase);
     sums->recorded += is_record(event);
-    if (!slice) return true;
+    if (event->phase != 'X') return true;
     if (!strcmp(event->category, "cs_loss")) return loss_add(event);
     if (!strcmp(event->category, "cuda_driver")) sums->driver_calls++, call_add(sums, event);
     if (!strcmp(event->category, "cs_window")) gap_add(sums, event);

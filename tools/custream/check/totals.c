@@ -63,13 +63,9 @@ static bool losses_agree(const struct judged *j)
         return BREACH(j, 10, "totals.lost_records is %.15g, and the cs_loss slices have %llu", lost->valuedouble, LINE(j->sums->lost_calls));
     if (cut_calls > lost->valuedouble)
         return BREACH(j, 12, "totals.not_written.calls is %.15g, and totals.lost_records %.15g", cut_calls, lost->valuedouble);
-    if (j->sums->tells_work || not_written) {
-        if (work + cut_work != (double)j->sums->lost_work)
-            return BREACH(j, 12, "totals.gpu.lost and not_written.gpu_work are %.15g, and the cs_loss slices have %llu pieces of GPU work",
-                          work + cut_work, LINE(j->sums->lost_work));
-    } else if (work > lost->valuedouble) { /* before there was gpu_work, it was among the records */
-        return BREACH(j, 12, "totals.gpu.lost is %.15g, and the cs_loss slices have %llu", work, LINE(j->sums->lost_calls));
-    }
+    if (work + cut_work != (double)j->sums->lost_work)
+        return BREACH(j, 12, "totals.gpu.lost is %.15g, and the cs_loss slices have %llu pieces of GPU work, of which %.15g are not_written", work,
+                      LINE(j->sums->lost_work), cut_work);
     return true;
 }
 
@@ -311,7 +307,7 @@ static bool parts_agree(const struct judged *j)
     if (j->part == 1 ? all != recorded : all < recorded + deleted)
         return BREACH(j, 12, "totals.recorded_in_all_parts is %.15g, and recorded in part %.15g %.15g, in deleted ones %.15g", all, j->part, recorded,
                       deleted);
-    if (member(j->totals, "calls_in_all_parts") && (j->part == 1 ? calls_in_all != calls : calls_in_all < calls))
+    if (j->part == 1 ? calls_in_all != calls : calls_in_all < calls)
         return BREACH(j, 12, "totals.calls_in_all_parts is %.15g, and calls in part %.15g %.15g", calls_in_all, j->part, calls);
     if (j->part == 1 ? lost_in_all != lost : lost_in_all < lost)
         return BREACH(j, 12, "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all, j->part, lost);
@@ -358,8 +354,8 @@ bool totals_judge(struct check *check, uint64_t line)
     if ((check->merged || check->is_cut_out) && !member(totals, "recorded")) return true;
     if (!losses_agree(&j)) return false;
     if (!agrees(&j, totals, "totals.", "recorded", check->sums.recorded, "rows of calls, callbacks, delays, ranges and marks")) return false;
-    if (member(totals, "calls") && !agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls")) return false;
     if (check->merged) return work_agrees(&j); /* the rest is said of each process, not of all */
+    if (!agrees(&j, totals, "totals.", "calls", check->sums.driver_calls, "rows of driver calls")) return false;
     if (!work_agrees(&j) || !sample_agrees(&j) || !arrows_agree(&j, works_match(&check->sums)) || !missing_launches_agree(&j)) return false;
     return parts_agree(&j) && windows_agree(&j) && leaks_agree(&j);
 }
@@ -444,7 +440,6 @@ void totals_state(struct check *check)
     verdict.lost_work = check->sums.lost_work;
     verdict.without_call = (cs_u64)number_or_0(member(member(check->whole, "totals"), "gpu"), "without_call");
     if (check->merged) verdict.cause = "one of the merged traces is", verdict.no_gpu_times = false;
-    else if (*check->sums.cut_cause) verdict.cause = check->sums.cut_cause;
     if (check->is_cut_out) verdict.complete = true; /* nobody expects the end of the process there */
     const size_t n = cs_verdict_state(check->state, sizeof check->state, 0, &verdict);
     if (check->is_cut_out) cs_verdict_put(check->state, sizeof check->state, n, ", a cut of %.3f s out of a trace", check->cut_seconds);

@@ -403,7 +403,7 @@ static bool event_put(struct packets *p, struct event *e, char phase)
     case 'X': good = slice(p, e); break;
     case 'i': case 'I': good = instant(p, e); break;
     case 'C': good = counter(p, e); break;
-    case 'B': case 'E': good = legacy(p, e, phase, 0); break; /* half a slice: earlier traces have such */
+    case 'B': case 'E': good = legacy(p, e, phase, 0); break; /* half a slice, of other tools */
     case 's': case 'f': good = arrow(p, e, phase); break;
     default: good = span(p, e, phase); break;
     }

@@ -112,16 +112,11 @@ static uint32_t stream_named(struct run *run, const struct trace_row *row)
     return stream_at(run, (uint32_t)row_number(row, KEY_CS_DEVICE, 0), (uint32_t)row->number[KEY_CS_STREAM]);
 }
 
-/* Flags of a call: "EXTERNAL (1)", in earlier traces "0x1". Those of a stream are words, 0 here, and numbers in earlier traces. */
+/* Flags of a call: "EXTERNAL (1)". */
 static long flags_of(const struct run *run, const struct trace_row *row)
 {
     const char *words = text_in(run, row_word(row, KEY_FLAGS)), *number = strrchr(words, '(');
     return strtol(number ? number + 1 : words, NULL, 0);
-}
-
-static bool is_non_blocking(const struct run *run, const struct trace_row *row)
-{
-    return !strcmp(text_in(run, row_word(row, KEY_FLAGS)), "non-blocking") || flags_of(run, row) & CU_STREAM_NON_BLOCKING;
 }
 
 /* Calls that have an event recorded where no call says so. */
@@ -231,24 +226,16 @@ static void load_loss(struct run *run, const struct trace_row *row, bool closed)
         (struct loss){begin_of(row), end_of(row), (uint64_t)row_number(row, KEY_COUNT, 0), works, row_word(row, KEY_CAUSE), no_times, closed};
 }
 
-/* Marks of lives stand on a lane of their own. In earlier traces a life was a slice on the stream's lane. */
-static struct stream *stream_of_life(struct run *run, const struct trace_row *row)
-{
-    if (!row_has(row, KEY_CS_STREAM)) return stream_row(run, row);
-    const uint32_t stream = stream_at(run, row->gpu, (uint32_t)row->number[KEY_CS_STREAM]);
-    return &run->streams[stream];
-}
-
 static void load_life_begin(struct run *run, const struct trace_row *row)
 {
     const text origin = row_word(row, KEY_ORIGIN);
-    struct stream *stream = stream_of_life(run, row);
+    struct stream *stream = stream_row(run, row);
     stream->lived = true;
     if (!row_has(row, KEY_ORIGIN)) return;
     stream->known = true;
     stream->name = row_has(row, KEY_META_NAME) ? row_word(row, KEY_META_NAME) : row_word(row, KEY_NAME);
     stream->origin = origin == run->loading->words[WORD_LEGACY] ? ORIGIN_LEGACY : origin == run->loading->words[WORD_PER_THREAD] ? ORIGIN_PER_THREAD : ORIGIN_CREATED;
-    stream->non_blocking = is_non_blocking(run, row);
+    stream->non_blocking = !strcmp(text_in(run, row_word(row, KEY_FLAGS)), "non-blocking");
     stream->origin_said = origin;
     stream->flags = row_word(row, KEY_FLAGS);
     stream->priority = (int)row_number(row, KEY_PRIORITY, 0);
@@ -263,7 +250,7 @@ static void load_life_begin(struct run *run, const struct trace_row *row)
 
 static void load_life_end(struct run *run, const struct trace_row *row)
 {
-    struct stream *stream = stream_of_life(run, row);
+    struct stream *stream = stream_row(run, row);
     stream->lived = true;
     stream->destroyed = row_number(row, KEY_DESTROYED, 0);
     if (stream->destroyed) stream->end = begin_of(row);
@@ -307,12 +294,6 @@ void run_take_row(void *of, const struct trace_row *row)
     run->rows++;
     switch (*ph) {
     case 'X': load_slice(run, row); break;
-    case 'B':
-        if (is_gpu(row)) load_life_begin(run, row);
-        break;
-    case 'E':
-        if (is_gpu(row)) load_life_end(run, row);
-        break;
     case 'i':
         if (is_gpu(row) && row_word(row, KEY_CAT) == run->loading->words[WORD_LIFE]) (row_has(row, KEY_ORIGIN) ? load_life_begin : load_life_end)(run, row);
         break;

@@ -41,7 +41,7 @@ struct call {
     uint32_t work, works;    /* the GPU work that it enqueued: run->works_of[work], and how many; while it is loaded, `work` is its correlation, 0: none */
     text name;
     enum cs_call call : 24;  /* the row of the call table (kind, what it does besides); CS_CALL_NONE: a call that it does not have */
-    bool captured : 1;       /* it went into a graph; in earlier traces told where only a sample of the work has times */
+    bool captured : 1;       /* it went into a graph */
     bool awaited : 1;        /* GPU work was to come of it: it has a correlation */
     bool ended : 1;          /* and has come, also in a sample */
     bool elsewhere : 1;      /* its event is also recorded by graphs, launches or other processes; while it is loaded, of calls that say so */

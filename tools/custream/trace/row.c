@@ -336,7 +336,7 @@ static void shape_take(struct reading *r)
 
 uint32_t row_stream(const struct trace_row *row)
 {
-    return (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, lane_stream((uint32_t)row_number(row, KEY_TID, 0), false)));
+    return (uint32_t)row_number(row, KEY_STREAM, row_number(row, KEY_CS_STREAM, row_number(row, KEY_TID, 0)));
 }
 
 /* --- the file --- */
