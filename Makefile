@@ -34,7 +34,7 @@ $(HEADERS_READY) &: tools/headers.txt
 	@HEADERS=$(HEADERS) PYTHON=$(PYTHON) VENV=$(VENV) CC='$(CC)' tools/headers.sh build
 
 # Compiling one C or assembly file anywhere in the tree; dependencies are tracked.
-$(B)/obj/%.o: %.c Makefile $(HEADERS_READY)
+$(B)/obj/%.o: %.c Makefile VERSION $(HEADERS_READY)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c $< -o $@
 $(B)/obj/%.o: %.S Makefile

@@ -19,7 +19,7 @@ def custream(*args, **kwargs):
 # A good trace by hand. Every row has a name by which the broken ones below say which row they change.
 
 HEADER = [
-    '{"schemaVersion":1,"displayTimeUnit":"ns","baseTimeNanoseconds":1760000000000000000,',
+    '{"schemaVersion":2,"displayTimeUnit":"ns","baseTimeNanoseconds":1760000000000000000,',
     '"distributedInfo": {"rank": 0, "world_size": 1},',
     '"metadata":{"tool":"custream 0.1","gpu_time_source":"cupti","clock_error_ns":120},',
     '"traceEvents":[',

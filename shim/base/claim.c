@@ -29,13 +29,21 @@ static enum outcome refuse(struct cs_claim *claim, const char *why)
 
 /* --- what is in it --- */
 
-/* All versions have begun their traces like this. In Perfetto's own format the frame of a packet is before it, which has no zero (base/perfetto.c). */
+bool cs_trace_begins(const char *text, size_t length)
+{
+    static const char before[] = "{\"schemaVersion\":", behind[] = CS_TRACE_BEGIN_BEHIND;
+    size_t at = sizeof before - 1;
+    if (length < at || memcmp(text, before, at)) return false;
+    while (at < length && at < sizeof before - 1 + 9 && text[at] >= '0' && text[at] <= '9') at++;
+    return length - at >= sizeof behind - 1 && !memcmp(text + at, behind, sizeof behind - 1);
+}
+
+/* The frame of a packet has no zero (base/perfetto.c). */
 static bool is_trace(const char *head)
 {
     enum { FRAME_MAX = 40 };
-    static const char begin[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":";
-    const char *at = *head == '\n' ? strstr(head, begin) : head;
-    return at && at - head < FRAME_MAX && !strncmp(at, begin, sizeof begin - 1) && strstr(at, "\"metadata\":{\"tool\":\"custream ");
+    const char *at = *head == '\n' ? strstr(head, "{\"schemaVersion\":") : head;
+    return at && at - head < FRAME_MAX && cs_trace_begins(at, strlen(at)) && strstr(at, "\"metadata\":{\"tool\":\"custream ");
 }
 
 /* The header says so in front of all texts that others choose (totals.c). */

@@ -24,6 +24,16 @@ enum { CS_CLAIM_FORCE = 1, CS_CLAIM_OLD = 2 /* only a file that is there: none i
 enum { CS_CLAIM_HEAD = 4096 };
 #define CS_METRICS_BEGIN "# custream metrics" /* how each file of metrics begins */
 
+/* How a trace begins, and the number of its format: docs/trace.md says when that is raised. In Perfetto's own format the frame of a packet is before it. */
+#define CS_TRACE_FORMAT 2
+#define CS_TRACE_BEGIN(format) "{\"schemaVersion\":" format CS_TRACE_BEGIN_BEHIND
+#define CS_TRACE_BEGIN_BEHIND  ",\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":"
+#define CS_TRACE_BEGIN_NOW     CS_TRACE_BEGIN("2")
+enum { CS_TRACE_BEGIN_MOST = 9 + sizeof CS_TRACE_BEGIN("") - 1 };
+
+/* Whether a text begins so, with a number of up to 9 digits: a trace of any format. */
+bool cs_trace_begins(const char *text, size_t length);
+
 /* open() for a file that is to be made: its user's alone, whatever the umask leaves of that. The files of rings and of parts are made so too. */
 int cs_make_file(int folder, const char *name, int flags);
 

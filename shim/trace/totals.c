@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shim/base/claim.h"
 #include "shim/base/clock.h"
 #include "shim/base/json.h"
 #include "shim/base/memory.h"
@@ -171,7 +172,7 @@ char *cs_totals_header(char *at)
 {
     char *header = at;
     int world, rank = cs_process_rank(&world);
-    at = cs_put_literal(at, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":");
+    at = cs_put_literal(at, CS_TRACE_BEGIN_NOW);
     at = cs_put_uint(at, cs_clock_wall_base_ns());
     if (cs_option_parts(CS_OPTION_TRACE_MAX)) {
         at = cs_put_literal(at, ",\"part\":"); /* base/claim.c looks for it here */

@@ -113,7 +113,7 @@ def test_incomplete_may_have_more_launches_and_fewer_arrows(tmp_path):
 
 PART = HEADER[:1] + ['"part":3,'] + HEADER[1:]
 PARTS = {"part": 3, "continues": True, "parts_deleted": 1, "recorded_in_deleted_parts": 4, "recorded_in_all_parts": 9, "calls_in_all_parts": 3, "lost_in_all_parts": 7,
-         "gpu_work_without_times_in_all_parts": 5,
+         "gpu_work_without_times_in_all_parts": 5, "gpu_work_without_call_in_all_parts": 3,
          "arrows_between_parts": 1}
 
 

@@ -41,7 +41,7 @@ def write(tmp_path):
     def to(told, run=1, name=None, part=0):
         path = tmp_path / (name or f"{len(list(tmp_path.iterdir()))}.json")
         text = told if isinstance(told, str) else told.text()
-        text = text.replace('"schemaVersion":1,', f'"schemaVersion":1,"part":{part},') if part else text
+        text = text.replace('"schemaVersion":2,', f'"schemaVersion":2,"part":{part},') if part else text
         path.write_text(text.replace(BASE, str(int(BASE) + run)), encoding="utf-8")
         return path
     return to

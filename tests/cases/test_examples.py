@@ -93,7 +93,7 @@ def test_plugin_that_is_no_use(root, installed, tmp_path, source, said):
                CUSTREAM_TRACE=str(tmp_path / "trace.json"))
     (line,) = [line for line in done.stderr.splitlines() if "PLUGIN" in line]
     assert line.startswith("custream: warning: CUSTREAM_PLUGIN: ") and said in line
-    assert "0.1.0" in done.stdout and "12 of 12" in done.stdout
+    assert "0.2.0" in done.stdout and "12 of 12" in done.stdout
     read(tmp_path / "trace.json")
 
 

@@ -328,8 +328,8 @@ def test_files_of_different_runs(trace, tmp_path):
 
 def test_parts_of_one_run(trace, tmp_path):
     part = tmp_path / "t.1.json"
-    part.write_text(launches(3).replace('"schemaVersion":1,', '"schemaVersion":1,"part":1,'))
-    trace.write_text(launches(5).replace('"schemaVersion":1,', '"schemaVersion":1,"part":2,'))
+    part.write_text(launches(3).replace('"schemaVersion":2,', '"schemaVersion":2,"part":1,'))
+    trace.write_text(launches(5).replace('"schemaVersion":2,', '"schemaVersion":2,"part":2,'))
     report = parse(custream("report", "--json", part, trace).stdout.encode())
     assert report["files"] == [str(part), str(trace)] and report["tables"]["kernels"][0]["times"] == 8
 

@@ -55,7 +55,7 @@ def opened(build, pattern, cwd, **env):
 def is_written(path):
     """tool_open's, and nothing else's."""
     text = path.read_bytes()
-    return text.startswith(b'{"schemaVersion":1,') and text.endswith(b"custream 0\"}}\n")
+    return text.startswith(b'{"schemaVersion":2,') and text.endswith(b"custream 0\"}}\n")
 
 
 @pytest.mark.parametrize("pattern, expected", [

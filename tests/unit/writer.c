@@ -154,7 +154,7 @@ static bool is_whole(const char *text)
 {
     const char *end = text + strlen(text);
     while (end > text && (end[-1] == ' ' || end[-1] == '\n')) end--;
-    return end > text && end[-1] == '}' && !strncmp(text, "{\"schemaVersion\":1,", 19);
+    return end > text && end[-1] == '}' && !strncmp(text, "{\"schemaVersion\":2,", 19);
 }
 
 /* No moment has half a file, whoever kills the process. */

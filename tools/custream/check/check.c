@@ -79,6 +79,7 @@ static bool header_judge(struct check *check, const struct json *json)
     check->windowed = check->is_cut_out || member(merged, "window_ns");
     check->cut_seconds = cJSON_GetNumberValue(member(cut, "seconds"));
     check->part = cJSON_IsNumber(part) ? part->valuedouble : 0;
+    check->format = json->format;
     if (!tool || strncmp(tool, "custream ", 9))
         return useless(check, "another tool's trace, and the rules are of custream's; 'custream report' reads it"), false;
     return (cJSON_IsNumber(base) && base->valuedouble >= 0) ||

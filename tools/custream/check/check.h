@@ -115,6 +115,7 @@ struct check {
     bool merged;    /* by custream merge: the header says so */
     bool windowed;  /* and only of a window: what begins an arrow may be missing */
     double part;    /* the header's; 0: it has none */
+    unsigned format; /* likewise */
     bool is_cut_out; /* of a longer trace, by custream record or dump: the header says so */
     double cut_seconds;
     bool cut;       /* the trailer says that the process died or the file was full: what was open then stays open */

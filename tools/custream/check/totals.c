@@ -1,6 +1,7 @@
 /* Rules 10 and 12: the trailer's totals against what the rows add up to. */
 #include "tools/custream/check/check.h"
 #include "tools/custream/command.h"
+#include "tools/custream/trace/format.h"
 #include "tools/custream/verdict.h"
 
 #include <cjson/cJSON.h>
@@ -287,11 +288,10 @@ static bool windows_agree(const struct judged *j)
 
 /* --- parts, leaks --- */
 
-/* A trace of an earlier version has no such sum. */
 static bool in_parts_agrees(const struct judged *j, const char *name, const char *what, double own)
 {
     const double all = number(j->totals, name);
-    if (!member(j->totals, name) || (j->part == 1 ? all == own : all >= own)) return true;
+    if (j->part == 1 ? all == own : all >= own) return true;
     return BREACH(j, 12, "totals.%s is %.15g, and %s in part %.15g %.15g", name, all, what, j->part, own);
 }
 
@@ -313,7 +313,8 @@ static bool parts_agree(const struct judged *j)
         return BREACH(j, 12, "totals.lost_in_all_parts is %.15g, and lost_records in part %.15g %.15g", lost_in_all, j->part, lost);
     if (!in_parts_agrees(j, "gpu_work_without_times_in_all_parts", "launches_without_kernel and without_times",
                          number_or_0(gpu, "launches_without_kernel") + number_or_0(gpu, "without_times")) ||
-        !in_parts_agrees(j, "gpu_work_without_call_in_all_parts", "without_call", number_or_0(gpu, "without_call")))
+        (format_says(j->check->format, FORMAT_WITHOUT_CALL_IN_ALL) &&
+         !in_parts_agrees(j, "gpu_work_without_call_in_all_parts", "without_call", number_or_0(gpu, "without_call"))))
         return false;
     if (number_or_0(j->totals, "parts_deleted") >= j->part)
         return BREACH(j, 12, "totals.parts_deleted is %.15g in part %.15g", number(j->totals, "parts_deleted"), j->part);
@@ -405,7 +406,8 @@ static void part_make(cJSON *totals, struct check *check, const cJSON *before, c
     say(totals, "calls_in_all_parts", number_or_0(before, "calls_in_all_parts") + (double)sums->driver_calls);
     say(totals, "lost_in_all_parts", number_or_0(before, "lost_in_all_parts") + (double)sums->lost_calls);
     say(totals, "gpu_work_in_all_parts", number_or_0(before, "gpu_work_in_all_parts") + (double)(sums->without_call + sums->work_count));
-    say(totals, "gpu_work_without_call_in_all_parts", number_or_0(before, "gpu_work_without_call_in_all_parts") + (double)sums->without_call);
+    if (format_says(check->format, FORMAT_WITHOUT_CALL_IN_ALL))
+        say(totals, "gpu_work_without_call_in_all_parts", number_or_0(before, "gpu_work_without_call_in_all_parts") + (double)sums->without_call);
     say(totals, "gpu_work_without_times_in_all_parts", number_or_0(before, "gpu_work_without_times_in_all_parts"));
     say(totals, "gpu_work_lost_in_all_parts", number_or_0(before, "gpu_work_lost_in_all_parts") + (double)sums->lost_work);
 }
@@ -443,7 +445,9 @@ void totals_state(struct check *check)
     if (check->is_cut_out) verdict.complete = true; /* nobody expects the end of the process there */
     const size_t n = cs_verdict_state(check->state, sizeof check->state, 0, &verdict);
     if (check->is_cut_out) cs_verdict_put(check->state, sizeof check->state, n, ", a cut of %.3f s out of a trace", check->cut_seconds);
-    cs_verdict_losses(check->losses, sizeof check->losses, 0, &verdict);
+    const char *unknown = format_unknown(check->format);
+    const size_t all = cs_verdict_losses(check->losses, sizeof check->losses, 0, &verdict);
+    if (unknown && !check->is_cut_out) cs_verdict_put(check->losses, sizeof check->losses, all, ", %s", unknown);
     text_print(check->state);
     text_print(check->losses);
 }

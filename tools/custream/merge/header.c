@@ -3,6 +3,7 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "shim/base/claim.h"
 #include "shim/base/no_room.h"
 #include "tools/custream/merge/plan.h"
 #include "tools/custream/merged.h"
@@ -81,6 +82,15 @@ static double cut_seconds(const struct plan *plan)
         if (plan->files[i].first <= plan->files[i].last && plan->files[i].last > end) end = plan->files[i].last;
     const int64_t until = plan->begin + plan->window[1] < end ? plan->begin + plan->window[1] : end, from = plan->begin + plan->window[0];
     return until > from ? (double)(until - from) * 1e-9 : 0;
+}
+
+/* The lowest of the files', since the rows say no more than theirs. */
+static unsigned format_of(const struct plan *plan)
+{
+    unsigned format = CS_TRACE_FORMAT;
+    for (size_t i = 0; i < plan->file_count; i++)
+        if (plan->files[i].ours && plan->files[i].format < format) format = plan->files[i].format;
+    return format ?: 1;
 }
 
 static bool all_complete(const struct plan *plan)
@@ -165,7 +175,7 @@ static void group_put(struct rope *to, const struct file *file, const struct pro
 
 void header_put(struct rope *to, const struct plan *plan)
 {
-    rope_print(to, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64 ",\n", plan->base);
+    rope_print(to, CS_TRACE_BEGIN("%u") "%" PRId64 ",\n", format_of(plan), plan->base);
     if (plan->alone) return cut_header_put(to, plan); /* the rows have the names */
     rope_print(to, "\"metadata\":{\"tool\":\"custream " CUSTREAM_VERSION_STRING "\",\"merged\":{");
     clocks_put(to, plan);

@@ -155,6 +155,7 @@ static bool survey_member(void *of, struct json *json, char error[256])
         file->has_base = true;
         file->base = strtoll(number, NULL, 10);
     }
+    file->format = json->format;
     if (!strcmp(json->name, "part")) value_natural(json->value, &file->part);
     for (int k = 0; k < KEPTS; k++) {
         if (strcmp(json->name, kept_names[k])) continue;

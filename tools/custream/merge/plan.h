@@ -41,6 +41,7 @@ struct file {
     const char *range;         /* a name that is looked for; NULL: none is */
     int64_t range_from, range_until; /* of the newest range of that name; until < from: there is none */
     uint64_t error_ns, part, pid, rows;
+    unsigned format; /* 0: it says none */
     uint64_t rank, world;
     struct yyjson_doc *kept[KEPTS];
     struct group *groups;

@@ -9,6 +9,7 @@
 #include "tools/custream/model/views.h"
 #include "tools/custream/report/inside.h"
 #include "tools/custream/show.h"
+#include "tools/custream/trace/format.h"
 
 const char *sample_note(struct report *report, const struct run *run)
 {
@@ -173,6 +174,8 @@ static const char *whole_of(struct report *report, const struct run *run)
         snprintf(path, sizeof path, i == CS_NO_ROOM_FOR_OBJECTS ? "totals.untracked_objects" : "totals.no_room.%s", cs_no_room_info[i].name);
         missing_count(&missing, run_number(run, path, 0), cs_no_room_info[i].one, cs_no_room_info[i].several);
     }
+    const char *unknown = run_cut_seconds(run) > 0 ? NULL : format_unknown(run_count(run, "schemaVersion", 0));
+    if (unknown) missing_add(&missing, "%s", unknown);
     return missing.length ? report_text(report, "%s", missing.text) : "yes";
 }
 

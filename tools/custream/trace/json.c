@@ -9,6 +9,7 @@
 
 #include "tools/custream/command.h"
 #include "tools/custream/trace/escape.h"
+#include "tools/custream/trace/format.h"
 
 enum {
     LINE_MOST = 64 << 10, /* an event on a longer line is looked for byte by byte */
@@ -213,6 +214,8 @@ static bool name_read(struct json *json)
     return true;
 }
 
+static enum json_step next(struct json *json);
+
 static enum json_step rows_begin(struct json *json)
 {
     if (json->rows_seen) return broken(json, "traceEvents twice");
@@ -221,7 +224,7 @@ static enum json_step rows_begin(struct json *json)
     json->rows_seen = true;
     json->follows = false;
     json->where = JSON_ROWS;
-    return json_next(json);
+    return next(json);
 }
 
 static enum json_step begin(struct json *json)
@@ -232,7 +235,7 @@ static enum json_step begin(struct json *json)
     if (c != '{') return no_trace(json, "no JSON, or no trace: it begins with neither { nor [");
     json->at++;
     json->where = JSON_MEMBERS;
-    return json_next(json);
+    return next(json);
 }
 
 static enum json_step ends(struct json *json)
@@ -274,7 +277,7 @@ static enum json_step row(struct json *json)
     json->rows_end_line = json->lines + 1;
     if (json->bare) return ends(json);
     json->where = JSON_MEMBERS;
-    return json_next(json);
+    return next(json);
 }
 
 static enum json_step member(struct json *json)
@@ -370,9 +373,8 @@ const char *json_text(struct json *json, size_t *length)
 
 /* --- either --- */
 
-enum json_step json_next(struct json *json)
+static enum json_step next(struct json *json)
 {
-    *json->error = 0;
     if (reader_is_packets(&json->reader)) return piece_next(json);
     switch (json->where) {
     case JSON_BEGIN: return begin(json);
@@ -380,6 +382,24 @@ enum json_step json_next(struct json *json)
     case JSON_ROWS: return row(json);
     default: return JSON_END;
     }
+}
+
+/* Refuses a trace of ours whose format is too new. */
+static enum json_step format_judge(struct json *json)
+{
+    if (!strcmp(json->name, "schemaVersion") && yyjson_is_raw(json->value)) json->format = (unsigned)strtoul(yyjson_get_raw(json->value), NULL, 10);
+    const char *tool = strcmp(json->name, "metadata") ? NULL : yyjson_get_str(yyjson_obj_get(json->value, "tool"));
+    json->ours |= tool && !strncmp(tool, "custream ", 9);
+    if (!json->ours || format_read(json->format, json->error, sizeof json->error)) return JSON_MEMBER;
+    json->fault_line = 0;
+    return JSON_BROKEN;
+}
+
+enum json_step json_next(struct json *json)
+{
+    *json->error = 0;
+    const enum json_step step = next(json);
+    return step == JSON_MEMBER ? format_judge(json) : step;
 }
 
 static bool opened(struct json *json, bool good)

@@ -55,6 +55,8 @@ struct json {
     bool bare;                /* the whole is a list of events */
     bool rows_seen, follows;  /* follows: a value stands before in this list or object */
     bool many;                /* events share lines */
+    bool ours;                /* its header says that custream wrote it */
+    unsigned format;          /* and its schemaVersion; 0: it says none */
     struct rope row;          /* of packets: json_text() */
     size_t member, members;   /* of packets: which of those that `doc` has came last, and how many it has */
 };

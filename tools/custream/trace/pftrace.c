@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "shim/base/json.h"
+#include "shim/base/claim.h"
 #include "tools/custream/command.h"
 
 enum { COMPRESSED_PACKETS = 50, INFLATED_MOST = 256 << 20 };
@@ -199,7 +200,7 @@ static void head_made(struct pftrace *p)
 {
     char text[256];
     const struct clock *real = map_get(&p->clocks, CS_PF_CLOCK_REAL);
-    snprintf(text, sizeof text, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%llu,\n\"metadata\":{\"converted by\":\"custream " CUSTREAM_VERSION_STRING "\"},\n",
+    snprintf(text, sizeof text, CS_TRACE_BEGIN_NOW "%llu,\n\"metadata\":{\"converted by\":\"custream " CUSTREAM_VERSION_STRING "\"},\n",
              (unsigned long long)(real && real->at > real->boot ? real->at - real->boot : 0));
     rope_put(&p->head, text, strlen(text));
     p->headed = true;

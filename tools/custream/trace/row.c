@@ -5,8 +5,8 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "shim/base/lane.h"
 #include "tools/custream/command.h"
-#include "tools/custream/lanes.h"
 #include "tools/custream/trace/foreign.h"
 #include "tools/custream/trace/json.h"
 #include "tools/custream/trace/numbers.h"

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "tools/custream/trace/torn.h"
+#include "shim/base/claim.h"
 #include "tools/custream/command.h"
 #include "tools/custream/trace/gz.h"
 
@@ -15,7 +16,6 @@
 /* ROUNDS: so often the end of a file is read that changes meanwhile. UNSURE: of one gzip member, whose sum is not known yet. */
 enum { CHUNK = 512 << 10, IN = 2 * CHUNK, ROUNDS = 100, UNSURE = 2 << 20, HEADER_MOST = 34 << 20, TRAILER_MOST = 34 << 20, LINE_MOST = 17 << 20 };
 
-static const char begins[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":";
 static const char rows[] = "\"traceEvents\":[";
 
 bool torn_open(struct torn *torn, int fd)
@@ -271,8 +271,8 @@ static size_t line_before(const struct torn *torn, size_t at)
 static size_t ready(struct torn *torn)
 {
     if (torn->flows) return torn->length;
-    if (!torn->ours && torn->length < sizeof begins - 1) return 0;
-    torn->ours = torn->ours || !memcmp(torn->held, begins, sizeof begins - 1);
+    if (!torn->ours && torn->length < CS_TRACE_BEGIN_MOST) return 0;
+    torn->ours = torn->ours || cs_trace_begins(torn->held, torn->length);
     if (torn->ours && !torn->rows_from) {
         if (!header_ends(torn) && torn->length <= HEADER_MOST) return 0;
         if (torn->rows_from) leave_out(torn);
