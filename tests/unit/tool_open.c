@@ -11,7 +11,7 @@
 #include "shim/base/options.h"
 #include "shim/out/path.h"
 
-static const char head[] = "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":1,\n\"metadata\":{\"tool\":\"custream 0\"}}\n";
+static const char head[] = "{\"schemaVersion\":2,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":1,\n\"metadata\":{\"tool\":\"custream 0\"}}\n";
 
 int main(int argc, char **argv)
 {

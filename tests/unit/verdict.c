@@ -68,7 +68,7 @@ TEST(the_state)
     CHECK_TEXT(state((struct cs_verdict){.ended_by = "SIGTERM", .no_memory_for = "a"}),
                "incomplete: ended by SIGTERM, and what came in the last half second may be missing; no memory for a");
     CHECK_TEXT(state((struct cs_verdict){.ended = "the disk is full", .no_memory_for = "a", .ended_by = "SIGKILL"}),
-               "ended: the disk is full; no memory for a; ended by SIGKILL");
+               "ended: the disk is full: 0 calls and 0 pieces of GPU work not written, later ones not counted; no memory for a; ended by SIGKILL");
 }
 
 TEST(the_losses)
